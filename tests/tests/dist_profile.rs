@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 const KERNEL_CRATE: &str = "oarlock-plugin-cpu";
+/// How the names of the crates begin that it puts together.
+const KERNEL_PARTS: &str = "oarlock-cpu-";
 
 #[derive(Deserialize)]
 struct RootManifest {
@@ -50,7 +52,8 @@ fn crates_with_kernels(root: &Path, members: &[PathBuf]) -> Vec<String> {
     let manifests =
         members.iter().map(|member| read_toml::<CrateManifest>(&root.join(member).join("Cargo.toml")));
     let has_kernels = |manifest: &CrateManifest| {
-        manifest.package.name == KERNEL_CRATE || manifest.dependencies.contains_key(KERNEL_CRATE)
+        [KERNEL_CRATE, KERNEL_PARTS].iter().any(|name| manifest.package.name.starts_with(name))
+            || manifest.dependencies.contains_key(KERNEL_CRATE)
     };
     manifests.filter(has_kernels).map(|manifest| manifest.package.name).collect()
 }

@@ -145,8 +145,8 @@ fn every_option_of_the_cpu_device_is_on_its_page() {
         let rows = page.lines().skip_while(|line| !line.starts_with(head)).skip(2);
         rows.take_while(|line| line.starts_with('|')).map(row).collect()
     };
-    let sources = repository_root().join("plugins/cpu/src");
-    let isa = read_text(&sources.join("isa.rs"));
+    let sources = repository_root().join("plugins/cpu");
+    let isa = read_text(&sources.join("base/src/isa.rs"));
     let read_by_it = requested_options(&sources);
     let options = table("| option |");
     assert_eq!(options.iter().map(|row| row[0].clone()).collect::<BTreeSet<_>>(), read_by_it);

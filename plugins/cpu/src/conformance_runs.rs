@@ -5,10 +5,9 @@
 //! processors of other families passed, or one that has more was limited to these instruction sets, the code was tested and the
 //! chip was not.
 
+use oarlock_cpu_base::isa::Isa;
+use oarlock_cpu_base::machine::ProcessorFamily;
 use oarlock_sdk::SupportLevel;
-
-use crate::isa::Isa;
-use crate::machine::ProcessorFamily;
 
 /// A run of the conformance suite that passed. The page of its date in `docs/measurements` describes it.
 struct SuiteRun {
@@ -23,9 +22,11 @@ struct SuiteRun {
 
 /// The family of Zen 3 and Zen 4.
 const ZEN_3: ProcessorFamily<'_> = ProcessorFamily { maker: "AuthenticAMD", number: 25 };
+/// The family of every Intel processor since the Pentium Pro.
+const INTEL_6: ProcessorFamily<'_> = ProcessorFamily { maker: "GenuineIntel", number: 6 };
 
 /// All runs; of several with one family and the same instruction sets, the last.
-const SUITE_RUNS: [SuiteRun; 3] = [
+const SUITE_RUNS: [SuiteRun; 4] = [
     SuiteRun {
         family: ZEN_3,
         isa: Isa::Avx512,
@@ -46,6 +47,13 @@ const SUITE_RUNS: [SuiteRun; 3] = [
         is_held: true,
         processor: "an AMD EPYC (Zen 3)",
         date: "2026-11-24",
+    },
+    SuiteRun {
+        family: INTEL_6,
+        isa: Isa::Amx,
+        is_held: false,
+        processor: "an Intel Xeon (Emerald Rapids)",
+        date: "2026-11-26",
     },
 ];
 
@@ -83,17 +91,16 @@ mod tests {
 
     use super::*;
 
-    const XEON: ProcessorFamily<'_> = ProcessorFamily { maker: "GenuineIntel", number: 6 };
-
     #[test]
     fn a_processor_counts_as_tested_as_far_as_one_like_it_was() {
         let level = |family: ProcessorFamily<'_>, isa| support_level(&family, isa).0;
         assert_eq!(level(ZEN_3, Isa::Avx512), SupportLevel::HARDWARE_VERIFIED);
         assert_eq!(level(ZEN_3, Isa::Avx2), SupportLevel::HARDWARE_VERIFIED);
         assert_eq!(level(ProcessorFamily { number: 23, ..ZEN_3 }, Isa::Avx2), SupportLevel::DRIVER_VERIFIED);
-        assert_eq!(level(XEON, Isa::Avx512), SupportLevel::DRIVER_VERIFIED);
+        assert_eq!(level(INTEL_6, Isa::Avx512), SupportLevel::DRIVER_VERIFIED);
         assert_eq!(level(ZEN_3, Isa::Scalar), SupportLevel::DRIVER_VERIFIED);
-        assert_eq!(level(XEON, Isa::Amx), SupportLevel::UNSPECIFIED);
+        assert_eq!(level(INTEL_6, Isa::Amx), SupportLevel::HARDWARE_VERIFIED);
+        assert_eq!(level(ZEN_3, Isa::Amx), SupportLevel::DRIVER_VERIFIED);
     }
 
     #[test]
@@ -101,10 +108,10 @@ mod tests {
         let note = |family: ProcessorFamily<'_>, isa| support_level(&family, isa).1;
         assert!(note(ZEN_3, Isa::Avx2).contains("with `avx2` on an AMD EPYC (Zen 3)"));
         assert!(
-            note(XEON, Isa::Avx2).contains("(Zen 3), and on none of this family, under Linux, 2026-11-24")
+            note(INTEL_6, Isa::Avx2).contains("(Zen 3), and on none of this family, under Linux, 2026-11-24")
         );
         assert!(note(ZEN_3, Isa::Scalar).contains("(Zen 3), which has more,"));
-        assert!(note(XEON, Isa::Amx).contains("on no processor with `amx` yet"));
+        assert!(note(INTEL_6, Isa::Amx).contains("with `amx` on an Intel Xeon (Emerald Rapids)"));
     }
 
     #[test]

@@ -3,31 +3,29 @@
 //! ```text
 //! cargo build --release --package oarlock-plugin-cpu --features shared-object
 //! ```
+//!
+//! This crate only puts it together. The device is in `base`, beside it, and the kernels are in the crates around it.
 
-#[cfg(x86_vectors)]
-mod amx;
 mod conformance_runs;
-mod constant_cache;
-mod device;
-mod gemm;
-mod isa;
-mod kernels;
-mod machine;
-mod memory;
-mod row_blocks;
-#[cfg(test)]
-mod testing;
-mod unrolled;
 
-use oarlock_sdk::{HostServices, Plugin, Result, abi};
-
-use crate::device::Cpu;
+use oarlock_cpu_base::device::Cpu;
+use oarlock_cpu_base::machine;
+use oarlock_sdk::{HostServices, Kernel, Plugin, Result, abi};
 
 /// Identifies this plugin to a host that links it.
 pub const QUERY: abi::PluginQuery = oarlock_sdk::query!(plugin);
 
 #[cfg(feature = "shared-object")]
 oarlock_sdk::export!(plugin);
+
+/// The kernels of each crate. Of kernels that take the same operands, the first is the one that runs.
+const KERNEL_CRATES: [fn() -> Vec<Kernel<Cpu>>; 5] = [
+    oarlock_cpu_movement::movement_kernels,
+    oarlock_cpu_elementwise::elementwise_kernels,
+    oarlock_cpu_algebra::algebra_kernels,
+    oarlock_cpu_nn::nn_kernels,
+    oarlock_cpu_nhwc::nhwc_kernels,
+];
 
 fn plugin(host: &HostServices) -> Result<Plugin<Cpu>> {
     let cpu = Cpu::new(host);
@@ -40,6 +38,6 @@ fn plugin(host: &HostServices) -> Result<Plugin<Cpu>> {
         .with_package("oarlock")
         .with_support(level, note)
         .with_async()
-        .with_kernels(kernels::all_kernels());
+        .with_kernels(KERNEL_CRATES.iter().flat_map(|kernels| kernels()));
     Ok(plugin)
 }

@@ -1,0 +1,55 @@
+//! Turns partial results into outputs: the last step of a reduction, for many outputs at a time.
+
+use oarlock_cpu_base::isa::Isa;
+use oarlock_cpu_base::rows::number::{ComputeElement, ComputeFloat};
+use oarlock_cpu_base::with_isa;
+
+use super::reduction::Reducer;
+
+/// Turns results, each of `count` elements, into outputs.
+pub(super) type FinalizeFunction<P, T> = fn(isa: Isa, partials: &[P], count: usize, outputs: &mut [T]);
+
+/// The results themselves, as elements.
+pub(super) fn finalize_plain<T: ComputeElement, R: Reducer<T>>(
+    isa: Isa,
+    partials: &[R::Partial],
+    _: usize,
+    outputs: &mut [T],
+) {
+    with_isa!(isa, || {
+        for (output, partial) in outputs.iter_mut().zip(partials) {
+            *output = R::to_element(*partial);
+        }
+    });
+}
+
+/// Means of sums. The mean of no elements is NaN.
+pub(super) fn finalize_mean<T: ComputeElement>(isa: Isa, sums: &[T::Float], count: usize, outputs: &mut [T]) {
+    let count = T::Float::from_f64(count as f64);
+    with_isa!(isa, || {
+        for (output, sum) in outputs.iter_mut().zip(sums) {
+            *output = T::from_float(*sum / count);
+        }
+    });
+}
+
+pub(super) fn finalize_root<T: ComputeElement>(isa: Isa, sums: &[T::Float], _: usize, outputs: &mut [T]) {
+    with_isa!(isa, || {
+        for (output, sum) in outputs.iter_mut().zip(sums) {
+            *output = T::from_float(sum.square_root());
+        }
+    });
+}
+
+pub(super) fn finalize_logarithm<T: ComputeElement>(
+    isa: Isa,
+    sums: &[T::Float],
+    _: usize,
+    outputs: &mut [T],
+) {
+    with_isa!(isa, || {
+        for (output, sum) in outputs.iter_mut().zip(sums) {
+            *output = T::from_float(sum.logarithm());
+        }
+    });
+}

@@ -1,0 +1,321 @@
+//! Features before a model sees them: `ArrayFeatureExtractor`, `Binarizer`, `FeatureVectorizer`, `Imputer`, `Normalizer`,
+//! `OneHotEncoder` and `Scaler`.
+
+use oarlock_cpu_base::attributes;
+use oarlock_cpu_base::device::Cpu;
+use oarlock_cpu_base::rows::number::{AccumulatorNumber, ComputeElement, ComputeFloat};
+use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
+use oarlock_cpu_base::text_operand::{read_texts, write_texts};
+use oarlock_sdk::{
+    Dtype, DtypeSet, Kernel, KernelCall, OperandFlags, OperandSpec, PluginError, Result, dispatch, ensure,
+};
+
+use super::FEATURE_DTYPES;
+use super::feature_matrix::{FeatureMatrix, matrix_size};
+
+pub(super) fn feature_kernels() -> Vec<Kernel<Cpu>> {
+    let number = OperandSpec::new(FEATURE_DTYPES).with_dtype_group(1);
+    let (float, text) = (OperandSpec::new(DtypeSet::F32), OperandSpec::new(DtypeSet::STRING));
+    let floats = |name: &'static str| {
+        move |call: &KernelCall<'_>| Ok(call.floats_attribute(name)?.unwrap_or_default().to_vec())
+    };
+    vec![
+        operand_kernel(
+            "ArrayFeatureExtractor",
+            |_| Ok(()),
+            |_, (), operands| {
+                let dtype = operands.call().input(0)?.dtype();
+                dispatch!(dtype, floating + i32 + i64, T => extract_features::<T>(operands))
+            },
+        )
+        .with_inputs([number.with_name("X"), OperandSpec::new(DtypeSet::I64).with_name("Y")])
+        .with_outputs([number.with_name("Z")]),
+        operand_kernel("ArrayFeatureExtractor", |_| Ok(()), |_, (), operands| extract_strings(operands))
+            .with_inputs([text.with_name("X"), OperandSpec::new(DtypeSet::I64).with_name("Y")])
+            .with_outputs([text.with_name("Z")]),
+        operand_kernel(
+            "Binarizer",
+            |call| Ok(call.float_attribute("threshold")?.unwrap_or(0.0)),
+            |_, threshold, operands| {
+                let dtype = operands.call().input(0)?.dtype();
+                dispatch!(dtype, floating + i32 + i64, T => binarize::<T>(*threshold, operands))
+            },
+        )
+        .with_inputs([number.with_name("X")])
+        .with_outputs([number.with_name("Y")]),
+        operand_kernel("Imputer", ImputedValues::new, |_, imputed, operands| {
+            let dtype = operands.call().input(0)?.dtype();
+            dispatch!(dtype, floating + i32 + i64, T => imputed.impute_missing::<T>(operands))
+        })
+        .with_inputs([number.with_name("X")])
+        .with_outputs([number.with_name("Y")]),
+        operand_kernel(
+            "Scaler",
+            move |call| Ok((floats("offset")(call)?, floats("scale")(call)?)),
+            |_, (offset, scale), operands| scale_features(offset, scale, operands),
+        )
+        .with_inputs([number.with_name("X").with_rank(1, 2)])
+        .with_outputs([float.with_name("Y")]),
+        operand_kernel("Normalizer", RowNorm::new, |_, norm, operands| normalize_rows(*norm, operands))
+            .with_inputs([number.with_name("X").with_rank(1, 2)])
+            .with_outputs([float.with_name("Y")]),
+        operand_kernel("OneHotEncoder", OneHotCategories::new, |_, categories, operands| {
+            categories.encode_one_hot(operands)
+        })
+        .with_inputs([OperandSpec::new(FEATURE_DTYPES.union(DtypeSet::STRING)).with_name("X")])
+        .with_outputs([float.with_name("Y")]),
+        operand_kernel(
+            "FeatureVectorizer",
+            |call| Ok(call.ints_attribute("inputdimensions")?.unwrap_or_default().to_vec()),
+            |_, widths, operands| concatenate_features(widths, operands),
+        )
+        .with_inputs([number.with_name("X").with_flags(OperandFlags::VARIADIC)])
+        .with_outputs([float.with_name("Y")]),
+    ]
+}
+
+fn extract_features<T: ComputeElement>(operands: &KernelOperands<'_, '_>) -> Result<()> {
+    let (columns, indices) = selected_columns(operands)?;
+    let (x, z) = (operands.read_input::<T>(0)?, operands.write_output::<T>(0)?);
+    if z.is_empty() {
+        return Ok(());
+    }
+    for (row, out) in x.chunks(columns).zip(z.chunks_mut(indices.len())) {
+        out.iter_mut().zip(indices).for_each(|(out, index)| *out = row[*index as usize]);
+    }
+    Ok(())
+}
+
+fn extract_strings(operands: &KernelOperands<'_, '_>) -> Result<()> {
+    let (columns, indices) = selected_columns(operands)?;
+    let x = read_texts(&operands.call().input(0)?)?;
+    let rows = x.chunks(columns.max(1));
+    let found: Vec<&str> = rows.flat_map(|row| indices.iter().map(|index| row[*index as usize])).collect();
+    write_texts(&operands.call().output(0)?, found.into_iter())
+}
+
+/// The number of features, and which of them are taken.
+fn selected_columns<'a>(operands: &KernelOperands<'a, '_>) -> Result<(usize, &'a [i64])> {
+    let call = operands.call();
+    let (x, indices, z) = (call.input(0)?, operands.read_input::<i64>(1)?, call.output(0)?);
+    let Some((columns, outer)) = x.dims().split_last() else {
+        return Err(PluginError::invalid_argument("expected features, found a scalar"));
+    };
+    if let Some(wrong) = indices.iter().find(|index| !(0..*columns).contains(*index)) {
+        return Err(PluginError::out_of_range(format!(
+            "expected `Y` from 0 to {columns} (exclusive), found {wrong}"
+        )));
+    }
+    // A single row gets a dimension of its own.
+    let outer = if outer.is_empty() { &[1] } else { outer };
+    operands.expect_dims(&z, "Z", &[outer, &[indices.len() as i64]].concat())?;
+    Ok((*columns as usize, indices))
+}
+
+fn binarize<T: ComputeElement>(threshold: f64, operands: &KernelOperands<'_, '_>) -> Result<()> {
+    let (x, y) = (operands.call().input(0)?, operands.call().output(0)?);
+    operands.expect_dims(&y, "Y", x.dims())?;
+    let (zero, one) = (T::from_accumulator(T::Accumulator::ZERO), T::from_accumulator(T::Accumulator::ONE));
+    for (out, element) in operands.write_output::<T>(0)?.iter_mut().zip(operands.read_input::<T>(0)?) {
+        *out = if element.to_float().to_f64() > threshold { one } else { zero };
+    }
+    Ok(())
+}
+
+/// The values that replace missing ones.
+struct ImputedValues {
+    floats: Vec<f64>,
+    ints: Vec<i64>,
+    missing_float: f64,
+    missing_int: i64,
+}
+
+impl ImputedValues {
+    fn new(call: &KernelCall<'_>) -> Result<Self> {
+        Ok(Self {
+            floats: call.floats_attribute("imputed_value_floats")?.unwrap_or_default().to_vec(),
+            ints: call.ints_attribute("imputed_value_int64s")?.unwrap_or_default().to_vec(),
+            missing_float: call.float_attribute("replaced_value_float")?.unwrap_or(0.0),
+            missing_int: call.int_attribute("replaced_value_int64")?.unwrap_or(0),
+        })
+    }
+
+    fn impute_missing<T: ComputeElement>(&self, operands: &KernelOperands<'_, '_>) -> Result<()> {
+        let (x, y) = (operands.call().input(0)?, operands.call().output(0)?);
+        operands.expect_dims(&y, "Y", x.dims())?;
+        let columns = x.dims().last().map_or(1, |columns| *columns as usize);
+        let of_int = |value: i64| T::from_float(T::Float::from_f64(value as f64));
+        let is_integer = matches!(T::DTYPE, Dtype::I32 | Dtype::I64);
+        let (values, missing): (Vec<T>, f64) = if is_integer {
+            (self.ints.iter().map(|value| of_int(*value)).collect(), self.missing_int as f64)
+        } else {
+            let value = |value: &f64| T::from_float(T::Float::from_f64(*value));
+            (self.floats.iter().map(value).collect(), self.missing_float)
+        };
+        ensure!(
+            values.len() == 1 || values.len() == columns,
+            invalid_argument,
+            "expected one value to impute or one for each of {columns} columns, found {}",
+            values.len()
+        );
+        let elements = operands.read_input::<T>(0)?.iter().enumerate();
+        for (out, (at, element)) in operands.write_output::<T>(0)?.iter_mut().zip(elements) {
+            let number = element.to_float().to_f64();
+            let is_missing = number == missing || number.is_nan() && missing.is_nan();
+            *out = if is_missing { values[at % columns % values.len()] } else { *element };
+        }
+        Ok(())
+    }
+}
+
+fn scale_features(offset: &[f64], scale: &[f64], operands: &KernelOperands<'_, '_>) -> Result<()> {
+    let (x, y) = (operands.call().input(0)?, operands.call().output(0)?);
+    operands.expect_dims(&y, "Y", x.dims())?;
+    let matrix = FeatureMatrix::new(operands)?;
+    let fits = |list: &[f64]| list.len() <= 1 || list.len() == matrix.columns;
+    ensure!(
+        fits(offset) && fits(scale),
+        invalid_argument,
+        "expected one `offset` and `scale` or one for each of {} columns, found {} and {}",
+        matrix.columns,
+        offset.len(),
+        scale.len()
+    );
+    let of_column = |list: &[f64], column: usize, default| match list {
+        [] => default,
+        list => list[column % list.len()],
+    };
+    for (at, (out, element)) in operands.write_output::<f32>(0)?.iter_mut().zip(&matrix.elements).enumerate()
+    {
+        let column = at % matrix.columns;
+        *out = ((element - of_column(offset, column, 0.0)) * of_column(scale, column, 1.0)) as f32;
+    }
+    Ok(())
+}
+
+/// The norm by which rows are divided.
+#[derive(Clone, Copy)]
+enum RowNorm {
+    Largest,
+    Sum,
+    Length,
+}
+
+impl RowNorm {
+    fn new(call: &KernelCall<'_>) -> Result<Self> {
+        match call.string_attribute("norm")?.unwrap_or("MAX") {
+            "MAX" => Ok(Self::Largest),
+            "L1" => Ok(Self::Sum),
+            "L2" => Ok(Self::Length),
+            other => Err(PluginError::invalid_argument(format!(
+                "expected `norm` to be `MAX`, `L1` or `L2`, found `{other}`"
+            ))),
+        }
+    }
+
+    fn norm_of_row(self, row: &[f64]) -> f64 {
+        match self {
+            Self::Largest => row.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            Self::Sum => row.iter().map(|element| element.abs()).sum(),
+            Self::Length => row.iter().map(|element| element * element).sum::<f64>().sqrt(),
+        }
+    }
+}
+
+fn normalize_rows(norm: RowNorm, operands: &KernelOperands<'_, '_>) -> Result<()> {
+    let (x, y) = (operands.call().input(0)?, operands.call().output(0)?);
+    operands.expect_dims(&y, "Y", x.dims())?;
+    let matrix = FeatureMatrix::new(operands)?;
+    let out = operands.write_output::<f32>(0)?;
+    for (row, out) in out.chunks_mut(matrix.columns.max(1)).enumerate() {
+        let row = matrix.row(row);
+        let norm = norm.norm_of_row(row);
+        for (out, element) in out.iter_mut().zip(row) {
+            *out = if norm == 0.0 { *element } else { element / norm } as f32;
+        }
+    }
+    Ok(())
+}
+
+/// The categories of `OneHotEncoder`.
+struct OneHotCategories {
+    ints: Vec<i64>,
+    words: Vec<String>,
+    allows_others: bool,
+}
+
+impl OneHotCategories {
+    fn new(call: &KernelCall<'_>) -> Result<Self> {
+        let words = attributes::string_list(call, "cats_strings")?.unwrap_or_default();
+        Ok(Self {
+            ints: call.ints_attribute("cats_int64s")?.unwrap_or_default().to_vec(),
+            words: words.into_iter().map(str::to_owned).collect(),
+            allows_others: call.int_attribute("zeros")?.unwrap_or(1) != 0,
+        })
+    }
+
+    fn encode_one_hot(&self, operands: &KernelOperands<'_, '_>) -> Result<()> {
+        let (x, y) = (operands.call().input(0)?, operands.call().output(0)?);
+        let found: Vec<Option<usize>> = if x.dtype() == Dtype::STRING {
+            read_texts(&x)?.iter().map(|text| self.words.iter().position(|word| word == text)).collect()
+        } else {
+            dispatch!(x.dtype(), floating + i32 + i64, T => {
+                let place = |element: &T| {
+                    // Truncated towards 0.
+                    let number = element.to_float().to_f64() as i64;
+                    self.ints.iter().position(|category| *category == number)
+                };
+                Result::Ok(operands.read_input::<T>(0)?.iter().map(place).collect())
+            })?
+        };
+        let width = if x.dtype() == Dtype::STRING { self.words.len() } else { self.ints.len() };
+        operands.expect_dims(&y, "Y", &[x.dims(), &[width as i64]].concat())?;
+        ensure!(
+            self.allows_others || found.iter().all(Option::is_some),
+            invalid_argument,
+            "expected one of {width} categories, as `zeros` says, found another"
+        );
+        let out = operands.write_output::<f32>(0)?;
+        out.fill(0.0);
+        for (at, category) in found.iter().enumerate() {
+            if let Some(category) = category {
+                out[at * width + category] = 1.0;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Truncates each input to a width, or pads it with zeros.
+fn concatenate_features(widths: &[i64], operands: &KernelOperands<'_, '_>) -> Result<()> {
+    let call = operands.call();
+    let count = call.input_count();
+    ensure!(
+        widths.len() == count && widths.iter().all(|width| (0..=i64::from(i32::MAX)).contains(width)),
+        invalid_argument,
+        "expected `inputdimensions` of at least 0 for each of {count} inputs, found {widths:?}"
+    );
+    let total: i64 = widths.iter().sum();
+    let (rows, _) = matrix_size(&call.input(0)?)?;
+    operands.expect_dims(&call.output(0)?, "Y", &[rows as i64, total])?;
+    let out = operands.write_output::<f32>(0)?;
+    out.fill(0.0);
+    let mut start = 0;
+    for (index, width) in widths.iter().enumerate() {
+        let input = call.input(index)?;
+        let (own_rows, columns) = matrix_size(&input)?;
+        ensure!(own_rows == rows, invalid_argument, "expected {rows} rows in all inputs, found {own_rows}");
+        let kept = columns.min(*width as usize);
+        dispatch!(input.dtype(), floating + i32 + i64, T => {
+            let elements = operands.read_input::<T>(index)?;
+            for row in 0..if kept == 0 { 0 } else { rows } {
+                let out = &mut out[row * total as usize + start..][..kept];
+                let row = &elements[row * columns..][..kept];
+                out.iter_mut().zip(row).for_each(|(out, element)| *out = element.to_float().to_f64() as f32);
+            }
+            Result::Ok(())
+        })?;
+        start += *width as usize;
+    }
+    Ok(())
+}

@@ -1,0 +1,28 @@
+//! The CPU device, and what all families of its kernels share: instruction sets, threads, memory, operands, and mathematical
+//! functions.
+
+#![expect(missing_docs, reason = "for the other crates of this plugin; names say what most of it is")]
+
+#[cfg(x86_vectors)]
+pub mod amx;
+#[cfg(x86_vectors)]
+mod amx_permission;
+pub mod attributes;
+pub mod constant_cache;
+pub mod device;
+pub mod element_bytes;
+pub mod float_bits;
+pub mod fused_activation;
+pub mod isa;
+pub mod machine;
+pub mod math;
+pub mod memory;
+pub mod product_precision;
+pub mod quantized_operand;
+pub mod row_blocks;
+pub mod rows;
+pub mod text_operand;
+pub mod thread_team;
+pub mod tile_block;
+mod unrolled;
+pub mod window;

@@ -1,0 +1,151 @@
+//! Memory of the CPU device: the host's own, in blocks that are aligned for the widest vector registers.
+
+#![expect(unsafe_code, reason = "the device hands out raw memory and copies to and from it")]
+
+mod shared_blocks;
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::ptr::{self, NonNull};
+
+use oarlock_sdk::{Memory, PluginError, Result};
+
+pub use self::shared_blocks::SharedBlock;
+
+/// A cache line, which is also the size of a zmm register.
+pub const ALIGNMENT: usize = 64;
+/// The size of huge pages on most machines. A large block in few pages needs few TLB entries.
+const HUGE_PAGE: usize = 2 << 20;
+/// Blocks of at least this size are aligned to huge pages, and the system is asked for such pages.
+const LARGE_BLOCK: usize = HUGE_PAGE;
+
+pub fn allocate_block(size: u64) -> Result<Memory> {
+    let layout = block_layout(size)?;
+    // SAFETY: the layout is not of size 0.
+    let address = unsafe { alloc(layout) };
+    if address.is_null() {
+        return Err(PluginError::resource_exhausted(format!("expected {size} bytes of memory, found less"))
+            .with_rule("M-3"));
+    }
+    advise_huge_pages(address, layout.size());
+    Ok(Memory(address as u64))
+}
+
+/// A block of the plugin's own.
+struct AllocatedBlock {
+    address: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: this owns the block, which is bytes.
+unsafe impl Send for AllocatedBlock {}
+// SAFETY: as above.
+unsafe impl Sync for AllocatedBlock {}
+
+impl AllocatedBlock {
+    fn new(size: usize) -> Self {
+        let layout = block_layout(size.max(1) as u64).expect("a size that fits into memory");
+        // SAFETY: the layout is not of size 0.
+        let address = NonNull::new(unsafe { alloc(layout) }).unwrap_or_else(|| handle_alloc_error(layout));
+        // Before the first write, which is when the system assigns pages.
+        advise_huge_pages(address.as_ptr(), layout.size());
+        Self { address, layout }
+    }
+}
+
+impl Drop for AllocatedBlock {
+    fn drop(&mut self) {
+        // SAFETY: the block is of this layout, and nothing reaches it any more.
+        unsafe { dealloc(self.address.as_ptr(), self.layout) };
+    }
+}
+
+/// A zeroed block of the plugin's own.
+pub struct ZeroedBlock(AllocatedBlock);
+
+impl ZeroedBlock {
+    pub fn new(size: usize) -> Self {
+        let block = AllocatedBlock::new(size);
+        // SAFETY: all of the block is written.
+        unsafe { block.address.write_bytes(0, block.layout.size()) };
+        Self(block)
+    }
+
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.0.address.as_ptr()
+    }
+}
+
+/// Asks the system to back a fresh block with huge pages, as far as it fills them. A refusal only costs speed.
+#[cfg(target_os = "linux")]
+fn advise_huge_pages(address: *mut u8, size: usize) {
+    if size >= LARGE_BLOCK {
+        // SAFETY: the range lies in a block of the caller's, and the advice changes nothing that it can see.
+        unsafe { libc::madvise(address.cast(), size / HUGE_PAGE * HUGE_PAGE, libc::MADV_HUGEPAGE) };
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn advise_huge_pages(_address: *mut u8, _size: usize) {}
+
+pub fn deallocate_block(block: Memory, size: u64) -> Result<()> {
+    let layout = block_layout(size)?;
+    let address = block_address(block, 0)?;
+    // SAFETY: the caller gives back a block it got from `allocate` with the size it asked for (rule M-1).
+    unsafe { dealloc(address, layout) };
+    Ok(())
+}
+
+/// Copies into a block. The caller keeps the range inside of it (rule M-2).
+pub fn write_block(target: Memory, offset: u64, source: &[u8]) -> Result<()> {
+    let target = block_address(target, offset)?;
+    // SAFETY: the range lies in a block of the caller's (rule M-2), which is memory of its own.
+    unsafe { ptr::copy_nonoverlapping(source.as_ptr(), target, source.len()) };
+    Ok(())
+}
+
+/// Copies out of a block.
+pub fn read_block(target: &mut [u8], source: Memory, offset: u64) -> Result<()> {
+    let source = block_address(source, offset)?;
+    // SAFETY: as for `write_block`.
+    unsafe { ptr::copy_nonoverlapping(source, target.as_mut_ptr(), target.len()) };
+    Ok(())
+}
+
+/// Copies between two ranges. They may overlap: that is the caller's breach, and not ours to crash over.
+pub fn copy_block(target: Memory, to: u64, source: Memory, from: u64, size: u64) -> Result<()> {
+    let (target, source) = (block_address(target, to)?, block_address(source, from)?);
+    // SAFETY: as for `write_block`.
+    unsafe { ptr::copy(source, target, size_to_usize(size)?) };
+    Ok(())
+}
+
+pub fn fill_block(target: Memory, offset: u64, byte: u8, size: u64) -> Result<()> {
+    let target = block_address(target, offset)?;
+    // SAFETY: as for `write_block`.
+    unsafe { ptr::write_bytes(target, byte, size_to_usize(size)?) };
+    Ok(())
+}
+
+fn block_address(block: Memory, offset: u64) -> Result<*mut u8> {
+    let sum = block.0.checked_add(offset).filter(|_| block.0 != 0);
+    let address = sum.ok_or_else(|| {
+        PluginError::invalid_argument(format!("expected a block of memory, found {}", block.0))
+    })?;
+    Ok(address as *mut u8)
+}
+
+fn block_layout(size: u64) -> Result<Layout> {
+    let bytes = size_to_usize(size)?;
+    let alignment = if bytes >= LARGE_BLOCK { HUGE_PAGE } else { ALIGNMENT };
+    let layout = Layout::from_size_align(bytes, alignment).ok().filter(|layout| layout.size() > 0);
+    layout.ok_or_else(|| {
+        PluginError::resource_exhausted(format!("expected a size that fits into memory, found {size} bytes"))
+            .with_rule("M-3")
+    })
+}
+
+fn size_to_usize(size: u64) -> Result<usize> {
+    usize::try_from(size).map_err(|_| {
+        PluginError::resource_exhausted(format!("expected a size that fits into memory, found {size}"))
+    })
+}

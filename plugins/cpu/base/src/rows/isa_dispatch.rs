@@ -1,0 +1,107 @@
+//! Compiles a body once for each level of instruction sets, and picks one at run time.
+
+#![cfg_attr(
+    x86_vectors,
+    expect(
+        unsafe_code,
+        reason = "code for instruction sets that not every processor has may only run where they are"
+    )
+)]
+
+#[cfg(x86_vectors)]
+use crate::isa::Isa;
+
+/// Runs a body, written as a closure, in code for the instruction sets of the level. Functions that it calls in its inner loops
+/// are `#[inline(always)]`.
+///
+/// Each level gets a closure of its own that is called in one place: only then does the compiler inline it into the function that
+/// has the instruction sets.
+#[macro_export]
+macro_rules! with_isa {
+    ($isa:expr, || $body:expr) => {
+        match $isa {
+            #[cfg(x86_vectors)]
+            $crate::isa::Isa::Avx512 | $crate::isa::Isa::Amx => $crate::rows::isa_dispatch::with_avx512(
+                $isa,
+                #[inline(always)]
+                || $body,
+            ),
+            #[cfg(x86_vectors)]
+            $crate::isa::Isa::Avx2 => $crate::rows::isa_dispatch::with_avx2(
+                $isa,
+                #[inline(always)]
+                || $body,
+            ),
+            _ => $crate::rows::isa_dispatch::with_baseline(
+                #[inline(always)]
+                || $body,
+            ),
+        }
+    };
+    // The body may name the level as a type, for functions that differ if the target has FMA.
+    ($isa:expr, $level:ident => || $body:expr) => {
+        match $isa {
+            #[cfg(x86_vectors)]
+            $crate::isa::Isa::Avx512 | $crate::isa::Isa::Amx => $crate::rows::isa_dispatch::with_avx512(
+                $isa,
+                #[inline(always)]
+                || {
+                    type $level = $crate::isa::FmaTarget;
+                    $body
+                },
+            ),
+            #[cfg(x86_vectors)]
+            $crate::isa::Isa::Avx2 => $crate::rows::isa_dispatch::with_avx2(
+                $isa,
+                #[inline(always)]
+                || {
+                    type $level = $crate::isa::FmaTarget;
+                    $body
+                },
+            ),
+            _ => $crate::rows::isa_dispatch::with_baseline(
+                #[inline(always)]
+                || {
+                    type $level = $crate::isa::BaselineTarget;
+                    $body
+                },
+            ),
+        }
+    };
+}
+
+/// Runs the body of [`with_isa!`] for AVX-512.
+#[cfg(x86_vectors)]
+#[inline(always)]
+pub fn with_avx512<R>(isa: Isa, body: impl FnOnce() -> R) -> R {
+    assert!(isa >= Isa::Avx512, "a level for this code");
+    // SAFETY: levels above the lowest are only constructed on machines that have them.
+    unsafe { run_avx512(body) }
+}
+
+/// Runs the body of [`with_isa!`] for AVX2.
+#[cfg(x86_vectors)]
+#[inline(always)]
+pub fn with_avx2<R>(isa: Isa, body: impl FnOnce() -> R) -> R {
+    assert!(isa >= Isa::Avx2, "a level for this code");
+    // SAFETY: as above.
+    unsafe { run_avx2(body) }
+}
+
+/// Runs the body of [`with_isa!`] for every processor.
+#[inline(always)]
+pub fn with_baseline<R>(body: impl FnOnce() -> R) -> R {
+    body()
+}
+
+#[cfg(x86_vectors)]
+#[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx2,fma,f16c")]
+fn run_avx512<R>(body: impl FnOnce() -> R) -> R {
+    body()
+}
+
+#[cfg(x86_vectors)]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn run_avx2<R>(body: impl FnOnce() -> R) -> R {
+    body()
+}

@@ -1,0 +1,20 @@
+//! What kernels share that walk over rows of a tensor: operands, axes, arithmetic per element type, and disjoint pieces of an
+//! output for several threads.
+
+pub mod axis;
+pub mod fold;
+pub mod isa_dispatch;
+pub mod line_bundle;
+pub mod number;
+pub mod operands;
+pub mod output_parts;
+pub mod plane_transpose;
+pub mod scratch;
+
+/// Fewer elements are not worth another thread. Work is handed to threads in pieces of at least about this size.
+pub const GRAIN: usize = 16 * 1024;
+
+/// The number of items in a piece that is worth a thread, if each handles this many elements.
+pub fn grain_for(elements_per_item: usize) -> usize {
+    (GRAIN / elements_per_item.max(1)).max(1)
+}

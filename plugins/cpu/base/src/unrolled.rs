@@ -1,0 +1,26 @@
+//! Loops that micro-kernels have unrolled.
+
+/// A loop of at most 2, 4, 6 or 14 rounds, unrolled. The compiler keeps an array in registers only if each index is a constant
+/// from the start, which it is not in a loop of more than a few rounds. Rounds beyond the count are dropped before LLVM sees
+/// them, since each condition is a `const` block: that halves the code that the micro-kernels give it.
+#[macro_export]
+macro_rules! unrolled {
+    ($index:ident in 0..$count:literal, at most 4 $body:block) => {
+        $crate::unrolled!(@ $index $count $body 0 1 2 3)
+    };
+    ($index:ident in 0..$count:ident, at most 2 $body:block) => {
+        $crate::unrolled!(@ $index $count $body 0 1)
+    };
+    ($index:ident in 0..$count:ident, at most 6 $body:block) => {
+        $crate::unrolled!(@ $index $count $body 0 1 2 3 4 5)
+    };
+    ($index:ident in 0..$count:ident, at most 14 $body:block) => {
+        $crate::unrolled!(@ $index $count $body 0 1 2 3 4 5 6 7 8 9 10 11 12 13)
+    };
+    (@ $index:ident $count:tt $body:block $($number:literal)*) => {
+        $(if const { $number < $count } {
+            const $index: usize = $number;
+            $body
+        })*
+    };
+}

@@ -1,0 +1,50 @@
+//! From the elements of an operand to the numbers that are multiplied.
+
+use oarlock_sdk::{bf16, f16};
+
+/// An element of an operand that converts to a type to compute in.
+pub trait ConvertTo<T>: Copy + Sync + 'static {
+    /// True if both are the same type.
+    const IS_IDENTITY: bool = false;
+    /// True if both have the same bits and differ only in alignment.
+    const IS_UNALIGNED_IDENTITY: bool = Self::IS_IDENTITY;
+
+    fn convert(self) -> T;
+}
+
+macro_rules! same {
+    ($($number:ty)*) => {
+        $(impl ConvertTo<$number> for $number {
+            const IS_IDENTITY: bool = true;
+
+            #[inline(always)]
+            fn convert(self) -> $number {
+                self
+            }
+        })*
+    };
+}
+
+macro_rules! wider {
+    ($($from:ty => $to:ty),*) => {
+        $(impl ConvertTo<$to> for $from {
+            #[inline(always)]
+            fn convert(self) -> $to {
+                self.into()
+            }
+        })*
+    };
+}
+
+/// The bytes of a number with any alignment.
+impl ConvertTo<f32> for [u8; 4] {
+    const IS_UNALIGNED_IDENTITY: bool = true;
+
+    #[inline(always)]
+    fn convert(self) -> f32 {
+        f32::from_ne_bytes(self)
+    }
+}
+
+same!(f32 f64 i32 i64 u32 u64);
+wider!(f16 => f32, bf16 => f32, i8 => i32, u8 => i32, i16 => i32, u16 => i32);

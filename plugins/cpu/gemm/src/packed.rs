@@ -1,0 +1,65 @@
+//! Operands that are packed once and used in many calls.
+
+use oarlock_cpu_base::thread_team::ThreadTeam;
+
+use super::buffer::AlignedBuffer;
+use super::panel_layout::{PanelLayout, depth_block_size, left_panel_width};
+use super::{GemmElement, PanelSource};
+
+/// An operand in panels, ordered by product, then block of the depth, then panel.
+pub struct PackedOperand<T> {
+    elements: AlignedBuffer<T>,
+    layout: PanelLayout,
+}
+
+impl<T> PackedOperand<T> {
+    pub fn panel_layout(&self) -> PanelLayout {
+        self.layout
+    }
+
+    pub fn lane_count(&self) -> usize {
+        self.layout.lanes
+    }
+
+    pub fn depth(&self) -> usize {
+        self.layout.depth
+    }
+}
+
+impl<T: GemmElement> PackedOperand<T> {
+    pub fn pack_left(team: &dyn ThreadTeam, operand: &dyn PanelSource<T>, rows: usize, depth: usize) -> Self {
+        Self::new(team, operand, rows, depth, left_panel_width(rows, T::micro_kernels(team.isa()).max_rows()))
+    }
+
+    pub fn pack_right(
+        team: &dyn ThreadTeam,
+        operand: &dyn PanelSource<T>,
+        columns: usize,
+        depth: usize,
+    ) -> Self {
+        Self::new(team, operand, columns, depth, Self::right_panel_width(team))
+    }
+
+    /// Lanes of a right panel. Packed operands depend on it, and with it on the instruction set.
+    pub fn right_panel_width(team: &dyn ThreadTeam) -> usize {
+        T::micro_kernels(team.isa()).max_columns()
+    }
+
+    fn new(
+        team: &dyn ThreadTeam,
+        operand: &dyn PanelSource<T>,
+        lanes: usize,
+        depth: usize,
+        width: usize,
+    ) -> Self {
+        let depth_block = depth_block_size::<T>(depth);
+        let layout = PanelLayout { items: operand.item_count(), lanes, depth, width, depth_block };
+        let mut elements = AlignedBuffer::zeroed(layout.element_count());
+        layout.pack_operand(operand, team, team.worker_count(), &mut elements);
+        Self { elements, layout }
+    }
+
+    pub fn elements(&self) -> &[T] {
+        &self.elements
+    }
+}

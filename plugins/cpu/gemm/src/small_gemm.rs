@@ -1,0 +1,143 @@
+//! Small products of rows in memory and packed panels, for kernels that multiply between other steps.
+
+#![expect(unsafe_code, reason = "rows and panels are handed to the micro-kernels as pointers")]
+
+use oarlock_cpu_base::isa::Isa;
+
+use super::buffer::DisjointSlice;
+use super::gemv::{FEW_ROWS, GemvJob};
+use super::tile::GemmTile;
+use super::{GemmElement, LaneView, OperandPointer, StoredElement, as_computed};
+
+/// Rows of equal length, `stride` apart.
+#[derive(Clone, Copy)]
+pub struct GemmRows<S> {
+    pub elements: S,
+    pub count: usize,
+    pub stride: usize,
+}
+
+impl<S> GemmRows<S> {
+    /// Elements that rows of a length span.
+    fn required_length(&self, length: usize) -> usize {
+        if self.count == 0 || length == 0 { 0 } else { (self.count - 1) * self.stride + length }
+    }
+}
+
+/// The most rows that [`multiply_rows`] takes, and the columns of a panel.
+pub fn row_tile_size<T: GemmElement>(isa: Isa) -> (usize, usize) {
+    let kernels = T::micro_kernels(isa);
+    (kernels.max_rows(), kernels.max_columns())
+}
+
+/// As [`LaneView::pack_lanes`], but with SIMD transposes where the machine has them.
+pub fn pack_panel<E: StoredElement<ComputeType = f32>>(
+    isa: Isa,
+    view: LaneView<'_, E>,
+    (lanes, steps): (usize, usize),
+    width: usize,
+    panel: &mut [f32],
+) {
+    let fits = view.step == 1 && lanes == width;
+    if let (true, Some(numbers)) = (fits, as_computed(view.elements))
+        && transpose_panel(isa, (numbers, view.lane), (lanes, steps), (&mut *panel, width))
+    {
+        return;
+    }
+    view.pack_lanes(lanes, steps, width, panel);
+}
+
+#[cfg(x86_vectors)]
+use super::panel_transpose::transpose_panel;
+
+/// Without SIMD there is nothing faster than the generic loop.
+#[cfg(not(x86_vectors))]
+fn transpose_panel(_: Isa, _: (&[f32], usize), _: (usize, usize), _: (&mut [f32], usize)) -> bool {
+    false
+}
+
+/// Multiplies rows with packed panels, one for each group of columns, each of `depth` steps. Adds to the output with `add`, and
+/// replaces it otherwise.
+pub fn multiply_rows<T: GemmElement>(
+    isa: Isa,
+    left: GemmRows<&[T]>,
+    (panels, panel_size): (&[T], usize),
+    depth: usize,
+    output: GemmRows<&mut [T]>,
+    columns: usize,
+    add: bool,
+) {
+    let kernels = T::micro_kernels(isa);
+    let width = kernels.max_columns();
+    let rows = left.count;
+    assert!(
+        (1..=kernels.max_rows()).contains(&rows)
+            && output.count == rows
+            && left.required_length(depth) <= left.elements.len()
+            && output.required_length(columns) <= output.elements.len()
+            && depth * width <= panel_size
+            && columns.div_ceil(width) * panel_size <= panels.len(),
+        "rows, panels and an output that fit together"
+    );
+    let target = output.elements.as_mut_ptr();
+    for (column, panel) in (0..columns).step_by(width).zip(panels.chunks_exact(panel_size.max(1))) {
+        let columns = width.min(columns - column);
+        // SAFETY: the rows, the panel and the output have all that the tile says, which was checked above.
+        unsafe {
+            kernels.micro_kernel(rows, columns)(&GemmTile {
+                depth,
+                left: left.elements.as_ptr(),
+                left_row: left.stride as isize,
+                left_depth: 1,
+                right: panel.as_ptr(),
+                right_depth: width as isize,
+                output: target.add(column),
+                output_row: output.stride,
+                columns,
+                add,
+                ahead: panel.as_ptr().cast(),
+                ahead_step: 0,
+            });
+        }
+    }
+}
+
+/// Multiplies at most [`FEW_ROWS`] rows with a matrix that is read in place. Either its steps are contiguous, or its lanes are;
+/// only with contiguous lanes can sums be added to the output.
+pub fn multiply_few_rows<T: GemmElement>(
+    isa: Isa,
+    left: GemmRows<&[T]>,
+    matrix: LaneView<'_, T>,
+    depth: usize,
+    output: GemmRows<&mut [T]>,
+    columns: usize,
+    add: bool,
+) {
+    if left.count == 0 || columns == 0 || depth == 0 {
+        assert!(add || depth > 0, "a sum of something");
+        return;
+    }
+    let last = (columns - 1) * matrix.lane + (depth - 1) * matrix.step;
+    assert!(
+        left.count <= FEW_ROWS
+            && output.count == left.count
+            && left.required_length(depth) <= left.elements.len()
+            && output.required_length(columns) <= output.elements.len()
+            && columns <= output.stride
+            && last < matrix.elements.len()
+            && (matrix.lane == 1 || matrix.step == 1 && !add),
+        "rows, a matrix and an output that fit together"
+    );
+    let job = GemvJob {
+        vector: OperandPointer { pointer: left.elements.as_ptr(), lane: left.stride, step: 1 },
+        matrix: OperandPointer { pointer: matrix.elements.as_ptr(), lane: matrix.lane, step: matrix.step },
+        depth,
+        lanes: 0..columns,
+        add,
+    };
+    let parts = DisjointSlice::new(output.elements);
+    // SAFETY: the operands have all that the job says, which was checked above, and rows of the output do not overlap.
+    unsafe {
+        job.run(isa, left.count, |row| parts.range_mut(row * output.stride..row * output.stride + columns));
+    };
+}

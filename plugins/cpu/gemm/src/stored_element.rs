@@ -1,0 +1,127 @@
+//! Products of elements that are stored in one type and computed in another.
+
+#![expect(unsafe_code, reason = "an output is written by several threads")]
+
+use std::any::Any;
+
+use oarlock_cpu_base::thread_team::ThreadTeam;
+use oarlock_sdk::{Element, bf16, f16};
+
+use super::buffer::{DisjointSlice, ScratchBuffer};
+use super::{BatchedGemm, ConvertTo, GemmElement, GemmEpilogue, GemmOperand, GemmShape, OutputBlock};
+
+pub trait StoredElement: Element + ConvertTo<Self::ComputeType> {
+    /// The type of the sums.
+    type ComputeType: GemmElement;
+
+    /// Rounds a number to the nearest element.
+    fn from_computed(number: Self::ComputeType) -> Self;
+
+    fn scale_computed(number: Self::ComputeType, factor: f64) -> Self::ComputeType;
+}
+
+macro_rules! floats {
+    ($($element:ty => $computed:ty: $store:expr),*) => {
+        $(impl StoredElement for $element {
+            type ComputeType = $computed;
+
+            #[inline(always)]
+            fn from_computed(number: $computed) -> Self {
+                $store(number)
+            }
+
+            #[inline(always)]
+            fn scale_computed(number: $computed, factor: f64) -> $computed {
+                number * factor as $computed
+            }
+        })*
+    };
+}
+
+macro_rules! integers {
+    ($($element:ty => $computed:ty),*) => {
+        $(impl StoredElement for $element {
+            type ComputeType = $computed;
+
+            // Wraps around, as sums in the element's own type would.
+            fn from_computed(number: $computed) -> Self {
+                number as Self
+            }
+
+            fn scale_computed(number: $computed, factor: f64) -> $computed {
+                if factor == 1.0 { number } else { (number as f64 * factor) as $computed }
+            }
+        })*
+    };
+}
+
+floats!(f32 => f32: |number| number, f64 => f64: |number| number, f16 => f32: f16::from_f32, bf16 => f32: bf16::from_f32);
+integers!(i32 => i32, i64 => i64, u32 => u32, u64 => u64, i8 => i32, u8 => i32, i16 => i32, u16 => i32);
+
+/// Computes a batch of products and stores their elements after `finish` has run on them.
+pub fn compute_stored_gemm<E: StoredElement>(
+    team: &dyn ThreadTeam,
+    sizes: GemmShape,
+    sides: (GemmOperand<'_, E::ComputeType>, GemmOperand<'_, E::ComputeType>),
+    output: &mut [E],
+    finish: Option<&GemmEpilogue<'_, E::ComputeType>>,
+    scratch: &mut ScratchBuffer<'_>,
+) {
+    let (left, right) = sides;
+    assert!(output.len() == sizes.items * sizes.rows * sizes.columns, "an output of another size");
+    if let Some(output) = as_computed_mut(output) {
+        BatchedGemm { sizes, left, right, output: Some(output), finish }.compute(team, scratch);
+        return;
+    }
+    let output = DisjointSlice::new(output);
+    let store: &GemmEpilogue<'_, E::ComputeType> = &|mut part| {
+        let (item, columns) = (part.item, part.columns.clone());
+        if let Some(finish) = finish {
+            finish(part.reborrow());
+        }
+        for (row, numbers) in part.rows_mut() {
+            let start = (item * sizes.rows + row) * sizes.columns;
+            // SAFETY: each element of the output is finished once, by one thread.
+            let elements = unsafe { output.range_mut(start + columns.start..start + columns.end) };
+            for (element, number) in elements.iter_mut().zip(numbers) {
+                *element = E::from_computed(*number);
+            }
+        }
+    };
+    BatchedGemm { sizes, left, right, output: None, finish: Some(store) }.compute(team, scratch);
+}
+
+/// Adds a bias to each row. The biases of this many `products` follow each other and repeat over the batch.
+pub fn add_bias<E: StoredElement>(
+    bias: &[E],
+    products: usize,
+) -> impl Fn(OutputBlock<'_, E::ComputeType>) + Sync {
+    move |mut part| {
+        let rows = bias.len() / products;
+        let first = part.item % products * rows;
+        for (row, numbers) in part.rows_mut() {
+            let bias = bias[first + row].convert();
+            numbers.iter_mut().for_each(|number| *number = number.add_element(bias));
+        }
+    }
+}
+
+/// The elements as numbers to compute with, if both types are the same.
+pub fn as_computed<E: StoredElement>(elements: &[E]) -> Option<&[E::ComputeType]> {
+    let none: &dyn Any = &None::<E>;
+    if !none.is::<Option<E::ComputeType>>() {
+        return None;
+    }
+    // SAFETY: both types are the same.
+    Some(unsafe { std::slice::from_raw_parts(elements.as_ptr().cast(), elements.len()) })
+}
+
+/// Mutable version of [`as_computed`].
+fn as_computed_mut<E: StoredElement>(elements: &mut [E]) -> Option<&mut [E::ComputeType]> {
+    let none: &dyn Any = &None::<E>;
+    if !none.is::<Option<E::ComputeType>>() {
+        return None;
+    }
+    // SAFETY: both types are the same.
+    Some(unsafe { std::slice::from_raw_parts_mut(elements.as_mut_ptr().cast(), elements.len()) })
+}

@@ -1,0 +1,74 @@
+//! Distributes tasks of unequal length over threads.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Upper bound of shares, so that the counters fit on the stack. Threads beyond it start in the shares of others.
+const MAX_SHARES: usize = 32;
+
+/// Tasks that lanes take until none is left: first those of their own share, then what others have left. Shares are the same for
+/// all calls of a size, and match where one call reads what another wrote, so what a lane needs may still be in its cache.
+pub struct TaskQueue {
+    count: usize,
+    shares: usize,
+    /// Tasks taken from each share.
+    taken: [AtomicUsize; MAX_SHARES],
+}
+
+impl TaskQueue {
+    pub fn new(count: usize, lanes: usize) -> Self {
+        let shares = lanes.min(count).clamp(1, MAX_SHARES);
+        Self { count, shares, taken: [const { AtomicUsize::new(0) }; MAX_SHARES] }
+    }
+
+    /// The tasks that a lane takes, one by one.
+    pub fn tasks_for_worker(&self, lane: usize) -> impl Iterator<Item = usize> {
+        (0..self.shares).flat_map(move |turn| {
+            let share = (lane + turn) % self.shares;
+            let (first, end) = (self.share_start(share), self.share_start(share + 1));
+            std::iter::from_fn(move || {
+                let task = first + self.taken[share].fetch_add(1, Ordering::Relaxed);
+                (task < end).then_some(task)
+            })
+        })
+    }
+
+    fn share_start(&self, share: usize) -> usize {
+        // In 128 bits, because `count` may be as large as `usize::MAX`.
+        (self.count as u128 * share as u128 / self.shares as u128) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_task_is_taken_once_and_those_of_the_own_share_first() {
+        for (count, lanes) in [(0, 3), (1, 4), (7, 2), (8, 3), (100, 40)] {
+            let tasks = TaskQueue::new(count, lanes);
+            let mut taken: Vec<usize> = (0..lanes)
+                .flat_map(|lane| tasks.tasks_for_worker(lane).take(2).collect::<Vec<_>>())
+                .collect();
+            taken.extend(tasks.tasks_for_worker(lanes - 1));
+            taken.sort_unstable();
+            assert_eq!(taken, (0..count).collect::<Vec<_>>(), "{count} tasks, {lanes} lanes");
+        }
+        let tasks = TaskQueue::new(8, 2);
+        assert_eq!(tasks.tasks_for_worker(1).collect::<Vec<_>>(), [4, 5, 6, 7, 0, 1, 2, 3]);
+        assert_eq!(TaskQueue::new(usize::MAX, 3).tasks_for_worker(2).next(), Some(usize::MAX / 3 * 2));
+    }
+
+    #[test]
+    fn several_threads_take_each_task_once() {
+        let (tasks, sum) = (TaskQueue::new(1000, 4), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for lane in 0..4 {
+                let (tasks, sum) = (&tasks, &sum);
+                scope.spawn(move || {
+                    tasks.tasks_for_worker(lane).for_each(|task| _ = sum.fetch_add(task, Ordering::Relaxed));
+                });
+            }
+        });
+        assert_eq!(sum.into_inner(), 1000 * 999 / 2);
+    }
+}

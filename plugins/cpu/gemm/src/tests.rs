@@ -1,0 +1,234 @@
+//! Compares products with plainly written sums, for all sizes, strides, types and instruction sets that take different paths.
+
+use oarlock_cpu_testing::isa_levels::isa_levels;
+use oarlock_cpu_testing::test_team::TestTeam;
+
+use super::{
+    BatchedGemm, GemmElement, GemmOperand, GemmShape, PackedOperand, PanelSource, ScratchBuffer,
+    StridedMatrix,
+};
+
+/// Integers small enough that every type computes exactly with them.
+fn small_integers<T: From<u8>>(count: usize, seed: usize) -> Vec<T> {
+    let mut state = seed as u32 * 2 + 1;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        T::from((state >> 28) as u8)
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+fn expected_product<T: GemmElement>(
+    sizes: GemmShape,
+    left: &[T],
+    left_transposed: bool,
+    right: &[T],
+    right_transposed: bool,
+) -> Vec<T> {
+    let GemmShape { items, rows, columns, depth } = sizes;
+    let mut output = Vec::with_capacity(items * rows * columns);
+    for item in 0..items {
+        let (left, right) = (&left[item * rows * depth..], &right[item * depth * columns..]);
+        for row in 0..rows {
+            for column in 0..columns {
+                let mut sum = T::default();
+                for step in 0..depth {
+                    let left = left[if left_transposed { step * rows + row } else { row * depth + step }];
+                    let right =
+                        right[if right_transposed { column * depth + step } else { step * columns + column }];
+                    sum = sum.add_product::<false>(left, right);
+                }
+                output.push(sum);
+            }
+        }
+    }
+    output
+}
+
+fn test_matrices<'a, T>(
+    sizes: GemmShape,
+    left: &'a [T],
+    left_transposed: bool,
+    right: &'a [T],
+    right_transposed: bool,
+) -> (StridedMatrix<'a, T>, StridedMatrix<'a, T>) {
+    let GemmShape { items, rows, columns, depth } = sizes;
+    let (lane, step) = if left_transposed { (1, rows) } else { (depth, 1) };
+    let offsets = (0..items).map(|item| item * rows * depth).collect();
+    let left = StridedMatrix::new(left, offsets, (rows, lane), (depth, step)).unwrap();
+    let (lane, step) = if right_transposed { (depth, 1) } else { (1, columns) };
+    let offsets = (0..items).map(|item| item * columns * depth).collect();
+    (left, StridedMatrix::new(right, offsets, (columns, lane), (depth, step)).unwrap())
+}
+
+fn check_product<T: GemmElement + From<u8> + std::fmt::Debug>(sizes: GemmShape, team: &TestTeam) {
+    let GemmShape { items, rows, columns, depth } = sizes;
+    let (left, right) =
+        (small_integers::<T>(items * rows * depth, 1), small_integers::<T>(items * depth * columns, 2));
+    for (left_transposed, right_transposed) in [(false, false), (false, true), (true, false), (true, true)] {
+        let expected = expected_product(sizes, &left, left_transposed, &right, right_transposed);
+        let (left, right) = test_matrices(sizes, &left, left_transposed, &right, right_transposed);
+        for (pack_left, pack_right) in [(false, false), (true, true)] {
+            let packed_left = PackedOperand::pack_left(team, &left, rows, depth);
+            let packed_right = PackedOperand::pack_right(team, &right, columns, depth);
+            let mut output = small_integers::<T>(items * rows * columns, 3);
+            BatchedGemm {
+                sizes,
+                left: if pack_left { GemmOperand::Packed(&packed_left) } else { GemmOperand::Operand(&left) },
+                right: if pack_right {
+                    GemmOperand::Packed(&packed_right)
+                } else {
+                    GemmOperand::Operand(&right)
+                },
+                output: Some(&mut output),
+                finish: None,
+            }
+            .compute(team, &mut ScratchBuffer::without_workspace());
+            assert!(
+                output == expected,
+                "{sizes:?} turned {left_transposed} {right_transposed} packed {pack_left} {pack_right} on {} by {}",
+                team.isa,
+                team.count
+            );
+        }
+    }
+}
+
+const AWKWARD_SIZES: [usize; 10] = [1, 3, 7, 13, 17, 31, 33, 64, 100, 257];
+
+fn awkward_sizes() -> impl Iterator<Item = GemmShape> {
+    // Every size in every position, but not every combination.
+    (0..AWKWARD_SIZES.len() * 2).map(|index| GemmShape {
+        items: 1,
+        rows: AWKWARD_SIZES[index % 10],
+        columns: AWKWARD_SIZES[(index * 7 + index / 10 * 3) % 10],
+        depth: AWKWARD_SIZES[(index * 3 + index / 10) % 10],
+    })
+}
+
+#[test]
+fn products_of_all_types_are_right_on_every_instruction_set() {
+    for isa in isa_levels() {
+        let team = TestTeam { isa, count: 1 };
+        for sizes in awkward_sizes() {
+            check_product::<f32>(sizes, &team);
+        }
+        for sizes in awkward_sizes().step_by(7) {
+            check_product::<f64>(sizes, &team);
+            check_product::<i32>(sizes, &team);
+            check_product::<i64>(sizes, &team);
+            check_product::<u32>(sizes, &team);
+            check_product::<u64>(sizes, &team);
+        }
+    }
+}
+
+#[test]
+fn a_deep_product_is_the_sum_of_its_blocks() {
+    for isa in isa_levels() {
+        check_product::<f32>(
+            GemmShape { items: 1, rows: 15, columns: 40, depth: 1500 },
+            &TestTeam { isa, count: 1 },
+        );
+    }
+}
+
+#[test]
+fn several_products_are_computed_together() {
+    for isa in isa_levels() {
+        for count in [1, 3] {
+            check_product::<f32>(
+                GemmShape { items: 5, rows: 33, columns: 47, depth: 40 },
+                &TestTeam { isa, count },
+            );
+            check_product::<f32>(
+                GemmShape { items: 4, rows: 1, columns: 300, depth: 500 },
+                &TestTeam { isa, count },
+            );
+        }
+    }
+}
+
+#[test]
+fn many_threads_compute_what_one_does() {
+    for isa in isa_levels() {
+        let count = 3;
+        check_product::<f32>(
+            GemmShape { items: 1, rows: 130, columns: 170, depth: 70 },
+            &TestTeam { isa, count },
+        );
+        check_product::<f32>(
+            GemmShape { items: 1, rows: 1, columns: 1500, depth: 400 },
+            &TestTeam { isa, count },
+        );
+        check_product::<f32>(
+            GemmShape { items: 1, rows: 4, columns: 1500, depth: 401 },
+            &TestTeam { isa, count },
+        );
+        check_product::<f32>(
+            GemmShape { items: 1, rows: 1500, columns: 1, depth: 400 },
+            &TestTeam { isa, count },
+        );
+    }
+}
+
+#[test]
+fn an_empty_sum_is_zero() {
+    for isa in isa_levels() {
+        check_product::<f32>(
+            GemmShape { items: 2, rows: 20, columns: 50, depth: 0 },
+            &TestTeam { isa, count: 1 },
+        );
+        check_product::<f32>(
+            GemmShape { items: 1, rows: 1, columns: 50, depth: 0 },
+            &TestTeam { isa, count: 1 },
+        );
+    }
+}
+
+#[test]
+fn a_finish_sees_each_element_once_and_its_place() {
+    for isa in isa_levels() {
+        for (rows, columns, keep) in [(40, 90, true), (40, 90, false), (1, 5000, true), (5000, 1, true)] {
+            let sizes = GemmShape { items: 2, rows, columns, depth: 600 };
+            let (left, right) =
+                (small_integers::<f32>(2 * rows * 600, 1), small_integers::<f32>(2 * columns * 600, 2));
+            let expected = expected_product(sizes, &left, false, &right, false);
+            let (left, right) = test_matrices(sizes, &left, false, &right, false);
+            let seen = std::sync::Mutex::new(vec![0.0; 2 * rows * columns]);
+            let mut output = vec![0.0; 2 * rows * columns];
+            BatchedGemm {
+                sizes,
+                left: GemmOperand::Operand(&left),
+                right: GemmOperand::Operand(&right),
+                output: keep.then_some(&mut output),
+                finish: Some(&|mut part| {
+                    let (item, columns_of_part) = (part.item, part.columns.clone());
+                    for (row, values) in part.rows_mut() {
+                        let mut seen = seen.lock().unwrap();
+                        for (column, value) in columns_of_part.clone().zip(values) {
+                            seen[(item * rows + row) * columns + column] += *value;
+                            *value += 1.0;
+                        }
+                    }
+                }),
+            }
+            .compute(&TestTeam { isa, count: 2 }, &mut ScratchBuffer::without_workspace());
+            assert!(*seen.lock().unwrap() == expected, "{sizes:?} on {isa}");
+            let finished: Vec<_> = expected.iter().map(|value| value + 1.0).collect();
+            assert!(!keep || output == finished, "{sizes:?} on {isa}");
+        }
+    }
+}
+
+#[test]
+fn a_matrix_that_reaches_past_its_elements_is_refused() {
+    let elements = [0.0f32; 12];
+    assert!(StridedMatrix::new(&elements, vec![0], (3, 4), (4, 1)).is_some());
+    assert!(StridedMatrix::new(&elements, vec![1], (3, 4), (4, 1)).is_none());
+    assert!(StridedMatrix::new(&elements, vec![0], (usize::MAX, usize::MAX), (4, 1)).is_none());
+    assert_eq!(
+        PanelSource::<f32>::item_count(&StridedMatrix::new(&elements, vec![0, 0], (3, 4), (4, 1)).unwrap()),
+        1
+    );
+}

@@ -1,0 +1,148 @@
+//! Micro-kernels: the innermost loop of a product. Each computes one tile of the output from a left panel and a right panel; a
+//! tile is small enough that all its accumulators stay in registers.
+//!
+//! There is one function for each number of rows and of vectors, so that a small or ragged product does no more work than it has
+//! elements. Each type and instruction set has a table of them.
+
+#[cfg(x86_vectors)]
+mod avx2;
+#[cfg(x86_vectors)]
+mod avx512;
+mod portable;
+
+use oarlock_cpu_base::isa::Isa;
+use oarlock_sdk::Element;
+
+use super::ConvertTo;
+
+/// The arguments of a micro-kernel.
+pub struct GemmTile<T> {
+    /// Products per sum.
+    pub depth: usize,
+    /// First element of the left panel, and the distances between its rows and between its steps.
+    pub left: *const T,
+    pub left_row: isize,
+    pub left_depth: isize,
+    /// First element of the right panel, whose columns are contiguous, and the distance between its steps.
+    pub right: *const T,
+    pub right_depth: isize,
+    /// First element of the output, whose columns are contiguous, and the distance between its rows.
+    pub output: *mut T,
+    pub output_row: usize,
+    /// Columns to write. The right panel can be read up to the next whole vector.
+    pub columns: usize,
+    /// True if sums are added to the output instead of replacing it.
+    pub add: bool,
+    /// What other tiles will read, to be prefetched meanwhile, and the bytes to advance with each step. A prefetch never faults,
+    /// so this may be any address.
+    pub ahead: *const u8,
+    pub ahead_step: isize,
+}
+
+/// # Safety
+///
+/// For as many rows as the function is for, the panels can be read and the output written as [`GemmTile`] says. Nothing else
+/// accesses the output meanwhile, and the processor has the instruction set of the table that holds the function.
+pub(crate) type GemmMicroKernel<T> = unsafe fn(&GemmTile<T>);
+
+/// Dot product of two contiguous ranges. The flag is true if the right range comes from memory and more of it follows, which
+/// makes prefetching pay off.
+///
+/// # Safety
+///
+/// Both ranges have as many elements as the count, and the processor has the instruction set of the table that holds the
+/// function.
+pub(crate) type DotKernel<T> = unsafe fn(*const T, *const T, usize, bool) -> T;
+
+/// The micro-kernels of one type and one instruction set.
+pub struct GemmMicroKernels<T: 'static> {
+    /// Lanes of a vector.
+    vector: usize,
+    /// Indexed by number of vectors, then by number of rows, each minus one.
+    tiles: &'static [&'static [GemmMicroKernel<T>]],
+    dot: DotKernel<T>,
+}
+
+impl<T> GemmMicroKernels<T> {
+    pub fn max_rows(&self) -> usize {
+        self.tiles[0].len()
+    }
+
+    pub fn max_columns(&self) -> usize {
+        self.tiles.len() * self.vector
+    }
+
+    /// Lanes of a vector. Right panels are read in whole vectors.
+    pub fn vector_lanes(&self) -> usize {
+        self.vector
+    }
+
+    pub fn dot_kernel(&self) -> DotKernel<T> {
+        self.dot
+    }
+
+    pub fn micro_kernel(&self, rows: usize, columns: usize) -> GemmMicroKernel<T> {
+        self.tiles[columns.div_ceil(self.vector) - 1][rows - 1]
+    }
+}
+
+/// A type in which products are computed. Integers wrap around.
+pub trait GemmElement: Element + Default + PartialEq + ConvertTo<Self> {
+    /// `self + left * right`, rounded once if `FUSED`; a fused multiply-add without hardware support would be a slow library
+    /// call.
+    fn add_product<const FUSED: bool>(self, left: Self, right: Self) -> Self;
+
+    fn add_element(self, other: Self) -> Self;
+
+    /// The micro-kernels for an instruction set that the machine has.
+    fn micro_kernels(isa: Isa) -> &'static GemmMicroKernels<Self>;
+}
+
+macro_rules! floats {
+    ($($float:ident)*) => {
+        $(impl GemmElement for $float {
+            #[inline(always)]
+            fn add_product<const FUSED: bool>(self, left: Self, right: Self) -> Self {
+                if FUSED { left.mul_add(right, self) } else { self + left * right }
+            }
+
+            #[inline(always)]
+            fn add_element(self, other: Self) -> Self {
+                self + other
+            }
+
+            fn micro_kernels(isa: Isa) -> &'static GemmMicroKernels<Self> {
+                match isa {
+                    #[cfg(x86_vectors)]
+                    Isa::Avx512 | Isa::Amx => &avx512::$float::MICRO_KERNELS,
+                    #[cfg(x86_vectors)]
+                    Isa::Avx2 => &avx2::$float::MICRO_KERNELS,
+                    _ => portable::baseline_kernels(),
+                }
+            }
+        })*
+    };
+}
+
+macro_rules! integers {
+    ($($integer:ty)*) => {
+        $(impl GemmElement for $integer {
+            #[inline(always)]
+            fn add_product<const FUSED: bool>(self, left: Self, right: Self) -> Self {
+                self.wrapping_add(left.wrapping_mul(right))
+            }
+
+            #[inline(always)]
+            fn add_element(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+
+            fn micro_kernels(isa: Isa) -> &'static GemmMicroKernels<Self> {
+                portable::best_kernels(isa)
+            }
+        })*
+    };
+}
+
+floats!(f32 f64);
+integers!(i32 i64 u32 u64);

@@ -1,0 +1,135 @@
+//! The loop of ops that map each axis on its own: an index of the output to an index of the input, or to a fill value.
+
+use oarlock_cpu_base::device::Cpu;
+use oarlock_cpu_base::element_bytes::for_parallel_pieces;
+use oarlock_sdk::{Result, ensure};
+
+use super::shape;
+use super::strided::StrideCursor;
+
+/// The index in the input for each index along an axis of the output; `None` where the output is filled.
+pub(super) type AxisMap = Vec<Option<usize>>;
+
+/// Copies the elements that the maps name, one map for each axis of an input of the given dimensions.
+pub(super) fn copy_mapped<const N: usize>(
+    cpu: &Cpu,
+    input: &[[u8; N]],
+    dims: &[usize],
+    maps: &[AxisMap],
+    fill: [u8; N],
+    out: &mut [[u8; N]],
+) -> Result<()> {
+    let is_inside = maps.iter().zip(dims).all(|(map, dim)| map.iter().flatten().all(|index| index < dim));
+    let lengths: Vec<_> = maps.iter().map(Vec::len).collect();
+    ensure!(
+        is_inside
+            && maps.len() == dims.len()
+            && shape::element_count(&lengths)? == out.len()
+            && shape::element_count(dims)? == input.len(),
+        out_of_range,
+        "expected positions inside of the input's {dims:?}, found others"
+    );
+    let (Some((columns, outer)), false) = (maps.split_last(), out.is_empty()) else {
+        if let ([cell], Some(from)) = (out, input.first()) {
+            *cell = *from;
+        }
+        return Ok(());
+    };
+    let steps = shape::contiguous_strides(dims);
+    let (outer_lengths, still) = (&lengths[..outer.len()], vec![0; outer.len()]);
+    let line = RowMapping::new(columns, dims[outer.len()]);
+    for_parallel_pieces(cpu, out, columns.len(), |begin, out| {
+        let mut cursor = StrideCursor::new(outer_lengths, &still, begin);
+        let mut before: Option<(Option<usize>, &mut [[u8; N]])> = None;
+        for row in out.chunks_mut(columns.len()) {
+            let places = outer.iter().zip(cursor.indices()).zip(&steps);
+            let first =
+                places.map(|((map, index), step)| map[*index].map(|at| at * step)).sum::<Option<usize>>();
+            match (first, &before) {
+                // A repeated row is copied as a whole.
+                (_, Some((same, done))) if *same == first => row.copy_from_slice(done),
+                // An input without elements has no columns to copy.
+                (Some(first), _) => line.copy_row(input.get(first..).unwrap_or_default(), fill, row),
+                (None, _) => row.fill(fill),
+            }
+            before = Some((first, row));
+            cursor.advance();
+        }
+    });
+    Ok(())
+}
+
+/// How a row of the output maps to a row of the input.
+enum RowMapping<'a> {
+    /// Each element this many times.
+    Repeated(usize),
+    /// From `begin` on, `length` consecutive elements of the input, such as those between the borders of padding; before and
+    /// after that, any.
+    Run { columns: &'a AxisMap, begin: usize, length: usize, from: usize },
+}
+
+impl<'a> RowMapping<'a> {
+    fn new(columns: &'a AxisMap, length: usize) -> Self {
+        let times = columns.len() / length.max(1);
+        let is_repeated =
+            times > 0 && columns.iter().enumerate().all(|(index, at)| *at == Some(index / times));
+        if is_repeated && times * length == columns.len() {
+            return Self::Repeated(times);
+        }
+        let from = columns.iter().flatten().min().copied().unwrap_or(0);
+        let begin = columns.iter().rposition(|at| *at == Some(from)).unwrap_or(0);
+        let run = columns[begin..].iter().zip(from..).take_while(|(at, place)| **at == Some(*place));
+        Self::Run { columns, begin, length: run.count(), from }
+    }
+
+    fn copy_row<const N: usize>(&self, input: &[[u8; N]], fill: [u8; N], row: &mut [[u8; N]]) {
+        match self {
+            Self::Repeated(1) => row.copy_from_slice(&input[..row.len()]),
+            // Upsampling by 2 is common; a constant count vectorizes.
+            Self::Repeated(2) => {
+                for (cells, from) in row.as_chunks_mut::<2>().0.iter_mut().zip(input) {
+                    *cells = [*from; 2];
+                }
+            }
+            Self::Repeated(times) => {
+                row.chunks_mut(*times).zip(input).for_each(|(cells, from)| cells.fill(*from));
+            }
+            Self::Run { columns, begin, length, from } => {
+                let (before, rest) = row.split_at_mut(*begin);
+                let (run, after) = rest.split_at_mut(*length);
+                let (columns_before, columns_after) = (&columns[..*begin], &columns[begin + length..]);
+                if *length > 0 {
+                    run.copy_from_slice(&input[*from..from + length]);
+                }
+                let others = before.iter_mut().zip(columns_before).chain(after.iter_mut().zip(columns_after));
+                for (cell, column) in others {
+                    *cell = column.map_or(fill, |column| input[column]);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_are_repeated_or_taken_from_anywhere() {
+        for (columns, length, expected) in [
+            (vec![Some(0), Some(0), Some(1), Some(1)], 2, &[1, 1, 2, 2][..]),
+            (vec![Some(0), Some(1), Some(2), Some(3)], 4, &[1, 2, 3, 4]),
+            (vec![Some(0), Some(0), Some(0), Some(0)], 1, &[1, 1, 1, 1]),
+            (vec![Some(0), Some(1), None, Some(1)], 2, &[1, 2, 9, 2]),
+            (vec![Some(2), Some(1), Some(0), Some(1), Some(2), Some(1)], 3, &[3, 2, 1, 2, 3, 2]),
+            (vec![None, Some(1), Some(2), Some(3), None, None], 5, &[9, 2, 3, 4, 9, 9]),
+            (vec![Some(1), Some(0), Some(1), Some(0)], 2, &[2, 1, 2, 1]),
+            // The start of a longer row is no repetition of all of it.
+            (vec![Some(0), Some(1), Some(2), Some(3)], 5, &[1, 2, 3, 4]),
+        ] {
+            let (input, mut row) = ([[1u8], [2], [3], [4], [5]], vec![[0u8]; expected.len()]);
+            RowMapping::new(&columns, length).copy_row(&input, [9], &mut row);
+            assert_eq!(row.as_flattened(), expected, "{columns:?}");
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Sorts all elements of lines, with their positions or without.
+//!
+//! All that matters of an element is how its bits are ordered, so dtypes of a size share their code.
+
+use oarlock_cpu_base::device::Cpu;
+use oarlock_cpu_base::rows::axis::AxisLayout;
+use oarlock_cpu_base::rows::grain_for;
+use oarlock_cpu_base::rows::output_parts::{AxisLines, AxisLinesPart, try_parallel_for_parts};
+use oarlock_cpu_base::rows::scratch::try_filled_vec;
+use oarlock_sdk::{Dtype, Result};
+
+use super::sort::{SortEntry, sort_entries};
+
+/// Runs a function that is generic over the size of a number, for a dtype of numbers.
+macro_rules! by_number_size {
+    ($dtype:expr, $size:ident => $body:expr) => {
+        match oarlock_cpu_base::element_bytes::size_of_dtype($dtype)? {
+            1 => {
+                const $size: usize = 1;
+                $body
+            }
+            2 => {
+                const $size: usize = 2;
+                $body
+            }
+            4 => {
+                const $size: usize = 4;
+                $body
+            }
+            _ => {
+                const $size: usize = 8;
+                $body
+            }
+        }
+    };
+}
+
+pub(crate) use by_number_size;
+
+/// How the bits of a dtype are ordered.
+#[derive(Clone, Copy)]
+enum BitOrder {
+    Unsigned,
+    Signed,
+    /// All bits of a float but the sign are ordered too. Those above infinity are NaN.
+    Float {
+        infinity: u64,
+    },
+}
+
+/// A sort of lines along an axis.
+pub(crate) struct LineSort<'a> {
+    cpu: &'a Cpu,
+    axis: AxisLayout,
+    is_largest_first: bool,
+    order: BitOrder,
+}
+
+impl<'a> LineSort<'a> {
+    /// For dtypes of numbers, among which there is an order.
+    pub(crate) fn new(cpu: &'a Cpu, axis: AxisLayout, is_largest_first: bool, dtype: Dtype) -> Self {
+        let order = match dtype {
+            Dtype::F16 => BitOrder::Float { infinity: 0x7C00 },
+            Dtype::BF16 => BitOrder::Float { infinity: 0x7F80 },
+            Dtype::F32 => BitOrder::Float { infinity: f32::INFINITY.to_bits().into() },
+            Dtype::F64 => BitOrder::Float { infinity: f64::INFINITY.to_bits() },
+            Dtype::I8 | Dtype::I16 | Dtype::I32 | Dtype::I64 => BitOrder::Signed,
+            _ => BitOrder::Unsigned,
+        };
+        Self { cpu, axis, is_largest_first, order }
+    }
+
+    /// Writes the elements of each line in their order, and their positions if they are wanted.
+    pub(crate) fn sort_lines<const N: usize>(
+        &self,
+        input: &[[u8; N]],
+        values: &mut [[u8; N]],
+        places: Option<&mut [i64]>,
+    ) -> Result<()> {
+        let AxisLayout { length, inner, .. } = self.axis;
+        let is_narrow = N <= 4;
+        let outputs = (
+            AxisLines::new(values, length, inner),
+            places.map(|places| AxisLines::new(places, length, inner)),
+        );
+        try_parallel_for_parts(
+            self.cpu,
+            self.axis.line_count(),
+            grain_for(length),
+            outputs,
+            |_, (mut values, mut places)| {
+                for (line, _) in values.line_groups(1) {
+                    let start = line / inner * length * inner + line % inner;
+                    let input = LineElements { cells: &input[start..], step: inner, length };
+                    match &mut places {
+                        None if is_narrow => self.sort_line::<u32, N>(0, &input, line, &mut values, None)?,
+                        None => self.sort_line::<u64, N>(0, &input, line, &mut values, None)?,
+                        places if is_narrow && u32::try_from(length).is_ok() => {
+                            self.sort_line::<u64, N>(32, &input, line, &mut values, places.as_mut())?;
+                        }
+                        places => {
+                            self.sort_line::<u128, N>(64, &input, line, &mut values, places.as_mut())?;
+                        }
+                    }
+                }
+                Ok(())
+            },
+        )
+    }
+
+    /// True if the order of two elements is that in which they stand.
+    pub(crate) fn have_equal_rank<const N: usize>(&self, one: [u8; N], other: [u8; N]) -> bool {
+        let ranks = RankMapping::<N>::new(self.order, false);
+        ranks.rank_of(one) == ranks.rank_of(other)
+    }
+
+    /// Sorts one line. An element follows from its rank, except zeros, of which there are two, and NaN: these are looked up in
+    /// their original order.
+    fn sort_line<E: SortEntry, const N: usize>(
+        &self,
+        place_bits: u32,
+        input: &LineElements<'_, N>,
+        line: usize,
+        values: &mut AxisLinesPart<'_, [u8; N]>,
+        places: Option<&mut AxisLinesPart<'_, i64>>,
+    ) -> Result<()> {
+        let ranks = RankMapping::<N>::new(self.order, self.is_largest_first);
+        let mut entries = try_filled_vec(E::default(), input.length)?;
+        for (at, (entry, cell)) in entries.iter_mut().zip(input.iter()).enumerate() {
+            *entry = E::new(ranks.rank_of(cell), at, place_bits);
+        }
+        sort_entries(self.cpu, &mut entries, place_bits)?;
+        for (value, entry) in values.line_elements(line).zip(&entries) {
+            *value = ranks.element_of_rank(entry.entry_rank(place_bits));
+        }
+        if let Some(places) = places {
+            for (place, entry) in places.line_elements(line).zip(&entries) {
+                *place = entry.entry_place(place_bits) as i64;
+            }
+        }
+        let BitOrder::Float { infinity } = self.order else { return Ok(()) };
+        for alike in [0, infinity + 1].map(|bits| ranks.rank_of(element_from_bits(bits))) {
+            let begin = entries.partition_point(|entry| entry.entry_rank(place_bits) < alike);
+            let count = entries[begin..].partition_point(|entry| entry.entry_rank(place_bits) == alike);
+            if count > 0 {
+                let same = input.iter().filter(|cell| ranks.rank_of(*cell) == alike);
+                let places = values.line_elements(line).skip(begin).take(count);
+                places.zip(same).for_each(|(value, cell)| *value = cell);
+            }
+        }
+        Ok(())
+    }
+}
+
+struct LineElements<'a, const N: usize> {
+    cells: &'a [[u8; N]],
+    /// The distance from one element to the next.
+    step: usize,
+    length: usize,
+}
+
+impl<const N: usize> LineElements<'_, N> {
+    fn iter(&self) -> impl Iterator<Item = [u8; N]> {
+        self.cells.iter().step_by(self.step).take(self.length).copied()
+    }
+}
+
+/// Ranks: integers in the order in which elements are wanted.
+struct RankMapping<const N: usize> {
+    sign: u64,
+    /// XORed with all ranks: all bits if the largest come first, which reverses the order.
+    turned: u64,
+    /// The bits of infinity, above which a float is NaN; all bits for other dtypes.
+    infinity: u64,
+    is_float: bool,
+}
+
+impl<const N: usize> RankMapping<N> {
+    fn new(order: BitOrder, is_largest_first: bool) -> Self {
+        let (top, all) = (1u64 << (8 * N - 1), u64::MAX >> (64 - 8 * N));
+        let (sign, infinity) = match order {
+            BitOrder::Unsigned => (0, all),
+            BitOrder::Signed => (top, all),
+            BitOrder::Float { infinity } => (top, infinity),
+        };
+        let is_float = matches!(order, BitOrder::Float { .. });
+        Self { sign, turned: if is_largest_first { all } else { 0 }, infinity, is_float }
+    }
+
+    const ALL: u64 = u64::MAX >> (64 - 8 * N);
+
+    /// Zeros share one rank, and so do all NaNs, whose rank is above all others.
+    #[inline(always)]
+    fn rank_of(&self, cell: [u8; N]) -> u64 {
+        let bits = element_to_bits(cell);
+        let rank = if self.is_float {
+            let size = bits & !self.sign;
+            let is_negative = (bits & self.sign != 0) & (size != 0);
+            let number = if is_negative { !bits & Self::ALL } else { size | self.sign };
+            if size > self.infinity { Self::ALL } else { number }
+        } else {
+            bits ^ self.sign
+        };
+        rank ^ self.turned
+    }
+
+    /// An element of a rank.
+    #[inline(always)]
+    fn element_of_rank(&self, rank: u64) -> [u8; N] {
+        let rank = rank ^ self.turned;
+        let is_negative = self.is_float & (rank & self.sign == 0);
+        element_from_bits(if is_negative { !rank } else { rank ^ self.sign })
+    }
+}
+
+#[inline(always)]
+fn element_to_bits<const N: usize>(cell: [u8; N]) -> u64 {
+    let mut bytes = [0; 8];
+    bytes[..N].copy_from_slice(&cell);
+    u64::from_le_bytes(bytes)
+}
+
+#[inline(always)]
+fn element_from_bits<const N: usize>(bits: u64) -> [u8; N] {
+    let bytes = bits.to_le_bytes();
+    std::array::from_fn(|at| bytes[at])
+}

@@ -1,0 +1,291 @@
+//! `TopK`: the largest or smallest elements of each line, in order. Among equal elements the one with the lower index comes
+//! first, and NaN counts as larger than every number.
+
+use oarlock_cpu_base::device::Cpu;
+use oarlock_cpu_base::element_bytes::{element_bytes, element_bytes_mut};
+use oarlock_cpu_base::rows::axis::{self, AxisLayout};
+use oarlock_cpu_base::rows::grain_for;
+use oarlock_cpu_base::rows::line_bundle::{
+    are_lines_short, for_transposed_blocks, is_transposable, transpose_back,
+};
+use oarlock_cpu_base::rows::number::{AccumulatorNumber, ComputeElement};
+use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
+use oarlock_cpu_base::rows::output_parts::{AxisLines, OutputRows, parallel_for_parts};
+use oarlock_cpu_base::rows::scratch::try_filled_vec;
+use oarlock_cpu_base::with_isa;
+use oarlock_sdk::{
+    DtypeSet, Kernel, KernelCall, KernelFlags, MemoryKind, OperandFlags, OperandSpec, PluginError, Result,
+    dispatch, family,
+};
+
+use super::line_sort::{LineSort, by_number_size};
+
+const TOP_K_DTYPES: DtypeSet = family::FLOATING_AND_INTEGRAL
+    .union(DtypeSet::F16)
+    .union(DtypeSet::BF16)
+    .union(DtypeSet::U16)
+    .union(DtypeSet::I16)
+    .union(DtypeSet::U32)
+    .union(DtypeSet::U64);
+
+/// Lines that are processed side by side: 32 `f32` are four ymm or two zmm registers.
+const LINES_ABREAST: usize = 32;
+/// Up to this many results, a line is ranked by insertion.
+const FEW_ELEMENTS: usize = 8;
+/// The maximum length of lines that are processed side by side.
+const SHORT_LINE: usize = 128;
+
+pub(super) fn top_k_kernels() -> Vec<Kernel<Cpu>> {
+    let number = OperandSpec::new(TOP_K_DTYPES).with_dtype_group(1);
+    // Some callers only sort.
+    let places = OperandSpec::new(DtypeSet::I64).with_name("Indices").with_flags(OperandFlags::OPTIONAL);
+    let row = |inputs: &[OperandSpec]| {
+        operand_kernel("TopK", TopKOptions::new, run_top_k)
+            .with_flags(KernelFlags::DETERMINISTIC)
+            .with_inputs(inputs.iter().copied())
+            .with_outputs([number.with_name("Values"), places])
+    };
+    let k = OperandSpec::new(DtypeSet::I64).with_name("K").with_rank(0, 1).in_memory(MemoryKind::HOST);
+    vec![row(&[number.with_name("X")]).until_version(9), row(&[number.with_name("X"), k]).since_version(10)]
+}
+
+struct TopKOptions {
+    axis: i64,
+    k: Option<i64>,
+    is_largest: bool,
+}
+
+impl TopKOptions {
+    /// Results are in order even if `sorted` does not ask for it.
+    fn new(call: &KernelCall<'_>) -> Result<Self> {
+        Ok(Self {
+            axis: call.int_attribute("axis")?.unwrap_or(-1),
+            k: call.int_attribute("k")?,
+            is_largest: call.int_attribute("largest")?.unwrap_or(1) != 0,
+        })
+    }
+
+    fn read_k(&self, operands: &KernelOperands<'_, '_>, length: usize) -> Result<usize> {
+        let found = match operands.read_optional_input::<i64>(1)? {
+            Some([k]) => Some(*k),
+            Some(more) => {
+                return Err(PluginError::invalid_argument(format!(
+                    "expected one number `K`, found {more:?}"
+                )));
+            }
+            None => self.k,
+        };
+        let k =
+            found.ok_or_else(|| PluginError::invalid_argument("expected the attribute `k`, found none"))?;
+        usize::try_from(k).ok().filter(|k| *k <= length).ok_or_else(|| {
+            PluginError::out_of_range(format!(
+                "expected `k` from 0 to the {length} elements along the axis, found {k}"
+            ))
+        })
+    }
+}
+
+fn run_top_k(cpu: &Cpu, options: &TopKOptions, operands: &KernelOperands<'_, '_>) -> Result<()> {
+    let (x, values) = (operands.call().input(0)?, operands.call().output(0)?);
+    let axis = AxisLayout::new(x.dims(), options.axis)?;
+    let k = options.read_k(operands, axis.length)?;
+    let mut dims = x.dims().to_vec();
+    let dimension = axis::resolve_axis(options.axis, dims.len())?;
+    dims[dimension] = k as i64;
+    operands.expect_dims(&values, "Values", &dims)?;
+    if let Some(places) = operands.call().optional_output(1)? {
+        operands.expect_dims(&places, "Indices", &dims)?;
+    }
+    let count = axis::element_count(&dims)?;
+    if count == 0 {
+        return Ok(());
+    }
+    let places = operands.write_optional_output::<i64>(1)?;
+    if k == axis.length && k > FEW_ELEMENTS {
+        let sorting = LineSort::new(cpu, axis, options.is_largest, x.dtype());
+        return by_number_size!(x.dtype(), N => sorting.sort_lines::<N>(element_bytes(&x)?, element_bytes_mut(&values)?, places));
+    }
+    let mut unwanted = try_filled_vec(0, if places.is_none() { count } else { 0 })?;
+    let places = places.unwrap_or(&mut unwanted);
+    dispatch!(x.dtype(), floating_and_integral + f16 + bf16 + i16 + u16 + u32 + u64, T => {
+        let (input, values) = (operands.read_input::<T>(0)?, operands.write_output::<T>(0)?);
+        if options.is_largest {
+            find_best::<T, true>(cpu, axis, k, input, values, places);
+        } else {
+            find_best::<T, false>(cpu, axis, k, input, values, places);
+        }
+        Ok(())
+    })
+}
+
+fn find_best<T: ComputeElement, const LARGEST: bool>(
+    cpu: &Cpu,
+    axis: AxisLayout,
+    k: usize,
+    input: &[T],
+    values: &mut [T],
+    places: &mut [i64],
+) {
+    if const { is_transposable::<T>() } && k <= FEW_ELEMENTS && are_lines_short(axis, SHORT_LINE) {
+        return find_in_short_lines::<T, LARGEST>(cpu, axis, k, input, values, places);
+    }
+    let outputs = (AxisLines::new(values, k, axis.inner), AxisLines::new(places, k, axis.inner));
+    parallel_for_parts(
+        cpu,
+        axis.line_count(),
+        grain_for(axis.length),
+        outputs,
+        |_, (mut values, mut places)| {
+            let mut elements = Vec::with_capacity(axis.length);
+            let mut best = Vec::new();
+            for (line, _) in values.line_groups(1) {
+                let start = line / axis.inner * axis.length * axis.inner + line % axis.inner;
+                elements.clear();
+                if axis.inner == 1 {
+                    elements
+                        .extend(input[start..][..axis.length].iter().map(|element| element.to_accumulator()));
+                } else {
+                    let line = input[start..].iter().step_by(axis.inner).take(axis.length);
+                    elements.extend(line.map(|element| element.to_accumulator()));
+                }
+                with_isa!(cpu.isa(), || select_best::<_, LARGEST>(&elements, k, &mut best));
+                for (rank, key) in best.iter().enumerate() {
+                    let place = place_of_key(*key);
+                    values.lines_at(line, 1, rank)[0] = input[start + place * axis.inner];
+                    places.lines_at(line, 1, rank)[0] = place as i64;
+                }
+            }
+        },
+    );
+}
+
+/// Finds few elements of short lines, in all lines that lie side by side at once.
+fn find_in_short_lines<T: ComputeElement, const LARGEST: bool>(
+    cpu: &Cpu,
+    axis: AxisLayout,
+    k: usize,
+    input: &[T],
+    values: &mut [T],
+    places: &mut [i64],
+) {
+    let (block, found, isa) = (axis.length * axis.inner, k * axis.inner, cpu.isa());
+    let outputs = (OutputRows::new(values, found), OutputRows::new(places, found));
+    parallel_for_parts(cpu, axis.outer, grain_for(block), outputs, |begin, (values, places)| {
+        let input = &input[begin * block..][..values.len() / found * block];
+        let mut best = vec![[input[0]; LINES_ABREAST]; found];
+        let mut order = vec![[0; LINES_ABREAST]; found];
+        for_transposed_blocks(isa, input, block, |first, tile: &[[T; LINES_ABREAST]]| {
+            with_isa!(isa, || {
+                for start in 0..axis.inner {
+                    let positions = tile[start..].iter().step_by(axis.inner);
+                    let ranked = rank_lines::<T, LARGEST>(positions, k);
+                    for (rank, (elements, places)) in ranked.iter().enumerate().take(k) {
+                        let at = rank * axis.inner + start;
+                        for line in 0..LINES_ABREAST {
+                            best[at][line] = T::from_accumulator(elements[line]);
+                            order[at][line] = i64::from(places[line]);
+                        }
+                    }
+                }
+            });
+            transpose_back(isa, &best, first, values);
+            transpose_back(isa, &order, first, places);
+        });
+    });
+}
+
+/// The best elements of each line and their places, best first: an insertion sort without branches. Each element goes after those
+/// found before that are not worse, and those behind it move by one.
+#[inline(always)]
+fn rank_lines<'a, T: ComputeElement, const LARGEST: bool>(
+    positions: impl Iterator<Item = &'a [T; LINES_ABREAST]>,
+    k: usize,
+) -> [([T::Accumulator; LINES_ABREAST], [u32; LINES_ABREAST]); FEW_ELEMENTS] {
+    let mut ranked = [([T::Accumulator::ZERO; LINES_ABREAST], [0; LINES_ABREAST]); FEW_ELEMENTS];
+    for (place, elements) in positions.enumerate() {
+        let mut added = [T::Accumulator::ZERO; LINES_ABREAST];
+        for line in 0..LINES_ABREAST {
+            added[line] = elements[line].to_accumulator();
+        }
+        if place < k {
+            ranked[place] = (added, [place as u32; LINES_ABREAST]);
+        }
+        // From the last rank to the first, so that each reads the one before it while that is still unchanged.
+        for rank in (0..k.min(place + 1)).rev() {
+            let (mut best, mut places) = ranked[rank];
+            let (better, better_places) = ranked[rank.saturating_sub(1)];
+            for line in 0..LINES_ABREAST {
+                let is_here = is_better::<T::Accumulator, LARGEST>(added[line], best[line]);
+                let is_before = (rank > 0) & is_better::<T::Accumulator, LARGEST>(added[line], better[line]);
+                let other = if is_before { better[line] } else { added[line] };
+                let other_place = if is_before { better_places[line] } else { place as u32 };
+                best[line] = if is_here | is_before { other } else { best[line] };
+                places[line] = if is_here | is_before { other_place } else { places[line] };
+            }
+            ranked[rank] = (best, places);
+        }
+    }
+    ranked
+}
+
+/// Elements that are tested together for one that is better than the worst of those found.
+const SCAN_BLOCK: usize = 64;
+
+/// Keys of the `k` best elements, best first. Up to 2k keys are collected before all but the best are dropped, so that the
+/// linear-time selection costs little per key. From then on, elements no better than the worst of those are skipped.
+#[inline(always)]
+fn select_best<E: AccumulatorNumber, const LARGEST: bool>(elements: &[E], k: usize, best: &mut Vec<u128>) {
+    best.clear();
+    let (first, others) = elements.split_at(k);
+    best.extend(
+        first.iter().enumerate().map(|(place, element)| selection_key::<E, LARGEST>(*element, place)),
+    );
+    let mut worst = elements[keep_best(best, k)];
+    for (index, block) in others.chunks(SCAN_BLOCK).enumerate() {
+        // `|` instead of `any`: without an early exit, a block is compared in whole registers, and most blocks have nothing
+        // better.
+        if !block.iter().fold(false, |any, element| any | is_better::<E, LARGEST>(*element, worst)) {
+            continue;
+        }
+        for (place, element) in (k + index * SCAN_BLOCK..).zip(block) {
+            if is_better::<E, LARGEST>(*element, worst) {
+                best.push(selection_key::<E, LARGEST>(*element, place));
+                if best.len() / 2 >= k {
+                    worst = elements[keep_best(best, k)];
+                }
+            }
+        }
+    }
+    keep_best(best, k);
+    best.sort_unstable();
+}
+
+/// A sort key: lower for a better element and, among equal ones, for a lower place, which is its lower half. So elements of all
+/// types are sorted by the same code.
+#[inline(always)]
+fn selection_key<E: AccumulatorNumber, const LARGEST: bool>(element: E, place: usize) -> u128 {
+    let rank = if LARGEST { !element.order_rank() } else { element.order_rank() };
+    u128::from(rank) << 64 | place as u128
+}
+
+fn place_of_key(key: u128) -> usize {
+    key as u64 as usize
+}
+
+/// Drops all but the `k` best, of which there is at least one, and returns the place of the worst of those.
+fn keep_best(keys: &mut Vec<u128>, k: usize) -> usize {
+    let (_, worst, _) = keys.select_nth_unstable(k - 1);
+    let place = place_of_key(*worst);
+    keys.truncate(k);
+    place
+}
+
+/// True if an element comes before another regardless of their places, without branches.
+#[inline(always)]
+fn is_better<E: AccumulatorNumber, const LARGEST: bool>(element: E, other: E) -> bool {
+    if LARGEST {
+        (element > other) | (element.is_nan() & !other.is_nan())
+    } else {
+        (element < other) | (other.is_nan() & !element.is_nan())
+    }
+}

@@ -1,0 +1,105 @@
+//! `Multinomial`: draws classes whose weights are given by their logarithms.
+
+use oarlock_cpu_base::device::Cpu;
+use oarlock_cpu_base::rows::grain_for;
+use oarlock_cpu_base::rows::number::{ComputeElement, ComputeFloat, FloatElement};
+use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
+use oarlock_cpu_base::rows::output_parts::{OutputRows, parallel_for_parts};
+use oarlock_sdk::{DtypeSet, Element, Kernel, KernelCall, OperandSpec, Result, dispatch, ensure, family};
+
+use super::philox::PhiloxSource;
+use super::{random_source, read_seed};
+
+pub(super) fn multinomial_kernels() -> Vec<Kernel<Cpu>> {
+    let reals = family::FLOATING_AND_HALF.union(DtypeSet::BF16);
+    vec![
+        operand_kernel("Multinomial", MultinomialAttributes::new, run_multinomial)
+            .since_version(7)
+            .with_inputs([OperandSpec::new(reals).with_name("input").with_rank(2, 2)])
+            .with_outputs([OperandSpec::new(DtypeSet::I32.union(DtypeSet::I64))
+                .with_name("output")
+                .with_rank(2, 2)]),
+    ]
+}
+
+struct MultinomialAttributes {
+    samples: i64,
+    seed: Option<u64>,
+}
+
+impl MultinomialAttributes {
+    fn new(call: &KernelCall<'_>) -> Result<Self> {
+        let samples = call.int_attribute("sample_size")?.unwrap_or(1);
+        ensure!(samples >= 0, invalid_argument, "expected `sample_size` of at least 0, found {samples}");
+        Ok(Self { samples, seed: read_seed(call)? })
+    }
+}
+
+fn run_multinomial(cpu: &Cpu, plan: &MultinomialAttributes, operands: &KernelOperands<'_, '_>) -> Result<()> {
+    let (input, output) = (operands.call().input(0)?, operands.call().output(0)?);
+    ensure!(
+        input.dims().len() == 2,
+        invalid_argument,
+        "expected an input of 2 dimensions, found {:?}",
+        input.dims()
+    );
+    operands.expect_dims(&output, "output", &[input.dims()[0], plan.samples])?;
+    let source = random_source(operands.call(), plan.seed);
+    let classes = input.dims()[1] as usize;
+    dispatch!(input.dtype(), floating_and_half + bf16, T => {
+        dispatch!(output.dtype(), integral, I => draw_classes::<T, I>(cpu, source, classes, plan.samples as usize, operands))
+    })
+}
+
+fn draw_classes<T: FloatElement, I: ComputeElement + Element>(
+    cpu: &Cpu,
+    source: PhiloxSource,
+    classes: usize,
+    samples: usize,
+    operands: &KernelOperands<'_, '_>,
+) -> Result<()> {
+    let (logarithms, output) = (operands.read_input::<T>(0)?, operands.write_output::<I>(0)?);
+    if output.is_empty() {
+        return Ok(());
+    }
+    let is_drawable = |row: &[T]| {
+        let sum = cumulative_weights(row).last().copied();
+        sum.is_some_and(|sum| sum > 0.0 && sum.is_finite())
+    };
+    ensure!(
+        classes > 0 && logarithms.chunks(classes).all(is_drawable),
+        invalid_argument,
+        "expected logarithms of probabilities with at least one class that can be drawn, found none"
+    );
+    let rows = output.len() / samples;
+    parallel_for_parts(
+        cpu,
+        rows,
+        grain_for(classes + 8 * samples),
+        OutputRows::new(output, samples),
+        |begin, part| {
+            for (index, drawn) in part.chunks_mut(samples).enumerate() {
+                let row = begin + index;
+                let sums = cumulative_weights(&logarithms[row * classes..][..classes]);
+                let total = sums[classes - 1];
+                for (sample, class) in drawn.iter_mut().enumerate() {
+                    let level = source.f64_at(row * samples + sample) * total;
+                    let found = sums.partition_point(|sum| *sum <= level).min(classes - 1);
+                    *class = I::from_float(I::Float::from_f64(found as f64));
+                }
+            }
+        },
+    );
+    Ok(())
+}
+
+/// The running sums of the weights, scaled so that the largest weight is 1.
+fn cumulative_weights<T: FloatElement>(logarithms: &[T]) -> Vec<f64> {
+    let value = |logarithm: &T| logarithm.to_float().to_f64();
+    let greatest = logarithms.iter().map(value).fold(f64::NEG_INFINITY, f64::max);
+    let running = |sum: &mut f64, logarithm: &T| {
+        *sum += (value(logarithm) - greatest).exp();
+        Some(*sum)
+    };
+    logarithms.iter().scan(0.0, running).collect()
+}

@@ -1,0 +1,328 @@
+//! `TfIdfVectorizer`: how often known sequences of words, or of numbers, occur in rows of them.
+
+use std::collections::HashMap;
+
+use oarlock_cpu_base::attributes;
+use oarlock_cpu_base::device::Cpu;
+use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
+use oarlock_cpu_base::text_operand::read_texts;
+use oarlock_sdk::{Dtype, DtypeSet, Kernel, KernelCall, OperandSpec, PluginError, Result, ensure};
+
+pub(super) fn n_gram_kernels() -> Vec<Kernel<Cpu>> {
+    let items = DtypeSet::STRING.union(DtypeSet::I32).union(DtypeSet::I64);
+    let kernel = operand_kernel("TfIdfVectorizer", NGramVectorizer::new, |_, vectorizer, operands| {
+        vectorizer.run(operands)
+    });
+    vec![
+        kernel
+            .since_version(9)
+            .with_inputs([OperandSpec::new(items).with_name("X").with_rank(1, 2)])
+            .with_outputs([OperandSpec::new(DtypeSet::F32).with_name("Y").with_rank(1, 2)]),
+    ]
+}
+
+/// What a count becomes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum NGramMode {
+    Count,
+    Presence,
+    Product,
+}
+
+struct NGramVectorizer {
+    mode: NGramMode,
+    shortest: usize,
+    longest: usize,
+    /// The maximum number of items between two of a sequence.
+    most_skips: usize,
+    words: HashMap<String, usize>,
+    numbers: HashMap<i64, usize>,
+    /// The trie of known sequences: a node and an item lead to a node. The root is 0.
+    tree: HashMap<(usize, usize), usize>,
+    /// For each node the column of the sequence that ends there.
+    columns: Vec<Option<usize>>,
+    width: usize,
+    weights: Vec<f32>,
+}
+
+impl NGramVectorizer {
+    fn new(call: &KernelCall<'_>) -> Result<Self> {
+        let mode = match call.string_attribute("mode")?.unwrap_or("TF") {
+            "TF" => NGramMode::Count,
+            "IDF" => NGramMode::Presence,
+            "TFIDF" => NGramMode::Product,
+            other => {
+                return Err(PluginError::invalid_argument(format!(
+                    "expected `mode` to be `TF`, `IDF` or `TFIDF`, found `{other}`"
+                )));
+            }
+        };
+        let length = |name: &str, least: i64| match call.int_attribute(name)? {
+            Some(found) if found >= least => Ok(usize::try_from(found).unwrap_or(usize::MAX)),
+            found => Err(PluginError::invalid_argument(format!(
+                "expected `{name}` of at least {least}, found {found:?}"
+            ))),
+        };
+        let indexes = call.ints_attribute("ngram_indexes")?.unwrap_or_default();
+        let width = indexes.iter().max().map_or(0, |last| last.saturating_add(1));
+        ensure!(
+            width > 0 && indexes.iter().all(|index| *index >= 0),
+            invalid_argument,
+            "expected `ngram_indexes` of at least 0, found {indexes:?}"
+        );
+        let weights: Vec<f32> = call
+            .floats_attribute("weights")?
+            .unwrap_or_default()
+            .iter()
+            .map(|weight| *weight as f32)
+            .collect();
+        ensure!(
+            weights.is_empty() || weights.len() as i64 >= width,
+            invalid_argument,
+            "expected a weight for each of {width} columns, found {}",
+            weights.len()
+        );
+        let mut this = Self {
+            mode,
+            shortest: length("min_gram_length", 1)?,
+            longest: length("max_gram_length", 1)?,
+            most_skips: length("max_skip_count", 0)?,
+            words: HashMap::new(),
+            numbers: HashMap::new(),
+            tree: HashMap::new(),
+            columns: vec![None],
+            width: width as usize,
+            weights,
+        };
+        let pool = this.read_pool(call)?;
+        this.build_tree(&pool, call.ints_attribute("ngram_counts")?.unwrap_or_default(), indexes)?;
+        Ok(this)
+    }
+
+    /// The items of all known sequences, as ids.
+    fn read_pool(&mut self, call: &KernelCall<'_>) -> Result<Vec<usize>> {
+        if let Some(numbers) = call.ints_attribute("pool_int64s")?.filter(|numbers| !numbers.is_empty()) {
+            let known = &mut self.numbers;
+            let mut number_of = |number: &i64| {
+                let next = known.len();
+                *known.entry(*number).or_insert(next)
+            };
+            return Ok(numbers.iter().map(&mut number_of).collect());
+        }
+        let known = &mut self.words;
+        let mut number_of = |word: &&str| {
+            let next = known.len();
+            *known.entry((*word).to_owned()).or_insert(next)
+        };
+        Ok(attributes::string_list(call, "pool_strings")?
+            .unwrap_or_default()
+            .iter()
+            .map(&mut number_of)
+            .collect())
+    }
+
+    /// Builds the trie of the known sequences: `starts` says for each length where in the pool its sequences start.
+    fn build_tree(&mut self, pool: &[usize], starts: &[i64], indexes: &[i64]) -> Result<()> {
+        let mut columns = indexes.iter();
+        for (length, start) in starts.iter().enumerate() {
+            let end = starts.get(length + 1).copied().unwrap_or(pool.len() as i64);
+            let place = |at: i64| usize::try_from(at).ok();
+            let part = place(*start).zip(place(end)).and_then(|(start, end)| pool.get(start..end));
+            let part = part.ok_or_else(|| {
+                PluginError::invalid_argument(format!(
+                    "expected `ngram_counts` that rise up to {}, found {starts:?}",
+                    pool.len()
+                ))
+            })?;
+            for sequence in part.chunks_exact(length + 1) {
+                let column = columns.next().ok_or_else(|| {
+                    PluginError::invalid_argument(format!(
+                        "expected an item of `ngram_indexes` for each sequence of the pool, found {}",
+                        indexes.len()
+                    ))
+                })?;
+                if !(self.shortest..=self.longest).contains(&(length + 1)) {
+                    continue;
+                }
+                let mut node = 0;
+                for item in sequence {
+                    let next = self.columns.len();
+                    node = *self.tree.entry((node, *item)).or_insert(next);
+                    if node == next {
+                        self.columns.push(None);
+                    }
+                }
+                self.columns[node] = Some(*column as usize);
+            }
+        }
+        Ok(())
+    }
+
+    fn run(&self, operands: &KernelOperands<'_, '_>) -> Result<()> {
+        let call = operands.call();
+        let (input, output) = (call.input(0)?, call.output(0)?);
+        let items: Vec<Option<usize>> = match input.dtype() {
+            Dtype::STRING => {
+                read_texts(&input)?.into_iter().map(|word| self.words.get(word).copied()).collect()
+            }
+            Dtype::I32 => {
+                let number = |number: &i32| self.numbers.get(&i64::from(*number)).copied();
+                operands.read_input::<i32>(0)?.iter().map(number).collect()
+            }
+            _ => operands
+                .read_input::<i64>(0)?
+                .iter()
+                .map(|number| self.numbers.get(number).copied())
+                .collect(),
+        };
+        let (rows, length) = match *input.dims() {
+            [length] => (1, length as usize),
+            [rows, length] => (rows as usize, length as usize),
+            _ => {
+                return Err(PluginError::invalid_argument(format!(
+                    "expected one or two dimensions, found {:?}",
+                    input.dims()
+                )));
+            }
+        };
+        let mut dims = input.dims().to_vec();
+        if let Some(last) = dims.last_mut() {
+            *last = self.width as i64;
+        }
+        operands.expect_dims(&output, "Y", &dims)?;
+        let out = operands.write_output::<f32>(0)?;
+        if out.is_empty() {
+            return Ok(());
+        }
+        let mut counts = vec![0u32; self.width];
+        for (row, out) in out.chunks_mut(self.width).enumerate().take(rows) {
+            counts.fill(0);
+            self.count_sequences(&items[row * length..][..length], &mut counts);
+            for ((column, out), count) in out.iter_mut().enumerate().zip(&counts) {
+                let weight = self.weights.get(column).copied().unwrap_or(1.0);
+                *out = match self.mode {
+                    NGramMode::Count => *count as f32,
+                    NGramMode::Presence => {
+                        if *count > 0 {
+                            weight
+                        } else {
+                            0.0
+                        }
+                    }
+                    NGramMode::Product => weight * *count as f32,
+                };
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts the known sequences of a row.
+    fn count_sequences(&self, items: &[Option<usize>], counts: &mut [u32]) {
+        let mut shortest = self.shortest;
+        for step in 1..=self.most_skips.saturating_add(1).min(items.len().max(1)) {
+            for start in 0..items.len() {
+                let mut node = 0;
+                for (index, item) in items[start..].iter().step_by(step).take(self.longest).enumerate() {
+                    let next = item.and_then(|item| self.tree.get(&(node, item)));
+                    let Some(next) = next else { break };
+                    node = *next;
+                    if let Some(column) = self.columns[node].filter(|_| index + 1 >= shortest) {
+                        counts[column] += 1;
+                    }
+                }
+            }
+            // Single items have no gaps, so they are counted once.
+            if shortest == 1 {
+                shortest = 2;
+                if shortest > self.longest {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::KERNELS;
+    use oarlock_cpu_testing::runner::{TestArray, TestAttribute};
+    use oarlock_sdk::Dtype;
+
+    /// The numbers 1 and 2 alone, and one after the other.
+    fn vectorizer_attributes<'a>(
+        mode: &'a str,
+        more: &[(&'a str, TestAttribute<'a>)],
+    ) -> Vec<(&'a str, TestAttribute<'a>)> {
+        let mut all = vec![
+            ("mode", TestAttribute::Text(mode)),
+            ("min_gram_length", TestAttribute::Int(1)),
+            ("max_gram_length", TestAttribute::Int(2)),
+            ("max_skip_count", TestAttribute::Int(1)),
+            ("ngram_counts", TestAttribute::Ints(&[0, 2])),
+            ("ngram_indexes", TestAttribute::Ints(&[2, 0, 1])),
+            ("pool_int64s", TestAttribute::Ints(&[1, 2, 1, 2])),
+        ];
+        for (name, value) in more {
+            all.retain(|(other, _)| other != name);
+            all.push((name, *value));
+        }
+        all
+    }
+
+    #[test]
+    fn sequences_are_counted_with_and_without_gaps() {
+        let rows = TestArray::from_values(&[2, 3], &[1i64, 2, 2, 7, 1, 7]);
+        // One pair side by side, and one with a number between.
+        let counts = TestArray::from_values(&[2, 3], &[2f32, 2., 1., 0., 0., 1.]);
+        KERNELS.check_kernel(
+            "TfIdfVectorizer",
+            9,
+            &vectorizer_attributes("TF", &[]),
+            &[Some(&rows)],
+            &[counts],
+        );
+        let weighed = [("weights", TestAttribute::Floats(&[0.5, 1.0, 3.0]))];
+        let present = TestArray::from_values(&[2, 3], &[0.5f32, 1., 3., 0., 0., 3.]);
+        KERNELS.check_kernel(
+            "TfIdfVectorizer",
+            9,
+            &vectorizer_attributes("IDF", &weighed),
+            &[Some(&rows)],
+            &[present],
+        );
+    }
+
+    #[test]
+    fn hostile_attributes_are_refused() {
+        let row = TestArray::from_values(&[1], &[1i64]);
+        let outputs: [Option<(Dtype, &[i64])>; 1] = [Some((Dtype::F32, &[3]))];
+        for (name, value) in [
+            ("ngram_counts", TestAttribute::Ints(&[0, 9])),
+            ("ngram_counts", TestAttribute::Ints(&[2, 0])),
+            ("ngram_counts", TestAttribute::Ints(&[-1])),
+            ("ngram_indexes", TestAttribute::Ints(&[-1, 0, 1])),
+            ("ngram_indexes", TestAttribute::Ints(&[0])),
+            ("max_gram_length", TestAttribute::Int(0)),
+            ("max_skip_count", TestAttribute::Int(-1)),
+            ("mode", TestAttribute::Text("COUNT")),
+            ("weights", TestAttribute::Floats(&[1.0])),
+        ] {
+            let message = KERNELS.refusal_message(
+                "TfIdfVectorizer",
+                9,
+                &vectorizer_attributes("TF", &[(name, value)]),
+                &[Some(&row)],
+                &outputs,
+            );
+            assert!(message.contains("expected"), "{message}");
+        }
+        let endless = vectorizer_attributes("TF", &[("max_skip_count", TestAttribute::Int(i64::MAX))]);
+        KERNELS.check_kernel(
+            "TfIdfVectorizer",
+            9,
+            &endless,
+            &[Some(&row)],
+            &[TestArray::from_values(&[3], &[0f32, 0., 1.])],
+        );
+    }
+}

@@ -1,0 +1,214 @@
+//! Chooses the algorithm of a convolution.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use oarlock_cpu_base::constant_cache::ConstantCache;
+use oarlock_cpu_base::isa::Isa;
+use oarlock_cpu_base::thread_team::ThreadTeam;
+use oarlock_cpu_gemm::{AlignedBuffer, ScratchBuffer};
+use oarlock_sdk::{Dtype, Result, ensure};
+
+use super::dense::{Bf16Images, ConvFactors, DenseConv};
+use super::depthwise;
+use super::epilogue::ConvEpilogue;
+use super::geometry::NhwcGeometry;
+use super::weight_panels::{GivenWeights, WeightPanels};
+use super::winograd::{WinogradConv, WinogradTileSize};
+
+/// A convolution of known geometry with its algorithm.
+pub(super) struct NhwcConv {
+    geometry: NhwcGeometry,
+    way: ConvAlgorithm,
+    paired: Bf16Images,
+}
+
+pub(super) enum ConvAlgorithm {
+    Dense(DenseConv),
+    Depthwise,
+    Winograd(WinogradConv),
+}
+
+pub(super) enum PackedConvWeights {
+    Panels(WeightPanels),
+    Channels(AlignedBuffer<f32>),
+}
+
+/// Everything that packed weights depend on besides the weights themselves: layout, instruction set, dtype, and the channels of a
+/// group, the outputs, the groups and the taps.
+type ConvWeightsKey = (ConvWeightsLayout, Isa, u32, [usize; 4]);
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum ConvWeightsLayout {
+    Panels(ConvFactors),
+    Channels,
+    Transformed(WinogradTileSize),
+}
+
+static PACKED_WEIGHTS: ConstantCache<ConvWeightsKey, PackedConvWeights> = ConstantCache::new();
+
+impl NhwcConv {
+    pub(super) fn new(team: &dyn ThreadTeam, geometry: &NhwcGeometry) -> Self {
+        let way = if geometry.is_depthwise() {
+            ConvAlgorithm::Depthwise
+        } else if let Some(outputs) = WinogradTileSize::profitable_size(geometry) {
+            ConvAlgorithm::Winograd(WinogradConv::new(team, geometry, outputs))
+        } else {
+            ConvAlgorithm::Dense(DenseConv::new(team, geometry, ConvFactors::Whole))
+        };
+        Self::with_algorithm(way, geometry)
+    }
+
+    /// A convolution with products in bf16, or the reason why there is none.
+    pub(super) fn new_bf16(
+        team: &dyn ThreadTeam,
+        geometry: &NhwcGeometry,
+        paired: Bf16Images,
+    ) -> Result<Self> {
+        ensure!(
+            team.isa().has_bf16(),
+            unimplemented,
+            "expected a processor with AVX512-BF16 for convolutions in bf16, found one without"
+        );
+        ensure!(
+            !geometry.is_depthwise(),
+            unimplemented,
+            "expected a convolution of several channels at a time for bf16, found one of each for itself"
+        );
+        let whole_pairs = |channels: usize, are_paired: bool| !are_paired || channels.is_multiple_of(2);
+        ensure!(
+            whole_pairs(geometry.channels_per_group(), paired.input)
+                && whole_pairs(geometry.outputs_per_group(), paired.output || paired.residual),
+            unimplemented,
+            "expected even numbers of channels in each group for images in bf16, found {} and {}",
+            geometry.channels_per_group(),
+            geometry.outputs_per_group()
+        );
+        let dense = DenseConv::new_bf16(team, geometry, paired);
+        Ok(Self { paired, ..Self::with_algorithm(ConvAlgorithm::Dense(dense), geometry) })
+    }
+
+    /// A depthwise convolution of images that are all in bf16, or the reason why there is none.
+    pub(super) fn new_bf16_depthwise(team: &dyn ThreadTeam, geometry: &NhwcGeometry) -> Result<Self> {
+        ensure!(
+            team.isa().has_bf16(),
+            unimplemented,
+            "expected a processor with AVX512-BF16 for images in bf16, found one without"
+        );
+        ensure!(
+            geometry.is_depthwise() && geometry.channels.is_multiple_of(2),
+            unimplemented,
+            "expected a convolution that may round for images in bf16, or one of each of an even number of channels for \
+             itself, found neither"
+        );
+        let paired = Bf16Images { input: true, residual: true, output: true };
+        Ok(Self { paired, ..Self::with_algorithm(ConvAlgorithm::Depthwise, geometry) })
+    }
+
+    /// Uses a given algorithm, which must support the geometry.
+    pub(super) fn with_algorithm(way: ConvAlgorithm, geometry: &NhwcGeometry) -> Self {
+        Self { geometry: geometry.clone(), way, paired: Bf16Images::NONE }
+    }
+
+    pub(super) fn output_channels(&self) -> usize {
+        self.geometry.outputs
+    }
+
+    /// The algorithm and instruction set, as shown to users.
+    pub(super) fn description(&self, team: &dyn ThreadTeam) -> String {
+        let isa = team.isa();
+        let way = match &self.way {
+            ConvAlgorithm::Dense(dense) if dense.factors() == ConvFactors::Rounded => {
+                return format!("indirect GEMM in bf16, {isa}");
+            }
+            ConvAlgorithm::Dense(_) => "indirect GEMM",
+            ConvAlgorithm::Depthwise => "depthwise",
+            ConvAlgorithm::Winograd(winograd) => winograd.tile_size().name(),
+        };
+        format!("{way}, {}", isa.without_amx())
+    }
+
+    fn weights_layout(&self) -> ConvWeightsLayout {
+        match &self.way {
+            ConvAlgorithm::Dense(dense) => ConvWeightsLayout::Panels(dense.factors()),
+            ConvAlgorithm::Depthwise => ConvWeightsLayout::Channels,
+            ConvAlgorithm::Winograd(winograd) => ConvWeightsLayout::Transformed(winograd.tile_size()),
+        }
+    }
+
+    pub(super) fn scratch_size(&self) -> usize {
+        // Scratch memory starts at the next cache line.
+        self.scratch_elements() * size_of::<f32>() + 64
+    }
+
+    fn scratch_elements(&self) -> usize {
+        if self.geometry.output_pixels() * self.geometry.outputs == 0 {
+            return 0;
+        }
+        match &self.way {
+            ConvAlgorithm::Dense(dense) => dense.scratch_size(),
+            ConvAlgorithm::Winograd(winograd) => winograd.scratch_size(),
+            ConvAlgorithm::Depthwise => 0,
+        }
+    }
+
+    pub(super) fn pack_weights(&self, team: &dyn ThreadTeam, weights: &[f32]) -> PackedConvWeights {
+        match &self.way {
+            ConvAlgorithm::Dense(dense) => PackedConvWeights::Panels(dense.pack_weights(team, weights)),
+            ConvAlgorithm::Winograd(winograd) => {
+                PackedConvWeights::Panels(winograd.pack_weights(team, weights))
+            }
+            ConvAlgorithm::Depthwise => {
+                PackedConvWeights::Channels(depthwise::pack_depthwise(&self.geometry, weights))
+            }
+        }
+    }
+
+    /// Packs constant weights, once for all calls that use them.
+    pub(super) fn pack_shared_weights<'a>(
+        &self,
+        team: &dyn ThreadTeam,
+        place: (usize, usize),
+        dtype: Dtype,
+        weights: impl FnOnce() -> Result<Cow<'a, [f32]>>,
+    ) -> Result<Arc<PackedConvWeights>> {
+        let NhwcGeometry { outputs, groups, .. } = self.geometry;
+        let sizes = [self.geometry.channels_per_group(), outputs, groups, self.geometry.tap_count()];
+        let key = (self.weights_layout(), team.isa(), dtype.0, sizes);
+        PACKED_WEIGHTS.get_or_make_at(place, key, || Ok(self.pack_weights(team, &weights()?)))
+    }
+
+    /// Runs the convolution. `given` yields the original weights for outputs that packed ones cannot compute.
+    pub(super) fn compute(
+        &self,
+        team: &dyn ThreadTeam,
+        (x, weights, given): (&[f32], &PackedConvWeights, GivenWeights<'_>),
+        epilogue: &ConvEpilogue<'_>,
+        y: &mut [f32],
+        scratch: &mut ScratchBuffer<'_>,
+    ) {
+        if y.is_empty() {
+            return;
+        }
+        let scratch = scratch.allocate_elements(self.scratch_elements());
+        match (&self.way, weights) {
+            (ConvAlgorithm::Dense(dense), PackedConvWeights::Panels(weights)) => {
+                dense.compute(team, (x, weights), epilogue, y, scratch);
+            }
+            (ConvAlgorithm::Winograd(winograd), PackedConvWeights::Panels(weights)) => {
+                winograd.compute(team, (x, weights, given), epilogue, y, scratch);
+            }
+            (ConvAlgorithm::Depthwise, PackedConvWeights::Channels(weights)) => {
+                depthwise::compute_depthwise(
+                    team,
+                    &self.geometry,
+                    (x, weights),
+                    epilogue,
+                    y,
+                    self.paired.input,
+                );
+            }
+            _ => unreachable!("weights are packed for the way in which they are used"),
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! Convolutions as matrix products whose left rows are never materialized (indirect GEMM): for each tap, each pixel of a tile has
+//! a pointer to the input channels below it, or to zeros in the padding, and the micro-kernel follows these pointers.
+//!
+//! With few input channels, a whole row of the window is one tap: its elements are contiguous in a copy of the image that is
+//! padded along its rows.
+//!
+//! Products may be in bf16. The inputs under the windows of a tile are then rounded into rows, which are read instead: little
+//! work compared with multiplying them with all weights of a task, and the images stay unchanged. Images that already hold bf16
+//! are read in place. With few input channels and row blocks, whole images are rounded beforehand, because each input is under
+//! many windows.
+
+#![expect(unsafe_code, reason = "threads write parts of one output")]
+
+mod dense_job;
+
+use oarlock_cpu_base::isa::Isa;
+use oarlock_cpu_base::row_blocks::{RowBlocks, StripeBuffer};
+use oarlock_cpu_base::thread_team::ThreadTeam;
+use oarlock_cpu_base::tile_block::BLOCK_LINES;
+use oarlock_cpu_gemm::{DisjointSlice, TaskQueue};
+
+use self::dense_job::DenseConvJob;
+use super::bf16_rounding::{pair_count, round_to_pairs};
+use super::epilogue::ConvEpilogue;
+use super::geometry::NhwcGeometry;
+use super::tile::{ConvMicroKernels, even_tile_size};
+use super::weight_panels::WeightPanels;
+
+/// Bytes of weights that a task works on at a time: they stay in L2 beside the inputs.
+const WEIGHTS_BLOCK_BYTES: usize = 1024 * 1024;
+/// Multiply-adds that make it worth waking another thread.
+const MIN_WORK_PER_THREAD: usize = 1 << 17;
+/// Elements of a 4 KiB page, and ways of L1. An L1 of 32 KiB with 8 ways has 4 KiB per way, so addresses a page apart compete for
+/// the same set.
+const PAGE_ELEMENTS: usize = 1024;
+const CACHE_WAYS: usize = 8;
+/// The most input channels for which a row of the window is one tap.
+const FEW_CHANNELS: usize = 15;
+
+/// The form of the factors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum ConvFactors {
+    Whole,
+    /// Numbers rounded to bf16, in pairs.
+    Rounded,
+}
+
+/// The images that hold bf16: in place of each `f32` a pair of them, two channels of a pixel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Bf16Images {
+    pub(super) input: bool,
+    pub(super) residual: bool,
+    pub(super) output: bool,
+}
+
+impl Bf16Images {
+    pub(super) const NONE: Self = Self { input: false, residual: false, output: false };
+}
+
+/// Size in words of `f32`: half as many if the numbers are pairs of bf16.
+pub(super) fn word_count(numbers: usize, are_paired: bool) -> usize {
+    if are_paired { numbers / 2 } else { numbers }
+}
+
+/// A convolution planned for one geometry and number of threads.
+pub(super) struct DenseConv {
+    geometry: NhwcGeometry,
+    factors: ConvFactors,
+    paired: Bf16Images,
+    kernels: &'static ConvMicroKernels,
+    strips: Option<RowBlocks>,
+    /// True if a row of the window is one tap.
+    by_rows: bool,
+    /// True if the pixels of a tile are whole pages apart and would compete for the same L1 sets.
+    is_paged: bool,
+    /// Pixels of an image row as it is read: with padding if the images are copied.
+    width: usize,
+    threads: usize,
+    /// Pixels of a tile; pixels and channels of a task.
+    tile: usize,
+    task: (usize, usize),
+    /// Groups of a task. They share the pointers of a tile, which saves computing them.
+    groups: usize,
+}
+
+impl DenseConv {
+    pub(super) fn new(team: &dyn ThreadTeam, geometry: &NhwcGeometry, factors: ConvFactors) -> Self {
+        Self::for_images(team, geometry, factors, Bf16Images::NONE)
+    }
+
+    /// With rounded factors; the images may hold pairs.
+    pub(super) fn new_bf16(team: &dyn ThreadTeam, geometry: &NhwcGeometry, paired: Bf16Images) -> Self {
+        Self::for_images(team, geometry, ConvFactors::Rounded, paired)
+    }
+
+    fn for_images(
+        team: &dyn ThreadTeam,
+        geometry: &NhwcGeometry,
+        factors: ConvFactors,
+        paired: Bf16Images,
+    ) -> Self {
+        let (pixels, outputs) = (geometry.output_pixels(), geometry.outputs_per_group());
+        let steps = geometry.tap_count() * geometry.channels_per_group();
+        let kernels = match factors {
+            ConvFactors::Whole => ConvMicroKernels::for_isa(team.isa()),
+            ConvFactors::Rounded => ConvMicroKernels::for_pairs(team.isa()),
+        };
+        let along = geometry.along;
+        let by_rows = geometry.groups == 1
+            && geometry.channels <= FEW_CHANNELS
+            && along.kernel > 1
+            && along.dilation == 1
+            && along.pad.0 + along.pad.1 <= along.input
+            && !paired.input;
+        let is_paged = (factors == ConvFactors::Whole || paired.input)
+            && kernels.max_pixels() > CACHE_WAYS
+            && geometry.tap_count() == 1
+            && geometry.groups == 1
+            && geometry.channels > 0
+            && (along.stride * word_count(geometry.channels, paired.input)).is_multiple_of(PAGE_ELEMENTS);
+        let width = if by_rows { along.input + along.pad.0 + along.pad.1 } else { along.input };
+        let work = [pixels, geometry.outputs, steps].into_iter().fold(1usize, usize::saturating_mul);
+        let threads = team.worker_count().min(work / MIN_WORK_PER_THREAD).max(1);
+        let panels = outputs.div_ceil(kernels.max_channels()).max(1);
+        let lines = if factors == ConvFactors::Rounded { pair_count(steps) } else { steps };
+        let most_panels =
+            (WEIGHTS_BLOCK_BYTES / (kernels.max_channels() * size_of::<f32>()) / lines.max(1)).max(1);
+        let tile = even_tile_size(pixels, kernels.max_pixels());
+        let tiles = pixels.div_ceil(tile);
+        // Several tasks per thread even out the load when other work runs on the machine.
+        let tasks = if threads == 1 { 1 } else { 4 * threads };
+        let across = panels.div_ceil(most_panels).max(1);
+        // Rounded rows belong to one group, so groups cannot share them.
+        let can_share = across == 1 && (factors == ConvFactors::Whole || paired.input);
+        let shared = (most_panels / panels).min(geometry.groups / tasks.div_ceil(tiles.max(1)));
+        let groups = if can_share { shared.max(1) } else { 1 };
+        let wanted = tasks.div_ceil(geometry.groups.div_ceil(groups));
+        let down = wanted.div_ceil(across).min(tiles).max(1);
+        let across = across.max(wanted.div_ceil(down).min(panels));
+        let task = (
+            tiles.div_ceil(down) * tile,
+            even_tile_size(panels, panels.div_ceil(across)) * kernels.max_channels(),
+        );
+        let geometry = geometry.clone();
+        let dense = Self {
+            geometry,
+            factors,
+            paired,
+            kernels,
+            strips: None,
+            by_rows,
+            is_paged,
+            width,
+            threads,
+            tile,
+            task,
+            groups,
+        };
+        match factors {
+            ConvFactors::Rounded => dense.with_row_blocks(team.isa(), (pixels, pair_count(steps))),
+            ConvFactors::Whole => dense,
+        }
+    }
+
+    /// Switches to row blocks (AMX) if that pays off.
+    fn with_row_blocks(self, isa: Isa, (pixels, pairs): (usize, usize)) -> Self {
+        let Some(strips) = RowBlocks::for_rows(isa, pixels, pairs * size_of::<f32>()) else { return self };
+        // One task per thread is enough, because each task reads all of its weights.
+        let wanted = self.threads.div_ceil(self.geometry.groups);
+        let task = strips.task_size(pixels, self.geometry.outputs_per_group(), wanted);
+        Self { strips: Some(strips), is_paged: false, tile: BLOCK_LINES, task, groups: 1, ..self }
+    }
+
+    pub(super) fn pack_weights(&self, team: &dyn ThreadTeam, weights: &[f32]) -> WeightPanels {
+        match self.factors {
+            ConvFactors::Whole => WeightPanels::from_groups(team, &self.geometry, weights),
+            ConvFactors::Rounded => WeightPanels::from_bf16_groups(team, &self.geometry, weights),
+        }
+    }
+
+    pub(super) fn factors(&self) -> ConvFactors {
+        self.factors
+    }
+
+    /// Number of taps, and elements of each.
+    fn tap_shape(&self) -> (usize, usize) {
+        let NhwcGeometry { down, along, .. } = self.geometry;
+        let depth = self.geometry.channels_per_group();
+        if depth == 0 {
+            return (0, 0);
+        }
+        if self.by_rows { (down.kernel, along.kernel * depth) } else { (self.geometry.tap_count(), depth) }
+    }
+
+    /// True if whole images are rounded beforehand.
+    fn rounds_images(&self) -> bool {
+        self.strips.is_some() && self.by_rows
+    }
+
+    /// Elements of scratch memory: zeros, the padded copy of the images, the rounded images, and for each thread pointers and
+    /// copied rows.
+    fn scratch_sizes(&self) -> [usize; 5] {
+        let NhwcGeometry { images, channels, down, along, .. } = self.geometry;
+        let (taps, depth) = self.tap_shape();
+        let all = images * down.input * self.width * channels;
+        let copy = if self.width > along.input { all } else { 0 };
+        let rounded = if self.rounds_images() { pair_count(all) } else { 0 };
+        let most_pixels = self.tile.max(self.kernels.max_pixels());
+        let pointers = taps * most_pixels * size_of::<*const f32>() / size_of::<f32>();
+        let rows = match self.factors {
+            _ if let Some(strips) = &self.strips => strips.stripe_size() / size_of::<f32>(),
+            ConvFactors::Rounded if !self.paired.input => most_pixels * self.rounded_row_stride(),
+            _ if self.is_paged => most_pixels * (word_count(depth, self.paired.input) + 16),
+            _ => 0,
+        };
+        [channels.max(depth), copy, rounded, pointers, rows].map(|count| count.next_multiple_of(16))
+    }
+
+    pub(super) fn scratch_size(&self) -> usize {
+        let [zeros, copy, rounded, pointers, rows] = self.scratch_sizes();
+        zeros + copy + rounded + self.threads * (pointers + rows)
+    }
+
+    pub(super) fn compute(
+        &self,
+        team: &dyn ThreadTeam,
+        (x, weights): (&[f32], &WeightPanels),
+        epilogue: &ConvEpilogue<'_>,
+        y: &mut [f32],
+        scratch: &mut [f32],
+    ) {
+        let [zeros, copy, rounded, pointers, rows] = self.scratch_sizes();
+        let (zeros, rest) = scratch.split_at_mut(zeros);
+        let (copy, rest) = rest.split_at_mut(copy);
+        let (rounded, lanes) = rest.split_at_mut(rounded);
+        zeros.fill(0.0);
+        if !copy.is_empty() {
+            self.copy_padded(team, x, copy);
+        }
+        let images = if copy.is_empty() { x } else { copy };
+        if !rounded.is_empty() {
+            self.round_images(team, images, rounded);
+        }
+        let lanes = DisjointSlice::new(lanes);
+        let y = DisjointSlice::new(y);
+        let job = DenseConvJob { dense: self, isa: team.isa(), images, rounded, zeros, weights, epilogue, y };
+        let (pixels, outputs) = (self.geometry.output_pixels(), self.geometry.outputs_per_group());
+        let (down, across) = (pixels.div_ceil(self.task.0), outputs.div_ceil(self.task.1));
+        let groups = self.geometry.groups;
+        let count = groups.div_ceil(self.groups) * across * down;
+        let tasks = TaskQueue::new(count, self.threads);
+        team.parallel_for_each(self.threads.min(count), &|lane| {
+            let _registers = self.strips.as_ref().map(RowBlocks::configure_registers);
+            // SAFETY: each lane has its own part.
+            let memory = unsafe { lanes.range_mut(lane * (pointers + rows)..(lane + 1) * (pointers + rows)) };
+            let (pointers, rows) = memory.split_at_mut(pointers);
+            let mut rows = StripeBuffer::new(rows.as_mut_ptr().cast());
+            for task in tasks.tasks_for_worker(lane) {
+                let (group, place) = (task / (across * down) * self.groups, task % (across * down));
+                // Consecutive tasks share their weights, or with row blocks the stripe that a thread has gathered.
+                let (first, channel) = match self.strips {
+                    None => (place % down, place / down),
+                    Some(_) => (place / across, place % across),
+                };
+                let (first, channel) = (first * self.task.0, channel * self.task.1);
+                job.run(
+                    group..groups.min(group + self.groups),
+                    first..pixels.min(first + self.task.0),
+                    channel..outputs.min(channel + self.task.1),
+                    (pointers.as_mut_ptr().cast(), &mut rows),
+                );
+            }
+        });
+    }
+
+    /// Distance between rows of rounded inputs: whole vectors plus one, so that rows are not whole pages apart, where they would
+    /// compete for the same L1 sets.
+    fn rounded_row_stride(&self) -> usize {
+        let (taps, depth) = self.tap_shape();
+        self.strips.as_ref().map_or_else(
+            || pair_count(taps * depth).next_multiple_of(16) + 16,
+            |strips| strips.row_stride() / size_of::<f32>(),
+        )
+    }
+
+    fn round_images(&self, team: &dyn ThreadTeam, images: &[f32], rounded: &mut [f32]) {
+        let share = pair_count(images.len()).div_ceil(self.threads);
+        let rounded = DisjointSlice::new(rounded);
+        team.parallel_for_each(pair_count(images.len()).div_ceil(share.max(1)), &|lane| {
+            let numbers = &images[2 * lane * share..images.len().min(2 * (lane + 1) * share)];
+            let start = lane * share;
+            // SAFETY: each lane has its own part.
+            round_to_pairs(team.isa(), numbers, unsafe {
+                rounded.range_mut(start..start + pair_count(numbers.len()))
+            });
+        });
+    }
+
+    /// Copies the images with padding at both ends of each row.
+    fn copy_padded(&self, team: &dyn ThreadTeam, x: &[f32], copy: &mut [f32]) {
+        let NhwcGeometry { images, channels, down, along, .. } = self.geometry;
+        let (rows, wide, narrow) = (images * down.input, self.width * channels, along.input * channels);
+        let share = rows.div_ceil(self.threads).max(1);
+        let copy = DisjointSlice::new(copy);
+        team.parallel_for_each(rows.div_ceil(share), &|lane| {
+            for row in lane * share..rows.min((lane + 1) * share) {
+                // SAFETY: no two rows overlap.
+                let target = unsafe { copy.range_mut(row * wide..(row + 1) * wide) };
+                let (before, rest) = target.split_at_mut(along.pad.0 * channels);
+                let (inside, after) = rest.split_at_mut(narrow);
+                before.fill(0.0);
+                inside.copy_from_slice(&x[row * narrow..][..narrow]);
+                after.fill(0.0);
+            }
+        });
+    }
+}

@@ -1,0 +1,397 @@
+//! Depthwise convolutions: vectors of channels, a few pixels of a row at a time, so that each weight is loaded once for all of
+//! them.
+
+//!
+//! Images may hold bf16, which is widened while it is loaded and rounded while it is stored.
+
+#![expect(unsafe_code, reason = "vectors are loaded and stored through pointers")]
+
+use std::ops::Range;
+
+use oarlock_cpu_base::isa::Isa;
+use oarlock_cpu_base::thread_team::ThreadTeam;
+use oarlock_cpu_base::window::WindowAxis;
+use oarlock_cpu_gemm::{AlignedBuffer, DisjointSlice};
+
+use super::dense::word_count;
+use super::epilogue::ConvEpilogue;
+use super::geometry::NhwcGeometry;
+use super::simd::{FloatVector, FloatVectorTask, run_with_bf16_vectors, run_with_vectors};
+
+/// Multiply-adds that make it worth waking another thread.
+const MIN_WORK_PER_THREAD: usize = 1 << 16;
+
+/// Packs weights [C, 1, kernel…]: for each tap those of all channels, in whole vectors.
+pub(super) fn pack_depthwise(geometry: &NhwcGeometry, weights: &[f32]) -> AlignedBuffer<f32> {
+    let (taps, padded) = (geometry.tap_count(), padded_channels(geometry.channels));
+    let mut packed = AlignedBuffer::zeroed(taps * padded);
+    for (channel, weights) in weights.chunks_exact(taps).enumerate() {
+        for (tap, weight) in weights.iter().enumerate() {
+            packed[tap * padded + channel] = *weight;
+        }
+    }
+    packed
+}
+
+/// Channels rounded up to whole vectors of any instruction set.
+fn padded_channels(channels: usize) -> usize {
+    channels.next_multiple_of(16)
+}
+
+/// Runs the convolution. Either all images hold pairs of bf16 or none does.
+pub(super) fn compute_depthwise(
+    team: &dyn ThreadTeam,
+    geometry: &NhwcGeometry,
+    (x, weights): (&[f32], &AlignedBuffer<f32>),
+    epilogue: &ConvEpilogue<'_>,
+    y: &mut [f32],
+    are_paired: bool,
+) {
+    let rows = geometry.images * geometry.down.output;
+    let row_size = geometry.along.output * geometry.channels;
+    let work = (row_size * geometry.tap_count()).max(1);
+    let threads = team.worker_count().min(rows * work / MIN_WORK_PER_THREAD).max(1);
+    // A few pieces per thread even out the load when other work runs on the machine.
+    let share = rows.div_ceil(if threads == 1 { 1 } else { 4 * threads }).max(1);
+    let y = DisjointSlice::new(y);
+    team.parallel_for_each(rows.div_ceil(share), &|piece| {
+        let rows = piece * share..rows.min((piece + 1) * share);
+        let row_size = word_count(row_size, are_paired);
+        // SAFETY: no two pieces share rows.
+        let y = unsafe { y.range_mut(rows.start * row_size..rows.end * row_size) };
+        let rows = DepthwiseRows { isa: team.isa(), geometry, x, weights, epilogue, rows, y };
+        if are_paired {
+            run_with_bf16_vectors(team.isa(), rows);
+        } else {
+            run_with_vectors(team.isa(), rows);
+        }
+    });
+}
+
+struct DepthwiseRows<'a> {
+    isa: Isa,
+    geometry: &'a NhwcGeometry,
+    x: &'a [f32],
+    weights: &'a AlignedBuffer<f32>,
+    epilogue: &'a ConvEpilogue<'a>,
+    rows: Range<usize>,
+    y: &'a mut [f32],
+}
+
+impl FloatVectorTask for DepthwiseRows<'_> {
+    #[inline(always)]
+    unsafe fn run_on_vectors<V: FloatVector>(self) {
+        if V::HAS_BF16 {
+            // SAFETY: guaranteed by the caller.
+            unsafe { self.compute_rows::<V, u16>() };
+        } else {
+            // SAFETY: as above.
+            unsafe { self.compute_rows::<V, f32>() };
+        }
+    }
+}
+
+/// An element of an image: a number, or the bits of one in bf16.
+trait DepthwiseElement: Copy {
+    /// True if two of them take the place of an `f32`.
+    const ARE_PAIRS: bool;
+
+    /// # Safety
+    ///
+    /// All lanes (or `count` of them) can be read or written, and the machine has the instructions.
+    unsafe fn load_lanes<V: FloatVector>(place: *const Self) -> V;
+    unsafe fn load_partial<V: FloatVector>(place: *const Self, count: usize) -> V;
+    unsafe fn store_lanes<V: FloatVector>(vector: V, place: *mut Self);
+    unsafe fn store_partial<V: FloatVector>(vector: V, place: *mut Self, count: usize);
+}
+
+impl DepthwiseElement for f32 {
+    const ARE_PAIRS: bool = false;
+
+    #[inline(always)]
+    unsafe fn load_lanes<V: FloatVector>(place: *const Self) -> V {
+        // SAFETY: guaranteed by the caller.
+        unsafe { V::load(place) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_partial<V: FloatVector>(place: *const Self, count: usize) -> V {
+        // SAFETY: guaranteed by the caller.
+        unsafe { V::load_partial(place, count) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_lanes<V: FloatVector>(vector: V, place: *mut Self) {
+        // SAFETY: guaranteed by the caller.
+        unsafe { vector.store(place) };
+    }
+
+    #[inline(always)]
+    unsafe fn store_partial<V: FloatVector>(vector: V, place: *mut Self, count: usize) {
+        // SAFETY: guaranteed by the caller.
+        unsafe { vector.store_partial(place, count) };
+    }
+}
+
+impl DepthwiseElement for u16 {
+    const ARE_PAIRS: bool = true;
+
+    #[inline(always)]
+    unsafe fn load_lanes<V: FloatVector>(place: *const Self) -> V {
+        // SAFETY: guaranteed by the caller.
+        unsafe { V::load_bf16(place, V::LANES) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_partial<V: FloatVector>(place: *const Self, count: usize) -> V {
+        // SAFETY: guaranteed by the caller.
+        unsafe { V::load_bf16(place, count) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_lanes<V: FloatVector>(vector: V, place: *mut Self) {
+        // SAFETY: guaranteed by the caller.
+        unsafe { vector.store_bf16(place, V::LANES) };
+    }
+
+    #[inline(always)]
+    unsafe fn store_partial<V: FloatVector>(vector: V, place: *mut Self, count: usize) {
+        // SAFETY: guaranteed by the caller.
+        unsafe { vector.store_bf16(place, count) };
+    }
+}
+
+impl DepthwiseRows<'_> {
+    #[inline(always)]
+    unsafe fn compute_rows<V: FloatVector, E: DepthwiseElement>(self) {
+        let Self { isa, geometry, x, weights, epilogue, rows, y } = self;
+        let NhwcGeometry { channels, down, along, .. } = *geometry;
+        let row_size = word_count(along.output * channels, E::ARE_PAIRS);
+        for (row, output) in rows.zip(y.chunks_exact_mut(row_size)) {
+            let (image, window) = (row / down.output, row % down.output);
+            let steps = steps_inside(&down, window);
+            // The first line of the image under the window, if any.
+            let line = image * down.input
+                + (window * down.stride + steps.start * down.dilation).saturating_sub(down.pad.0);
+            let first = output.as_mut_ptr();
+            let strip = DepthwiseRow {
+                geometry,
+                lines: steps.len(),
+                input: x[word_count(line * along.input * channels, E::ARE_PAIRS).min(x.len())..]
+                    .as_ptr()
+                    .cast::<E>(),
+                weights: weights[steps.start * along.kernel * padded_channels(channels)..].as_ptr(),
+                bias: epilogue.bias_pointer(0),
+                residual: epilogue.residual_pointer(row * row_size, first).cast(),
+                output: first.cast(),
+                bounds: epilogue.clamp_bounds(),
+            };
+            // SAFETY: all lines of the window lie in the image, and the output is a row; the caller guarantees the instructions.
+            unsafe { strip.compute_row::<V>() };
+            if epilogue.has_remaining() {
+                epilogue.apply_remaining(isa, output);
+            }
+        }
+    }
+}
+
+/// The steps of a window that lie in the input.
+pub(crate) fn steps_inside(axis: &WindowAxis, window: usize) -> Range<usize> {
+    let start = window * axis.stride;
+    let begin = axis.pad.0.saturating_sub(start).div_ceil(axis.dilation).min(axis.kernel);
+    let end = (axis.input + axis.pad.0).saturating_sub(start).div_ceil(axis.dilation).min(axis.kernel);
+    begin..end.max(begin)
+}
+
+/// One row of the output, for all channels.
+struct DepthwiseRow<'a, E> {
+    geometry: &'a NhwcGeometry,
+    /// Lines of the image under the windows, and the first input of the first line.
+    lines: usize,
+    input: *const E,
+    /// The weights for the first of these lines.
+    weights: *const f32,
+    bias: *const f32,
+    residual: *const E,
+    output: *mut E,
+    bounds: Option<[f32; 2]>,
+}
+
+impl<E: DepthwiseElement> DepthwiseRow<'_, E> {
+    #[inline(always)]
+    unsafe fn compute_row<V: FloatVector>(&self) {
+        let along = &self.geometry.along;
+        // SAFETY: guaranteed by the caller.
+        unsafe {
+            // Known sizes let the compiler unroll the window and keep its weights in registers.
+            match (along.kernel, along.stride, along.dilation) {
+                (3, 1, 1) => self.compute_windows::<V, 3, 1>(),
+                (3, 2, 1) => self.compute_windows::<V, 3, 2>(),
+                (5, 1, 1) => self.compute_windows::<V, 5, 1>(),
+                (5, 2, 1) => self.compute_windows::<V, 5, 2>(),
+                (7, 1, 1) => self.compute_windows::<V, 7, 1>(),
+                _ => self.compute_windows::<V, 0, 0>(),
+            }
+        }
+    }
+
+    /// Computes the row with windows of known size and stride, or of any if both are 0.
+    #[inline(always)]
+    unsafe fn compute_windows<V: FloatVector, const STEPS: usize, const STRIDE: usize>(&self) {
+        let along = &self.geometry.along;
+        let inside = windows_inside(along);
+        // SAFETY: as the caller guarantees; these steps lie in the image.
+        unsafe {
+            for pixel in 0..inside.start {
+                self.compute_edge::<V, STEPS>(pixel);
+            }
+            let mut pixel = inside.start;
+            // Four pixels give four independent sums, which cover an FMA latency of 4 cycles. With the 7 weights of the widest
+            // known window and 1 input they take 12 of 16 ymm registers.
+            while pixel + 4 <= inside.end {
+                self.compute_pixels::<V, 4, STEPS, STRIDE>(pixel, 0..along.kernel);
+                pixel += 4;
+            }
+            if pixel + 2 <= inside.end {
+                self.compute_pixels::<V, 2, STEPS, STRIDE>(pixel, 0..along.kernel);
+                pixel += 2;
+            }
+            for pixel in pixel..along.output {
+                self.compute_edge::<V, STEPS>(pixel);
+            }
+        }
+    }
+
+    /// Computes a pixel whose window may reach into the padding.
+    #[inline(always)]
+    unsafe fn compute_edge<V: FloatVector, const STEPS: usize>(&self, pixel: usize) {
+        let steps = steps_inside(&self.geometry.along, pixel);
+        // SAFETY: as the caller guarantees; these steps lie in the image.
+        unsafe {
+            match steps.len() {
+                // Common widths of clipped windows, so that these are unrolled as well.
+                2 if STEPS > 0 => self.compute_pixels::<V, 1, 2, 1>(pixel, steps),
+                3 if STEPS > 0 => self.compute_pixels::<V, 1, 3, 1>(pixel, steps),
+                _ => self.compute_pixels::<V, 1, 0, 0>(pixel, steps),
+            }
+        }
+    }
+
+    /// Computes adjacent pixels from some steps of their windows.
+    #[inline(always)]
+    unsafe fn compute_pixels<V: FloatVector, const PIXELS: usize, const STEPS: usize, const STRIDE: usize>(
+        &self,
+        pixel: usize,
+        steps: Range<usize>,
+    ) {
+        let NhwcGeometry { channels, along, .. } = *self.geometry;
+        let start = (pixel * along.stride + steps.start * along.dilation).wrapping_sub(along.pad.0);
+        let pixels = DepthwisePixels {
+            input: self.input.wrapping_add(start.wrapping_mul(channels)),
+            weights: self.weights.wrapping_add(steps.start * padded_channels(channels)),
+            steps: steps.len(),
+            first: pixel * channels,
+        };
+        let whole = channels / V::LANES * V::LANES;
+        // SAFETY: guaranteed by the caller.
+        unsafe {
+            for channel in (0..whole).step_by(V::LANES) {
+                self.compute_channels::<V, false, PIXELS, STEPS, STRIDE>(&pixels, channel, V::LANES);
+            }
+            if whole < channels {
+                self.compute_channels::<V, true, PIXELS, STEPS, STRIDE>(&pixels, whole, channels - whole);
+            }
+        }
+    }
+
+    /// Computes a vector of channels, or `count` lanes of it, for some pixels.
+    #[inline(always)]
+    unsafe fn compute_channels<
+        V: FloatVector,
+        const SOME: bool,
+        const PIXELS: usize,
+        const STEPS: usize,
+        const STRIDE: usize,
+    >(
+        &self,
+        pixels: &DepthwisePixels<E>,
+        channel: usize,
+        count: usize,
+    ) {
+        let NhwcGeometry { channels, down, along, .. } = *self.geometry;
+        let padded = padded_channels(channels);
+        // SAFETY: as the caller guarantees: the steps of these windows lie in the image.
+        unsafe {
+            let load = |place: *const E| {
+                if SOME { E::load_partial::<V>(place, count) } else { E::load_lanes::<V>(place) }
+            };
+            let bias = match self.bias.wrapping_add(channel) {
+                _ if self.bias.is_null() => V::splat(0.0),
+                bias if SOME => V::load_partial(bias, count),
+                bias => V::load(bias),
+            };
+            let mut sums = [bias; PIXELS];
+            let mut input = pixels.input.wrapping_add(channel);
+            let mut weights = pixels.weights.wrapping_add(channel);
+            for _ in 0..self.lines {
+                if STEPS > 0 {
+                    // Adjacent windows overlap, so each input is loaded once and multiplied for every window over it.
+                    let mut factors = [V::splat(0.0); STEPS];
+                    for (step, factor) in factors.iter_mut().enumerate() {
+                        *factor = V::load(weights.add(step * padded));
+                    }
+                    for place in 0..(PIXELS - 1) * STRIDE + STEPS {
+                        let element = load(input.add(place * channels));
+                        for (index, sum) in sums.iter_mut().enumerate() {
+                            if (index * STRIDE..index * STRIDE + STEPS).contains(&place) {
+                                *sum = sum.add_product(element, factors[place - index * STRIDE]);
+                            }
+                        }
+                    }
+                } else {
+                    for step in 0..pixels.steps {
+                        let factor = V::load(weights.add(step * padded));
+                        for (index, sum) in sums.iter_mut().enumerate() {
+                            let place = (index * along.stride + step * along.dilation) * channels;
+                            *sum = sum.add_product(load(input.add(place)), factor);
+                        }
+                    }
+                }
+                input = input.wrapping_add(down.dilation.wrapping_mul(along.input * channels));
+                weights = weights.wrapping_add(along.kernel * padded);
+            }
+            for (index, sum) in sums.into_iter().enumerate() {
+                let place = pixels.first + index * channels + channel;
+                let mut sum = sum;
+                if !self.residual.is_null() {
+                    sum = sum.add(load(self.residual.add(place)));
+                }
+                if let Some([low, high]) = self.bounds {
+                    sum = sum.max(V::splat(low)).min(V::splat(high));
+                }
+                if SOME {
+                    E::store_partial(sum, self.output.add(place), count);
+                } else {
+                    E::store_lanes(sum, self.output.add(place));
+                }
+            }
+        }
+    }
+}
+
+/// Adjacent pixels of a row.
+struct DepthwisePixels<E> {
+    /// The first element under the first window, its weights, and the steps of each window.
+    input: *const E,
+    weights: *const f32,
+    steps: usize,
+    /// Position of the first output in its row.
+    first: usize,
+}
+
+/// The windows that lie entirely in the input.
+pub(crate) fn windows_inside(axis: &WindowAxis) -> Range<usize> {
+    let begin = axis.windows_with_step(0).start;
+    let end = axis.windows_with_step(axis.kernel - 1).end;
+    begin..end.max(begin)
+}

@@ -1,0 +1,52 @@
+//! NHWC convolutions and poolings. The engine lays images out with their channels last: the channels of a pixel are contiguous,
+//! so vectors of them are loaded, multiplied and stored in place, whatever the window.
+//!
+//! There are several algorithms for a convolution (`algorithm` decides): a matrix product whose left rows are read through
+//! pointers (`dense`), products of transformed tiles (`winograd`), or one channel at a time (`depthwise`). A transposed
+//! convolution becomes several ordinary ones, or is depthwise as well (`transposed`). If the session permits it, factors are
+//! rounded to bf16 (`bf16_rounding`), and products with constant matrices are then computed as convolutions (`bf16_matmul`).
+//! NCHW convolutions of narrow floats are converted to NHWC and back (`narrow_conv`). Bias, residual and activation are applied
+//! while results are in registers or in L1 (`epilogue`).
+//!
+//! No sum is split between threads, so results do not depend on the number of threads.
+
+mod algorithm;
+mod bf16_matmul;
+mod bf16_rounding;
+mod conv;
+mod dense;
+pub(crate) mod depthwise;
+mod epilogue;
+pub mod geometry;
+pub(crate) mod indirection;
+mod narrow_conv;
+mod pool;
+mod simd;
+#[cfg(test)]
+pub(crate) mod tests;
+pub(crate) mod tile;
+mod transposed;
+mod weight_panels;
+mod winograd;
+
+use oarlock_cpu_base::device::Cpu;
+use oarlock_sdk::{Kernel, Result, ensure};
+
+pub use bf16_matmul::{Bf16Matmul, Bf16Matrix};
+pub use narrow_conv::NarrowConvolution;
+
+pub(crate) fn channels_last_kernels() -> Vec<Kernel<Cpu>> {
+    let mut kernels = vec![conv::nhwc_conv_kernel(), transposed::nhwc_conv_transpose_kernel()];
+    kernels.extend(pool::nhwc_pool_kernels());
+    kernels
+}
+
+/// The error of a call whose shapes differ from those it was prepared for. All decisions are made when a call is prepared.
+pub fn expect_prepared(is_prepared: bool) -> Result<()> {
+    ensure!(
+        is_prepared,
+        invalid_argument,
+        "expected the operands that the call was prepared for, found others"
+    );
+    Ok(())
+}

@@ -1,0 +1,244 @@
+//! Transposed convolutions as ordinary ones with interleaved outputs. Each output is one sum, computed by the micro-kernels of
+//! [`super::super::dense`] from the inputs that reach it, so nothing is accumulated in memory.
+
+#![expect(unsafe_code, reason = "each thread works in a part of the scratch memory")]
+
+use std::ops::Range;
+
+use oarlock_cpu_base::thread_team::ThreadTeam;
+use oarlock_cpu_base::window::WindowAxis;
+use oarlock_cpu_gemm::{DisjointSlice, TaskQueue};
+
+use super::super::epilogue::ConvEpilogue;
+use super::super::tile::{ConvMicroKernels, MAX_TILE_PIXELS, even_tile_size};
+use super::super::weight_panels::WeightPanels;
+use super::phase::OutputPhase;
+use super::transposed_job::TransposedConvJob;
+
+/// Bytes of weights that a task works on at a time: they stay in L2 beside the inputs.
+const WEIGHTS_BLOCK_BYTES: usize = 1024 * 1024;
+/// Multiply-adds that make it worth waking another thread.
+const MIN_WORK_PER_THREAD: usize = 1 << 17;
+/// Lanes of two of the widest vectors.
+const MAX_CHANNELS: usize = 32;
+
+/// The sizes of a transposed convolution. The windows of its axes lie over the output.
+#[derive(Clone, Debug)]
+pub(crate) struct NhwcTransposedShape {
+    pub(crate) images: usize,
+    /// Channels of the input and of the output, over all groups.
+    pub(crate) channels: usize,
+    pub(crate) outputs: usize,
+    pub(crate) groups: usize,
+    /// Down an image and along a row of it.
+    pub(crate) down: WindowAxis,
+    pub(crate) along: WindowAxis,
+}
+
+impl NhwcTransposedShape {
+    pub(super) fn depth(&self) -> usize {
+        self.channels / self.groups
+    }
+
+    pub(super) fn outputs_per_group(&self) -> usize {
+        self.outputs / self.groups
+    }
+
+    /// Everything that packed weights depend on besides the weights and the instruction set.
+    pub(super) fn weights_key(&self) -> [usize; 9] {
+        let Self { groups, down, along, .. } = self;
+        let of_group = [self.depth(), self.outputs_per_group(), *groups];
+        let [a, b, c] = of_group;
+        [a, b, c, down.kernel, down.stride, down.dilation, along.kernel, along.stride, along.dilation]
+    }
+}
+
+/// An ordinary convolution that computes some of the outputs. Its columns are all output channels of a group, for each remainder
+/// down and along.
+pub(super) struct PhaseConv {
+    pub(super) down: OutputPhase,
+    pub(super) along: OutputPhase,
+    /// Columns that are contiguous in the output, and all columns.
+    pub(super) run: usize,
+    columns: usize,
+    pub(super) taps: usize,
+    /// Pixels of a tile, and tiles of a row.
+    pub(super) tile: usize,
+    pub(super) tiles: usize,
+}
+
+impl PhaseConv {
+    fn new(sizes: &NhwcTransposedShape, most: usize, down: OutputPhase, along: OutputPhase) -> Self {
+        let run = along.remainders.len() * sizes.outputs_per_group();
+        let tile = even_tile_size(along.quotients.len(), most);
+        Self {
+            run,
+            columns: down.remainders.len() * run,
+            taps: down.backs.len() * along.backs.len(),
+            tile,
+            tiles: along.quotients.len().div_ceil(tile),
+            down,
+            along,
+        }
+    }
+
+    fn pixel_count(&self, images: usize) -> usize {
+        images * self.down.quotients.len() * self.along.quotients.len()
+    }
+}
+
+/// Some tiles and columns of a group of a phase.
+pub(super) struct PhaseTask {
+    pub(super) product: usize,
+    pub(super) group: usize,
+    pub(super) tiles: Range<usize>,
+    pub(super) columns: Range<usize>,
+}
+
+pub(crate) struct TransposedConv {
+    pub(super) sizes: NhwcTransposedShape,
+    pub(super) products: Vec<PhaseConv>,
+    tasks: Vec<PhaseTask>,
+    threads: usize,
+}
+
+impl TransposedConv {
+    pub(crate) fn new(team: &dyn ThreadTeam, sizes: &NhwcTransposedShape) -> Self {
+        let kernels = ConvMicroKernels::for_isa(team.isa());
+        let along = OutputPhase::all_phases(&sizes.along, sizes.groups == 1);
+        // Rows of the output are never adjacent, so they are only computed together if that saves vectors.
+        let run = sizes.along.stride * sizes.outputs_per_group();
+        let joined = sizes.down.stride * run;
+        let saves = joined <= kernels.max_channels()
+            && joined.div_ceil(kernels.lanes) < sizes.down.stride * run.div_ceil(kernels.lanes);
+        let down = OutputPhase::all_phases(&sizes.down, sizes.groups == 1 && along.len() == 1 && saves);
+        let products: Vec<_> = down
+            .iter()
+            .flat_map(|down| along.iter().map(move |along| (down.clone(), along.clone())))
+            .map(|(down, along)| PhaseConv::new(sizes, kernels.max_pixels(), down, along))
+            .collect();
+        let work = products.iter().fold(0usize, |work, product| {
+            let factors = [
+                product.pixel_count(sizes.images),
+                sizes.groups,
+                product.columns,
+                product.taps,
+                sizes.depth(),
+            ];
+            work.saturating_add(factors.into_iter().fold(1, usize::saturating_mul))
+        });
+        let threads = team.worker_count().min(work / MIN_WORK_PER_THREAD).max(1);
+        // Several tasks per thread even out the load when other work runs on the machine.
+        let wanted = if threads == 1 { 1 } else { (4 * threads).div_ceil(products.len() * sizes.groups) };
+        let mut tasks = Vec::new();
+        for (at, product) in products.iter().enumerate() {
+            let panels = product.columns.div_ceil(kernels.max_channels());
+            let bytes_of_panel = kernels.max_channels() * product.taps * sizes.depth() * size_of::<f32>();
+            let least = panels.div_ceil((WEIGHTS_BLOCK_BYTES / bytes_of_panel.max(1)).max(1));
+            let tiles = sizes.images * product.down.quotients.len() * product.tiles;
+            let down = wanted.div_ceil(least.max(1)).min(tiles).max(1);
+            let across = least.max(wanted.div_ceil(down).min(panels)).max(1);
+            let columns = even_tile_size(panels, panels.div_ceil(across).max(1)) * kernels.max_channels();
+            let share = tiles.div_ceil(down).max(1);
+            for group in 0..sizes.groups {
+                for column in (0..product.columns).step_by(columns) {
+                    let columns = column..product.columns.min(column + columns);
+                    tasks.extend((0..tiles).step_by(share).map(|tile| PhaseTask {
+                        product: at,
+                        group,
+                        tiles: tile..tiles.min(tile + share),
+                        columns: columns.clone(),
+                    }));
+                }
+            }
+        }
+        Self { sizes: sizes.clone(), products, tasks, threads }
+    }
+
+    /// Packs weights [C, M / groups, kernel…].
+    pub(crate) fn pack_weights(&self, team: &dyn ThreadTeam, weights: &[f32]) -> Vec<WeightPanels> {
+        let (depth, outputs) = (self.sizes.depth(), self.sizes.outputs_per_group());
+        let kernel = self.sizes.down.kernel * self.sizes.along.kernel;
+        let pack = |product: &PhaseConv| {
+            let PhaseConv { down, along, columns, taps, .. } = product;
+            WeightPanels::new(team, (self.sizes.groups, taps * depth, *columns), |panel| {
+                for tap in 0..*taps {
+                    let back_down = down.backs[tap / along.backs.len()];
+                    let back_along = along.backs[tap % along.backs.len()];
+                    let mut places = [0; MAX_CHANNELS];
+                    for (column, place) in (panel.first..).zip(&mut places[..panel.count]) {
+                        let (phase, output) = (column / outputs, column % outputs);
+                        let remainder_down = down.remainders.start + phase / along.remainders.len();
+                        let remainder_along = along.remainders.start + phase % along.remainders.len();
+                        let step = down.kernel_step(back_down, remainder_down) * self.sizes.along.kernel
+                            + along.kernel_step(back_along, remainder_along);
+                        *place = output * kernel + step;
+                    }
+                    for group in 0..self.sizes.groups {
+                        let places = &places[..panel.count];
+                        let (rows, width) = panel.rows_mut(group, tap * depth..(tap + 1) * depth);
+                        for (channel, row) in (group * depth..).zip(rows.chunks_exact_mut(width)) {
+                            let source = &weights[channel * outputs * kernel..][..outputs * kernel];
+                            for (weight, place) in row.iter_mut().zip(places) {
+                                *weight = source[*place];
+                            }
+                        }
+                    }
+                }
+            })
+        };
+        self.products.iter().map(pack).collect()
+    }
+
+    /// Elements of scratch memory: zeros, biases for the widest phase, and for each thread pointers and a tile.
+    fn scratch_sizes(&self) -> [usize; 4] {
+        let most = |of: fn(&PhaseConv) -> usize| self.products.iter().map(of).max().unwrap_or(0);
+        let pointers =
+            most(|product| product.taps) * MAX_TILE_PIXELS * size_of::<*const f32>() / size_of::<f32>();
+        let biases = self.sizes.outputs.max(most(|product| product.columns));
+        [self.sizes.channels, biases, pointers, MAX_TILE_PIXELS * MAX_CHANNELS]
+            .map(|count| count.next_multiple_of(16))
+    }
+
+    pub(crate) fn scratch_size(&self) -> usize {
+        let [zeros, biases, pointers, tile] = self.scratch_sizes();
+        zeros + biases + self.threads * (pointers + tile)
+    }
+
+    pub(crate) fn compute(
+        &self,
+        team: &dyn ThreadTeam,
+        (x, weights): (&[f32], &[WeightPanels]),
+        epilogue: &ConvEpilogue<'_>,
+        y: &mut [f32],
+        scratch: &mut [f32],
+    ) {
+        let [zeros, biases, pointers, tile] = self.scratch_sizes();
+        let (zeros, rest) = scratch.split_at_mut(zeros);
+        let (biases, lanes) = rest.split_at_mut(biases);
+        zeros.fill(0.0);
+        if let Some(bias) = epilogue.bias.filter(|bias| !bias.is_empty()) {
+            biases.chunks_mut(bias.len()).for_each(|biases| biases.copy_from_slice(&bias[..biases.len()]));
+        }
+        let epilogue = ConvEpilogue { bias: epilogue.bias.map(|_| &*biases), ..*epilogue };
+        let lanes = DisjointSlice::new(lanes);
+        let job = TransposedConvJob {
+            all: self,
+            isa: team.isa(),
+            x,
+            zeros,
+            weights,
+            epilogue: &epilogue,
+            y: DisjointSlice::new(y),
+        };
+        let tasks = TaskQueue::new(self.tasks.len(), self.threads);
+        team.parallel_for_each(self.threads.min(self.tasks.len()), &|lane| {
+            // SAFETY: each lane has its own part.
+            let memory = unsafe { lanes.range_mut(lane * (pointers + tile)..(lane + 1) * (pointers + tile)) };
+            let (pointers, tile) = memory.split_at_mut(pointers);
+            for task in tasks.tasks_for_worker(lane) {
+                job.run_task(&self.tasks[task], pointers.as_mut_ptr().cast(), tile);
+            }
+        });
+    }
+}

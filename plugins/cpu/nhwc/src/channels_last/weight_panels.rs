@@ -1,0 +1,185 @@
+//! Weights packed for the micro-kernels.
+
+#![expect(unsafe_code, reason = "numbers are kept in aligned lines")]
+
+use std::ops::Range;
+
+use oarlock_cpu_base::thread_team::ThreadTeam;
+use oarlock_cpu_base::tile_block::LINE_BYTES;
+use oarlock_cpu_gemm::{AlignedBuffer, DisjointSlice, LaneView, pack_panel};
+
+use super::bf16_rounding::{pair_count, round_interleaved_rows, round_to_pairs};
+use super::geometry::NhwcGeometry;
+use super::tile::ConvMicroKernels;
+
+/// Matrices of weights, steps by output channels. The channels are cut into panels of whole vectors; the last panel may be
+/// narrower and is padded with 0. A panel has its channels for the first step, then for the second and so on.
+pub(super) struct WeightPanels {
+    numbers: AlignedBuffer<f32>,
+    layout: WeightPanelLayout,
+}
+
+/// The original weights: copies weights into the slice, from an index on.
+pub(super) type GivenWeights<'a> = &'a (dyn Fn(usize, &mut [f32]) + Sync);
+
+#[derive(Clone, Copy)]
+struct WeightPanelLayout {
+    steps: usize,
+    channels: usize,
+    lanes: usize,
+    width: usize,
+}
+
+impl WeightPanelLayout {
+    fn matrix_size(&self) -> usize {
+        self.steps * self.channels.next_multiple_of(self.lanes)
+    }
+
+    fn panel_start(&self, matrix: usize, channel: usize) -> usize {
+        matrix * self.matrix_size() + channel * self.steps
+    }
+}
+
+/// Steps packed at a time: each channel's weights for them are one cache line of `f32`.
+const PACKED_STEPS: usize = 16;
+
+impl WeightPanels {
+    /// Panels that `fill` fills. A call fills one panel of channels for all matrices.
+    pub(super) fn new(
+        team: &dyn ThreadTeam,
+        sizes: (usize, usize, usize),
+        fill: impl Fn(&mut PanelWriter<'_>) + Sync,
+    ) -> Self {
+        Self::fill_for_kernels(ConvMicroKernels::for_isa(team.isa()), team, sizes, fill)
+    }
+
+    /// Panels of pairs, in whole cache lines; pairs after the last are 0.
+    fn from_pairs(
+        team: &dyn ThreadTeam,
+        (matrices, pairs, channels): (usize, usize, usize),
+        fill: impl Fn(&mut PanelWriter<'_>) + Sync,
+    ) -> Self {
+        let kernels = ConvMicroKernels::for_pairs(team.isa());
+        Self::fill_for_kernels(
+            kernels,
+            team,
+            (matrices, pairs.next_multiple_of(LINE_BYTES / size_of::<f32>()), channels),
+            fill,
+        )
+    }
+
+    fn fill_for_kernels(
+        kernels: &ConvMicroKernels,
+        team: &dyn ThreadTeam,
+        (matrices, steps, channels): (usize, usize, usize),
+        fill: impl Fn(&mut PanelWriter<'_>) + Sync,
+    ) -> Self {
+        let layout =
+            WeightPanelLayout { steps, channels, lanes: kernels.lanes, width: kernels.max_channels() };
+        let mut numbers = AlignedBuffer::zeroed(matrices * layout.matrix_size());
+        let target = DisjointSlice::new(&mut numbers);
+        team.parallel_for_each(channels.div_ceil(layout.width), &|panel| {
+            let first = panel * layout.width;
+            let count = layout.width.min(channels - first);
+            fill(&mut PanelWriter { first, count, layout, target: &target });
+        });
+        Self { numbers, layout }
+    }
+
+    /// The weights of a convolution [M, C / groups, kernel…]: a matrix per group, whose steps are taps, each with all its
+    /// channels.
+    pub(super) fn from_groups(team: &dyn ThreadTeam, geometry: &NhwcGeometry, weights: &[f32]) -> Self {
+        let (depth, taps) = (geometry.channels_per_group(), geometry.tap_count());
+        let (outputs, steps) = (geometry.outputs_per_group(), depth * taps);
+        Self::new(team, (geometry.groups, steps, outputs), |panel| {
+            for group in 0..geometry.groups {
+                let source = &weights[(group * outputs + panel.first) * steps..][..panel.count * steps];
+                for begin in (0..steps).step_by(PACKED_STEPS) {
+                    let mut places = [0; PACKED_STEPS];
+                    let places = &mut places[..PACKED_STEPS.min(steps - begin)];
+                    for (step, place) in (begin..).zip(&mut *places) {
+                        *place = step % depth * taps + step / depth;
+                    }
+                    let (rows, width) = panel.rows_mut(group, begin..begin + places.len());
+                    for (channel, source) in source.chunks_exact(steps).enumerate() {
+                        for (row, place) in rows.chunks_exact_mut(width).zip(&*places) {
+                            row[channel] = source[*place];
+                        }
+                    }
+                }
+            }
+        })
+    }
+
+    /// As [`Self::from_groups`], rounded to bf16: two steps make one step of pairs.
+    pub(super) fn from_bf16_groups(team: &dyn ThreadTeam, geometry: &NhwcGeometry, weights: &[f32]) -> Self {
+        let (depth, taps) = (geometry.channels_per_group(), geometry.tap_count());
+        let (outputs, steps) = (geometry.outputs_per_group(), depth * taps);
+        let (isa, pairs) = (team.isa(), pair_count(steps));
+        Self::from_pairs(team, (geometry.groups, pairs, outputs), |panel| {
+            let (mut in_order, mut rounded) = (vec![0.0; steps], vec![0.0; panel.count * pairs]);
+            for group in 0..geometry.groups {
+                let source = &weights[(group * outputs + panel.first) * steps..][..panel.count * steps];
+                let channels = source.chunks_exact(steps.max(1)).zip(rounded.chunks_exact_mut(pairs.max(1)));
+                for (source, rounded) in channels {
+                    if taps == 1 {
+                        round_to_pairs(isa, source, rounded);
+                        continue;
+                    }
+                    for (channel, source) in source.chunks_exact(taps).enumerate() {
+                        for (tap, weight) in source.iter().enumerate() {
+                            in_order[tap * depth + channel] = *weight;
+                        }
+                    }
+                    round_to_pairs(isa, &in_order, rounded);
+                }
+                let sizes = (panel.count, pairs);
+                let (rows, width) = panel.rows_mut(group, 0..pairs);
+                pack_panel(isa, LaneView { elements: &rounded, lane: pairs, step: 1 }, sizes, width, rows);
+            }
+        })
+    }
+
+    /// A matrix with `outputs` contiguous columns per step, rounded to bf16.
+    pub(super) fn from_bf16_steps(team: &dyn ThreadTeam, outputs: usize, matrix: &[f32]) -> Self {
+        let steps = matrix.len().checked_div(outputs).unwrap_or(0);
+        let (isa, pairs) = (team.isa(), pair_count(steps));
+        Self::from_pairs(team, (1, pairs, outputs), |panel| {
+            let (first, count) = (panel.first, panel.count);
+            let row = |step: usize| {
+                if step < steps { &matrix[step * outputs + first..][..count] } else { &[] }
+            };
+            let (rows, width) = panel.rows_mut(0, 0..pairs);
+            for (pair, target) in rows.chunks_exact_mut(width).enumerate() {
+                round_interleaved_rows(isa, [row(2 * pair), row(2 * pair + 1)], &mut target[..count]);
+            }
+        })
+    }
+
+    pub(super) fn panel_pointer(&self, matrix: usize, channel: usize) -> *const f32 {
+        self.numbers[self.layout.panel_start(matrix, channel)..].as_ptr()
+    }
+
+    pub(super) fn panel_width(&self) -> usize {
+        self.layout.width
+    }
+}
+
+/// The same panel of all matrices, to be filled.
+pub(super) struct PanelWriter<'a> {
+    /// First channel, and number of channels.
+    pub(super) first: usize,
+    pub(super) count: usize,
+    layout: WeightPanelLayout,
+    target: &'a DisjointSlice<'a, f32>,
+}
+
+impl PanelWriter<'_> {
+    /// The weights of a matrix for some steps, and the width of each step. Those past the last channel stay 0.
+    pub(super) fn rows_mut(&mut self, matrix: usize, steps: Range<usize>) -> (&mut [f32], usize) {
+        let width = self.count.next_multiple_of(self.layout.lanes);
+        let start = self.layout.panel_start(matrix, self.first);
+        // SAFETY: each panel is filled by one thread, and this borrows it.
+        (unsafe { self.target.range_mut(start + steps.start * width..start + steps.end * width) }, width)
+    }
+}

@@ -1,0 +1,281 @@
+//! A block of tiles: transforms their inputs, multiplies them with the weights, and transforms the products back.
+
+#![expect(unsafe_code, reason = "vectors are loaded and stored through pointers")]
+
+use std::ops::Range;
+use std::ptr;
+
+use oarlock_cpu_base::isa::Isa;
+use oarlock_cpu_gemm::DisjointSlice;
+
+use super::super::dense::Bf16Images;
+use super::super::epilogue::ConvEpilogue;
+use super::super::geometry::NhwcGeometry;
+use super::super::simd::{FloatVector, FloatVectorTask, run_with_vectors};
+use super::super::tile::{ConvMicroKernels, ConvTile, MAX_TILE_PIXELS, TileEpilogue, even_tile_size};
+use super::super::weight_panels::{GivenWeights, WeightPanels};
+use super::exact::ExactSums;
+use super::scheme::{FourOutputScheme, TwoOutputScheme, WinogradScheme};
+use super::{WinogradConv, WinogradTileSize};
+
+/// Layout of rows of channels: the distance between rows, and between the first rows of two points.
+#[derive(Clone, Copy)]
+pub(super) struct TransformLayout {
+    pub(super) row: usize,
+    pub(super) point: usize,
+}
+
+impl TransformLayout {
+    pub(super) fn new(channels: usize, rows: usize) -> Self {
+        let row = channels.next_multiple_of(16);
+        // Points whole KiB apart would map to few L1 sets, so the distance gets one more cache line.
+        let point = row * rows;
+        Self { row, point: if point.is_multiple_of(256) { point + 16 } else { point } }
+    }
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum TransformStep {
+    Input,
+    Output,
+}
+
+/// A block of tiles while it is computed.
+pub(super) struct WinogradBlock<'a> {
+    pub(super) winograd: &'a WinogradConv,
+    pub(super) isa: Isa,
+    pub(super) x: &'a [f32],
+    pub(super) zeros: &'a [f32],
+    pub(super) weights: &'a WeightPanels,
+    pub(super) given: GivenWeights<'a>,
+    pub(super) epilogue: &'a ConvEpilogue<'a>,
+    pub(super) y: &'a DisjointSlice<'a, f32>,
+    /// Addresses and layouts of the transformed inputs and outputs.
+    pub(super) inputs: *mut f32,
+    pub(super) outputs: *mut f32,
+    pub(super) layouts: [TransformLayout; 2],
+    /// First tile of the block.
+    pub(super) first: usize,
+}
+
+// SAFETY: threads that share a block transform disjoint tiles and multiply disjoint points.
+unsafe impl Sync for WinogradBlock<'_> {}
+
+impl WinogradBlock<'_> {
+    pub(super) fn run_step(&self, step: TransformStep, tiles: Range<usize>) {
+        run_with_vectors(self.isa, TransformTiles { block: self, step, tiles });
+    }
+
+    /// Multiplies the tiles of a block with the weights at some points.
+    pub(super) fn multiply_points(&self, points: Range<usize>, tiles: usize) {
+        let kernels = ConvMicroKernels::for_isa(self.isa);
+        let share = even_tile_size(tiles, kernels.max_pixels());
+        let [inputs, outputs] = self.layouts;
+        let NhwcGeometry { channels, outputs: width, .. } = self.winograd.geometry;
+        let mut pointers = [ptr::null(); MAX_TILE_PIXELS];
+        for point in points {
+            for first in (0..tiles).step_by(share) {
+                let count = share.min(tiles - first);
+                for (row, pointer) in pointers.iter_mut().enumerate().take(count) {
+                    *pointer = self
+                        .inputs
+                        .wrapping_add(point * inputs.point + (first + row) * inputs.row)
+                        .cast_const();
+                }
+                for channel in (0..width).step_by(self.weights.panel_width()) {
+                    // Rows and panels are padded to whole vectors, so no lane is masked.
+                    let channels_of_tile =
+                        (width - channel).min(self.weights.panel_width()).next_multiple_of(kernels.lanes);
+                    let output = point * outputs.point + first * outputs.row + channel;
+                    // SAFETY: the rows and the panel exist, and nothing else accesses these rows of the output meanwhile.
+                    unsafe {
+                        kernels.micro_kernel(count, channels_of_tile)(&ConvTile {
+                            inputs: pointers.as_ptr(),
+                            taps: 1,
+                            depth: channels,
+                            skip: 0,
+                            weights: self.weights.panel_pointer(point, channel),
+                            ending: TileEpilogue {
+                                bias: ptr::null(),
+                                output: self.outputs.wrapping_add(output),
+                                pixel: outputs.row,
+                                residual: ptr::null(),
+                                channels: channels_of_tile,
+                                bounds: None,
+                                paired: Bf16Images::NONE,
+                            },
+                        });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Image, row and column of the first output of a tile.
+    pub(super) fn tile_position(&self, tile: usize) -> (usize, usize, usize) {
+        let (down, along) = self.winograd.tiles;
+        let count = self.winograd.outputs.output_count();
+        let (row, column) = (tile / along, tile % along);
+        (row / down, row % down * count, column * count)
+    }
+
+    #[inline(always)]
+    #[expect(clippy::needless_range_loop, reason = "rows and columns change places")]
+    unsafe fn transform_inputs<
+        V: FloatVector,
+        S: WinogradScheme<OUT, POINTS>,
+        const OUT: usize,
+        const POINTS: usize,
+    >(
+        &self,
+        tile: usize,
+    ) {
+        let NhwcGeometry { channels, down, along, .. } = self.winograd.geometry;
+        let (image, top, left) = self.tile_position(tile);
+        let at = |first: usize, step: usize, pad: usize, size: usize| {
+            (first + step).checked_sub(pad).filter(|place| *place < size)
+        };
+        let mut inputs = [[self.zeros.as_ptr(); POINTS]; POINTS];
+        for (row, inputs) in inputs.iter_mut().enumerate() {
+            let Some(y) = at(top, row, down.pad.0, down.input) else { continue };
+            for (column, input) in inputs.iter_mut().enumerate() {
+                let Some(x) = at(left, column, along.pad.0, along.input) else { continue };
+                *input = self.x[((image * down.input + y) * along.input + x) * channels..].as_ptr();
+            }
+        }
+        let layout = self.layouts[0];
+        let target = self.inputs.wrapping_add((tile - self.first) * layout.row);
+        for channel in (0..channels).step_by(V::LANES) {
+            let count = V::LANES.min(channels - channel);
+            // SAFETY: all inputs have these channels, the rows of the target are whole vectors, and the caller guarantees the
+            // instructions.
+            unsafe {
+                let load = |place: *const f32| {
+                    let place = place.add(channel);
+                    if count == V::LANES { V::load(place) } else { V::load_partial(place, count) }
+                };
+                let mut columns = [[V::splat(0.0); POINTS]; POINTS];
+                for along in 0..POINTS {
+                    columns[along] =
+                        S::transform_input(std::array::from_fn(|down| load(inputs[down][along])));
+                }
+                for down in 0..POINTS {
+                    let row = S::transform_input(std::array::from_fn(|along| columns[along][down]));
+                    for (along, value) in row.into_iter().enumerate() {
+                        value.store(target.add((down * POINTS + along) * layout.point + channel));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Transforms the products of a tile back and runs the epilogue.
+    #[inline(always)]
+    #[expect(clippy::needless_range_loop, reason = "rows and columns change places")]
+    unsafe fn transform_outputs<
+        V: FloatVector,
+        S: WinogradScheme<OUT, POINTS>,
+        const OUT: usize,
+        const POINTS: usize,
+    >(
+        &self,
+        tile: usize,
+    ) {
+        let NhwcGeometry { outputs: channels, down, along, .. } = self.winograd.geometry;
+        let (image, top, left) = self.tile_position(tile);
+        let (rows, columns) = (OUT.min(down.output - top), OUT.min(along.output - left));
+        let start = ((image * down.output + top) * along.output + left) * channels;
+        let layout = self.layouts[1];
+        let source = self.outputs.wrapping_add((tile - self.first) * layout.row).cast_const();
+        let bias = self.epilogue.bias_pointer(0);
+        let residual = self.epilogue.residual_pointer(start, self.y.element_pointer(start));
+        let bounds = self.epilogue.clamp_bounds();
+        let mut exact = None;
+        for channel in (0..channels).step_by(V::LANES) {
+            let count = V::LANES.min(channels - channel);
+            // SAFETY: the outputs of the tile have these channels, and no other tile has them; the rows of the source are whole
+            // vectors; and the caller guarantees the instructions.
+            unsafe {
+                let load = |place: *const f32| {
+                    if count == V::LANES { V::load(place) } else { V::load_partial(place, count) }
+                };
+                let bias = if bias.is_null() { V::splat(0.0) } else { load(bias.add(channel)) };
+                let mut halves = [[V::splat(0.0); OUT]; POINTS];
+                for along in 0..POINTS {
+                    halves[along] = S::transform_output(std::array::from_fn(|down| {
+                        V::load(source.add((down * POINTS + along) * layout.point + channel))
+                    }));
+                }
+                let mut results: [[V; OUT]; OUT] = std::array::from_fn(|down| {
+                    S::transform_output(std::array::from_fn(|along| halves[along][down]))
+                });
+                // An infinity or NaN may belong to the result, or may only come from the transforms. The sum of all
+                // results reveals any of them with one test.
+                let mut sum = V::splat(0.0);
+                for result in results.as_flattened() {
+                    sum = sum.add(*result);
+                }
+                if !sum.is_finite() {
+                    let exact = exact.get_or_insert_with(|| ExactSums::new(self, tile));
+                    let sums = exact.channel_sums(channel..channel + count);
+                    for (result, sum) in results.as_flattened_mut().iter_mut().zip(&sums) {
+                        *result = V::load(sum.as_ptr());
+                    }
+                }
+                for (down, row) in results.into_iter().enumerate().take(rows) {
+                    for (column, value) in row.into_iter().enumerate().take(columns) {
+                        let offset = (down * along.output + column) * channels + channel;
+                        let mut value = value.add(bias);
+                        if !residual.is_null() {
+                            value = value.add(load(residual.add(offset)));
+                        }
+                        if let Some([low, high]) = bounds {
+                            value = value.max(V::splat(low)).min(V::splat(high));
+                        }
+                        let place = self.y.element_pointer(start + offset);
+                        if count == V::LANES { value.store(place) } else { value.store_partial(place, count) }
+                    }
+                }
+            }
+        }
+        if self.epilogue.has_remaining() {
+            for pixel in (0..rows).flat_map(|row| (0..columns).map(move |column| row * along.output + column))
+            {
+                let place = start + pixel * channels;
+                // SAFETY: these outputs are complete, and no other tile has them.
+                self.epilogue.apply_remaining(self.isa, unsafe { self.y.range_mut(place..place + channels) });
+            }
+        }
+    }
+}
+
+struct TransformTiles<'a> {
+    block: &'a WinogradBlock<'a>,
+    step: TransformStep,
+    tiles: Range<usize>,
+}
+
+impl FloatVectorTask for TransformTiles<'_> {
+    #[inline(always)]
+    unsafe fn run_on_vectors<V: FloatVector>(self) {
+        for tile in self.tiles {
+            // SAFETY: the caller guarantees the instructions.
+            unsafe {
+                match (self.step, self.block.winograd.outputs) {
+                    (TransformStep::Input, WinogradTileSize::Two) => {
+                        self.block.transform_inputs::<V, TwoOutputScheme, 2, 4>(tile);
+                    }
+                    (TransformStep::Input, WinogradTileSize::Four) => {
+                        self.block.transform_inputs::<V, FourOutputScheme, 4, 6>(tile);
+                    }
+                    (TransformStep::Output, WinogradTileSize::Two) => {
+                        self.block.transform_outputs::<V, TwoOutputScheme, 2, 4>(tile);
+                    }
+                    (TransformStep::Output, WinogradTileSize::Four) => {
+                        self.block.transform_outputs::<V, FourOutputScheme, 4, 6>(tile);
+                    }
+                }
+            }
+        }
+    }
+}

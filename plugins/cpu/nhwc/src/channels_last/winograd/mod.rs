@@ -1,0 +1,294 @@
+//! Winograd convolutions with 3 × 3 windows. Tiles of the input and the weights are transformed so that the convolution becomes
+//! one matrix product per transformed point (tiles by input channels times input by output channels), with fewer multiplications;
+//! the products are transformed back. A tile of 2 × 2 outputs takes 16 products instead of 36; one of 4 × 4 takes 36, not 144.
+//!
+//! Results differ from those of other algorithms in the last digits. An infinity or NaN reaches all products of its tile, so the
+//! outputs of such a tile are computed again as sums over their windows.
+
+#![expect(unsafe_code, reason = "vectors are loaded and stored through pointers")]
+
+mod block;
+mod exact;
+mod scheme;
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use oarlock_cpu_base::isa::{Isa, SimdTarget, SimdTask};
+use oarlock_cpu_base::thread_team::ThreadTeam;
+use oarlock_cpu_gemm::{DisjointSlice, TaskQueue};
+
+use self::block::{TransformLayout, TransformStep, WinogradBlock};
+use self::scheme::{FourOutputScheme, TwoOutputScheme, WinogradScheme};
+use super::epilogue::ConvEpilogue;
+use super::geometry::NhwcGeometry;
+use super::tile::{ConvMicroKernels, even_tile_size};
+use super::weight_panels::{GivenWeights, PanelWriter, WeightPanels};
+
+/// Bytes of transformed tiles that a thread works on at a time: they stay in L2 beside the weights.
+const TILE_BLOCK_BYTES: usize = 512 * 1024;
+/// Multiply-adds that make it worth waking another thread.
+const MIN_WORK_PER_THREAD: usize = 1 << 17;
+
+/// The fewest input and output channels for which the transforms pay off.
+const MIN_CHANNELS: usize = 16;
+/// Cost, in multiplications, of reading a weight that is in no cache and of transforming an element.
+const READ_COST: usize = 12;
+const TRANSFORM_COST: usize = 8;
+
+/// Output channels of the widest panel: two zmm of `f32`.
+const MAX_CHANNELS: usize = 32;
+
+/// Outputs of a tile along each axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum WinogradTileSize {
+    Two,
+    Four,
+}
+
+impl WinogradTileSize {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Two => "Winograd F(2×2, 3×3)",
+            Self::Four => "Winograd F(4×4, 3×3)",
+        }
+    }
+
+    /// The cheapest tile size, if it beats the direct algorithm.
+    pub(super) fn profitable_size(geometry: &NhwcGeometry) -> Option<Self> {
+        if !Self::is_supported(geometry) || geometry.channels.min(geometry.outputs) < MIN_CHANNELS {
+            return None;
+        }
+        let without = geometry.output_pixels() * 9 + READ_COST * 9;
+        let costs = [Self::Two, Self::Four].map(|outputs| (outputs.cost(geometry), outputs));
+        let (cost, outputs) = costs.into_iter().min_by_key(|(cost, _)| *cost)?;
+        // A gain of less than 15 % is not worth the loss of precision.
+        (cost < without / 100 * 85).then_some(outputs)
+    }
+
+    pub(super) fn is_supported(geometry: &NhwcGeometry) -> bool {
+        let axes = [geometry.down, geometry.along];
+        geometry.groups == 1
+            && axes.iter().all(|axis| axis.kernel == 3 && axis.stride == 1 && axis.dilation == 1)
+    }
+
+    /// Cost in multiplications, per pair of input and output channel.
+    fn cost(self, geometry: &NhwcGeometry) -> usize {
+        let points = self.point_count() * self.point_count();
+        let tiles = geometry.images
+            * geometry.down.output.div_ceil(self.output_count())
+            * geometry.along.output.div_ceil(self.output_count());
+        let places = tiles * points;
+        let transforms =
+            places * TRANSFORM_COST / geometry.channels + places * TRANSFORM_COST / geometry.outputs;
+        places + transforms + READ_COST * points
+    }
+
+    fn output_count(self) -> usize {
+        match self {
+            Self::Two => 2,
+            Self::Four => 4,
+        }
+    }
+
+    /// Transformed points along each axis.
+    fn point_count(self) -> usize {
+        self.output_count() + 2
+    }
+}
+
+pub(super) struct WinogradConv {
+    geometry: NhwcGeometry,
+    outputs: WinogradTileSize,
+    /// Tiles down and along an image.
+    tiles: (usize, usize),
+    threads: usize,
+    /// Tiles of a block.
+    block: usize,
+    /// True if threads share the tiles of one block, because there are too few blocks for all threads.
+    is_shared: bool,
+}
+
+impl WinogradConv {
+    pub(super) fn new(team: &dyn ThreadTeam, geometry: &NhwcGeometry, outputs: WinogradTileSize) -> Self {
+        let count = outputs.output_count();
+        let tiles = (geometry.down.output.div_ceil(count), geometry.along.output.div_ceil(count));
+        let all = geometry.images * tiles.0 * tiles.1;
+        let points = outputs.point_count() * outputs.point_count();
+        let work = [all, points, geometry.channels, geometry.outputs]
+            .into_iter()
+            .fold(1usize, usize::saturating_mul);
+        let threads = team.worker_count().min(work / MIN_WORK_PER_THREAD).max(1);
+        let size = points * (geometry.channels + geometry.outputs) * size_of::<f32>();
+        let most = (TILE_BLOCK_BYTES / size.max(1))
+            .max(1)
+            .next_multiple_of(ConvMicroKernels::for_isa(team.isa()).max_pixels());
+        let is_shared = threads > 1 && all < 2 * threads * most;
+        let block = if is_shared { all } else { even_tile_size(all, most) };
+        Self { geometry: geometry.clone(), outputs, tiles, threads, block, is_shared }
+    }
+
+    pub(super) fn tile_size(&self) -> WinogradTileSize {
+        self.outputs
+    }
+
+    fn tile_count(&self) -> usize {
+        self.geometry.images * self.tiles.0 * self.tiles.1
+    }
+
+    fn point_count(&self) -> usize {
+        self.outputs.point_count() * self.outputs.point_count()
+    }
+
+    /// The transformed weights in panels: a matrix for each point.
+    pub(super) fn pack_weights(&self, team: &dyn ThreadTeam, weights: &[f32]) -> WeightPanels {
+        let NhwcGeometry { channels, outputs, .. } = self.geometry;
+        WeightPanels::new(team, (self.point_count(), channels, outputs), |panel| {
+            for channel in 0..channels {
+                let of_channels = (channel, channels);
+                match self.outputs {
+                    WinogradTileSize::Two => {
+                        transform_weights::<TwoOutputScheme, 2, 4>(team.isa(), of_channels, weights, panel);
+                    }
+                    WinogradTileSize::Four => {
+                        transform_weights::<FourOutputScheme, 4, 6>(team.isa(), of_channels, weights, panel);
+                    }
+                };
+            }
+        })
+    }
+
+    /// Layout of the transformed tiles of a block: for each point, rows of channels.
+    fn transform_layouts(&self) -> [TransformLayout; 2] {
+        [self.geometry.channels, self.geometry.outputs]
+            .map(|channels| TransformLayout::new(channels, self.block))
+    }
+
+    /// Elements of scratch memory: zeros, and the transformed inputs and outputs of a block.
+    fn scratch_sizes(&self) -> [usize; 3] {
+        let [inputs, outputs] = self.transform_layouts().map(|layout| self.point_count() * layout.point);
+        [self.geometry.channels.next_multiple_of(16), inputs, outputs]
+    }
+
+    pub(super) fn scratch_size(&self) -> usize {
+        let [zeros, inputs, outputs] = self.scratch_sizes();
+        zeros + if self.is_shared { 1 } else { self.threads } * (inputs + outputs)
+    }
+
+    pub(super) fn compute(
+        &self,
+        team: &dyn ThreadTeam,
+        (x, weights, given): (&[f32], &WeightPanels, GivenWeights<'_>),
+        epilogue: &ConvEpilogue<'_>,
+        y: &mut [f32],
+        scratch: &mut [f32],
+    ) {
+        let [zeros, inputs, outputs] = self.scratch_sizes();
+        let (zeros, lanes) = scratch.split_at_mut(zeros);
+        zeros.fill(0.0);
+        let lanes = DisjointSlice::new(lanes);
+        let layouts = self.transform_layouts();
+        let y = DisjointSlice::new(y);
+        let block_of = |lane: usize, first: usize| {
+            let start = lane * (inputs + outputs);
+            WinogradBlock {
+                winograd: self,
+                isa: team.isa(),
+                x,
+                zeros,
+                weights,
+                given,
+                epilogue,
+                y: &y,
+                inputs: lanes.element_pointer(start),
+                outputs: lanes.element_pointer(start + inputs),
+                layouts,
+                first,
+            }
+        };
+        let all = self.tile_count();
+        if self.is_shared {
+            let block = block_of(0, 0);
+            parallel_ranges(team, self.threads, all, |tiles| block.run_step(TransformStep::Input, tiles));
+            parallel_ranges(team, self.threads, self.point_count(), |points| {
+                block.multiply_points(points, all);
+            });
+            parallel_ranges(team, self.threads, all, |tiles| block.run_step(TransformStep::Output, tiles));
+            return;
+        }
+        let blocks = all.div_ceil(self.block);
+        let tasks = TaskQueue::new(blocks, self.threads);
+        team.parallel_for_each(self.threads.min(blocks), &|lane| {
+            for task in tasks.tasks_for_worker(lane) {
+                let first = task * self.block;
+                let tiles = first..all.min(first + self.block);
+                let block = block_of(lane, first);
+                block.run_step(TransformStep::Input, tiles.clone());
+                block.multiply_points(0..self.point_count(), tiles.len());
+                block.run_step(TransformStep::Output, tiles);
+            }
+        });
+    }
+}
+
+/// Runs `body` over `0..count`, in a few ranges per thread.
+fn parallel_ranges(team: &dyn ThreadTeam, threads: usize, count: usize, body: impl Fn(Range<usize>) + Sync) {
+    let piece = count.div_ceil(4 * threads).max(1);
+    team.parallel_for_each(count.div_ceil(piece), &|index| {
+        body(index * piece..count.min((index + 1) * piece));
+    });
+}
+
+/// Transforms the windows of one input channel for a panel of output channels.
+fn transform_weights<S: WinogradScheme<OUT, POINTS>, const OUT: usize, const POINTS: usize>(
+    isa: Isa,
+    (channel, channels): (usize, usize),
+    weights: &[f32],
+    panel: &mut PanelWriter<'_>,
+) {
+    let mut windows = WindowTransform { weights: [[0.0; MAX_CHANNELS]; 9], scheme: PhantomData::<S> };
+    let source = weights[panel.first * channels * 9..].chunks_exact(9).skip(channel).step_by(channels);
+    for (output, window) in source.take(panel.count).enumerate() {
+        for (place, weight) in windows.weights.iter_mut().zip(window) {
+            place[output] = *weight;
+        }
+    }
+    let transformed: [[[f32; MAX_CHANNELS]; POINTS]; POINTS] = isa.vectorize(windows);
+    for (point, values) in transformed.iter().flatten().enumerate() {
+        let (row, width) = panel.rows_mut(point, channel..channel + 1);
+        row.copy_from_slice(&values[..width]);
+    }
+}
+
+/// The windows of some output channels, all for the same input channel: for each of the nine taps, the weights of each output.
+/// Output channels come last, so that the transform vectorizes over them.
+struct WindowTransform<S, const OUT: usize, const POINTS: usize> {
+    weights: [[f32; MAX_CHANNELS]; 9],
+    scheme: PhantomData<S>,
+}
+
+impl<S: WinogradScheme<OUT, POINTS>, const OUT: usize, const POINTS: usize> SimdTask
+    for WindowTransform<S, OUT, POINTS>
+{
+    type Output = [[[f32; MAX_CHANNELS]; POINTS]; POINTS];
+
+    #[inline(always)]
+    #[expect(clippy::needless_range_loop, reason = "an output is the last index everywhere")]
+    fn run_on_target<T: SimdTarget>(self) -> Self::Output {
+        let mut transformed = [[[0.0; MAX_CHANNELS]; POINTS]; POINTS];
+        for output in 0..MAX_CHANNELS {
+            let at = |place: usize| f64::from(self.weights[place][output]);
+            let mut rows = [[0.0; POINTS]; 3];
+            for (row, values) in rows.iter_mut().enumerate() {
+                *values = S::transform_weights([at(3 * row), at(3 * row + 1), at(3 * row + 2)]);
+            }
+            for along in 0..POINTS {
+                let column = S::transform_weights([rows[0][along], rows[1][along], rows[2][along]]);
+                for (down, value) in column.into_iter().enumerate() {
+                    transformed[down][along][output] = value as f32;
+                }
+            }
+        }
+        transformed
+    }
+}

@@ -1,0 +1,360 @@
+//! Convolutions as matrix products whose left rows are never materialized (indirect GEMM): for each tap, each pixel of a tile has
+//! a pointer to the inputs below it, and the micro-kernel follows these pointers.
+
+#![expect(unsafe_code, reason = "tiles are handed to the micro-kernels as pointers")]
+
+use std::ops::Range;
+use std::ptr;
+
+use super::layer::QuantizedImages;
+use super::quantized_panels::{QuantizedPanels, WeightSource};
+use super::requantize::{QuantizedEpilogue, QuantizedTileEpilogue};
+use super::simd::QUAD;
+#[cfg(x86_vectors)]
+use super::simd::SIGN_BIT;
+use super::tile::{
+    MAX_TILE_PIXELS, QuantizedMicroKernels, QuantizedTile, SumsTarget, TileOutcome, block_kernel,
+};
+use super::window_rows::WindowRows;
+#[cfg(x86_vectors)]
+use oarlock_cpu_base::amx;
+use oarlock_cpu_base::row_blocks::{RowBlocks, StridedRows, StripeBuffer};
+use oarlock_cpu_base::thread_team::ThreadTeam;
+use oarlock_cpu_base::tile_block::{BLOCK_LINES, LINE_BYTES};
+use oarlock_cpu_gemm::{DisjointSlice, GemmEpilogue, OutputBlock, ScratchBuffer, TaskQueue};
+
+use crate::channels_last::geometry::NhwcGeometry;
+
+/// Bytes of weights that a task works on at a time: they stay in L2 beside the inputs.
+const WEIGHTS_BLOCK_BYTES: usize = 512 * 1024;
+/// Multiply-adds that make it worth waking another thread: 8,192 cycles at 128 a cycle, which is two VNNI units.
+const MIN_WORK_PER_THREAD: usize = 1 << 20;
+
+/// A convolution planned for one geometry and number of threads.
+pub(super) struct QuantizedDenseConv {
+    geometry: NhwcGeometry,
+    rows: WindowRows,
+    strips: Option<RowBlocks>,
+    threads: usize,
+    /// Pixels of a tile; pixels and channels of a task.
+    tile: usize,
+    task: (usize, usize),
+}
+
+pub(super) enum QuantizedOutput<'a> {
+    /// Requantized to 8 bits.
+    Bytes(&'a QuantizedEpilogue<'a>, &'a mut [u8]),
+    /// Stored as 32-bit integers. An epilogue may convert them in place while they are in L1.
+    Sums(Option<&'a GemmEpilogue<'a, i32>>, &'a mut [i32]),
+}
+
+/// [`QuantizedOutput`] while several threads write it.
+enum SharedQuantizedOutput<'a> {
+    Bytes(&'a QuantizedEpilogue<'a>, DisjointSlice<'a, u8>),
+    Sums(Option<&'a GemmEpilogue<'a, i32>>, DisjointSlice<'a, i32>),
+}
+
+/// Size of parts if `count` things are divided evenly into parts of at most `most`, so that none is left with only a few.
+fn even_tile_size(count: usize, most: usize) -> usize {
+    count.div_ceil(count.div_ceil(most).max(1)).max(1)
+}
+
+impl QuantizedDenseConv {
+    pub(super) fn new(team: &dyn ThreadTeam, geometry: &NhwcGeometry) -> Self {
+        let kernels = QuantizedMicroKernels::for_isa(team.isa());
+        let (pixels, outputs) = (geometry.output_pixels(), geometry.outputs_per_group());
+        let steps = geometry.tap_count() * geometry.channels_per_group();
+        let work = [pixels, geometry.outputs, steps].into_iter().fold(1usize, usize::saturating_mul);
+        let threads = team.worker_count().min(work / MIN_WORK_PER_THREAD).max(1);
+        let panels = outputs.div_ceil(kernels.max_channels()).max(1);
+        let most_panels = (WEIGHTS_BLOCK_BYTES / kernels.max_channels() / steps.max(1)).max(1);
+        let tile = even_tile_size(pixels, kernels.max_pixels());
+        let tiles = pixels.div_ceil(tile);
+        // Several tasks per thread even out the load when other work runs on the machine.
+        let wanted = if threads == 1 { 1 } else { (4 * threads).div_ceil(geometry.groups) };
+        let across = panels.div_ceil(most_panels).max(1);
+        let down = wanted.div_ceil(across).min(tiles).max(1);
+        let across = across.max(wanted.div_ceil(down).min(panels));
+        let task = (
+            tiles.div_ceil(down) * tile,
+            even_tile_size(panels, panels.div_ceil(across)) * kernels.max_channels(),
+        );
+        let rows = WindowRows::new(geometry);
+        let (taps, depth) = rows.tap_shape();
+        let strips = RowBlocks::for_rows(team.isa(), pixels, taps * depth.next_multiple_of(QUAD));
+        let (tile, task) = match &strips {
+            // One task per thread is enough, because each task reads all of its weights.
+            Some(strips) => {
+                (BLOCK_LINES, strips.task_size(pixels, outputs, threads.div_ceil(geometry.groups)))
+            }
+            None => (tile, task),
+        };
+        Self { geometry: geometry.clone(), rows, strips, threads, tile, task }
+    }
+
+    /// Number of taps, and inputs of each, as they are read.
+    pub(super) fn tap_shape(&self) -> (usize, usize) {
+        self.rows.tap_shape()
+    }
+
+    pub(super) fn pack_weights(&self, team: &dyn ThreadTeam, weights: WeightSource<'_>) -> QuantizedPanels {
+        QuantizedPanels::new(team, &self.geometry, &self.rows, weights)
+    }
+
+    /// Words of scratch memory: padding, a copy of the images, and for each thread pointers and the rows of a stripe.
+    fn scratch_sizes(&self) -> [usize; 4] {
+        let words = |bytes: usize| bytes.div_ceil(WORD_BYTES);
+        let pointers = self.rows.tap_shape().0 * self.tile.max(MAX_TILE_PIXELS);
+        let rows = words(self.strips.as_ref().map_or(0, RowBlocks::stripe_size));
+        // Each thread's part starts at a cache line.
+        [words(self.rows.padding_size()), words(self.rows.copy_size()), pointers, rows]
+            .map(|count| count.next_multiple_of(LINE_BYTES / WORD_BYTES))
+    }
+
+    pub(super) fn scratch_size(&self) -> usize {
+        let [padding, copy, pointers, rows] = self.scratch_sizes();
+        // Scratch memory starts at the next cache line.
+        (padding + copy + self.threads * (pointers + rows)) * WORD_BYTES + LINE_BYTES
+    }
+
+    /// Runs the convolution. `starts` holds the initial sums of all outputs, in whole vectors for each group.
+    pub(super) fn compute(
+        &self,
+        team: &dyn ThreadTeam,
+        images: &QuantizedImages<'_>,
+        (weights, starts): (&QuantizedPanels, &[i32]),
+        results: QuantizedOutput<'_>,
+        scratch: &mut ScratchBuffer<'_>,
+    ) {
+        let [padding_words, copy_words, pointer_words, row_words] = self.scratch_sizes();
+        let lane_words = pointer_words + row_words;
+        let scratch =
+            scratch.allocate_elements::<u64>(padding_words + copy_words + self.threads * lane_words);
+        let (padding, rest) = scratch.split_at_mut(padding_words);
+        let (copy, lanes) = rest.split_at_mut(copy_words);
+        padding.fill(u64::from_ne_bytes([images.zero; WORD_BYTES]));
+        let images_read = if copy.is_empty() {
+            images.x.as_ptr()
+        } else {
+            let copy = as_bytes(copy);
+            self.rows.copy_images(team, self.threads, images.x, images.zero, copy);
+            copy.as_ptr()
+        };
+        let job = QuantizedDenseJob {
+            dense: self,
+            kernels: QuantizedMicroKernels::for_isa(team.isa()),
+            is_signed: images.is_signed,
+            images: images_read,
+            padding: padding.as_ptr().cast(),
+            weights,
+            starts,
+            written: match results {
+                QuantizedOutput::Bytes(finish, y) => {
+                    SharedQuantizedOutput::Bytes(finish, DisjointSlice::new(y))
+                }
+                QuantizedOutput::Sums(finish, y) => {
+                    SharedQuantizedOutput::Sums(finish, DisjointSlice::new(y))
+                }
+            },
+        };
+        let (pixels, outputs) = (self.geometry.output_pixels(), self.geometry.outputs_per_group());
+        let (down, across) = (pixels.div_ceil(self.task.0), outputs.div_ceil(self.task.1));
+        let count = self.geometry.groups * across * down;
+        let (tasks, lanes) = (TaskQueue::new(count, self.threads), DisjointSlice::new(lanes));
+        team.parallel_for_each(self.threads.min(count), &|lane| {
+            let _registers = self.strips.as_ref().map(RowBlocks::configure_registers);
+            // SAFETY: each lane has its own part.
+            let memory = unsafe { lanes.range_mut(lane * lane_words..(lane + 1) * lane_words) };
+            let (pointers, rows) = memory.split_at_mut(pointer_words);
+            let mut rows = StripeBuffer::new(rows.as_mut_ptr().cast());
+            for task in tasks.tasks_for_worker(lane) {
+                let (group, place) = (task / (across * down), task % (across * down));
+                // Consecutive tasks share their weights, or with row blocks the stripe that a thread has gathered.
+                let (first, channel) = match self.strips {
+                    None => (place % down, place / down),
+                    Some(_) => (place / across, place % across),
+                };
+                let (first, channel) = (first * self.task.0, channel * self.task.1);
+                job.run(
+                    group,
+                    first..pixels.min(first + self.task.0),
+                    channel..outputs.min(channel + self.task.1),
+                    (pointers.as_mut_ptr().cast(), &mut rows),
+                );
+            }
+        });
+    }
+}
+
+/// A word of scratch memory has room for a pointer.
+const WORD_BYTES: usize = size_of::<u64>();
+
+fn as_bytes(words: &mut [u64]) -> &mut [u8] {
+    // SAFETY: a word consists of bytes without padding, and any byte pattern is valid.
+    unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), size_of_val(words)) }
+}
+
+struct QuantizedDenseJob<'a> {
+    dense: &'a QuantizedDenseConv,
+    kernels: &'static QuantizedMicroKernels,
+    is_signed: bool,
+    images: *const u8,
+    padding: *const u8,
+    weights: &'a QuantizedPanels,
+    starts: &'a [i32],
+    written: SharedQuantizedOutput<'a>,
+}
+
+// SAFETY: no thread writes what the pointers lead to while the convolution runs.
+unsafe impl Sync for QuantizedDenseJob<'_> {}
+
+impl QuantizedDenseJob<'_> {
+    fn run(
+        &self,
+        group: usize,
+        pixels: Range<usize>,
+        channels: Range<usize>,
+        (pointers, rows): (*mut *const u8, &mut StripeBuffer),
+    ) {
+        let starts = |channel: usize| self.initial_sums(group, channel);
+        if let Some(strips) = &self.dense.strips {
+            strips.run_blocks(
+                group,
+                (pixels, channels),
+                rows,
+                (self.strided_rows(group), |pixels: Range<usize>, rows: *mut u8| {
+                    let count = pixels.len();
+                    self.fill_indirection(pixels, pointers);
+                    self.gather_rows(group, count, pointers, rows);
+                }),
+                |channel| self.weights.panel_pointer(group, channel).cast(),
+                |pixels, panel, block| {
+                    let outcome = self.tile_outcome(group, pixels.clone(), panel.clone());
+                    // SAFETY: rows and weights of the block exist, only this thread accesses the results, and the registers are
+                    // its own; a residual has the size of the output.
+                    unsafe { block_kernel(panel.len())(block, starts(panel.start), &outcome) };
+                    self.finish_sums(group, pixels, panel, &outcome);
+                },
+            );
+            return;
+        }
+        let (taps, depth) = self.dense.rows.tap_shape();
+        for first in pixels.clone().step_by(self.dense.tile) {
+            let tile = first..pixels.end.min(first + self.dense.tile);
+            if taps > 0 {
+                self.fill_indirection(tile.clone(), pointers);
+            }
+            for channel in channels.clone().step_by(self.weights.panel_width()) {
+                let panel = channel..channels.end.min(channel + self.weights.panel_width());
+                let outcome = self.tile_outcome(group, tile.clone(), panel.clone());
+                // SAFETY: pointers and weights exist for all taps, and only this thread accesses the results; a residual has the
+                // size of the output.
+                unsafe {
+                    self.kernels.micro_kernel(self.is_signed, tile.len(), panel.len())(&QuantizedTile {
+                        inputs: pointers,
+                        taps,
+                        quads: depth.div_ceil(QUAD),
+                        skip: self.dense.rows.group_offset(group),
+                        weights: self.weights.panel_pointer(group, channel),
+                        start: starts(channel),
+                        outcome: &outcome,
+                    });
+                }
+                self.finish_sums(group, tile.clone(), panel, &outcome);
+            }
+        }
+    }
+
+    /// The pixels of a group as rows of blocks, if they can be read in place.
+    fn strided_rows(&self, group: usize) -> Option<StridedRows> {
+        let geometry = &self.dense.geometry;
+        let fits = !self.is_signed
+            && geometry.is_pointwise()
+            && geometry.channels_per_group().is_multiple_of(LINE_BYTES);
+        let first = self.images.wrapping_add(self.dense.rows.group_offset(group));
+        fits.then_some(StridedRows { first, stride: geometry.channels })
+    }
+
+    /// Initial sums from a channel on, in whole vectors.
+    fn initial_sums(&self, group: usize, channel: usize) -> *const i32 {
+        let outputs = self.dense.geometry.outputs_per_group().next_multiple_of(self.kernels.lanes);
+        self.starts[group * outputs..][..outputs][channel..].as_ptr()
+    }
+
+    fn tile_outcome(&self, group: usize, pixels: Range<usize>, channels: Range<usize>) -> TileOutcome<'_> {
+        let outputs = self.dense.geometry.outputs;
+        let output = group * self.dense.geometry.outputs_per_group() + channels.start;
+        let (width, place) = (channels.len(), pixels.start * outputs + output);
+        // Checking the last result is enough: those before it are at lower indices.
+        let last = (pixels.len() - 1) * outputs + width - 1;
+        match &self.written {
+            SharedQuantizedOutput::Bytes(finish, y) => TileOutcome::Bytes(QuantizedTileEpilogue {
+                requantize: *finish.requantize,
+                factors: &finish.factors[output..output + width],
+                residual: finish.residual.map_or(ptr::null(), |residual| residual[place..].as_ptr()),
+                output: y.element_pointer(place + last).wrapping_sub(last),
+                pixel: outputs,
+            }),
+            SharedQuantizedOutput::Sums(_, y) => TileOutcome::Sums(SumsTarget {
+                output: y.element_pointer(place + last).wrapping_sub(last),
+                pixel: outputs,
+                channels: width,
+            }),
+        }
+    }
+
+    /// Runs the epilogue on complete sums, in place.
+    fn finish_sums(
+        &self,
+        group: usize,
+        pixels: Range<usize>,
+        channels: Range<usize>,
+        outcome: &TileOutcome<'_>,
+    ) {
+        if let (SharedQuantizedOutput::Sums(Some(finish), _), TileOutcome::Sums(place)) =
+            (&self.written, outcome)
+        {
+            let first = group * self.dense.geometry.outputs_per_group();
+            let outputs = first + channels.start..first + channels.end;
+            // SAFETY: only this thread accesses these sums.
+            finish(unsafe { OutputBlock::new(0, pixels, outputs, place.output, place.pixel) });
+        }
+    }
+
+    /// Writes the pointers of some pixels, for each tap.
+    fn fill_indirection(&self, pixels: Range<usize>, pointers: *mut *const u8) {
+        let places = (self.images, self.padding);
+        // SAFETY: each thread has room for the pointers of a tile.
+        unsafe {
+            self.dense.rows.indirection_windows().fill_indirection(
+                places,
+                pixels.start,
+                pixels.len(),
+                pointers,
+            );
+        };
+    }
+
+    /// Copies the inputs under the windows of a tile into rows of unsigned bytes.
+    fn gather_rows(&self, group: usize, count: usize, pointers: *const *const u8, rows: *mut u8) {
+        #[cfg(x86_vectors)]
+        if let Some(strips) = &self.dense.strips {
+            let (parts, depth) = self.dense.rows.tap_shape();
+            let gathered = amx::GatheredRows {
+                sources: pointers,
+                rows: count,
+                parts,
+                length: depth.next_multiple_of(QUAD),
+                skip: self.dense.rows.group_offset(group),
+                sign_flip: if self.is_signed { SIGN_BIT } else { 0 },
+            };
+            // SAFETY: row blocks exist only with AVX-512. For each tap and pixel there is a pointer to this many inputs, rounded
+            // up to whole groups of four, and there is room for as many rows.
+            unsafe { gathered.copy_rows(rows, strips.row_stride()) };
+        }
+        #[cfg(not(x86_vectors))]
+        unreachable!(
+            "no machine of this kind has strips of {count} pixels of {group}, {pointers:?}, {rows:?}"
+        );
+    }
+}

@@ -1,0 +1,260 @@
+//! Depthwise convolutions with VNNI, which multiplies and adds four pairs of bytes per lane. Four adjacent pixels are interleaved
+//! so that the four bytes of a channel are contiguous, and multiplied with the weights of that channel. If windows move by one
+//! pixel, the interleaved pixels serve the next window as well.
+//!
+//! Outside the image, a window reads pixels of zero points.
+
+#![expect(unsafe_code, reason = "pixels, weights and results are reached through pointers")]
+
+#[cfg(x86_vectors)]
+mod x86;
+
+use std::ops::Range;
+#[cfg(x86_vectors)]
+use std::ptr;
+
+use oarlock_cpu_base::isa::Isa;
+use oarlock_cpu_base::thread_team::ThreadTeam;
+use oarlock_cpu_gemm::DisjointSlice;
+
+use super::layer::QuantizedImages;
+use super::requantize::RequantizeParameters;
+use super::simd::QUAD;
+use crate::channels_last::geometry::NhwcGeometry;
+
+/// Multiply-adds that make it worth waking another thread.
+const MIN_WORK_PER_THREAD: usize = 1 << 18;
+/// The most groups of four pixels in a window, so that the pointers fit in arrays on the stack.
+const MAX_QUADS: usize = 64;
+/// Channels of a block: a zmm, ymm or xmm of bytes. The last block may have fewer.
+const BLOCK_CHANNELS: [usize; 3] = [64, 32, 16];
+
+/// How a depthwise convolution groups its windows and pixels.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct InterleavedDepthwise {
+    /// Windows computed at a time, each one pixel after the other.
+    windows: usize,
+    /// Groups of four pixels in one line of these windows, and in all lines.
+    quads_of_line: usize,
+    quads: usize,
+}
+
+/// Packed weights, and their sum for each channel.
+///
+/// The order is: block of channels, group of four pixels, window, channel, and last the four pixels. The channels of a block are
+/// in the order that interleaving produces.
+pub(super) struct InterleavedWeights {
+    bytes: Vec<i8>,
+    pub(super) sums: Vec<i32>,
+}
+
+/// Reorders one value per channel into the order of the weights.
+pub(super) fn reorder_channels<T: Copy + Default>(of_channels: &[T]) -> Vec<T> {
+    let mut ordered = vec![T::default(); padded_channels(of_channels.len())];
+    for (channel, value) in of_channels.iter().enumerate() {
+        ordered[channel_position(channel, of_channels.len())] = *value;
+    }
+    ordered
+}
+
+/// Channels, padded to whole blocks.
+fn padded_channels(channels: usize) -> usize {
+    channels.next_multiple_of(BLOCK_CHANNELS[2])
+}
+
+/// First channel and size of the block that a channel is in.
+fn channel_block(channel: usize, channels: usize) -> (usize, usize) {
+    let mut first = 0;
+    loop {
+        let size =
+            BLOCK_CHANNELS.into_iter().find(|size| first + size <= channels).unwrap_or(BLOCK_CHANNELS[2]);
+        if channel < first + size {
+            return (first, size);
+        }
+        first += size;
+    }
+}
+
+/// Position of a channel in the weights. Unpack instructions work within 16-byte lanes: the first vector gets the first four
+/// channels of each lane, the next one the next four.
+fn channel_position(channel: usize, channels: usize) -> usize {
+    let (first, size) = channel_block(channel, channels);
+    let (lane, inner) = ((channel - first) / 16, (channel - first) % 16);
+    first + inner / 4 * (size / 4) + lane * 4 + inner % 4
+}
+
+impl InterleavedDepthwise {
+    /// None if the instruction set or the size of the window rules it out.
+    pub(super) fn new(isa: Isa, geometry: &NhwcGeometry) -> Option<Self> {
+        let NhwcGeometry { down, along, .. } = geometry;
+        let is_there = cfg!(x86_vectors) && has_instructions(isa);
+        let windows = if along.stride == 1 && along.dilation == 1 && along.output > 1 { 2 } else { 1 };
+        let quads_of_line = along.kernel.checked_add(windows - 1)?.div_ceil(QUAD);
+        let quads = quads_of_line.checked_mul(down.kernel)?;
+        (is_there && quads <= MAX_QUADS).then_some(Self { windows, quads_of_line, quads })
+    }
+
+    /// Everything that the order of weights depends on besides the window.
+    pub(super) fn weights_key(&self) -> (usize, usize) {
+        (self.windows, self.quads)
+    }
+
+    /// Packs weights [C, 1, kernel…].
+    pub(super) fn pack_weights(&self, geometry: &NhwcGeometry, weights: &[i8]) -> InterleavedWeights {
+        let (channels, kernel) = (geometry.channels, geometry.along.kernel);
+        let of_channel = self.quads * self.windows * QUAD;
+        let mut bytes = vec![0; padded_channels(channels) * of_channel];
+        let taps = geometry.tap_count().max(1);
+        let sums = weights.chunks_exact(taps).map(|taps| taps.iter().map(|tap| i32::from(*tap)).sum());
+        for (channel, weights) in weights.chunks_exact(taps).enumerate() {
+            let (first, size) = channel_block(channel, channels);
+            let lane = channel_position(channel, channels) - first;
+            for (tap, weight) in weights.iter().enumerate() {
+                for window in 0..self.windows {
+                    let pixel = tap % kernel + window;
+                    let quad = tap / kernel * self.quads_of_line + pixel / QUAD;
+                    let row = (quad * self.windows + window) * size + lane;
+                    bytes[first * of_channel + row * QUAD + pixel % QUAD] = *weight;
+                }
+            }
+        }
+        InterleavedWeights { bytes, sums: sums.collect() }
+    }
+}
+
+fn has_instructions(isa: Isa) -> bool {
+    #[cfg(x86_vectors)]
+    {
+        isa >= Isa::Avx512 && is_x86_feature_detected!("avx512vnni")
+    }
+    #[cfg(not(x86_vectors))]
+    {
+        let _ = isa;
+        false
+    }
+}
+
+/// The operands besides images and output.
+pub(super) struct InterleavedOperands<'a> {
+    pub(super) weights: &'a InterleavedWeights,
+    /// For each channel, in the order of the weights, the initial value of its sums, and its factor.
+    pub(super) starts: &'a [i32],
+    pub(super) factors: &'a [f32],
+    /// A pixel of zero points.
+    pub(super) padding: &'a [u8],
+    #[cfg_attr(not(x86_vectors), expect(dead_code, reason = "there are no instructions for it"))]
+    pub(super) requantize: &'a RequantizeParameters,
+}
+
+impl InterleavedDepthwise {
+    pub(super) fn compute(
+        &self,
+        team: &dyn ThreadTeam,
+        geometry: &NhwcGeometry,
+        images: &QuantizedImages<'_>,
+        operands: &InterleavedOperands<'_>,
+        y: &mut [u8],
+    ) {
+        let rows = geometry.images * geometry.down.output;
+        let row_size = geometry.along.output * geometry.channels;
+        let work = row_size.saturating_mul(geometry.tap_count()).saturating_mul(rows);
+        let threads = team.worker_count().min(work / MIN_WORK_PER_THREAD).max(1);
+        let inputs = geometry.images * geometry.down.input * geometry.along.input * geometry.channels;
+        let ordered = padded_channels(geometry.channels);
+        assert!(
+            has_instructions(team.isa())
+                && images.x.len() == inputs
+                && y.len() == rows * row_size
+                && operands.padding.len() >= geometry.channels
+                && operands.starts.len().min(operands.factors.len()) >= ordered
+                && operands.weights.bytes.len() >= ordered * self.quads * self.windows * QUAD,
+            "operands of the sizes of the convolution"
+        );
+        // A few pieces per thread even out the load when other work runs on the machine.
+        let share = rows.div_ceil(if threads == 1 { 1 } else { 4 * threads }).max(1);
+        let y = DisjointSlice::new(y);
+        team.parallel_for_each(rows.div_ceil(share), &|piece| {
+            let rows = piece * share..rows.min((piece + 1) * share);
+            // SAFETY: no two pieces share rows.
+            let y = unsafe { y.range_mut(rows.start * row_size..rows.end * row_size) };
+            let job = InterleavedJob { way: self, geometry, x: images.x, operands, rows, y };
+            #[cfg(x86_vectors)]
+            // SAFETY: the machine has the instructions, and the operands have their sizes.
+            unsafe {
+                x86::compute_rows(job, images.is_signed);
+            }
+            #[cfg(not(x86_vectors))]
+            {
+                _ = job;
+            }
+        });
+    }
+}
+
+#[cfg_attr(not(x86_vectors), expect(dead_code, reason = "there are no instructions for it"))]
+struct InterleavedJob<'a> {
+    way: &'a InterleavedDepthwise,
+    geometry: &'a NhwcGeometry,
+    x: &'a [u8],
+    operands: &'a InterleavedOperands<'a>,
+    rows: Range<usize>,
+    y: &'a mut [u8],
+}
+
+#[cfg(x86_vectors)]
+impl InterleavedJob<'_> {
+    /// Writes the addresses of the image lines that a row of the output reads; null for padding.
+    fn fill_line_pointers(&self, row: usize, lines: &mut [*const u8]) {
+        let NhwcGeometry { channels, down, along, .. } = *self.geometry;
+        let (image, window) = (row / down.output, row % down.output);
+        for (step, line) in lines.iter_mut().enumerate() {
+            let top = (window * down.stride + step * down.dilation).wrapping_sub(down.pad.0);
+            let place = (image * down.input).wrapping_add(top).wrapping_mul(along.input * channels);
+            *line = if top < down.input { self.x.as_ptr().wrapping_add(place) } else { ptr::null() };
+        }
+    }
+
+    /// First column under the windows. Positions before the line wrap to huge numbers.
+    fn window_start(&self, column: usize) -> usize {
+        let along = self.geometry.along;
+        (column * along.stride).wrapping_sub(along.pad.0)
+    }
+
+    /// Pixels of a line that the windows computed at a time read.
+    fn window_reach(&self) -> usize {
+        self.geometry.along.kernel + self.way.windows - 1
+    }
+
+    /// True if these windows lie inside their lines.
+    #[inline(always)]
+    fn are_inside(&self, column: usize) -> bool {
+        let (along, left) = (self.geometry.along, self.window_start(column));
+        left < along.input && left + (self.window_reach() - 1) * along.dilation < along.input
+    }
+
+    /// Writes the addresses of the pixels under these windows, and their distances to the pixels at the same places under the
+    /// next windows.
+    fn fill_pixel_pointers(
+        &self,
+        lines: &[*const u8],
+        column: usize,
+        pixels: &mut [[*const u8; QUAD]],
+        steps: &mut [[usize; QUAD]],
+    ) {
+        let NhwcGeometry { channels, along, .. } = *self.geometry;
+        let (left, reach, padding) =
+            (self.window_start(column), self.window_reach(), self.operands.padding.as_ptr());
+        let step = self.way.windows * along.stride * channels;
+        let mut quad = 0;
+        for line in lines {
+            for index in 0..QUAD * self.way.quads_of_line {
+                let place = left.wrapping_add(index * along.dilation);
+                let is_there = place < along.input && !line.is_null() && index < reach;
+                let inside = line.wrapping_add(place.wrapping_mul(channels));
+                pixels[quad + index / QUAD][index % QUAD] = if is_there { inside } else { padding };
+                steps[quad + index / QUAD][index % QUAD] = if is_there { step } else { 0 };
+            }
+            quad += self.way.quads_of_line;
+        }
+    }
+}

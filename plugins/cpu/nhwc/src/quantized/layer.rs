@@ -1,0 +1,301 @@
+//! Chooses the algorithm of a quantized convolution, and holds what is prepared before a call.
+
+#![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
+
+use std::sync::Arc;
+
+use oarlock_cpu_base::constant_cache::{self, ConstantCache};
+use oarlock_cpu_base::device::Cpu;
+use oarlock_cpu_gemm::ScratchBuffer;
+use oarlock_sdk::{Dtype, KernelCall, Result, TensorView, ensure};
+
+use super::dense::{QuantizedDenseConv, QuantizedOutput};
+use super::depthwise;
+use super::interleaved::{self, InterleavedDepthwise, InterleavedOperands, InterleavedWeights};
+use super::quantized_panels::{QuantizedPanels, WeightOrder, WeightSource};
+use super::requantize::{QuantizedEpilogue, RequantizeParameters, zero_point};
+use super::simd::SIGN_BIT;
+use super::tile::QuantizedMicroKernels;
+use crate::channels_last::expect_prepared;
+use crate::channels_last::geometry::NhwcGeometry;
+
+/// Indices of the operands besides the image and the weights.
+const SCALE: usize = 2;
+const BIAS: usize = 3;
+const RESIDUAL: usize = 4;
+
+/// A convolution of known geometry with its epilogue.
+pub(super) struct QuantizedLayer {
+    geometry: NhwcGeometry,
+    way: QuantizedAlgorithm,
+    order: WeightOrder,
+    requantize: RequantizeParameters,
+    is_signed: bool,
+    zero: i64,
+}
+
+enum QuantizedAlgorithm {
+    Dense(Box<QuantizedDenseConv>),
+    Depthwise,
+    Interleaved(InterleavedDepthwise),
+}
+
+pub(super) struct QuantizedImages<'a> {
+    pub(super) x: &'a [u8],
+    pub(super) is_signed: bool,
+    /// The zero point, which is also the value of padding.
+    pub(super) zero: u8,
+}
+
+pub(super) enum PackedQuantizedWeights {
+    Panels(QuantizedPanels),
+    Channels(Vec<i8>),
+    Interleaved(InterleavedWeights),
+}
+
+/// Everything that packed weights depend on besides the weights: the vectors of the kernels, the given order, and the groups, the
+/// channels of a group, the outputs, the taps of a line and of all, and the taps and inputs as they are read.
+type QuantizedWeightsKey = (usize, WeightOrder, [usize; 7]);
+
+static PACKED_WEIGHTS: ConstantCache<QuantizedWeightsKey, PackedQuantizedWeights> = ConstantCache::new();
+
+/// The bytes of an 8-bit integer operand.
+///
+/// # Safety
+///
+/// As for [`TensorView::elements`].
+pub unsafe fn tensor_bytes<'a>(tensor: &TensorView<'a>) -> Result<&'a [u8]> {
+    // SAFETY: guaranteed by the caller.
+    unsafe {
+        if tensor.dtype() == Dtype::I8 { tensor.element_bytes::<i8>() } else { tensor.element_bytes::<u8>() }
+    }
+}
+
+/// Mutable version of [`tensor_bytes`].
+///
+/// # Safety
+///
+/// As for [`TensorView::elements_mut`].
+pub(super) unsafe fn tensor_bytes_mut<'a>(tensor: &TensorView<'a>) -> Result<&'a mut [u8]> {
+    // SAFETY: guaranteed by the caller; a signed byte has the same size as an unsigned one.
+    unsafe {
+        if tensor.dtype() == Dtype::I8 {
+            let signed = tensor.elements_mut::<i8>()?;
+            Ok(std::slice::from_raw_parts_mut(signed.as_mut_ptr().cast(), signed.len()))
+        } else {
+            tensor.elements_mut::<u8>()
+        }
+    }
+}
+
+impl QuantizedLayer {
+    /// The layer of a call. Operands have the same indices for all ops that use it.
+    pub(super) fn new(
+        cpu: &Cpu,
+        call: &KernelCall<'_>,
+        geometry: NhwcGeometry,
+        order: WeightOrder,
+    ) -> Result<Self> {
+        for (name, index) in [("W", 1), ("scale", SCALE), ("B", BIAS)] {
+            ensure!(
+                call.optional_input(index)?.is_none_or(|operand| operand.is_constant()),
+                unimplemented,
+                "expected `{name}` to be constant, found that it is not"
+            );
+        }
+        let outputs = geometry.outputs as i64;
+        let scale = call.input(SCALE)?;
+        let fits = scale.element_count()? == 1 || scale.dims() == [outputs];
+        ensure!(
+            fits,
+            invalid_argument,
+            "expected one `scale` or {outputs}, found the shape {:?}",
+            scale.dims()
+        );
+        for (name, index, expected) in [("B", BIAS, &[outputs][..]), ("Z", RESIDUAL, call.output(0)?.dims())]
+        {
+            if let Some(operand) = call.optional_input(index)? {
+                ensure!(
+                    operand.dims() == expected,
+                    invalid_argument,
+                    "expected `{name}` of the shape {expected:?}, found {:?}",
+                    operand.dims()
+                );
+            }
+        }
+        let dtype = call.input(0)?.dtype();
+        let way = if !geometry.is_depthwise() {
+            QuantizedAlgorithm::Dense(Box::new(QuantizedDenseConv::new(cpu, &geometry)))
+        } else if call.optional_input(RESIDUAL)?.is_none()
+            && let Some(interleaved) = InterleavedDepthwise::new(cpu.isa(), &geometry)
+        {
+            QuantizedAlgorithm::Interleaved(interleaved)
+        } else {
+            QuantizedAlgorithm::Depthwise
+        };
+        Ok(Self {
+            way,
+            geometry,
+            order,
+            requantize: RequantizeParameters::from_call(call)?,
+            is_signed: dtype == Dtype::I8,
+            zero: zero_point(call, "x_zero", dtype)?,
+        })
+    }
+
+    /// The algorithm, as shown to users.
+    pub(super) fn description(&self) -> &'static str {
+        match &self.way {
+            QuantizedAlgorithm::Dense(_) => "indirect GEMM in 8 bits",
+            QuantizedAlgorithm::Depthwise => "depthwise in 8 bits",
+            QuantizedAlgorithm::Interleaved(_) => "interleaved depthwise in 8 bits",
+        }
+    }
+
+    pub(super) fn scratch_size(&self) -> usize {
+        match &self.way {
+            QuantizedAlgorithm::Dense(dense) if self.geometry.output_pixels() * self.geometry.outputs > 0 => {
+                dense.scratch_size()
+            }
+            _ => 0,
+        }
+    }
+
+    /// Packs weights and computes initial sums if they are constant.
+    pub(super) fn prepare_layer(self, cpu: &Cpu, call: &KernelCall<'_>) -> Result<PreparedLayer> {
+        let NhwcGeometry { outputs, groups, .. } = self.geometry;
+        let (w, scale, bias) = (call.input(1)?, call.input(SCALE)?, call.optional_input(BIAS)?);
+        let dims = [call.input(0)?.dims().to_vec(), call.output(0)?.dims().to_vec()];
+        if self.geometry.output_pixels() * outputs == 0 {
+            // There may be many outputs without pixels; nothing is packed for them.
+            let packed = Arc::new(PackedQuantizedWeights::Channels(Vec::new()));
+            let (factors, starts, padding) = Default::default();
+            return Ok(PreparedLayer { layer: self, packed, factors, starts, padding, dims });
+        }
+        let steps = match &self.way {
+            QuantizedAlgorithm::Dense(dense) => dense.tap_shape(),
+            QuantizedAlgorithm::Depthwise => (0, 0),
+            QuantizedAlgorithm::Interleaved(interleaved) => interleaved.weights_key(),
+        };
+        let (depth, kernel) = (self.geometry.channels_per_group(), self.geometry.along.kernel);
+        let sizes = [groups, depth, outputs, kernel, self.geometry.tap_count(), steps.0, steps.1];
+        let lanes = QuantizedMicroKernels::for_isa(cpu.isa()).lanes;
+        // SAFETY: device memory is host memory, and these operands are constant.
+        let (factors, bias) = unsafe {
+            let bias = bias.as_ref().map(|bias| bias.constant_elements::<i32>()).transpose()?;
+            (scale.constant_elements::<f32>()?, bias)
+        };
+        let packed = PACKED_WEIGHTS.get_or_make_at(
+            constant_cache::constant_range(&w),
+            (lanes, self.order, sizes),
+            || {
+                // SAFETY: as above.
+                let weights = unsafe { w.constant_elements::<i8>() }?;
+                Ok::<_, oarlock_sdk::PluginError>(match &self.way {
+                    QuantizedAlgorithm::Dense(dense) => {
+                        // SAFETY: as above.
+                        let bytes = unsafe { tensor_bytes(&w) }?;
+                        PackedQuantizedWeights::Panels(
+                            dense.pack_weights(cpu, WeightSource { bytes, order: self.order, sign_flip: 0 }),
+                        )
+                    }
+                    QuantizedAlgorithm::Depthwise => PackedQuantizedWeights::Channels(
+                        depthwise::pack_quantized_depthwise(&self.geometry, &weights),
+                    ),
+                    QuantizedAlgorithm::Interleaved(interleaved) => PackedQuantizedWeights::Interleaved(
+                        interleaved.pack_weights(&self.geometry, &weights),
+                    ),
+                })
+            },
+        )?;
+        let factors = if factors.len() == 1 { vec![factors[0]; outputs] } else { factors.into_owned() };
+        let starts = self.initial_sums(bias.as_deref(), &packed, lanes);
+        let (factors, padding) = match &*packed {
+            PackedQuantizedWeights::Interleaved(_) => {
+                (interleaved::reorder_channels(&factors), vec![self.zero as u8; outputs])
+            }
+            _ => (factors, Vec::new()),
+        };
+        Ok(PreparedLayer { layer: self, packed, factors, starts, padding, dims })
+    }
+
+    /// Initial sums of all outputs: the bias less what the zero point adds to the sum, in whole vectors for each group.
+    fn initial_sums(&self, bias: Option<&[i32]>, packed: &PackedQuantizedWeights, lanes: usize) -> Vec<i32> {
+        let of_bias = |output: usize| bias.map_or(0, |bias| bias[output]);
+        let zero = self.zero as i32 + if self.is_signed { i32::from(SIGN_BIT) } else { 0 };
+        let start = |(output, sum): (usize, &i32)| of_bias(output).wrapping_sub(zero.wrapping_mul(*sum));
+        let panels = match packed {
+            PackedQuantizedWeights::Panels(panels) => panels,
+            PackedQuantizedWeights::Channels(_) => return (0..self.geometry.outputs).map(of_bias).collect(),
+            PackedQuantizedWeights::Interleaved(weights) => {
+                let starts: Vec<i32> = weights.sums.iter().enumerate().map(start).collect();
+                return interleaved::reorder_channels(&starts);
+            }
+        };
+        let outputs = self.geometry.outputs_per_group();
+        let padded = outputs.next_multiple_of(lanes);
+        let mut starts = vec![0; self.geometry.groups * padded];
+        for (output, sum) in panels.sums.iter().enumerate() {
+            starts[output / outputs * padded + output % outputs] = start((output, sum));
+        }
+        starts
+    }
+}
+
+pub(super) struct PreparedLayer {
+    layer: QuantizedLayer,
+    packed: Arc<PackedQuantizedWeights>,
+    factors: Vec<f32>,
+    starts: Vec<i32>,
+    /// A pixel of zero points, if one is read.
+    padding: Vec<u8>,
+    dims: [Vec<i64>; 2],
+}
+
+impl PreparedLayer {
+    /// Runs a call like the one that it was prepared for.
+    pub(super) fn run(&self, cpu: &Cpu, call: &KernelCall<'_>) -> Result<()> {
+        let (x, z, y) = (call.input(0)?, call.optional_input(RESIDUAL)?, call.output(0)?);
+        expect_prepared(x.dims() == self.dims[0] && y.dims() == self.dims[1])?;
+        // SAFETY: device memory is host memory, and the call guarantees its operands.
+        let (x, residual, y) = unsafe {
+            (tensor_bytes(&x)?, z.as_ref().map(|z| tensor_bytes(z)).transpose()?, tensor_bytes_mut(&y)?)
+        };
+        expect_prepared(residual.is_none_or(|residual| residual.len() == y.len()))?;
+        if y.is_empty() {
+            return Ok(());
+        }
+        let QuantizedLayer { geometry, way, requantize, is_signed, zero, .. } = &self.layer;
+        let images = QuantizedImages { x, is_signed: *is_signed, zero: *zero as u8 };
+        let finish = QuantizedEpilogue { requantize, factors: &self.factors, residual };
+        match (way, &*self.packed) {
+            (QuantizedAlgorithm::Dense(dense), PackedQuantizedWeights::Panels(weights)) => {
+                let scratch = &mut ScratchBuffer::from_call(call);
+                dense.compute(
+                    cpu,
+                    &images,
+                    (weights, &self.starts),
+                    QuantizedOutput::Bytes(&finish, y),
+                    scratch,
+                );
+            }
+            (QuantizedAlgorithm::Depthwise, PackedQuantizedWeights::Channels(weights)) => {
+                depthwise::compute_quantized_depthwise(
+                    cpu,
+                    geometry,
+                    &images,
+                    (weights, &self.starts),
+                    &finish,
+                    y,
+                );
+            }
+            (QuantizedAlgorithm::Interleaved(interleaved), PackedQuantizedWeights::Interleaved(weights)) => {
+                let (starts, factors, padding) = (&self.starts, &self.factors, &self.padding);
+                let operands = InterleavedOperands { weights, starts, factors, padding, requantize };
+                interleaved.compute(cpu, geometry, &images, &operands, y);
+            }
+            _ => unreachable!("weights are packed for the way in which they are used"),
+        }
+        Ok(())
+    }
+}

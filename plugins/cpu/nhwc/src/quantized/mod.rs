@@ -1,0 +1,45 @@
+//! Convolutions, products and poolings of 8-bit numbers, each of which stands for a real one: `scale · (number − zero)`.
+//!
+//! Products are summed exactly in 32 bits, with instructions that multiply and add four pairs of bytes at once where the machine
+//! has them (`simd`). A sum is requantized to 8 bits while it is in registers or L1 (`requantize`): times a factor, plus a
+//! residual, rounded and clamped, so that activations that only clamp cost nothing.
+//!
+//! Images are NHWC, as in [`super::channels_last`], and the algorithms are the same: an indirect GEMM (`dense`), or depthwise
+//! (`interleaved`, or `depthwise` on machines without VNNI). A matrix product is a convolution whose pixels are the rows.
+//!
+//! No sum is split between threads, so results do not depend on the number of threads.
+
+mod conv;
+mod dense;
+mod depthwise;
+pub mod dequantized;
+pub mod dynamic_quantize;
+pub mod integer_sums;
+mod interleaved;
+pub mod layer;
+mod matmul;
+mod pool;
+mod quantize_linear;
+pub mod quantized_panels;
+mod requantize;
+mod simd;
+#[cfg(test)]
+mod tests;
+mod tile;
+mod window_rows;
+mod window_sums;
+
+use oarlock_cpu_base::device::Cpu;
+use oarlock_sdk::Kernel;
+
+pub(crate) fn quantized_kernels() -> Vec<Kernel<Cpu>> {
+    let mut kernels = vec![
+        conv::quantized_conv_kernel(),
+        matmul::quantized_matmul_kernel(),
+        pool::quantized_max_pool_kernel(),
+        quantize_linear::quantize_bytes_kernel(),
+        dynamic_quantize::dynamic_quantize_kernel(),
+    ];
+    kernels.extend(dequantized::dequantized_kernels());
+    kernels
+}

@@ -1,0 +1,259 @@
+//! Micro-kernels of quantized convolutions: each computes one tile, some pixels by one or two vectors of channels, over all taps
+//! and input channels. All sums stay in registers, and where the instructions allow, until they are requantized. AMX tiles can do
+//! nothing but multiply, so there the sums are in L1 meanwhile.
+
+#![expect(unsafe_code, reason = "inputs, weights and results are reached through pointers")]
+
+use std::ptr;
+
+use oarlock_cpu_base::isa::{Isa, prefetch};
+use oarlock_cpu_base::tile_block::BlockOperands;
+
+use super::requantize::QuantizedTileEpilogue;
+use super::simd::{IntegerVector, MAX_LANES, QUAD};
+pub(super) use crate::channels_last::tile::MAX_TILE_PIXELS;
+#[cfg(x86_vectors)]
+use oarlock_cpu_base::tile_block::TILE_LINES;
+use oarlock_cpu_base::unrolled;
+
+/// Distance, in steps, at which weights are prefetched. They come from L2, L3 or memory and are read once per tile, faster than
+/// the hardware prefetcher follows: a step of a full tile is 28 VNNI instructions, or 14 cycles at two a cycle, so 16 steps are
+/// about 224 cycles.
+const PREFETCH_STEPS: usize = 16;
+
+/// The arguments of a micro-kernel.
+pub(super) struct QuantizedTile<'a> {
+    /// For each tap and each pixel, the address of the inputs below it.
+    pub(super) inputs: *const *const u8,
+    pub(super) taps: usize,
+    /// Groups of four inputs to read at each tap, and inputs to skip from the pointer on.
+    pub(super) quads: usize,
+    pub(super) skip: usize,
+    /// Whole vectors of weights for each tap and four inputs.
+    pub(super) weights: *const i8,
+    /// Initial values of the sums, in whole vectors.
+    pub(super) start: *const i32,
+    pub(super) outcome: &'a TileOutcome<'a>,
+}
+
+pub(super) enum TileOutcome<'a> {
+    /// Requantized to 8 bits.
+    Bytes(QuantizedTileEpilogue<'a>),
+    /// Stored as 32-bit integers.
+    Sums(SumsTarget),
+}
+
+pub(super) struct SumsTarget {
+    /// Address for the sums of the first pixel, and the distance between pixels.
+    pub(super) output: *mut i32,
+    pub(super) pixel: usize,
+    pub(super) channels: usize,
+}
+
+/// # Safety
+///
+/// Everything can be read and written as [`QuantizedTile`] and [`TileOutcome`] say, for as many pixels and whole vectors of
+/// weights as the function is for. Nothing else accesses the results meanwhile, and the machine has the instruction set of the
+/// table that holds the function.
+pub(super) type QuantizedMicroKernel = unsafe fn(&QuantizedTile<'_>);
+
+/// Computes a block of rows and columns with AMX. The sums start from the given values, in whole vectors.
+///
+/// # Safety
+///
+/// The block can be read, and everything written as [`TileOutcome`] says. Nothing else accesses the results meanwhile, and the
+/// AMX registers are configured.
+pub(super) type QuantizedBlockKernel = unsafe fn(&BlockOperands, *const i32, &TileOutcome<'_>);
+
+/// The function for blocks of this many channels, on machines with [`oarlock_cpu_base::row_blocks::RowBlocks`].
+pub(super) fn block_kernel(channels: usize) -> QuantizedBlockKernel {
+    #[cfg(x86_vectors)]
+    return blocks::BLOCK_KERNELS[channels.div_ceil(TILE_LINES) - 1];
+    #[cfg(not(x86_vectors))]
+    unreachable!("no machine of this kind has strips of {channels} channels");
+}
+
+/// The micro-kernels of an instruction set.
+pub(super) struct QuantizedMicroKernels {
+    /// Sums per vector.
+    pub(super) lanes: usize,
+    /// The functions for unsigned and for signed inputs, for one vector of channels and for two, by the number of pixels minus
+    /// one.
+    by_vectors: [[&'static [QuantizedMicroKernel]; 2]; 2],
+}
+
+impl QuantizedMicroKernels {
+    /// The best kernels within an instruction set: VNNI is not part of every AVX-512 machine.
+    pub(super) fn for_isa(isa: Isa) -> &'static Self {
+        match isa {
+            #[cfg(x86_vectors)]
+            Isa::Avx512 | Isa::Amx if is_x86_feature_detected!("avx512vnni") => &vnni::KERNELS,
+            #[cfg(x86_vectors)]
+            Isa::Avx512 | Isa::Amx | Isa::Avx2 => &avx2::KERNELS,
+            _ => &plain::KERNELS,
+        }
+    }
+
+    pub(super) fn max_pixels(&self) -> usize {
+        self.by_vectors[0][0].len()
+    }
+
+    pub(super) fn max_channels(&self) -> usize {
+        2 * self.lanes
+    }
+
+    pub(super) fn micro_kernel(
+        &self,
+        is_signed: bool,
+        pixels: usize,
+        channels: usize,
+    ) -> QuantizedMicroKernel {
+        self.by_vectors[usize::from(is_signed)][channels.div_ceil(self.lanes) - 1][pixels - 1]
+    }
+}
+
+/// # Safety
+///
+/// As for [`QuantizedMicroKernel`].
+#[inline(always)]
+unsafe fn compute_tile<V: IntegerVector, const SIGNED: bool, const PIXELS: usize, const VECTORS: usize>(
+    tile: &QuantizedTile<'_>,
+) {
+    let size = QUAD * V::LANES;
+    // SAFETY: the caller guarantees that everything is there.
+    unsafe {
+        let first = V::load(tile.start);
+        let mut sums = [[first; 2]; MAX_TILE_PIXELS];
+        unrolled!(VECTOR in 0..VECTORS, at most 2 {
+            let start = V::load(tile.start.add(VECTOR * V::LANES));
+            unrolled!(PIXEL in 0..PIXELS, at most 14 { sums[PIXEL][VECTOR] = start; });
+        });
+        let (mut weights, mut pointers) = (tile.weights, tile.inputs);
+        for _ in 0..tile.taps {
+            let mut inputs = [ptr::null(); MAX_TILE_PIXELS];
+            unrolled!(PIXEL in 0..PIXELS, at most 14 { inputs[PIXEL] = (*pointers.add(PIXEL)).add(tile.skip); });
+            for quad in 0..tile.quads {
+                let mut factors = [V::load_weights(weights); 2];
+                unrolled!(VECTOR in 0..VECTORS, at most 2 {
+                    factors[VECTOR] = V::load_weights(weights.add(VECTOR * size));
+                    prefetch(weights.wrapping_add((PREFETCH_STEPS * VECTORS + VECTOR) * size));
+                });
+                unrolled!(PIXEL in 0..PIXELS, at most 14 {
+                    let input = V::load_inputs::<SIGNED>(inputs[PIXEL].add(QUAD * quad));
+                    unrolled!(VECTOR in 0..VECTORS, at most 2 {
+                        sums[PIXEL][VECTOR] = sums[PIXEL][VECTOR].add_products(input, factors[VECTOR]);
+                    });
+                });
+                weights = weights.add(VECTORS * size);
+            }
+            pointers = pointers.add(PIXELS);
+        }
+        match tile.outcome {
+            TileOutcome::Bytes(ending) => V::finish_tile::<PIXELS, VECTORS>(&sums, ending),
+            // Whole vectors of channels are stored directly; only a ragged tile goes through memory.
+            TileOutcome::Sums(place) if place.channels == VECTORS * V::LANES => {
+                unrolled!(PIXEL in 0..PIXELS, at most 14 {
+                    unrolled!(VECTOR in 0..VECTORS, at most 2 {
+                        sums[PIXEL][VECTOR].store(place.output.add(PIXEL * place.pixel + VECTOR * V::LANES));
+                    });
+                });
+            }
+            TileOutcome::Sums(place) => {
+                let mut stored = [[0; 2 * MAX_LANES]; MAX_TILE_PIXELS];
+                unrolled!(PIXEL in 0..PIXELS, at most 14 {
+                    unrolled!(VECTOR in 0..VECTORS, at most 2 {
+                        sums[PIXEL][VECTOR].store(stored[PIXEL][VECTOR * V::LANES..].as_mut_ptr());
+                    });
+                });
+                for (pixel, sums) in stored[..PIXELS].iter().enumerate() {
+                    ptr::copy_nonoverlapping(
+                        sums.as_ptr(),
+                        place.output.add(pixel * place.pixel),
+                        place.channels,
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Generates the module of an instruction set: its micro-kernels for each number of pixels.
+macro_rules! kernels {
+    ($module:ident, $vector:ident, $(#[$attribute:meta])* [$($pixels:literal)*]) => {
+        mod $module {
+            use super::super::simd::{IntegerVector, $vector};
+            use super::{QuantizedMicroKernel, QuantizedMicroKernels, QuantizedTile};
+
+            pub(super) static KERNELS: QuantizedMicroKernels = QuantizedMicroKernels {
+                lanes: $vector::LANES,
+                by_vectors: [[&UNSIGNED_ONE, &UNSIGNED_TWO], [&SIGNED_ONE, &SIGNED_TWO]],
+            };
+
+            static UNSIGNED_ONE: [QuantizedMicroKernel; [$($pixels),*].len()] = [$(run_tile::<false, $pixels, 1>),*];
+            static UNSIGNED_TWO: [QuantizedMicroKernel; [$($pixels),*].len()] = [$(run_tile::<false, $pixels, 2>),*];
+            static SIGNED_ONE: [QuantizedMicroKernel; [$($pixels),*].len()] = [$(run_tile::<true, $pixels, 1>),*];
+            static SIGNED_TWO: [QuantizedMicroKernel; [$($pixels),*].len()] = [$(run_tile::<true, $pixels, 2>),*];
+
+            $(#[$attribute])*
+            unsafe fn run_tile<const SIGNED: bool, const PIXELS: usize, const VECTORS: usize>(tile: &QuantizedTile<'_>) {
+                // SAFETY: the caller guarantees the tile and the instructions.
+                unsafe { super::compute_tile::<$vector, SIGNED, PIXELS, VECTORS>(tile) };
+            }
+        }
+    };
+}
+
+// 14 pixels by 2 vectors take 28 accumulators; with 2 vectors of weights and 1 of inputs, 31 of 32 zmm registers are in use.
+#[cfg(x86_vectors)]
+kernels!(
+    vnni,
+    Avx512IntegerVector,
+    #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512vl,avx512vnni")]
+    [1 2 3 4 5 6 7 8 9 10 11 12 13 14]
+);
+// Without VNNI, weights and inputs are widened into even and odd bytes: 4 x 2 accumulators, 2 x 2 weights, 2 inputs and 1 product
+// take 15 of 16 ymm registers.
+#[cfg(x86_vectors)]
+kernels!(avx2, Avx2IntegerVector, #[target_feature(enable = "avx2")] [1 2 3 4]);
+kernels!(plain, PortableIntegerVector, [1 2 3 4]);
+
+/// The AMX kernels.
+#[cfg(x86_vectors)]
+mod blocks {
+    use std::mem::MaybeUninit;
+    use std::ptr;
+
+    use super::super::simd::{Avx512IntegerVector, IntegerVector};
+    use super::{QuantizedBlockKernel, TileOutcome};
+    use oarlock_cpu_base::amx::{TileAccumulators, TileProduct, UnsignedSignedBytes};
+    use oarlock_cpu_base::tile_block::{BLOCK_LINES, BlockOperands};
+
+    pub(super) static BLOCK_KERNELS: [QuantizedBlockKernel; 2] = [compute_block::<1>, compute_block::<2>];
+
+    #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512vl,avx512vnni")]
+    unsafe fn compute_block<const VECTORS: usize>(
+        block: &BlockOperands,
+        start: *const i32,
+        outcome: &TileOutcome<'_>,
+    ) {
+        let mut sums = MaybeUninit::<TileAccumulators<i32>>::uninit();
+        let sums = sums.as_mut_ptr();
+        // SAFETY: the caller guarantees the block and the instructions. All sums that are read are written before.
+        unsafe {
+            let first = sums.cast::<i32>();
+            first.write_bytes(0, BLOCK_LINES);
+            ptr::copy_nonoverlapping(start, first, VECTORS * Avx512IntegerVector::LANES);
+            UnsignedSignedBytes::multiply_block(block, sums);
+            let rows = std::slice::from_raw_parts(sums.cast::<[Avx512IntegerVector; 2]>(), block.rows);
+            match outcome {
+                TileOutcome::Bytes(ending) => Avx512IntegerVector::finish_rows::<VECTORS>(rows, ending),
+                TileOutcome::Sums(place) => {
+                    for (pixel, sums) in rows.iter().enumerate() {
+                        let output = place.output.wrapping_add(pixel * place.pixel);
+                        Avx512IntegerVector::store_row(*sums, output, place.channels);
+                    }
+                }
+            }
+        }
+    }
+}

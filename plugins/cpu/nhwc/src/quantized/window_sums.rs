@@ -1,0 +1,92 @@
+//! For each window over images, the sum of the inputs under it, over all channels of a group.
+//!
+//! Channels are summed first, then adjacent pixels, then lines: each input is read once instead of once per window over it.
+
+#![expect(unsafe_code, reason = "threads write parts of one vector")]
+
+use oarlock_cpu_base::isa::{SimdTarget, SimdTask};
+use oarlock_cpu_base::thread_team::ThreadTeam;
+use oarlock_cpu_base::window::WindowAxis;
+use oarlock_cpu_gemm::DisjointSlice;
+
+use super::simd::SIGN_BIT;
+use crate::channels_last::geometry::NhwcGeometry;
+
+/// Bytes that are worth a task of their own.
+const BYTES_PER_TASK: usize = 1 << 16;
+
+/// The sum of each window less the zero points (one, or for a product one per row): for each pixel of the output, that of each
+/// group. Signed numbers count as the unsigned ones that flipping the sign bit makes of them.
+pub(super) fn sum_windows(
+    team: &dyn ThreadTeam,
+    geometry: &NhwcGeometry,
+    images: &[u8],
+    is_signed: bool,
+    zeros: &[i32],
+) -> Vec<i32> {
+    let NhwcGeometry { groups, down, along, .. } = *geometry;
+    let depth = geometry.channels_per_group();
+    let pixels = geometry.images * down.input * along.input;
+    let mut sums = vec![0; pixels * groups];
+    let share = (BYTES_PER_TASK / depth.max(1)).max(1);
+    let (written, sign_flip) = (DisjointSlice::new(&mut sums), if is_signed { SIGN_BIT } else { 0 });
+    team.parallel_for_each((pixels * groups).div_ceil(share), &|task| {
+        let part = task * share..(pixels * groups).min((task + 1) * share);
+        // SAFETY: no two tasks share elements.
+        let sums = unsafe { written.range_mut(part.clone()) };
+        let images = &images[part.start * depth..part.end * depth];
+        team.isa().vectorize(ChannelSums { images, depth, sign_flip, zeros, first: part.start, sums });
+    });
+    if geometry.is_pointwise() {
+        return sums;
+    }
+    let mut beside = vec![0; geometry.images * down.input * along.output * groups];
+    let lines = beside.chunks_exact_mut((along.output * groups).max(1));
+    for (line, from) in lines.zip(sums.chunks_exact((along.input * groups).max(1))) {
+        add_window_steps(&along, groups, from, line);
+    }
+    let row = along.output * groups;
+    let mut made = vec![0; geometry.output_pixels() * groups];
+    let (images, from) = (made.chunks_exact_mut((down.output * row).max(1)), (down.input * row).max(1));
+    for (image, from) in images.zip(beside.chunks_exact(from)) {
+        add_window_steps(&down, row, from, image);
+    }
+    made
+}
+
+/// Adds to each window along an axis, of `size` elements, what is under each of its steps.
+fn add_window_steps(axis: &WindowAxis, size: usize, from: &[i32], windows: &mut [i32]) {
+    for step in 0..axis.kernel {
+        for (window, sums) in windows.chunks_exact_mut(size).enumerate() {
+            let Some(place) = axis.input_position(window, step) else { continue };
+            for (sum, addend) in sums.iter_mut().zip(&from[place * size..][..size]) {
+                *sum = sum.wrapping_add(*addend);
+            }
+        }
+    }
+}
+
+struct ChannelSums<'a> {
+    images: &'a [u8],
+    depth: usize,
+    sign_flip: u8,
+    zeros: &'a [i32],
+    /// Index of the first sum's pixel.
+    first: usize,
+    sums: &'a mut [i32],
+}
+
+impl SimdTask for ChannelSums<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run_on_target<T: SimdTarget>(self) {
+        let Self { images, depth, sign_flip, zeros, first, sums } = self;
+        for (pixel, sum) in sums.iter_mut().enumerate() {
+            let channels = &images[pixel * depth..][..depth];
+            let all: u32 = channels.iter().map(|byte| u32::from(byte ^ sign_flip)).fold(0, u32::wrapping_add);
+            let zero = zeros[if zeros.len() == 1 { 0 } else { first + pixel }];
+            *sum = (all as i32).wrapping_sub(zero.wrapping_mul(depth as i32));
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Maximum and sum of values. Left alone, the compiler keeps the lanes of such reductions in memory, so that each step waits for
+//! a store; AVX-512 therefore has intrinsics here.
+
+#![cfg_attr(x86_vectors, expect(unsafe_code, reason = "vectors are read through pointers"))]
+
+use oarlock_cpu_base::isa::Isa;
+use oarlock_cpu_base::rows::fold::join_lanes;
+
+/// Values per group: four zmm registers. Four independent chains hide the latency of an addition, 4 cycles.
+pub(super) const LANES: usize = 64;
+
+/// The maximum of whole groups of values and one more. NaN is ignored.
+#[inline(always)]
+pub(super) fn reduce_max(isa: Isa, values: &[f32], other: f32) -> f32 {
+    #[cfg(x86_vectors)]
+    if isa >= Isa::Avx512 {
+        // SAFETY: an `Isa` above the lowest only exists on machines that have it.
+        return unsafe { avx512::reduce_max(values, other) };
+    }
+    let _ = isa;
+    reduce_lanes(values, other, |left, right| if right > left { right } else { left })
+}
+
+/// The sum of whole groups of values.
+#[inline(always)]
+pub(super) fn reduce_sum(isa: Isa, values: &[f32]) -> f32 {
+    #[cfg(x86_vectors)]
+    if isa >= Isa::Avx512 {
+        // SAFETY: an `Isa` above the lowest only exists on machines that have it.
+        return unsafe { avx512::reduce_sum(values) };
+    }
+    let _ = isa;
+    reduce_lanes(values, 0.0, |left, right| left + right)
+}
+
+#[inline(always)]
+fn reduce_lanes(values: &[f32], none: f32, join: impl Fn(f32, f32) -> f32) -> f32 {
+    let mut lanes = [none; LANES];
+    for group in values.as_chunks::<LANES>().0 {
+        for (lane, value) in lanes.iter_mut().zip(group) {
+            *lane = join(*lane, *value);
+        }
+    }
+    join_lanes(lanes, join)
+}
+
+#[cfg(x86_vectors)]
+mod avx512 {
+    use std::arch::x86_64::*;
+
+    use super::LANES;
+
+    #[target_feature(enable = "avx512f")]
+    pub(super) unsafe fn reduce_max(values: &[f32], other: f32) -> f32 {
+        let mut lanes = [_mm512_set1_ps(other); 4];
+        for group in values.as_chunks::<LANES>().0 {
+            for (index, lanes) in lanes.iter_mut().enumerate() {
+                // SAFETY: the group has four registers. If an operand is NaN, the instruction returns the second one.
+                *lanes = _mm512_max_ps(unsafe { _mm512_loadu_ps(group.as_ptr().add(16 * index)) }, *lanes);
+            }
+        }
+        let [first, second, third, fourth] = lanes;
+        _mm512_reduce_max_ps(_mm512_max_ps(_mm512_max_ps(first, second), _mm512_max_ps(third, fourth)))
+    }
+
+    #[target_feature(enable = "avx512f")]
+    pub(super) unsafe fn reduce_sum(values: &[f32]) -> f32 {
+        let mut lanes = [_mm512_setzero_ps(); 4];
+        for group in values.as_chunks::<LANES>().0 {
+            for (index, lanes) in lanes.iter_mut().enumerate() {
+                // SAFETY: the group has four registers.
+                *lanes = _mm512_add_ps(*lanes, unsafe { _mm512_loadu_ps(group.as_ptr().add(16 * index)) });
+            }
+        }
+        let [first, second, third, fourth] = lanes;
+        _mm512_reduce_add_ps(_mm512_add_ps(_mm512_add_ps(first, second), _mm512_add_ps(third, fourth)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_instruction_set_finds_the_greatest_and_the_sum() {
+        let mut values: Vec<f32> = (0..192).map(|index| ((index * 37) % 192) as f32).collect();
+        for isa in [Isa::Scalar, oarlock_cpu_testing::isa_levels::best_isa()] {
+            assert_eq!((reduce_max(isa, &values, 0.0), reduce_sum(isa, &values)), (191.0, 18336.0));
+            assert_eq!((reduce_max(isa, &values, 500.0), reduce_max(isa, &[], -3.0)), (500.0, -3.0));
+        }
+        values[100] = f32::NAN;
+        for isa in [Isa::Scalar, oarlock_cpu_testing::isa_levels::best_isa()] {
+            assert!(reduce_max(isa, &values, 0.0) >= 190.0 && reduce_sum(isa, &values).is_nan());
+        }
+    }
+}

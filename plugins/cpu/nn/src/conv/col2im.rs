@@ -1,0 +1,147 @@
+//! Folds windows into images, as transposed convolutions and `Col2Im` do: where windows overlap, their elements are added.
+
+use std::ops::Range;
+
+use oarlock_cpu_base::isa::{SimdTarget, SimdTask};
+use oarlock_cpu_base::rows::number::{AccumulatorNumber, ComputeElement};
+use oarlock_cpu_base::window::{WindowAxis, unravel_index};
+
+/// Elements of windows to be added to an image.
+pub(crate) struct Col2ImFold<'a, T: ComputeElement> {
+    /// Positions of the windows over the image.
+    pub(crate) axes: &'a [WindowAxis],
+    /// The window steps that are given.
+    pub(crate) steps: Range<usize>,
+    /// For each step, the elements of all windows, one after the other.
+    pub(crate) columns: &'a [T],
+    pub(crate) image: &'a mut [T::Accumulator],
+}
+
+impl<T: ComputeElement> SimdTask for Col2ImFold<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run_on_target<I: SimdTarget>(self) {
+        let Self { axes, steps, columns, image } = self;
+        let Some((last, outer)) = axes.split_last() else { return };
+        let windows: usize = axes.iter().map(|axis| axis.output).product();
+        if windows == 0 {
+            return;
+        }
+        let mut step = vec![0; axes.len()];
+        let mut inside = vec![0..0; outer.len()];
+        let mut place = vec![0; outer.len()];
+        let mut columns = columns.chunks_exact(windows);
+        let mut index = steps.start;
+        while let Some(column) = columns.next().filter(|_| index < steps.end) {
+            unravel_index(index, axes.iter().map(|axis| axis.kernel), &mut step);
+            index += 1;
+            let at = step[outer.len()];
+            let run = ColumnRun { axis: last, step: at, windows: last.windows_with_step(at) };
+            let mut pair = None;
+            if run.has_next_beside() && index < steps.end {
+                let next = ColumnRun { axis: last, step: at + 1, windows: last.windows_with_step(at + 1) };
+                let both = run.windows.start.max(next.windows.start)..run.windows.end.min(next.windows.end);
+                if !both.is_empty() {
+                    pair = columns.next().map(|column| (column, next, both));
+                    index += 1;
+                }
+            }
+            for ((inside, axis), step) in inside.iter_mut().zip(outer).zip(&step) {
+                *inside = axis.windows_with_step(*step);
+            }
+            if run.windows.is_empty() || inside.iter().any(Range::is_empty) {
+                continue;
+            }
+            for (place, inside) in place.iter_mut().zip(&inside) {
+                *place = inside.start;
+            }
+            loop {
+                let (mut source, mut target) = (0, 0);
+                for ((axis, place), step) in outer.iter().zip(&place).zip(&step) {
+                    source = source * axis.output + place;
+                    target = target * axis.input + axis.first_position(*step, *place);
+                }
+                let row = source * last.output..(source + 1) * last.output;
+                let (elements, image) =
+                    (&column[row.clone()], &mut image[target * last.input..][..last.input]);
+                if let Some((column, next, both)) = &pair {
+                    let others = &column[row];
+                    let image_of_both = &mut image[last.first_position(at, both.start)..];
+                    add_interleaved(image_of_both, [&elements[both.clone()], &others[both.clone()]]);
+                    for (run, elements) in [(&run, elements), (next, others)] {
+                        run.add_windows(image, elements, run.windows.start..both.start);
+                        run.add_windows(image, elements, both.end..run.windows.end);
+                    }
+                } else {
+                    run.add_windows(image, elements, run.windows.clone());
+                }
+                if !advance_position(&mut place, &inside) {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// The windows of a row that have a step inside the image, along the last axis.
+struct ColumnRun<'a> {
+    axis: &'a WindowAxis,
+    step: usize,
+    windows: Range<usize>,
+}
+
+impl ColumnRun<'_> {
+    /// True if elements of the next step fill all the gaps between those of this one.
+    #[inline(always)]
+    fn has_next_beside(&self) -> bool {
+        self.axis.stride == 2 && self.axis.dilation == 1 && self.step + 1 < self.axis.kernel
+    }
+
+    /// Adds the elements of one step, for some windows of a row.
+    #[inline(always)]
+    fn add_windows<T: ComputeElement>(
+        &self,
+        image: &mut [T::Accumulator],
+        elements: &[T],
+        windows: Range<usize>,
+    ) {
+        if !windows.is_empty() {
+            let place = self.axis.first_position(self.step, windows.start);
+            add_strided(&mut image[place..], &elements[windows], self.axis.stride);
+        }
+    }
+}
+
+/// Adds the elements of two adjacent steps, which together fill the image without gaps.
+#[inline(always)]
+fn add_interleaved<T: ComputeElement>(image: &mut [T::Accumulator], [first, second]: [&[T]; 2]) {
+    let (pairs, _) = image.as_chunks_mut::<2>();
+    for (pair, (first, second)) in pairs.iter_mut().zip(first.iter().zip(second)) {
+        *pair = [pair[0].plus(first.to_accumulator()), pair[1].plus(second.to_accumulator())];
+    }
+}
+
+/// Adds contiguous elements to elements `stride` apart.
+#[inline(always)]
+fn add_strided<T: ComputeElement>(image: &mut [T::Accumulator], elements: &[T], stride: usize) {
+    let add = |(sum, element): (&mut T::Accumulator, &T)| *sum = sum.plus(element.to_accumulator());
+    if stride == 1 {
+        image.iter_mut().zip(elements).for_each(add);
+    } else {
+        image.iter_mut().step_by(stride).zip(elements).for_each(add);
+    }
+}
+
+/// Advances to the next position; false after the last.
+#[inline(always)]
+fn advance_position(place: &mut [usize], inside: &[Range<usize>]) -> bool {
+    for (place, inside) in place.iter_mut().zip(inside).rev() {
+        *place += 1;
+        if *place < inside.end {
+            return true;
+        }
+        *place = inside.start;
+    }
+    false
+}

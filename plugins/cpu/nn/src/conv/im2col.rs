@@ -1,0 +1,183 @@
+//! im2col: the windows of a convolution as the right operand of a product, with a column per window and a row per window element.
+//! Columns are built while panels are packed; the whole matrix never exists.
+
+use std::ops::Range;
+
+use oarlock_cpu_base::isa::{Isa, SimdTarget, SimdTask};
+use oarlock_cpu_base::window::{SlidingWindow, WindowAxis, unravel_index};
+use oarlock_cpu_gemm::{ConvertTo, GemmElement, PanelSource};
+
+/// The windows over images; each product has some of the channels.
+pub(super) struct Im2colOperand<'a, E> {
+    elements: &'a [E],
+    window: &'a SlidingWindow,
+    products: usize,
+    channels: usize,
+    isa: Isa,
+}
+
+impl<'a, E> Im2colOperand<'a, E> {
+    /// `None` if there are fewer elements than the images should have.
+    pub(super) fn new(
+        elements: &'a [E],
+        window: &'a SlidingWindow,
+        products: usize,
+        channels: usize,
+        isa: Isa,
+    ) -> Option<Self> {
+        let needed = products.checked_mul(channels)?.checked_mul(window.input_count())?;
+        (needed <= elements.len() && !window.axes.is_empty()).then_some(Self {
+            elements,
+            window,
+            products,
+            channels,
+            isa,
+        })
+    }
+}
+
+impl<T: GemmElement, E: ConvertTo<T>> PanelSource<T> for Im2colOperand<'_, E> {
+    fn item_count(&self) -> usize {
+        self.products
+    }
+
+    fn pack_panel(
+        &self,
+        item: usize,
+        depth: Range<usize>,
+        lanes: Range<usize>,
+        width: usize,
+        panel: &mut [T],
+    ) {
+        if lanes.len() < width {
+            panel.fill(T::default());
+        }
+        let size = self.channels * self.window.input_count();
+        let image = &self.elements[item * size..][..size];
+        self.isa.vectorize(Im2colPanel { image, window: self.window, depth, lanes, width, panel });
+    }
+}
+
+/// One panel to pack.
+struct Im2colPanel<'a, T, E> {
+    image: &'a [E],
+    window: &'a SlidingWindow,
+    depth: Range<usize>,
+    lanes: Range<usize>,
+    width: usize,
+    panel: &'a mut [T],
+}
+
+/// Adjacent windows along the last dimension.
+struct PatchRun {
+    /// Their lanes in the panel.
+    lanes: Range<usize>,
+    /// Index of the first window along the last dimension.
+    first: usize,
+    /// Their positions along the other dimensions.
+    places: Vec<usize>,
+}
+
+impl PatchRun {
+    fn collect_runs(window: &SlidingWindow, outer: &[WindowAxis], lanes: Range<usize>) -> Vec<Self> {
+        let across = window.axes.last().map_or(1, |axis| axis.output);
+        let mut runs = Vec::new();
+        let mut lane = lanes.start;
+        while lane < lanes.end {
+            let (row, first) = (lane / across, lane % across);
+            let end = lanes.end.min(lane + across - first);
+            let mut places = vec![0; outer.len()];
+            unravel_index(row, outer.iter().map(|axis| axis.output), &mut places);
+            runs.push(Self { lanes: lane - lanes.start..end - lanes.start, first, places });
+            lane = end;
+        }
+        runs
+    }
+
+    /// The image row at a step: the channel, then the steps along the dimensions. None in the padding.
+    fn image_row(&self, outer: &[WindowAxis], steps: &[usize]) -> Option<usize> {
+        let axes = outer.iter().zip(&self.places).zip(&steps[1..]);
+        axes.map(|((axis, place), step)| Some((axis.input, axis.input_position(*place, *step)?)))
+            .try_fold(steps[0], |row, axis| axis.map(|(size, place)| row * size + place))
+    }
+}
+
+impl<T: GemmElement, E: ConvertTo<T>> SimdTask for Im2colPanel<'_, T, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run_on_target<I: SimdTarget>(self) {
+        let Self { image, window, depth, lanes, width, panel } = self;
+        let Some((last, outer)) = window.axes.split_last() else { return };
+        let runs = PatchRun::collect_runs(window, outer, lanes);
+        let insides: Vec<_> = (0..last.kernel).map(|step| last.windows_with_step(step)).collect();
+        let mut steps = vec![0; window.axes.len() + 1];
+        let sizes = std::iter::once(usize::MAX).chain(window.axes.iter().map(|axis| axis.kernel));
+        unravel_index(depth.start, sizes.collect::<Vec<_>>().into_iter(), &mut steps);
+        let mut rows = vec![None; runs.len()];
+        for (index, target) in panel.chunks_exact_mut(width).take(depth.len()).enumerate() {
+            let step = steps[outer.len() + 1];
+            // Steps along the last dimension share the rows of the image.
+            if index == 0 || step == 0 {
+                for (row, run) in rows.iter_mut().zip(&runs) {
+                    let place = run.image_row(outer, &steps);
+                    *row = place.map(|place| &image[place * last.input..][..last.input]);
+                }
+            }
+            let inside = &insides[step];
+            for (run, row) in runs.iter().zip(&rows) {
+                let target = &mut target[run.lanes.clone()];
+                let windows = run.first..run.first + target.len();
+                match row {
+                    Some(row) if inside.start <= windows.start && windows.end <= inside.end => {
+                        copy_strided(target, &row[last.first_position(step, windows.start)..], last.stride);
+                    }
+                    Some(row) => {
+                        target.fill(T::default());
+                        let begin = inside.start.max(windows.start);
+                        let end = inside.end.min(windows.end);
+                        if begin < end {
+                            let target = &mut target[begin - run.first..end - run.first];
+                            copy_strided(target, &row[last.first_position(step, begin)..], last.stride);
+                        }
+                    }
+                    None => target.fill(T::default()),
+                }
+            }
+            advance_steps(&mut steps, window);
+        }
+    }
+}
+
+/// Copies elements, `stride` apart, until the target is full. Most runs are short, so blocks of one vector serve them best.
+#[inline(always)]
+fn copy_strided<T: GemmElement, E: ConvertTo<T>>(targets: &mut [T], elements: &[E], stride: usize) {
+    if stride > 1 {
+        for (target, element) in targets.iter_mut().zip(elements.iter().step_by(stride)) {
+            *target = element.convert();
+        }
+        return;
+    }
+    let elements = &elements[..targets.len()];
+    let (targets, last_targets) = targets.as_chunks_mut::<8>();
+    let (elements, last_elements) = elements.as_chunks::<8>();
+    for (targets, elements) in targets.iter_mut().zip(elements) {
+        *targets = elements.map(E::convert);
+    }
+    for (target, element) in last_targets.iter_mut().zip(last_elements) {
+        *target = element.convert();
+    }
+}
+
+/// Advances to the next window element, and after the last to the next channel.
+#[inline(always)]
+fn advance_steps(steps: &mut [usize], window: &SlidingWindow) {
+    for (index, axis) in window.axes.iter().enumerate().rev() {
+        steps[index + 1] += 1;
+        if steps[index + 1] < axis.kernel {
+            return;
+        }
+        steps[index + 1] = 0;
+    }
+    steps[0] += 1;
+}

@@ -1,0 +1,287 @@
+//! `MaxPool`, with the indices of the maxima if requested.
+
+#![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use oarlock_cpu_base::device::Cpu;
+use oarlock_cpu_base::window::{WindowAttributes, unravel_index};
+use oarlock_cpu_gemm::DisjointSlice;
+use oarlock_sdk::{
+    Dtype, DtypeSet, Element, Kernel, KernelCall, KernelFlags, OperandFlags, OperandSpec, Result, bf16,
+    dispatch, dtype_set, ensure, f16,
+};
+
+use super::PoolShape;
+use super::window_reduce::{WindowReduction, reduce_windows, steps_inside};
+
+const MAX_POOL_DTYPES: DtypeSet =
+    dtype_set(&[Dtype::F16, Dtype::BF16, Dtype::F32, Dtype::F64, Dtype::I8, Dtype::U8]);
+
+pub(super) fn max_pool_kernel() -> Kernel<Cpu> {
+    let image = OperandSpec::new(MAX_POOL_DTYPES).with_dtype_group(1).with_rank(3, u32::MAX);
+    Kernel::new_prepared("MaxPool", |_: &Cpu, call| {
+        let settings = WindowAttributes::new(call)?;
+        let column_major = call.int_attribute("storage_order")?.unwrap_or(0) != 0;
+        Ok(Arc::new(move |cpu: &Cpu, call: &KernelCall<'_>| {
+            dispatch!(call.output(0)?.dtype(), floating_and_half + bf16 + i8 + u8, T => {
+                run_max_pool::<T>(cpu, call, &settings, column_major)
+            })
+        }))
+    })
+    .with_flags(KernelFlags::DETERMINISTIC)
+    .with_inputs([image.with_name("X")])
+    .with_outputs([
+        image.with_name("Y"),
+        OperandSpec::new(DtypeSet::I64).with_name("Indices").with_flags(OperandFlags::OPTIONAL),
+    ])
+}
+
+/// An element with an order.
+pub(super) trait OrderedElement: Element + PartialOrd {
+    /// Not greater than any other value.
+    const LOWEST: Self;
+
+    /// Compares without branches, so that loops vectorize.
+    fn exceeds(self, number: Self) -> bool;
+}
+
+macro_rules! ordered {
+    ($($element:ty: $lowest:expr, $exceeds:expr;)*) => {
+        $(impl OrderedElement for $element {
+            const LOWEST: Self = $lowest;
+
+            #[inline(always)]
+            fn exceeds(self, number: Self) -> bool {
+                $exceeds(self, number)
+            }
+        })*
+    };
+}
+
+ordered! {
+    f16: f16::NEG_INFINITY, |a: f16, b: f16| is_number(a) & (to_ordered(a) > to_ordered(b));
+    bf16: bf16::NEG_INFINITY, |a: bf16, b: bf16| a.to_f32() > b.to_f32();
+    f32: f32::NEG_INFINITY, |a, b| a > b;
+    f64: f64::NEG_INFINITY, |a, b| a > b;
+    i8: i8::MIN, |a, b| a > b;
+    u8: u8::MIN, |a, b| a > b;
+}
+
+#[inline(always)]
+fn is_number(half: f16) -> bool {
+    half.to_bits() & 0x7fff <= f16::INFINITY.to_bits()
+}
+
+/// Moves the fields of an `f16` into those of an `f32`: another value, but the same order, and much cheaper than a conversion.
+#[inline(always)]
+fn to_ordered(half: f16) -> f32 {
+    let (sign, magnitude) = (u32::from(half.to_bits() & 0x8000), u32::from(half.to_bits() & 0x7fff));
+    f32::from_bits(sign << 16 | magnitude << 13)
+}
+
+/// The maximum. NaN is not greater than anything.
+pub(super) struct MaxReduction;
+
+impl<E: OrderedElement> WindowReduction<E> for MaxReduction {
+    type Accumulator = E;
+
+    #[inline(always)]
+    fn initial_accumulator(&self) -> E {
+        E::LOWEST
+    }
+
+    #[inline(always)]
+    fn accumulate_element(&self, sum: E, element: E) -> E {
+        if element.exceeds(sum) { element } else { sum }
+    }
+
+    #[inline(always)]
+    fn merge_accumulators(&self, left: E, right: E) -> E {
+        self.accumulate_element(left, right)
+    }
+
+    #[inline(always)]
+    fn finish_window(&self, sum: E, _count: usize) -> E {
+        sum
+    }
+}
+
+fn run_max_pool<E: OrderedElement>(
+    cpu: &Cpu,
+    call: &KernelCall<'_>,
+    settings: &WindowAttributes,
+    column_major: bool,
+) -> Result<()> {
+    let (x, y, indices) = (call.input(0)?, call.output(0)?, call.optional_output(1)?);
+    let pool = PoolShape::new(settings, x.dims(), y.dims())?;
+    if let Some(indices) = &indices {
+        ensure!(
+            indices.dims() == y.dims(),
+            invalid_argument,
+            "expected indices of the shape of the output, {:?}, found {:?}",
+            y.dims(),
+            indices.dims()
+        );
+    }
+    // SAFETY: device memory is host memory, and the call guarantees its operands.
+    let (x, y) = unsafe { (x.elements::<E>()?, y.elements_mut::<E>()?) };
+    match indices {
+        Some(indices) => {
+            // SAFETY: as above.
+            let indices = unsafe { indices.elements_mut() }?;
+            max_pool_with_indices(cpu, &pool, column_major, x, y, indices);
+        }
+        None => reduce_windows(cpu, &pool, false, x, y, &MaxReduction),
+    }
+    Ok(())
+}
+
+fn max_pool_with_indices<E: OrderedElement>(
+    cpu: &Cpu,
+    pool: &PoolShape,
+    column_major: bool,
+    x: &[E],
+    y: &mut [E],
+    indices: &mut [i64],
+) {
+    let axes = &pool.window.axes;
+    let (inputs, outputs) = (pool.window.input_count(), pool.window.output_count());
+    if y.is_empty() {
+        return;
+    }
+    let (y, indices) = (DisjointSlice::new(y), DisjointSlice::new(indices));
+    cpu.parallel_for(pool.planes, 1, |begin, end| {
+        let (mut place, mut step) = (vec![0; axes.len()], vec![0; axes.len()]);
+        let mut near: Vec<Range<usize>> = Vec::with_capacity(axes.len());
+        for plane in begin..end {
+            let range = plane * outputs..(plane + 1) * outputs;
+            // SAFETY: no two planes overlap, and each is one thread's.
+            let (y, indices) = unsafe { (y.range_mut(range.clone()), indices.range_mut(range)) };
+            let x = &x[plane * inputs..][..inputs];
+            for (output, (y, index)) in y.iter_mut().zip(indices).enumerate() {
+                unravel_index(output, axes.iter().map(|axis| axis.output), &mut place);
+                let (mut greatest, mut at, mut first) = (E::LOWEST, None, None);
+                near.clear();
+                near.extend(
+                    axes.iter().zip(&place).map(|(axis, place)| steps_inside(axis, *place..*place + 1)),
+                );
+                for number in 0..near.iter().map(Range::len).product() {
+                    unravel_index(number, near.iter().map(Range::len), &mut step);
+                    // Index of the element in memory, and in column-major order.
+                    let (mut row_major, mut turned, mut stride) = (Some(0), 0, 1);
+                    for ((axis, place), (step, near)) in axes.iter().zip(&place).zip(step.iter().zip(&near)) {
+                        let found = axis.input_position(*place, near.start + step);
+                        row_major = row_major.zip(found).map(|(index, place)| index * axis.input + place);
+                        turned += found.unwrap_or(0) * stride;
+                        stride *= axis.input;
+                    }
+                    let Some(row_major) = row_major else { continue };
+                    let (element, found) = (x[row_major], if column_major { turned } else { row_major });
+                    first = first.or(Some(found));
+                    // The first number may be as low as the initial value.
+                    if element > greatest || at.is_none() && element >= greatest {
+                        (greatest, at) = (element, Some(found));
+                    }
+                }
+                *y = greatest;
+                // If all elements are NaN, the first one's index is returned.
+                *index = at.or(first).map_or(0, |at| plane * inputs + at) as i64;
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use oarlock_sdk::Dtype;
+
+    use crate::KERNELS;
+    use oarlock_cpu_testing::runner::{TestArray, TestAttribute};
+
+    fn counting_array(dims: &[i64]) -> TestArray {
+        let count = dims.iter().product::<i64>();
+        TestArray::from_values(dims, &(1..=count).map(|value| value as f32).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn maxima_come_with_their_places_in_either_order() {
+        let x = counting_array(&[1, 1, 3, 4]);
+        for (order, expected) in [(0, [5i64, 7, 9, 11]), (1, [4, 10, 5, 11])] {
+            let attributes = [
+                ("kernel_shape", TestAttribute::Ints(&[2, 2])),
+                ("strides", TestAttribute::Ints(&[1, 2])),
+                ("storage_order", TestAttribute::Int(order)),
+            ];
+            let outputs = [Some((Dtype::F32, &[1, 1, 2, 2][..])), Some((Dtype::I64, &[1, 1, 2, 2]))];
+            let results = KERNELS.run_kernel("MaxPool", 12, &attributes, &[Some(&x)], &outputs).unwrap();
+            assert_eq!(results[0].as_ref().unwrap().values::<f32>(), [6., 8., 10., 12.]);
+            assert_eq!(results[1].as_ref().unwrap().values::<i64>(), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_number_is_passed_over_with_and_without_places() {
+        let (nan, low) = (f32::NAN, f32::NEG_INFINITY);
+        let x = TestArray::from_values(&[1, 1, 9], &[nan, 1.0, 2.0, nan, -3.0, nan, nan, low, low]);
+        let attributes = [("kernel_shape", TestAttribute::Ints(&[2]))];
+        let dims = &[1, 1, 8][..];
+        let (values, places) = (Some((Dtype::F32, dims)), Some((Dtype::I64, dims)));
+        for outputs in [&[values][..], &[values, places]] {
+            let results = KERNELS.run_kernel("MaxPool", 12, &attributes, &[Some(&x)], outputs).unwrap();
+            let expected = [1.0, 2.0, 2.0, -3.0, -3.0, low, low, low];
+            assert_eq!(results[0].as_ref().unwrap().values::<f32>(), expected);
+            if let Some(Some(found)) = results.get(1) {
+                assert_eq!(found.values::<i64>(), [1, 2, 2, 4, 4, 5, 7, 7]);
+            }
+        }
+    }
+
+    #[test]
+    fn padding_is_lower_than_any_element() {
+        let x = TestArray::from_values(&[1, 1, 2], &[-5f32, -7.]);
+        let attributes =
+            [("kernel_shape", TestAttribute::Ints(&[2])), ("pads", TestAttribute::Ints(&[1, 1]))];
+        let results = KERNELS
+            .run_kernel("MaxPool", 12, &attributes, &[Some(&x)], &[Some((Dtype::F32, &[1, 1, 3]))])
+            .unwrap();
+        assert_eq!(results[0].as_ref().unwrap().values::<f32>(), [-5., -5., -7.]);
+    }
+
+    #[test]
+    fn a_last_window_that_does_not_fit_is_kept_on_request() {
+        let x = counting_array(&[1, 1, 5]);
+        let attributes = [
+            ("kernel_shape", TestAttribute::Ints(&[2])),
+            ("strides", TestAttribute::Ints(&[2])),
+            ("ceil_mode", TestAttribute::Int(1)),
+        ];
+        let results = KERNELS
+            .run_kernel("MaxPool", 12, &attributes, &[Some(&x)], &[Some((Dtype::F32, &[1, 1, 3]))])
+            .unwrap();
+        assert_eq!(results[0].as_ref().unwrap().values::<f32>(), [2., 4., 5.]);
+        let message = KERNELS
+            .run_kernel("MaxPool", 12, &attributes[..2], &[Some(&x)], &[Some((Dtype::F32, &[1, 1, 3]))])
+            .unwrap_err();
+        assert!(message.contains("size 2"), "{message}");
+    }
+
+    #[test]
+    fn hostile_attributes_are_refused() {
+        let x = counting_array(&[1, 1, 5]);
+        for (name, value) in [
+            ("strides", TestAttribute::Ints(&[0])),
+            ("strides", TestAttribute::Ints(&[1, 1])),
+            ("dilations", TestAttribute::Ints(&[i64::MAX])),
+            ("pads", TestAttribute::Ints(&[-1, 0])),
+            ("auto_pad", TestAttribute::Text("MIDDLE")),
+        ] {
+            let attributes = [("kernel_shape", TestAttribute::Ints(&[2])), (name, value)];
+            let message = KERNELS
+                .run_kernel("MaxPool", 12, &attributes, &[Some(&x)], &[Some((Dtype::F32, &[1, 1, 4]))])
+                .unwrap_err();
+            assert!(message.contains("expected"), "{message}");
+        }
+    }
+}

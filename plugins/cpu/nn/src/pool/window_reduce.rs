@@ -1,0 +1,316 @@
+//! Reduces the elements under each window to one value, a row of windows at a time: first the image rows under them to one row of
+//! columns, in whole vectors, then the window's columns in that row. A column is thus reduced once, not once per window.
+
+#![expect(unsafe_code, reason = "planes are written by several threads")]
+
+use std::ops::Range;
+
+use oarlock_cpu_base::device::Cpu;
+use oarlock_cpu_base::isa::{SimdTarget, SimdTask};
+use oarlock_cpu_base::window::WindowAxis;
+use oarlock_cpu_gemm::DisjointSlice;
+
+use super::PoolShape;
+
+/// A reduction of elements to one.
+pub(super) trait WindowReduction<E>: Sync {
+    /// The type of partial results.
+    type Accumulator: Copy;
+
+    /// The result of no elements.
+    fn initial_accumulator(&self) -> Self::Accumulator;
+
+    /// Adds one element. Must be `#[inline(always)]`.
+    fn accumulate_element(&self, sum: Self::Accumulator, element: E) -> Self::Accumulator;
+
+    /// Merges two partial results. Must be `#[inline(always)]`.
+    fn merge_accumulators(&self, left: Self::Accumulator, right: Self::Accumulator) -> Self::Accumulator;
+
+    /// The final value of a window with this many elements.
+    fn finish_window(&self, sum: Self::Accumulator, count: usize) -> E;
+}
+
+/// Elements that make it worth waking another thread.
+const MIN_WORK_PER_THREAD: usize = 1 << 14;
+
+/// Columns that are built before the windows over them are reduced. At most 16 KiB of f32, half of a 32 KiB L1.
+const COLUMNS_AT_ONCE: usize = 4096;
+
+/// Reduces all windows. `with_padding` counts the padding among the elements of a window.
+pub(super) fn reduce_windows<E: Copy + Send + Sync, F: WindowReduction<E>>(
+    cpu: &Cpu,
+    pool: &PoolShape,
+    with_padding: bool,
+    x: &[E],
+    y: &mut [E],
+    how: &F,
+) {
+    let outputs = pool.window.output_count();
+    if y.is_empty() {
+        return;
+    }
+    let under: Vec<Vec<AxisCoverage>> = pool
+        .window
+        .axes
+        .iter()
+        .map(|axis| {
+            let end = axis.input + axis.pad.0 + axis.pad.1;
+            let under = |window: usize| {
+                let steps = steps_inside(axis, window..window + 1);
+                let with_padding = with_padding.then(|| {
+                    end.saturating_sub(window * axis.stride).div_ceil(axis.dilation).min(axis.kernel)
+                });
+                let first = if steps.is_empty() { 0 } else { axis.first_position(steps.start, window) };
+                AxisCoverage { first, steps: steps.len(), count: with_padding.unwrap_or(steps.len()) }
+            };
+            (0..axis.output).map(under).collect()
+        })
+        .collect();
+    let work = outputs.saturating_mul(pool.window.step_count()).max(1);
+    let y = DisjointSlice::new(y);
+    cpu.parallel_for(pool.planes, MIN_WORK_PER_THREAD.div_ceil(work), |begin, end| {
+        for plane in begin..end {
+            // SAFETY: no two planes overlap, and each is one thread's.
+            let output = unsafe { y.range_mut(plane * outputs..(plane + 1) * outputs) };
+            let input = &x[plane * pool.window.input_count()..][..pool.window.input_count()];
+            cpu.isa().vectorize(PoolPlane { pool, under: &under, input, output, how });
+        }
+    });
+}
+
+/// The steps with which some of these windows may lie in the input. If windows are much larger than the input, most steps are
+/// skipped.
+pub(super) fn steps_inside(axis: &WindowAxis, windows: Range<usize>) -> Range<usize> {
+    let last = windows.end.saturating_sub(1) * axis.stride;
+    let begin = axis.pad.0.saturating_sub(last).div_ceil(axis.dilation);
+    let end = (axis.input + axis.pad.0).saturating_sub(windows.start * axis.stride).div_ceil(axis.dilation);
+    begin..end.min(axis.kernel).max(begin)
+}
+
+/// The input under a window along one axis: first index, number of elements, and number that counts.
+struct AxisCoverage {
+    first: usize,
+    steps: usize,
+    count: usize,
+}
+
+struct PoolPlane<'a, E, F> {
+    pool: &'a PoolShape,
+    /// For each axis, the coverage of each window.
+    under: &'a [Vec<AxisCoverage>],
+    input: &'a [E],
+    output: &'a mut [E],
+    how: &'a F,
+}
+
+impl<E: Copy, F: WindowReduction<E>> SimdTask for PoolPlane<'_, E, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run_on_target<T: SimdTarget>(self) {
+        let Self { pool, under, input, output, how } = self;
+        let Some((last, outer)) = pool.window.axes.split_last() else { return };
+        let Some((last_under, outer_under)) = under.split_last() else { return };
+        let line = PoolLine::new(last, last_under);
+        let width = line.padded.input + MAX_KNOWN_STRIDE - 1;
+        let at_once = (COLUMNS_AT_ONCE / width).max(1).min(output.len() / last.output);
+        let (mut columns, mut counts) = (vec![how.initial_accumulator(); at_once * width], vec![0; at_once]);
+        let mut sums = vec![how.initial_accumulator(); last.output];
+        let mut place = vec![0; outer.len()];
+        // Most windows have as many steps as the previous one.
+        let (mut steps, mut rows) = (vec![usize::MAX; outer.len()], vec![0]);
+        for output in output.chunks_mut(at_once * last.output) {
+            let lines = output.len() / last.output;
+            for (columns, count) in columns.chunks_exact_mut(width).zip(&mut counts).take(lines) {
+                let under = || outer_under.iter().zip(&place).map(|(under, place)| &under[*place]);
+                *count = under().map(|under| under.count).product();
+                if under().zip(&steps).any(|(under, steps)| under.steps != *steps) {
+                    steps.iter_mut().zip(under()).for_each(|(steps, under)| *steps = under.steps);
+                    rows = covered_rows(outer, &steps, last.input);
+                }
+                // Without rows there may be no input.
+                let input = if rows.is_empty() {
+                    input
+                } else {
+                    let add =
+                        |row, (axis, under): (&WindowAxis, &AxisCoverage)| row * axis.input + under.first;
+                    &input[outer.iter().zip(under()).fold(0, add) * last.input..]
+                };
+                reduce_rows(how, input, &rows, &mut columns[line.begin..line.begin + last.input]);
+                advance_index(&mut place, outer.iter().map(|axis| axis.output));
+            }
+            for ((output, columns), count) in
+                output.chunks_exact_mut(last.output).zip(columns.chunks_exact(width)).zip(&counts)
+            {
+                line.reduce_line(how, columns, *count, &mut sums, output);
+            }
+        }
+    }
+}
+
+/// Offsets of the rows under a window with this many steps along the outer axes, relative to the first one.
+fn covered_rows(outer: &[WindowAxis], steps: &[usize], width: usize) -> Vec<usize> {
+    let mut rows = vec![0];
+    for (axis, steps) in outer.iter().zip(steps) {
+        let along = |row| (0..*steps).map(move |step| row * axis.input + step * axis.dilation);
+        rows = rows.into_iter().flat_map(along).collect();
+    }
+    rows.iter_mut().for_each(|row| *row *= width);
+    rows
+}
+
+/// The windows along the last axis.
+struct PoolLine<'a> {
+    axis: &'a WindowAxis,
+    under: &'a [AxisCoverage],
+    /// The same windows over an input with padding, as far as that is no more than the input itself.
+    padded: WindowAxis,
+    /// Start of the input in the padded one.
+    begin: usize,
+    /// The windows that lie entirely in the input, and in the padded input.
+    whole: Range<usize>,
+    whole_when_padded: Range<usize>,
+}
+
+impl<'a> PoolLine<'a> {
+    fn new(axis: &'a WindowAxis, under: &'a [AxisCoverage]) -> Self {
+        let (before, after) = (axis.pad.0.min(axis.input), axis.pad.1.min(axis.input));
+        let pad = (axis.pad.0 - before, axis.pad.1 - after);
+        let padded = WindowAxis { input: before + axis.input + after, pad, ..*axis };
+        let (whole, whole_when_padded) = (windows_inside(axis), windows_inside(&padded));
+        Self { axis, under, padded, begin: before, whole, whole_when_padded }
+    }
+
+    /// Reduces a line of columns, each the result of at most this many elements, with room for the results of all windows.
+    #[inline(always)]
+    fn reduce_line<E: Copy, F: WindowReduction<E>>(
+        &self,
+        how: &F,
+        columns: &[F::Accumulator],
+        count: usize,
+        sums: &mut [F::Accumulator],
+        output: &mut [E],
+    ) {
+        let Self { padded, whole, whole_when_padded, .. } = self;
+        for window in (0..whole_when_padded.start).chain(whole_when_padded.end..output.len()) {
+            let steps = steps_inside(padded, window..window + 1);
+            let places = steps.map(|step| columns[padded.first_position(step, window)]);
+            sums[window] =
+                places.fold(how.initial_accumulator(), |sum, column| how.merge_accumulators(sum, column));
+        }
+        if !whole_when_padded.is_empty() {
+            let columns = &columns[padded.first_position(0, whole_when_padded.start)..];
+            reduce_inner_windows(how, padded, columns, &mut sums[whole_when_padded.clone()]);
+        }
+        for window in (0..whole.start).chain(whole.end..output.len()) {
+            output[window] = how.finish_window(sums[window], count * self.under[window].count);
+        }
+        for (output, sum) in output[whole.clone()].iter_mut().zip(&sums[whole.clone()]) {
+            *output = how.finish_window(*sum, count * self.axis.kernel);
+        }
+    }
+}
+
+/// Advances an index, the last dimension fastest; wraps around after the last one.
+#[inline(always)]
+fn advance_index(index: &mut [usize], sizes: impl DoubleEndedIterator<Item = usize>) {
+    for (part, size) in index.iter_mut().rev().zip(sizes.rev()) {
+        *part += 1;
+        if *part < size {
+            return;
+        }
+        *part = 0;
+    }
+}
+
+/// The windows that lie entirely in the input.
+fn windows_inside(axis: &WindowAxis) -> Range<usize> {
+    let (first, last) = (axis.windows_with_step(0), axis.windows_with_step(axis.kernel - 1));
+    let begin = first.start.min(last.end);
+    begin..last.end.min(first.end).max(begin)
+}
+
+/// Calls a function with as many lanes as there are elements, up to a small maximum.
+macro_rules! by_lanes {
+    ($count:expr, $function:ident::<_$(, $more:tt)*>($($argument:expr),*)) => {
+        match $count {
+            32.. => $function::<32, $($more),*>($($argument),*),
+            16.. => $function::<16, $($more),*>($($argument),*),
+            8.. => $function::<8, $($more),*>($($argument),*),
+            4.. => $function::<4, $($more),*>($($argument),*),
+            1.. => $function::<1, $($more),*>($($argument),*),
+            0 => {}
+        }
+    };
+}
+
+/// Reduces image rows, which start at these offsets, to one.
+#[inline(always)]
+fn reduce_rows<E: Copy, F: WindowReduction<E>>(
+    how: &F,
+    input: &[E],
+    rows: &[usize],
+    columns: &mut [F::Accumulator],
+) {
+    by_lanes!(columns.len(), reduce_rows_in_lanes::<_, E, F>(how, input, rows, columns));
+}
+
+#[inline(always)]
+fn reduce_rows_in_lanes<const LANES: usize, E: Copy, F: WindowReduction<E>>(
+    how: &F,
+    input: &[E],
+    rows: &[usize],
+    columns: &mut [F::Accumulator],
+) {
+    for begin in (0..columns.len()).step_by(LANES) {
+        // The last lanes overlap those before them. Each chunk is computed from the rows again, so nothing counts twice.
+        let begin = begin.min(columns.len() - LANES);
+        let mut sums = [how.initial_accumulator(); LANES];
+        for row in rows {
+            let Some(elements) = input[row + begin..].first_chunk::<LANES>() else { return };
+            for lane in 0..LANES {
+                sums[lane] = how.accumulate_element(sums[lane], elements[lane]);
+            }
+        }
+        columns[begin..begin + LANES].copy_from_slice(&sums);
+    }
+}
+
+/// The largest stride with specialized loops.
+const MAX_KNOWN_STRIDE: usize = 2;
+
+/// Reduces windows that lie entirely in the input, which starts at the first of them.
+#[inline(always)]
+fn reduce_inner_windows<E: Copy, F: WindowReduction<E>>(
+    how: &F,
+    axis: &WindowAxis,
+    columns: &[F::Accumulator],
+    sums: &mut [F::Accumulator],
+) {
+    match axis.stride {
+        1 => by_lanes!(sums.len(), reduce_windows_in_lanes::<_, 1, E, F>(how, axis, columns, sums)),
+        2 => by_lanes!(sums.len(), reduce_windows_in_lanes::<_, 2, E, F>(how, axis, columns, sums)),
+        _ => reduce_windows_in_lanes::<1, 1, E, F>(how, axis, columns, sums),
+    }
+}
+
+#[inline(always)]
+fn reduce_windows_in_lanes<const LANES: usize, const STRIDE: usize, E: Copy, F: WindowReduction<E>>(
+    how: &F,
+    axis: &WindowAxis,
+    columns: &[F::Accumulator],
+    sums: &mut [F::Accumulator],
+) {
+    for begin in (0..sums.len()).step_by(LANES) {
+        let begin = begin.min(sums.len() - LANES);
+        let mut found = [how.initial_accumulator(); LANES];
+        for step in 0..axis.kernel {
+            let (groups, _) = columns[begin * axis.stride + step * axis.dilation..].as_chunks::<STRIDE>();
+            let Some(groups) = groups.first_chunk::<LANES>() else { return };
+            for lane in 0..LANES {
+                found[lane] = how.merge_accumulators(found[lane], groups[lane][0]);
+            }
+        }
+        sums[begin..begin + LANES].copy_from_slice(&found);
+    }
+}

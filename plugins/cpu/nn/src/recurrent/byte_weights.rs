@@ -1,0 +1,93 @@
+//! 8-bit weights for `oarlock.DynamicQuantizedLSTM`: the left operand is quantized before each product, with one scale for all
+//! rows, as `DynamicQuantizeLinear` does.
+
+use std::sync::Arc;
+
+use oarlock_cpu_base::device::Cpu;
+use oarlock_cpu_base::fused_activation::FusedActivation;
+use oarlock_cpu_base::quantized_operand::{read_integers, read_scales};
+use oarlock_cpu_gemm::ScratchBuffer;
+use oarlock_cpu_nhwc::quantized::dequantized::{DequantizeEpilogue, compute_dequantized, output_factors};
+use oarlock_cpu_nhwc::quantized::dynamic_quantize::quantize_by_range;
+use oarlock_cpu_nhwc::quantized::integer_sums::{IntegerSumOperands, IntegerSums};
+use oarlock_cpu_nhwc::quantized::quantized_panels::QuantizedPanels;
+use oarlock_sdk::{Dtype, KernelCall, Result, ensure};
+
+use super::weights::{PackedGateWeights, RoundedWeights};
+
+/// The weights of one direction: for each step of a sum, those of all gates.
+struct ByteWeights {
+    panels: Arc<QuantizedPanels>,
+    dtype: Dtype,
+    depth: usize,
+    rows: usize,
+    /// One, or one per column of a product.
+    scales: Vec<f32>,
+    zeros: Vec<i32>,
+}
+
+impl RoundedWeights<f32> for ByteWeights {
+    fn matrix_size(&self) -> (usize, usize) {
+        (self.rows, self.depth)
+    }
+
+    fn multiply_rows(&self, cpu: &Cpu, left: &[f32], output: &mut [f32]) {
+        let mut images = vec![0; left.len()];
+        let (scale, zero) = quantize_by_range(cpu, left, &mut images);
+        let sizes = [output.len() / self.rows, self.depth, self.rows];
+        let operands = IntegerSumOperands {
+            images: &images,
+            image_zeros: &[zero.into()],
+            weights: &self.panels,
+            weight_zeros: &self.zeros,
+            bias: None,
+        };
+        let factors = output_factors(scale, &self.scales, self.rows);
+        let ending = DequantizeEpilogue {
+            factors: &factors,
+            addend: None,
+            residual: None,
+            activation: FusedActivation::NONE,
+        };
+        let sums = IntegerSums::for_matmul(cpu, sizes, [Dtype::U8, self.dtype]);
+        compute_dequantized(cpu, &sums, &operands, &ending, output, &mut ScratchBuffer::without_workspace());
+    }
+}
+
+/// Prepares the weights of all directions, with scales and zero points, from three operands.
+pub(super) fn prepare_byte_weights(
+    cpu: &Cpu,
+    call: &KernelCall<'_>,
+    [weights, scale, zero]: [usize; 3],
+) -> Result<Vec<Arc<PackedGateWeights<f32>>>> {
+    let (weights, scale, zero) = (call.input(weights)?, call.input(scale)?, call.input(zero)?);
+    let &[directions, depth, rows] = weights.dims() else { return Ok(Vec::new()) };
+    let (depth, rows) = (depth as usize, rows as usize);
+    let (scales, zeros) = (scale.element_count()?, zero.element_count()?);
+    let each = [directions as usize, directions as usize * rows];
+    ensure!(
+        each.contains(&scales) && each.contains(&zeros),
+        invalid_argument,
+        "expected scales and zero points for {directions} directions or {rows} elements of each, found {scales} and {zeros}"
+    );
+    let (scales, zeros, dtype) = (read_scales(&scale)?, read_integers(&zero)?, weights.dtype());
+    let sums = IntegerSums::for_matmul(cpu, [1, depth, rows], [Dtype::U8, dtype]);
+    let (directions, of) = (directions as usize, |direction: usize, count: usize| {
+        let size = count / directions as usize;
+        direction * size..(direction + 1) * size
+    });
+    let of_direction = |direction: usize| -> Result<_> {
+        let (scales, zeros) = (&scales[of(direction, scales.len())], &zeros[of(direction, zeros.len())]);
+        let panels = sums.pack_part(cpu, &weights, direction..directions)?;
+        let (scales, zeros) = (scales.to_vec(), zeros.to_vec());
+        Ok(Arc::new(PackedGateWeights::Rounding(Box::new(ByteWeights {
+            panels,
+            dtype,
+            depth,
+            rows,
+            scales,
+            zeros,
+        }))))
+    };
+    (0..directions).map(of_direction).collect()
+}

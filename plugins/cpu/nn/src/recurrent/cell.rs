@@ -1,0 +1,179 @@
+//! The update of one sequence's state in a step, once the products are computed.
+
+use oarlock_cpu_base::isa::{Isa, SimdTarget, SimdTask};
+use oarlock_cpu_base::math;
+
+use super::RecurrentFloat;
+use super::activation::RecurrentActivation;
+
+/// Everything that the steps of one direction share.
+pub(super) struct RecurrentCell<'a, C> {
+    pub(super) isa: Isa,
+    pub(super) hidden: usize,
+    /// Added to each gate: both biases, if they can be added at once.
+    pub(super) bias: Vec<C>,
+    /// Added to the state's part of the last gate of `GRU` before the reset.
+    pub(super) reset_bias: Vec<C>,
+    /// Weights by which the cells of `LSTM` act on the input, output and forget gates.
+    pub(super) peepholes: Option<[&'a [C]; 3]>,
+    pub(super) functions: &'a [RecurrentActivation],
+    pub(super) clip: Option<C>,
+    pub(super) couples_gates: bool,
+}
+
+impl<C: RecurrentFloat> RecurrentCell<'_, C> {
+    /// `gates += input + bias` from a gate on.
+    fn add_input(&self, gates: &mut [C], input: &[C], from: usize) {
+        let first = from * self.hidden;
+        let input = &input[first..][..gates.len()];
+        self.isa.vectorize(GateAddition { sums: gates, left: input, right: &self.bias[first..] });
+    }
+
+    fn activate_gate(&self, function: usize, gate: &mut [C]) {
+        if let Some(clip) = self.clip {
+            gate.iter_mut().for_each(|value| *value = math::clamp_keeping_nan(*value, -clip, clip));
+        }
+        self.functions[function].apply_to(self.isa, gate);
+    }
+
+    /// The next state of `RNN`.
+    pub(super) fn step_rnn(&self, input: &[C], gates: &mut [C], state: &mut [C]) {
+        self.add_input(gates, input, 0);
+        self.activate_gate(0, gates);
+        state.copy_from_slice(gates);
+    }
+
+    /// The next state and cells of `LSTM`.
+    pub(super) fn step_lstm(&self, input: &[C], gates: &mut [C], state: &mut [C], cells: &mut [C]) {
+        self.add_input(gates, input, 0);
+        let (fill, rest) = gates.split_at_mut(self.hidden);
+        let (out, rest) = rest.split_at_mut(self.hidden);
+        let (clear, new) = rest.split_at_mut(self.hidden);
+        if let Some([to_fill, _, to_clear]) = self.peepholes {
+            self.isa.vectorize(PeepholeAddition { sums: fill, left: to_fill, right: cells });
+            self.isa.vectorize(PeepholeAddition { sums: clear, left: to_clear, right: cells });
+        }
+        self.activate_gate(0, fill);
+        self.activate_gate(1, new);
+        if self.couples_gates {
+            let one = <C as math::MathFloat>::ONE;
+            clear.iter_mut().zip(&*fill).for_each(|(clear, fill)| *clear = one - *fill);
+        } else {
+            self.activate_gate(0, clear);
+        }
+        self.isa.vectorize(CellBlend { kept: cells, clear, fill, new });
+        if let Some([_, to_out, _]) = self.peepholes {
+            self.isa.vectorize(PeepholeAddition { sums: out, left: to_out, right: cells });
+        }
+        self.activate_gate(0, out);
+        state.copy_from_slice(cells);
+        self.functions[2].apply_to(self.isa, state);
+        state.iter_mut().zip(out).for_each(|(state, out)| *state = *state * *out);
+    }
+
+    /// The update and reset gates of `GRU`. The reset state is stored in `reset`.
+    pub(super) fn step_gru_gates(&self, input: &[C], gates: &mut [C], state: &[C], reset: &mut [C]) {
+        self.add_input(gates, input, 0);
+        self.activate_gate(0, gates);
+        let factors = &gates[self.hidden..];
+        reset
+            .iter_mut()
+            .zip(state)
+            .zip(factors)
+            .for_each(|((reset, state), factor)| *reset = *state * *factor);
+    }
+
+    /// The next state of `GRU`, from the update gate and the product of the reset state.
+    pub(super) fn step_gru(&self, input: &[C], update: &[C], new: &mut [C], state: &mut [C]) {
+        self.add_input(new, input, 2);
+        self.activate_gate(1, new);
+        self.isa.vectorize(StateMix { state, share: update, new });
+    }
+
+    /// The next state of `GRU` if the product of the state is reset instead of the state.
+    pub(super) fn step_gru_reset_product(&self, input: &[C], gates: &mut [C], state: &mut [C]) {
+        let (first, new) = gates.split_at_mut(2 * self.hidden);
+        self.add_input(first, input, 0);
+        self.activate_gate(0, first);
+        let (update, reset) = first.split_at(self.hidden);
+        for ((new, bias), factor) in new.iter_mut().zip(&self.reset_bias).zip(reset) {
+            *new = (*new + *bias) * *factor;
+        }
+        self.step_gru(input, update, new, state);
+    }
+}
+
+/// sums += left + right
+struct GateAddition<'a, C> {
+    sums: &'a mut [C],
+    left: &'a [C],
+    right: &'a [C],
+}
+
+impl<C: RecurrentFloat> SimdTask for GateAddition<'_, C> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run_on_target<T: SimdTarget>(self) {
+        for ((sum, left), right) in self.sums.iter_mut().zip(self.left).zip(self.right) {
+            *sum = *sum + (*left + *right);
+        }
+    }
+}
+
+/// sums += left · right
+struct PeepholeAddition<'a, C> {
+    sums: &'a mut [C],
+    left: &'a [C],
+    right: &'a [C],
+}
+
+impl<C: RecurrentFloat> SimdTask for PeepholeAddition<'_, C> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run_on_target<T: SimdTarget>(self) {
+        for ((sum, left), right) in self.sums.iter_mut().zip(self.left).zip(self.right) {
+            *sum = left.multiply_add::<T>(*right, *sum);
+        }
+    }
+}
+
+/// kept = kept · clear + fill · new
+struct CellBlend<'a, C> {
+    kept: &'a mut [C],
+    clear: &'a [C],
+    fill: &'a [C],
+    new: &'a [C],
+}
+
+impl<C: RecurrentFloat> SimdTask for CellBlend<'_, C> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run_on_target<T: SimdTarget>(self) {
+        let others = self.clear.iter().zip(self.fill).zip(self.new);
+        for (kept, ((clear, fill), new)) in self.kept.iter_mut().zip(others) {
+            *kept = kept.multiply_add::<T>(*clear, *fill * *new);
+        }
+    }
+}
+
+/// state = share · state + (1 - share) · new
+struct StateMix<'a, C> {
+    state: &'a mut [C],
+    share: &'a [C],
+    new: &'a [C],
+}
+
+impl<C: RecurrentFloat> SimdTask for StateMix<'_, C> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run_on_target<T: SimdTarget>(self) {
+        let one = <C as math::MathFloat>::ONE;
+        for ((state, share), new) in self.state.iter_mut().zip(self.share).zip(self.new) {
+            *state = share.multiply_add::<T>(*state, (one - *share) * *new);
+        }
+    }
+}

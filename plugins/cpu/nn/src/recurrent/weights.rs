@@ -1,0 +1,182 @@
+//! Products of rows with weights.
+
+use oarlock_cpu_base::device::Cpu;
+use oarlock_cpu_gemm::{
+    BatchedGemm, GemmOperand, GemmRows, GemmShape, PackedOperand, ScratchBuffer, StridedMatrix,
+    gemm_scratch_size, multiply_rows, row_tile_size,
+};
+use oarlock_sdk::{PluginError, Result};
+
+use super::RecurrentFloat;
+
+/// More weights than this make a second thread pay off, even for one row. They are 1 MiB of f32.
+const SINGLE_THREAD_WEIGHTS: usize = 1 << 18;
+/// Alignment of vectors of weights.
+const CACHE_LINE: usize = 64;
+
+/// Constant weights, packed for the products.
+pub(super) enum PackedGateWeights<C> {
+    /// For products of many rows, or on several threads.
+    Packed(PackedOperand<C>),
+    /// For products of a few rows, one per step, where any overhead before and after counts.
+    Panels(RecurrentPanels<C>),
+    /// For products that are rounded.
+    Rounding(Box<dyn RoundedWeights<C>>),
+}
+
+/// Weights of fewer bits, with rounded products.
+pub(super) trait RoundedWeights<C>: Send + Sync {
+    /// Elements that a product computes, and steps of each.
+    fn matrix_size(&self) -> (usize, usize);
+
+    /// Multiplies consecutive rows.
+    fn multiply_rows(&self, cpu: &Cpu, left: &[C], output: &mut [C]);
+}
+
+impl<C: RecurrentFloat> PackedGateWeights<C> {
+    /// Packs weights for products of this many rows.
+    pub(super) fn new(
+        cpu: &Cpu,
+        elements: &[C],
+        (rows, depth): (usize, usize),
+        lines: usize,
+    ) -> Result<Self> {
+        if Self::is_small_product(cpu, (rows, depth), lines) {
+            return Ok(Self::Panels(RecurrentPanels::new(cpu, elements, (rows, depth))));
+        }
+        Ok(Self::Packed(PackedOperand::pack_right(
+            cpu,
+            &GateWeights::weights_matrix(elements, rows, depth)?,
+            rows,
+            depth,
+        )))
+    }
+
+    /// True if products of this many rows use the small kernels.
+    pub(super) fn is_small_product(cpu: &Cpu, (rows, depth): (usize, usize), lines: usize) -> bool {
+        let is_alone = cpu.worker_count() == 1 || rows.saturating_mul(depth) <= SINGLE_THREAD_WEIGHTS;
+        depth > 0 && is_alone && lines <= row_tile_size::<C>(cpu.isa()).0
+    }
+}
+
+/// Weights in panels as wide as a micro-kernel's tile, step after step, one panel after the other.
+pub(super) struct RecurrentPanels<C> {
+    elements: Vec<C>,
+    /// Start of the first panel.
+    start: usize,
+    rows: usize,
+    depth: usize,
+    width: usize,
+}
+
+impl<C: RecurrentFloat> RecurrentPanels<C> {
+    fn new(cpu: &Cpu, elements: &[C], (rows, depth): (usize, usize)) -> Self {
+        let width = row_tile_size::<C>(cpu.isa()).1;
+        let size = rows.next_multiple_of(width) * depth;
+        let mut panels = vec![C::default(); size + CACHE_LINE / size_of::<C>()];
+        let start = panels.as_ptr().align_offset(CACHE_LINE).min(panels.len() - size);
+        for (row, weights) in elements.chunks_exact(depth).enumerate() {
+            let first = start + row / width * width * depth + row % width;
+            weights.iter().enumerate().for_each(|(step, weight)| panels[first + step * width] = *weight);
+        }
+        Self { elements: panels, start, rows, depth, width }
+    }
+
+    /// Multiplies a few consecutive rows.
+    fn multiply_rows(&self, cpu: &Cpu, left: &[C], output: &mut [C]) {
+        let &Self { rows, depth, width, .. } = self;
+        let count = output.len() / rows;
+        let left = GemmRows { elements: left, count, stride: depth };
+        let panels = (&self.elements[self.start..], depth * width);
+        let output = GemmRows { elements: output, count, stride: rows };
+        multiply_rows(cpu.isa(), left, panels, depth, output, rows, false);
+    }
+}
+
+/// Weights of some gates: a row per element of the product.
+pub(super) struct GateWeights<'a, C> {
+    elements: &'a [C],
+    rows: usize,
+    depth: usize,
+    ready: Option<&'a PackedGateWeights<C>>,
+}
+
+impl<'a, C: RecurrentFloat> GateWeights<'a, C> {
+    pub(super) fn new(
+        elements: &'a [C],
+        rows: usize,
+        depth: usize,
+        ready: Option<&'a PackedGateWeights<C>>,
+    ) -> Self {
+        let fits = |ready: &&PackedGateWeights<C>| match ready {
+            PackedGateWeights::Packed(packed) => (packed.lane_count(), packed.depth()) == (rows, depth),
+            PackedGateWeights::Panels(panels) => (panels.rows, panels.depth) == (rows, depth),
+            PackedGateWeights::Rounding(weights) => weights.matrix_size() == (rows, depth),
+        };
+        Self { elements, rows, depth, ready: ready.filter(fits) }
+    }
+
+    /// Weights as the right operand of a product.
+    fn weights_matrix(elements: &[C], rows: usize, depth: usize) -> Result<StridedMatrix<'_, C>> {
+        StridedMatrix::new(elements, vec![0], (rows, depth), (depth, 1)).ok_or_else(operand_size_error)
+    }
+
+    /// Multiplies consecutive rows with the weights.
+    pub(super) fn multiply_rows(
+        &self,
+        cpu: &Cpu,
+        left: &[C],
+        output: &mut [C],
+        room: &mut ReusableScratch,
+    ) -> Result<()> {
+        if output.is_empty() {
+            return Ok(());
+        }
+        let rows = output.len() / self.rows;
+        if let Some(PackedGateWeights::Rounding(weights)) = self.ready {
+            weights.multiply_rows(cpu, left, output);
+            return Ok(());
+        }
+        if let Some(PackedGateWeights::Panels(panels)) = self.ready
+            && rows <= row_tile_size::<C>(cpu.isa()).0
+        {
+            panels.multiply_rows(cpu, left, output);
+            return Ok(());
+        }
+        let left = StridedMatrix::new(left, vec![0], (rows, self.depth), (self.depth, 1))
+            .ok_or_else(operand_size_error)?;
+        let right = Self::weights_matrix(self.elements, self.rows, self.depth)?;
+        let (left, right) = match self.ready {
+            Some(PackedGateWeights::Packed(packed)) => {
+                (GemmOperand::Operand(&left), GemmOperand::Packed(packed))
+            }
+            _ => (GemmOperand::Operand(&left), GemmOperand::Operand(&right)),
+        };
+        let sizes = GemmShape { items: 1, rows, columns: self.rows, depth: self.depth };
+        let needed = gemm_scratch_size::<C>(cpu, sizes, (left.operand_form(), right.operand_form()), false);
+        let mut scratch = room.reserve_scratch(needed);
+        BatchedGemm { sizes, left, right, output: Some(output), finish: None }.compute(cpu, &mut scratch);
+        Ok(())
+    }
+}
+
+fn operand_size_error() -> PluginError {
+    PluginError::out_of_range("expected weights and states as large as their shapes say, found smaller ones")
+}
+
+/// Scratch memory that is kept between products.
+#[derive(Default)]
+pub(super) struct ReusableScratch(Vec<u8>);
+
+impl ReusableScratch {
+    /// The most that alignment wastes.
+    const SLACK: usize = 64;
+
+    fn reserve_scratch(&mut self, size: u64) -> ScratchBuffer<'_> {
+        let size = usize::try_from(size).unwrap_or(usize::MAX).saturating_add(Self::SLACK);
+        if self.0.len() < size {
+            self.0.resize(size, 0);
+        }
+        ScratchBuffer::new(&mut self.0)
+    }
+}
