@@ -8,9 +8,9 @@ use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipArchive, ZipWriter};
 
+use crate::digest::sha256_hex;
 use crate::error::Error;
 use crate::file;
-use crate::wheel::sha256_hex;
 
 /// How much time to spend on making a wheel small.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -6,11 +6,13 @@
 pub mod app;
 pub mod assemble;
 pub mod build;
+pub mod build_artifact;
 mod build_id;
 pub mod check;
 pub mod crates;
 pub mod date;
 pub mod deb;
+mod digest;
 pub mod engine;
 mod error;
 pub mod file;

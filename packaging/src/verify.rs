@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::build::{CORE_LIBRARY_PREFIX, CORE_PART, recipe_for_part};
 use crate::check;
 use crate::deb::DebPackage;
+use crate::digest::sha256_hex;
 use crate::error::Error;
 use crate::image::image_reader::LoadedImage;
 use crate::image::images::ImageSpec as About;
@@ -15,7 +16,7 @@ use crate::image::{DebianLock, ImageCatalog, contents};
 use crate::library::is_compiled;
 use crate::matrix::{MatrixRow as Row, WheelMatrix};
 use crate::packages::{self, PackageCatalog, PackageContent, PackagePart};
-use crate::wheel::{Wheel, sha256_hex};
+use crate::wheel::Wheel;
 
 /// Parts that were found, by build settings such as `cpu for glibc 2.28`.
 #[derive(Debug, Default)]

@@ -241,11 +241,6 @@ fn find_metadata_directory<'a>(paths: impl Iterator<Item = &'a String>) -> Resul
     }
 }
 
-/// The SHA-256 of bytes as hexadecimal digits.
-pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 fn record_hash(bytes: &[u8]) -> String {
     format!("sha256={}", URL_SAFE_NO_PAD.encode(Sha256::digest(bytes)))
 }

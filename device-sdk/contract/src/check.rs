@@ -9,6 +9,7 @@ use crate::model::{
     ConstantDefinition, Contract, ContractItem, ContractType, ItemKind, MemberDefinition,
     ParameterDefinition, SlotDefinition,
 };
+use crate::rule_error::rule_error;
 
 pub(crate) fn check_contract(contract: &Contract) -> Result<(), ContractError> {
     let mut names = HashSet::new();
@@ -154,8 +155,4 @@ fn check_since(contract: &Contract, item: &ContractItem, since: u32) -> Result<(
     }
     let expected = format!("nothing newer than contract {}.{}", contract.major, contract.minor);
     Err(rule_error(item, &expected, &format!("`since {}.{since}`", contract.major)))
-}
-
-pub(crate) fn rule_error(item: &ContractItem, expected: &str, found: &str) -> ContractError {
-    ContractError::new(item.line, format!("in `{}`: {expected}", item.name), found)
 }

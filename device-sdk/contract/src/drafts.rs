@@ -6,11 +6,11 @@
 use std::collections::HashSet;
 
 use crate::ContractError;
-use crate::check::rule_error;
 use crate::model::{
     Contract, ContractItem, ContractType, ItemKind, ItemStage, MemberDefinition, ParameterDefinition,
     SlotDefinition,
 };
+use crate::rule_error::rule_error;
 
 /// A declaration and everything it refers to, directly or indirectly, in the order of the contract.
 pub fn reachable_items<'a>(contract: &'a Contract, item: &'a ContractItem) -> Vec<&'a ContractItem> {

@@ -12,6 +12,7 @@ pub mod lock;
 pub mod lower;
 pub mod model;
 mod parse;
+mod rule_error;
 
 use std::fmt;
 

@@ -34,7 +34,7 @@ impl HostServices {
     /// `services` is null or points to a table as the contract describes it, which lives as long as the plugin.
     pub(crate) unsafe fn new(context: *mut c_void, services: *const abi::HostTable) -> Self {
         // SAFETY: the caller vouches for the table.
-        let services = unsafe { crate::boundary::copy_sized(services, abi::HostTable::EMPTY) };
+        let services = unsafe { crate::sized_struct::copy_sized(services, abi::HostTable::EMPTY) };
         Self { context, services }
     }
 

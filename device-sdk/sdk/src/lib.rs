@@ -21,6 +21,7 @@ mod panics;
 mod plugin;
 mod plugin_path;
 mod pointer;
+mod sized_struct;
 
 #[cfg(feature = "numbers")]
 pub use half::{bf16, f16};
@@ -79,7 +80,7 @@ pub use oarlock_abi::{DeviceFlags, DeviceInfo, Event, Memory, Str, Stream, Versi
 /// ```
 pub use oarlock_sdk_macros::slots;
 
-pub use boundary::{copy_sized, guard_call};
+pub use boundary::guard_call;
 pub use call::{KernelCall, TensorView};
 pub use dtype::{Dtype, DtypeSet, Element, dtype_set, family, unexpected_dtype};
 pub use error::{Code, PluginError, Result};
@@ -90,3 +91,4 @@ pub use panics::silence_caught_panics;
 pub use plugin::{Plugin, SupportLevel, answer_query, instance_from_context};
 pub use plugin_path::plugin_directory;
 pub use pointer::{HostPointer, StreamReached};
+pub use sized_struct::copy_sized;

@@ -9,11 +9,12 @@ use std::sync::Arc;
 use oarlock_abi as abi;
 pub use oarlock_abi::SupportLevel;
 
-use crate::boundary::{self, PluginInstance, copy_sized};
+use crate::boundary::{self, PluginInstance};
 use crate::error::Result;
 use crate::generated::{Async, Core, async_table, core_table};
 use crate::host::HostServices;
 use crate::kernel::{Kernel, RegisteredKernel};
+use crate::sized_struct::{copy_sized, write_sized};
 
 /// A plugin: its identity, its device and its kernels.
 ///
@@ -282,7 +283,7 @@ pub unsafe fn answer_query<D: Send + Sync + 'static>(
     };
     if !failure.is_some() {
         // SAFETY: the caller vouches for the plugin's struct, which starts with its size and is the plugin's to fill.
-        unsafe { boundary::write_sized(plugin, answer) };
+        unsafe { write_sized(plugin, answer) };
     }
     failure
 }

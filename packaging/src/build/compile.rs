@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::assemble::{BuildArtifact, BuiltCore, BuiltFile, BuiltPlugin, CompiledPart, plugin_file_name};
+use crate::assemble::plugin_file_name;
 use crate::build::RecipeOutput;
 use crate::build::plan::BuildRecipe;
 use crate::build::tools::BuildTools;
+use crate::build_artifact::{BuildArtifact, BuiltCore, BuiltFile, BuiltPlugin, CompiledPart};
 use crate::build_id;
 use crate::crates::CrateGraph;
 use crate::error::Error;

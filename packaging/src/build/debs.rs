@@ -7,7 +7,7 @@ use super::compile::PartCompiler;
 use super::parallel_jobs::run_jobs;
 use super::plan::{BuildRecipe, WheelPlan, recipe_for_part};
 use super::{BuildStep, StepCounter, WorkspaceBuilder, compile_recipe, library_check};
-use crate::assemble::BuildArtifact;
+use crate::build_artifact::BuildArtifact;
 use crate::date;
 use crate::error::Error;
 use crate::file;

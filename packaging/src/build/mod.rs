@@ -18,7 +18,8 @@ pub use debs::PackagePlan;
 pub use plan::{BuildRecipe, WheelPlan};
 pub(crate) use plan::{CORE_PART, is_without_avx, recipe_for_part};
 
-use crate::assemble::{self, BuildArtifact, BuiltPlugin};
+use crate::assemble;
+use crate::build_artifact::{BuildArtifact, BuiltPlugin};
 use crate::check;
 use crate::error::Error;
 use crate::file;

@@ -3,9 +3,10 @@
 use oarlock_abi::Versions;
 
 use crate::assemble::plugin_name;
+use crate::digest::sha256_hex;
 use crate::error::Error;
 use crate::matrix::{MatrixAxis, MatrixPart, MatrixRow as Row, WheelMatrix};
-use crate::wheel::{Wheel, sha256_hex};
+use crate::wheel::Wheel;
 
 /// A manifest with a checked contract version and, if it states one, a checked hash.
 pub(super) struct CheckedManifest {

@@ -9,8 +9,8 @@ use std::{io, net};
 
 use serde_json::Value;
 
+use crate::digest::sha256_hex;
 use crate::error::Error;
-use crate::wheel::sha256_hex;
 
 /// An address of an engine.
 #[derive(Clone, Debug, Eq, PartialEq)]

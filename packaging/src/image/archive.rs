@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::config::{DescribedLayer, ImageConfig};
 use super::name::ImageName;
+use crate::digest::sha256_hex;
 use crate::error::Error;
 use crate::tree::{FileTree, TreeEntry};
-use crate::wheel::sha256_hex;
 
 /// The directory of blobs, which are named by their SHA-256.
 pub(super) const BLOB_DIRECTORY: &str = "blobs/sha256";

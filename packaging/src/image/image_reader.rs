@@ -9,9 +9,9 @@ use serde_json::Value;
 use super::archive::{BLOB_DIRECTORY, DOCKER_MANIFEST_FILE, INDEX_FILE, TAG_ANNOTATION};
 use super::layer::PackedLayer;
 use crate::deb::compression;
+use crate::digest::sha256_hex;
 use crate::error::Error;
 use crate::tree::FileTree;
-use crate::wheel::sha256_hex;
 
 /// Limit for decompression, larger than any of our layers.
 const MAX_LAYER_BYTES: u64 = 4 << 30;

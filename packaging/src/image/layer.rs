@@ -3,9 +3,9 @@
 use libdeflater::{CompressionLvl, Compressor};
 
 use super::images::ImageKind;
+use crate::digest::sha256_hex;
 use crate::error::Error;
 use crate::tree::FileTree;
-use crate::wheel::sha256_hex;
 
 /// A layer as images store it.
 #[derive(Clone, Debug, Eq, PartialEq)]

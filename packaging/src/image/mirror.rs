@@ -9,8 +9,8 @@ use ureq::Agent;
 use crate::date;
 use crate::deb::compression::decompress_by_name;
 use crate::deb::control::ControlParagraph;
+use crate::digest::sha256_hex;
 use crate::error::Error;
-use crate::wheel::sha256_hex;
 
 /// The addresses of a mirror for the main archive and for security updates.
 pub struct DebianMirror {

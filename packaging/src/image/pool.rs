@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::lock::LockedPackage;
 use super::mirror::DebianMirror;
+use crate::digest::sha256_hex;
 use crate::error::Error;
 use crate::file;
-use crate::wheel::sha256_hex;
 
 /// A directory of cached packages.
 pub struct PackagePool {

@@ -27,7 +27,7 @@ pub(super) fn project_json(
         json!({
             "filename": name,
             "url": format!("{files}{}", crate::html::encode_path(name)),
-            "hashes": { "sha256": crate::wheel::sha256_hex(text) },
+            "hashes": { "sha256": crate::digest::sha256_hex(text) },
             "size": text.len(),
         })
     });
@@ -50,7 +50,7 @@ fn file_json(wheel: &ListedWheel, files: &str) -> Value {
         "size": wheel.size,
         // Only under the newer name: pip 22.3 to 23.1.2 expect a string under the old name, which pages also have, and fail on an
         // object.
-        "core-metadata": { "sha256": crate::wheel::sha256_hex(&wheel.metadata) },
+        "core-metadata": { "sha256": crate::digest::sha256_hex(&wheel.metadata) },
     });
     if let Some(python) = &wheel.requires_python {
         file["requires-python"] = python.as_str().into();

@@ -50,7 +50,7 @@ impl ListedWheel {
         }
         Ok(Self {
             size,
-            sha256: crate::wheel::sha256_hex(&bytes),
+            sha256: crate::digest::sha256_hex(&bytes),
             requires_python: of_wheel.single_value("Requires-Python").ok().map(ToOwned::to_owned),
             yanked: None,
             file_name: file_name.to_owned(),

@@ -7,11 +7,12 @@ use serde_json::{Map, Value, json};
 
 use super::listed_wheel::{ListedWheel, WheelSource};
 use super::{WheelIndex, find_row, local_segments};
+use crate::digest::sha256_hex;
 use crate::error::Error;
 use crate::file_packer::CompressionEffort;
 use crate::matrix::wheel_name::{WheelName, WheelVersion};
 use crate::matrix::{VariantProperty, WheelMatrix};
-use crate::wheel::{Wheel, sha256_hex};
+use crate::wheel::Wheel;
 
 /// The version of the draft.
 const VARIANT_SCHEMA: &str = "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json";

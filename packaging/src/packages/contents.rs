@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::catalog::PublishedKeys;
 use super::{PackageBuilder, PackageContent, PackagePart, PackageSpec, library_directory};
-use crate::assemble::BuildArtifact;
+use crate::build_artifact::BuildArtifact;
 use crate::error::Error;
 use crate::file_packer::compress_gzip;
 use crate::tree::{FileTree, TreeEntry};

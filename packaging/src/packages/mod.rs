@@ -13,7 +13,7 @@ use std::path::Path;
 pub use catalog::{PackageCatalog, PackageSpec};
 pub(crate) use catalog::{PackageContent, PackagePart};
 
-use crate::assemble::BuildArtifact;
+use crate::build_artifact::BuildArtifact;
 use crate::deb::DebPackage;
 use crate::error::Error;
 

@@ -6,7 +6,7 @@ use std::fs;
 use super::catalog::PackageArchitecture;
 use super::shared_libraries::PackageNeeds;
 use super::{PackageBuilder, PackageContent, PackageSpec};
-use crate::assemble::BuildArtifact;
+use crate::build_artifact::BuildArtifact;
 use crate::date;
 use crate::deb::DebPackage;
 use crate::deb::control::ControlParagraph;

@@ -7,7 +7,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use super::*;
-use crate::assemble::{BuiltFile, CompiledPart};
+use crate::build_artifact::{BuiltFile, CompiledPart};
 use crate::library::build_id_path;
 use crate::matrix::WheelMatrix;
 use crate::tree::TreeNode;

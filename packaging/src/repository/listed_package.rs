@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use crate::deb::control::ControlParagraph;
 use crate::deb::{DebPackage, is_package_name};
+use crate::digest::sha256_hex;
 use crate::error::Error;
-use crate::wheel::sha256_hex;
 
 /// A package with the facts that a repository lists.
 #[derive(Debug)]

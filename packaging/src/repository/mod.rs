@@ -240,7 +240,7 @@ impl AptRepository {
 /// The path of a list by its hash.
 fn by_hash_path(path: &str, bytes: &[u8]) -> String {
     let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
-    format!("{directory}/by-hash/SHA256/{}", crate::wheel::sha256_hex(bytes))
+    format!("{directory}/by-hash/SHA256/{}", crate::digest::sha256_hex(bytes))
 }
 
 fn join_words(set: &BTreeSet<&str>) -> String {

@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use super::{PackageLists, join_words};
 use crate::date;
 use crate::deb::control::ControlParagraph;
+use crate::digest::sha256_hex;
 use crate::error::Error;
 use crate::openpgp::OpenPgpKey;
-use crate::wheel::sha256_hex;
 
 /// The metadata of a suite.
 #[derive(Clone, Debug)]

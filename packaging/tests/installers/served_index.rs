@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use oarlock_pack::assemble::{self, BuiltPlugin};
+use oarlock_pack::assemble;
+use oarlock_pack::build_artifact::BuiltPlugin;
 use oarlock_pack::file_packer::CompressionEffort;
 use oarlock_pack::matrix::wheel_name::WheelVersion;
 use oarlock_pack::matrix::{MatrixRow as Row, OWN_MATRIX, WheelMatrix};

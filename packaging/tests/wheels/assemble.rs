@@ -1,6 +1,7 @@
 //! Wheels assembled from compiled parts.
 
-use oarlock_pack::assemble::{self, BuiltCore, BuiltPlugin};
+use oarlock_pack::assemble;
+use oarlock_pack::build_artifact::{BuiltCore, BuiltPlugin};
 use oarlock_pack::file_packer::CompressionEffort;
 use oarlock_pack::matrix::{MatrixRow as Row, OWN_MATRIX, WheelMatrix};
 use oarlock_pack::wheel::Wheel;

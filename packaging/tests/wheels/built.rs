@@ -2,7 +2,8 @@
 
 use std::process::Command;
 
-use oarlock_pack::assemble::{self, BuiltCore, BuiltPlugin, CompiledPart};
+use oarlock_pack::assemble;
+use oarlock_pack::build_artifact::{BuiltCore, BuiltPlugin, CompiledPart};
 use oarlock_pack::matrix::{MatrixRow as Row, OWN_MATRIX, WheelMatrix};
 use oarlock_pack::wheel::Wheel;
 use sha2::{Digest as _, Sha256};

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use oarlock_pack::assemble::{self, BuiltPlugin};
+use oarlock_pack::assemble;
+use oarlock_pack::build_artifact::BuiltPlugin;
 use oarlock_pack::check;
 use oarlock_pack::file_packer::CompressionEffort;
 use oarlock_pack::index::WheelIndex;

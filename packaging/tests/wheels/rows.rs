@@ -1,6 +1,7 @@
 //! Wheels of this release contain exactly what their rows specify.
 
-use oarlock_pack::assemble::{self, BuiltPlugin};
+use oarlock_pack::assemble;
+use oarlock_pack::build_artifact::BuiltPlugin;
 use oarlock_pack::check;
 use oarlock_pack::file_packer::CompressionEffort;
 use oarlock_pack::index::WheelIndex;

@@ -26,7 +26,8 @@ use std::sync::Arc;
 use oarlock_sdk::{HostServices, Kernel, PluginError};
 
 pub use crate::cblas::{CblasFunctions, resolve_function};
-pub use crate::library::{BlasLibrary, BlasRequirement, CblasSetup};
+pub use crate::library::{BlasLibrary, CblasSetup};
+pub use crate::library_search::BlasRequirement;
 
 /// The built-in kernels have a score of 100.
 const KERNEL_SCORE: i32 = 110;

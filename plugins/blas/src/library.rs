@@ -10,22 +10,7 @@ use libloading::os::unix::{Library as Opened, RTLD_LOCAL, RTLD_NOW};
 use oarlock_sdk::{HostServices, PluginError, Result};
 
 use crate::cblas::CblasFunctions;
-use crate::library_search::LibrarySearchPath;
-
-/// Where to search for a library, and what to tell users who lack it.
-#[derive(Clone, Copy, Debug)]
-pub struct BlasRequirement {
-    /// Name of the library in messages.
-    pub name: &'static str,
-    /// File names, in order of preference.
-    pub files: &'static [&'static str],
-    /// Directories to search besides those of the dynamic linker.
-    pub directories: &'static [&'static str],
-    /// Where package managers put it, relative to the plugin's directory.
-    pub beside: &'static [&'static str],
-    /// How to install it, as a command in backticks.
-    pub remedy: &'static str,
-}
+use crate::library_search::{BlasRequirement, LibrarySearchPath};
 
 /// Configures a library that was just opened and resolves its functions, or says why it cannot be used.
 pub type CblasSetup = fn(&'static Opened) -> Result<CblasFunctions>;

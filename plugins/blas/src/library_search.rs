@@ -13,9 +13,22 @@ use std::path::{Path, PathBuf};
 
 use oarlock_sdk::{PluginError, Result, ensure, plugin_directory};
 
-use crate::BlasRequirement;
-
 const DEFAULT_DIRECTORIES: [&str; 4] = ["/lib64", "/usr/lib64", "/lib", "/usr/lib"];
+
+/// Where to search for a library, and what to tell users who lack it.
+#[derive(Clone, Copy, Debug)]
+pub struct BlasRequirement {
+    /// Name of the library in messages.
+    pub name: &'static str,
+    /// File names, in order of preference.
+    pub files: &'static [&'static str],
+    /// Directories to search besides those of the dynamic linker.
+    pub directories: &'static [&'static str],
+    /// Where package managers put it, relative to the plugin's directory.
+    pub beside: &'static [&'static str],
+    /// How to install it, as a command in backticks.
+    pub remedy: &'static str,
+}
 
 /// Search path of this process's dynamic linker.
 pub(crate) struct LibrarySearchPath {

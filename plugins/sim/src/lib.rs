@@ -11,6 +11,7 @@ pub mod element;
 pub mod engine;
 pub mod error;
 pub mod fault;
+mod fault_rule;
 mod machine;
 mod mapping;
 pub mod memory;

@@ -9,7 +9,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::error::SimErrorKind;
-use crate::fault::{CallRange, DeviceLoss, FaultEffect, FaultRule};
+use crate::fault_rule::{CallRange, DeviceLoss, FaultEffect, FaultRule};
 use crate::stream::SchedulingMode;
 
 /// Every statement: its first word and its syntax.

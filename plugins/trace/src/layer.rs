@@ -10,6 +10,7 @@ use oarlock_sdk::{
     HostServices, LogLevel, PluginError, Result, abi, copy_sized, guard_call, instance_from_context,
 };
 
+use crate::exit::close_at_exit;
 use crate::generated;
 use crate::recorder::TraceRecorder;
 use crate::traced_table::TracedTable;
@@ -34,6 +35,7 @@ impl TraceLayer {
         }
         let path = PathBuf::from(host.option("file").unwrap_or(DEFAULT_FILE));
         let made = TraceRecorder::create_recorder(&path, host)?;
+        close_at_exit(&made);
         host.log(LogLevel::DEBUG, &format!("recording calls into `{}`", path.display()));
         *recorder = Some(Arc::clone(&made));
         Ok(made)

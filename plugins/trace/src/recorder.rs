@@ -74,15 +74,13 @@ impl TraceRecorder {
             count: 0,
             is_closed: false,
         };
-        let made = Arc::new(Self {
+        Ok(Arc::new(Self {
             host,
             begin: Instant::now(),
             process: std::process::id(),
             notes: Mutex::new(notes),
             path,
-        });
-        crate::exit::close_at_exit(&made);
-        Ok(made)
+        }))
     }
 
     /// Nanoseconds since the recording began.

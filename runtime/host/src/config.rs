@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::judge::manifest::check_name;
-use crate::judge::regular_file::read_start;
+use crate::files::regular_file::read_start;
+use crate::text::name::check_name;
 use crate::text::toml;
 use crate::{Digest, HostEnvironment, ProcessIdentity};
 

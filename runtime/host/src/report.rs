@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::{
-    ConformanceRecord, Digest, Host, MemoryStats, PluginInfo, PluginManifest, PluginOrigin, Refusal,
-    RefusalReason, SupportLevel,
+    ConformanceRecord, Digest, MemoryStats, PluginInfo, PluginManifest, PluginOrigin, Refusal, RefusalReason,
+    SupportLevel,
 };
 
 /// The outcome for every plugin, in the order in which they were considered.
@@ -208,13 +208,6 @@ fn version_text(version: oarlock_abi::Version) -> Option<String> {
     let numbers = [version.major, version.minor, version.patch, version.build];
     let said = numbers.iter().rposition(|number| *number != 0)? + 1;
     Some(numbers[..said.max(2)].iter().map(u32::to_string).collect::<Vec<_>>().join("."))
-}
-
-impl Host {
-    /// Queries all devices of all plugins.
-    pub fn device_reports(&self) -> Vec<DeviceReport> {
-        self.devices().iter().map(DeviceReport::from_device).collect()
-    }
 }
 
 #[cfg(test)]

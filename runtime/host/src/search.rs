@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::judge::permissions::unreadable_refusal;
+use crate::files::permissions::unreadable_refusal;
 use crate::{HostConfig, HostEnvironment, ProcessIdentity, Refusal, RefusalReason};
 
 /// The source of the request for a plugin. If two plugins provide the same, the earlier source wins.

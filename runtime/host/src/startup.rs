@@ -7,9 +7,9 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::host::HostOptions;
 use crate::judge::elf::LinkedLibraries;
 use crate::load::{QueriedPlugin, open_plugin, query_plugin};
+use crate::options::HostOptions;
 use crate::probe::cache::ProbeCache;
 use crate::probe::{ProbeResult, probe_all};
 use crate::services::{PluginServices, SharedServices};

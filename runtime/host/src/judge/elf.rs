@@ -13,7 +13,7 @@ use object::read::elf::{
 };
 use object::{NativeEndian, ReadRef};
 
-use crate::judge::regular_file::open_regular;
+use crate::files::regular_file::open_regular;
 use crate::{Refusal, RefusalReason};
 
 const ENDIAN: NativeEndian = NativeEndian;

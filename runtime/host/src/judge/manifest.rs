@@ -10,15 +10,14 @@ use std::path::{Path, PathBuf};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::judge::permissions::unreadable_refusal;
-use crate::judge::regular_file::read_start;
+use crate::files::permissions::unreadable_refusal;
+use crate::files::regular_file::read_start;
+use crate::text::name::check_name;
 use crate::text::toml;
 use crate::{ContractRange, Digest, IsaPredicate, Refusal, RefusalReason, VersionRange};
 
 /// Limit on the size of a manifest.
 const MAX_MANIFEST_BYTES: u64 = 64 * 1024;
-/// Limit on the length of names.
-const MAX_NAME_LENGTH: usize = 64;
 
 /// The role of a plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -185,18 +184,6 @@ impl PluginManifest {
         let processor = self.architecture.split('-').next().unwrap_or_default();
         self.isa.as_ref().map_or(Ok(()), |isa| isa.check_names(processor).map_err(|e| format!("`isa`: {e}")))
     }
-}
-
-/// Accepts up to 64 letters, digits, `_`, `-`, `.` and the characters of `more`.
-pub(crate) fn check_name(text: &str, more: &str) -> Result<(), String> {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c) || more.contains(c);
-    if !text.is_empty() && text.len() <= MAX_NAME_LENGTH && text.chars().all(allowed) {
-        return Ok(());
-    }
-    let found = text.chars().take(MAX_NAME_LENGTH).collect::<String>();
-    let more: String = more.chars().map(|c| format!(", `{c}`")).collect();
-    let rule = format!("expected 1 to {MAX_NAME_LENGTH} letters, digits, `_`, `-`, `.`{more}");
-    Err(format!("{rule}, found `{}`", found.escape_debug()))
 }
 
 fn deserialize_checked<'de, D: Deserializer<'de>>(deserializer: D, more: &str) -> Result<String, D::Error> {

@@ -4,14 +4,11 @@
 //! more than reading their manifests: permissions, configuration, manifest (architecture, contract, instruction sets), and only
 //! then the bytes of the file: ELF headers, hash, allow-list, signature, symbols, sanitizers, libraries.
 
-pub(crate) mod digest;
 pub(crate) mod elf;
 pub(crate) mod features;
 pub(crate) mod isa;
 pub(crate) mod ld_cache;
 pub(crate) mod manifest;
-pub(crate) mod permissions;
-pub(crate) mod regular_file;
 pub(crate) mod sanitizers;
 pub(crate) mod signature;
 pub(crate) mod sonames;
@@ -22,8 +19,8 @@ pub(crate) mod version;
 use std::io::{Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 
-use crate::judge::permissions::unreadable_refusal;
-use crate::judge::regular_file::open_regular;
+use crate::files::permissions::unreadable_refusal;
+use crate::files::regular_file::open_regular;
 use crate::judge::sanitizers::check_sanitizers;
 use crate::judge::symbols::list_symbols;
 use crate::text::wildcard::matches_pattern;

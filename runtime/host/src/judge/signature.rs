@@ -15,8 +15,8 @@ use ed25519_dalek::pkcs8::DecodePublicKey as _;
 use ed25519_dalek::{SIGNATURE_LENGTH, Signature, VerifyingKey};
 
 use crate::config::ConfigError;
-use crate::judge::permissions::unreadable_refusal;
-use crate::judge::regular_file::read_start;
+use crate::files::permissions::unreadable_refusal;
+use crate::files::regular_file::read_start;
 use crate::{ProcessIdentity, Refusal, RefusalReason};
 
 /// Limit on the size of a key file.

@@ -1,5 +1,6 @@
 //! Text that people write: patterns, misspelled words, TOML; and untrusted text, made safe to print.
 
+pub(crate) mod name;
 pub(crate) mod paths;
 pub(crate) mod sanitize;
 pub(crate) mod suggestion;

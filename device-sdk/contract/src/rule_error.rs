@@ -1,0 +1,8 @@
+//! The error of an item that breaks a rule.
+
+use crate::ContractError;
+use crate::model::ContractItem;
+
+pub(crate) fn rule_error(item: &ContractItem, expected: &str, found: &str) -> ContractError {
+    ContractError::new(item.line, format!("in `{}`: {expected}", item.name), found)
+}
