@@ -31,10 +31,12 @@ mod device;
 mod dispatch;
 mod dtype;
 mod error;
+mod fallback_counters;
 pub mod flags;
 pub mod infer;
 mod known_devices;
 pub mod memory;
+mod post_kernel_checks;
 pub mod registry;
 mod runtime;
 pub mod schema;
@@ -46,11 +48,12 @@ pub use attribute::{Attribute, Attributes};
 pub use constant::Constant;
 pub use device::{Device, DeviceName};
 pub use dispatch::{
-    BoundCall, CpuFallback, ExpectedInput, FallbackCount, MemoryLocation, Op, OpInvocation, OpOutputs,
-    PrepareOutcome, PreparedCall, ReusableCall,
+    BoundCall, CpuFallback, ExpectedInput, MemoryLocation, Op, OpInvocation, OpOutputs, PrepareOutcome,
+    PreparedCall, ReusableCall,
 };
 pub use dtype::{Dtype, DtypeSet, Element};
 pub use error::{Error, ErrorKind, Result};
+pub use fallback_counters::FallbackCount;
 pub use known_devices::{KNOWN_DEVICES, KnownDevice};
 pub use runtime::Runtime;
 pub use shape::Dims;

@@ -8,10 +8,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use oarlock_host::{BuiltInPlugin, Host, HostOptions, LoadedPlugin, LogLevel, LogSink};
 
 use crate::device::DeviceName;
-use crate::dispatch::{FallbackCount, FallbackCounters, Op, OpInvocation, PostKernelChecks};
+use crate::fallback_counters::{FallbackCount, FallbackCounters};
 use crate::flags::{self, Flags};
 use crate::known_devices;
 use crate::memory::PoolOptions;
+use crate::post_kernel_checks::PostKernelChecks;
 use crate::registry::{KernelEntry, KernelRegistry, domain_name};
 use crate::stream::Stream;
 use crate::{Device, Error, Result, Tensor, schema};
@@ -26,7 +27,7 @@ pub struct Runtime {
     default: AtomicUsize,
     random: Arc<RandomGenerator>,
     fallbacks: FallbackCounters,
-    identity: OnceLock<Op>,
+    copier: OnceLock<Box<dyn ContiguousCopier>>,
     log: Arc<dyn LogSink>,
     /// Hosts of plugins that were added later. They shut down before the first one.
     added: Mutex<Vec<Host>>,
@@ -72,7 +73,7 @@ impl Runtime {
                 drawn: AtomicU64::new(0),
             }),
             fallbacks: FallbackCounters::default(),
-            identity: OnceLock::new(),
+            copier: OnceLock::new(),
             flags,
             log,
             added: Mutex::default(),
@@ -182,29 +183,6 @@ impl Runtime {
         self.fallbacks.list_counts()
     }
 
-    /// Copies a tensor to contiguous memory. Returns a clone if it is already contiguous.
-    pub fn make_contiguous(&self, tensor: &Tensor, stream: &Stream) -> Result<Tensor> {
-        if tensor.is_contiguous() {
-            return Ok(tensor.clone());
-        }
-        let is_here =
-            |row: &crate::registry::KernelEntry| row.info().device_type == tensor.device().device_type();
-        if !self.registry().usable_entries("", "Identity").any(is_here) {
-            return tensor.gather_through_host();
-        }
-        let call = OpInvocation { inputs: &[Some(tensor)], outputs: 1, device: None, stream: Some(stream) };
-        let copy = self.identity_op()?.invoke(self, &call)?.pop().flatten();
-        copy.ok_or_else(|| Error::fatal("expected a copy, found none"))
-    }
-
-    fn identity_op(&self) -> Result<&Op> {
-        if let Some(op) = self.identity.get() {
-            return Ok(op);
-        }
-        let op = Op::latest(self, "Identity")?;
-        Ok(self.identity.get_or_init(|| op))
-    }
-
     /// True if checks run after every kernel. Code that runs kernels itself must then hand over their outputs.
     pub fn has_post_kernel_checks(&self) -> bool {
         self.watch.is_enabled()
@@ -218,6 +196,11 @@ impl Runtime {
         &self.fallbacks
     }
 
+    /// What copies tensors to contiguous memory. Dispatch sets it when it is first needed.
+    pub(crate) fn contiguous_copier(&self) -> &OnceLock<Box<dyn ContiguousCopier>> {
+        &self.copier
+    }
+
     pub(crate) fn random_generator(&self) -> &Arc<RandomGenerator> {
         &self.random
     }
@@ -226,6 +209,11 @@ impl Runtime {
     pub fn log_warning(&self, message: &str) {
         self.log.log("core", LogLevel::WARNING, message);
     }
+}
+
+/// Copies tensors to contiguous memory, on their device.
+pub(crate) trait ContiguousCopier: Send + Sync {
+    fn copy_tensor(&self, runtime: &Runtime, tensor: &Tensor, stream: &Stream) -> Result<Tensor>;
 }
 
 /// A counter-based generator: a kernel computes its numbers from the seed and the counter values it drew.

@@ -50,14 +50,8 @@ impl FallbackSummary {
         summary.sorted()
     }
 
-    /// Counts the subgraphs too, each by the first plan it ran with; a subgraph that never ran is not counted.
-    pub(crate) fn from_run(plan: &ExecutionPlan, environment: &SessionEnvironment) -> Self {
-        let mut summary = Self::new(environment);
-        summary.add_plan_with_bodies(plan, environment);
-        summary.sorted()
-    }
-
-    fn new(environment: &SessionEnvironment) -> Self {
+    /// Nothing is counted yet.
+    pub(crate) fn new(environment: &SessionEnvironment) -> Self {
         let SessionEnvironment { devices, host, fallback, .. } = environment;
         let before = devices.iter().take_while(|device| !device.is_same_device(host));
         Self {
@@ -69,17 +63,8 @@ impl FallbackSummary {
         }
     }
 
-    fn add_plan_with_bodies(&mut self, plan: &ExecutionPlan, environment: &SessionEnvironment) {
-        self.add_plan(plan, environment);
-        for step in &plan.steps {
-            let StepAction::Control(control) = &step.work else { continue };
-            for body in control.programs().filter_map(|program| program.first_plan()) {
-                self.add_plan_with_bodies(&body, environment);
-            }
-        }
-    }
-
-    fn add_plan(&mut self, plan: &ExecutionPlan, environment: &SessionEnvironment) {
+    /// Adds the nodes of a plan, without its subgraphs.
+    pub(crate) fn add_plan(&mut self, plan: &ExecutionPlan, environment: &SessionEnvironment) {
         let SessionEnvironment { runtime, devices, host, .. } = environment;
         let first = devices.first().filter(|device| !device.is_same_device(host));
         let host_nodes = HostNodes::from_plan(plan);

@@ -6,13 +6,12 @@ mod fallback_policy;
 mod fallback_review;
 mod fallback_summary;
 pub mod graph;
+mod host_ops;
 pub mod import;
 mod model_operand;
 mod overridable_initializers;
 pub mod passes;
 mod plan;
-mod plan_cache;
-mod planned_graph;
 mod precision;
 mod progress;
 mod run;
@@ -22,6 +21,7 @@ mod step_budget;
 
 pub use fallback_policy::FallbackListener;
 pub use fallback_summary::{FallbackOp, FallbackSummary};
+pub use host_ops::{make_text, makes_text};
 pub use import::Model;
 pub use model_operand::{ModelOperand, model_outputs};
 pub use plan::{
@@ -29,6 +29,6 @@ pub use plan::{
 };
 pub use precision::PrecisionMode;
 pub use progress::PrepareProgressListener;
-pub use run::{RunTimings, StepTiming, make_text, makes_text};
+pub use run::{RunTimings, StepTiming};
 pub use runtime_value::RuntimeValue;
 pub use session::{Session, SessionOptions};

@@ -12,7 +12,7 @@ use oarlock_core::Result;
 use crate::environment::SessionEnvironment;
 use crate::graph::{Graph, GraphValue, ValueId, Weight};
 use crate::passes::weight_to_tensor;
-use crate::planned_graph::PlannedGraph;
+use crate::run::PlannedGraph;
 use crate::runtime_value::RuntimeValue;
 
 pub(crate) struct OverridableInitializers {

@@ -15,9 +15,9 @@ use crate::model_operand::{ModelOperand, check_input, model_operands, model_outp
 use crate::overridable_initializers::OverridableInitializers;
 use crate::passes::PassEffect;
 use crate::plan::ExecutionPlan;
-use crate::planned_graph::PlannedGraph;
 use crate::precision::PrecisionMode;
 use crate::progress::PrepareProgressListener;
+use crate::run::PlannedGraph;
 use crate::run::RunTimings;
 use crate::runtime_value::RuntimeValue;
 
@@ -174,15 +174,16 @@ impl Session {
 
     /// The plan for inputs of these shapes, built if there is none yet. Nothing runs.
     pub fn plan(&self, inputs: &[RuntimeValue]) -> Result<Arc<ExecutionPlan>> {
-        self.with_overrides(inputs, |program, environment, inputs| program.plan_for(environment, inputs))
+        self.with_overrides(inputs, |program, environment, inputs| {
+            Ok(program.plan_for(environment, inputs)?.plan.clone())
+        })
     }
 
     /// Node counts for each device for inputs of these shapes, and the ops that the CPU runs because no other device can.
     /// Nodes of subgraphs count only if the subgraph has run.
     pub fn fallback_summary(&self, inputs: &[RuntimeValue]) -> Result<FallbackSummary> {
         self.with_overrides(inputs, |program, environment, inputs| {
-            let plan = program.plan_for(environment, inputs)?;
-            Ok(FallbackSummary::from_run(&plan, environment))
+            Ok(program.plan_for(environment, inputs)?.summarize_fallbacks(environment))
         })
     }
 

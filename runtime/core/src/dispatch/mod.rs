@@ -6,19 +6,17 @@
 //! their outputs and run the kernel.
 
 mod allocating_outputs;
+mod contiguous;
 mod descriptors;
 mod fallback;
 mod op;
-mod post_kernel;
 mod prepare;
 mod resolve;
 mod resolved_call;
 mod reusable_call;
 mod signature;
 
-pub(crate) use fallback::FallbackCounters;
-pub use fallback::{CpuFallback, FallbackCount};
+pub use fallback::CpuFallback;
 pub use op::{Op, OpInvocation, OpOutputs};
-pub(crate) use post_kernel::PostKernelChecks;
 pub use prepare::{BoundCall, ExpectedInput, MemoryLocation, PrepareOutcome, PreparedCall};
 pub use reusable_call::ReusableCall;

@@ -21,20 +21,11 @@ use crate::infer::{self, InferenceRequest, TensorFact};
 use crate::registry::matching::{KernelMismatch, KernelQuery, OperandType, match_kernel};
 use crate::registry::{ConsideredKernel, DispatchExplanation, KernelEntry, KernelRegistry};
 use crate::runtime::Runtime;
+use crate::schema::{OpFact, has_fact};
 use crate::stream::Stream;
 use crate::tensor::TensorLayout;
 use crate::{Device, Dtype, Error, Result, Tensor};
 
-/// Ops that draw from the random generator.
-const RANDOM_OPS: [&str; 7] = [
-    "Bernoulli",
-    "Dropout",
-    "Multinomial",
-    "RandomNormal",
-    "RandomNormalLike",
-    "RandomUniform",
-    "RandomUniformLike",
-];
 /// The limit on outputs for an op without a schema.
 const MAX_OUTPUTS: usize = 1 << 16;
 /// Counter values that a kernel may use for each element it produces.
@@ -329,7 +320,7 @@ impl<'a> CallResolver<'a> {
 
     fn count_draws(&self, outputs: &[ResolvedOutput]) -> u64 {
         let OpDefinition { schema, name, .. } = self.request.node;
-        if schema.is_some() && !RANDOM_OPS.contains(name) {
+        if schema.is_some() && !has_fact(name, OpFact::Random) {
             return 0;
         }
         let known = |output: &ResolvedOutput| {

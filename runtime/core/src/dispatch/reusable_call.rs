@@ -5,10 +5,11 @@
 use std::sync::Arc;
 
 use super::op::OpOutputs;
-use super::post_kernel::PostKernelChecks;
+
 use super::prepare::{BoundCall, MemoryLocation};
 use super::resolved_call::{CallExecutor, InputBinding, ResolvedCall, ResolvedKernel};
 use crate::memory::DeviceAllocation;
+use crate::post_kernel_checks::PostKernelChecks;
 use crate::runtime::Runtime;
 use crate::stream::Stream;
 use crate::{Error, Result, Tensor};

@@ -7,6 +7,7 @@ use std::sync::{LazyLock, OnceLock};
 
 use oarlock_host::did_you_mean;
 
+use crate::schema::facts::OpFactIndex;
 use crate::schema::parse::{self, NamedTypeSets, SchemaDomain, SchemaHeading, SchemaParagraph};
 use crate::schema::{ONNX_DOMAIN, OpSchema};
 use crate::{Error, Result};
@@ -20,6 +21,7 @@ static SCHEMA_INDEX: LazyLock<Result<SchemaIndex>> = LazyLock::new(|| SchemaInde
 pub(super) struct SchemaIndex {
     pub(super) domains: Vec<SchemaDomain>,
     pub(super) records: Vec<SchemaRecord>,
+    pub(super) facts: OpFactIndex,
     sets: NamedTypeSets,
 }
 
@@ -49,7 +51,12 @@ impl SchemaRecord {
 
 impl SchemaIndex {
     fn from_files(files: &[&'static str]) -> Result<Self> {
-        let mut index = Self { domains: Vec::new(), records: Vec::new(), sets: HashMap::new() };
+        let mut index = Self {
+            domains: Vec::new(),
+            records: Vec::new(),
+            facts: OpFactIndex::default(),
+            sets: HashMap::new(),
+        };
         for text in files.iter().flat_map(|file| file.trim_end().split("\n\n")) {
             match parse::parse_paragraph(text)? {
                 SchemaParagraph::Comment => {}
@@ -58,6 +65,7 @@ impl SchemaIndex {
                     index.domains.push(domain);
                 }
                 SchemaParagraph::Set { name, types } => _ = index.sets.insert(name, types),
+                SchemaParagraph::Fact(fact, names) => index.facts.add_ops(fact, names),
                 SchemaParagraph::Op(heading, text) => {
                     index.records.push(SchemaRecord { heading, text, schema: OnceLock::new() });
                 }

@@ -7,6 +7,7 @@
 
 mod attribute;
 mod bind;
+mod facts;
 mod index;
 mod operand;
 mod parse;
@@ -16,6 +17,7 @@ mod types;
 
 pub use attribute::{AttributeKind, AttributeSchema};
 pub use bind::SchemaBinding;
+pub use facts::{OpFact, has_fact};
 pub use operand::{FormalParameter, OperandArity};
 pub use types::{TypeConstraint, TypeSet};
 

@@ -32,6 +32,11 @@ impl OperandArity {
     pub fn is_variadic(self) -> bool {
         matches!(self, Self::Variadic { .. })
     }
+
+    /// True if the operands may differ in type.
+    pub fn is_mixed(self) -> bool {
+        matches!(self, Self::Variadic { is_mixed: true, .. })
+    }
 }
 
 /// The formal parameter of an actual operand. All operands from a variadic one on share it.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use smallvec::SmallVec;
 
+use crate::schema::facts::OpFact;
 use crate::schema::operand::{FormalParameter, OperandArity};
 use crate::schema::types::{TypeConstraint, TypeSet};
 use crate::schema::{AttributeKind, AttributeSchema, OpSchema};
@@ -24,6 +25,8 @@ pub(super) enum SchemaParagraph {
     },
     /// An op, with the unparsed lines about it.
     Op(SchemaHeading, &'static str),
+    /// A fact about ops of ONNX, with their names.
+    Fact(OpFact, &'static str),
 }
 
 #[derive(Clone, Copy)]
@@ -58,6 +61,10 @@ pub(super) fn parse_paragraph(mut text: &'static str) -> Result<SchemaParagraph>
             Ok(SchemaParagraph::Domain(SchemaDomain { name, newest_opset, schema_count }))
         }
         ["set", name] => Ok(SchemaParagraph::Set { name, types: rest }),
+        ["fact", name] => {
+            let fact = OpFact::from_name(name).ok_or_else(|| malformed_line(first))?;
+            Ok(SchemaParagraph::Fact(fact, rest))
+        }
         ["op", domain, name, since, ref others @ ..] if matches!(others, [] | ["deprecated"]) => {
             let (since_version, is_deprecated) = (number(since)?, !others.is_empty());
             Ok(SchemaParagraph::Op(SchemaHeading { domain, name, since_version, is_deprecated }, rest))

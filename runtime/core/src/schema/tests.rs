@@ -41,6 +41,18 @@ fn every_schema_can_be_read_and_each_domain_has_as_many_as_its_file_says() {
 }
 
 #[test]
+fn every_fact_is_about_an_op_of_onnx() {
+    let ops: Vec<_> = schema_index().unwrap().facts.op_names().collect();
+    assert!(ops.len() > 60, "{ops:?}");
+    for op in ops {
+        assert!(latest_schema("", op).is_ok(), "{op}");
+    }
+    assert!(has_fact("Add", OpFact::Elementwise) && !has_fact("MatMul", OpFact::Elementwise));
+    assert!(has_fact("Dropout", OpFact::Random) && !has_fact("Relu", OpFact::Random));
+    assert!(!has_fact("NoSuchOp", OpFact::Elementwise));
+}
+
+#[test]
 fn the_schema_of_an_opset_is_the_newest_that_is_not_newer() {
     let since = |name, opset| find_schema("", name, opset).unwrap().since_version;
     let opsets = [1, 5, 6, 7, 12, 13, 14, 22];

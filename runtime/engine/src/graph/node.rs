@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use oarlock_core::Attributes;
+use oarlock_core::schema::{OpFact, has_fact};
 use smallvec::SmallVec;
 
 use super::{Graph, ValueId};
@@ -88,8 +89,12 @@ impl Node {
     /// True for ops that may only change the shape of their first input. They are views only if input and output have the same
     /// size.
     pub fn is_view(&self) -> bool {
-        let views = ["Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"];
-        self.domain.is_empty() && views.contains(&&*self.op)
+        self.domain.is_empty() && has_fact(&self.op, OpFact::Reshaping)
+    }
+
+    /// True for branches and loops, which run subgraphs.
+    pub fn is_control_flow(&self) -> bool {
+        self.domain.is_empty() && has_fact(&self.op, OpFact::ControlFlow)
     }
 
     /// An input by position; `None` if it is omitted or past the end.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use oarlock_core::schema::{OpFact, has_fact};
 use oarlock_core::{Constant, Device, Dtype, Op, OpInvocation, Result, Tensor, shape};
 
 use super::graph_view::define_pass;
@@ -18,17 +19,6 @@ pub(super) const FOLD_CONSTANTS: GraphPass = define_pass(
 
 /// Limit on a folded output, unless it is at most twice as large as its inputs: a tiny `Expand` must not bloat the model.
 const MOST_FOLDED_BYTES: u64 = 1 << 20;
-
-/// Ops whose outputs may differ from call to call.
-const RANDOM_OPS: [&str; 7] = [
-    "Bernoulli",
-    "Dropout",
-    "Multinomial",
-    "RandomNormal",
-    "RandomNormalLike",
-    "RandomUniform",
-    "RandomUniformLike",
-];
 
 fn fold_constants(graph: &mut Graph, context: &PassContext<'_>) -> Result<usize> {
     let mut kept = Vec::new();
@@ -116,7 +106,7 @@ pub(super) fn evaluate_constants(
 }
 
 pub(super) fn is_random(node: &Node) -> bool {
-    RANDOM_OPS.contains(&&*node.op)
+    has_fact(&node.op, OpFact::Random)
 }
 
 fn tensor_bytes(dtype: Dtype, dims: &[i64]) -> Option<u64> {

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use oarlock_core::schema::{OpFact, has_fact};
 use oarlock_core::{Attribute, Constant, Result};
 
 use super::channels_last::transpose_node;
@@ -85,11 +86,7 @@ fn axis_behavior(node: &Node) -> Option<AxisBehavior> {
         return None;
     }
     Some(match &*node.op {
-        "Relu" | "Clip" | "LeakyRelu" | "Sigmoid" | "HardSigmoid" | "HardSwish" | "Tanh" | "Elu" | "Selu"
-        | "Celu" | "Softplus" | "Softsign" | "Mish" | "Swish" | "Gelu" | "Erf" | "Exp" | "Log" | "Sqrt"
-        | "Abs" | "Neg" | "Reciprocal" | "Floor" | "Ceil" | "Round" | "Sign" | "Not" | "Cast"
-        | "Identity" | "Add" | "Sub" | "Mul" | "Div" | "Pow" | "Max" | "Min" | "Sum" | "Mean"
-        | "ThresholdedRelu" => AxisBehavior::Nothing,
+        name if has_fact(name, OpFact::Elementwise) => AxisBehavior::Nothing,
         // Its scale and zero point cover all elements.
         "DynamicQuantizeLinear" => AxisBehavior::Nothing,
         "Concat" => AxisBehavior::Axis("axis", 0),

@@ -12,11 +12,11 @@ use smallvec::{SmallVec, smallvec};
 
 use super::layout::PlanLayout;
 use super::placement::{self, HostAffinity};
-use super::{ExecutionPlan, PlanStep, RunContextPool, StepAction};
+use super::{ExecutionPlan, PlanStep, StepAction};
 use crate::environment::SessionEnvironment;
 use crate::graph::{Graph, Node, ValueId};
+use crate::host_ops::HostOp;
 use crate::passes::{ReplayPlan, is_same_op, is_same_value, node_op, with_expected_inputs};
-use crate::run::ControlFlowNode;
 
 /// A value while the plan is built. A copy on another device is a value too.
 #[derive(Clone)]
@@ -52,7 +52,8 @@ pub(super) enum DraftAction {
     Eager(Arc<Op>),
     View(Dims),
     Copy,
-    Control(ControlFlowNode),
+    Host(Arc<HostOp>),
+    ControlFlow,
 }
 
 /// An earlier plan of the same nodes. A node whose operands are all unchanged reuses the step it has there.
@@ -152,17 +153,20 @@ impl<'a> PlanBuilder<'a> {
             inputs,
             outputs,
             copied: copied.get(),
-            contexts: RunContextPool::default(),
         })
     }
 
-    /// The control-flow node for an op that the engine runs itself. It is shape-independent, so the example's is reused.
-    fn control_flow(&self, at: usize, node: &Node) -> Result<Option<ControlFlowNode>> {
-        match self.steps[at].map(|step| &step.work) {
-            Some(StepAction::Control(control)) => Ok(Some(control.clone())),
-            Some(_) => Ok(None),
-            None => ControlFlowNode::from_node(node, self.environment),
+    /// The action for an op that the engine runs itself. It does not depend on shapes, so the example's is reused.
+    fn engine_action(&self, at: usize, node: &Node) -> Result<Option<DraftAction>> {
+        if node.is_control_flow() {
+            return Ok(Some(DraftAction::ControlFlow));
         }
+        let op = match self.steps[at].map(|step| &step.work) {
+            Some(StepAction::Host(call)) => Some(call.op.clone()),
+            Some(_) => None,
+            None => HostOp::from_node(node)?.map(Arc::new),
+        };
+        Ok(op.map(DraftAction::Host))
     }
 
     /// Reuses the step of the example if neither its operands nor its placement changed.
@@ -176,7 +180,10 @@ impl<'a> PlanBuilder<'a> {
         let way = match &step.work {
             StepAction::Call(call) => DraftAction::Call(call.ready.clone()),
             StepAction::Eager(eager) => DraftAction::Eager(eager.op.clone()),
-            StepAction::View { .. } | StepAction::Copy { .. } | StepAction::Control(_) => return None,
+            StepAction::View { .. }
+            | StepAction::Copy { .. }
+            | StepAction::Host(_)
+            | StepAction::ControlFlow(_) => return None,
         };
         Some((step.device.clone(), way))
     }
@@ -214,11 +221,11 @@ impl<'a> PlanBuilder<'a> {
         let node = &nodes[at];
         let inputs: PlanValueIndices = node.inputs.iter().map(|input| input.map(ValueId::index)).collect();
         let mut is_new = false;
-        let (device, way, inputs) = if let Some(control) = self.control_flow(at, node)? {
+        let (device, way, inputs) = if let Some(action) = self.engine_action(at, node)? {
             // Captured values follow the node's own inputs.
             let captured = node.subgraphs.iter().flat_map(|subgraph| &subgraph.captures);
             let inputs = inputs.into_iter().chain(captured.map(|value| Some(value.index()))).collect();
-            (self.environment.main_device().clone(), DraftAction::Control(control), inputs)
+            (self.environment.main_device().clone(), action, inputs)
         } else if let Some((device, dims)) = self.view_of_input(node) {
             (device, DraftAction::View(dims), inputs[..1].into())
         } else {

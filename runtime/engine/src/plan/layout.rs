@@ -7,7 +7,9 @@ use oarlock_core::{Device, Error, Result, Tensor};
 
 use super::buffer_offsets::{self, BufferLifetime};
 use super::build::{DraftAction, DraftStep, PlanValue};
-use super::step::{EagerCall, PlanStep, PlannedCall, PlannedOperand, StepAction, ValueSource};
+use super::step::{
+    ControlFlowCall, EagerCall, HostCall, PlanStep, PlannedCall, PlannedOperand, StepAction, ValueSource,
+};
 use crate::environment::SessionEnvironment;
 use crate::graph::Graph;
 
@@ -223,13 +225,16 @@ impl<'a> PlanLayout<'a> {
                     from: self.value_source(inputs[0], &device)?,
                     to: self.slot_of(outputs[0]).ok_or_else(missing_value)?,
                 },
-                DraftAction::Control(mut control) => {
-                    control.connect_operands(
-                        self.value_sources(&inputs, &device)?,
-                        outputs.iter().map(|output| self.slot_of(*output)).collect(),
-                    );
-                    StepAction::Control(control)
-                }
+                DraftAction::Host(op) => StepAction::Host(HostCall {
+                    op,
+                    inputs: self.value_sources(&inputs, &device)?,
+                    outputs: outputs.iter().map(|output| self.slot_of(*output)).collect(),
+                }),
+                DraftAction::ControlFlow => StepAction::ControlFlow(ControlFlowCall {
+                    own_inputs: self.graph.nodes[node].inputs.len(),
+                    inputs: self.value_sources(&inputs, &device)?,
+                    outputs: outputs.iter().map(|output| self.slot_of(*output)).collect(),
+                }),
             };
             steps.push(PlanStep { node, device, work, frees });
         }

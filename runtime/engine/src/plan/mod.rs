@@ -6,7 +6,6 @@
 
 mod buffer_offsets;
 mod build;
-mod context_pool;
 mod host_nodes;
 mod layout;
 mod placement;
@@ -19,12 +18,13 @@ use std::collections::BTreeMap;
 use oarlock_core::Device;
 
 pub(crate) use build::{ExamplePlan, build_plan};
-pub(crate) use context_pool::RunContextPool;
 pub(crate) use host_nodes::{HostNodes, HostReason};
 pub(crate) use placement::HostAffinity;
 pub use report::{ArenaSlot, DeviceSupport, NodeCost, device_support, node_cost};
 pub use rounding::RoundingReport;
-pub(crate) use step::{EagerCall, PlanStep, PlannedCall, PlannedOperand, StepAction, ValueSource};
+pub(crate) use step::{
+    ControlFlowCall, EagerCall, HostCall, PlanStep, PlannedCall, PlannedOperand, StepAction, ValueSource,
+};
 
 use crate::graph::Graph;
 use crate::passes::PassEffect;
@@ -51,8 +51,6 @@ pub struct ExecutionPlan {
     pub(crate) outputs: Vec<ValueSource>,
     /// Bytes of constants that no other plan shares.
     pub(crate) copied: usize,
-    /// Contexts that finished runs left for later ones.
-    pub(crate) contexts: RunContextPool,
 }
 
 impl ExecutionPlan {
@@ -119,7 +117,7 @@ impl<'a> StepView<'a> {
             StepAction::Eager(_) => "whatever kernel takes the shapes that come".to_owned(),
             StepAction::View { .. } => "no kernel: another view of the same memory".to_owned(),
             StepAction::Copy { .. } => "a copy between devices".to_owned(),
-            StepAction::Control(_) => "the engine".to_owned(),
+            StepAction::Host(_) | StepAction::ControlFlow(_) => "the engine".to_owned(),
         }
     }
 

@@ -9,10 +9,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::report::is_engine_op;
 use super::report::{DeviceSupport, device_support, node_cost};
 use crate::environment::SessionEnvironment;
 use crate::graph::{Graph, Node, ValueId};
-use crate::run::ControlFlowNode;
 
 /// Latency of a copy between devices in seconds, and its bandwidth in bytes per second.
 const COPY_COST: (f64, f64) = (20e-6, 6e9);
@@ -86,7 +86,7 @@ pub(super) fn find_host_affinities(
 
 fn place_node(graph: &Graph, node: &Node, environment: &SessionEnvironment) -> NodePlacement {
     let SessionEnvironment { runtime, devices, host, .. } = environment;
-    if ControlFlowNode::is_control_flow(node) {
+    if is_engine_op(node) {
         return NodePlacement::Fixed;
     }
     let first = devices.iter().enumerate().find_map(|(index, device)| {

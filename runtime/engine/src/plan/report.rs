@@ -1,12 +1,13 @@
 //! Reports on a plan and its graph: arena use, cost of nodes, and what a device supports.
 
 use oarlock_core::registry::DispatchExplanation;
+use oarlock_core::schema::{OpFact, has_fact};
 use oarlock_core::{Device, Error, Op, Result, Runtime, shape};
 
 use super::{ExecutionPlan, PlannedOperand, StepAction, StepView};
 use crate::graph::{Graph, Node};
+use crate::host_ops::HostOp;
 use crate::passes::with_expected_inputs;
-use crate::run::ControlFlowNode;
 
 /// A range of an arena that a value or a kernel's workspace occupies during some steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,7 +74,7 @@ impl DeviceSupport {
 /// Reports how a device supports a node. Types and shapes must have been inferred with [`crate::passes::infer_graph`], or every
 /// kernel is left to the run.
 pub fn device_support(graph: &Graph, node: &Node, runtime: &Runtime, device: &Device) -> DeviceSupport {
-    if ControlFlowNode::is_control_flow(node) || is_engine_view(graph, node) {
+    if is_engine_op(node) || is_engine_view(graph, node) {
         return DeviceSupport::Engine;
     }
     consider_kernels(graph, node, runtime, device).unwrap_or_else(DeviceSupport::Wrong)
@@ -92,6 +93,11 @@ fn consider_kernels(graph: &Graph, node: &Node, runtime: &Runtime, device: &Devi
     Ok(considered.transpose()?.flatten().map_or_else(rows, DeviceSupport::Kernels))
 }
 
+/// True if the engine runs the node itself: a branch, a loop, or an op on sequences or text.
+pub(super) fn is_engine_op(node: &Node) -> bool {
+    node.is_control_flow() || matches!(HostOp::from_node(node), Ok(Some(_)))
+}
+
 /// True if the engine runs the node as a view of its input.
 fn is_engine_view(graph: &Graph, node: &Node) -> bool {
     let size = |value| graph.value(value).size_in_bytes();
@@ -99,16 +105,13 @@ fn is_engine_view(graph: &Graph, node: &Node) -> bool {
     node.is_view() && ends.is_some_and(|(from, to)| size(from).is_some() && size(from) == size(to))
 }
 
-/// Ops that read only as much of their first input as they write.
-const PARTIAL_READ_OPS: [&str; 4] = ["Gather", "GatherElements", "GatherND", "Slice"];
-
 /// Estimates the work of a node from the shapes of its operands.
 pub fn node_cost(graph: &Graph, node: &Node) -> NodeCost {
     let size = |id: &Option<_>| id.map_or(Some(0), |id| graph.value(id).size_in_bytes());
     let made: Option<u64> = node.outputs.iter().map(size).sum();
     let read = |(index, input)| {
         let whole = size(input)?;
-        Some(if index == 0 && PARTIAL_READ_OPS.contains(&&*node.op) { whole.min(made?) } else { whole })
+        Some(if index == 0 && has_fact(&node.op, OpFact::PartialRead) { whole.min(made?) } else { whole })
     };
     let read: Option<u64> = node.inputs.iter().enumerate().map(read).sum();
     let bytes = made.zip(read).map(|(made, read)| made + read);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use oarlock_core::{Device, Dims, Op, PreparedCall, Tensor};
 
-use crate::run::ControlFlowNode;
+use crate::host_ops::HostOp;
 
 /// One entry of the list that a run walks through.
 pub(crate) struct PlanStep {
@@ -32,8 +32,10 @@ pub(crate) enum StepAction {
     View { from: ValueSource, dims: Dims, to: usize },
     /// Copies a tensor to the step's device.
     Copy { from: ValueSource, to: usize },
-    /// An op that the engine runs itself: branches, loops, sequences, text.
-    Control(ControlFlowNode),
+    /// Runs an op of the engine on the host.
+    Host(HostCall),
+    /// Runs a branch or a loop, whose bodies are graphs of their own.
+    ControlFlow(ControlFlowCall),
 }
 
 /// A call of a prepared kernel.
@@ -59,6 +61,23 @@ pub(crate) enum PlannedOperand {
 /// A call that is dispatched during the run.
 pub(crate) struct EagerCall {
     pub(crate) op: Arc<Op>,
+    pub(crate) inputs: Vec<Option<ValueSource>>,
+    /// Output slots; `None` for an unused output.
+    pub(crate) outputs: Vec<Option<usize>>,
+}
+
+/// A call of an op that the engine runs on the host.
+pub(crate) struct HostCall {
+    pub(crate) op: Arc<HostOp>,
+    pub(crate) inputs: Vec<Option<ValueSource>>,
+    /// Output slots; `None` for an unused output.
+    pub(crate) outputs: Vec<Option<usize>>,
+}
+
+/// A branch or a loop.
+pub(crate) struct ControlFlowCall {
+    /// Number of the node's own inputs; captured values follow.
+    pub(crate) own_inputs: usize,
     pub(crate) inputs: Vec<Option<ValueSource>>,
     /// Output slots; `None` for an unused output.
     pub(crate) outputs: Vec<Option<usize>>,

@@ -1,40 +1,27 @@
 //! Control flow: nodes that run graphs of their own.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use oarlock_core::infer::TensorFact;
-use oarlock_core::{Constant, Device, Dtype, Error, Result, Tensor};
+use oarlock_core::{Dtype, Error, Result, Tensor};
 
+use super::planned_graph::PlannedGraph;
 use super::scan::ScanLoop;
-use super::sequence::SequenceOp;
-use super::text::TextOp;
 use super::{RunScope, read_source};
 use crate::environment::SessionEnvironment;
 use crate::graph::{DeclaredDimension, Node, ValueType};
+use crate::host_ops::{concatenate_tensors, host_scalar, required_input, sequence_element};
 use crate::passes::value_fact;
-use crate::plan::ValueSource;
-use crate::planned_graph::PlannedGraph;
+use crate::plan::{ControlFlowCall, ValueSource};
 use crate::runtime_value::RuntimeValue;
 
-/// A node that the engine runs itself. Clones share its subgraphs and their plans.
-#[derive(Clone)]
-pub(crate) struct ControlFlowNode {
-    kind: Arc<ControlFlowOp>,
-    /// Number of the node's own inputs; captured values follow.
-    own_inputs: usize,
-    inputs: Vec<Option<ValueSource>>,
-    outputs: Vec<Option<usize>>,
-}
-
-enum ControlFlowOp {
+/// The graphs that a branch or a loop runs, with their plans.
+pub(super) enum ControlFlowBodies {
     /// The else branch and the then branch, indexed by the condition.
     If(Box<[PlannedSubgraph; 2]>),
     Loop(PlannedSubgraph),
     Scan(ScanLoop),
     SequenceMap(PlannedSubgraph),
-    Sequence(SequenceOp),
-    Text(TextOp),
 }
 
 /// A subgraph that is ready to run.
@@ -94,7 +81,10 @@ impl PlannedSubgraph {
     ) -> (Dtype, Vec<i64>) {
         inputs.extend_from_slice(captured.get(self.captures.clone()).unwrap_or_default());
         let plan = self.program.plan_for(run.environment, &inputs).ok();
-        let fact = plan.and_then(|plan| value_fact(plan.graph.value(*plan.graph.outputs.get(index)?)));
+        let fact = plan.and_then(|known| {
+            let plan = &known.plan;
+            value_fact(plan.graph.value(*plan.graph.outputs.get(index)?))
+        });
         match fact {
             Some(TensorFact { dtype, dims: Some(dims), .. }) => {
                 (dtype, dims.iter().map(|dim| dim.known_size().unwrap_or(0)).collect())
@@ -125,92 +115,61 @@ impl PlannedSubgraph {
     }
 }
 
-impl ControlFlowNode {
-    /// Returns `None` for a node that kernels run.
-    pub(crate) fn from_node(node: &Node, environment: &SessionEnvironment) -> Result<Option<Self>> {
-        if !node.domain.is_empty() {
-            let text = TextOp::from_node(node)?.map(ControlFlowOp::Text);
-            return Ok(text.map(|kind| Self::new(kind, node)));
-        }
+impl ControlFlowBodies {
+    pub(super) fn from_node(node: &Node, environment: &SessionEnvironment) -> Result<Self> {
         let body = |attribute: &str| PlannedSubgraph::from_attribute(node, attribute, environment);
-        let kind = match &*node.op {
-            "If" => ControlFlowOp::If(Box::new([body("else_branch")?, body("then_branch")?])),
-            "Loop" => ControlFlowOp::Loop(body("body")?),
-            "Scan" => ControlFlowOp::Scan(ScanLoop::new(node, body("body")?)?),
-            "SequenceMap" => ControlFlowOp::SequenceMap(body("body")?),
-            _ => match (SequenceOp::from_node(node)?, TextOp::from_node(node)?) {
-                (Some(op), _) => ControlFlowOp::Sequence(op),
-                (_, Some(op)) => ControlFlowOp::Text(op),
-                (None, None) => return Ok(None),
-            },
+        let bodies = match &*node.op {
+            "If" => body("else_branch")
+                .and_then(|otherwise| Ok(Self::If(Box::new([otherwise, body("then_branch")?])))),
+            "Loop" => body("body").map(Self::Loop),
+            "Scan" => body("body").and_then(|body| ScanLoop::new(node, body)).map(Self::Scan),
+            _ => body("body").map(Self::SequenceMap),
         };
-        Ok(Some(Self::new(kind, node)))
+        bodies.map_err(|error| error.with_op(&node.op).with_node(&node.name))
     }
 
-    fn new(kind: ControlFlowOp, node: &Node) -> Self {
-        Self { kind: Arc::new(kind), own_inputs: node.inputs.len(), inputs: Vec::new(), outputs: Vec::new() }
-    }
-
-    /// True if the engine runs the node itself.
-    pub(crate) fn is_control_flow(node: &Node) -> bool {
-        let runs_graphs = ["If", "Loop", "Scan", "SequenceMap"].contains(&&*node.op);
-        let makes_text = || matches!(TextOp::from_node(node), Ok(Some(_)));
-        let runs_itself = || runs_graphs || matches!(SequenceOp::from_node(node), Ok(Some(_)));
-        node.domain.is_empty() && runs_itself() || makes_text()
-    }
-
-    /// The graphs of its branches and bodies.
-    pub(crate) fn programs(&self) -> impl Iterator<Item = &PlannedGraph> {
-        let bodies: &[PlannedSubgraph] = match &*self.kind {
-            ControlFlowOp::If(branches) => &branches[..],
-            ControlFlowOp::Loop(body) | ControlFlowOp::SequenceMap(body) => std::slice::from_ref(body),
-            ControlFlowOp::Scan(scan) => std::slice::from_ref(scan.body()),
-            ControlFlowOp::Sequence(_) | ControlFlowOp::Text(_) => &[],
+    /// The graphs themselves.
+    pub(super) fn graphs(&self) -> impl Iterator<Item = &PlannedGraph> {
+        let bodies: &[PlannedSubgraph] = match self {
+            Self::If(branches) => &branches[..],
+            Self::Loop(body) | Self::SequenceMap(body) => std::slice::from_ref(body),
+            Self::Scan(scan) => std::slice::from_ref(scan.body()),
         };
         bodies.iter().map(|body| &body.program)
     }
 
-    /// Sets the sources of inputs and the slots of outputs, once the layout is known.
-    pub(crate) fn connect_operands(&mut self, inputs: Vec<Option<ValueSource>>, outputs: Vec<Option<usize>>) {
-        (self.inputs, self.outputs) = (inputs, outputs);
-    }
-
-    pub(crate) fn run(&self, run: RunScope<'_>, slots: &mut [Option<RuntimeValue>]) -> Result<()> {
+    pub(super) fn run(
+        &self,
+        call: &ControlFlowCall,
+        run: RunScope<'_>,
+        slots: &mut [Option<RuntimeValue>],
+    ) -> Result<()> {
         let read = |source: &Option<ValueSource>| {
             source.as_ref().map(|source| read_source(slots, source)).transpose()
         };
-        let inputs: Vec<Option<RuntimeValue>> = self.inputs.iter().map(read).collect::<Result<_>>()?;
-        let (own, captured) = inputs.split_at(self.own_inputs.min(inputs.len()));
+        let inputs: Vec<Option<RuntimeValue>> = call.inputs.iter().map(read).collect::<Result<_>>()?;
+        let (own, captured) = inputs.split_at(call.own_inputs.min(inputs.len()));
         let captured: Vec<RuntimeValue> = captured.iter().flatten().cloned().collect();
-        let outputs = self.outputs.len();
-        let made = match &*self.kind {
-            ControlFlowOp::If(branches) => {
+        let outputs = call.outputs.len();
+        let made = match self {
+            Self::If(branches) => {
                 let branch = &branches[usize::from(condition_holds(required_input(own, 0)?)?)];
                 branch.run(run, Vec::new(), &captured)?
             }
-            ControlFlowOp::Loop(body) => run_loop(body, run, own, &captured, outputs)?,
-            ControlFlowOp::Scan(scan) => scan.run(run, own, &captured)?,
-            ControlFlowOp::SequenceMap(body) => run_sequence_map(body, run, own, &captured, outputs)?,
-            ControlFlowOp::Sequence(op) => vec![op.run(run.environment, own)?],
-            ControlFlowOp::Text(op) => vec![op.run(&run.environment.host, own)?],
+            Self::Loop(body) => run_loop(body, run, own, &captured, outputs)?,
+            Self::Scan(scan) => scan.run(run, own, &captured)?,
+            Self::SequenceMap(body) => run_sequence_map(body, run, own, &captured, outputs)?,
         };
         if made.len() < outputs {
             return Err(too_few_inputs(&format!("at least {outputs} values")));
         }
-        for (slot, datum) in self.outputs.iter().zip(made) {
+        for (slot, datum) in call.outputs.iter().zip(made) {
             if let Some(slot) = slot {
                 slots[*slot] = Some(datum);
             }
         }
         Ok(())
     }
-}
-
-/// Returns an input, or an error if it is omitted.
-pub(super) fn required_input(inputs: &[Option<RuntimeValue>], index: usize) -> Result<&RuntimeValue> {
-    let missing =
-        || Error::invalid_argument("expected a value, found none").with_operand(format!("input {index}"));
-    inputs.get(index).and_then(Option::as_ref).ok_or_else(missing)
 }
 
 fn condition_holds(condition: &RuntimeValue) -> Result<bool> {
@@ -223,11 +182,6 @@ fn condition_holds(condition: &RuntimeValue) -> Result<bool> {
             tensor.dims()
         ))),
     }
-}
-
-/// A scalar on the host.
-pub(super) fn host_scalar(device: &Device, dtype: Dtype, bytes: Vec<u8>) -> Result<RuntimeValue> {
-    Tensor::from_constant(device, &Constant::new(dtype, &[], bytes)?).map(RuntimeValue::Tensor)
 }
 
 /// The first two inputs of a loop body: iteration number and condition.
@@ -304,7 +258,7 @@ pub(super) fn stack_tensors(
         dims.insert(axis, 0);
         return Tensor::from_bytes(&environment.host, dtype, &dims, &[]);
     }
-    super::sequence::concatenate_tensors(environment, tensors, axis, true)
+    concatenate_tensors(environment, tensors, axis, true)
 }
 
 /// Runs a body on corresponding elements of sequences.
@@ -333,7 +287,7 @@ fn run_sequence_map(
         let inputs: Vec<RuntimeValue> = own.iter().enumerate().map(element).collect::<Result<_>>()?;
         let outputs = body.run(run, inputs, captured)?;
         for (list, datum) in made.iter_mut().zip(outputs) {
-            list.push(super::sequence::sequence_element(&datum)?);
+            list.push(sequence_element(&datum)?);
         }
     }
     Ok(made.into_iter().map(RuntimeValue::Sequence).collect())

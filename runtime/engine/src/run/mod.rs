@@ -4,28 +4,28 @@
 
 mod arena_pool;
 mod clock;
+mod context_pool;
 mod control_flow;
 mod interrupt;
-mod label_encoder;
+mod plan_cache;
+mod planned_graph;
+mod runnable_plan;
 mod scan;
-mod sequence;
-mod text;
-
-use std::sync::Arc;
 
 use oarlock_core::{BoundCall, Device, Error, MemoryLocation, OpInvocation, OpOutputs, Result, Tensor};
 use smallvec::SmallVec;
 
-pub(crate) use arena_pool::ArenaPool;
-use arena_pool::RunArena;
-pub(crate) use clock::StepClock;
+use arena_pool::{ArenaPool, RunArena};
+use clock::StepClock;
 pub use clock::{RunTimings, StepTiming};
-pub(crate) use control_flow::ControlFlowNode;
-pub(crate) use interrupt::InterruptCheck;
-pub use text::{make_text, makes_text};
+use interrupt::InterruptCheck;
+pub(crate) use planned_graph::PlannedGraph;
+use runnable_plan::RunnablePlan;
 
 use crate::environment::SessionEnvironment;
-use crate::plan::{EagerCall, ExecutionPlan, PlanStep, PlannedCall, PlannedOperand, StepAction, ValueSource};
+use crate::plan::{
+    EagerCall, ExecutionPlan, HostCall, PlanStep, PlannedCall, PlannedOperand, StepAction, ValueSource,
+};
 use crate::runtime_value::RuntimeValue;
 use crate::step_budget::StepBudget;
 
@@ -99,21 +99,22 @@ pub(crate) struct RunScope<'a> {
 
 /// Runs a plan on inputs of the shapes that it was built for.
 pub(crate) fn run_plan(
-    plan: &Arc<ExecutionPlan>,
+    runnable: &RunnablePlan,
     arenas: &ArenaPool,
     run: RunScope<'_>,
     inputs: &[RuntimeValue],
 ) -> Result<Vec<RuntimeValue>> {
+    let RunnablePlan { plan, contexts, .. } = runnable;
     run.allowance.spend(plan.steps.len())?;
-    let mut context = match plan.contexts.take_context() {
+    let mut context = match contexts.take_context() {
         Some(context) => context,
         None => RunContext::new(plan, run.environment)?,
     };
     let memory = if plan.arenas.is_empty() { Vec::new() } else { arenas.take_arenas(plan)? };
     context.bind_arenas(plan, &memory);
-    let outputs = context.run_steps(plan, run, inputs);
+    let outputs = context.run_steps(runnable, run, inputs);
     context.slots.iter_mut().for_each(|slot| *slot = None);
-    plan.contexts.return_context(context);
+    contexts.return_context(context);
     if !memory.is_empty() {
         arenas.return_arenas(memory);
     }
@@ -123,10 +124,11 @@ pub(crate) fn run_plan(
 impl RunContext {
     fn run_steps(
         &mut self,
-        plan: &Arc<ExecutionPlan>,
+        runnable: &RunnablePlan,
         run: RunScope<'_>,
         inputs: &[RuntimeValue],
     ) -> Result<Vec<RuntimeValue>> {
+        let plan = &runnable.plan;
         for (input, home) in inputs.iter().zip(&plan.inputs) {
             if let Some((slot, device)) = home {
                 self.slots[*slot] = Some(prepare_input(input, device, run.environment)?);
@@ -137,8 +139,10 @@ impl RunContext {
                 watch.check_interrupt()?;
             }
             let ran = match run.clock {
-                None => self.run_step(at, step, run),
-                Some(clock) => clock.time_step(plan, at, &step.device, || self.run_step(at, step, run)),
+                None => self.run_step(at, step, runnable, run),
+                Some(clock) => {
+                    clock.time_step(plan, at, &step.device, || self.run_step(at, step, runnable, run))
+                }
             };
             if let Err(error) = ran {
                 let node = &plan.graph.nodes[step.node];
@@ -152,13 +156,23 @@ impl RunContext {
     }
 
     #[inline]
-    fn run_step(&mut self, at: usize, step: &PlanStep, run: RunScope<'_>) -> Result<()> {
+    fn run_step(
+        &mut self,
+        at: usize,
+        step: &PlanStep,
+        runnable: &RunnablePlan,
+        run: RunScope<'_>,
+    ) -> Result<()> {
         match &step.work {
             StepAction::Call(call) => self.call_kernel(at, call, run.environment),
             StepAction::Eager(eager) => self.dispatch_eagerly(eager, &step.device, run.environment),
             StepAction::View { from, dims, to } => self.view_tensor(from, dims, *to),
             StepAction::Copy { from, to } => self.copy_tensor(from, *to, &step.device),
-            StepAction::Control(control) => control.run(run, &mut self.slots),
+            StepAction::Host(call) => self.run_on_host(call, run.environment),
+            StepAction::ControlFlow(call) => {
+                let bodies = runnable.bodies(step.node).ok_or_else(missing_value)?;
+                bodies.run(call, run, &mut self.slots)
+            }
         }
     }
 
@@ -219,6 +233,18 @@ impl RunContext {
             if let (Some(slot), Some(tensor)) = (slot, tensor) {
                 self.slots[*slot] = Some(RuntimeValue::Tensor(tensor));
             }
+        }
+        Ok(())
+    }
+
+    fn run_on_host(&mut self, call: &HostCall, environment: &SessionEnvironment) -> Result<()> {
+        let read = |source: &Option<ValueSource>| {
+            source.as_ref().map(|source| read_source(&self.slots, source)).transpose()
+        };
+        let inputs: Vec<Option<RuntimeValue>> = call.inputs.iter().map(read).collect::<Result<_>>()?;
+        let output = call.op.run(environment, &inputs)?;
+        if let Some(Some(slot)) = call.outputs.first() {
+            self.slots[*slot] = Some(output);
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Facts that an import has about operands before shape inference.
 
+use oarlock_core::schema::find_schema;
 use oarlock_core::{Constant, Dtype, Error, Result};
 
 use super::lowering::ContribLowering;
@@ -7,45 +8,6 @@ use crate::graph::{Node, ValueId, ValueType};
 
 /// Limit on producers to follow when looking for a dtype or rank.
 const MOST_PRODUCER_STEPS: usize = 16;
-
-/// Ops whose operands all have the dtype of their output.
-const SAME_DTYPE_OPS: [&str; 12] = [
-    "Add",
-    "Concat",
-    "Conv",
-    "Div",
-    "Gemm",
-    "LayerNormalization",
-    "MatMul",
-    "Mul",
-    "PRelu",
-    "RMSNormalization",
-    "Sub",
-    "Sum",
-];
-
-/// Ops whose first operand has the dtype of their output.
-const FIRST_DTYPE_OPS: [&str; 19] = [
-    "Attention",
-    "Clip",
-    "Erf",
-    "Expand",
-    "Gather",
-    "Gelu",
-    "Identity",
-    "Pad",
-    "Relu",
-    "Reshape",
-    "Sigmoid",
-    "Slice",
-    "Softmax",
-    "Split",
-    "Sqrt",
-    "Squeeze",
-    "Tanh",
-    "Transpose",
-    "Unsqueeze",
-];
 
 impl ContribLowering<'_> {
     /// True if a value is known to have one element; `None` if unknown.
@@ -77,12 +39,11 @@ impl ContribLowering<'_> {
             if maker.is_op("Cast") {
                 return Dtype::from_onnx(maker.attributes.get_int("to").ok()??);
             }
-            let mixes = SAME_DTYPE_OPS.iter().any(|op| maker.is_op(op));
-            if mixes && let Some(dtype) = maker.inputs.iter().flatten().find_map(|id| self.stated_dtype(*id))
-            {
+            let alike = inputs_with_output_dtype(maker);
+            if let Some(dtype) = alike.iter().find_map(|input| self.stated_dtype(*input)) {
                 return Some(dtype);
             }
-            id = maker.input(0).filter(|_| mixes || FIRST_DTYPE_OPS.iter().any(|op| maker.is_op(op)))?;
+            id = *alike.first()?;
         }
         None
     }
@@ -115,4 +76,16 @@ impl ContribLowering<'_> {
         }
         None
     }
+}
+
+/// The inputs of a node that have the dtype of its first output, as its schema has it.
+fn inputs_with_output_dtype(node: &Node) -> Vec<ValueId> {
+    let Ok(schema) = find_schema(&node.domain, &node.op, node.opset) else { return Vec::new() };
+    let Some(output) = schema.outputs.first() else { return Vec::new() };
+    let formal = |index: usize| schema.inputs.get(index).or(schema.inputs.last());
+    let is_alike = |index: usize| {
+        formal(index).is_some_and(|input| input.type_index == output.type_index && !input.arity.is_mixed())
+    };
+    let inputs = node.inputs.iter().enumerate();
+    inputs.filter(|(index, _)| is_alike(*index)).filter_map(|(_, input)| *input).collect()
 }

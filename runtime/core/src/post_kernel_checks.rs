@@ -2,7 +2,6 @@
 
 use num_complex::Complex;
 
-use super::op::OpOutputs;
 use crate::flags::Flags;
 use crate::schema::{self, OpSchema};
 use crate::stream::Stream;
@@ -42,12 +41,17 @@ impl PostKernelChecks {
 
     /// Does nothing unless a check is enabled.
     #[inline]
-    pub(crate) fn check_outputs(&self, op: &'static str, stream: &Stream, outputs: &OpOutputs) -> Result<()> {
+    pub(crate) fn check_outputs(
+        &self,
+        op: &'static str,
+        stream: &Stream,
+        outputs: &[Option<Tensor>],
+    ) -> Result<()> {
         if self.is_on { self.inspect_outputs(op, stream, outputs) } else { Ok(()) }
     }
 
     #[cold]
-    fn inspect_outputs(&self, op: &'static str, stream: &Stream, outputs: &OpOutputs) -> Result<()> {
+    fn inspect_outputs(&self, op: &'static str, stream: &Stream, outputs: &[Option<Tensor>]) -> Result<()> {
         if self.waits {
             stream.synchronize().map_err(|error| error.with_op(op))?;
         }

@@ -8,7 +8,7 @@ use super::text::check_text_size;
 use crate::graph::Node;
 
 /// Lookup table from keys to text.
-pub(super) struct TextLabelEncoder {
+pub(crate) struct TextLabelEncoder {
     texts: HashMap<LabelKey, String>,
     /// Result for keys that are not in the table.
     default: String,

@@ -5,13 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use oarlock_core::Result;
 use oarlock_core::infer::TensorFact;
 
+use super::plan_cache::PlanCache;
+use super::runnable_plan::RunnablePlan;
+use super::{InterruptCheck, RunScope, RunTimings, StepClock, run_plan};
 use crate::environment::SessionEnvironment;
 use crate::fallback_review::review_fallbacks;
 use crate::graph::{Graph, GraphValue, Node, ValueId};
 use crate::passes::{self, PassEffect, ReplayPlan, ReplayedGraph};
-use crate::plan::{self, ExamplePlan, ExecutionPlan};
-use crate::plan_cache::PlanCache;
-use crate::run::{self, InterruptCheck, RunScope, RunTimings, StepClock};
+use crate::plan::{self, ExamplePlan};
 use crate::runtime_value::RuntimeValue;
 
 /// A graph that runs on inputs of any shape and builds a plan for each new one.
@@ -23,7 +24,7 @@ pub(crate) struct PlannedGraph {
     folded: Vec<Node>,
     plans: PlanCache,
     /// Recorded shape-dependent decisions, each with a plan built from them, the most recently used first.
-    recipes: Mutex<Vec<(ReplayPlan, Arc<ExecutionPlan>)>>,
+    recipes: Mutex<Vec<(ReplayPlan, Arc<RunnablePlan>)>>,
 }
 
 /// Limit on recorded replays. If passes decide differently for most shapes, remembering more would not help.
@@ -54,7 +55,7 @@ impl PlannedGraph {
     }
 
     /// The plan of the first run, if there was one.
-    pub(crate) fn first_plan(&self) -> Option<Arc<ExecutionPlan>> {
+    pub(super) fn first_plan(&self) -> Option<Arc<RunnablePlan>> {
         self.plans.first_plan()
     }
 
@@ -87,7 +88,7 @@ impl PlannedGraph {
     pub(crate) fn run_within(&self, run: RunScope<'_>, inputs: &[RuntimeValue]) -> Result<Vec<RuntimeValue>> {
         let RunScope { environment, .. } = run;
         let make = || self.make_plan(environment, inputs);
-        self.plans.with_plan(inputs, make, |plan, arenas| run::run_plan(plan, arenas, run, inputs))
+        self.plans.with_plan(inputs, make, |plan, arenas| run_plan(plan, arenas, run, inputs))
     }
 
     /// Runs it and records when each step ran.
@@ -102,11 +103,12 @@ impl PlannedGraph {
         Ok((outputs, clock.finish()))
     }
 
+    /// The plan for inputs of these shapes, built if there is none yet.
     pub(crate) fn plan_for(
         &self,
         environment: &SessionEnvironment,
         inputs: &[RuntimeValue],
-    ) -> Result<Arc<ExecutionPlan>> {
+    ) -> Result<Arc<RunnablePlan>> {
         self.plans.with_plan(inputs, || self.make_plan(environment, inputs), |plan, _| Ok(plan.clone()))
     }
 
@@ -116,28 +118,30 @@ impl PlannedGraph {
         &self,
         environment: &SessionEnvironment,
         inputs: &[RuntimeValue],
-    ) -> Result<Arc<ExecutionPlan>> {
+    ) -> Result<Arc<RunnablePlan>> {
         let fact = |input: &RuntimeValue| match input {
             RuntimeValue::Tensor(tensor) => Some(TensorFact::from_shape(tensor.dtype(), tensor.dims())),
             _ => None,
         };
         let facts: Vec<Option<TensorFact>> = inputs.iter().map(fact).collect();
         let mut recipes = self.recipes.lock().unwrap_or_else(PoisonError::into_inner);
-        let again = |(recipe, plan): &(ReplayPlan, Arc<ExecutionPlan>)| {
+        let again = |(recipe, known): &(ReplayPlan, Arc<RunnablePlan>)| {
             let ReplayedGraph { graph, differs } = recipe.replay(&facts, &environment.pass_context())?;
             debug_assert_eq!(Ok(()), self.check_replay(&graph, environment, &facts));
-            let example = ExamplePlan { plan, differs: &differs };
-            plan::build_plan(graph, recipe, Some(example), environment).ok()
+            let example = ExamplePlan { plan: &known.plan, differs: &differs };
+            let plan = plan::build_plan(graph, recipe, Some(example), environment).ok()?;
+            RunnablePlan::new(plan, Some(known), environment).ok()
         };
         let found = recipes.iter().enumerate().find_map(|(at, recipe)| Some((at, again(recipe)?)));
         if let Some((at, plan)) = found {
             recipes[..=at].rotate_right(1);
-            review_fallbacks(&plan, environment)?;
+            review_fallbacks(&plan.plan, environment)?;
             return Ok(Arc::new(plan));
         }
         let (graph, recipe) = self.optimize_for(environment, &facts)?;
-        let plan = Arc::new(plan::build_plan(graph, &recipe, None, environment)?);
-        review_fallbacks(&plan, environment)?;
+        let plan = plan::build_plan(graph, &recipe, None, environment)?;
+        let plan = Arc::new(RunnablePlan::new(plan, None, environment)?);
+        review_fallbacks(&plan.plan, environment)?;
         recipes.truncate(MOST_REPLAY_PLANS - 1);
         recipes.insert(0, (recipe, plan.clone()));
         Ok(plan)

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use arc_swap::ArcSwapOption;
 use oarlock_core::{Dims, Dtype, Result};
 
-use crate::plan::ExecutionPlan;
-use crate::run::ArenaPool;
+use super::arena_pool::ArenaPool;
+use super::runnable_plan::RunnablePlan;
 use crate::runtime_value::RuntimeValue;
 
 /// Approximate memory limit for the plans of one graph. It only applies
@@ -50,7 +50,7 @@ pub(crate) struct CachedPlan {
     inputs: Vec<InputKey>,
     hash: u64,
     bytes: usize,
-    plan: Arc<ExecutionPlan>,
+    plan: Arc<RunnablePlan>,
     /// Set by every lookup, cleared when eviction passes the plan over.
     is_wanted: AtomicBool,
 }
@@ -59,7 +59,7 @@ pub(crate) struct CachedPlan {
 type InputKey = Option<(Dtype, Dims)>;
 
 impl PlanCache {
-    pub(crate) fn first_plan(&self) -> Option<Arc<ExecutionPlan>> {
+    pub(crate) fn first_plan(&self) -> Option<Arc<RunnablePlan>> {
         self.first.get().map(|planned| planned.plan.clone())
     }
 
@@ -68,8 +68,8 @@ impl PlanCache {
     pub(crate) fn with_plan<T>(
         &self,
         inputs: &[RuntimeValue],
-        make: impl FnOnce() -> Result<Arc<ExecutionPlan>>,
-        done: impl FnOnce(&Arc<ExecutionPlan>, &ArenaPool) -> Result<T>,
+        make: impl FnOnce() -> Result<Arc<RunnablePlan>>,
+        done: impl FnOnce(&Arc<RunnablePlan>, &ArenaPool) -> Result<T>,
     ) -> Result<T> {
         if let Some(first) = self.first.get().filter(|first| first.matches_inputs(inputs)) {
             first.mark_wanted();
@@ -83,8 +83,8 @@ impl PlanCache {
     fn with_other_plan<T>(
         &self,
         inputs: &[RuntimeValue],
-        make: impl FnOnce() -> Result<Arc<ExecutionPlan>>,
-        done: impl FnOnce(&Arc<ExecutionPlan>, &ArenaPool) -> Result<T>,
+        make: impl FnOnce() -> Result<Arc<RunnablePlan>>,
+        done: impl FnOnce(&Arc<RunnablePlan>, &ArenaPool) -> Result<T>,
     ) -> Result<T> {
         let hash = hash_inputs(inputs);
         let list = self.others.get().map(|lists| lists[bucket_of(hash)].load());
@@ -101,8 +101,8 @@ impl PlanCache {
         &self,
         hash: u64,
         inputs: &[RuntimeValue],
-        make: impl FnOnce() -> Result<Arc<ExecutionPlan>>,
-    ) -> Result<Arc<ExecutionPlan>> {
+        make: impl FnOnce() -> Result<Arc<RunnablePlan>>,
+    ) -> Result<Arc<RunnablePlan>> {
         let mut making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         // Another thread may have built it in the meantime.
         if let Some(first) = self.first.get().filter(|first| first.matches_inputs(inputs)) {
@@ -113,11 +113,11 @@ impl PlanCache {
             return Ok(planned.plan.clone());
         }
         let plan = make()?;
-        self.arenas.shrink_to_plan(&plan);
+        self.arenas.shrink_to_plan(&plan.plan);
         let planned = Arc::new(CachedPlan {
             inputs: inputs.iter().map(input_key).collect(),
             hash,
-            bytes: plan.size_in_bytes(),
+            bytes: plan.plan.size_in_bytes(),
             plan: plan.clone(),
             is_wanted: AtomicBool::new(false),
         });

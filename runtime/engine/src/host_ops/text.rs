@@ -3,8 +3,8 @@
 use half::{bf16, f16};
 use oarlock_core::{Attribute, Device, Dtype, Error, Op, Result, Runtime, Tensor, schema, shape};
 
-use super::control_flow::required_input;
 use super::label_encoder::TextLabelEncoder;
+use super::required_input;
 use crate::graph::Node;
 use crate::runtime_value::RuntimeValue;
 
@@ -31,7 +31,7 @@ fn standalone_node(op: &Op) -> Node {
     node
 }
 
-pub(super) enum TextOp {
+pub(crate) enum TextOp {
     /// `Cast` from numbers to text.
     Cast,
     Concat,
@@ -39,7 +39,7 @@ pub(super) enum TextOp {
     Normalize(StringNormalizer),
 }
 
-pub(super) struct StringNormalizer {
+pub(crate) struct StringNormalizer {
     change: CaseChange,
     is_case_sensitive: bool,
     stopwords: Vec<String>,

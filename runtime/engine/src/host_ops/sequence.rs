@@ -2,12 +2,12 @@
 
 use oarlock_core::{Attribute, Attributes, Dtype, Error, Op, OpInvocation, Result, Tensor};
 
-use super::control_flow::{host_scalar, required_input};
+use super::{host_scalar, required_input};
 use crate::environment::SessionEnvironment;
 use crate::graph::Node;
 use crate::runtime_value::RuntimeValue;
 
-pub(super) enum SequenceOp {
+pub(crate) enum SequenceOp {
     Construct,
     Empty,
     At,
@@ -113,7 +113,7 @@ impl SequenceOp {
 
 /// Checks that a value may be an element of a sequence. Nested sequences are refused: they could double in size with each op,
 /// and no ONNX op creates any.
-pub(super) fn sequence_element(datum: &RuntimeValue) -> Result<RuntimeValue> {
+pub(crate) fn sequence_element(datum: &RuntimeValue) -> Result<RuntimeValue> {
     datum.as_tensor().cloned().map(RuntimeValue::Tensor)
 }
 
@@ -180,7 +180,7 @@ fn split_tensor(
 }
 
 /// Selects one index along an axis and removes the axis.
-pub(super) fn select_index(
+pub(crate) fn select_index(
     environment: &SessionEnvironment,
     tensor: &Tensor,
     axis: usize,
@@ -212,7 +212,7 @@ fn split_sizes(length: i64, size: i64) -> Result<Vec<i64>> {
 }
 
 /// Concatenates tensors along an axis, or stacks them along a new one.
-pub(super) fn concatenate_tensors(
+pub(crate) fn concatenate_tensors(
     environment: &SessionEnvironment,
     tensors: &[Tensor],
     axis: i64,

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use crossbeam_queue::ArrayQueue;
 
-use crate::run::RunContext;
+use super::RunContext;
 
 /// Limit on pooled contexts beyond the first.
 const MOST_EXTRA_CONTEXTS: usize = 63;
