@@ -24,11 +24,12 @@ mod matmul;
 mod matmul_shape;
 mod program;
 mod queue;
+mod tested_chips;
 #[cfg(test)]
 mod tests;
 
 use oarlock_portable::{GpuDevices, ProgramStore};
-use oarlock_sdk::{HostServices, Plugin, Result, SupportLevel, abi};
+use oarlock_sdk::{HostServices, Plugin, Result, abi};
 
 use crate::gpu::CudaGpu;
 
@@ -40,13 +41,11 @@ oarlock_sdk::export!(plugin);
 
 fn plugin(host: &HostServices) -> Result<Plugin<GpuDevices<CudaGpu>>> {
     let gpus = GpuDevices::new(host, ProgramStore::for_user());
+    let (level, note) = tested_chips::support_level();
     // `CUDA_VISIBLE_DEVICES` is not declared as an option, since the driver itself obeys it.
     Ok(Plugin::for_device("oarlock-cuda", env!("CARGO_PKG_VERSION"), "cuda", gpus)
         .with_vendor("Oarlock")
-        .with_support(
-            SupportLevel::DRIVER_VERIFIED,
-            "NVRTC compiled every kernel for sm_80, sm_90 and sm_100; not yet run on a chip",
-        )
+        .with_support(level, note)
         .with_async()
         .with_kernels(oarlock_portable::all_kernels())
         .with_kernels([matmul::matmul_kernel()]))
