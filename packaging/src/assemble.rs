@@ -1,11 +1,12 @@
 //! Assembles wheels from compiled parts without compiling anything: one for each plugin, one for the core, and wheels in which
 //! the core and some plugins are one file.
 
+use oarlock_formats::error::Error;
+use oarlock_formats::wheel::Wheel;
+use oarlock_matrix::{MatrixAxis, MatrixRow as Row, WheelMatrix};
+
 use crate::build_artifact::{BuiltCore, BuiltPlugin, CompiledPart};
-use crate::error::Error;
-use crate::matrix::{MatrixAxis, MatrixRow as Row, WheelMatrix};
 use crate::packages;
-use crate::wheel::Wheel;
 
 /// The entry point group through which the core finds plugins.
 const ENTRY_POINT_GROUP: &str = "oarlock.plugins";

@@ -1,6 +1,6 @@
 //! What compiling a part of the matrix gives.
 
-use crate::wheel::Wheel;
+use oarlock_formats::wheel::Wheel;
 
 /// Facts about a compiled part of the matrix.
 #[derive(Clone, Debug)]

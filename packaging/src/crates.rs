@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use serde::Deserialize;
+use oarlock_formats::error::Error;
 
-use crate::error::Error;
+use serde::Deserialize;
 
 /// Cargo's metadata of a workspace and of all its dependencies, for Linux on x86-64.
 #[derive(Debug)]

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use oarlock_formats::error::Error;
+
 use crate::crates::CratePackage;
-use crate::error::Error;
 
 /// Our own license, whose text is in each wheel anyway.
 const OWN_LICENSE: &str = "Apache-2.0";

@@ -3,6 +3,9 @@
 use std::net::TcpListener;
 use std::path::Path;
 
+use oarlock_formats::error::Error;
+
+use crate::repository;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
@@ -12,9 +15,6 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use axum::routing::get;
 use tower_http::services::ServeDir;
-
-use crate::error::Error;
-use crate::repository;
 
 /// The media type of the JSON index.
 const JSON_MEDIA_TYPE: &str = "application/vnd.pypi.simple.v1+json";

@@ -11,18 +11,12 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::build::WheelPlan;
-use crate::build::book::{BOOK_TOOL, TOOL_SCRIPT};
-use crate::build::tools::{self, BuildTools};
-use crate::error::Error;
-use crate::file;
+use oarlock_formats::error::Error;
+use oarlock_formats::file;
 
-/// The directory in the sources.
-const VENDOR_DIRECTORY: &str = "vendor";
-const CRATES_DIRECTORY: &str = "crates";
-
-/// Cargo's settings, which are written last and so mark a complete directory.
-const CARGO_SETTINGS_FILE: &str = "cargo.toml";
+use crate::build_plan::WheelPlan;
+use crate::build_tools::{self as tools, BOOK_TOOL, BuildTools, TOOL_SCRIPT};
+use crate::vendored_tree::{CARGO_SETTINGS_FILE, CRATES_DIRECTORY, VENDOR_DIRECTORY};
 
 /// Marks a directory that is incomplete.
 const UNFINISHED_MARKER: &str = ".unfinished";
@@ -40,27 +34,6 @@ directory = \"vendor/crates\"
 [net]
 offline = true
 ";
-
-/// The directory of Debian packages, if the sources are vendored.
-#[must_use]
-pub fn debian_directory(root: &Path) -> Option<PathBuf> {
-    finished_directory(root, "debian")
-}
-
-/// The directory of wheels for pip, if the sources are vendored.
-pub(crate) fn python_directory(root: &Path) -> Option<PathBuf> {
-    finished_directory(root, "python")
-}
-
-/// The directory of crates, if the sources are vendored, relative to the file that includes cargo's settings.
-pub(crate) fn crates_directory(root: &Path) -> Option<PathBuf> {
-    finished_directory(&root.join(".cargo/.."), CRATES_DIRECTORY)
-}
-
-fn finished_directory(root: &Path, name: &str) -> Option<PathBuf> {
-    let place = root.join(VENDOR_DIRECTORY).join(name);
-    (root.join(VENDOR_DIRECTORY).join(CARGO_SETTINGS_FILE).is_file() && place.is_dir()).then_some(place)
-}
 
 /// Vendored downloads of a source tree.
 #[derive(Debug)]
@@ -188,6 +161,7 @@ impl VendorDirectory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vendored_tree::{debian_directory, python_directory};
 
     #[test]
     fn what_is_not_finished_is_not_used_and_what_is_not_ours_stays() {

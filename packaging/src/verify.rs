@@ -5,18 +5,19 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::build::{CORE_LIBRARY_PREFIX, CORE_PART, recipe_for_part};
+use oarlock_formats::deb::DebPackage;
+use oarlock_formats::digest::sha256_hex;
+use oarlock_formats::error::Error;
+use oarlock_formats::wheel::Wheel;
+use oarlock_matrix::{MatrixRow as Row, WheelMatrix};
+
+use crate::build_plan::{CORE_LIBRARY_PREFIX, CORE_PART, recipe_for_part};
 use crate::check;
-use crate::deb::DebPackage;
-use crate::digest::sha256_hex;
-use crate::error::Error;
 use crate::image::image_reader::LoadedImage;
 use crate::image::images::ImageSpec as About;
 use crate::image::{DebianLock, ImageCatalog, contents};
-use crate::library::is_compiled;
-use crate::matrix::{MatrixRow as Row, WheelMatrix};
+use crate::library_requirements::is_compiled;
 use crate::packages::{self, PackageCatalog, PackageContent, PackagePart};
-use crate::wheel::Wheel;
 
 /// Parts that were found, by build settings such as `cpu for glibc 2.28`.
 #[derive(Debug, Default)]

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use oarlock_pack::crates::CrateGraph;
-use oarlock_pack::{licenses, sbom};
+use oarlock_pack::{licenses, part_sbom};
+
 use serde_json::Value;
 
 fn workspace_root() -> &'static Path {
@@ -14,7 +15,7 @@ fn workspace_root() -> &'static Path {
 fn render_sbom_of(package: &str, opens: &[String]) -> Value {
     let crates = CrateGraph::of_workspace(workspace_root()).expect("the workspace");
     let packages = crates.linked_crates(package, &["shared-object".to_owned()]).expect("a package");
-    let text = sbom::render_sbom(&crates, &packages, opens);
+    let text = part_sbom::render_sbom(&crates, &packages, opens);
     assert!(
         !text.contains(&workspace_root().join("plugins").display().to_string()),
         "it says where it was built"

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use oarlock_pack::matrix::{OWN_MATRIX, WheelMatrix};
-use oarlock_pack::matrix_table;
+use oarlock_matrix::matrix_table;
+use oarlock_matrix::{OWN_MATRIX, WheelMatrix};
 
 const MATRIX_BEGIN: &str =
     "<!-- matrix: `OARLOCK_WRITE=1 cargo test -p oarlock-pack --test book` writes it -->\n";

@@ -6,9 +6,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use tempfile::TempDir;
-
 use crate::common::{file_names, put_wheel};
+use tempfile::TempDir;
 
 /// Runs `index` in a shell that first sets limits.
 fn run_with_limits(limits: &str, directory: &Path) -> Output {
@@ -153,7 +152,7 @@ fn a_dry_run_promises_no_wheel_that_cannot_be_built() {
             assert!(said.ends_with("found none; what others published cannot be built here"), "{said}");
         }
     }
-    let own = oarlock_pack::matrix::OWN_MATRIX;
+    let own = oarlock_matrix::OWN_MATRIX;
     for (parts, words) in [
         ("\"opencl\", \"mkl\"", "found opencl, mkl"),
         ("\"cpu\", \"core\"", "found `core` among them"),
@@ -188,7 +187,7 @@ fn who_stops_reading_stops_nothing_else() {
     drop(child.stdout.take());
     let said = child.wait_with_output().expect("the command");
     assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
-    let pages = oarlock_pack::matrix::WheelMatrix::historical("2.3.2").expect("an era").pages.len();
+    let pages = oarlock_matrix::WheelMatrix::historical("2.3.2").expect("an era").pages.len();
     let mut left = vec![directory.path().to_owned()];
     let mut found = 0;
     while let Some(place) = left.pop() {

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use oarlock_pack::image::{ImageCatalog, dev_dockerfile, images};
+
 use tempfile::TempDir;
 
 const ENTRY_SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docker/dev.sh");

@@ -10,14 +10,14 @@ mod trials;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use bollard::Docker;
-use bollard::models::ImageInspect;
-use oarlock_pack::Error;
-use oarlock_pack::engine::{ContainerEngine, ProgressEvent};
+use oarlock_formats::Error;
+use oarlock_pack::container_engine::{ContainerEngine, ProgressEvent};
 use oarlock_pack::image::ImageName;
-use serde_json::Value;
 
 use crate::image::{IMAGE_CATALOG, ImageFixture};
+use bollard::Docker;
+use bollard::models::ImageInspect;
+use serde_json::Value;
 
 const TESTS: &[(&str, fn())] = &[
     (

@@ -9,9 +9,8 @@ mod trials;
 
 use std::process::{Command, ExitCode};
 
-use serde_json::Value;
-
 use crate::image::{IMAGE_CATALOG, ImageFixture};
+use serde_json::Value;
 
 const TESTS: &[(&str, fn())] = &[
     ("skopeo_reads_both_forms_of_an_archive", skopeo_reads_both_forms_of_an_archive),

@@ -1,7 +1,7 @@
 //! Matrices reproduce PaddlePaddle's published tables byte for byte.
 
-use oarlock_pack::matrix::{HISTORICAL_MATRICES, OWN_MATRIX, WheelMatrix};
-use oarlock_pack::{link_page, matrix_table};
+use oarlock_matrix::{HISTORICAL_MATRICES, OWN_MATRIX, WheelMatrix};
+use oarlock_matrix::{link_page, matrix_table};
 
 /// The paths of a channel, in the order of publication.
 fn channel_paths(era: &str, channel: &str) -> Vec<String> {
@@ -10,7 +10,7 @@ fn channel_paths(era: &str, channel: &str) -> Vec<String> {
         .wheels
         .iter()
         .filter(|wheel| wheel.channel == channel)
-        .map(oarlock_pack::matrix::MatrixRow::file_path)
+        .map(oarlock_matrix::MatrixRow::file_path)
         .collect()
 }
 

@@ -8,15 +8,15 @@ mod image;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use oarlock_pack::deb::DebPackage;
-use oarlock_pack::deb::control::ControlParagraph;
+use oarlock_formats::deb::DebPackage;
+use oarlock_formats::deb::control::ControlParagraph;
+use oarlock_formats::tree::{FileTree, TreeNode};
 use oarlock_pack::image::image_builder::ImageBuilder;
 use oarlock_pack::image::images::ImageKind;
 use oarlock_pack::image::local_packages::LocalPackages;
 use oarlock_pack::image::lock::LockedPackage;
 use oarlock_pack::image::mirror::DebianMirror;
-use oarlock_pack::image::{DebianLock, ImageCatalog, PackagePool, images, lock};
-use oarlock_pack::tree::{FileTree, TreeNode};
+use oarlock_pack::image::{DebianLock, ImageCatalog, PackageCache, images, lock};
 
 use crate::directory::file_names;
 use crate::image::{IMAGE_CATALOG, ImageFixture};
@@ -106,7 +106,7 @@ fn an_image_that_is_too_large_or_lacks_something_is_refused() {
         "[layers.own]\npurpose = \"p\"\nown = [\"ours\"]\n[[images]]\nsuffix = \"-all\"\ntitle = \"t\"\nlayers = [\"more\"]\nbudget_mb = 1\n[[images]]",
     );
     let images = ImageCatalog::from_toml("images.toml", &lacking).expect("images");
-    let (pool, out) = (PackagePool::in_directory(&place.path("pool")), place.path("lacking"));
+    let (pool, out) = (PackageCache::in_directory(&place.path("pool")), place.path("lacking"));
     let own = LocalPackages::in_directory(&place.path("debs"), "amd64").expect("packages");
     let mut workshop = ImageBuilder::new(&images, &place.lock, &pool, &own, &out);
     let error = workshop.build_image(
@@ -250,7 +250,7 @@ fn an_image_to_build_with_keeps_what_others_leave_out_and_says_so_of_itself() {
 #[test]
 fn our_own_image_with_python_is_the_same_bytes_twice() {
     let pool = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/pack/pool");
-    let pool = PackagePool::with_mirror(&pool, DebianMirror::of_machine());
+    let pool = PackageCache::with_mirror(&pool, DebianMirror::of_machine());
     let lock = DebianLock::from_toml(lock::LOCK_PATH, lock::OWN_LOCK).expect("our own lock");
     let place = ImageFixture::new();
     // A test package in place of each of ours.

@@ -7,11 +7,11 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 
+use oarlock_matrix::WheelMatrix;
 use oarlock_pack::index::WheelIndex;
-use oarlock_pack::matrix::WheelMatrix;
-use tempfile::TempDir;
 
 use crate::common::{file_names, put_wheel};
+use tempfile::TempDir;
 
 const MATRIX_TEXT: &str = r#"
 host = "https://example.org"
@@ -54,7 +54,7 @@ fn written_index() -> TempDir {
     directory
 }
 
-fn index_of(wheels: &Path, yanked: &[(&str, &str)]) -> Result<WheelIndex, oarlock_pack::Error> {
+fn index_of(wheels: &Path, yanked: &[(&str, &str)]) -> Result<WheelIndex, oarlock_formats::Error> {
     let yanked: BTreeMap<String, String> =
         yanked.iter().map(|(name, reason)| ((*name).to_owned(), (*reason).to_owned())).collect();
     WheelIndex::of_directory(wheels, &test_matrix(), &yanked, |_, _| ())

@@ -1,6 +1,6 @@
 //! Invalid matrices are rejected with a reason.
 
-use oarlock_pack::matrix::WheelMatrix;
+use oarlock_matrix::WheelMatrix;
 
 /// A valid matrix of two wheels.
 const GOOD_MATRIX: &str = r#"

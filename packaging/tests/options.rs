@@ -1,7 +1,7 @@
 //! Historical options select rows of the matrix.
 
-use oarlock_pack::matrix::{OWN_MATRIX, WheelMatrix};
-use oarlock_pack::options::{ResolvedOptions, resolve_options};
+use oarlock_matrix::options::{ResolvedOptions, resolve_options};
+use oarlock_matrix::{OWN_MATRIX, WheelMatrix};
 
 fn resolve_without_gpus(options: &[&str]) -> Result<ResolvedOptions, String> {
     resolve_on_gpus(&[], options)

@@ -11,12 +11,12 @@ mod release;
 use std::path::Path;
 use std::process::Command;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use oarlock_pack::release::ReleaseItemKind;
-use serde_json::Value;
 
 use crate::release::{ReleaseFixture, files_below};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
 
 fn read_file(directory: &Path, path: &str) -> String {
     std::fs::read_to_string(directory.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
@@ -143,11 +143,11 @@ fn nothing_is_left_where_a_release_cannot_be_made() {
     // A wheel without an SBOM.
     let wheels = std::fs::read_dir(built.path("wheels")).expect("a directory");
     let wheel = wheels.map(|it| it.expect("a file").path()).next().expect("a wheel");
-    let mut read = oarlock_pack::wheel::Wheel::read_file(&wheel).expect("a wheel");
+    let mut read = oarlock_formats::wheel::Wheel::read_file(&wheel).expect("a wheel");
     read.add_metadata("sboms/oarlock-plugin-openblas.cyclonedx.json", b"{}".to_vec());
     std::fs::write(
         &wheel,
-        read.to_bytes(&oarlock_pack::file_packer::CompressionEffort::Usual.into()).expect("a wheel"),
+        read.to_bytes(&oarlock_formats::file_packer::CompressionEffort::Usual.into()).expect("a wheel"),
     )
     .expect("a file");
     let error = built.write_release(&built.path("new"), None).expect_err("a refusal").to_string();

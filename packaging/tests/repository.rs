@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use oarlock_pack::date::{self, SECONDS_PER_DAY};
-use oarlock_pack::deb::control::ControlParagraph;
-use oarlock_pack::openpgp::OpenPgpKey;
+use oarlock_formats::date::{self, SECONDS_PER_DAY};
+use oarlock_formats::deb::control::ControlParagraph;
+use oarlock_formats::openpgp::OpenPgpKey;
 use oarlock_pack::repository::{AptRepository, SuiteRelease};
-use sha2::{Digest as _, Sha256};
-use tempfile::TempDir;
 
 use crate::package::put_package;
+use sha2::{Digest as _, Sha256};
+use tempfile::TempDir;
 
 const RELEASE_TIME: u64 = 1_700_000_000;
 

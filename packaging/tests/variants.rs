@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use oarlock_pack::file_packer::CompressionEffort;
+use oarlock_formats::file_packer::CompressionEffort;
+use oarlock_formats::wheel::Wheel;
+use oarlock_matrix::WheelMatrix;
 use oarlock_pack::index::WheelIndex;
-use oarlock_pack::matrix::WheelMatrix;
-use oarlock_pack::wheel::Wheel;
+
 use tempfile::TempDir;
 
 const MATRIX_TEXT: &str = r#"
@@ -34,7 +35,7 @@ isa = "any"
 "#;
 
 /// Writes an index of wheels of these versions.
-fn written_index(matrix: &str, versions: &[&str]) -> Result<TempDir, oarlock_pack::Error> {
+fn written_index(matrix: &str, versions: &[&str]) -> Result<TempDir, oarlock_formats::Error> {
     let directory = tempfile::tempdir().expect("a directory");
     let wheels = directory.path().join("wheels");
     std::fs::create_dir(&wheels).expect("a directory");

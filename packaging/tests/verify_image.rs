@@ -6,19 +6,19 @@ mod image;
 use std::io::{Read as _, Write as _};
 use std::path::Path;
 
+use oarlock_formats::deb::DebPackage;
+use oarlock_formats::deb::control::ControlParagraph;
+use oarlock_formats::tree::{FileTree, TreeEntry};
+use oarlock_matrix::{OWN_MATRIX, WheelMatrix};
+use oarlock_pack::image::ImageCatalog;
+use oarlock_pack::packages::{OWN_PACKAGES as PACKAGES, PackageCatalog};
+use oarlock_pack::verify::FoundParts;
+
+use crate::image::{IMAGE_CATALOG, ImageFixture, sha256_hex};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
-use oarlock_pack::deb::DebPackage;
-use oarlock_pack::deb::control::ControlParagraph;
-use oarlock_pack::image::ImageCatalog;
-use oarlock_pack::matrix::{OWN_MATRIX, WheelMatrix};
-use oarlock_pack::packages::{OWN_PACKAGES as PACKAGES, PackageCatalog};
-use oarlock_pack::tree::{FileTree, TreeEntry};
-use oarlock_pack::verify::FoundParts;
 use serde_json::{Value, json};
-
-use crate::image::{IMAGE_CATALOG, ImageFixture, sha256_hex};
 
 /// The path of the plugin in its package.
 const PLUGIN_PATH: &str = "usr/lib/x86_64-linux-gnu/oarlock/plugins/liboarlock_plugin_openblas.so";

@@ -1,10 +1,10 @@
 //! Deploys a user's program to a cluster: the Dockerfile of an image on top of ours, and a Kubernetes job manifest.
 
+use oarlock_formats::error::Error;
+
+use crate::image::name::ImageName;
 use serde_json::json;
 use tera::{Context, Tera};
-
-use crate::error::Error;
-use crate::image::name::ImageName;
 
 const DOCKERFILE_TEMPLATE: (&str, &str) = ("Dockerfile", include_str!("../../../docker/app/Dockerfile.tera"));
 const JOB_TEMPLATE: (&str, &str) = ("job.yaml", include_str!("../../../docker/app/job.yaml.tera"));

@@ -3,16 +3,13 @@
 use std::path::Path;
 use std::process::Command;
 
+use oarlock_formats::error::Error;
+
 use super::WorkspaceBuilder;
-use super::tools::{self, BuildTools};
+use crate::build_tools::{self as tools, BOOK_TOOL, BuildTools, TOOL_SCRIPT};
 use crate::crates::{self, RustCompiler};
-use crate::error::Error;
 use crate::image::DebianLock;
 use crate::release::provenance::BuildMaterials;
-
-/// The tool that renders the documentation; the build script of the book pins its version.
-pub(crate) const BOOK_TOOL: &str = "mdbook";
-pub(crate) const TOOL_SCRIPT: &str = "scripts/tools";
 
 impl WorkspaceBuilder {
     /// Installs the build tools and the documentation tool where they are missing.

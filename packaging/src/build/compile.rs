@@ -6,20 +6,21 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use oarlock_formats::build_id;
+use oarlock_formats::error::Error;
+use oarlock_formats::wheel::Wheel;
+use oarlock_matrix::MatrixRow as Row;
+
 use crate::assemble::plugin_file_name;
 use crate::build::RecipeOutput;
-use crate::build::plan::BuildRecipe;
-use crate::build::tools::BuildTools;
 use crate::build_artifact::{BuildArtifact, BuiltCore, BuiltFile, BuiltPlugin, CompiledPart};
-use crate::build_id;
+use crate::build_plan::{BuildRecipe, CORE_LIBRARY_PREFIX};
+use crate::build_tools::BuildTools;
 use crate::crates::CrateGraph;
-use crate::error::Error;
-use crate::library::{self, LibraryLimits};
+use crate::library_requirements::{self, LibraryLimits};
 use crate::licenses;
-use crate::matrix::MatrixRow as Row;
-use crate::sbom;
-use crate::vendor;
-use crate::wheel::Wheel;
+use crate::part_sbom;
+use crate::vendored_tree;
 
 /// Keeps AVX out of all code, including third-party crates.
 const RUSTFLAGS_WITHOUT_AVX: [&str; 6] = [
@@ -33,9 +34,6 @@ const RUSTFLAGS_WITHOUT_AVX: [&str; 6] = [
 
 /// The rustc wrapper for builds without AVX, relative to the root of the workspace.
 const RUSTC_WRAPPER_WITHOUT_AVX: &str = "packaging/rustc-without-avx";
-
-/// The start of the library's path in the core's wheel; the rest depends on the Python version.
-pub(crate) const CORE_LIBRARY_PREFIX: &str = "oarlock/_oarlock.";
 
 /// The profile in `Cargo.toml` for published builds.
 const CARGO_PROFILE: &str = "dist";
@@ -115,7 +113,7 @@ impl<'w> PartCompiler<'w> {
         let file = plugin_file_name(&recipe.part.package);
         let (library, took) = self.run_cargo_build(recipe, &file, debug)?;
         let place = self.target.join("made").join(recipe.directory_name()).join(&file);
-        crate::file::write_file(&place, &library)?;
+        oarlock_formats::file::write_file(&place, &library)?;
         let (manifest, note) = match self.plugin_manifest(recipe, &place, tell) {
             Ok(text) => (Some(text), None),
             Err(why) => (
@@ -246,11 +244,11 @@ impl<'w> PartCompiler<'w> {
         build_id::set_build_id(&mut library, &mut symbols)?;
         let platform = &format!("manylinux_{}_x86_64", recipe.glibc);
         let limits = LibraryLimits { platform, part: Some(&recipe.part), without_avx: recipe.without_avx };
-        let needs = library::check_library(&library, bytes, limits)?;
+        let needs = library_requirements::check_library(&library, bytes, limits)?;
         let id =
             needs.build_id.ok_or_else(|| Error::new("expected a library with a build id, found none"))?;
-        let place = debug.join(".build-id").join(library::build_id_path(&id));
-        crate::file::write_file(&place, &symbols)?;
+        let place = debug.join(".build-id").join(library_requirements::build_id_path(&id));
+        oarlock_formats::file::write_file(&place, &symbols)?;
         Ok(library)
     }
 
@@ -260,7 +258,7 @@ impl<'w> PartCompiler<'w> {
         Ok(CompiledPart {
             part: recipe.name.clone(),
             opens: recipe.part.opens.clone(),
-            bill: sbom::render_sbom(&self.crates, &crates, &recipe.part.opens),
+            bill: part_sbom::render_sbom(&self.crates, &crates, &recipe.part.opens),
             licences: licenses::collect_licenses(&crates)?,
             licence: self.licence.clone(),
             package,
@@ -279,8 +277,8 @@ impl<'w> PartCompiler<'w> {
         let found = parse_platform_tag(&said);
         if found
             .as_deref()
-            .and_then(library::glibc_version)
-            .is_none_or(|oldest| Some(oldest) > library::glibc_version(&row.name.platform))
+            .and_then(library_requirements::glibc_version)
+            .is_none_or(|oldest| Some(oldest) > library_requirements::glibc_version(&row.name.platform))
         {
             let found = found.unwrap_or(said);
             let wanted = &row.name.platform;
@@ -304,7 +302,7 @@ impl<'w> PartCompiler<'w> {
         match before.map(Duration::from_millis) {
             Some(before) if !said.lines().any(|line| line.starts_with(COMPILING_PREFIX)) => Ok(before),
             _ => {
-                crate::file::write_file(&place, took.as_millis().to_string().as_bytes())?;
+                oarlock_formats::file::write_file(&place, took.as_millis().to_string().as_bytes())?;
                 Ok(took)
             }
         }
@@ -370,7 +368,7 @@ fn remap_path_flags(root: &Path, target: &Path) -> Result<Vec<String>, Error> {
     // Cargo names registry directories after their hosts. The last matching flag wins.
     let registries = fs::read_dir(renamed[0].0.join("registry/src")).into_iter().flatten().flatten();
     renamed.extend(registries.map(|registry| (registry.path(), "/crates".to_owned())));
-    renamed.extend(vendor::crates_directory(root).map(|crates| (crates, "/crates".to_owned())));
+    renamed.extend(vendored_tree::crates_directory(root).map(|crates| (crates, "/crates".to_owned())));
     let mut flags: Vec<String> = renamed
         .into_iter()
         .map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()))

@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use oarlock_formats::date;
+use oarlock_formats::error::Error;
+use oarlock_formats::file;
+use oarlock_matrix::WheelMatrix;
+
 use super::compile::PartCompiler;
 use super::parallel_jobs::run_jobs;
-use super::plan::{BuildRecipe, WheelPlan, recipe_for_part};
 use super::{BuildStep, StepCounter, WorkspaceBuilder, compile_recipe, library_check};
 use crate::build_artifact::BuildArtifact;
-use crate::date;
-use crate::error::Error;
-use crate::file;
-use crate::matrix::WheelMatrix;
+use crate::build_plan::{BuildRecipe, WheelPlan, recipe_for_part};
 use crate::packages::{PackageBuilder, PackageCatalog, PackageContent, PackagePart, PackageSpec};
 
 /// The part that writes generated files, such as manual pages.

@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::plan::BuildRecipe;
-use crate::error::Error;
+use oarlock_formats::error::Error;
+
+use crate::build_plan::BuildRecipe;
 
 /// Locations of `ldconfig`; `/sbin` is not on the `PATH` of ordinary users.
 const LDCONFIG_PATHS: [&str; 2] = ["/sbin/ldconfig", "/usr/sbin/ldconfig"];
@@ -46,9 +47,9 @@ fn known_libraries() -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan::WheelPlan;
     use super::*;
-    use crate::matrix::{OWN_MATRIX, WheelMatrix};
+    use crate::build_plan::WheelPlan;
+    use oarlock_matrix::{OWN_MATRIX, WheelMatrix};
 
     #[test]
     fn a_library_that_no_machine_has_is_missed_before_anything_is_compiled() {

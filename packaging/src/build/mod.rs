@@ -1,32 +1,28 @@
 //! Builds the wheels of the matrix. Each part is compiled once for all wheels, by cargo with zig for a glibc older than the
 //! builder's. Assembled and packed files are cached too, so an interrupted run continues where it stopped.
 
-pub(crate) mod book;
+mod book;
 mod compile;
 mod debs;
 mod library_check;
 mod parallel_jobs;
-mod plan;
-pub(crate) mod tools;
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-pub(crate) use compile::CORE_LIBRARY_PREFIX;
-pub use debs::PackagePlan;
-pub use plan::{BuildRecipe, WheelPlan};
-pub(crate) use plan::{CORE_PART, is_without_avx, recipe_for_part};
+use oarlock_formats::error::Error;
+use oarlock_formats::file;
+use oarlock_formats::file_packer::{CompressionEffort, FilePacker};
+use oarlock_formats::wheel::Wheel;
+use oarlock_matrix::MatrixRow as Row;
 
 use crate::assemble;
 use crate::build_artifact::{BuildArtifact, BuiltPlugin};
+use crate::build_plan::{self, BuildRecipe, WheelPlan};
 use crate::check;
-use crate::error::Error;
-use crate::file;
-use crate::file_packer::{CompressionEffort, FilePacker};
-use crate::matrix::MatrixRow as Row;
-use crate::wheel::Wheel;
 use compile::PartCompiler;
+pub use debs::PackagePlan;
 use parallel_jobs::{JobEvent, run_jobs};
 
 /// Builds wheels, packages and releases in a workspace.
@@ -124,7 +120,7 @@ impl WorkspaceBuilder {
         let packing = Instant::now();
         let mut needed: Vec<(&Row, Vec<&RecipeOutput>)> = Vec::new();
         for row in plan.rows() {
-            let of_row = plan::recipes_for_row(plan.matrix, row)?;
+            let of_row = build_plan::recipes_for_row(plan.matrix, row)?;
             let is_needed = |(recipe, part)| of_row.contains(recipe).then_some(part);
             needed.push((row, plan.recipes().iter().zip(&parts).filter_map(is_needed).collect()));
         }

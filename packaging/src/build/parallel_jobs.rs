@@ -6,7 +6,7 @@ use std::panic;
 use std::sync::mpsc::{self, Sender};
 use std::thread::{self, ScopedJoinHandle};
 
-use crate::error::Error;
+use oarlock_formats::error::Error;
 
 /// Most jobs at a time on any number of cores: compiling some parts takes gigabytes of memory.
 const MAX_JOBS: usize = 4;

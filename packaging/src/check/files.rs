@@ -3,17 +3,17 @@
 use std::collections::BTreeSet;
 use std::str::FromStr as _;
 
-use pep440_rs::Version;
+use oarlock_formats::error::Error;
+use oarlock_formats::wheel::Wheel;
+use oarlock_matrix::wheel_name::{WheelName, WheelVersion, normalize_distribution};
+use oarlock_matrix::{MatrixRow as Row, WheelMatrix};
 
 use crate::assemble::{
     FLAVOR_FILE, LICENSE_FILE, plugin_directory, plugin_file_name, python_package, sbom_path,
     third_party_license_path,
 };
-use crate::build::CORE_PART;
-use crate::error::Error;
-use crate::matrix::wheel_name::{WheelName, WheelVersion, normalize_distribution};
-use crate::matrix::{MatrixRow as Row, WheelMatrix};
-use crate::wheel::Wheel;
+use crate::build_plan::CORE_PART;
+use pep440_rs::Version;
 
 /// Checks that the `dist-info` directory has the name that the wheel's file name implies.
 pub(super) fn check_dist_info(name: &WheelName, wheel: &Wheel) -> Result<(), Error> {

@@ -1,12 +1,12 @@
 //! Checks the manifest beside a plugin, from which a host knows the plugin without loading it.
 
 use oarlock_abi::Versions;
+use oarlock_formats::digest::sha256_hex;
+use oarlock_formats::error::Error;
+use oarlock_formats::wheel::Wheel;
+use oarlock_matrix::{MatrixAxis, MatrixPart, MatrixRow as Row, WheelMatrix};
 
 use crate::assemble::plugin_name;
-use crate::digest::sha256_hex;
-use crate::error::Error;
-use crate::matrix::{MatrixAxis, MatrixPart, MatrixRow as Row, WheelMatrix};
-use crate::wheel::Wheel;
 
 /// A manifest with a checked contract version and, if it states one, a checked hash.
 pub(super) struct CheckedManifest {

@@ -1,14 +1,14 @@
 //! Checks the metadata of a wheel of this release, word for word, against its row.
 
-use serde_json::Value;
+use oarlock_formats::error::Error;
+use oarlock_formats::wheel::Wheel;
+use oarlock_matrix::headers::MetadataHeaders;
+use oarlock_matrix::{MatrixPart, MatrixRow as Row, WheelMatrix};
 
 use crate::assemble::{
     self, FLAVOR_FILE, REQUIRES_PYTHON, dependency_headers, entry_points_text, flavor_json, sbom_path,
 };
-use crate::error::Error;
-use crate::headers::MetadataHeaders;
-use crate::matrix::{MatrixPart, MatrixRow as Row, WheelMatrix};
-use crate::wheel::Wheel;
+use serde_json::Value;
 
 /// The METADATA fields that follow from the row. Installers act on these.
 const METADATA_FIELDS: [&str; 6] = [

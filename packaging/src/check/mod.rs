@@ -7,14 +7,15 @@ mod metadata;
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use oarlock_formats::error::Error;
+use oarlock_formats::wheel::Wheel;
+use oarlock_matrix::headers::MetadataHeaders;
+use oarlock_matrix::wheel_name::WheelName;
+use oarlock_matrix::{MatrixPart, MatrixRow as Row, WheelMatrix};
+
 use crate::assemble::plugin_file_name;
-use crate::build::{CORE_LIBRARY_PREFIX, CORE_PART, is_without_avx};
-use crate::error::Error;
-use crate::headers::MetadataHeaders;
-use crate::library::{self, LibraryLimits, is_compiled};
-use crate::matrix::wheel_name::WheelName;
-use crate::matrix::{MatrixPart, MatrixRow as Row, WheelMatrix};
-use crate::wheel::Wheel;
+use crate::build_plan::{CORE_LIBRARY_PREFIX, CORE_PART, is_without_avx};
+use crate::library_requirements::{self, LibraryLimits, is_compiled};
 
 /// Checks wheels of a matrix, each once even if it is named twice, and returns their number.
 ///
@@ -76,7 +77,7 @@ pub(crate) fn check_wheel_contents(
             part: is_of_release.then_some(about),
             without_avx: is_without_avx(row, about) && name.platform.ends_with("x86_64"),
         };
-        let judged = library::check_library(library, library, limits).and_then(|_| match part {
+        let judged = library_requirements::check_library(library, library, limits).and_then(|_| match part {
             CORE_PART => check_python_module(name, path),
             _ if is_of_release => manifest::read_checked_manifest(wheel, path, library)
                 .and_then(|it| it.check_release_manifest(matrix, row, about, &name.platform)),

@@ -3,13 +3,13 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-use super::engine;
-use super::say::say;
-
-use clap::Args;
+use oarlock_formats::file;
 use oarlock_pack::app::{AppDeployment, derive_job_name};
-use oarlock_pack::file;
 use oarlock_pack::image::ImageName;
+
+use super::container_engine;
+use super::say::say;
+use clap::Args;
 use serde_json::json;
 
 #[derive(Args, Debug)]
@@ -103,7 +103,7 @@ pub(crate) fn run(call: &AppArguments, json: bool, dry_run: bool) -> Result<(), 
         return Err(format!("expected no file `{there}`, found one; `--replace` writes over it").into());
     }
     // Problems with the engine must show before any file is written.
-    let engine = if call.build && !dry_run { Some(engine::find_engine()?) } else { None };
+    let engine = if call.build && !dry_run { Some(container_engine::find_engine()?) } else { None };
     let missing = missing_files(call);
     // An absolute path refers to the image, whether or not this machine has it.
     if let Some(file) = missing.iter().find(|file| engine.is_some() && !file.starts_with('/')) {
@@ -119,7 +119,7 @@ pub(crate) fn run(call: &AppArguments, json: bool, dry_run: bool) -> Result<(), 
         }
     }
     let built = engine
-        .map(|engine| engine::build_image(&engine, &call.out, &ImageName::parse_name(&app.image)?))
+        .map(|engine| container_engine::build_image(&engine, &call.out, &ImageName::parse_name(&app.image)?))
         .transpose()?;
     if json {
         let places =

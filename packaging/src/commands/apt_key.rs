@@ -3,11 +3,11 @@
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-use super::say::say;
+use oarlock_formats::openpgp::OpenPgpKey;
+use oarlock_formats::{date, file};
 
+use super::say::say;
 use clap::{Args, Subcommand};
-use oarlock_pack::openpgp::OpenPgpKey;
-use oarlock_pack::{date, file};
 
 #[derive(Args, Debug)]
 #[command(disable_help_subcommand = true)]

@@ -4,14 +4,14 @@ use std::error::Error;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
-use oarlock_pack::date;
-use oarlock_pack::openpgp::OpenPgpKey;
+use oarlock_formats::date;
+use oarlock_formats::openpgp::OpenPgpKey;
 use oarlock_pack::repository::{AptRepository, SuiteRelease};
 
 use super::progress::ProgressReporter;
 use super::say::say;
 use super::{count_label, print_warning};
+use clap::Args;
 
 #[derive(Args, Debug)]
 pub(crate) struct AptRepoArguments {

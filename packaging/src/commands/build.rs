@@ -3,17 +3,18 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-use clap::Args;
-use oarlock_pack::build::{BuildOutcome, WheelPlan, WorkspaceBuilder};
-use oarlock_pack::file_packer::CompressionEffort;
-use oarlock_pack::options::resolve_options;
-use oarlock_pack::select::local_capabilities;
-use serde_json::json;
+use oarlock_formats::file_packer::CompressionEffort;
+use oarlock_matrix::options::resolve_options;
+use oarlock_matrix::select::local_capabilities;
+use oarlock_pack::build::{BuildOutcome, WorkspaceBuilder};
+use oarlock_pack::build_plan::WheelPlan;
 
 use super::options::render_options;
 use super::progress::ProgressReporter;
 use super::say::say;
 use super::{MatrixChoice, count_label};
+use clap::Args;
+use serde_json::json;
 
 #[derive(Args, Debug)]
 pub(crate) struct BuildArguments {

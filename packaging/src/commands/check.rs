@@ -3,11 +3,11 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-use clap::Args;
 use oarlock_pack::check;
 
 use super::say::say;
 use super::{MatrixChoice, count_label};
+use clap::Args;
 
 #[derive(Args, Debug)]
 pub(crate) struct WheelCheckArguments {

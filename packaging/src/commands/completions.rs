@@ -2,11 +2,10 @@
 
 use std::error::Error;
 
-use clap::{Args, CommandFactory as _};
-use clap_complete::Shell;
-
 use super::PackArguments;
 use super::say::print;
+use clap::{Args, CommandFactory as _};
+use clap_complete::Shell;
 
 #[derive(Args, Debug)]
 pub(crate) struct CompletionsArguments {

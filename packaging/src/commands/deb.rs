@@ -3,14 +3,14 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-use clap::Args;
 use oarlock_pack::build::{PackagePlan, WorkspaceBuilder};
 use oarlock_pack::packages::{OWN_PACKAGES, PackageCatalog};
-use serde_json::json;
 
 use super::progress::ProgressReporter;
 use super::say::say;
 use super::{MatrixChoice, count_label};
+use clap::Args;
+use serde_json::json;
 
 #[derive(Args, Debug)]
 pub(crate) struct DebArguments {

@@ -4,21 +4,22 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use clap::{Args, Subcommand, ValueEnum};
-use oarlock_pack::engine::ContainerEngine;
+use oarlock_formats::{date, file};
+use oarlock_pack::container_engine::ContainerEngine;
 use oarlock_pack::image::image_builder::{FinishedImage, ImageBuilder};
 use oarlock_pack::image::images::{self, ImageKind, ImageSpec};
 use oarlock_pack::image::local_packages::LocalPackages;
 use oarlock_pack::image::lock::LockedPackage;
 use oarlock_pack::image::mirror::DebianMirror;
-use oarlock_pack::image::{DebianLock, ImageCatalog, ImageName, PackagePool, closure, lock};
-use oarlock_pack::{date, file, vendor};
-use serde_json::{Value, json};
+use oarlock_pack::image::{DebianLock, ImageCatalog, ImageName, PackageCache, closure, lock};
+use oarlock_pack::vendored_tree;
 
+use super::container_engine;
 use super::count_label;
-use super::engine;
 use super::progress::ProgressReporter;
 use super::say::say;
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::{Value, json};
 
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -105,19 +106,19 @@ const POOL_DIRECTORY: &str = "target/pack/pool";
 const SCRATCH_DIRECTORY: &str = "target/pack/scratch";
 
 impl PoolChoice {
-    pub(super) fn open_pool(&self, mirror: &MirrorChoice) -> PackagePool {
+    pub(super) fn open_pool(&self, mirror: &MirrorChoice) -> PackageCache {
         match &self.pool {
-            Some(directory) => PackagePool::in_directory(directory),
-            None => match vendor::debian_directory(Path::new(".")) {
-                Some(directory) => PackagePool::in_directory(&directory),
-                None => PackagePool::with_mirror(Path::new(POOL_DIRECTORY), mirror.find_mirror()),
+            Some(directory) => PackageCache::in_directory(directory),
+            None => match vendored_tree::debian_directory(Path::new(".")) {
+                Some(directory) => PackageCache::in_directory(&directory),
+                None => PackageCache::with_mirror(Path::new(POOL_DIRECTORY), mirror.find_mirror()),
             },
         }
     }
 }
 
 impl MirrorChoice {
-    pub(super) fn find_mirror(&self) -> Result<DebianMirror, oarlock_pack::Error> {
+    pub(super) fn find_mirror(&self) -> Result<DebianMirror, oarlock_formats::Error> {
         self.mirror.as_deref().map_or_else(DebianMirror::of_machine, DebianMirror::at_address)
     }
 }
@@ -181,7 +182,10 @@ pub(crate) fn run(call: &ImageArguments, json: bool, dry_run: bool) -> Result<()
     }
     let began = Instant::now();
     // Problems with the engine must show before the slow work.
-    let engine = call.engine.map(|how| Ok::<_, Box<dyn Error>>((how, engine::find_engine()?))).transpose()?;
+    let engine = call
+        .engine
+        .map(|how| Ok::<_, Box<dyn Error>>((how, container_engine::find_engine()?)))
+        .transpose()?;
     if let Some((_, engine)) = &engine {
         engine.check_disk_space(wanted.iter().map(|image| image.budget_mb * 1_000_000).sum())?;
     }
@@ -203,8 +207,10 @@ fn deliver_images(
     for image in finished {
         engine.check_disk_space(unpacked(image))?;
         known.push(match (how, &image.dockerfile) {
-            (EngineDelivery::Build, Some(directory)) => engine::build_image(engine, directory, &image.name)?,
-            _ => engine::load_image(engine, &image.file, &image.name)?,
+            (EngineDelivery::Build, Some(directory)) => {
+                container_engine::build_image(engine, directory, &image.name)?
+            }
+            _ => container_engine::load_image(engine, &image.file, &image.name)?,
         });
     }
     Ok(known)
@@ -214,7 +220,7 @@ fn deliver_images(
 fn make_images<'w>(
     wanted: &[&'w ImageSpec],
     workshop: &mut ImageBuilder<'w>,
-    pool: &PackagePool,
+    pool: &PackageCache,
     call: &ImageArguments,
 ) -> Result<Vec<FinishedImage>, Box<dyn Error>> {
     let progress = ProgressReporter::new();
@@ -232,10 +238,10 @@ fn make_images<'w>(
 
 /// Fetches the Debian packages that are not cached yet, and verifies all of them.
 pub(super) fn fetch_packages(
-    pool: &PackagePool,
+    pool: &PackageCache,
     needed: &[&LockedPackage],
     progress: &ProgressReporter,
-) -> Result<(), oarlock_pack::Error> {
+) -> Result<(), oarlock_formats::Error> {
     let count = needed.iter().filter(|package| !pool.has_package(package)).count();
     let mut fetched = 0;
     for package in needed {
@@ -308,7 +314,7 @@ fn list_images(chosen: &[&ImageSpec], workshop: &ImageBuilder<'_>, json: bool) -
 fn show_plan(
     wanted: &[&ImageSpec],
     workshop: &ImageBuilder<'_>,
-    pool: &PackagePool,
+    pool: &PackageCache,
     call: &ImageArguments,
     json: bool,
 ) -> Result<(), Box<dyn Error>> {

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::PathBuf;
 
-use clap::Args;
 use oarlock_pack::index::WheelIndex;
 
 use super::progress::ProgressReporter;
 use super::say::say;
 use super::{MatrixChoice, count_label};
+use clap::Args;
 
 #[derive(Args, Debug)]
 pub(crate) struct IndexArguments {

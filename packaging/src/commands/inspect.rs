@@ -3,10 +3,10 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-use super::say::say;
+use oarlock_formats::instructions;
 
+use super::say::say;
 use clap::Args;
-use oarlock_pack::instructions;
 
 #[derive(Args, Debug)]
 pub(crate) struct InspectArguments {

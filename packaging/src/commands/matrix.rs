@@ -2,11 +2,11 @@
 
 use std::error::Error;
 
-use clap::Args;
-use oarlock_pack::matrix_table::{self, COLUMN_TITLES, TableRow};
+use oarlock_matrix::matrix_table::{self, COLUMN_TITLES, TableRow};
 
 use super::say;
 use super::{MatrixChoice, count_label};
+use clap::Args;
 
 #[derive(Args, Debug)]
 pub(crate) struct MatrixArguments {

@@ -6,8 +6,8 @@ mod apt_repo;
 mod build;
 mod check;
 mod completions;
+mod container_engine;
 mod deb;
-mod engine;
 mod help;
 mod image;
 mod index;
@@ -119,8 +119,8 @@ pub(crate) struct MatrixChoice {
 }
 
 impl MatrixChoice {
-    fn read_matrix(&self) -> Result<oarlock_pack::matrix::WheelMatrix, Box<dyn Error>> {
-        use oarlock_pack::matrix::{OWN_MATRIX, WheelMatrix};
+    fn read_matrix(&self) -> Result<oarlock_matrix::WheelMatrix, Box<dyn Error>> {
+        use oarlock_matrix::{OWN_MATRIX, WheelMatrix};
         let matrix = match (&self.era, &self.matrix) {
             (Some(era), _) => WheelMatrix::historical(era),
             (None, Some(file)) => {

@@ -2,12 +2,12 @@
 
 use std::error::Error;
 
-use clap::Args;
-use oarlock_pack::options::{ResolvedOption, ResolvedOptions, resolve_options};
-use oarlock_pack::select::local_capabilities;
+use oarlock_matrix::options::{ResolvedOption, ResolvedOptions, resolve_options};
+use oarlock_matrix::select::local_capabilities;
 
 use super::MatrixChoice;
 use super::say::{self, say};
+use clap::Args;
 
 #[derive(Args, Debug)]
 pub(crate) struct OptionsArguments {

@@ -3,11 +3,11 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-use clap::Args;
-use oarlock_pack::link_page;
+use oarlock_matrix::link_page;
 
 use super::say::say;
 use super::{MatrixChoice, count_label};
+use clap::Args;
 
 #[derive(Args, Debug)]
 pub(crate) struct PagesArguments {
@@ -34,7 +34,7 @@ pub(crate) fn run(call: &PagesArguments, json: bool, dry_run: bool) -> Result<()
     for page in &matrix.pages {
         let file = call.out.join(page.path.trim_start_matches('/'));
         if !dry_run {
-            oarlock_pack::file::write_file(&file, link_page::render_link_page(&matrix, page).as_bytes())?;
+            oarlock_formats::file::write_file(&file, link_page::render_link_page(&matrix, page).as_bytes())?;
         }
         if !json {
             let verb = if dry_run { "would write " } else { "" };

@@ -4,30 +4,31 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use clap::Args;
-use oarlock_pack::build::{BuildStep, PackagePlan, WheelPlan, WorkspaceBuilder};
-use oarlock_pack::file_packer::CompressionEffort;
+use oarlock_formats::file_packer::CompressionEffort;
+use oarlock_formats::openpgp::OpenPgpKey;
+use oarlock_formats::{date, file};
+use oarlock_matrix::WheelMatrix;
+use oarlock_pack::build::{BuildStep, PackagePlan, WorkspaceBuilder};
+use oarlock_pack::build_plan::WheelPlan;
 use oarlock_pack::image::image_builder::ImageBuilder as ImageWorkshop;
 use oarlock_pack::image::images::{self, ImageKind, ImageSpec};
 use oarlock_pack::image::local_packages::LocalPackages;
 use oarlock_pack::image::{DebianLock, ImageCatalog, lock};
 use oarlock_pack::index::WheelIndex;
-use oarlock_pack::matrix::WheelMatrix;
-use oarlock_pack::openpgp::OpenPgpKey;
 use oarlock_pack::packages::{self, PackageCatalog};
-use oarlock_pack::release::sboms::SbomDocument;
+use oarlock_pack::release::release_sboms::SbomDocument;
 use oarlock_pack::release::{
     self, ReleaseContents, ReleaseDescription, ReleaseItem, ReleaseItemKind, SourceRevision,
 };
 use oarlock_pack::repository::{AptRepository, SuiteRelease as Suite};
 use oarlock_pack::verify::FoundParts;
-use oarlock_pack::{date, file};
-use serde_json::json;
 
 use super::image::{MirrorChoice, PoolChoice};
 use super::progress::ProgressReporter;
 use super::say::say;
 use super::{MatrixChoice, count_label};
+use clap::Args;
+use serde_json::json;
 
 #[derive(Args, Debug)]
 pub(crate) struct ReleaseArguments {

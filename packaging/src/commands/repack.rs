@@ -3,12 +3,12 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-use super::say::say;
+use oarlock_formats::file;
+use oarlock_formats::file_packer::CompressionEffort;
+use oarlock_formats::wheel::Wheel;
 
+use super::say::say;
 use clap::Args;
-use oarlock_pack::file;
-use oarlock_pack::file_packer::CompressionEffort;
-use oarlock_pack::wheel::Wheel;
 
 #[derive(Args, Debug)]
 pub(crate) struct RepackArguments {

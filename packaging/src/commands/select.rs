@@ -3,11 +3,11 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-use clap::Args;
-use oarlock_pack::select::{InstallPreferences, TargetMachine, select_install};
+use oarlock_matrix::select::{InstallPreferences, TargetMachine, select_install};
 
 use super::MatrixChoice;
 use super::say::say;
+use clap::Args;
 
 #[derive(Args, Debug)]
 pub(crate) struct SelectArguments {

@@ -5,8 +5,9 @@ use std::io::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 
-use clap::Args;
 use oarlock_pack::serve::{self, ServedKind};
+
+use clap::Args;
 
 #[derive(Args, Debug)]
 pub(crate) struct ServeArguments {

@@ -3,16 +3,16 @@
 use std::error::Error;
 use std::path::Path;
 
-use clap::Args;
-use oarlock_pack::build::WheelPlan;
-use oarlock_pack::image::{DebianLock, PackagePool, lock};
+use oarlock_pack::build_plan::WheelPlan;
+use oarlock_pack::image::{DebianLock, PackageCache, lock};
 use oarlock_pack::vendor::VendorDirectory;
-use serde_json::json;
 
 use super::image::{MirrorChoice, fetch_packages};
 use super::progress::ProgressReporter;
 use super::say::say;
 use super::{MatrixChoice, count_label};
+use clap::Args;
+use serde_json::json;
 
 #[derive(Args, Debug)]
 pub(crate) struct VendorArguments {
@@ -49,7 +49,7 @@ pub(crate) fn run(call: &VendorArguments, json: bool, dry_run: bool) -> Result<(
     vendored.vendor_python(&plan)?;
     progress.begin_stage(3, 3, "packages of Debian");
     fetch_packages(
-        &PackagePool::with_mirror(&vendored.debian_path(), call.mirror.find_mirror()),
+        &PackageCache::with_mirror(&vendored.debian_path(), call.mirror.find_mirror()),
         &debian,
         &progress,
     )?;

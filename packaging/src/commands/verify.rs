@@ -3,14 +3,14 @@
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
 use oarlock_pack::image::{DebianLock, ImageCatalog, images, lock};
 use oarlock_pack::packages::{OWN_PACKAGES, PackageCatalog};
 use oarlock_pack::verify::FoundParts;
-use serde_json::json;
 
 use super::say::say;
 use super::{MatrixChoice, count_label};
+use clap::Args;
+use serde_json::json;
 
 #[derive(Args, Debug)]
 pub(crate) struct VerifyArguments {

@@ -1,12 +1,12 @@
 //! Image archives: an OCI layout that `docker load` also accepts, over the same blobs.
 
-use serde_json::{Value, json};
+use oarlock_formats::digest::sha256_hex;
+use oarlock_formats::error::Error;
+use oarlock_formats::tree::{FileTree, TreeEntry};
 
 use super::config::{DescribedLayer, ImageConfig};
 use super::name::ImageName;
-use crate::digest::sha256_hex;
-use crate::error::Error;
-use crate::tree::{FileTree, TreeEntry};
+use serde_json::{Value, json};
 
 /// The directory of blobs, which are named by their SHA-256.
 pub(super) const BLOB_DIRECTORY: &str = "blobs/sha256";

@@ -8,9 +8,9 @@ use std::os::unix::fs::{OpenOptionsExt as _, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::error::Error;
-use crate::file::StagedDirectory;
-use crate::tree::{FileTree, TreeEntry, TreeNode};
+use oarlock_formats::error::Error;
+use oarlock_formats::file::StagedDirectory;
+use oarlock_formats::tree::{FileTree, TreeEntry, TreeNode};
 
 /// The directory of modules from Debian packages.
 const MODULE_DIRECTORY: &str = "usr/lib/python3";

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use oarlock_formats::deb::control::ControlParagraph;
+use oarlock_formats::error::Error;
+
 use super::images::{ImageCatalog, ImageKind};
 use super::lock::{DebianLock, LockedPackage};
 use super::mirror::SuiteIndex;
 use super::version;
-use crate::deb::control::ControlParagraph;
-use crate::error::Error;
 
 /// The newest version of every available package.
 struct PackageCandidates<'i> {

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use oarlock_formats::date;
+use oarlock_formats::error::Error;
 
 use super::image_root::{self, CONTAINER_USER, SOURCE_DIRECTORY, WORK_DIRECTORY};
 use super::images::{ImageCatalog, ImageKind, ImageSpec};
 use super::layer::PackedLayer;
 use super::notebook;
-use crate::date;
-use crate::error::Error;
+use serde_json::{Value, json};
 
 /// The properties of an image.
 #[derive(Clone, Debug)]

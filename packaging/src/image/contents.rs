@@ -3,7 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use oarlock_formats::deb::control::ControlParagraph;
+use oarlock_formats::deb::md5_hex;
+use oarlock_formats::error::Error;
+use oarlock_formats::tree::{FileTree, TreeEntry, TreeNode};
 
 use super::config::{DescribedLayer, ImageConfig};
 use super::image_reader::LoadedImage;
@@ -12,10 +15,7 @@ use super::image_root::{
 };
 use super::images::{ImageCatalog, ImageKind, ImageSpec as About};
 use super::lock::DebianLock;
-use crate::deb::control::ControlParagraph;
-use crate::deb::md5_hex;
-use crate::error::Error;
-use crate::tree::{FileTree, TreeEntry, TreeNode};
+use serde_json::Value;
 
 /// Compilers, linkers and their internal programs.
 const COMPILER_NAMES: [&str; 28] = [

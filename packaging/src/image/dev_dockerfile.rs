@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-use tera::{Context, Tera};
+use oarlock_formats::error::Error;
 
 use super::config::ImageConfig;
 use super::image_root::{CONTAINER_USER, HOME_DIRECTORY};
 use super::images::{ImageCatalog, ImageKind};
-use crate::error::Error;
+use serde_json::Value;
+use tera::{Context, Tera};
 
 const DEV_DOCKERFILE_TEMPLATE: &str = include_str!("../../../docker/Dockerfile.dev.tera");
 

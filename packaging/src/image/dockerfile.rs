@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
-use tera::{Context, Tera};
+use oarlock_formats::error::Error;
 
 use super::config::{DescribedLayer, ImageConfig};
 use super::images::ImageKind;
 use super::name::ImageName;
-use crate::error::Error;
+use serde_json::{Value, json};
+use tera::{Context, Tera};
 
 const DOCKERFILE_TEMPLATE: &str = include_str!("../../../docker/Dockerfile.tera");
 
@@ -69,7 +69,7 @@ pub fn render_dockerfile(
 mod tests {
     use super::super::layer::PackedLayer;
     use super::*;
-    use crate::tree::FileTree;
+    use oarlock_formats::tree::FileTree;
 
     fn render_example(kind: ImageKind, has_entry: bool, has_notebook: bool) -> String {
         let packed = PackedLayer::new(&FileTree::default(), 0, kind).expect("a layer");

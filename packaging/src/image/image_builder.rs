@@ -4,6 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use oarlock_formats::deb::DebPackage;
+use oarlock_formats::error::Error;
+use oarlock_formats::file;
+use oarlock_formats::output_directory::DirectoryKind;
+
 use super::archive;
 use super::bytecode;
 use super::config::{DescribedLayer, ImageConfig};
@@ -15,17 +20,13 @@ use super::loader;
 use super::local_packages::LocalPackages;
 use super::lock::{self, DebianLock, LockedPackage};
 use super::name::ImageName;
-use super::pool::PackagePool;
-use crate::deb::DebPackage;
-use crate::error::Error;
-use crate::file;
-use crate::output_directory::DirectoryKind;
+use super::package_cache::PackageCache;
 
 /// Builds images from packages.
 pub struct ImageBuilder<'w> {
     images: &'w ImageCatalog,
     lock: &'w DebianLock,
-    pool: &'w PackagePool,
+    pool: &'w PackageCache,
     own: &'w LocalPackages,
     repository: &'w str,
     /// The time of everything in the images, in seconds since 1970.
@@ -76,7 +77,7 @@ impl<'w> ImageBuilder<'w> {
     pub fn new(
         images: &'w ImageCatalog,
         lock: &'w DebianLock,
-        pool: &'w PackagePool,
+        pool: &'w PackageCache,
         own: &'w LocalPackages,
         target: &Path,
     ) -> Self {
@@ -236,7 +237,7 @@ impl<'w> ImageBuilder<'w> {
         let layer = self.images.find_layer(name)?;
         let (before, mut root) = match self.stages.get(below) {
             Some(stage) => (stage.root.tree().clone(), stage.root.clone()),
-            None => (crate::tree::FileTree::default(), ImageRoot::new()?),
+            None => (oarlock_formats::tree::FileTree::default(), ImageRoot::new()?),
         };
         if let Some(root) =
             layer.debian.iter().find(|root| !self.lock.packages_of_layer(name).any(|it| it.name == **root))

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
+use oarlock_formats::deb::compression;
+use oarlock_formats::digest::sha256_hex;
+use oarlock_formats::error::Error;
+use oarlock_formats::tree::FileTree;
 
 use super::archive::{BLOB_DIRECTORY, DOCKER_MANIFEST_FILE, INDEX_FILE, TAG_ANNOTATION};
 use super::layer::PackedLayer;
-use crate::deb::compression;
-use crate::digest::sha256_hex;
-use crate::error::Error;
-use crate::tree::FileTree;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 /// Limit for decompression, larger than any of our layers.
 const MAX_LAYER_BYTES: u64 = 4 << 30;

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use oarlock_formats::deb::{DebPackage, md5_hex};
+use oarlock_formats::error::Error;
+use oarlock_formats::tree::{FileTree, TreeEntry, TreeNode};
+
 use super::closure::dependency_alternatives;
 use super::images::{ExcludedPaths, ImageCatalog, ImageKind, ImageSpec};
 use super::notebook;
 use super::prune::prune_tree;
-use crate::deb::{DebPackage, md5_hex};
-use crate::error::Error;
-use crate::tree::{FileTree, TreeEntry, TreeNode};
 
 /// The root file system while it is assembled.
 #[derive(Clone)]
@@ -242,7 +243,7 @@ impl ImageRoot {
         let Some(control) = self.installed.get(name) else {
             return Ok(vec![name.to_owned()]);
         };
-        let control = crate::deb::control::ControlParagraph::parse_single(control)?;
+        let control = oarlock_formats::deb::control::ControlParagraph::parse_single(control)?;
         let is_there = |name: &&str| self.provided.contains(*name) || left_out.contains_key(*name);
         let mut lacking = Vec::new();
         for field in ["Pre-Depends", "Depends"] {
@@ -277,7 +278,7 @@ pub(super) fn is_setuid_or_setgid(entry: &TreeEntry) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deb::control::ControlParagraph;
+    use oarlock_formats::deb::control::ControlParagraph;
 
     fn example_package(name: &str, more: &str) -> DebPackage {
         let control = format!("Package: {name}\nVersion: 1\nArchitecture: amd64\n{more}");

@@ -42,9 +42,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Deserialize;
+use oarlock_formats::error::Error;
 
-use crate::error::Error;
+use serde::Deserialize;
 
 /// A catalog file.
 #[derive(Debug, Deserialize)]

@@ -1,11 +1,11 @@
 //! Compressed layers.
 
-use libdeflater::{CompressionLvl, Compressor};
+use oarlock_formats::digest::sha256_hex;
+use oarlock_formats::error::Error;
+use oarlock_formats::tree::FileTree;
 
 use super::images::ImageKind;
-use crate::digest::sha256_hex;
-use crate::error::Error;
-use crate::tree::FileTree;
+use libdeflater::{CompressionLvl, Compressor};
 
 /// A layer as images store it.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -4,10 +4,11 @@
 use std::path::Path;
 use std::process::Command;
 
+use oarlock_formats::error::Error;
+use oarlock_formats::file::StagedDirectory;
+use oarlock_formats::tree::{FileTree, TreeEntry};
+
 use super::bytecode::extract_tree;
-use crate::error::Error;
-use crate::file::StagedDirectory;
-use crate::tree::{FileTree, TreeEntry};
 
 /// The program that writes the cache, and the cache.
 const LDCONFIG_PATH: &str = "usr/sbin/ldconfig";

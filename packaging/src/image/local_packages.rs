@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::deb::DebPackage;
-use crate::error::Error;
+use oarlock_formats::deb::DebPackage;
+use oarlock_formats::error::Error;
 
 /// An index of the packages in a directory.
 pub struct LocalPackages {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
+use oarlock_formats::error::Error;
 
 use super::images::ImageSpec;
-use crate::error::Error;
+use serde::{Deserialize, Serialize};
 
 /// The packages in images that are not our own.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]

@@ -4,13 +4,13 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use ureq::Agent;
+use oarlock_formats::date;
+use oarlock_formats::deb::compression::decompress_by_name;
+use oarlock_formats::deb::control::ControlParagraph;
+use oarlock_formats::digest::sha256_hex;
+use oarlock_formats::error::Error;
 
-use crate::date;
-use crate::deb::compression::decompress_by_name;
-use crate::deb::control::ControlParagraph;
-use crate::digest::sha256_hex;
-use crate::error::Error;
+use ureq::Agent;
 
 /// The addresses of a mirror for the main archive and for security updates.
 pub struct DebianMirror {

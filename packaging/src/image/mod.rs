@@ -1,7 +1,7 @@
 //! Container images, built without an engine.
 //!
 //! [`ImageCatalog`] defines the images and their layers. A layer is assembled from packages: Debian packages, which a
-//! [`DebianLock`] pins by hash and a [`PackagePool`] caches, and our own. No package script runs: `image_root` does the few
+//! [`DebianLock`] pins by hash and a [`PackageCache`] caches, and our own. No package script runs: `image_root` does the few
 //! things that matter here. So the same packages give the same image, byte for byte, in any place and at any time.
 
 pub mod archive;
@@ -22,11 +22,11 @@ pub mod lock;
 pub mod mirror;
 pub mod name;
 mod notebook;
-pub mod pool;
+pub mod package_cache;
 mod prune;
 pub mod version;
 
 pub use self::images::ImageCatalog;
 pub use self::lock::DebianLock;
 pub use self::name::ImageName;
-pub use self::pool::PackagePool;
+pub use self::package_cache::PackageCache;

@@ -1,7 +1,7 @@
 //! The tutorial as notebooks, and their server.
 
-use crate::error::Error;
-use crate::tree::{FileTree, TreeEntry};
+use oarlock_formats::error::Error;
+use oarlock_formats::tree::{FileTree, TreeEntry};
 
 /// The name of the server program.
 pub(super) const NOTEBOOK_PROGRAM: &str = "oarlock-notebook";

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use oarlock_formats::tree::{FileTree, TreeNode};
+
 use super::images::ExcludedPaths;
-use crate::tree::{FileTree, TreeNode};
 
 /// Removes excluded paths, and directories that become empty.
 pub(super) fn prune_tree(tree: &mut FileTree, left_out: &[&ExcludedPaths]) {
@@ -41,7 +42,7 @@ fn is_child(path: &str, directory: &str) -> bool {
 mod tests {
     use super::super::images::ImageKind;
     use super::*;
-    use crate::tree::TreeEntry;
+    use oarlock_formats::tree::TreeEntry;
 
     #[test]
     fn only_what_is_left_out_goes_with_the_directories_that_held_nothing_else() {

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
-
 use super::WheelIndex;
 use super::listed_wheel::ListedWheel;
+use serde_json::{Value, json};
 
 /// The version of the JSON API.
 const API_VERSION: &str = "1.1";
@@ -26,8 +25,8 @@ pub(super) fn project_json(
     let about = variants.iter().map(|(name, text)| {
         json!({
             "filename": name,
-            "url": format!("{files}{}", crate::html::encode_path(name)),
-            "hashes": { "sha256": crate::digest::sha256_hex(text) },
+            "url": format!("{files}{}", oarlock_matrix::html::encode_path(name)),
+            "hashes": { "sha256": oarlock_formats::digest::sha256_hex(text) },
             "size": text.len(),
         })
     });
@@ -45,12 +44,12 @@ fn file_json(wheel: &ListedWheel, files: &str) -> Value {
     let name = &wheel.file_name;
     let mut file = json!({
         "filename": name,
-        "url": format!("{files}{}", crate::html::encode_path(name)),
+        "url": format!("{files}{}", oarlock_matrix::html::encode_path(name)),
         "hashes": { "sha256": wheel.sha256 },
         "size": wheel.size,
         // Only under the newer name: pip 22.3 to 23.1.2 expect a string under the old name, which pages also have, and fail on an
         // object.
-        "core-metadata": { "sha256": crate::digest::sha256_hex(&wheel.metadata) },
+        "core-metadata": { "sha256": oarlock_formats::digest::sha256_hex(&wheel.metadata) },
     });
     if let Some(python) = &wheel.requires_python {
         file["requires-python"] = python.as_str().into();

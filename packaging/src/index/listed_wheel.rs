@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use oarlock_formats::error::Error;
+use oarlock_formats::wheel::Wheel;
+use oarlock_matrix::WheelMatrix;
+use oarlock_matrix::headers::MetadataHeaders;
+use oarlock_matrix::wheel_name::WheelName;
+
 use crate::check;
-use crate::error::Error;
-use crate::headers::MetadataHeaders;
-use crate::matrix::WheelMatrix;
-use crate::matrix::wheel_name::WheelName;
-use crate::wheel::Wheel;
 
 /// A wheel with the facts that an index lists.
 #[derive(Clone, Debug)]
@@ -50,7 +51,7 @@ impl ListedWheel {
         }
         Ok(Self {
             size,
-            sha256: crate::digest::sha256_hex(&bytes),
+            sha256: oarlock_formats::digest::sha256_hex(&bytes),
             requires_python: of_wheel.single_value("Requires-Python").ok().map(ToOwned::to_owned),
             yanked: None,
             file_name: file_name.to_owned(),

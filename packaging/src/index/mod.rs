@@ -22,13 +22,13 @@ mod write;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use pep440_rs::LocalSegment;
+use oarlock_formats::error::Error;
+use oarlock_matrix::checked_values::check_address;
+use oarlock_matrix::wheel_name::{WheelName, WheelVersion};
+use oarlock_matrix::{MatrixRow as Row, WheelMatrix};
 
 use self::listed_wheel::ListedWheel;
-use crate::error::Error;
-use crate::matrix::checked_values::check_address;
-use crate::matrix::wheel_name::{WheelName, WheelVersion};
-use crate::matrix::{MatrixRow as Row, WheelMatrix};
+use pep440_rs::LocalSegment;
 
 /// Wheels by project and by directory of the matrix.
 #[derive(Debug, Default)]

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use oarlock_matrix::html::{encode_path, escape_html, render_page};
+
 use super::WheelIndex;
 use super::listed_wheel::ListedWheel;
-use crate::html::{encode_path, escape_html, render_page};
 
 /// The page of all projects.
 pub(super) fn projects_page(index: &WheelIndex) -> String {
@@ -20,7 +21,7 @@ pub(super) fn wheels_page(
     files: &str,
 ) -> String {
     let about = variants.iter().map(|(name, text)| {
-        let hash = crate::digest::sha256_hex(text);
+        let hash = oarlock_formats::digest::sha256_hex(text);
         format!("<a href=\"{files}{}#sha256={hash}\">{name}</a><br>\n", encode_path(name))
     });
     let links = wheels.iter().map(|wheel| wheel_link(wheel, files) + "<br>\n").chain(about);
@@ -34,7 +35,7 @@ fn wheel_link(wheel: &ListedWheel, files: &str) -> String {
     if let Some(python) = &wheel.requires_python {
         add("data-requires-python", python);
     }
-    let metadata = format!("sha256={}", crate::digest::sha256_hex(&wheel.metadata));
+    let metadata = format!("sha256={}", oarlock_formats::digest::sha256_hex(&wheel.metadata));
     // The second attribute is the old name from a mistake in the standard, which pip used for years.
     add("data-core-metadata", &metadata);
     add("data-dist-info-metadata", &metadata);

@@ -3,16 +3,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value, json};
+use oarlock_formats::digest::sha256_hex;
+use oarlock_formats::error::Error;
+use oarlock_formats::file_packer::CompressionEffort;
+use oarlock_formats::wheel::Wheel;
+use oarlock_matrix::wheel_name::{WheelName, WheelVersion};
+use oarlock_matrix::{VariantProperty, WheelMatrix};
 
 use super::listed_wheel::{ListedWheel, WheelSource};
 use super::{WheelIndex, find_row, local_segments};
-use crate::digest::sha256_hex;
-use crate::error::Error;
-use crate::file_packer::CompressionEffort;
-use crate::matrix::wheel_name::{WheelName, WheelVersion};
-use crate::matrix::{VariantProperty, WheelMatrix};
-use crate::wheel::Wheel;
+use serde_json::{Map, Value, json};
 
 /// The version of the draft.
 const VARIANT_SCHEMA: &str = "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json";

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use oarlock_formats::error::Error;
+use oarlock_formats::output_directory::{DirectoryKind, DirectoryWriter};
+use oarlock_matrix::generated_tables;
+
 use super::listed_wheel::WheelSource;
 use super::{WheelIndex, json, pages};
-use crate::error::Error;
-use crate::generated_tables;
-use crate::output_directory::{DirectoryKind, DirectoryWriter};
 
 /// An index with this project also has the install script.
 const CORE_DISTRIBUTION: &str = "oarlock";

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use oarlock_formats::error::Error;
+use oarlock_matrix::checked_values::deserialize_address;
 
-use crate::error::Error;
-use crate::matrix::checked_values::deserialize_address;
+use serde::Deserialize;
 
 /// A catalog file.
 #[derive(Debug, Deserialize)]

@@ -4,12 +4,13 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use oarlock_formats::error::Error;
+use oarlock_formats::file_packer::compress_gzip;
+use oarlock_formats::tree::{FileTree, TreeEntry};
+
 use super::catalog::PublishedKeys;
 use super::{PackageBuilder, PackageContent, PackagePart, PackageSpec, library_directory};
 use crate::build_artifact::BuildArtifact;
-use crate::error::Error;
-use crate::file_packer::compress_gzip;
-use crate::tree::{FileTree, TreeEntry};
 
 impl PackageBuilder<'_> {
     /// The compiled parts of a package.

@@ -10,12 +10,12 @@ mod tests;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-pub use catalog::{PackageCatalog, PackageSpec};
-pub(crate) use catalog::{PackageContent, PackagePart};
+use oarlock_formats::deb::DebPackage;
+use oarlock_formats::error::Error;
 
 use crate::build_artifact::BuildArtifact;
-use crate::deb::DebPackage;
-use crate::error::Error;
+pub use catalog::{PackageCatalog, PackageSpec};
+pub(crate) use catalog::{PackageContent, PackagePart};
 
 /// Oarlock's own packages, from `packaging/packages.toml`.
 pub const OWN_PACKAGES: &str = include_str!("../../packages.toml");

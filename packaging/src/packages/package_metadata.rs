@@ -3,17 +3,18 @@
 use std::fmt::Write as _;
 use std::fs;
 
+use oarlock_formats::date;
+use oarlock_formats::deb::DebPackage;
+use oarlock_formats::deb::control::ControlParagraph;
+use oarlock_formats::error::Error;
+use oarlock_formats::file_packer::compress_gzip;
+use oarlock_formats::tree::{FileTree, TreeEntry};
+
 use super::catalog::PackageArchitecture;
 use super::shared_libraries::PackageNeeds;
 use super::{PackageBuilder, PackageContent, PackageSpec};
 use crate::build_artifact::BuildArtifact;
-use crate::date;
-use crate::deb::DebPackage;
-use crate::deb::control::ControlParagraph;
-use crate::error::Error;
-use crate::file_packer::compress_gzip;
-use crate::library::build_id_path;
-use crate::tree::{FileTree, TreeEntry};
+use crate::library_requirements::build_id_path;
 
 /// The name of the source package that all packages state.
 const SOURCE_PACKAGE: &str = "oarlock";

@@ -1,10 +1,10 @@
 //! Requirements and exports of the libraries and programs in a package.
 
-use object::{Object as _, ObjectSymbol as _};
+use oarlock_formats::error::Error;
+use oarlock_formats::tree::FileTree;
 
-use crate::error::Error;
-use crate::library;
-use crate::tree::FileTree;
+use crate::library_requirements;
+use object::{Object as _, ObjectSymbol as _};
 
 /// The combined requirements of a package.
 #[derive(Debug, Default)]
@@ -30,8 +30,9 @@ impl PackageNeeds {
 /// Collects the requirements of all compiled files.
 pub(crate) fn needs_of_contents(contents: &FileTree) -> Result<PackageNeeds, Error> {
     let mut all = PackageNeeds::default();
-    for (path, bytes) in contents.files().filter(|(_, bytes)| library::is_compiled(bytes)) {
-        let needs = library::LibraryNeeds::from_library(bytes).map_err(|error| error.in_file(path))?;
+    for (path, bytes) in contents.files().filter(|(_, bytes)| library_requirements::is_compiled(bytes)) {
+        let needs =
+            library_requirements::LibraryNeeds::from_library(bytes).map_err(|error| error.in_file(path))?;
         all.glibc = all.glibc.max(needs.glibc.last().copied());
         all.unwinds |= needs.libraries.contains("libgcc_s.so.1");
         all.build_ids.extend(needs.build_id);

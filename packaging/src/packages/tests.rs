@@ -4,13 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use tempfile::TempDir;
+use oarlock_formats::tree::TreeNode;
+use oarlock_matrix::WheelMatrix;
 
 use super::*;
 use crate::build_artifact::{BuiltFile, CompiledPart};
-use crate::library::build_id_path;
-use crate::matrix::WheelMatrix;
-use crate::tree::TreeNode;
+use crate::library_requirements::build_id_path;
+use tempfile::TempDir;
 
 const CATALOG_TEXT: &str = r#"
 maintainer = "Somebody <somebody@example.org>"
@@ -69,7 +69,7 @@ impl PackageFixture {
         fs::write(at("sum.c"), "int sum(int one, int other) { return one + other; }").expect("a file");
         let command = at("command");
         let script = "#!/bin/sh\nif [ $1 = man ]; then echo page >\"$2/sum.1\"; else echo \"$@\"; fi\n";
-        crate::file::write_program(&command, script.as_bytes()).expect("a file");
+        oarlock_formats::file::write_program(&command, script.as_bytes()).expect("a file");
         let packages = PackageCatalog::from_toml("packages.toml", text).expect("packages");
         Self { directory, packages, command }
     }
@@ -88,8 +88,12 @@ impl PackageFixture {
             .arg(self.root_path().join("sum.c"));
         assert!(compiler.status().expect("a compiler").success());
         let bytes = fs::read(&library).expect("a library");
-        let id = crate::library::LibraryNeeds::from_library(&bytes)?.build_id.expect("a build id");
-        crate::file::write_file(&self.root_path().join(".build-id").join(build_id_path(&id)), b"symbols")?;
+        let id =
+            crate::library_requirements::LibraryNeeds::from_library(&bytes)?.build_id.expect("a build id");
+        oarlock_formats::file::write_file(
+            &self.root_path().join(".build-id").join(build_id_path(&id)),
+            b"symbols",
+        )?;
         let made = BuildArtifact::Other(BuiltFile { built: example_part(), bytes });
         let maker = PackageBuilder {
             root: self.root_path(),
@@ -223,7 +227,7 @@ fn sets_that_grow_too_large_are_refused() {
 #[test]
 fn our_own_packages_are_of_what_there_is() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let matrix = WheelMatrix::from_toml("matrix.toml", crate::matrix::OWN_MATRIX).expect("our own matrix");
+    let matrix = WheelMatrix::from_toml("matrix.toml", oarlock_matrix::OWN_MATRIX).expect("our own matrix");
     let packages = PackageCatalog::from_toml("packages.toml", OWN_PACKAGES).expect("our own packages");
     for about in &packages.packages {
         for content in &about.contents {

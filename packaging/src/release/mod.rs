@@ -14,26 +14,26 @@
 
 mod page;
 pub mod provenance;
-pub mod sboms;
+pub mod release_sboms;
 mod source;
 
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
-use sha2::{Digest as _, Sha256};
+use oarlock_formats::deb::DebPackage;
+use oarlock_formats::error::Error;
+use oarlock_formats::openpgp::{self, OpenPgpKey};
+use oarlock_formats::output_directory::{DirectoryKind, DirectoryWriter};
+use oarlock_formats::wheel::Wheel;
 
 use self::provenance::BuildMaterials;
-use self::sboms::{SbomDocument, SbomSubject};
+use self::release_sboms::{SbomDocument, SbomSubject};
 pub use self::source::SourceRevision;
-use crate::deb::DebPackage;
-use crate::error::Error;
 use crate::index::WheelIndex;
-use crate::openpgp::{self, OpenPgpKey};
-use crate::output_directory::{DirectoryKind, DirectoryWriter};
 use crate::repository::{AptRepository, SuiteRelease as Suite};
-use crate::wheel::Wheel;
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
 
 /// The description of a release.
 #[derive(Debug)]

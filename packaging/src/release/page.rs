@@ -1,11 +1,12 @@
 //! The HTML page of a release.
 
+use oarlock_formats::date;
+use oarlock_matrix::html::{self, escape_html};
+
 use super::{
     CHECKSUMS_FILE, CHECKSUMS_SIGNATURE_FILE, KEYRING_FILE, PROVENANCE_FILE, ReleaseDescription, ReleaseItem,
     ReleaseItemKind,
 };
-use crate::date;
-use crate::html::{self, escape_html};
 
 /// The heading of each kind of file.
 const KIND_TITLES: [(ReleaseItemKind, &str); 3] = [

@@ -1,15 +1,15 @@
 //! The provenance of a release: an in-toto statement in the form of SLSA 1.0 of the sources and materials of all files, and the
 //! DSSE envelope that carries its signatures.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
+use oarlock_formats::openpgp::OpenPgpKey;
 
-use super::sboms::package_url;
+use super::release_sboms::package_url;
 use super::{ReleaseDescription, ReleaseItem};
 use crate::crates::{LockedCrate as Crate, RustCompiler};
 use crate::image::lock::LockedPackage;
-use crate::openpgp::OpenPgpKey;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
 
 /// The media type of the signed statement.
 const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";

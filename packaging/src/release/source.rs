@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::date;
-use crate::error::Error;
+use oarlock_formats::date;
+use oarlock_formats::error::Error;
 
 /// The sources of a release.
 #[derive(Clone, Debug)]

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use crate::error::Error;
-use crate::output_directory::DirectoryWriter;
+use oarlock_formats::error::Error;
+use oarlock_formats::output_directory::DirectoryWriter;
 
 /// Paths of lists, each with its age: the number of repositories published since one last had it.
 #[derive(Debug, Default, Eq, PartialEq)]

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::deb::control::ControlParagraph;
-use crate::deb::{DebPackage, is_package_name};
-use crate::digest::sha256_hex;
-use crate::error::Error;
+use oarlock_formats::deb::control::ControlParagraph;
+use oarlock_formats::deb::{DebPackage, is_package_name};
+use oarlock_formats::digest::sha256_hex;
+use oarlock_formats::error::Error;
 
 /// A package with the facts that a repository lists.
 #[derive(Debug)]

@@ -16,14 +16,15 @@ mod suite_release;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use oarlock_formats::deb::compression;
+use oarlock_formats::deb::control::ControlParagraph;
+use oarlock_formats::error::Error;
+use oarlock_formats::openpgp::{self, OpenPgpKey};
+use oarlock_formats::output_directory::{DirectoryKind, DirectoryWriter};
+
 use self::generations::ListGenerations;
 use self::listed_package::ListedPackage;
 pub use self::suite_release::SuiteRelease;
-use crate::deb::compression;
-use crate::deb::control::ControlParagraph;
-use crate::error::Error;
-use crate::openpgp::{self, OpenPgpKey};
-use crate::output_directory::{DirectoryKind, DirectoryWriter};
 
 /// The packages of a repository.
 #[derive(Debug)]
@@ -240,7 +241,7 @@ impl AptRepository {
 /// The path of a list by its hash.
 fn by_hash_path(path: &str, bytes: &[u8]) -> String {
     let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
-    format!("{directory}/by-hash/SHA256/{}", crate::digest::sha256_hex(bytes))
+    format!("{directory}/by-hash/SHA256/{}", oarlock_formats::digest::sha256_hex(bytes))
 }
 
 fn join_words(set: &BTreeSet<&str>) -> String {

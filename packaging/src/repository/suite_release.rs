@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use oarlock_formats::date;
+use oarlock_formats::deb::control::ControlParagraph;
+use oarlock_formats::digest::sha256_hex;
+use oarlock_formats::error::Error;
+use oarlock_formats::openpgp::OpenPgpKey;
+
 use super::{PackageLists, join_words};
-use crate::date;
-use crate::deb::control::ControlParagraph;
-use crate::digest::sha256_hex;
-use crate::error::Error;
-use crate::openpgp::OpenPgpKey;
 
 /// The metadata of a suite.
 #[derive(Clone, Debug)]

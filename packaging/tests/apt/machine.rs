@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use oarlock_pack::deb::control::ControlParagraph;
-use tempfile::TempDir;
+use oarlock_formats::deb::control::ControlParagraph;
 
 use crate::served_repository::ServedRepository;
+use tempfile::TempDir;
 
 pub(crate) struct AptMachine {
     root: TempDir,

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use oarlock_pack::date::{self, SECONDS_PER_DAY};
-use oarlock_pack::openpgp::OpenPgpKey;
+use oarlock_formats::date::{self, SECONDS_PER_DAY};
+use oarlock_formats::openpgp::OpenPgpKey;
 use oarlock_pack::repository::{AptRepository, SuiteRelease};
-use tempfile::TempDir;
 
 use crate::package;
 use crate::server::{PackServer, pack_command};
+use tempfile::TempDir;
 
 /// A repository while it is served.
 pub(crate) struct ServedRepository {

@@ -6,12 +6,12 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use oarlock_pack::file_packer::CompressionEffort;
+use oarlock_formats::file_packer::CompressionEffort;
+use oarlock_formats::wheel::Wheel;
 use oarlock_pack::index::WheelIndex;
-use oarlock_pack::wheel::Wheel;
-use tempfile::TempDir;
 
 use super::install::{script_command, utf8_text};
+use tempfile::TempDir;
 
 /// A machine: files below a root, and commands with fixed output.
 struct FakeMachine(TempDir);

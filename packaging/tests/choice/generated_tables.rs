@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use oarlock_pack::generated_tables;
+use oarlock_matrix::generated_tables;
 
 /// Compares a file of the tree with its expected text, or updates it.
 fn assert_file_matches(path: &str, expected: impl Fn(&str) -> String) {

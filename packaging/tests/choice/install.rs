@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use oarlock_pack::major_minor::MajorMinor;
-use oarlock_pack::select::{
-    DetectedGpu, GpuVendor, InstallPreferences, OperatingSystem, PythonInterpreter, TargetMachine,
+use oarlock_matrix::major_minor::MajorMinor;
+use oarlock_matrix::select::{
+    GpuVendor, InstallPreferences, MachineGpu, OperatingSystem, PythonInterpreter, TargetMachine,
 };
 
 use super::ChoiceCase;
@@ -115,7 +115,7 @@ fn they_choose_alike_on_machines_that_nobody_thought_of() {
     };
     let number = |text: &str| text.parse().expect("a number");
     for place in 0..150 {
-        let gpus = (0..one_of(4)).map(|_| DetectedGpu {
+        let gpus = (0..one_of(4)).map(|_| MachineGpu {
             vendor: [
                 GpuVendor::Nvidia,
                 GpuVendor::Nvidia,
@@ -125,7 +125,7 @@ fn they_choose_alike_on_machines_that_nobody_thought_of() {
             ][one_of(5)],
             capability: None,
         });
-        let mut gpus: Vec<DetectedGpu> = gpus.collect();
+        let mut gpus: Vec<MachineGpu> = gpus.collect();
         for gpu in gpus.iter_mut().filter(|gpu| gpu.vendor == GpuVendor::Nvidia) {
             let known = ["3.7", "5.0", "7.0", "7.5", "8.6", "9.0", "12.1", "12.2", ""][one_of(9)];
             gpu.capability = known.parse().ok();

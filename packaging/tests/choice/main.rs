@@ -4,8 +4,9 @@ mod fake_machine;
 mod generated_tables;
 mod install;
 
-use oarlock_pack::matrix::{OWN_MATRIX, WheelMatrix};
-use oarlock_pack::select::{InstallChoice, InstallPreferences, TargetMachine, select_install};
+use oarlock_matrix::select::{InstallChoice, InstallPreferences, TargetMachine, select_install};
+use oarlock_matrix::{OWN_MATRIX, WheelMatrix};
+
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -33,7 +34,7 @@ impl ChoiceCase {
         cases.case
     }
 
-    fn select_install(&self) -> Result<InstallChoice, oarlock_pack::Error> {
+    fn select_install(&self) -> Result<InstallChoice, oarlock_formats::Error> {
         let matrix = if self.matrix == "own" {
             own_matrix()
         } else {

@@ -2,14 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use oarlock_pack::Error;
-use oarlock_pack::deb::DebPackage;
-use oarlock_pack::deb::control::ControlParagraph;
+use oarlock_formats::Error;
+use oarlock_formats::deb::DebPackage;
+use oarlock_formats::deb::control::ControlParagraph;
+use oarlock_formats::tree::TreeEntry;
 use oarlock_pack::image::image_builder::{FinishedImage, ImageBuilder};
 use oarlock_pack::image::local_packages::LocalPackages;
 use oarlock_pack::image::lock::LockedPackage;
-use oarlock_pack::image::{DebianLock, ImageCatalog, PackagePool};
-use oarlock_pack::tree::TreeEntry;
+use oarlock_pack::image::{DebianLock, ImageCatalog, PackageCache};
+
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
@@ -91,7 +92,7 @@ impl ImageFixture {
     /// Builds the first image of a catalog, with its Dockerfile.
     pub(crate) fn build_first_image(&self, images: &str, out: &Path) -> Result<FinishedImage, Error> {
         let images = ImageCatalog::from_toml("images.toml", images)?;
-        let pool = PackagePool::in_directory(&self.path("pool"));
+        let pool = PackageCache::in_directory(&self.path("pool"));
         let own = LocalPackages::in_directory(&self.path("debs"), "amd64")?;
         let mut workshop = ImageBuilder::new(&images, &self.lock, &pool, &own, out);
         let chosen = images.select_images(&[])?;

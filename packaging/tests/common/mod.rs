@@ -4,8 +4,8 @@ mod directory;
 
 use std::path::Path;
 
-use oarlock_pack::file_packer::CompressionEffort;
-use oarlock_pack::wheel::Wheel;
+use oarlock_formats::file_packer::CompressionEffort;
+use oarlock_formats::wheel::Wheel;
 
 pub(crate) use self::directory::file_names;
 

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use oarlock_pack::deb::DebPackage;
-use oarlock_pack::tree::TreeEntry;
+use oarlock_formats::deb::DebPackage;
+use oarlock_formats::tree::TreeEntry;
 
 /// Writes a package into a directory, replacing one of the same name, and returns its path. Unless its fields say otherwise, it
 /// has version 1 and one architecture.

@@ -3,24 +3,24 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use oarlock_formats::deb::DebPackage;
+use oarlock_formats::deb::control::ControlParagraph;
+use oarlock_formats::file_packer::CompressionEffort;
+use oarlock_formats::openpgp::OpenPgpKey;
+use oarlock_formats::tree::TreeEntry;
+use oarlock_matrix::{OWN_MATRIX, WheelMatrix};
 use oarlock_pack::assemble;
 use oarlock_pack::crates::{self, CrateGraph, RustCompiler};
-use oarlock_pack::deb::DebPackage;
-use oarlock_pack::deb::control::ControlParagraph;
-use oarlock_pack::file_packer::CompressionEffort;
 use oarlock_pack::index::WheelIndex;
-use oarlock_pack::matrix::{OWN_MATRIX, WheelMatrix};
-use oarlock_pack::openpgp::OpenPgpKey;
+use oarlock_pack::part_sbom;
 use oarlock_pack::release::provenance::BuildMaterials;
-use oarlock_pack::release::sboms::SbomDocument;
+use oarlock_pack::release::release_sboms::SbomDocument;
 use oarlock_pack::release::{ReleaseContents, ReleaseDescription, ReleaseItem, SourceRevision};
 use oarlock_pack::repository::{AptRepository, SuiteRelease as Suite};
-use oarlock_pack::sbom;
-use oarlock_pack::tree::TreeEntry;
-use tempfile::TempDir;
 
 use crate::built::loadable_plugin;
 use crate::image::{IMAGE_CATALOG, ImageFixture};
+use tempfile::TempDir;
 
 /// The timestamp of everything in it.
 pub(crate) const RELEASE_TIME: u64 = 1_700_000_000;
@@ -37,7 +37,8 @@ impl ReleaseFixture {
         let crates = CrateGraph::of_workspace(root).expect("the workspace");
         let of_plugin = crates.linked_crates("oarlock-plugin-openblas", &["shared-object".to_owned()]);
         let matrix = WheelMatrix::from_toml("matrix.toml", OWN_MATRIX).expect("our own matrix");
-        let bill = sbom::render_sbom(&crates, &of_plugin.expect("a plugin"), &matrix.parts["openblas"].opens);
+        let bill =
+            part_sbom::render_sbom(&crates, &of_plugin.expect("a plugin"), &matrix.parts["openblas"].opens);
         let row = matrix.wheels.iter().find(|row| row.label == "openblas").expect("a row");
         let mut plugin = loadable_plugin("openblas");
         plugin.built.bill.clone_from(&bill);
@@ -86,7 +87,7 @@ impl ReleaseFixture {
         &self,
         out: &Path,
         tag: Option<&str>,
-    ) -> Result<Vec<ReleaseItem>, oarlock_pack::Error> {
+    ) -> Result<Vec<ReleaseItem>, oarlock_formats::Error> {
         let matrix = WheelMatrix::from_toml("matrix.toml", OWN_MATRIX)?;
         let finished = self.image.build_first_image(IMAGE_CATALOG, &self.path("images"))?;
         let ours = DebPackage::read_file(&self.path("debs/ours_0.1.0-1_amd64.deb"))?;

@@ -1,9 +1,10 @@
 //! Installs as PaddlePaddle documented them, from pages as it published them: they name our server instead of its own, and each
 //! wheel contains just its own path.
 
-use oarlock_pack::file_packer::CompressionEffort;
-use oarlock_pack::matrix::{LinkPage, MatrixRow as Row, WheelMatrix};
-use oarlock_pack::{file, link_page};
+use oarlock_formats::file;
+use oarlock_formats::file_packer::CompressionEffort;
+use oarlock_matrix::link_page;
+use oarlock_matrix::{LinkPage, MatrixRow as Row, WheelMatrix};
 
 use crate::served_index::{ServedIndex, pinned_requirement, small_wheel};
 use crate::tools::{PythonEnvironment, newest_pip};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use oarlock_pack::matrix::MatrixRow as Row;
+use oarlock_matrix::MatrixRow as Row;
 
 use crate::served_index::{ServedIndex, VERSION, buildable_rows, pinned_requirement};
 use crate::tools::{PythonEnvironment, PythonInstaller, newest_pip, pip_versions, wheel_file_names};

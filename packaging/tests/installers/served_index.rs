@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 use std::process::Stdio;
 
+use oarlock_formats::file_packer::CompressionEffort;
+use oarlock_formats::wheel::Wheel;
+use oarlock_matrix::wheel_name::WheelVersion;
+use oarlock_matrix::{MatrixRow as Row, OWN_MATRIX, WheelMatrix};
 use oarlock_pack::assemble;
 use oarlock_pack::build_artifact::BuiltPlugin;
-use oarlock_pack::file_packer::CompressionEffort;
-use oarlock_pack::matrix::wheel_name::WheelVersion;
-use oarlock_pack::matrix::{MatrixRow as Row, OWN_MATRIX, WheelMatrix};
-use oarlock_pack::wheel::Wheel;
-use tempfile::TempDir;
 
 use crate::built::{self, loadable_plugin};
 use crate::server::{PackServer, pack_command};
+use tempfile::TempDir;
 
 /// The current version.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,10 +1,10 @@
 //! Wheels assembled from compiled parts.
 
+use oarlock_formats::file_packer::CompressionEffort;
+use oarlock_formats::wheel::Wheel;
+use oarlock_matrix::{MatrixRow as Row, OWN_MATRIX, WheelMatrix};
 use oarlock_pack::assemble;
 use oarlock_pack::build_artifact::{BuiltCore, BuiltPlugin};
-use oarlock_pack::file_packer::CompressionEffort;
-use oarlock_pack::matrix::{MatrixRow as Row, OWN_MATRIX, WheelMatrix};
-use oarlock_pack::wheel::Wheel;
 
 use crate::built::{self, compiled_part};
 

@@ -2,10 +2,11 @@
 
 use std::process::Command;
 
+use oarlock_formats::wheel::Wheel;
+use oarlock_matrix::{MatrixRow as Row, OWN_MATRIX, WheelMatrix};
 use oarlock_pack::assemble;
 use oarlock_pack::build_artifact::{BuiltCore, BuiltPlugin, CompiledPart};
-use oarlock_pack::matrix::{MatrixRow as Row, OWN_MATRIX, WheelMatrix};
-use oarlock_pack::wheel::Wheel;
+
 use sha2::{Digest as _, Sha256};
 
 /// A function without any AVX instruction.

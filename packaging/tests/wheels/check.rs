@@ -2,19 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
+use oarlock_formats::file_packer::CompressionEffort;
+use oarlock_formats::wheel::Wheel;
+use oarlock_matrix::{MatrixRow as Row, OWN_MATRIX, WheelMatrix};
 use oarlock_pack::assemble;
 use oarlock_pack::build_artifact::BuiltPlugin;
 use oarlock_pack::check;
-use oarlock_pack::file_packer::CompressionEffort;
 use oarlock_pack::index::WheelIndex;
-use oarlock_pack::matrix::{MatrixRow as Row, OWN_MATRIX, WheelMatrix};
-use oarlock_pack::wheel::Wheel;
-use tempfile::TempDir;
 
 use crate::built::{
     SOURCE_WITHOUT_AVX, compile_library, core_wheel_of_row, library_of_part, loadable_plugin,
     plugin_with_library,
 };
+use tempfile::TempDir;
 
 const LIBRARY_NAMES_SOURCE: &str =
     "const char *names = \"libopenblas.so.0 libopenblasp.so.0 libopenblas.so \";";
@@ -239,7 +239,7 @@ fn of_another_release_it_is_not_known_what_it_opens_and_speaks() {
     let directory = temporary_directory();
     let mut row = row_of_label("openblas");
     row.name.version =
-        "0.0.9".parse().map(oarlock_pack::matrix::wheel_name::WheelVersion::Valid).expect("a version");
+        "0.0.9".parse().map(oarlock_matrix::wheel_name::WheelVersion::Valid).expect("a version");
     let older = |code: &str| {
         let plugin = openblas_plugin(code);
         let manifest = plugin.manifest.as_ref().map(|text| text.replace("1.0..1.1", "0.3"));

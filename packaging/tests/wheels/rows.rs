@@ -1,12 +1,12 @@
 //! Wheels of this release contain exactly what their rows specify.
 
+use oarlock_formats::file_packer::CompressionEffort;
+use oarlock_formats::wheel::Wheel;
+use oarlock_matrix::{MatrixRow as Row, OWN_MATRIX, WheelMatrix};
 use oarlock_pack::assemble;
 use oarlock_pack::build_artifact::BuiltPlugin;
 use oarlock_pack::check;
-use oarlock_pack::file_packer::CompressionEffort;
 use oarlock_pack::index::WheelIndex;
-use oarlock_pack::matrix::{MatrixRow as Row, OWN_MATRIX, WheelMatrix};
-use oarlock_pack::wheel::Wheel;
 
 use crate::built::{core_wheel_of_row, library_of_part, loadable_plugin};
 use crate::check::{

@@ -2,17 +2,17 @@
 
 use std::path::PathBuf;
 
+use oarlock_formats::deb::DebPackage;
+use oarlock_formats::deb::control::ControlParagraph;
+use oarlock_formats::file_packer::CompressionEffort;
+use oarlock_formats::tree::{FileTree, TreeEntry};
+use oarlock_matrix::{OWN_MATRIX, WheelMatrix};
 use oarlock_pack::assemble;
-use oarlock_pack::deb::DebPackage;
-use oarlock_pack::deb::control::ControlParagraph;
-use oarlock_pack::file_packer::CompressionEffort;
-use oarlock_pack::matrix::{OWN_MATRIX, WheelMatrix};
 use oarlock_pack::packages::{OWN_PACKAGES as PACKAGES, PackageCatalog};
-use oarlock_pack::tree::{FileTree, TreeEntry};
 use oarlock_pack::verify::FoundParts;
-use tempfile::TempDir;
 
 use crate::built::{compile_library, loadable_plugin};
+use tempfile::TempDir;
 
 /// A directory with the OpenBLAS plugin as a wheel, and as a package with these files.
 struct PublishedPlugin {
@@ -49,7 +49,7 @@ impl PublishedPlugin {
     }
 
     /// Verifies both, or returns the error.
-    fn find_parts(&self) -> Result<FoundParts, oarlock_pack::Error> {
+    fn find_parts(&self) -> Result<FoundParts, oarlock_formats::Error> {
         let packages = PackageCatalog::from_toml("packages.toml", PACKAGES).expect("our own packages");
         let mut found = FoundParts::default();
         found.add_wheel(&self.matrix, &self.wheel)?;

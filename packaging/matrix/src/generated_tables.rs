@@ -1,0 +1,168 @@
+//! Copies of matrix data for code that cannot use this crate: rows for `scripts/install.sh`, which runs before anything is
+//! installed, and wheel names for the Python package, which reports missing wheels. Both are checked in, and a test fails when
+//! they are stale.
+
+use std::fmt::Write as _;
+
+use oarlock_formats::error::Error;
+
+use crate::major_minor::MajorMinor;
+use crate::select::CUDA_DRIVERS;
+use crate::{MatrixAxis, MatrixRow, WheelMatrix};
+
+/// Fills empty columns.
+const NO_VALUE: &str = "-";
+
+const ROWS_BEGIN: &str = "# of packaging/matrix.toml {\n";
+const ROWS_END: &str = "# }\n";
+
+/// Replaces the rows in the install script with those of a matrix.
+///
+/// # Errors
+///
+/// When the script lacks the marks around the rows.
+pub fn render_install_script(old: &str, matrix: &WheelMatrix) -> Result<String, Error> {
+    let missing = |mark: &str| Error::new(format!("expected a line `{}`, found none", mark.trim_end()));
+    let (before, rest) = old.split_once(ROWS_BEGIN).ok_or_else(|| missing(ROWS_BEGIN))?;
+    let (_, after) = rest.split_once(ROWS_END).ok_or_else(|| missing(ROWS_END))?;
+    Ok(format!("{before}{ROWS_BEGIN}{}{ROWS_END}{after}", render_shell_rows(matrix)))
+}
+
+/// Replaces the host in the install script, for wheels published elsewhere.
+pub fn set_script_host(script: &str, host: &str) -> Result<String, Error> {
+    let line = |line: &&str| line.starts_with("host=");
+    let old = script.lines().find(line).ok_or_else(|| Error::new("expected a line `host=`, found none"))?;
+    Ok(script.replacen(&format!("\n{old}\n"), &format!("\nhost='{host}'\n"), 1))
+}
+
+/// The rows as shell variables.
+fn render_shell_rows(matrix: &WheelMatrix) -> String {
+    let mut text = format!(
+        "host={}\n\
+# What it brings, Python, platform. Then of a core what pip is asked for, and where it lies if the index has it not; of others the\n\
+# extra that brings it, and whether libraries of a vendor come along.\nrows='\n",
+        matrix.host
+    );
+    for wheel in offered_rows(matrix) {
+        let Some((kind, value)) = script_kind(wheel) else { continue };
+        let (asked, more) = match kind {
+            "core" => (wheel.requirement(), wheel.directory.as_str()),
+            _ => (
+                wheel.extra_name().to_owned(),
+                if matrix.library_requirements(wheel).is_empty() { "" } else { "libraries" },
+            ),
+        };
+        let more = if more.is_empty() { NO_VALUE } else { more };
+        let (python, platform) = (&wheel.name.python, &wheel.name.platform);
+        let _ = writeln!(text, "{kind} {value} {python} {platform} {asked} {more}");
+    }
+    text += "'\n# What there are no wheels for yet, and why.\nplanned='\n";
+    for wheel in matrix.wheels.iter().filter(|it| Some(&it.channel) == matrix.channels.first()) {
+        if let (Some(why), Some((kind, value))) = (&wheel.planned, script_kind(wheel)) {
+            let _ = writeln!(text, "{kind} {value} {why}");
+        }
+    }
+    text += "'\n# What has to be known of a core: its instructions, its Python, and what.\nnotes='\n";
+    for wheel in offered_rows(matrix) {
+        if let (Some(note), Some(("core", value))) = (&wheel.note, script_kind(wheel)) {
+            let _ = writeln!(text, "{value} {} {note}", wheel.name.python);
+        }
+    }
+    text += "'\n# The lowest and the highest compute capability that each CUDA serves.\ncapabilities='\n";
+    for (cuda, capabilities) in &matrix.accelerators {
+        let highest = capabilities.highest.map_or_else(|| NO_VALUE.to_owned(), |it| it.to_string());
+        let _ = writeln!(text, "{cuda} {} {highest}", capabilities.lowest);
+    }
+    text += "'\n# Drivers of NVIDIA, the newest first: from which version on, and the CUDA that it runs.\ndrivers='\n";
+    for (driver, cuda) in CUDA_DRIVERS {
+        let _ = writeln!(text, "{driver} {cuda}");
+    }
+    text + "'\n"
+}
+
+/// Renders the Python module that knows which wheel supports a device.
+#[must_use]
+pub fn render_python_module(matrix: &WheelMatrix) -> String {
+    let index = format!("{}/simple/", matrix.host);
+    let mut text = format!(
+        r#""""The wheels that bring devices. `OARLOCK_WRITE=1 cargo test -p oarlock-pack` makes this of `packaging/matrix.toml`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+INDEX = "{index}"
+"""Where they are."""
+
+
+class Wheel(NamedTuple):
+    """A wheel that brings a device."""
+
+    device: str
+    """The type of the device."""
+    version: str | None
+    """That of what drives it."""
+    distribution: str
+    requirement: str
+    """The core with what brings it."""
+    has_libraries: bool
+    """Whether libraries of a vendor come along."""
+    lowest: tuple[int, int]
+    """The compute capability of the first GPU that it serves."""
+    highest: tuple[int, int] | None
+    """That of the last, where it is known."""
+
+
+WHEELS = (
+"#
+    );
+    let core = offered_rows(matrix).find(|wheel| wheel.is_core_alone());
+    for wheel in offered_rows(matrix) {
+        let Some((("device", _), core)) = script_kind(wheel).as_ref().map(|(kind, it)| (*kind, it)).zip(core)
+        else {
+            continue;
+        };
+        let device = &wheel.combination[&MatrixAxis::Device];
+        let accelerator = wheel.combination.get(&MatrixAxis::Accelerator);
+        let capabilities = accelerator.and_then(|it| matrix.accelerators.get(it));
+        let none = || "None".to_owned();
+        let number = |it: MajorMinor| format!("({}, {})", it.major, it.minor);
+        let line = format!(
+            "    Wheel(\"{device}\", {}, \"{}\", \"{}\", {}, {}, {}),\n",
+            accelerator.map_or_else(none, |it| format!("\"{it}\"")),
+            wheel.name.distribution,
+            core.requirement_with(&[wheel.extra_name().to_owned()]),
+            if matrix.library_requirements(wheel).is_empty() { "False" } else { "True" },
+            number(capabilities.map(|it| it.lowest).unwrap_or_default()),
+            capabilities.and_then(|it| it.highest).map_or_else(none, number),
+        );
+        // Wheels for several platforms share one line.
+        if !text.contains(&line) {
+            text += &line;
+        }
+    }
+    text + ")\n"
+}
+
+/// The wheels of the index. Among them may be wheels that combine several parts.
+fn offered_rows(matrix: &WheelMatrix) -> impl Iterator<Item = &MatrixRow> {
+    let channel = matrix.channels.first();
+    matrix.wheels.iter().filter(move |it| Some(&it.channel) == channel && it.planned.is_none())
+}
+
+/// The kind of a wheel in the script, and its value of that kind; `None` for a wheel of several parts.
+fn script_kind(wheel: &MatrixRow) -> Option<(&'static str, String)> {
+    let on = |axis: MatrixAxis| wheel.combination.get(&axis).map_or(NO_VALUE, String::as_str);
+    if wheel.is_core_alone() {
+        return Some(("core", on(MatrixAxis::Isa).to_owned()));
+    }
+    if wheel.is_standalone() {
+        return None;
+    }
+    if wheel.combination.contains_key(&MatrixAxis::Blas) {
+        return Some(("blas", on(MatrixAxis::Blas).to_owned()));
+    }
+    let number =
+        wheel.combination.get(&MatrixAxis::Accelerator).map_or_else(String::new, |it| format!(":{it}"));
+    Some(("device", on(MatrixAxis::Device).to_owned() + &number))
+}

@@ -1,0 +1,238 @@
+//! Selects what to install: a pure function from a machine and a matrix to requirements with reasons.
+
+mod cuda;
+mod demand;
+mod machine;
+mod machine_probe;
+
+use oarlock_formats::error::Error;
+
+use self::demand::{WheelDemand, first_match};
+use crate::{MatrixAxis, MatrixRow, WheelMatrix};
+pub use machine::{CUDA_DRIVERS, GpuVendor, MachineGpu, OperatingSystem, PythonInterpreter, TargetMachine};
+pub use machine_probe::local_capabilities;
+use serde::{Deserialize, Serialize};
+
+/// The user's preferences over the best fit for the machine.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InstallPreferences {
+    /// A value of the axis `device`; a suffix, as in `cuda12`, fixes the accelerator version regardless of the driver.
+    pub device: Option<String>,
+    /// A value of the axis `blas`.
+    pub blas: Option<String>,
+    /// True if the files must not contain AVX code, even unused.
+    #[serde(default)]
+    pub without_avx: bool,
+    /// True to use the vendor libraries on the machine.
+    #[serde(default)]
+    pub local_libraries: bool,
+}
+
+/// The recommended installation, with reasons.
+#[derive(Debug, Eq, PartialEq, Serialize)]
+pub struct InstallChoice {
+    /// Requirements for pip.
+    pub requirements: Vec<String>,
+    /// Options for pip that name the index and pages.
+    pub arguments: Vec<String>,
+    /// The reasons, as sentences.
+    pub reasons: Vec<String>,
+}
+
+impl InstallChoice {
+    /// The pip command line.
+    #[must_use]
+    pub fn install_command(&self) -> String {
+        let words =
+            self.requirements.iter().map(|it| if it.contains('[') { format!("'{it}'") } else { it.clone() });
+        let words: Vec<String> = words.chain(self.arguments.iter().cloned()).collect();
+        format!("python -m pip install {}", words.join(" "))
+    }
+}
+
+/// Selects what to install on a machine.
+///
+/// # Errors
+///
+/// When nothing in the matrix fits; the error says what would have to change.
+pub fn select_install(
+    matrix: &WheelMatrix,
+    machine: &TargetMachine,
+    wish: &InstallPreferences,
+) -> Result<InstallChoice, Error> {
+    let python = machine.python.ok_or_else(|| {
+        Error::new("expected a Python to install for, found none; install CPython, or name one that is there")
+    })?;
+    let channel = matrix.channels.first();
+    let wheels: Vec<&MatrixRow> =
+        matrix.wheels.iter().filter(|it| Some(&it.channel) == channel && it.planned.is_none()).collect();
+    let (cores, whole): (Vec<&MatrixRow>, Vec<&MatrixRow>) =
+        wheels.iter().filter(|it| it.is_standalone()).partition(|it| it.is_core_alone());
+    let mut reasons = Vec::new();
+    let (device, accelerator) = choose_device(matrix, &wheels, machine, wish, &mut reasons)?;
+    let mut demands = vec![
+        WheelDemand::for_platform(machine),
+        WheelDemand::for_python(python),
+        WheelDemand::for_isa(machine, wish),
+    ];
+    if cores.is_empty() {
+        demands.push(WheelDemand::for_axis(MatrixAxis::Device, Some(device)));
+        demands.push(WheelDemand::for_axis(MatrixAxis::Accelerator, accelerator));
+        demands.extend(
+            wish.blas.as_ref().map(|blas| WheelDemand::for_axis(MatrixAxis::Blas, Some(blas.clone()))),
+        );
+        let wheel = first_match(&whole, &demands)?;
+        return Ok(choose_single_wheel(matrix, wheel, reasons));
+    }
+    let core = first_match(&cores, &demands)?;
+    reasons.extend(wheel_note(core));
+    let mut added = Vec::new();
+    demands.pop();
+    let beside: Vec<&MatrixRow> = wheels.iter().copied().filter(|it| !it.is_standalone()).collect();
+    if device != "cpu" {
+        demands.push(WheelDemand::for_axis(MatrixAxis::Device, Some(device)));
+        demands.push(WheelDemand::for_axis(MatrixAxis::Accelerator, accelerator));
+        added.push(first_match(&beside, &demands)?);
+        demands.truncate(2);
+    }
+    if let Some(blas) = &wish.blas {
+        demands.push(WheelDemand::for_axis(MatrixAxis::Blas, Some(blas.clone())));
+        check_planned(matrix, MatrixAxis::Blas, blas)?;
+        added.push(first_match(&beside, &demands)?);
+        reasons.push(format!("products of matrices are left to {blas}, as was asked for"));
+    }
+    let brings_libraries = |wheel: &MatrixRow| !matrix.library_requirements(wheel).is_empty();
+    let extra = |wheel: &&MatrixRow| {
+        let is_local = wish.local_libraries && brings_libraries(wheel);
+        format!("{}{}", wheel.extra_name(), if is_local { "-local" } else { "" })
+    };
+    let extras: Vec<String> = added.iter().map(extra).collect();
+    let mut option = "--index-url";
+    if !wish.local_libraries && added.iter().any(|wheel| brings_libraries(wheel)) {
+        reasons.push(
+            "the vendor's libraries come from PyPI; `--local-libraries` uses those of the machine".to_owned(),
+        );
+        // In addition to PyPI, the default index.
+        option = "--extra-index-url";
+    }
+    let mut arguments = vec![option.to_owned(), format!("{}/simple/", matrix.host)];
+    if !core.directory.is_empty() {
+        // The index has the plugins; the core is on a page of its own.
+        reasons.push("no instruction of AVX lies in the file, as was asked for".to_owned());
+        arguments.extend(["--find-links".to_owned(), format!("{}{}/", matrix.host, core.directory)]);
+    }
+    Ok(InstallChoice { requirements: vec![core.requirement_with(&extras)], arguments, reasons })
+}
+
+/// The remark on a wheel, as a caution.
+fn wheel_note(wheel: &MatrixRow) -> Option<String> {
+    wheel.note.as_ref().map(|note| format!("the wheel for this Python is {note}"))
+}
+
+/// Fails if a requested value only has planned wheels.
+fn check_planned(matrix: &WheelMatrix, axis: MatrixAxis, value: &str) -> Result<(), Error> {
+    let is_it = |it: &&MatrixRow| it.combination.get(&axis).is_some_and(|it| it == value);
+    let mut rows = matrix.wheels.iter().filter(is_it);
+    match rows.next().and_then(|first| first.planned.as_ref()) {
+        Some(why) if rows.all(|it| it.planned.is_some()) => Err(Error::new(format!(
+            "expected a {axis} that there are wheels for, found `{value}`, which is planned: {why}"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Chooses a device and an accelerator version.
+fn choose_device(
+    matrix: &WheelMatrix,
+    wheels: &[&MatrixRow],
+    machine: &TargetMachine,
+    wish: &InstallPreferences,
+    reasons: &mut Vec<String>,
+) -> Result<(String, Option<String>), Error> {
+    let cpu = || ("cpu".to_owned(), None);
+    let has = |device: &str| {
+        wheels.iter().any(|it| it.combination.get(&MatrixAxis::Device).is_some_and(|it| it == device))
+    };
+    let made_by = |vendor: GpuVendor| machine.gpus.iter().any(|gpu| gpu.vendor == vendor);
+    let by_number = wheels.iter().find_map(|it| {
+        let (device, number) =
+            (it.combination.get(&MatrixAxis::Device)?, it.combination.get(&MatrixAxis::Accelerator)?);
+        (wish.device.as_ref()? == &format!("{device}{number}"))
+            .then(|| (device.clone(), Some(number.clone())))
+    });
+    if let Some(device) = by_number {
+        reasons.push(format!("{}{}, as was asked for", device.0, device.1.as_deref().unwrap_or_default()));
+        let number = device.1.as_deref().unwrap_or_default();
+        reasons.extend(cuda::cuda_warning(matrix, wheels, machine, number));
+        return Ok(device);
+    }
+    let device = match &wish.device {
+        Some(device) if !has(device) => {
+            check_planned(matrix, MatrixAxis::Device, device)?;
+            let known = matrix.axes.get(&MatrixAxis::Device).into_iter().flatten().filter(|it| has(it));
+            let known = known.map(String::as_str).collect::<Vec<_>>().join(", ");
+            return Err(Error::new(format!(
+                "expected a device that there are wheels for ({known}), found `{device}`"
+            )));
+        }
+        Some(device) => {
+            reasons.push(format!("{device}, as was asked for"));
+            device.as_str()
+        }
+        None if made_by(GpuVendor::Nvidia) && has("cuda") => {
+            reasons.push("there is a GPU of NVIDIA".to_owned());
+            "cuda"
+        }
+        None if made_by(GpuVendor::Amd) && has("rocm") => {
+            reasons.push("there is a GPU of AMD".to_owned());
+            "rocm"
+        }
+        None => {
+            let why = if machine.gpus.is_empty() {
+                "there is no GPU"
+            } else if has("opencl") {
+                "for the GPUs there is no wheel of their own yet; `--device opencl` uses one that has a driver of OpenCL"
+            } else {
+                "for the GPUs there is nothing to install yet"
+            };
+            reasons.push(why.to_owned());
+            return Ok(cpu());
+        }
+    };
+    if device != "cuda" {
+        return Ok((device.to_owned(), None));
+    }
+    match cuda::choose_cuda(matrix, wheels, machine) {
+        Ok((accelerator, why)) => {
+            reasons.extend(why);
+            Ok(("cuda".to_owned(), Some(accelerator)))
+        }
+        // A device that was not requested may be missing.
+        Err(problem) if wish.device.is_none() => {
+            reasons.push(format!("so the CPU alone is used: {problem}"));
+            Ok(cpu())
+        }
+        Err(problem) => Err(problem),
+    }
+}
+
+/// Recommends a wheel that contains everything.
+fn choose_single_wheel(matrix: &WheelMatrix, wheel: &MatrixRow, mut reasons: Vec<String>) -> InstallChoice {
+    reasons.extend(wheel_note(wheel));
+    let page = matrix
+        .pages
+        .iter()
+        .find(|page| page.wheels.iter().any(|place| matrix.wheels[*place].file_path() == wheel.file_path()));
+    let Some(page) = page else {
+        let address = format!("{}{}", matrix.host, wheel.file_path());
+        return InstallChoice { requirements: vec![address], arguments: Vec::new(), reasons };
+    };
+    let mut arguments = vec!["--find-links".to_owned(), format!("{}{}", matrix.pages_host, page.path)];
+    let same = matrix.wheels.iter().find(|it| it.name == wheel.name);
+    if same.is_some_and(|first| first.file_path() != wheel.file_path()) {
+        reasons.push("PyPI has another wheel of the same name, so nothing else is looked at".to_owned());
+        arguments.extend(["--no-index", "--no-deps"].map(str::to_owned));
+    }
+    InstallChoice { requirements: vec![wheel.requirement()], arguments, reasons }
+}
