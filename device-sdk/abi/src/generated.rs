@@ -2510,7 +2510,7 @@ pub const RULES: &[(&str, &str, &str)] = &[
     (
         "A-2",
         "nobody",
-        "An error in a stream is reported by the next synchronise of the stream or of an event recorded after it.",
+        "An error in a stream is reported by the next synchronize of the stream or of an event recorded after it.",
     ),
     ("A-3", "host", "A stream or event is used on the device it was made on."),
     (

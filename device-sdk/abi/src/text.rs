@@ -14,7 +14,7 @@ impl Str {
     }
 
     /// The most bytes that text may have.
-    pub const MOST_BYTES: u64 = 1 << 24;
+    pub const MAX_BYTES: u64 = 1 << 24;
 
     /// Whether there is no text.
     pub const fn is_empty(self) -> bool {
@@ -29,7 +29,7 @@ impl Str {
     pub unsafe fn bytes<'a>(self) -> Option<&'a [u8]> {
         match self.size {
             0 => Some(&[]),
-            size if size > Self::MOST_BYTES || self.data.is_null() => None,
+            size if size > Self::MAX_BYTES || self.data.is_null() => None,
             // SAFETY: the pointer is not null and the caller vouches for the bytes behind it.
             size => Some(unsafe { core::slice::from_raw_parts(self.data, size as usize) }),
         }

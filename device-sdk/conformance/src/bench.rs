@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use oarlock_abi as abi;
 
-use crate::device::DeviceUnderTest;
 use crate::snapshot::ProcessSnapshot;
 use crate::subject::{ConformanceSubject, ErrorText};
 
@@ -160,20 +159,6 @@ impl TestBench {
     pub(crate) fn unknown_device(&self) -> u32 {
         let is_unknown = |id: &u32| !self.subject.devices.contains(id);
         (0..=u32::MAX).rev().find(is_unknown).unwrap_or(u32::MAX)
-    }
-
-    /// All devices. A plugin without visible devices cannot be checked.
-    pub(crate) fn devices(&self) -> Verdict<Vec<DeviceUnderTest<'_>>> {
-        if self.subject.devices.is_empty() {
-            return Err(CheckAbort::unsupported("the plugin shows no device on this machine"));
-        }
-        Ok(self.subject.devices.iter().map(|id| DeviceUnderTest::new(self, *id)).collect())
-    }
-
-    /// Runs a check on each device, and names the device on which it failed.
-    pub(crate) fn on_each_device(&self, mut check: impl FnMut(DeviceUnderTest<'_>) -> Verdict) -> Verdict {
-        let devices = self.devices()?;
-        devices.into_iter().try_for_each(|device| check(device).map_err(|stop| stop.at_location(device)))
     }
 
     /// Records the start of a call, so that a check that hangs can name the slot.

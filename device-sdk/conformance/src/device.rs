@@ -6,7 +6,7 @@ use std::fmt;
 
 use oarlock_abi as abi;
 
-use crate::bench::{CallError, TestBench, Verdict, ensure, slot};
+use crate::bench::{CallError, CheckAbort, TestBench, Verdict, ensure, slot};
 
 /// Fills host buffers before the plugin writes them, so that a byte it skips is noticed.
 const UNWRITTEN: u8 = 0xA5;
@@ -27,6 +27,22 @@ impl fmt::Display for DeviceUnderTest<'_> {
 pub(crate) struct ReportedMemory {
     pub(crate) total: u64,
     pub(crate) free: u64,
+}
+
+impl TestBench {
+    /// All devices. A plugin without visible devices cannot be checked.
+    pub(crate) fn devices(&self) -> Verdict<Vec<DeviceUnderTest<'_>>> {
+        if self.subject().devices.is_empty() {
+            return Err(CheckAbort::unsupported("the plugin shows no device on this machine"));
+        }
+        Ok(self.subject().devices.iter().map(|id| DeviceUnderTest::new(self, *id)).collect())
+    }
+
+    /// Runs a check on each device, and names the device on which it failed.
+    pub(crate) fn on_each_device(&self, mut check: impl FnMut(DeviceUnderTest<'_>) -> Verdict) -> Verdict {
+        let devices = self.devices()?;
+        devices.into_iter().try_for_each(|device| check(device).map_err(|stop| stop.at_location(device)))
+    }
 }
 
 impl<'a> DeviceUnderTest<'a> {

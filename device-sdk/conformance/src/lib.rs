@@ -15,6 +15,7 @@ mod checks;
 mod device;
 mod html_report;
 mod kernel_call;
+mod kernel_record;
 mod report;
 mod runner;
 mod snapshot;

@@ -2,7 +2,7 @@
 
 use oarlock_abi as abi;
 
-use crate::kernel_call::KernelUnderTest;
+use crate::kernel_record::KernelUnderTest;
 use crate::subject::ConformanceSubject;
 
 /// The state of the plugin and of the process at one moment.

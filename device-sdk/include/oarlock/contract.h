@@ -683,13 +683,13 @@ struct oarlock_async_table {
      *  Required. */
     oarlock_error (*stream_destroy)(void *context, uint32_t device, oarlock_stream queue);
     /** Whether all work in the stream is done: 1 or 0.
-     *  Optional; when null: the stream is synchronised, then done. */
+     *  Optional; when null: the stream is synchronized, then done. */
     oarlock_error (*stream_query)(void *context, uint32_t device, oarlock_stream queue, uint32_t *done);
     /** Waits until all work in the stream is done. Reports what went wrong in it.
      *  Required. */
     oarlock_error (*stream_synchronize)(void *context, uint32_t device, oarlock_stream queue);
     /** Has a function called when the stream gets there.
-     *  Optional; when null: the stream is synchronised, then the function called. */
+     *  Optional; when null: the stream is synchronized, then the function called. */
     oarlock_error (*stream_add_callback)(void *context, uint32_t device, oarlock_stream queue,
         oarlock_stream_reached reached, void *user);
     /** Holds the stream's further work back until the event has happened. An event that was never recorded has happened.
@@ -706,7 +706,7 @@ struct oarlock_async_table {
      *  Required. */
     oarlock_error (*event_record)(void *context, uint32_t device, oarlock_stream queue, oarlock_event point);
     /** Whether the event has happened: 1 or 0.
-     *  Optional; when null: the event is synchronised, then done. */
+     *  Optional; when null: the event is synchronized, then done. */
     oarlock_error (*event_query)(void *context, uint32_t device, oarlock_event point, uint32_t *done);
     /** Waits for the event. Reports what went wrong before it.
      *  Required. */
@@ -716,25 +716,25 @@ struct oarlock_async_table {
     oarlock_error (*event_elapsed)(void *context, uint32_t device, oarlock_event start, oarlock_event end,
         uint64_t *nanoseconds);
     /** Copies from the host to the device, in the stream.
-     *  Optional; when null: the stream is synchronised, then memory_copy_h2d. */
+     *  Optional; when null: the stream is synchronized, then memory_copy_h2d. */
     oarlock_error (*memory_copy_h2d_async)(void *context, uint32_t device, oarlock_stream queue,
         oarlock_memory target, uint64_t target_offset, const void *source, uint64_t size);
     /** Copies from the device to the host, in the stream.
-     *  Optional; when null: the stream is synchronised, then memory_copy_d2h. */
+     *  Optional; when null: the stream is synchronized, then memory_copy_d2h. */
     oarlock_error (*memory_copy_d2h_async)(void *context, uint32_t device, oarlock_stream queue, void *target,
         oarlock_memory source, uint64_t source_offset, uint64_t size);
     /** Copies within the device, in the stream.
-     *  Optional; when null: the stream is synchronised, then memory_copy_d2d. */
+     *  Optional; when null: the stream is synchronized, then memory_copy_d2d. */
     oarlock_error (*memory_copy_d2d_async)(void *context, uint32_t device, oarlock_stream queue,
         oarlock_memory target, uint64_t target_offset, oarlock_memory source, uint64_t source_offset,
         uint64_t size);
     /** Copies between two devices of this plugin, in a stream of the source device.
-     *  Optional; when null: the stream is synchronised, then memory_copy_p2p. */
+     *  Optional; when null: the stream is synchronized, then memory_copy_p2p. */
     oarlock_error (*memory_copy_p2p_async)(void *context, uint32_t target_device, oarlock_memory target,
         uint64_t target_offset, uint32_t source_device, oarlock_stream queue, oarlock_memory source,
         uint64_t source_offset, uint64_t size);
     /** Fills device memory with one byte, in the stream.
-     *  Optional; when null: the stream is synchronised, then memory_set. */
+     *  Optional; when null: the stream is synchronized, then memory_set. */
     oarlock_error (*memory_set_async)(void *context, uint32_t device, oarlock_stream queue,
         oarlock_memory target, uint64_t target_offset, uint8_t byte, uint64_t size);
     /** Takes device memory that is usable from this point of the stream on.
@@ -742,7 +742,7 @@ struct oarlock_async_table {
     oarlock_error (*memory_allocate_async)(void *context, uint32_t device, oarlock_stream queue,
         uint64_t size, oarlock_memory *block);
     /** Gives device memory back once the stream is past this point.
-     *  Optional; when null: the stream is synchronised, then memory_deallocate. */
+     *  Optional; when null: the stream is synchronized, then memory_deallocate. */
     oarlock_error (*memory_deallocate_async)(void *context, uint32_t device, oarlock_stream queue,
         oarlock_memory block, uint64_t size);
 };

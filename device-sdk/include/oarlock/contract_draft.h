@@ -276,7 +276,7 @@ struct oarlock_interop_table {
      *  Required. */
     oarlock_error (*memory_forget)(void *context, uint32_t device, oarlock_memory block);
     /** The native handle of a stream, such as a `CUstream`.
-     *  Optional; when null: streams are not shared; the stream is synchronised instead. */
+     *  Optional; when null: streams are not shared; the stream is synchronized instead. */
     oarlock_error (*stream_export)(void *context, uint32_t device, oarlock_stream queue, uint64_t *native);
     /** Makes a stream of a native handle. Destroying it leaves the native one alive.
      *  Optional; when null: streams are not shared. */

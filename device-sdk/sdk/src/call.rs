@@ -13,6 +13,7 @@ use crate::boundary::{checked_pointers, checked_reference, checked_references, c
 use crate::dtype::Element;
 use crate::error::{PluginError, Result};
 use crate::host::HostServices;
+use crate::shape;
 
 /// One call of a kernel: its operands, attributes, device and stream.
 #[derive(Clone, Copy, Debug)]
@@ -280,14 +281,7 @@ impl<'a> TensorView<'a> {
 
     /// The product of all dimensions; an error if one is negative or the product overflows.
     pub fn element_count(&self) -> Result<usize> {
-        let product =
-            self.dims.iter().try_fold(1usize, |count, dim| count.checked_mul(usize::try_from(*dim).ok()?));
-        product.ok_or_else(|| {
-            PluginError::out_of_range(format!(
-                "expected dimensions that fit into memory, found {:?}",
-                self.dims
-            ))
-        })
+        shape::element_count(self.dims)
     }
 
     /// True if the bytes stay the same as long as the kernel's prepared state lives, so that `prepare` may pack them.

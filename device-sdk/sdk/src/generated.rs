@@ -1,7 +1,6 @@
 // Generated from `device-sdk/contract/oarlock.contract` by `cargo xtask generate`. Do not edit.
 
 #![expect(unsafe_code, reason = "every function here is called through a pointer from C")]
-#![expect(clippy::too_many_arguments, reason = "the contract says what a call takes")]
 
 use core::ffi::c_void;
 
@@ -9,6 +8,7 @@ use oarlock_abi as abi;
 
 use crate::boundary::{self, OutValue, PluginInstance};
 use crate::error::{PluginError, Result};
+use crate::memory_range::MemoryRange;
 use crate::pointer::{HostPointer, StreamReached};
 
 /// A device: what it is, its memory, and copies that are done when they return. A device is an argument of every call;
@@ -115,33 +115,13 @@ pub trait Core: Send + Sync + 'static {
     }
 
     /// Copies from the host to the device.
-    fn memory_copy_h2d(
-        &self,
-        device: u32,
-        target: abi::Memory,
-        target_offset: u64,
-        source: &[u8],
-    ) -> Result<()>;
+    fn memory_copy_h2d(&self, device: u32, target: MemoryRange, source: &[u8]) -> Result<()>;
 
     /// Copies from the device to the host.
-    fn memory_copy_d2h(
-        &self,
-        device: u32,
-        target: &mut [u8],
-        source: abi::Memory,
-        source_offset: u64,
-    ) -> Result<()>;
+    fn memory_copy_d2h(&self, device: u32, target: &mut [u8], source: MemoryRange) -> Result<()>;
 
     /// Copies within a device. The ranges do not overlap.
-    fn memory_copy_d2d(
-        &self,
-        device: u32,
-        target: abi::Memory,
-        target_offset: u64,
-        source: abi::Memory,
-        source_offset: u64,
-        size: u64,
-    ) -> Result<()>;
+    fn memory_copy_d2d(&self, device: u32, target: MemoryRange, source: MemoryRange) -> Result<()>;
 
     /// Copies between two devices of this plugin.
     ///
@@ -149,29 +129,19 @@ pub trait Core: Send + Sync + 'static {
     fn memory_copy_p2p(
         &self,
         target_device: u32,
-        target: abi::Memory,
-        target_offset: u64,
+        target: MemoryRange,
         source_device: u32,
-        source: abi::Memory,
-        source_offset: u64,
-        size: u64,
+        source: MemoryRange,
     ) -> Result<()> {
-        let _ = (target_device, target, target_offset, source_device, source, source_offset, size);
+        let _ = (target_device, target, source_device, source);
         Err(PluginError::slot_not_offered("memory_copy_p2p"))
     }
 
     /// Fills device memory with one byte.
     ///
     /// When it is not offered: filled by a copy from the host.
-    fn memory_set(
-        &self,
-        device: u32,
-        target: abi::Memory,
-        target_offset: u64,
-        byte: u8,
-        size: u64,
-    ) -> Result<()> {
-        let _ = (device, target, target_offset, byte, size);
+    fn memory_set(&self, device: u32, target: MemoryRange, byte: u8) -> Result<()> {
+        let _ = (device, target, byte);
         Err(PluginError::slot_not_offered("memory_set"))
     }
 
@@ -439,7 +409,8 @@ unsafe extern "C" fn core_memory_copy_h2d<D: Core>(
     unsafe {
         boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
             let source = boundary::checked_bytes(source, source_size, "source")?;
-            plugin.device.memory_copy_h2d(device, target, target_offset, source)
+            let target = MemoryRange { memory: target, offset: target_offset, size: source.len() as u64 };
+            plugin.device.memory_copy_h2d(device, target, source)
         })
     }
 }
@@ -456,7 +427,8 @@ unsafe extern "C" fn core_memory_copy_d2h<D: Core>(
     unsafe {
         boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
             let target = boundary::checked_bytes_mut(target, target_size, "target")?;
-            plugin.device.memory_copy_d2h(device, target, source, source_offset)
+            let source = MemoryRange { memory: source, offset: source_offset, size: target.len() as u64 };
+            plugin.device.memory_copy_d2h(device, target, source)
         })
     }
 }
@@ -473,7 +445,9 @@ unsafe extern "C" fn core_memory_copy_d2d<D: Core>(
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
         boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
-            plugin.device.memory_copy_d2d(device, target, target_offset, source, source_offset, size)
+            let target = MemoryRange { memory: target, offset: target_offset, size };
+            let source = MemoryRange { memory: source, offset: source_offset, size };
+            plugin.device.memory_copy_d2d(device, target, source)
         })
     }
 }
@@ -491,15 +465,9 @@ unsafe extern "C" fn core_memory_copy_p2p<D: Core>(
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
         boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
-            plugin.device.memory_copy_p2p(
-                target_device,
-                target,
-                target_offset,
-                source_device,
-                source,
-                source_offset,
-                size,
-            )
+            let target = MemoryRange { memory: target, offset: target_offset, size };
+            let source = MemoryRange { memory: source, offset: source_offset, size };
+            plugin.device.memory_copy_p2p(target_device, target, source_device, source)
         })
     }
 }
@@ -515,7 +483,8 @@ unsafe extern "C" fn core_memory_set<D: Core>(
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
         boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
-            plugin.device.memory_set(device, target, target_offset, byte, size)
+            let target = MemoryRange { memory: target, offset: target_offset, size };
+            plugin.device.memory_set(device, target, byte)
         })
     }
 }
@@ -712,7 +681,7 @@ pub trait Async: Send + Sync + 'static {
 
     /// Whether all work in the stream is done: 1 or 0.
     ///
-    /// When it is not offered: the stream is synchronised, then done.
+    /// When it is not offered: the stream is synchronized, then done.
     fn stream_query(&self, device: u32, queue: abi::Stream) -> Result<u32> {
         let _ = (device, queue);
         Err(PluginError::slot_not_offered("stream_query"))
@@ -723,7 +692,7 @@ pub trait Async: Send + Sync + 'static {
 
     /// Has a function called when the stream gets there.
     ///
-    /// When it is not offered: the stream is synchronised, then the function called.
+    /// When it is not offered: the stream is synchronized, then the function called.
     fn stream_add_callback(&self, device: u32, queue: abi::Stream, reached: StreamReached) -> Result<()> {
         let _ = (device, queue, reached);
         Err(PluginError::slot_not_offered("stream_add_callback"))
@@ -743,7 +712,7 @@ pub trait Async: Send + Sync + 'static {
 
     /// Whether the event has happened: 1 or 0.
     ///
-    /// When it is not offered: the event is synchronised, then done.
+    /// When it is not offered: the event is synchronized, then done.
     fn event_query(&self, device: u32, point: abi::Event) -> Result<u32> {
         let _ = (device, point);
         Err(PluginError::slot_not_offered("event_query"))
@@ -762,84 +731,66 @@ pub trait Async: Send + Sync + 'static {
 
     /// Copies from the host to the device, in the stream.
     ///
-    /// When it is not offered: the stream is synchronised, then memory_copy_h2d.
+    /// When it is not offered: the stream is synchronized, then memory_copy_h2d.
     fn memory_copy_h2d_async(
         &self,
         device: u32,
         queue: abi::Stream,
-        target: abi::Memory,
-        target_offset: u64,
+        target: MemoryRange,
         source: HostPointer,
-        size: u64,
     ) -> Result<()> {
-        let _ = (device, queue, target, target_offset, source, size);
+        let _ = (device, queue, target, source);
         Err(PluginError::slot_not_offered("memory_copy_h2d_async"))
     }
 
     /// Copies from the device to the host, in the stream.
     ///
-    /// When it is not offered: the stream is synchronised, then memory_copy_d2h.
+    /// When it is not offered: the stream is synchronized, then memory_copy_d2h.
     fn memory_copy_d2h_async(
         &self,
         device: u32,
         queue: abi::Stream,
         target: HostPointer,
-        source: abi::Memory,
-        source_offset: u64,
-        size: u64,
+        source: MemoryRange,
     ) -> Result<()> {
-        let _ = (device, queue, target, source, source_offset, size);
+        let _ = (device, queue, target, source);
         Err(PluginError::slot_not_offered("memory_copy_d2h_async"))
     }
 
     /// Copies within the device, in the stream.
     ///
-    /// When it is not offered: the stream is synchronised, then memory_copy_d2d.
+    /// When it is not offered: the stream is synchronized, then memory_copy_d2d.
     fn memory_copy_d2d_async(
         &self,
         device: u32,
         queue: abi::Stream,
-        target: abi::Memory,
-        target_offset: u64,
-        source: abi::Memory,
-        source_offset: u64,
-        size: u64,
+        target: MemoryRange,
+        source: MemoryRange,
     ) -> Result<()> {
-        let _ = (device, queue, target, target_offset, source, source_offset, size);
+        let _ = (device, queue, target, source);
         Err(PluginError::slot_not_offered("memory_copy_d2d_async"))
     }
 
     /// Copies between two devices of this plugin, in a stream of the source device.
     ///
-    /// When it is not offered: the stream is synchronised, then memory_copy_p2p.
+    /// When it is not offered: the stream is synchronized, then memory_copy_p2p.
     fn memory_copy_p2p_async(
         &self,
         target_device: u32,
-        target: abi::Memory,
-        target_offset: u64,
+        target: MemoryRange,
         source_device: u32,
         queue: abi::Stream,
-        source: abi::Memory,
-        source_offset: u64,
-        size: u64,
+        source: MemoryRange,
     ) -> Result<()> {
-        let _ = (target_device, target, target_offset, source_device, queue, source, source_offset, size);
+        let _ = (target_device, target, source_device, queue, source);
         Err(PluginError::slot_not_offered("memory_copy_p2p_async"))
     }
 
     /// Fills device memory with one byte, in the stream.
     ///
-    /// When it is not offered: the stream is synchronised, then memory_set.
-    fn memory_set_async(
-        &self,
-        device: u32,
-        queue: abi::Stream,
-        target: abi::Memory,
-        target_offset: u64,
-        byte: u8,
-        size: u64,
-    ) -> Result<()> {
-        let _ = (device, queue, target, target_offset, byte, size);
+    /// When it is not offered: the stream is synchronized, then memory_set.
+    fn memory_set_async(&self, device: u32, queue: abi::Stream, target: MemoryRange, byte: u8) -> Result<()> {
+        let _ = (device, queue, target, byte);
         Err(PluginError::slot_not_offered("memory_set_async"))
     }
 
@@ -853,7 +804,7 @@ pub trait Async: Send + Sync + 'static {
 
     /// Gives device memory back once the stream is past this point.
     ///
-    /// When it is not offered: the stream is synchronised, then memory_deallocate.
+    /// When it is not offered: the stream is synchronized, then memory_deallocate.
     fn memory_deallocate_async(
         &self,
         device: u32,
@@ -1050,7 +1001,8 @@ unsafe extern "C" fn async_memory_copy_h2d_async<D: Async>(
     unsafe {
         boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
             let source = HostPointer::new(source.cast_mut(), "source")?;
-            plugin.device.memory_copy_h2d_async(device, queue, target, target_offset, source, size)
+            let target = MemoryRange { memory: target, offset: target_offset, size };
+            plugin.device.memory_copy_h2d_async(device, queue, target, source)
         })
     }
 }
@@ -1068,7 +1020,8 @@ unsafe extern "C" fn async_memory_copy_d2h_async<D: Async>(
     unsafe {
         boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
             let target = HostPointer::new(target, "target")?;
-            plugin.device.memory_copy_d2h_async(device, queue, target, source, source_offset, size)
+            let source = MemoryRange { memory: source, offset: source_offset, size };
+            plugin.device.memory_copy_d2h_async(device, queue, target, source)
         })
     }
 }
@@ -1086,15 +1039,9 @@ unsafe extern "C" fn async_memory_copy_d2d_async<D: Async>(
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
         boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
-            plugin.device.memory_copy_d2d_async(
-                device,
-                queue,
-                target,
-                target_offset,
-                source,
-                source_offset,
-                size,
-            )
+            let target = MemoryRange { memory: target, offset: target_offset, size };
+            let source = MemoryRange { memory: source, offset: source_offset, size };
+            plugin.device.memory_copy_d2d_async(device, queue, target, source)
         })
     }
 }
@@ -1113,16 +1060,9 @@ unsafe extern "C" fn async_memory_copy_p2p_async<D: Async>(
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
         boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
-            plugin.device.memory_copy_p2p_async(
-                target_device,
-                target,
-                target_offset,
-                source_device,
-                queue,
-                source,
-                source_offset,
-                size,
-            )
+            let target = MemoryRange { memory: target, offset: target_offset, size };
+            let source = MemoryRange { memory: source, offset: source_offset, size };
+            plugin.device.memory_copy_p2p_async(target_device, target, source_device, queue, source)
         })
     }
 }
@@ -1139,7 +1079,8 @@ unsafe extern "C" fn async_memory_set_async<D: Async>(
     // SAFETY: the host hands back the context of this plugin and arguments as the contract describes them.
     unsafe {
         boundary::enter_plugin(context, |plugin: &PluginInstance<D>| {
-            plugin.device.memory_set_async(device, queue, target, target_offset, byte, size)
+            let target = MemoryRange { memory: target, offset: target_offset, size };
+            plugin.device.memory_set_async(device, queue, target, byte)
         })
     }
 }

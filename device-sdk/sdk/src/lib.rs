@@ -17,10 +17,12 @@ mod error;
 mod generated;
 mod host;
 mod kernel;
+mod memory_range;
 mod panics;
 mod plugin;
 mod plugin_path;
 mod pointer;
+pub mod shape;
 mod sized_struct;
 
 #[cfg(feature = "numbers")]
@@ -87,6 +89,7 @@ pub use error::{Code, PluginError, Result};
 pub use generated::{Async, Core};
 pub use host::{HostServices, LogLevel};
 pub use kernel::{Kernel, KernelFlags, Layout, MemoryKind, OperandFlags, OperandSpec};
+pub use memory_range::MemoryRange;
 pub use panics::silence_caught_panics;
 pub use plugin::{Plugin, SupportLevel, answer_query, instance_from_context};
 pub use plugin_path::plugin_directory;

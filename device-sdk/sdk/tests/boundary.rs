@@ -9,8 +9,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use oarlock_sdk::{
-    Code, Core, Dtype, HostServices, Kernel, Memory, OperandSpec, Plugin, PluginError, Result, Version, abi,
-    dispatch, family, query, slots,
+    Code, Core, Dtype, HostServices, Kernel, Memory, MemoryRange, OperandSpec, Plugin, PluginError, Result,
+    Version, abi, dispatch, family, query, slots,
 };
 
 /// Codes, rules and messages of the errors that the plugin reported.
@@ -66,16 +66,16 @@ impl Core for TestNpu {
     fn memory_deallocate(&self, _: u32, _: Memory, _: u64) -> Result<()> {
         Ok(())
     }
-    fn memory_copy_h2d(&self, _: u32, _: Memory, _: u64, _: &[u8]) -> Result<()> {
+    fn memory_copy_h2d(&self, _: u32, _: MemoryRange, _: &[u8]) -> Result<()> {
         Ok(())
     }
-    fn memory_copy_d2h(&self, _: u32, _: &mut [u8], _: Memory, _: u64) -> Result<()> {
+    fn memory_copy_d2h(&self, _: u32, _: &mut [u8], _: MemoryRange) -> Result<()> {
         Ok(())
     }
-    fn memory_copy_d2d(&self, _: u32, _: Memory, _: u64, _: Memory, _: u64, _: u64) -> Result<()> {
+    fn memory_copy_d2d(&self, _: u32, _: MemoryRange, _: MemoryRange) -> Result<()> {
         Ok(())
     }
-    fn memory_set(&self, _: u32, _: Memory, _: u64, _: u8, _: u64) -> Result<()> {
+    fn memory_set(&self, _: u32, _: MemoryRange, _: u8) -> Result<()> {
         Ok(())
     }
     fn memory_stats(&self, _: u32) -> Result<(u64, u64)> {

@@ -53,7 +53,7 @@ impl PrimaryContext {
         if self.is_lost() {
             return Err(PluginError::unavailable(
                 "expected a device that works, found one that an earlier error has broken; release the device and \
-                 initialise it again, or restart the program",
+                 initialize it again, or restart the program",
             )
             .with_rule("R-6")
             .as_device_lost());

@@ -14,16 +14,12 @@
 mod compiler;
 mod context;
 mod cublas;
-mod detected;
-mod discovery;
 mod error;
-mod event;
 mod gpu;
 mod libraries;
 mod matmul;
 mod matmul_shape;
 mod program;
-mod queue;
 mod tested_chips;
 #[cfg(test)]
 mod tests;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use oarlock_portable::{DeviceSession, GpuDevices};
 use oarlock_sdk::{
-    Dtype, DtypeSet, Kernel, KernelCall, KernelFlags, Memory, OperandSpec, Result, TensorView, dtype_set,
-    ensure,
+    Dtype, DtypeSet, Kernel, KernelCall, KernelFlags, Memory, MemoryRange, OperandSpec, Result, TensorView,
+    dtype_set, ensure,
 };
 
 use crate::cublas::{CublasMatmul, MatmulAddresses, WORKSPACE_SIZE, check_cublas_available};
@@ -79,10 +79,10 @@ fn operand_address(session: &DeviceSession<CudaGpu>, tensor: &TensorView<'_>, by
 
 fn block_range_address(
     session: &DeviceSession<CudaGpu>,
-    block: Memory,
+    memory: Memory,
     offset: u64,
     size: u64,
 ) -> Result<u64> {
-    let CudaAddress(start) = session.block_with_size(block, offset, size)?;
+    let CudaAddress(start) = session.block_with_range(MemoryRange { memory, offset, size })?;
     Ok(start + offset)
 }

@@ -3,6 +3,7 @@
 //! cuBLASLt is column-major and Oarlock row-major. A row-major matrix read as column-major is its transpose, and `A · B`
 //! transposed is `B · A` of the transposed matrices, so swapping the factors is enough and nothing is moved.
 
+use oarlock_sdk::shape::broadcast_dims;
 use oarlock_sdk::{Dtype, PluginError, Result, dispatch};
 
 /// A batched product of contiguous matrices.
@@ -36,7 +37,7 @@ impl MatmulShape {
         if depth != b_depth || rows != y_rows || columns != y_columns {
             return refused("matrices that can be multiplied");
         }
-        if broadcast_shapes(a_batch, b_batch).as_deref() != Some(y_batch) {
+        if broadcast_dims([a_batch, b_batch]).ok().as_deref() != Some(y_batch) {
             return refused("batches that can be repeated to the result's");
         }
         let width = dispatch!(dtype, floating_and_half + bf16, T => Ok(size_of::<T>() as i64))?;
@@ -64,17 +65,6 @@ impl MatmulShape {
             ([rows, columns, depth].map(i64::cast_unsigned), bytes.map(i64::cast_unsigned));
         Ok(Self { dtype, rows, columns, depth, batch, steps: [a_step, b_step], bytes })
     }
-}
-
-fn broadcast_shapes(a: &[i64], b: &[i64]) -> Option<Vec<i64>> {
-    let rank = a.len().max(b.len());
-    let dim = |dims: &[i64], index: usize| (index + dims.len()).checked_sub(rank).map_or(1, |at| dims[at]);
-    (0..rank)
-        .map(|index| match (dim(a, index), dim(b, index)) {
-            (one, other) | (other, one) if one == 1 => Some(other),
-            (one, other) => (one == other).then_some(one),
-        })
-        .collect()
 }
 
 #[cfg(test)]

@@ -7,12 +7,8 @@
 //! The OpenCL library is opened at run time, so the plugin builds and loads without one, and then says what is missing. This
 //! crate only wraps the driver; devices and kernels come from `oarlock-portable`.
 
-mod detected;
-mod discovery;
 mod error;
-mod event;
 mod gpu;
-mod queue;
 #[cfg(test)]
 mod tests;
 

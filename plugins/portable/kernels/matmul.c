@@ -33,7 +33,7 @@ KERNEL oarlock_kernel({{parameters}}struct shape shape) {
     for (INDEX slice = 0; slice < k; slice += DEPTH) {
         for (int part = 0; part < TILE * DEPTH / ITEMS; ++part) {
             int cell = part * ITEMS + lane;
-            // Neighbours read neighbours, whichever way a factor lies.
+            // Neighbors read neighbors, whichever way a factor lies.
             int deep_a = A_ALONG_DEPTH ? cell % DEPTH : cell / TILE, row = A_ALONG_DEPTH ? cell / DEPTH : cell % TILE;
             int deep_b = B_ALONG_DEPTH ? cell % DEPTH : cell / TILE, column = B_ALONG_DEPTH ? cell / DEPTH : cell % TILE;
             int inside_a = first_row + row < m && slice + deep_a < k;

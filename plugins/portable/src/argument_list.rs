@@ -1,12 +1,13 @@
 //! Arguments of one launch, in the order of the kernel source's parameters.
 
-use oarlock_sdk::{Dtype, Memory, Result};
+use oarlock_sdk::{Dtype, Result};
 
 use crate::device::DeviceSession;
 use crate::gpu::{Gpu, LaunchArgument};
 use crate::operand_view::OperandView;
 use crate::operand_walk::OperandWalk;
 use crate::source::{ArithmeticKind, arithmetic_kind};
+use crate::touched_bytes::TouchedBytes;
 
 /// A scalar parameter of an [`ElementFormula`](crate::source::ElementFormula).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,14 +30,6 @@ impl FormulaNumber {
             (Self::Float(number), _) => (number as i64).to_ne_bytes().to_vec(),
         }
     }
-}
-
-/// The bytes `begin..end` of a block, which are all that a launch reads or writes there.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TouchedBytes {
-    pub(crate) block: Memory,
-    pub(crate) begin: u64,
-    pub(crate) end: u64,
 }
 
 enum ArgumentItem {

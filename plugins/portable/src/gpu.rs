@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use oarlock_sdk::{HostPointer, HostServices, Result, Stream, Version};
 
-use crate::device::{DiscoveredGpus, StreamCallback};
+use crate::callbacks::StreamCallback;
 
 /// The source language that a driver compiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,6 +54,29 @@ pub struct DeviceProperties {
     pub capability: Version,
     /// True if the device computes in `f64`; kernels refuse that dtype elsewhere.
     pub has_f64: bool,
+}
+
+/// A device that is not open yet.
+pub struct DetectedGpu<G: Gpu> {
+    pub(crate) properties: DeviceProperties,
+    pub(crate) detected: G::DetectedDevice,
+}
+
+impl<G: Gpu> DetectedGpu<G> {
+    /// A device with its properties, and what the driver opens it by.
+    pub fn new(properties: DeviceProperties, detected: G::DetectedDevice) -> Self {
+        Self { properties, detected }
+    }
+}
+
+/// Result of [`Gpu::find_devices`].
+pub struct DiscoveredGpus<G: Gpu> {
+    /// The devices, at least one.
+    pub devices: Vec<DetectedGpu<G>>,
+    /// The version of the vendor's runtime library.
+    pub runtime: Version,
+    /// The version of the driver.
+    pub driver: Version,
 }
 
 /// Result of [`Gpu::compile_program`].

@@ -9,9 +9,11 @@
 //! stream reports the fault.
 
 mod argument_list;
+mod callbacks;
 mod device;
 mod gpu;
 mod host_operands;
+mod launch;
 mod operand_view;
 mod operand_walk;
 mod ops;
@@ -21,11 +23,13 @@ mod program_store;
 mod source;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod touched_bytes;
 
-pub use device::{DeviceSession, DiscoveredGpus, GpuDevice, GpuDevices, StreamCallback};
+pub use callbacks::StreamCallback;
+pub use device::{DeviceSession, GpuDevices};
 pub use gpu::{
-    BlockOffset, CompiledProgram, DeviceProperties, Gpu, GpuEvent, GpuQueue, KERNEL_ENTRY_POINT,
-    KernelLanguage, LaunchArgument, LaunchGrid, MAX_LOCAL_MEMORY, MAX_WORK_GROUP_SIZE,
+    BlockOffset, CompiledProgram, DetectedGpu, DeviceProperties, DiscoveredGpus, Gpu, GpuEvent, GpuQueue,
+    KERNEL_ENTRY_POINT, KernelLanguage, LaunchArgument, LaunchGrid, MAX_LOCAL_MEMORY, MAX_WORK_GROUP_SIZE,
 };
 pub use ops::all_kernels;
 pub use privileges::has_elevated_privileges;

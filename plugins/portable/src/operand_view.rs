@@ -2,9 +2,9 @@
 
 use oarlock_sdk::{Dtype, KernelCall, Memory, PluginError, Result, TensorView, ensure};
 
-use crate::argument_list::TouchedBytes;
-use crate::operand_walk::{contiguous_strides, element_count};
+use crate::operand_walk::{contiguous_strides, saturating_element_count};
 use crate::source::element_size;
+use crate::touched_bytes::TouchedBytes;
 
 /// Upper bound on the rank of an operand.
 pub(crate) const MAX_DIMENSIONS: usize = 12;
@@ -107,7 +107,7 @@ impl OperandView {
     /// inside this one, so no new check is needed.
     pub(crate) fn subview(&self, first: i64, dims: &[i64], steps: Vec<i64>) -> Self {
         let offset = self.offset + first as u64 * element_size(self.dtype);
-        Self { dims: dims.to_vec(), steps, count: element_count(dims), offset, ..*self }
+        Self { dims: dims.to_vec(), steps, count: saturating_element_count(dims), offset, ..*self }
     }
 
     /// The call's workspace as a contiguous view of `count` elements.
@@ -129,7 +129,11 @@ impl OperandView {
 
     /// The shape as three dimensions: everything before the axis, the axis, everything after it.
     pub(crate) fn split_at_axis(&self, axis: usize) -> [i64; 3] {
-        [element_count(&self.dims[..axis]), self.dims[axis], element_count(&self.dims[axis + 1..])]
+        [
+            saturating_element_count(&self.dims[..axis]),
+            self.dims[axis],
+            saturating_element_count(&self.dims[axis + 1..]),
+        ]
     }
 }
 

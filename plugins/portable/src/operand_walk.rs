@@ -80,11 +80,11 @@ impl OperandWalk {
 }
 
 /// The product of dimensions. Saturates; only an operand with a dimension of 0 can overflow here, and its count is not used.
-pub(crate) fn element_count(dims: &[i64]) -> i64 {
+pub(crate) fn saturating_element_count(dims: &[i64]) -> i64 {
     dims.iter().fold(1, |product: i64, dim| product.saturating_mul(*dim))
 }
 
-/// Row-major strides, saturated like [`element_count`].
+/// Row-major strides, saturated like [`saturating_element_count`].
 pub(crate) fn contiguous_strides(dims: &[i64]) -> Vec<i64> {
     let mut steps = vec![1i64; dims.len()];
     for axis in (1..dims.len()).rev() {

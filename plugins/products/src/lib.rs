@@ -1,6 +1,7 @@
 //! Shapes of `MatMul` and `Gemm`, for plugins with kernels for host memory. It is a crate of its own so that a plugin with two
 //! kernels does not link those of the CPU.
 
+use oarlock_sdk::shape::{broadcast_dims, element_count};
 use oarlock_sdk::{KernelCall, PluginError, Result, ensure};
 
 /// Sizes of one matrix product.
@@ -82,7 +83,7 @@ impl MatMulProblem {
         if depth != b_depth {
             return Err(unfit());
         }
-        let batch = broadcast_batches(a_batch, b_batch).ok_or_else(unfit)?;
+        let batch = broadcast_dims([a_batch, b_batch]).map_err(|_| unfit())?;
         let output: Vec<i64> = batch.iter().copied().chain(rows).chain(columns).collect();
         element_count(a).and(element_count(b))?;
         let mut extent = GemmSize {
@@ -193,28 +194,6 @@ pub fn dimension_size(dim: i64) -> Result<usize> {
     usize::try_from(dim).map_err(|_| {
         PluginError::invalid_argument(format!("expected a dimension of at least 0, found {dim}"))
     })
-}
-
-/// The product of dimensions; an error if it overflows.
-pub fn element_count(dims: &[i64]) -> Result<usize> {
-    dims.iter().try_fold(1usize, |count, dim| {
-        count.checked_mul(dimension_size(*dim)?).ok_or_else(|| {
-            PluginError::out_of_range(format!("expected dimensions that fit into memory, found {dims:?}"))
-        })
-    })
-}
-
-fn broadcast_batches(a: &[i64], b: &[i64]) -> Option<Vec<i64>> {
-    let rank = a.len().max(b.len());
-    let dim = |dims: &[i64], axis: usize| (axis + dims.len()).checked_sub(rank).map_or(1, |at| dims[at]);
-    (0..rank)
-        .map(|axis| match (dim(a, axis), dim(b, axis)) {
-            (x, y) if x == y => Some(x),
-            (1, y) => Some(y),
-            (x, 1) => Some(x),
-            _ => None,
-        })
-        .collect()
 }
 
 /// Batch strides in elements; 0 where the matrix broadcasts.

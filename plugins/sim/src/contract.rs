@@ -11,11 +11,12 @@ mod staged_call;
 use std::sync::{OnceLock, PoisonError, RwLock};
 
 pub(crate) use entry::query_plugin;
-use oarlock_sdk::{Code, HostServices, Plugin, PluginError, Result, Stream, SupportLevel, abi};
+use oarlock_sdk::{Code, HostServices, MemoryRange, Plugin, PluginError, Result, Stream, SupportLevel, abi};
 
 use self::cpu_kernels::SimKernels;
 use crate::engine::SimEngine;
 use crate::error::{SimError, SimErrorKind};
+use crate::memory::DeviceAddress;
 use crate::script::FaultScript;
 use crate::stream::StreamId;
 
@@ -131,4 +132,9 @@ fn to_sim_error(error: &PluginError) -> SimError {
         _ => SimErrorKind::Internal,
     };
     SimError::new(kind, error.message())
+}
+
+/// Where a range begins, as the engine addresses memory.
+fn device_address(range: MemoryRange) -> DeviceAddress {
+    DeviceAddress::new(range.memory.0, range.offset)
 }

@@ -49,11 +49,11 @@ fn an_access_one_byte_past_the_end_is_an_overflow() {
 }
 
 #[test]
-fn an_offset_does_not_reach_into_a_neighbour() {
+fn an_offset_does_not_reach_into_a_neighbor() {
     let mut memory = test_memory(1 << 16);
     let address = memory.allocate_block(256).unwrap();
-    let neighbour = memory.allocate_block(256).unwrap();
-    let found = expect_error(memory.access_bytes(DeviceAddress::new(address, neighbour - address), 1));
+    let neighbor = memory.allocate_block(256).unwrap();
+    let found = expect_error(memory.access_bytes(DeviceAddress::new(address, neighbor - address), 1));
     assert!(found.message.contains("past the end of the allocation of 256 bytes"), "{found}");
     assert!(memory.access_bytes(DeviceAddress::new(address, u64::MAX), 1).is_err());
     assert!(memory.access_bytes(DeviceAddress::new(address, 255), 1).is_ok());

@@ -34,11 +34,11 @@ impl TraceLayer {
             return Ok(Arc::clone(recorder));
         }
         let path = PathBuf::from(host.option("file").unwrap_or(DEFAULT_FILE));
-        let made = TraceRecorder::create_recorder(&path, host)?;
-        close_at_exit(&made);
+        let result = TraceRecorder::create_recorder(&path, host)?;
+        close_at_exit(&result);
         host.log(LogLevel::DEBUG, &format!("recording calls into `{}`", path.display()));
-        *recorder = Some(Arc::clone(&made));
-        Ok(made)
+        *recorder = Some(Arc::clone(&result));
+        Ok(result)
     }
 }
 

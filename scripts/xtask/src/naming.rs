@@ -248,6 +248,28 @@ mod tests {
     }
 
     #[test]
+    fn no_crate_and_no_file_is_too_large_to_know() {
+        const MAX_CRATE_LINES: usize = 15_000;
+        const MAX_FILE_LINES: usize = 600;
+        let root = crate::root();
+        let mut crates = BTreeMap::<PathBuf, usize>::new();
+        for file in source_files(&root).expect("git") {
+            let lines = fs::read_to_string(root.join(&file)).expect("a source").lines().count();
+            assert!(lines <= MAX_FILE_LINES, "{}: {lines} lines of at most {MAX_FILE_LINES}", file.display());
+            if file.components().any(|part| part.as_os_str() == "src") {
+                *crates.entry(crate_of(&root, &file)).or_default() += lines;
+            }
+        }
+        for (home, lines) in crates {
+            assert!(
+                lines <= MAX_CRATE_LINES,
+                "{}: {lines} lines of at most {MAX_CRATE_LINES}",
+                home.display()
+            );
+        }
+    }
+
+    #[test]
     fn a_file_belongs_to_the_nearest_crate() {
         let root = crate::root();
         assert_eq!(crate_of(&root, Path::new("tests/tests/house.rs")), Path::new("tests"));

@@ -13,7 +13,8 @@ use super::reference::{
 use super::threads::run_on_threads;
 use crate::bench::{CheckAbort, TestBench, Verdict, ensure, expect_bytes};
 use crate::device::{DeviceUnderTest, TestBlock};
-use crate::kernel_call::{KernelUnderTest, PreparedState, TestTensor, with_call};
+use crate::kernel_call::{PreparedState, TestTensor, with_call};
+use crate::kernel_record::KernelUnderTest;
 use crate::stream::TestStream;
 
 pub(super) const CHECKS: &[ConformanceCheck] = &[

@@ -4,7 +4,7 @@ use oarlock_abi as abi;
 
 use super::ConformanceCheck;
 use crate::bench::{CheckAbort, TestBench, Verdict, ensure};
-use crate::kernel_call::KernelUnderTest;
+use crate::kernel_record::KernelUnderTest;
 
 pub(super) const CHECKS: &[ConformanceCheck] = &[
     ConformanceCheck::kernel_check(

@@ -30,7 +30,7 @@ pub(super) const CHECKS: &[ConformanceCheck] = &[
     ),
     ConformanceCheck::async_check(
         "M-5",
-        "what was copied in a stream is there after synchronising it",
+        "what was copied in a stream is there after synchronizing it",
         async_copies_round_trip,
     ),
     ConformanceCheck::async_check(
@@ -51,7 +51,7 @@ pub(super) const CHECKS: &[ConformanceCheck] = &[
     ),
     ConformanceCheck::async_check(
         "device_synchronize",
-        "synchronising a device waits for all of its streams",
+        "synchronizing a device waits for all of its streams",
         device_synchronize_waits,
     ),
     ConformanceCheck::async_check(

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use oarlock_sdk::{
-    Async, Core, DeviceFlags, DeviceInfo, Event, HostServices, Memory, PluginError, Result, Str, Stream,
-    Version, slots,
+    Async, Core, DeviceFlags, DeviceInfo, Event, HostServices, Memory, MemoryRange, PluginError, Result, Str,
+    Stream, Version, slots,
 };
 
 use crate::isa::Isa;
@@ -141,38 +141,24 @@ impl Core for Cpu {
         memory::deallocate_block(block, size)
     }
 
-    fn memory_copy_h2d(&self, device: u32, target: Memory, target_offset: u64, source: &[u8]) -> Result<()> {
+    fn memory_copy_h2d(&self, device: u32, target: MemoryRange, source: &[u8]) -> Result<()> {
         check_device(device)?;
-        memory::write_block(target, target_offset, source)
+        memory::write_block(target, source)
     }
 
-    fn memory_copy_d2h(
-        &self,
-        device: u32,
-        target: &mut [u8],
-        source: Memory,
-        source_offset: u64,
-    ) -> Result<()> {
+    fn memory_copy_d2h(&self, device: u32, target: &mut [u8], source: MemoryRange) -> Result<()> {
         check_device(device)?;
-        memory::read_block(target, source, source_offset)
+        memory::read_block(target, source)
     }
 
-    fn memory_copy_d2d(
-        &self,
-        device: u32,
-        target: Memory,
-        target_offset: u64,
-        source: Memory,
-        source_offset: u64,
-        size: u64,
-    ) -> Result<()> {
+    fn memory_copy_d2d(&self, device: u32, target: MemoryRange, source: MemoryRange) -> Result<()> {
         check_device(device)?;
-        memory::copy_block(target, target_offset, source, source_offset, size)
+        memory::copy_block(target, source)
     }
 
-    fn memory_set(&self, device: u32, target: Memory, target_offset: u64, byte: u8, size: u64) -> Result<()> {
+    fn memory_set(&self, device: u32, target: MemoryRange, byte: u8) -> Result<()> {
         check_device(device)?;
-        memory::fill_block(target, target_offset, byte, size)
+        memory::fill_block(target, byte)
     }
 
     fn memory_stats(&self, device: u32) -> Result<(u64, u64)> {

@@ -188,16 +188,3 @@ impl fmt::Display for Isa {
         })
     }
 }
-
-/// Prefetches a cache line into all cache levels. The address need not be valid.
-#[inline(always)]
-pub fn prefetch<T>(place: *const T) {
-    // SAFETY: every processor of the architecture has the instruction, which never faults.
-    #[cfg(x86_vectors)]
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(place.cast());
-    }
-    #[cfg(not(x86_vectors))]
-    let _ = place;
-}

@@ -17,6 +17,7 @@ pub mod isa;
 pub mod machine;
 pub mod math;
 pub mod memory;
+pub mod prefetch;
 pub mod product_precision;
 pub mod quantized_operand;
 pub mod row_blocks;

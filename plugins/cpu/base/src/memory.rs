@@ -7,7 +7,7 @@ mod shared_blocks;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::{self, NonNull};
 
-use oarlock_sdk::{Memory, PluginError, Result};
+use oarlock_sdk::{Memory, MemoryRange, PluginError, Result};
 
 pub use self::shared_blocks::SharedBlock;
 
@@ -89,44 +89,44 @@ fn advise_huge_pages(_address: *mut u8, _size: usize) {}
 
 pub fn deallocate_block(block: Memory, size: u64) -> Result<()> {
     let layout = block_layout(size)?;
-    let address = block_address(block, 0)?;
+    let address = range_address(MemoryRange { memory: block, offset: 0, size })?;
     // SAFETY: the caller gives back a block it got from `allocate` with the size it asked for (rule M-1).
     unsafe { dealloc(address, layout) };
     Ok(())
 }
 
 /// Copies into a block. The caller keeps the range inside of it (rule M-2).
-pub fn write_block(target: Memory, offset: u64, source: &[u8]) -> Result<()> {
-    let target = block_address(target, offset)?;
+pub fn write_block(target: MemoryRange, source: &[u8]) -> Result<()> {
+    let target = range_address(target)?;
     // SAFETY: the range lies in a block of the caller's (rule M-2), which is memory of its own.
     unsafe { ptr::copy_nonoverlapping(source.as_ptr(), target, source.len()) };
     Ok(())
 }
 
 /// Copies out of a block.
-pub fn read_block(target: &mut [u8], source: Memory, offset: u64) -> Result<()> {
-    let source = block_address(source, offset)?;
+pub fn read_block(target: &mut [u8], source: MemoryRange) -> Result<()> {
+    let source = range_address(source)?;
     // SAFETY: as for `write_block`.
     unsafe { ptr::copy_nonoverlapping(source, target.as_mut_ptr(), target.len()) };
     Ok(())
 }
 
 /// Copies between two ranges. They may overlap: that is the caller's breach, and not ours to crash over.
-pub fn copy_block(target: Memory, to: u64, source: Memory, from: u64, size: u64) -> Result<()> {
-    let (target, source) = (block_address(target, to)?, block_address(source, from)?);
+pub fn copy_block(target: MemoryRange, source: MemoryRange) -> Result<()> {
+    let (to, from) = (range_address(target)?, range_address(source)?);
     // SAFETY: as for `write_block`.
-    unsafe { ptr::copy(source, target, size_to_usize(size)?) };
+    unsafe { ptr::copy(from, to, size_to_usize(source.size)?) };
     Ok(())
 }
 
-pub fn fill_block(target: Memory, offset: u64, byte: u8, size: u64) -> Result<()> {
-    let target = block_address(target, offset)?;
+pub fn fill_block(target: MemoryRange, byte: u8) -> Result<()> {
+    let address = range_address(target)?;
     // SAFETY: as for `write_block`.
-    unsafe { ptr::write_bytes(target, byte, size_to_usize(size)?) };
+    unsafe { ptr::write_bytes(address, byte, size_to_usize(target.size)?) };
     Ok(())
 }
 
-fn block_address(block: Memory, offset: u64) -> Result<*mut u8> {
+fn range_address(MemoryRange { memory: block, offset, .. }: MemoryRange) -> Result<*mut u8> {
     let sum = block.0.checked_add(offset).filter(|_| block.0 != 0);
     let address = sum.ok_or_else(|| {
         PluginError::invalid_argument(format!("expected a block of memory, found {}", block.0))

@@ -46,7 +46,7 @@ pub trait RequantizedInteger: Element {
     fn requantize_sum(sum: i32, scale: f32, zero: i32) -> Self;
 }
 
-macro_rules! requantised {
+macro_rules! requantized {
     ($($integer:ty)*) => {
         $(impl RequantizedInteger for $integer {
             fn requantize_sum(sum: i32, scale: f32, zero: i32) -> Self {
@@ -56,4 +56,4 @@ macro_rules! requantised {
     };
 }
 
-requantised!(i8 u8 i16 i32 i64);
+requantized!(i8 u8 i16 i32 i64);

@@ -351,10 +351,10 @@ pub(super) fn array_kernel<const COUNT: usize>(
     _: [(); COUNT],
 ) -> Kernel<Cpu> {
     let is_same = inputs == outputs;
-    let made =
+    let result =
         if is_same { output_operand("", outputs).with_dtype_group(1) } else { output_operand("", outputs) };
     let kernel =
-        elementwise_kernel(op, 1, [input_operand("", inputs).with_dtype_group(1); COUNT], made, pass)
+        elementwise_kernel(op, 1, [input_operand("", inputs).with_dtype_group(1); COUNT], result, pass)
             .with_domain(OARLOCK_DOMAIN);
     let places = if is_same { COUNT as u32 } else { 0 };
     (0..places).fold(kernel, |kernel, input| kernel.with_in_place(0, input))

@@ -73,7 +73,7 @@ macro_rules! maps {
                 #[inline(always)]
                 fn apply<T: SimdTarget>(self, ($($x,)*): Self::Input) -> Self::Output {
                     $(let $x = widen_complex($x);)*
-                    maps!(@made P $($output)?, $body)
+                    maps!(@result P $($output)?, $body)
                 }
             }
         )*
@@ -82,9 +82,9 @@ macro_rules! maps {
     (@type $part:ident) => { Complex<$part> };
     (@type $part:ident part) => { $part };
     (@type $part:ident truth) => { u8 };
-    (@made $part:ident, $body:expr) => { narrow_complex($body) };
-    (@made $part:ident part, $body:expr) => { $part::from_f64($body) };
-    (@made $part:ident truth, $body:expr) => { u8::from($body) };
+    (@result $part:ident, $body:expr) => { narrow_complex($body) };
+    (@result $part:ident part, $body:expr) => { $part::from_f64($body) };
+    (@result $part:ident truth, $body:expr) => { u8::from($body) };
 }
 
 maps! {

@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use oarlock_cpu_base::isa::{Isa, SimdTarget, SimdTask};
+use oarlock_cpu_base::prefetch::prefetch_l2;
 use oarlock_cpu_base::thread_team::ThreadTeam;
 
 use super::buffer::DisjointSlice;
@@ -250,16 +251,4 @@ impl<T: GemmElement> GemvJob<T> {
             }
         }
     }
-}
-
-/// Prefetches an address, which need not be mapped, into L2: L1 is too small for rows that are read so much later.
-#[inline(always)]
-pub(crate) fn prefetch_l2<T>(address: *const T) {
-    #[cfg(x86_vectors)]
-    // SAFETY: a prefetch is only a hint, and every processor of the architecture has it.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(address.cast());
-    }
-    #[cfg(not(x86_vectors))]
-    let _ = address;
 }

@@ -216,7 +216,7 @@ impl<'a> RunningCall<'a> {
             allocated.borrow_mut().push((index, array));
             output
         };
-        let made = OutputAllocator(&allocate);
+        let result = OutputAllocator(&allocate);
         let mut call = abi::Call {
             inputs: inputs.as_ptr(),
             inputs_count: inputs.len() as u64,
@@ -225,7 +225,7 @@ impl<'a> RunningCall<'a> {
             attributes: attributes.as_ptr(),
             attributes_count: attributes.len() as u64,
             random_seed: 1,
-            host_call: (&raw const made).cast_mut().cast(),
+            host_call: (&raw const result).cast_mut().cast(),
             ..abi::Call::EMPTY
         };
         let unsupported = self.check_support(&call);

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use oarlock_portable::GpuDevices;
 use oarlock_portable::testing::{check_driver, driver_devices};
-use oarlock_sdk::{Core, Dtype, PluginError, Stream};
+use oarlock_sdk::{Core, Dtype, MemoryRange, PluginError, Stream};
 
 use crate::cublas::{CublasMatmul, MatmulAddresses, WORKSPACE_SIZE};
 use crate::gpu::CudaGpu;
@@ -43,17 +43,23 @@ fn cublaslt_multiplies_as_numbers_are_written_down() {
     // Each operand follows one other number, so that it also starts at a poorly aligned address.
     let upload = |values: &[f32]| {
         let bytes: Vec<u8> = [0.].iter().chain(values).flat_map(|value| value.to_ne_bytes()).collect();
-        let block = cuda.memory_allocate(0, bytes.len() as u64).unwrap();
-        cuda.memory_copy_h2d(0, block, 0, &bytes).unwrap();
-        (block, session.block_with_size(block, 0, bytes.len() as u64).unwrap().0 + 4)
+        let size = bytes.len() as u64;
+        let memory = cuda.memory_allocate(0, size).unwrap();
+        let range = MemoryRange { memory, offset: 0, size };
+        cuda.memory_copy_h2d(0, range, &bytes).unwrap();
+        (memory, session.block_with_range(range).unwrap().0 + 4)
     };
     // A batch of two 2 × 3 matrices times a single 3 × 2 matrix.
     let (a, b) = ([1., 2., 3., 4., 5., 6., 0., 1., 0., 1., 0., 2.], [1., 2., 3., 4., 5., 6.]);
-    let ((_, a), (_, b), (block, y)) = (upload(&a), upload(&b), upload(&[0.; 8]));
+    let ((_, a), (_, b), (memory, y)) = (upload(&a), upload(&b), upload(&[0.; 8]));
     let product = MatmulShape::new(Dtype::F32, &[2, 2, 3], &[3, 2], &[2, 2, 2]).unwrap();
     let multiplication = CublasMatmul::new(&product).unwrap();
-    let workspace = cuda.memory_allocate(0, WORKSPACE_SIZE).unwrap();
-    let workspace = (session.block_with_size(workspace, 0, WORKSPACE_SIZE).unwrap().0, WORKSPACE_SIZE);
+    let workspace = MemoryRange {
+        memory: cuda.memory_allocate(0, WORKSPACE_SIZE).unwrap(),
+        offset: 0,
+        size: WORKSPACE_SIZE,
+    };
+    let workspace = (session.block_with_range(workspace).unwrap().0, WORKSPACE_SIZE);
     let operands = MatmulAddresses { a, b, y, workspace };
     let queue = session.stream_queue(Stream(0)).unwrap();
     for _ in 0..2 {
@@ -61,7 +67,7 @@ fn cublaslt_multiplies_as_numbers_are_written_down() {
             .enqueue_library_work(|_, stream| multiplication.enqueue_matmul(blas, &operands, stream.cast()))
             .unwrap();
         let mut bytes = [0; 32];
-        cuda.memory_copy_d2h(0, &mut bytes, block, 4).unwrap();
+        cuda.memory_copy_d2h(0, &mut bytes, MemoryRange { memory, offset: 4, size: 32 }).unwrap();
         let found: Vec<f32> =
             bytes.chunks_exact(4).map(|chunk| f32::from_ne_bytes(chunk.try_into().unwrap())).collect();
         assert_eq!(found, [22., 28., 49., 64., 3., 4., 11., 14.]);

@@ -4,7 +4,9 @@
 
 #![expect(unsafe_code, reason = "copies that return at once name host memory by its address")]
 
-use oarlock_sdk::{Async, Core, Event, HostPointer, Memory, Result, Stream, StreamReached, slots};
+use oarlock_sdk::{
+    Async, Core, Event, HostPointer, Memory, MemoryRange, Result, Stream, StreamReached, slots,
+};
 
 use super::GpuDevices;
 use crate::gpu::{Gpu, GpuEvent as _, GpuQueue as _};
@@ -77,14 +79,12 @@ impl<G: Gpu> Async for GpuDevices<G> {
         &self,
         device: u32,
         queue: Stream,
-        target: Memory,
-        target_offset: u64,
+        target: MemoryRange,
         source: HostPointer,
-        size: u64,
     ) -> Result<()> {
         let source = source.as_ptr().cast_const().cast();
         // SAFETY: the host keeps the source readable until the stream has passed this copy.
-        unsafe { self.write_memory((device, queue), (target, target_offset), source, size) }
+        unsafe { self.write_memory((device, queue), target, source) }
     }
 
     fn memory_copy_d2h_async(
@@ -92,52 +92,35 @@ impl<G: Gpu> Async for GpuDevices<G> {
         device: u32,
         queue: Stream,
         target: HostPointer,
-        source: Memory,
-        source_offset: u64,
-        size: u64,
+        source: MemoryRange,
     ) -> Result<()> {
         // SAFETY: the host keeps the target writable and untouched until the stream has passed this copy.
-        unsafe { self.read_memory((device, queue), target.as_ptr().cast(), (source, source_offset), size) }
+        unsafe { self.read_memory((device, queue), target.as_ptr().cast(), source) }
     }
 
     fn memory_copy_d2d_async(
         &self,
         device: u32,
         queue: Stream,
-        target: Memory,
-        target_offset: u64,
-        source: Memory,
-        source_offset: u64,
-        size: u64,
+        target: MemoryRange,
+        source: MemoryRange,
     ) -> Result<()> {
-        self.copy_memory((device, queue), (target, target_offset), (source, source_offset), size)
+        self.copy_memory((device, queue), target, source)
     }
 
     fn memory_copy_p2p_async(
         &self,
         target_device: u32,
-        target: Memory,
-        target_offset: u64,
+        target: MemoryRange,
         source_device: u32,
         queue: Stream,
-        source: Memory,
-        source_offset: u64,
-        size: u64,
+        source: MemoryRange,
     ) -> Result<()> {
-        let target = (target_device, target, target_offset);
-        self.copy_to_device((source_device, queue), target, (source, source_offset), size)
+        self.copy_to_device((source_device, queue), (target_device, target), source)
     }
 
-    fn memory_set_async(
-        &self,
-        device: u32,
-        queue: Stream,
-        target: Memory,
-        target_offset: u64,
-        byte: u8,
-        size: u64,
-    ) -> Result<()> {
-        self.fill_memory((device, queue), (target, target_offset), byte, size)
+    fn memory_set_async(&self, device: u32, queue: Stream, target: MemoryRange, byte: u8) -> Result<()> {
+        self.fill_memory((device, queue), target, byte)
     }
     fn memory_allocate_async(&self, device: u32, queue: Stream, size: u64) -> Result<Memory> {
         self.device_session(device)?.stream_queue(queue)?;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use oarlock_sdk::{Memory, PluginError, Result};
+use oarlock_sdk::{Memory, MemoryRange, PluginError, Result};
 
 pub(super) struct BlockTable<B>(RwLock<BlockEntries<B>>);
 
@@ -79,7 +79,8 @@ impl<B: Clone> BlockTable<B> {
     }
 
     /// Like [`BlockTable::block_range`], for an offset and a size.
-    pub(super) fn block_with_size(&self, handle: Memory, offset: u64, size: u64) -> Result<B> {
+    pub(super) fn block_with_range(&self, range: MemoryRange) -> Result<B> {
+        let MemoryRange { memory: handle, offset, size } = range;
         let end = offset.checked_add(size).ok_or_else(|| {
             PluginError::out_of_range(format!(
                 "expected a range inside a block, found {size} bytes from {offset} on"
@@ -108,12 +109,24 @@ mod tests {
     fn what_does_not_lie_in_a_block_is_refused() {
         let blocks = BlockTable::new();
         let block = blocks.insert_block(7, 'a', 100);
-        assert_eq!(blocks.block_with_size(block, 60, 40).unwrap(), 'a');
+        assert_eq!(
+            blocks.block_with_range(MemoryRange { memory: block, offset: 60, size: 40 }).unwrap(),
+            'a'
+        );
         let code = |result: Result<char>| result.unwrap_err().code();
-        assert_eq!(code(blocks.block_with_size(block, 61, 40)), Code::OUT_OF_RANGE);
-        assert_eq!(code(blocks.block_with_size(block, u64::MAX, 2)), Code::OUT_OF_RANGE);
+        assert_eq!(
+            code(blocks.block_with_range(MemoryRange { memory: block, offset: 61, size: 40 })),
+            Code::OUT_OF_RANGE
+        );
+        assert_eq!(
+            code(blocks.block_with_range(MemoryRange { memory: block, offset: u64::MAX, size: 2 })),
+            Code::OUT_OF_RANGE
+        );
         assert_eq!(code(blocks.block_range(block, 2, 1)), Code::OUT_OF_RANGE);
-        assert_eq!(code(blocks.block_with_size(Memory(8), 0, 1)), Code::NOT_FOUND);
+        assert_eq!(
+            code(blocks.block_with_range(MemoryRange { memory: Memory(8), offset: 0, size: 1 })),
+            Code::NOT_FOUND
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 #![expect(unsafe_code, reason = "copies name host memory by its address")]
 
-use oarlock_sdk::{Core, DeviceInfo, HostPointer, Memory, Result, Str, Stream, Version, slots};
+use oarlock_sdk::{Core, DeviceInfo, HostPointer, Memory, MemoryRange, Result, Str, Stream, Version, slots};
 
 use super::GpuDevices;
 use crate::gpu::Gpu;
@@ -78,52 +78,32 @@ impl<G: Gpu> Core for GpuDevices<G> {
         self.device_session(device)?.free_pinned(address, size)
     }
 
-    fn memory_copy_h2d(&self, device: u32, target: Memory, target_offset: u64, source: &[u8]) -> Result<()> {
-        let (address, size) = (source.as_ptr(), source.len() as u64);
+    fn memory_copy_h2d(&self, device: u32, target: MemoryRange, source: &[u8]) -> Result<()> {
         // SAFETY: on the default stream the copy is done when this returns, while the source is still borrowed.
-        unsafe { self.write_memory((device, DEFAULT_STREAM), (target, target_offset), address, size) }
+        unsafe { self.write_memory((device, DEFAULT_STREAM), target, source.as_ptr()) }
     }
 
-    fn memory_copy_d2h(
-        &self,
-        device: u32,
-        target: &mut [u8],
-        source: Memory,
-        source_offset: u64,
-    ) -> Result<()> {
-        let (address, size) = (target.as_mut_ptr(), target.len() as u64);
+    fn memory_copy_d2h(&self, device: u32, target: &mut [u8], source: MemoryRange) -> Result<()> {
         // SAFETY: on the default stream the copy is done when this returns, while the target is still borrowed.
-        unsafe { self.read_memory((device, DEFAULT_STREAM), address, (source, source_offset), size) }
+        unsafe { self.read_memory((device, DEFAULT_STREAM), target.as_mut_ptr(), source) }
     }
 
-    fn memory_copy_d2d(
-        &self,
-        device: u32,
-        target: Memory,
-        target_offset: u64,
-        source: Memory,
-        source_offset: u64,
-        size: u64,
-    ) -> Result<()> {
-        self.copy_memory((device, DEFAULT_STREAM), (target, target_offset), (source, source_offset), size)
+    fn memory_copy_d2d(&self, device: u32, target: MemoryRange, source: MemoryRange) -> Result<()> {
+        self.copy_memory((device, DEFAULT_STREAM), target, source)
     }
 
     fn memory_copy_p2p(
         &self,
         target_device: u32,
-        target: Memory,
-        target_offset: u64,
+        target: MemoryRange,
         source_device: u32,
-        source: Memory,
-        source_offset: u64,
-        size: u64,
+        source: MemoryRange,
     ) -> Result<()> {
-        let target = (target_device, target, target_offset);
-        self.copy_to_device((source_device, DEFAULT_STREAM), target, (source, source_offset), size)
+        self.copy_to_device((source_device, DEFAULT_STREAM), (target_device, target), source)
     }
 
-    fn memory_set(&self, device: u32, target: Memory, target_offset: u64, byte: u8, size: u64) -> Result<()> {
-        self.fill_memory((device, DEFAULT_STREAM), (target, target_offset), byte, size)
+    fn memory_set(&self, device: u32, target: MemoryRange, byte: u8) -> Result<()> {
+        self.fill_memory((device, DEFAULT_STREAM), target, byte)
     }
 
     fn memory_stats(&self, device: u32) -> Result<(u64, u64)> {

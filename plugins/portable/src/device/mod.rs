@@ -5,7 +5,6 @@
 
 mod asynchronous;
 mod blocks;
-mod callbacks;
 mod copies;
 mod core;
 mod faults;
@@ -17,36 +16,26 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use oarlock_sdk::{HostServices, PluginError, Result, Version};
 
-pub use self::callbacks::StreamCallback;
 pub use self::session::DeviceSession;
 
-use self::callbacks::CallbackThread;
-use crate::gpu::{DeviceProperties, Gpu};
+use crate::callbacks::CallbackThread;
+use crate::gpu::{DetectedGpu, DeviceProperties, DiscoveredGpus, Gpu};
 use crate::program_store::ProgramStore;
 
-/// Result of [`Gpu::find_devices`].
-pub struct DiscoveredGpus<G: Gpu> {
-    /// The devices, at least one.
-    pub devices: Vec<GpuDevice<G>>,
-    /// The version of the vendor's runtime library.
-    pub runtime: Version,
-    /// The version of the driver.
-    pub driver: Version,
+/// The devices of a driver, as the host addresses them.
+struct OpenedGpus<G: Gpu> {
+    devices: Vec<GpuDevice<G>>,
+    runtime: Version,
+    driver: Version,
 }
 
 /// One device: its properties, and its session while it is in use.
-pub struct GpuDevice<G: Gpu> {
-    facts: DeviceProperties,
-    idle: G::DetectedDevice,
+struct GpuDevice<G: Gpu> {
+    found: DetectedGpu<G>,
     session: RwLock<Option<Arc<DeviceSession<G>>>>,
 }
 
 impl<G: Gpu> GpuDevice<G> {
-    /// Creates the entry for a device that is not open yet.
-    pub fn new(facts: DeviceProperties, idle: G::DetectedDevice) -> Self {
-        Self { facts, idle, session: RwLock::default() }
-    }
-
     /// The session of the device. The first call opens the device, which allocates device memory.
     fn open_session(&self) -> Result<Arc<DeviceSession<G>>> {
         if let Some(session) = &*self.session.read().unwrap_or_else(PoisonError::into_inner) {
@@ -56,7 +45,7 @@ impl<G: Gpu> GpuDevice<G> {
         if let Some(session) = &*session {
             return Ok(Arc::clone(session));
         }
-        Ok(Arc::clone(session.insert(Arc::new(DeviceSession::open_session(&self.idle)?))))
+        Ok(Arc::clone(session.insert(Arc::new(DeviceSession::open_session(&self.found.detected)?))))
     }
 
     /// Drains the queues, then drops the session.
@@ -69,7 +58,7 @@ impl<G: Gpu> GpuDevice<G> {
 /// All devices of a plugin. The list is empty until the host initializes the plugin.
 pub struct GpuDevices<G: Gpu> {
     host: HostServices,
-    found: OnceLock<DiscoveredGpus<G>>,
+    found: OnceLock<OpenedGpus<G>>,
     store: ProgramStore,
     callbacks: CallbackThread,
     last_handle: AtomicU64,
@@ -90,14 +79,15 @@ impl<G: Gpu> GpuDevices<G> {
     /// Finds the devices. Calling it again changes nothing: a driver lists the same devices for the life of the process.
     fn discover_devices(&self) -> Result<()> {
         if self.found.get().is_none() {
-            let found = G::find_devices(&self.host)?;
+            let DiscoveredGpus { devices, runtime, driver } = G::find_devices(&self.host)?;
+            let devices = devices.into_iter().map(|found| GpuDevice { found, session: RwLock::default() });
             // A thread that was faster has found the same devices.
-            let _ = self.found.set(found);
+            let _ = self.found.set(OpenedGpus { devices: devices.collect(), runtime, driver });
         }
         Ok(())
     }
 
-    fn discovered_devices(&self) -> Result<&DiscoveredGpus<G>> {
+    fn discovered_devices(&self) -> Result<&OpenedGpus<G>> {
         self.found.get().ok_or_else(|| {
             PluginError::precondition_not_met("expected `initialize` to come first, found it not called")
         })
@@ -114,7 +104,7 @@ impl<G: Gpu> GpuDevices<G> {
     }
 
     pub(crate) fn device_properties(&self, device: u32) -> Result<&DeviceProperties> {
-        Ok(&self.find_device(device)?.facts)
+        Ok(&self.find_device(device)?.found.properties)
     }
 
     /// The session of a device, opened on first use.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use oarlock_sdk::{Event, HostPointer, Memory, PluginError, Result, Stream, ensure};
+use oarlock_sdk::{Event, HostPointer, Memory, MemoryRange, PluginError, Result, Stream, ensure};
 
 use super::blocks::BlockTable;
 use super::faults::{FaultWord, FaultWords};
@@ -56,9 +56,9 @@ impl<G: Gpu> DeviceSession<G> {
         if stream.0 == 0 { Ok(Arc::clone(&self.own)) } else { self.streams.get(stream.0) }
     }
 
-    /// Looks up a block and checks that `offset..offset + size` lies inside it.
-    pub fn block_with_size(&self, block: Memory, offset: u64, size: u64) -> Result<G::Block> {
-        self.blocks.block_with_size(block, offset, size)
+    /// Looks up a block and checks that the range lies inside it.
+    pub fn block_with_range(&self, range: MemoryRange) -> Result<G::Block> {
+        self.blocks.block_with_range(range)
     }
 
     /// Looks up a block and checks that `begin..end` lies inside it.

@@ -1,13 +1,14 @@
 //! Launches of element-wise programs.
 
+use oarlock_sdk::shape::broadcast_dims;
 use oarlock_sdk::{Dtype, KernelCall, PluginError, Result};
 
 use crate::argument_list::{ArgumentList, FormulaNumber};
 use crate::device::GpuDevices;
 use crate::gpu::{Gpu, MAX_WORK_GROUP_SIZE};
+use crate::launch::launch_variant;
 use crate::operand_view::OperandView;
-use crate::operand_walk::{OperandWalk, element_count};
-use crate::program_cache::launch_variant;
+use crate::operand_walk::{OperandWalk, saturating_element_count};
 use crate::source::{ElementFormula, MapProgram, ProgramVariant, needs_wide_indices};
 
 /// An operand with its strides along the dimensions of the walk.
@@ -31,29 +32,6 @@ impl ElementwiseWork<'_> {
     }
 }
 
-/// Broadcasts shapes as ONNX does: dimensions of 1 repeat, missing leading ones count as 1.
-pub(super) fn broadcast_shapes<'a>(shapes: impl IntoIterator<Item = &'a [i64]> + Clone) -> Result<Vec<i64>> {
-    let rank = shapes.clone().into_iter().map(<[i64]>::len).max().unwrap_or(0);
-    let mut all = vec![1; rank];
-    for dims in shapes.clone() {
-        let missing = rank - dims.len();
-        for (known, dim) in all[missing..].iter_mut().zip(dims) {
-            match (*known, *dim) {
-                (_, 1) => {}
-                (1, dim) => *known = dim,
-                (known, dim) if known == dim => {}
-                _ => {
-                    let found: Vec<&[i64]> = shapes.into_iter().collect();
-                    return Err(PluginError::invalid_argument(format!(
-                        "expected shapes that are equal or 1 from the last dimension on, found {found:?}"
-                    )));
-                }
-            }
-        }
-    }
-    Ok(all)
-}
-
 /// Computes `output` element by element. The inputs broadcast to exactly its shape.
 pub(super) fn run_elementwise<G: Gpu>(
     gpus: &GpuDevices<G>,
@@ -63,7 +41,7 @@ pub(super) fn run_elementwise<G: Gpu>(
     output: &OperandView,
 ) -> Result<()> {
     super::registration::check_output_shape(
-        &broadcast_shapes(inputs.iter().map(|view| view.dims.as_slice()))?,
+        &broadcast_dims(inputs.iter().map(|view| view.dims.as_slice()))?,
         output,
     )?;
     run_broadcast(gpus, call, work, inputs, output)
@@ -100,7 +78,7 @@ pub(super) fn run_map<G: Gpu>(
     inputs: &[StridedOperand<'_>],
     output: StridedOperand<'_>,
 ) -> Result<()> {
-    let count = element_count(dims);
+    let count = saturating_element_count(dims);
     if count == 0 {
         return Ok(());
     }

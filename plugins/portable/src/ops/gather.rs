@@ -1,16 +1,16 @@
 //! `Gather`. An index out of range gives zeros, and an error when the stream is waited for.
 
+use oarlock_sdk::shape::resolve_axis;
 use oarlock_sdk::{Kernel, KernelCall, Result};
 
 use super::elementwise::work_group_count;
 use super::registration::{
-    ALL_DTYPES, INDEX_DTYPES, check_output_shape, contiguous_operand, input_view, output_view, resolve_axis,
-    stream_kernel,
+    ALL_DTYPES, INDEX_DTYPES, check_output_shape, contiguous_operand, input_view, output_view, stream_kernel,
 };
 use crate::argument_list::ArgumentList;
 use crate::device::GpuDevices;
 use crate::gpu::Gpu;
-use crate::program_cache::launch_variant;
+use crate::launch::launch_variant;
 use crate::source::{IndexedProgram, IndexedSource, ProgramVariant, needs_wide_indices};
 
 pub(super) fn gather_kernels<G: Gpu>() -> Vec<Kernel<GpuDevices<G>>> {

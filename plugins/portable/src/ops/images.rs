@@ -11,8 +11,8 @@ use super::window::ImageWindow;
 use crate::argument_list::{ArgumentList, FormulaNumber};
 use crate::device::GpuDevices;
 use crate::gpu::Gpu;
+use crate::launch::launch_variant;
 use crate::operand_view::OperandView;
-use crate::program_cache::launch_variant;
 use crate::source::{ElementFormula, IndexedProgram, IndexedSource, ProgramVariant, needs_wide_indices};
 
 pub(super) fn image_kernels<G: Gpu>() -> Vec<Kernel<GpuDevices<G>>> {

@@ -1,8 +1,9 @@
 //! Matrix products.
 
+use oarlock_sdk::shape::broadcast_dims;
 use oarlock_sdk::{Dtype, Kernel, KernelCall, OperandFlags, PluginError, Result, dtype_set, ensure};
 
-use super::elementwise::{broadcast_shapes, check_work_group_count};
+use super::elementwise::check_work_group_count;
 use super::registration::{
     FLOAT_DTYPES, arithmetic_kernel, check_output_shape, contiguous_operand, input_view, output_view,
     strided_operand,
@@ -10,9 +11,9 @@ use super::registration::{
 use crate::argument_list::{ArgumentList, FormulaNumber};
 use crate::device::GpuDevices;
 use crate::gpu::Gpu;
+use crate::launch::launch_variant;
 use crate::operand_view::{MAX_DIMENSIONS, OperandView};
-use crate::operand_walk::{OperandWalk, element_count};
-use crate::program_cache::launch_variant;
+use crate::operand_walk::{OperandWalk, saturating_element_count};
 use crate::source::{MatmulProgram, ProgramVariant, needs_wide_indices};
 
 /// Side of the output tile that one work-group computes; the same as `TILE` in `kernels/matmul.c`. A tile of 64 × 64 over 256
@@ -95,7 +96,7 @@ fn run_matmul<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()>
         b.dims
     );
     let (left, right) = (MatrixFactor::new(&a, true), MatrixFactor::new(&b, false));
-    let batch = broadcast_shapes([left.batch.as_slice(), right.batch.as_slice()])?;
+    let batch = broadcast_dims([left.batch.as_slice(), right.batch.as_slice()])?;
     let mut expected = batch.clone();
     expected.extend((a.dims.len() > 1).then_some(left.dims[0]));
     expected.extend((b.dims.len() > 1).then_some(right.dims[1]));
@@ -180,7 +181,9 @@ fn launch_matmul<G: Gpu>(
         rank: walk.rank(),
         is_wide: needs_wide_indices(operands.iter().map(|view| view.last_index())),
     });
-    let groups = element_count(batch) * ((m + TILE_SIZE - 1) / TILE_SIZE) * ((n + TILE_SIZE - 1) / TILE_SIZE);
+    let groups = saturating_element_count(batch)
+        * ((m + TILE_SIZE - 1) / TILE_SIZE)
+        * ((n + TILE_SIZE - 1) / TILE_SIZE);
     let c_steps = added.map_or([0, 0], |(_, steps)| [steps[0], steps[1]]);
     let mut arguments = ArgumentList::default().with_operands(operands).with_walk(&walk);
     if let Some(GemmScaling { alpha, beta, .. }) = scaled {

@@ -1,16 +1,17 @@
 //! Ops that only move elements: each is a copy with suitable strides on one side.
 
+use oarlock_sdk::shape::resolve_axis;
 use oarlock_sdk::{Kernel, KernelCall, OperandFlags, Result, ensure};
 
 use super::elementwise::{ElementwiseWork, StridedOperand, run_map};
 use super::registration::{
     ALL_DTYPES, INDEX_DTYPES, check_output_shape, contiguous_operand, host_operand, input_view, output_view,
-    resolve_axis, stream_kernel, strided_operand,
+    stream_kernel, strided_operand,
 };
 use crate::device::GpuDevices;
 use crate::gpu::Gpu;
 use crate::operand_view::OperandView;
-use crate::operand_walk::{contiguous_strides, element_count};
+use crate::operand_walk::{contiguous_strides, saturating_element_count};
 use crate::source::ElementFormula;
 
 pub(super) fn movement_kernels<G: Gpu>() -> Vec<Kernel<GpuDevices<G>>> {
@@ -202,7 +203,7 @@ fn permute_blocks<G: Gpu>(
     );
     let dims = dims(&x.dims, size);
     ensure!(
-        element_count(&dims) == x.count && x.count == y.count,
+        saturating_element_count(&dims) == x.count && x.count == y.count,
         invalid_argument,
         "expected dimensions that can be divided by the `blocksize` {size}, found {:?} and {:?}",
         x.dims,

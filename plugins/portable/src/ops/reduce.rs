@@ -1,19 +1,20 @@
 //! Reductions over some dimensions.
 
+use oarlock_sdk::shape::resolve_axis;
 use oarlock_sdk::{Dtype, DtypeSet, Kernel, KernelCall, OperandFlags, Result};
 
 use super::elementwise::{check_work_group_count, work_group_count};
 use super::registration::{
     ALL_DTYPES, FLOAT_DTYPES, INDEX_DTYPES, NUMERIC_DTYPES, arithmetic_kernel, check_output_shape,
-    contiguous_operand, host_operand, input_view, output_view, resolve_axis, strided_operand,
+    contiguous_operand, host_operand, input_view, output_view, strided_operand,
 };
 use crate::argument_list::ArgumentList;
 use crate::device::GpuDevices;
 use crate::gpu::{Gpu, MAX_WORK_GROUP_SIZE};
 use crate::host_operands::optional_host_integers;
+use crate::launch::launch_variant;
 use crate::operand_view::OperandView;
-use crate::operand_walk::{OperandWalk, element_count};
-use crate::program_cache::launch_variant;
+use crate::operand_walk::{OperandWalk, saturating_element_count};
 use crate::source::{
     ArithmeticKind, ProgramVariant, ReduceProgram, ReductionKind, arithmetic_kind, element_size,
     needs_wide_indices,
@@ -96,7 +97,7 @@ impl ReducePlan {
         check_output_shape(&expected, &y)?;
         let (kept_dims, reduced_dims) = (of(&x.dims, false), of(&x.dims, true));
         let (kept_steps, reduced_steps) = (of(&x.steps, false), of(&x.steps, true));
-        let (rows, reduced) = (element_count(&kept_dims), element_count(&reduced_dims));
+        let (rows, reduced) = (saturating_element_count(&kept_dims), saturating_element_count(&reduced_dims));
         let is_along_memory = reduced_steps.last().is_some_and(|step| *step == 1);
         // A work-group reads one row with consecutive loads if the reduced dimension is contiguous. If it is not, neighboring
         // rows are the ones that lie together, so one row per work-item is better once there are enough rows to fill the device.

@@ -109,12 +109,3 @@ pub(super) fn check_output_shape(expected: &[i64], output: &OperandView) -> Resu
     );
     Ok(())
 }
-
-/// Normalizes a negative axis and checks its range.
-pub(super) fn resolve_axis(axis: i64, rank: usize) -> Result<usize> {
-    let counted = if axis < 0 { axis.checked_add(rank as i64) } else { Some(axis) };
-    let found = counted.and_then(|axis| usize::try_from(axis).ok()).filter(|axis| *axis < rank);
-    found.ok_or_else(|| {
-        PluginError::out_of_range(format!("expected an axis of {rank} dimensions, found {axis}"))
-    })
-}

@@ -1,18 +1,19 @@
 //! Ops over whole rows: `ArgMax`, `ArgMin`, `Softmax`, `LogSoftmax` and `LayerNormalization`.
 
+use oarlock_sdk::shape::resolve_axis;
 use oarlock_sdk::{Dtype, Kernel, KernelCall, OperandFlags, Result, dtype_set, ensure};
 
 use super::elementwise::{check_work_group_count, work_group_count};
 use super::registration::{
     FLOAT_DTYPES, NUMERIC_DTYPES, arithmetic_kernel, check_computable, check_output_shape, check_planned,
-    contiguous_operand, input_view, optional_input_view, output_view, resolve_axis,
+    contiguous_operand, input_view, optional_input_view, output_view,
 };
 use crate::argument_list::{ArgumentList, FormulaNumber};
 use crate::device::GpuDevices;
 use crate::gpu::Gpu;
+use crate::launch::launch_variant;
 use crate::operand_view::OperandView;
-use crate::operand_walk::element_count;
-use crate::program_cache::launch_variant;
+use crate::operand_walk::saturating_element_count;
 use crate::source::{IndexedProgram, IndexedSource, ProgramVariant, needs_wide_indices};
 
 /// From this length on a work-group of 256 work-items shares one row and combines in a tree; a shorter row would keep less than a
@@ -107,7 +108,7 @@ fn run_softmax<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>, is_log: bool
     let [_, length, inner] = if whole {
         let named = call.int_attribute("axis")?.unwrap_or(1);
         let first = if named == rank as i64 { rank } else { resolve_axis(named, rank)? };
-        [1, element_count(&x.dims[first..]), 1]
+        [1, saturating_element_count(&x.dims[first..]), 1]
     } else {
         x.split_at_axis(resolve_axis(call.int_attribute("axis")?.unwrap_or(-1), rank)?)
     };
@@ -126,7 +127,7 @@ fn run_softmax<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>, is_log: bool
 fn normalized_row_length(call: &KernelCall<'_>) -> Result<i64> {
     let (x, scale, bias) = (input_view(call, 0)?, input_view(call, 1)?, optional_input_view(call, 2)?);
     let first = resolve_axis(call.int_attribute("axis")?.unwrap_or(-1), x.dims.len())?;
-    let length = element_count(&x.dims[first..]);
+    let length = saturating_element_count(&x.dims[first..]);
     for operand in std::iter::once(&scale).chain(&bias) {
         ensure!(
             operand.count == length,

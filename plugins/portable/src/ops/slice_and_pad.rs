@@ -1,19 +1,20 @@
 //! `Slice` and `Pad`: both copy a box of one operand into a box of another.
 
+use oarlock_sdk::shape::resolve_axis;
 use oarlock_sdk::{Kernel, KernelCall, OperandFlags, PluginError, Result, ensure};
 
 use super::elementwise::{ElementwiseWork, StridedOperand, run_map, work_group_count};
 use super::movement::copy_elements;
 use super::registration::{
     ALL_DTYPES, FLOAT_DTYPES, INDEX_DTYPES, arithmetic_kernel, check_computable, check_output_shape,
-    contiguous_operand, host_operand, input_view, output_view, resolve_axis, stream_kernel, strided_operand,
+    contiguous_operand, host_operand, input_view, output_view, stream_kernel, strided_operand,
 };
 use crate::argument_list::{ArgumentList, FormulaNumber};
 use crate::device::GpuDevices;
 use crate::gpu::Gpu;
 use crate::host_operands::{host_integers, host_numbers, optional_host_integers};
+use crate::launch::launch_variant;
 use crate::operand_view::OperandView;
-use crate::program_cache::launch_variant;
 use crate::source::{
     ElementFormula, IndexedProgram, IndexedSource, PaddingSource, ProgramVariant, needs_wide_indices,
 };

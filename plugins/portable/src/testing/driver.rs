@@ -4,7 +4,9 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use oarlock_sdk::{Async, Code, Core, HostServices, Memory, Plugin, PluginError, Result, Stream, abi};
+use oarlock_sdk::{
+    Async, Code, Core, HostServices, Memory, MemoryRange, Plugin, PluginError, Result, Stream, abi,
+};
 
 use crate::gpu::GpuQueue as _;
 use crate::source::source_header;
@@ -91,7 +93,11 @@ fn launch_doubling<G: Gpu>(
 ) -> Result<()> {
     let session = gpus.device_session(0)?;
     let offset = begin.to_ne_bytes();
-    let memory = session.block_with_size(block, begin, 4 * ELEMENT_COUNT as u64)?;
+    let memory = session.block_with_range(MemoryRange {
+        memory: block,
+        offset: begin,
+        size: 4 * ELEMENT_COUNT as u64,
+    })?;
     let arguments = [LaunchArgument::Memory(Some(memory)), LaunchArgument::Value(&offset)];
     session.stream_queue(stream)?.launch_program(
         program,
@@ -100,16 +106,20 @@ fn launch_doubling<G: Gpu>(
     )
 }
 
+fn whole(memory: Memory, size: u64) -> MemoryRange {
+    MemoryRange { memory, offset: 0, size }
+}
+
 fn read_integers<G: Gpu>(gpus: &GpuDevices<G>, block: Memory) -> Vec<i32> {
     let mut bytes = vec![0; BLOCK_SIZE as usize];
-    gpus.memory_copy_d2h(0, &mut bytes, block, 0).expect("a copy");
+    gpus.memory_copy_d2h(0, &mut bytes, whole(block, BLOCK_SIZE)).expect("a copy");
     bytes.chunks_exact(4).map(|chunk| i32::from_ne_bytes(chunk.try_into().expect("4 bytes"))).collect()
 }
 
 fn block_of_ones<G: Gpu>(gpus: &GpuDevices<G>) -> Memory {
     let block = gpus.memory_allocate(0, BLOCK_SIZE).expect("memory");
     let bytes: Vec<u8> = std::iter::repeat_n(1i32.to_ne_bytes(), ELEMENT_COUNT + 1).flatten().collect();
-    gpus.memory_copy_h2d(0, block, 0, &bytes).expect("a copy");
+    gpus.memory_copy_h2d(0, whole(block, BLOCK_SIZE), &bytes).expect("a copy");
     block
 }
 
@@ -173,7 +183,7 @@ fn check_freed_resources<G: Gpu>(gpus: &GpuDevices<G>) {
     let (block, copy) = (block_of_ones(gpus), gpus.memory_allocate(0, BLOCK_SIZE).expect("memory"));
     let stream = gpus.stream_create(0, 0).expect("a stream");
     launch_doubling(gpus, &program, stream, block, 0).expect("a launch");
-    gpus.memory_copy_d2d_async(0, stream, copy, 0, block, 0, BLOCK_SIZE).expect("a copy");
+    gpus.memory_copy_d2d_async(0, stream, whole(copy, BLOCK_SIZE), whole(block, BLOCK_SIZE)).expect("a copy");
     gpus.memory_deallocate_async(0, stream, block, BLOCK_SIZE).expect("memory");
     gpus.stream_synchronize(0, stream).expect("the work");
     assert_eq!(read_integers(gpus, copy)[..ELEMENT_COUNT], [2; ELEMENT_COUNT]);
@@ -189,7 +199,7 @@ fn check_event_times<G: Gpu>(gpus: &GpuDevices<G>) {
     let stream = gpus.stream_create(0, 0).expect("a stream");
     let block = gpus.memory_allocate(0, SIZE).expect("memory");
     gpus.event_record(0, stream, start).expect("a record");
-    gpus.memory_set_async(0, stream, block, 0, 7, SIZE).expect("a fill");
+    gpus.memory_set_async(0, stream, whole(block, SIZE), 7).expect("a fill");
     gpus.event_record(0, stream, end).expect("a record");
     gpus.event_synchronize(0, end).expect("the work");
     assert!(gpus.event_elapsed(0, start, end).expect("a time") > 0);
@@ -202,7 +212,7 @@ fn check_pinned_memory<G: Gpu>(gpus: &GpuDevices<G>) {
     // SAFETY: the memory was just allocated with this size, and nothing else uses it.
     unsafe { pinned.as_ptr().cast::<u8>().write_bytes(1, BLOCK_SIZE as usize) };
     let stream = gpus.stream_create(0, 0).expect("a stream");
-    gpus.memory_copy_h2d_async(0, stream, block, 0, pinned, BLOCK_SIZE).expect("a copy");
+    gpus.memory_copy_h2d_async(0, stream, whole(block, BLOCK_SIZE), pinned).expect("a copy");
     gpus.stream_synchronize(0, stream).expect("the work");
     assert_eq!(read_integers(gpus, block), [0x0101_0101; ELEMENT_COUNT + 1]);
     let code = |size| gpus.host_memory_deallocate(0, pinned, size).err().map(|error| error.code());

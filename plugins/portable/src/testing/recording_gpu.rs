@@ -8,7 +8,7 @@ use oarlock_sdk::{HostPointer, HostServices, Plugin, PluginError, Result, Stream
 
 use super::{CASES, PluginMachine};
 use crate::{
-    BlockOffset, CompiledProgram, DeviceProperties, DiscoveredGpus, Gpu, GpuDevice, GpuDevices, GpuEvent,
+    BlockOffset, CompiledProgram, DetectedGpu, DeviceProperties, DiscoveredGpus, Gpu, GpuDevices, GpuEvent,
     GpuQueue, KernelLanguage, LaunchArgument, LaunchGrid, ProgramStore, StreamCallback,
 };
 
@@ -62,7 +62,7 @@ impl Gpu for RecordingGpu {
             capability: Version::EMPTY,
             has_f64: true,
         };
-        let devices = vec![GpuDevice::new(facts, language)];
+        let devices = vec![DetectedGpu::new(facts, language)];
         Ok(DiscoveredGpus { devices, runtime: Version::EMPTY, driver: Version::EMPTY })
     }
 

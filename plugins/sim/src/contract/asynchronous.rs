@@ -2,11 +2,12 @@
 
 #![expect(unsafe_code, reason = "the engine takes the host's ends of copies as raw spans")]
 
-use oarlock_sdk::{Async, Event, HostPointer, Memory, PluginError, Result, Stream, StreamReached, slots};
+use oarlock_sdk::{
+    Async, Event, HostPointer, Memory, MemoryRange, PluginError, Result, Stream, StreamReached, slots,
+};
 
-use super::{SimPlugin, contract_result};
+use super::{SimPlugin, contract_result, device_address};
 use crate::mapping::HostSpan;
-use crate::memory::DeviceAddress;
 use crate::stream::EventId;
 
 /// Host memory for a copy that runs later.
@@ -87,12 +88,10 @@ impl Async for SimPlugin {
         &self,
         device: u32,
         queue: Stream,
-        target: Memory,
-        target_offset: u64,
+        target: MemoryRange,
         source: HostPointer,
-        size: u64,
     ) -> Result<()> {
-        let (target, source) = (DeviceAddress::new(target.0, target_offset), host_span(source, size)?);
+        let (target, source) = (device_address(target), host_span(source, target.size)?);
         self.submit_work(device, queue, |engine, stream| {
             engine.memory_copy_h2d_async(device, stream, target, source)
         })
@@ -103,11 +102,9 @@ impl Async for SimPlugin {
         device: u32,
         queue: Stream,
         target: HostPointer,
-        source: Memory,
-        source_offset: u64,
-        size: u64,
+        source: MemoryRange,
     ) -> Result<()> {
-        let (target, source) = (host_span(target, size)?, DeviceAddress::new(source.0, source_offset));
+        let (target, source) = (host_span(target, source.size)?, device_address(source));
         self.submit_work(device, queue, |engine, stream| {
             engine.memory_copy_d2h_async(device, stream, target, source)
         })
@@ -117,14 +114,11 @@ impl Async for SimPlugin {
         &self,
         device: u32,
         queue: Stream,
-        target: Memory,
-        target_offset: u64,
-        source: Memory,
-        source_offset: u64,
-        size: u64,
+        target: MemoryRange,
+        source: MemoryRange,
     ) -> Result<()> {
-        let (target, source) =
-            (DeviceAddress::new(target.0, target_offset), DeviceAddress::new(source.0, source_offset));
+        let (target, size) = (device_address(target), source.size);
+        let source = device_address(source);
         self.submit_work(device, queue, |engine, stream| {
             engine.memory_copy_d2d_async(device, stream, target, source, size)
         })
@@ -133,31 +127,20 @@ impl Async for SimPlugin {
     fn memory_copy_p2p_async(
         &self,
         target_device: u32,
-        target: Memory,
-        target_offset: u64,
+        target: MemoryRange,
         source_device: u32,
         queue: Stream,
-        source: Memory,
-        source_offset: u64,
-        size: u64,
+        source: MemoryRange,
     ) -> Result<()> {
-        let (target, source) =
-            (DeviceAddress::new(target.0, target_offset), DeviceAddress::new(source.0, source_offset));
+        let (target, size) = (device_address(target), source.size);
+        let source = device_address(source);
         self.submit_work(source_device, queue, |engine, stream| {
             engine.memory_copy_p2p_async(target_device, target, source_device, stream, source, size)
         })
     }
 
-    fn memory_set_async(
-        &self,
-        device: u32,
-        queue: Stream,
-        target: Memory,
-        target_offset: u64,
-        byte: u8,
-        size: u64,
-    ) -> Result<()> {
-        let target = DeviceAddress::new(target.0, target_offset);
+    fn memory_set_async(&self, device: u32, queue: Stream, target: MemoryRange, byte: u8) -> Result<()> {
+        let (size, target) = (target.size, device_address(target));
         self.submit_work(device, queue, |engine, stream| {
             engine.memory_set_async(device, stream, target, byte, size)
         })

@@ -5,13 +5,14 @@
 use std::sync::PoisonError;
 
 use oarlock_sdk::{
-    Core, DeviceFlags, DeviceInfo, HostPointer, LogLevel, Memory, PluginError, Result, Str, Version, slots,
+    Core, DeviceFlags, DeviceInfo, HostPointer, LogLevel, Memory, MemoryRange, PluginError, Result, Str,
+    Version, slots,
 };
 
-use super::{SimPlugin, contract_result};
+use super::{SimPlugin, contract_result, device_address};
 use crate::engine::SimEngine;
 use crate::mapping::HostSpan;
-use crate::memory::{ALIGNMENT, DeviceAddress};
+use crate::memory::ALIGNMENT;
 
 /// Version of driver, runtime and hardware alike: there is nothing below a simulated device.
 const SIM_VERSION: Version = Version { major: 1, ..Version::EMPTY };
@@ -106,74 +107,45 @@ impl Core for SimPlugin {
         contract_result(self.started_engine()?.host_memory_deallocate(device, address.as_ptr().cast(), size))
     }
 
-    fn memory_copy_h2d(&self, device: u32, target: Memory, target_offset: u64, source: &[u8]) -> Result<()> {
+    fn memory_copy_h2d(&self, device: u32, target: MemoryRange, source: &[u8]) -> Result<()> {
         // SAFETY: the slice is borrowed until the call returns, and the copy is done by then.
         let source = unsafe { HostSpan::new(source.as_ptr().cast_mut(), source.len()) };
-        contract_result(self.started_engine()?.memory_copy_h2d(
-            device,
-            DeviceAddress::new(target.0, target_offset),
-            source,
-        ))
+        contract_result(self.started_engine()?.memory_copy_h2d(device, device_address(target), source))
     }
 
-    fn memory_copy_d2h(
-        &self,
-        device: u32,
-        target: &mut [u8],
-        source: Memory,
-        source_offset: u64,
-    ) -> Result<()> {
+    fn memory_copy_d2h(&self, device: u32, target: &mut [u8], source: MemoryRange) -> Result<()> {
         // SAFETY: the slice is borrowed exclusively until the call returns, and the copy is done by then.
         let target = unsafe { HostSpan::new(target.as_mut_ptr(), target.len()) };
-        contract_result(self.started_engine()?.memory_copy_d2h(
-            device,
-            target,
-            DeviceAddress::new(source.0, source_offset),
-        ))
+        contract_result(self.started_engine()?.memory_copy_d2h(device, target, device_address(source)))
     }
 
-    fn memory_copy_d2d(
-        &self,
-        device: u32,
-        target: Memory,
-        target_offset: u64,
-        source: Memory,
-        source_offset: u64,
-        size: u64,
-    ) -> Result<()> {
-        let (target, source) =
-            (DeviceAddress::new(target.0, target_offset), DeviceAddress::new(source.0, source_offset));
-        contract_result(self.started_engine()?.memory_copy_d2d(device, target, source, size))
+    fn memory_copy_d2d(&self, device: u32, target: MemoryRange, source: MemoryRange) -> Result<()> {
+        contract_result(self.started_engine()?.memory_copy_d2d(
+            device,
+            device_address(target),
+            device_address(source),
+            source.size,
+        ))
     }
 
     fn memory_copy_p2p(
         &self,
         target_device: u32,
-        target: Memory,
-        target_offset: u64,
+        target: MemoryRange,
         source_device: u32,
-        source: Memory,
-        source_offset: u64,
-        size: u64,
+        source: MemoryRange,
     ) -> Result<()> {
-        let (target, source) =
-            (DeviceAddress::new(target.0, target_offset), DeviceAddress::new(source.0, source_offset));
         contract_result(self.started_engine()?.memory_copy_p2p(
             target_device,
-            target,
+            device_address(target),
             source_device,
-            source,
-            size,
+            device_address(source),
+            source.size,
         ))
     }
 
-    fn memory_set(&self, device: u32, target: Memory, target_offset: u64, byte: u8, size: u64) -> Result<()> {
-        contract_result(self.started_engine()?.memory_set(
-            device,
-            DeviceAddress::new(target.0, target_offset),
-            byte,
-            size,
-        ))
+    fn memory_set(&self, device: u32, target: MemoryRange, byte: u8) -> Result<()> {
+        contract_result(self.started_engine()?.memory_set(device, device_address(target), byte, target.size))
     }
 
     fn memory_stats(&self, device: u32) -> Result<(u64, u64)> {

@@ -38,7 +38,7 @@ pub(super) fn host_bindings(contract: &Contract) -> String {
         "#![expect(unsafe_code, reason = \"every method here calls through a pointer into a plugin\")]\n\
          #![expect(clippy::too_many_arguments, reason = \"the contract says what a call takes\")]\n\n\
          use std::ffi::c_void;\n\nuse oarlock_abi as abi;\n\n\
-         use crate::load::foreign_struct::{ForeignStruct, SlotTable};\nuse crate::services::errors::{PluginFailure, result_from_error};\n\n",
+         use crate::foreign_struct::{ForeignStruct, SlotTable};\nuse crate::services::errors::{PluginFailure, result_from_error};\n\n",
     );
     for item in contract.items.iter().filter(|item| is_known_to_the_host(contract, item)) {
         let members = match &item.kind {

@@ -20,8 +20,8 @@ use oarlock_contract::{Contract, lock};
 const CONTRACT_FILE: &str = "device-sdk/contract/oarlock.contract";
 const LOCK_FILE: &str = "device-sdk/contract/abi.lock";
 const DRAFT_FILE: &str = "device-sdk/contract/abi.draft";
-const ONNX_PROTO: &str = "runtime/engine/protos/onnx-ml.proto";
-const PADDLE_PROTO: &str = "runtime/engine/protos/paddle.proto";
+const ONNX_PROTO: &str = "runtime/model/protos/onnx-ml.proto";
+const PADDLE_PROTO: &str = "runtime/model/protos/paddle.proto";
 
 /// Writes the generated files or, with `check`, reports stale ones.
 pub(crate) fn run(check: bool) -> Result<()> {
@@ -67,8 +67,8 @@ fn generated_files(root: &Path, contract: &Contract) -> Result<Vec<(PathBuf, Str
         rust("device-sdk/sdk/src/generated.rs", sdk_glue::sdk_bindings(contract))?,
         rust("runtime/host/src/generated.rs", host_calls::host_bindings(contract))?,
         rust("plugins/trace/src/generated.rs", trace_layer::layer(contract))?,
-        rust("runtime/engine/src/import/onnx/messages.rs", messages::message_types(root, ONNX_PROTO)?)?,
-        rust("runtime/engine/src/import/paddle/messages.rs", messages::message_types(root, PADDLE_PROTO)?)?,
+        rust("runtime/model/src/import/onnx/messages.rs", messages::message_types(root, ONNX_PROTO)?)?,
+        rust("runtime/model/src/import/paddle/messages.rs", messages::message_types(root, PADDLE_PROTO)?)?,
     ])
 }
 

@@ -25,10 +25,9 @@ pub(super) fn sdk_bindings(contract: &Contract) -> String {
     let profiles: Vec<_> = profiles.filter(|(item, _)| item.stage != ItemStage::Draft).collect();
     let mut out = String::from(RUST_BANNER);
     out.push_str(
-        "#![expect(unsafe_code, reason = \"every function here is called through a pointer from C\")]\n\
-         #![expect(clippy::too_many_arguments, reason = \"the contract says what a call takes\")]\n\n\
+        "#![expect(unsafe_code, reason = \"every function here is called through a pointer from C\")]\n\n\
          use core::ffi::c_void;\n\nuse oarlock_abi as abi;\n\n\
-         use crate::boundary::{self, OutValue, PluginInstance};\nuse crate::error::{PluginError, Result};\n",
+         use crate::boundary::{self, OutValue, PluginInstance};\nuse crate::error::{PluginError, Result};\nuse crate::memory_range::MemoryRange;\n",
     );
     let slots = || profiles.iter().flat_map(|(_, table)| table.slots());
     if slots().flat_map(|slot| &slot.params).any(|param| param.ty == ContractType::Named("call".to_owned())) {
@@ -78,8 +77,7 @@ fn write_trait(out: &mut String, contract: &Contract, item: &ContractItem, table
         if slot.required {
             out.push_str(";\n");
         } else {
-            let names = slot.params.iter().filter(|param| !is_result(param) && !is_user(param));
-            let names = names.map(|param| rust_identifier(&param.name)).collect::<Vec<_>>();
+            let names = trait_arguments(slot).iter().map(TraitArgument::name).collect::<Vec<_>>();
             let unused = match names.as_slice() {
                 [] => String::new(),
                 [one] => format!("let _ = {one};"),
@@ -109,8 +107,14 @@ fn write_slot(out: &mut String, contract: &Contract, item: &ContractItem, slot: 
             writeln!(out, "let {} = {check}?;", rust_identifier(&param.name)).expect("infallible");
         }
     }
-    let arguments = slot.params.iter().filter(|param| !is_result(param) && !is_user(param));
-    let arguments = arguments.map(argument).collect::<Vec<_>>().join(", ");
+    let arguments = trait_arguments(slot);
+    for argument in &arguments {
+        if let TraitArgument::Range { name, size } = argument {
+            let memory = format!("memory: {name}, offset: {name}_offset");
+            writeln!(out, "let {name} = MemoryRange {{ {memory}, {size} }};").expect("infallible");
+        }
+    }
+    let arguments = arguments.iter().map(TraitArgument::expression).collect::<Vec<_>>().join(", ");
     let results: Vec<_> = slot.params.iter().filter(|param| is_result(param)).collect();
     let call = format!("plugin.device.{}({arguments})", slot.name);
     match results.as_slice() {
@@ -152,18 +156,71 @@ fn write_table(out: &mut String, contract: &Contract, item: &ContractItem, table
     write!(out, "..{ty}::EMPTY\n}}\n}}\n\n").expect("infallible");
 }
 
-/// A parameter as the trait method takes it; a call is wrapped first and so passed by reference.
-fn argument(param: &ParameterDefinition) -> String {
-    let name = rust_identifier(&param.name);
-    match &param.ty {
-        ContractType::Named(ty) if ty == "call" => format!("&{name}"),
-        _ => name,
+/// An argument of a trait method.
+enum TraitArgument<'a> {
+    Parameter(&'a ParameterDefinition),
+    /// A block with its offset, and the field that says how long the range is.
+    Range {
+        name: String,
+        size: String,
+    },
+}
+
+impl TraitArgument<'_> {
+    fn name(&self) -> String {
+        match self {
+            Self::Parameter(param) => rust_identifier(&param.name),
+            Self::Range { name, .. } => name.clone(),
+        }
     }
+
+    /// The argument as it is passed on; a call is wrapped first and so passed by reference.
+    fn expression(&self) -> String {
+        match self {
+            Self::Parameter(ParameterDefinition { ty: ContractType::Named(ty), name, .. })
+                if ty == "call" =>
+            {
+                format!("&{}", rust_identifier(name))
+            }
+            other => other.name(),
+        }
+    }
+}
+
+/// The arguments of a trait method. A block, its offset and the size of a copy become a range; the size is then left out.
+fn trait_arguments(slot: &SlotDefinition) -> Vec<TraitArgument<'_>> {
+    let params = || slot.params.iter().filter(|param| !is_result(param) && !is_user(param));
+    let has = |name: &str| params().any(|param| param.name == name);
+    let is_block = |param: &ParameterDefinition| {
+        matches!(&param.ty, ContractType::Named(ty) if ty == "memory")
+            && has(&format!("{}_offset", param.name))
+    };
+    let blocks: Vec<String> =
+        params().filter(|param| is_block(param)).map(|param| param.name.clone()).collect();
+    let bytes =
+        params().find(|param| param.ty == ContractType::Bytes).map(|param| rust_identifier(&param.name));
+    let size = bytes.map_or_else(|| "size".to_owned(), |bytes| format!("size: {bytes}.len() as u64"));
+    let is_part = |param: &ParameterDefinition| {
+        !blocks.is_empty() && param.name == "size"
+            || param
+                .name
+                .strip_suffix("_offset")
+                .is_some_and(|block| blocks.iter().any(|known| known == block))
+    };
+    let argument = |param| match is_block(param) {
+        true => TraitArgument::Range { name: rust_identifier(&param.name), size: size.clone() },
+        false => TraitArgument::Parameter(param),
+    };
+    params().filter(|param| !is_part(param)).map(argument).collect()
 }
 
 fn trait_params(contract: &Contract, slot: &SlotDefinition) -> String {
     let mut out = String::new();
-    for param in slot.params.iter().filter(|param| !is_result(param) && !is_user(param)) {
+    for argument in trait_arguments(slot) {
+        let TraitArgument::Parameter(param) = &argument else {
+            write!(out, ", {}: MemoryRange", argument.name()).expect("infallible");
+            continue;
+        };
         let ty = match (&param.ty, param.direction) {
             (ContractType::Bytes, ParameterDirection::Out) => "&mut [u8]".to_owned(),
             (ContractType::Bytes, _) => "&[u8]".to_owned(),
@@ -175,7 +232,7 @@ fn trait_params(contract: &Contract, slot: &SlotDefinition) -> String {
             (ContractType::Named(name), _) if name == "str" => "&str".to_owned(),
             (ty, _) => value_type(contract, HOST_POINTER_TYPE, ty),
         };
-        write!(out, ", {}: {ty}", rust_identifier(&param.name)).expect("infallible");
+        write!(out, ", {}: {ty}", argument.name()).expect("infallible");
     }
     out
 }

@@ -57,13 +57,13 @@ pub(super) fn rows_to_columns<F: ScalarField>(
     order: &[usize],
     rows: usize,
 ) -> Result<DenseMatrix<F>> {
-    let mut made = DenseMatrix::filled_with(F::ZERO, rows, order.len())?;
+    let mut result = DenseMatrix::filled_with(F::ZERO, rows, order.len())?;
     for row in 0..turned.columns {
-        for (to, from) in made.row_mut(row).iter_mut().zip(order) {
+        for (to, from) in result.row_mut(row).iter_mut().zip(order) {
             *to = F::from_real(turned.element_at(*from, row));
         }
     }
-    Ok(made)
+    Ok(result)
 }
 
 /// The diagonal, the one beside it, and the reflections that lead to them. From the last row upwards, a reflection leaves of each

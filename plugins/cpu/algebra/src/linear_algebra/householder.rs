@@ -151,19 +151,19 @@ impl<F: ScalarField> HouseholderProduct<F> {
         size: usize,
     ) -> Result<Vec<F>> {
         let count = which.len();
-        let mut made =
+        let mut result =
             multiply_matrices(team, [count, count, size], normals.conjugated(), normals.transposed())?;
         for (at, factor) in self.factors[which].iter().enumerate() {
             for row in 0..at {
                 // The part right of the row's own column is needed here; the part left of it is 0.
                 let sum = (row..at)
-                    .fold(F::ZERO, |sum, step| sum + made[row * count + step] * made[step * count + at]);
-                made[row * count + at] = -(*factor * sum);
+                    .fold(F::ZERO, |sum, step| sum + result[row * count + step] * result[step * count + at]);
+                result[row * count + at] = -(*factor * sum);
             }
-            made[at * count..][..at].fill(F::ZERO);
-            made[at * count + at] = *factor;
+            result[at * count..][..at].fill(F::ZERO);
+            result[at * count + at] = *factor;
         }
-        Ok(made)
+        Ok(result)
     }
 }
 

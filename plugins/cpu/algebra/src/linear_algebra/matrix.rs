@@ -19,9 +19,9 @@ impl<F: ScalarField> DenseMatrix<F> {
     }
 
     pub(super) fn identity(rows: usize, columns: usize) -> Result<Self> {
-        let mut made = Self::filled_with(F::ZERO, rows, columns)?;
-        (0..rows.min(columns)).for_each(|at| *made.element_at_mut(at, at) = F::ONE);
-        Ok(made)
+        let mut result = Self::filled_with(F::ZERO, rows, columns)?;
+        (0..rows.min(columns)).for_each(|at| *result.element_at_mut(at, at) = F::ONE);
+        Ok(result)
     }
 
     pub(super) fn from_elements<T: StoredScalar<Field = F>>(
@@ -68,15 +68,15 @@ impl<F: ScalarField> DenseMatrix<F> {
         /// The side of tiles that are transposed at once. A row of 16 `f64` is two cache lines; the tile that is read and the one
         /// that is written take 4 KiB of L1.
         const TRANSPOSE_TILE: usize = 16;
-        let mut made = Self::filled_with(F::ZERO, self.columns, self.rows)?;
+        let mut result = Self::filled_with(F::ZERO, self.columns, self.rows)?;
         for first in (0..self.rows).step_by(TRANSPOSE_TILE) {
             for column in 0..self.columns {
                 for row in first..(first + TRANSPOSE_TILE).min(self.rows) {
-                    *made.element_at_mut(column, row) = self.element_at(row, column).conjugate();
+                    *result.element_at_mut(column, row) = self.element_at(row, column).conjugate();
                 }
             }
         }
-        Ok(made)
+        Ok(result)
     }
 
     /// The largest part of an element: infinity if an element is infinite or NaN.

@@ -38,14 +38,14 @@ fn sample_matrix<F: ScalarField>(rows: usize, columns: usize) -> DenseMatrix<F> 
 }
 
 fn multiply_naive<F: ScalarField>(a: &DenseMatrix<F>, b: &DenseMatrix<F>) -> DenseMatrix<F> {
-    let mut made = DenseMatrix::filled_with(F::ZERO, a.rows, b.columns).unwrap();
+    let mut result = DenseMatrix::filled_with(F::ZERO, a.rows, b.columns).unwrap();
     for row in 0..a.rows {
         for column in 0..b.columns {
-            *made.element_at_mut(row, column) = (0..a.columns)
+            *result.element_at_mut(row, column) = (0..a.columns)
                 .fold(F::ZERO, |sum, at| sum + a.element_at(row, at) * b.element_at(at, column));
         }
     }
-    made
+    result
 }
 
 /// Checks that two matrices are equal but for rounding.
@@ -61,14 +61,14 @@ fn assert_near<F: ScalarField>(found: &DenseMatrix<F>, expected: &DenseMatrix<F>
 
 #[track_caller]
 fn assert_unitary<F: ScalarField>(matrix: &DenseMatrix<F>) {
-    let made = multiply_naive(&matrix.adjoint().unwrap(), matrix);
-    assert_near(&made, &DenseMatrix::identity(matrix.columns, matrix.columns).unwrap());
+    let result = multiply_naive(&matrix.adjoint().unwrap(), matrix);
+    assert_near(&result, &DenseMatrix::identity(matrix.columns, matrix.columns).unwrap());
 }
 
 fn diagonal_matrix<F: ScalarField>(values: &[f64], rows: usize, columns: usize) -> DenseMatrix<F> {
-    let mut made = DenseMatrix::filled_with(F::ZERO, rows, columns).unwrap();
-    values.iter().enumerate().for_each(|(at, value)| *made.element_at_mut(at, at) = F::from_real(*value));
-    made
+    let mut result = DenseMatrix::filled_with(F::ZERO, rows, columns).unwrap();
+    values.iter().enumerate().for_each(|(at, value)| *result.element_at_mut(at, at) = F::from_real(*value));
+    result
 }
 
 fn copy_matrix<F: ScalarField>(matrix: &DenseMatrix<F>) -> DenseMatrix<F> {
@@ -79,13 +79,13 @@ fn copy_matrix<F: ScalarField>(matrix: &DenseMatrix<F>) -> DenseMatrix<F> {
 fn awkward_matrices<F: ScalarField>(rows: usize, columns: usize) -> Vec<DenseMatrix<F>> {
     let plain = sample_matrix::<F>(rows, columns);
     let changed = |change: &dyn Fn(usize, usize, F) -> F| {
-        let mut made = copy_matrix(&plain);
+        let mut result = copy_matrix(&plain);
         for row in 0..rows {
             for column in 0..columns {
-                *made.element_at_mut(row, column) = change(row, column, plain.element_at(row, column));
+                *result.element_at_mut(row, column) = change(row, column, plain.element_at(row, column));
             }
         }
-        made
+        result
     };
     vec![
         changed(&|_, _, element| element),
@@ -121,11 +121,11 @@ fn check_decompositions<F: ScalarField>(team: &dyn ThreadTeam, matrix: &DenseMat
         assert_unitary(&right.adjoint().unwrap());
         assert!(values.is_sorted_by(|one, other| one >= other) && values.iter().all(|value| *value >= 0.0));
         assert_eq!(values, alone);
-        let made = multiply_naive(
+        let result = multiply_naive(
             &multiply_naive(&left, &diagonal_matrix(&values, left.columns, right.rows)),
             &right,
         );
-        assert_near(&made, matrix);
+        assert_near(&result, matrix);
     }
 }
 
@@ -148,14 +148,14 @@ fn triangles_singular_values_and_unitary_matrices_make_the_matrix() {
 }
 
 fn self_adjoint_matrix<F: ScalarField>(matrix: &DenseMatrix<F>) -> DenseMatrix<F> {
-    let mut made = copy_matrix(matrix);
+    let mut result = copy_matrix(matrix);
     for row in 0..matrix.rows {
         for column in 0..matrix.columns {
-            *made.element_at_mut(row, column) =
+            *result.element_at_mut(row, column) =
                 (matrix.element_at(row, column) + matrix.element_at(column, row).conjugate()).scaled_by(0.5);
         }
     }
-    made
+    result
 }
 
 fn check_eigenvalues<F: ScalarField>(team: &dyn ThreadTeam, matrix: &DenseMatrix<F>) {

@@ -2,12 +2,13 @@
 
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::isa::Isa;
-use oarlock_cpu_base::rows::axis::{self, AxisLayout};
+use oarlock_cpu_base::rows::axis::AxisLayout;
 use oarlock_cpu_base::rows::grain_for;
 use oarlock_cpu_base::rows::number::{AccumulatorNumber, ComputeElement, ComputeFloat, FloatElement};
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
 use oarlock_cpu_base::rows::output_parts::{OutputRows, parallel_for_parts};
 use oarlock_cpu_base::with_isa;
+use oarlock_sdk::shape;
 use oarlock_sdk::{
     DtypeSet, Element, Kernel, KernelCall, KernelFlags, OperandFlags, OperandSpec, PluginError, Result,
     dispatch, family,
@@ -99,7 +100,7 @@ fn run_layer_norm<T: FloatElement, S: ComputeElement + Element>(
 ) -> Result<()> {
     let (x, y) = (operands.call().input(0)?, operands.call().output(0)?);
     operands.expect_dims(&y, "Y", x.dims())?;
-    let first = axis::resolve_axis(options.axis, x.dims().len())?;
+    let first = shape::resolve_axis(options.axis, x.dims().len())?;
     let AxisLayout { outer, length, .. } = AxisLayout::from_flattened(x.dims(), first as i64)?;
     if outer == 0 || length == 0 {
         // Nothing to normalize; the statistics of nothing are NaN.

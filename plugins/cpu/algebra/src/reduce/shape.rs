@@ -1,6 +1,7 @@
 //! The layout of a reduction: which dimensions are kept and which are reduced, as few of each as possible.
 
-use oarlock_cpu_base::rows::axis::{self, AxisLayout};
+use oarlock_cpu_base::rows::axis::AxisLayout;
+use oarlock_sdk::shape;
 use oarlock_sdk::{Result, ensure};
 
 /// A dimension: its size and its stride.
@@ -48,7 +49,7 @@ pub(crate) struct ReduceShape {
 
 impl ReduceShape {
     pub(crate) fn new(dims: &[i64], is_reduced: &[bool]) -> Result<Self> {
-        axis::element_count(dims)?;
+        shape::element_count(dims)?;
         let share: Vec<i64> =
             dims.iter().zip(is_reduced).filter(|pair| *pair.1).map(|pair| *pair.0).collect();
         let mut merged: Vec<(usize, bool)> = Vec::new();
@@ -66,7 +67,7 @@ impl ReduceShape {
             nest.0.insert(0, ReduceDimension { length, step });
             step = step.saturating_mul(length);
         }
-        Ok(Self { kept, reduced, last, last_is_reduced, share: axis::element_count(&share)? })
+        Ok(Self { kept, reduced, last, last_is_reduced, share: shape::element_count(&share)? })
     }
 
     /// The axis that is reduced, if there is only one.
@@ -120,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neighbours_of_one_kind_are_merged() {
+    fn neighbors_of_one_kind_are_merged() {
         let shape = ReduceShape::new(&[2, 3, 1, 4, 5], &[true, true, false, false, true]).unwrap();
         assert!(shape.last_is_reduced);
         assert_eq!((shape.last, shape.share), (5, 30));

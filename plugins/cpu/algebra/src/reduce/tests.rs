@@ -105,10 +105,10 @@ fn rounding_does_not_add_up_in_long_sums() {
         let axes = TestArray::from_values(&[axes.len() as i64], axes);
         for isa in ["scalar", "avx512"] {
             let outputs = [Some((Dtype::F32, &kept[..]))];
-            let made = KERNELS
+            let result = KERNELS
                 .run_with_isa(isa, "ReduceSum", 13, &[], &[Some(&input), Some(&axes)], &outputs)
                 .unwrap();
-            for sum in made[0].as_ref().unwrap().values::<f32>() {
+            for sum in result[0].as_ref().unwrap().values::<f32>() {
                 let off = (f64::from(sum) / expected - 1.0).abs();
                 assert!(off < 5e-7, "the sums of {dims:?} to {kept:?} are {off:e} off");
             }

@@ -119,9 +119,9 @@ mod tests {
         let transforms = |dims: &[i64]| {
             let signal = TestArray::from_values(dims, &samples);
             let inputs = [Some(&signal), Some(&step), None, Some(&frame)];
-            let made =
+            let result =
                 KERNELS.run_kernel("STFT", 17, &[], &inputs, &[Some((Dtype::F32, &[2, 2, 4, 2]))]).unwrap();
-            made.into_iter().next().flatten().unwrap().values::<f32>()
+            result.into_iter().next().flatten().unwrap().values::<f32>()
         };
         let first = transforms(&[2, 12]);
         assert_eq!(first, transforms(&[2, 12, 1]));

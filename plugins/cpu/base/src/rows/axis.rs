@@ -1,6 +1,7 @@
 //! Axes of a shape: users count them from either end, and kernels need a layout.
 
-use oarlock_sdk::{PluginError, Result, ensure};
+use oarlock_sdk::shape::{element_count, resolve_axis};
+use oarlock_sdk::{Result, ensure};
 
 /// The numbers of elements before, along and after an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,15 +32,6 @@ impl AxisLayout {
     }
 }
 
-/// Resolves an axis that may count from the end.
-pub fn resolve_axis(axis: i64, rank: usize) -> Result<usize> {
-    let counted = if axis < 0 { axis.checked_add(rank as i64) } else { Some(axis) };
-    let found = counted.and_then(|axis| usize::try_from(axis).ok()).filter(|axis| *axis < rank);
-    found.ok_or_else(|| {
-        PluginError::out_of_range(format!("expected an axis of a tensor of {rank} dimensions, found {axis}"))
-    })
-}
-
 /// For each dimension, true if it is among the axes, none of which may be named twice.
 pub fn axes_mask(axes: &[i64], rank: usize) -> Result<Vec<bool>> {
     let mut mask = vec![false; rank];
@@ -49,14 +41,6 @@ pub fn axes_mask(axes: &[i64], rank: usize) -> Result<Vec<bool>> {
         *dimension = true;
     }
     Ok(mask)
-}
-
-pub fn element_count(dims: &[i64]) -> Result<usize> {
-    let product =
-        dims.iter().try_fold(1usize, |product, dim| product.checked_mul(usize::try_from(*dim).ok()?));
-    product.ok_or_else(|| {
-        PluginError::resource_exhausted(format!("expected dimensions that fit into memory, found {dims:?}"))
-    })
 }
 
 #[cfg(test)]

@@ -340,15 +340,15 @@ pub(super) fn power(base: ComplexF64, exponent: ComplexF64) -> ComplexF64 {
     }
     // Small integer exponents are exact as products.
     if exponent.im == 0.0 && exponent.re.fract() == 0.0 && exponent.re.abs() <= 64.0 {
-        let (mut left, mut factor, mut made) = (exponent.re.abs() as u32, base, complex(1.0, 0.0));
+        let (mut left, mut factor, mut result) = (exponent.re.abs() as u32, base, complex(1.0, 0.0));
         while left > 0 {
             if left & 1 == 1 {
-                made = product(made, factor);
+                result = product(result, factor);
             }
             factor = product(factor, factor);
             left >>= 1;
         }
-        return if exponent.re < 0.0 { quotient(complex(1.0, 0.0), made) } else { made };
+        return if exponent.re < 0.0 { quotient(complex(1.0, 0.0), result) } else { result };
     }
     exp(product(exponent, log(base)))
 }

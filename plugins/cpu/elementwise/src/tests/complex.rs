@@ -29,9 +29,9 @@ fn an_inverse_of_a_function_gives_back_what_it_was_given() {
     for (there, back) in
         [("Log", "Exp"), ("Sqrt", "Square"), ("Asin", "Sin"), ("Acos", "Cos"), ("Atan", "Tan")]
     {
-        let made = apply_op(there, &z);
+        let result = apply_op(there, &z);
         let found =
-            if back == "Square" { made.iter().map(|z| z * z).collect() } else { apply_op(back, &made) };
+            if back == "Square" { result.iter().map(|z| z * z).collect() } else { apply_op(back, &result) };
         assert_near(&found, &z);
     }
     for (there, back) in [("Asinh", "Sinh"), ("Acosh", "Cosh"), ("Atanh", "Tanh"), ("Log1p", "Expm1")] {
@@ -72,6 +72,6 @@ fn whole_powers_are_products() {
         [Complex::new(1.0f64, 2.0); 3],
         [Complex::new(3.0, 0.0), Complex::new(-1.0, 0.0), Complex::new(0.0, 0.0)],
     );
-    let made = compute_pairwise::<Complex<f64>, Complex<f64>>("oarlock:Pow", 1, &z, &by);
-    assert_near(&made, &[Complex::new(-11.0, -2.0), Complex::new(0.2, -0.4), Complex::new(1.0, 0.0)]);
+    let result = compute_pairwise::<Complex<f64>, Complex<f64>>("oarlock:Pow", 1, &z, &by);
+    assert_near(&result, &[Complex::new(-11.0, -2.0), Complex::new(0.2, -0.4), Complex::new(1.0, 0.0)]);
 }

@@ -14,7 +14,8 @@ macro_rules! kernels {
             use super::super::{GemmMicroKernel, GemmMicroKernels, GemmTile};
 use oarlock_cpu_base::unrolled;
 
-use super::super::super::gemv::{PREFETCH_DISTANCE, prefetch_l2};
+use super::super::super::gemv::PREFETCH_DISTANCE;
+use oarlock_cpu_base::prefetch::prefetch_l2;
 
             pub(crate) static MICRO_KERNELS: GemmMicroKernels<$float> =
                 GemmMicroKernels { vector: $lanes, tiles: &[&ONE_VECTOR_TILES, &TWO_VECTOR_TILES], dot: dot_product };

@@ -7,6 +7,7 @@ use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::element_bytes::{
     element_bytes, element_bytes_mut, for_parallel_pieces, read_optional_integers,
 };
+use oarlock_sdk::shape::resolve_axis;
 use oarlock_sdk::{DtypeSet, Kernel, KernelCall, OperandFlags, PluginError, Result, ensure};
 
 use super::{data_operand, optional_host_operand, shape};
@@ -42,7 +43,7 @@ fn concat(cpu: &Cpu, call: &KernelCall<'_>, axis: i64) -> Result<()> {
     let first =
         inputs.first().ok_or_else(|| PluginError::invalid_argument("expected an input, found none"))?;
     let mut expected = shape::shape_dims(first)?;
-    let axis = shape::resolve_axis(axis, expected.len())?;
+    let axis = resolve_axis(axis, expected.len())?;
     let mut lengths = Vec::new();
     for input in &inputs {
         let mut dims = shape::shape_dims(input)?;
@@ -87,7 +88,7 @@ fn concat(cpu: &Cpu, call: &KernelCall<'_>, axis: i64) -> Result<()> {
 fn split(cpu: &Cpu, call: &KernelCall<'_>, axis: i64, parts: Option<Vec<i64>>) -> Result<()> {
     let input = call.input(0)?;
     let dims = shape::shape_dims(&input)?;
-    let axis = shape::resolve_axis(axis, dims.len())?;
+    let axis = resolve_axis(axis, dims.len())?;
     let outputs = (0..call.output_count()).map(|index| call.output(index)).collect::<Result<Vec<_>>>()?;
     // The host has inferred the parts if they are not given.
     let parts = match read_optional_integers(call, 1)?.or(parts) {

@@ -8,6 +8,7 @@ use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::element_bytes::{
     element_bytes, element_bytes_mut, for_parallel_pieces, read_integers, typed_values,
 };
+use oarlock_sdk::shape::resolve_axis;
 use oarlock_sdk::{
     Dtype, DtypeSet, Kernel, KernelCall, OperandFlags, OperandSpec, PluginError, Result, TensorView, ensure,
 };
@@ -56,7 +57,7 @@ pub(super) fn checked_index(index: i64, dim: usize) -> Result<usize> {
 fn gather(cpu: &Cpu, call: &KernelCall<'_>, axis: i64) -> Result<()> {
     let (input, positions, output) = (call.input(0)?, call.input(1)?, call.output(0)?);
     let dims = shape::shape_dims(&input)?;
-    let axis = shape::resolve_axis(axis, dims.len())?;
+    let axis = resolve_axis(axis, dims.len())?;
     let expected = [&dims[..axis], &shape::shape_dims(&positions)?, &dims[axis + 1..]].concat();
     shape::expect_shape(&output, "output", &expected)?;
     let (_, length, inner) = shape::split_at_axis(&dims, axis);
@@ -109,7 +110,7 @@ struct IndexedAxis {
 impl IndexedAxis {
     fn new(data: &TensorView<'_>, positions: &TensorView<'_>, axis: i64) -> Result<Self> {
         let (dims, around) = (shape::shape_dims(positions)?, shape::shape_dims(data)?);
-        let axis = shape::resolve_axis(axis, around.len())?;
+        let axis = resolve_axis(axis, around.len())?;
         let fits = dims.len() == around.len()
             && (0..dims.len()).all(|other| other == axis || dims[other] <= around[other]);
         ensure!(

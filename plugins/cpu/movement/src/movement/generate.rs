@@ -9,6 +9,7 @@ use oarlock_cpu_base::element_bytes::{
     read_integers, typed_values, typed_values_mut,
 };
 use oarlock_cpu_base::rows::number::{ComputeElement, ComputeFloat};
+use oarlock_sdk::shape::resolve_axis;
 use oarlock_sdk::{
     Dtype, DtypeSet, Element, Kernel, KernelCall, OperandFlags, OperandSpec, PluginError, Result, TensorView,
     bf16, dispatch, dtype_set, ensure, f16, family,
@@ -205,7 +206,7 @@ fn one_hot(call: &KernelCall<'_>, axis: i64) -> Result<()> {
         }
     };
     let mut dims = shape::shape_dims(&positions)?;
-    let axis = shape::resolve_axis(axis, dims.len() + 1)?;
+    let axis = resolve_axis(axis, dims.len() + 1)?;
     dims.insert(axis, depth);
     shape::expect_shape(&output, "output", &dims)?;
     shape::expect_shape(&levels, "values", &[2])?;

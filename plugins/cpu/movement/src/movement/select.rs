@@ -12,6 +12,7 @@ use oarlock_cpu_base::element_bytes::{
 use oarlock_cpu_base::rows::axis::AxisLayout;
 use oarlock_cpu_base::rows::scratch::{try_filled_vec, try_reserve_vec};
 use oarlock_cpu_base::text_operand::{read_texts, write_texts};
+use oarlock_sdk::shape::resolve_axis;
 use oarlock_sdk::{
     Dtype, DtypeSet, Kernel, KernelCall, KernelFlags, OperandFlags, OperandSpec, Result, TensorView,
 };
@@ -168,7 +169,7 @@ fn compress(call: &KernelCall<'_>, axis: Option<i64>) -> Result<()> {
     let (input, condition) = (call.input(0)?, call.input(1)?);
     let mut dims = shape::shape_dims(&input)?;
     let axis = match axis {
-        Some(axis) => shape::resolve_axis(axis, dims.len())?,
+        Some(axis) => resolve_axis(axis, dims.len())?,
         None => {
             dims = vec![shape::element_count(&dims)?];
             0
@@ -268,7 +269,7 @@ fn find_unique<T: Copy + PartialOrd>(
     let input = call.input(0)?;
     let mut dims = shape::shape_dims(&input)?;
     let axis = match axis {
-        Some(axis) => shape::resolve_axis(axis, dims.len())?,
+        Some(axis) => resolve_axis(axis, dims.len())?,
         None => {
             dims = vec![shape::element_count(&dims)?];
             0

@@ -1,5 +1,6 @@
 //! Shapes: dimensions as `usize`, axes, and checks of output shapes.
 
+use oarlock_sdk::shape::resolve_axis;
 use oarlock_sdk::{PluginError, Result, TensorView, ensure};
 
 /// The dimensions of an operand, whose product fits into memory.
@@ -19,15 +20,6 @@ pub(super) fn element_count(dims: &[usize]) -> Result<usize> {
     let product = if dims.contains(&0) { Some(0) } else { product };
     product.ok_or_else(|| {
         PluginError::resource_exhausted(format!("expected a shape that fits into memory, found {dims:?}"))
-    })
-}
-
-/// Resolves an axis that may count from the end.
-pub(super) fn resolve_axis(axis: i64, rank: usize) -> Result<usize> {
-    resolve_index(axis, rank).ok_or_else(|| {
-        PluginError::out_of_range(format!(
-            "expected an axis from -{rank} to {rank} (exclusive), found {axis}"
-        ))
     })
 }
 

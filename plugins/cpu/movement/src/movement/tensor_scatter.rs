@@ -7,6 +7,7 @@ use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::element_bytes::{
     copy_contiguous, element_bytes, element_bytes_mut, read_optional_integers,
 };
+use oarlock_sdk::shape::resolve_axis;
 use oarlock_sdk::{DtypeSet, Kernel, KernelCall, OperandFlags, OperandSpec, PluginError, Result, ensure};
 
 use super::{data_operand, shape};
@@ -45,7 +46,7 @@ pub(super) fn tensor_scatter_kernels() -> Vec<Kernel<Cpu>> {
 fn write_to_cache(cpu: &Cpu, call: &KernelCall<'_>, axis: i64, wraps: bool) -> Result<()> {
     let (past, update, present) = (call.input(0)?, call.input(1)?, call.output(0)?);
     let (dims, added) = (shape::shape_dims(&past)?, shape::shape_dims(&update)?);
-    let axis = shape::resolve_axis(axis, dims.len())?;
+    let axis = resolve_axis(axis, dims.len())?;
     ensure!(axis > 0, invalid_argument, "expected `axis` to be another one than the batch's, found 0");
     let same = |other: usize| other == axis || dims[other] == added[other];
     ensure!(

@@ -3,7 +3,7 @@
 
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::element_bytes::{element_bytes, element_bytes_mut};
-use oarlock_cpu_base::rows::axis::{self, AxisLayout};
+use oarlock_cpu_base::rows::axis::AxisLayout;
 use oarlock_cpu_base::rows::grain_for;
 use oarlock_cpu_base::rows::line_bundle::{
     are_lines_short, for_transposed_blocks, is_transposable, transpose_back,
@@ -13,6 +13,7 @@ use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
 use oarlock_cpu_base::rows::output_parts::{AxisLines, OutputRows, parallel_for_parts};
 use oarlock_cpu_base::rows::scratch::try_filled_vec;
 use oarlock_cpu_base::with_isa;
+use oarlock_sdk::shape;
 use oarlock_sdk::{
     DtypeSet, Kernel, KernelCall, KernelFlags, MemoryKind, OperandFlags, OperandSpec, PluginError, Result,
     dispatch, family,
@@ -90,13 +91,13 @@ fn run_top_k(cpu: &Cpu, options: &TopKOptions, operands: &KernelOperands<'_, '_>
     let axis = AxisLayout::new(x.dims(), options.axis)?;
     let k = options.read_k(operands, axis.length)?;
     let mut dims = x.dims().to_vec();
-    let dimension = axis::resolve_axis(options.axis, dims.len())?;
+    let dimension = shape::resolve_axis(options.axis, dims.len())?;
     dims[dimension] = k as i64;
     operands.expect_dims(&values, "Values", &dims)?;
     if let Some(places) = operands.call().optional_output(1)? {
         operands.expect_dims(&places, "Indices", &dims)?;
     }
-    let count = axis::element_count(&dims)?;
+    let count = shape::element_count(&dims)?;
     if count == 0 {
         return Ok(());
     }

@@ -1,9 +1,9 @@
 //! `Equal` and `Where` on strings.
 
 use oarlock_cpu_base::device::Cpu;
-use oarlock_cpu_base::rows::axis::element_count;
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
 use oarlock_cpu_base::text_operand::{read_texts, write_texts};
+use oarlock_sdk::shape::element_count;
 use oarlock_sdk::{DtypeSet, Kernel, OperandSpec, PluginError, Result, ensure};
 
 pub(super) fn text_equal_kernels() -> Vec<Kernel<Cpu>> {

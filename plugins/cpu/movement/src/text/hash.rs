@@ -12,12 +12,12 @@ pub(super) fn hash_kernels() -> Vec<Kernel<Cpu>> {
     // A seed is 32 bits, whatever sign it was written with.
     let seed = |call: &KernelCall<'_>| Ok(call.int_attribute("seed")?.unwrap_or(0) as u32);
     let kernel = operand_kernel("MurmurHash3", seed, |_, seed, operands| hash_all(*seed, operands));
-    let made = OperandSpec::new(dtype_set(&[Dtype::I32, Dtype::U32]));
+    let result = OperandSpec::new(dtype_set(&[Dtype::I32, Dtype::U32]));
     vec![
         kernel
             .with_domain("oarlock")
             .with_inputs([OperandSpec::new(HASHABLE_DTYPES).with_name("X")])
-            .with_outputs([made.with_name("Y")]),
+            .with_outputs([result.with_name("Y")]),
     ]
 }
 

@@ -6,7 +6,8 @@
 
 use std::ptr;
 
-use oarlock_cpu_base::isa::{Isa, prefetch};
+use oarlock_cpu_base::isa::Isa;
+use oarlock_cpu_base::prefetch::prefetch_l1;
 use oarlock_cpu_base::tile_block::BlockOperands;
 
 use super::dense::Bf16Images;
@@ -171,7 +172,7 @@ unsafe fn compute_tile<V: FloatVector, const PIXELS: usize, const VECTORS: usize
                 let mut factors = [zero; 2];
                 unrolled!(VECTOR in 0..VECTORS, at most 2 {
                     factors[VECTOR] = V::load(weights.add(VECTOR * V::LANES));
-                    prefetch(weights.wrapping_add((PREFETCH_STEPS * VECTORS + VECTOR) * V::LANES));
+                    prefetch_l1(weights.wrapping_add((PREFETCH_STEPS * VECTORS + VECTOR) * V::LANES));
                 });
                 unrolled!(PIXEL in 0..PIXELS, at most 14 {
                     // Each broadcast input is used for both vectors: 16 loads for 28 FMAs, so the FMA units are the bottleneck,

@@ -6,7 +6,8 @@
 
 use std::ptr;
 
-use oarlock_cpu_base::isa::{Isa, prefetch};
+use oarlock_cpu_base::isa::Isa;
+use oarlock_cpu_base::prefetch::prefetch_l1;
 use oarlock_cpu_base::tile_block::BlockOperands;
 
 use super::requantize::QuantizedTileEpilogue;
@@ -136,7 +137,7 @@ unsafe fn compute_tile<V: IntegerVector, const SIGNED: bool, const PIXELS: usize
                 let mut factors = [V::load_weights(weights); 2];
                 unrolled!(VECTOR in 0..VECTORS, at most 2 {
                     factors[VECTOR] = V::load_weights(weights.add(VECTOR * size));
-                    prefetch(weights.wrapping_add((PREFETCH_STEPS * VECTORS + VECTOR) * size));
+                    prefetch_l1(weights.wrapping_add((PREFETCH_STEPS * VECTORS + VECTOR) * size));
                 });
                 unrolled!(PIXEL in 0..PIXELS, at most 14 {
                     let input = V::load_inputs::<SIGNED>(inputs[PIXEL].add(QUAD * quad));

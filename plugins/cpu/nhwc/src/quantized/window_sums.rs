@@ -46,12 +46,12 @@ pub(super) fn sum_windows(
         add_window_steps(&along, groups, from, line);
     }
     let row = along.output * groups;
-    let mut made = vec![0; geometry.output_pixels() * groups];
-    let (images, from) = (made.chunks_exact_mut((down.output * row).max(1)), (down.input * row).max(1));
+    let mut result = vec![0; geometry.output_pixels() * groups];
+    let (images, from) = (result.chunks_exact_mut((down.output * row).max(1)), (down.input * row).max(1));
     for (image, from) in images.zip(beside.chunks_exact(from)) {
         add_window_steps(&down, row, from, image);
     }
-    made
+    result
 }
 
 /// Adds to each window along an axis, of `size` elements, what is under each of its steps.

@@ -7,11 +7,11 @@
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::isa::{SimdTarget, SimdTask};
 use oarlock_cpu_base::math::{self, MathFloat};
-use oarlock_cpu_base::rows::axis::element_count;
 use oarlock_cpu_base::rows::grain_for;
 use oarlock_cpu_base::rows::number::{ComputeElement, FloatElement};
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel as kernel_of};
 use oarlock_cpu_base::rows::output_parts::{OutputRows, parallel_for_parts};
+use oarlock_sdk::shape::element_count;
 use oarlock_sdk::{
     Dtype, DtypeSet, Kernel, KernelCall, KernelFlags, OperandFlags, OperandSpec, PluginError, Result, bf16,
     dtype_set, ensure, f16,

@@ -239,17 +239,17 @@ fn convolve_by_sums(
         weight_zeros: w_zero,
         bias: None,
     };
-    let mut made = vec![0; layer.images * pixels * outputs];
-    sums.compute(cpu, &operands, &mut made, None, scratch);
+    let mut result = vec![0; layer.images * pixels * outputs];
+    sums.compute(cpu, &operands, &mut result, None, scratch);
     let mut own = Vec::new();
     let y = match output {
         Some(y) => y,
         None => {
-            own.resize(made.len(), 0);
+            own.resize(result.len(), 0);
             &mut own[..]
         }
     };
-    for (image, from) in y.chunks_exact_mut(pixels * outputs).zip(made.chunks_exact(pixels * outputs)) {
+    for (image, from) in y.chunks_exact_mut(pixels * outputs).zip(result.chunks_exact(pixels * outputs)) {
         transpose_blocks(from, (pixels, outputs), image);
     }
     let Some(finish) = finish else { return Ok(()) };

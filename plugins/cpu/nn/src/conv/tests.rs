@@ -279,7 +279,7 @@ fn zero_points_are_taken_off_and_padding_is_zero() {
 }
 
 #[test]
-fn quantised_results_are_scaled_with_their_bias() {
+fn quantized_results_are_scaled_with_their_bias() {
     let (x, w) =
         (TestArray::from_values(&[1, 1, 2], &[130u8, 126]), TestArray::from_values(&[2, 1, 1], &[1i8, -2]));
     let (scale, scales) = (TestArray::from_values(&[], &[0.5f32]), TestArray::from_values(&[2], &[1f32, 2.]));

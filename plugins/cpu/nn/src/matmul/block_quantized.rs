@@ -331,14 +331,14 @@ mod tests {
         let low = if dtype == Dtype::I4 || dtype == Dtype::I8 { -8 } else { 0 };
         let count: i64 = dims.iter().product();
         let values: Vec<i32> = (0..count).map(|x| (x * factor % 16 + low) as i32).collect();
-        let made = KERNELS.run_kernel(
+        let result = KERNELS.run_kernel(
             "Cast",
             21,
             &[],
             &[Some(&TestArray::from_values(dims, &values))],
             &[Some((dtype, dims))],
         );
-        let array = made.expect("integers").into_iter().next().flatten().expect("an output");
+        let array = result.expect("integers").into_iter().next().flatten().expect("an output");
         (values.iter().map(|value| *value as f32).collect(), array)
     }
 
@@ -365,10 +365,10 @@ mod tests {
                 let attributes = [("block_size", TestAttribute::Int(block))];
                 for isa in ["scalar", "avx2", "avx512"] {
                     let output = [Some((Dtype::F32, &[rows, columns][..]))];
-                    let made =
+                    let result =
                         KERNELS.run_with_isa(isa, "oarlock:BlockMatMul", 1, &attributes, inputs, &output);
-                    let made = made.expect("a product").into_iter().next().flatten().expect("an output");
-                    for (index, found) in made.values::<f32>().into_iter().enumerate() {
+                    let result = result.expect("a product").into_iter().next().flatten().expect("an output");
+                    for (index, found) in result.values::<f32>().into_iter().enumerate() {
                         let (row, column) = (index / columns as usize, index % columns as usize);
                         let expected: f64 = (0..depth as usize)
                             .map(|at| {

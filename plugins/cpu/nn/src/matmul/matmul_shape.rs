@@ -4,7 +4,7 @@ use oarlock_cpu_gemm::GemmShape;
 use oarlock_products::{GemmSize, MatMulProblem, MatrixBatch};
 use oarlock_sdk::{Result, ensure};
 
-pub(super) use oarlock_products::element_count;
+pub(super) use oarlock_sdk::shape::element_count;
 
 /// The products of two operands.
 #[derive(Debug, PartialEq)]

@@ -122,7 +122,7 @@ mod tests {
     use oarlock_cpu_testing::runner::{TestArray, TestAttribute};
 
     #[test]
-    fn elements_are_divided_by_their_neighbours_in_other_channels() {
+    fn elements_are_divided_by_their_neighbors_in_other_channels() {
         let x = TestArray::from_values(&[1, 3, 1, 1], &[1f32, 2., 3.]);
         let attributes = [
             ("size", TestAttribute::Int(2)),

@@ -1,12 +1,12 @@
 //! `Col2Im`: images assembled from overlapping blocks, whose elements are added up.
 
 use oarlock_cpu_base::device::Cpu;
-use oarlock_cpu_base::rows::axis::element_count;
 use oarlock_cpu_base::rows::grain_for;
 use oarlock_cpu_base::rows::number::{AccumulatorNumber, ComputeElement};
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
 use oarlock_cpu_base::rows::output_parts::{OutputRows, parallel_for_parts};
 use oarlock_cpu_base::window::WindowAxis;
+use oarlock_sdk::shape::element_count;
 use oarlock_sdk::{DtypeSet, Kernel, MemoryKind, OperandSpec, PluginError, Result, dispatch, ensure, family};
 
 use super::block_settings::{BlockSettings, MAX_SIZE};

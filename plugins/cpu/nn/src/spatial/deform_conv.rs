@@ -7,7 +7,6 @@ use std::ops::Range;
 
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::isa::{Isa, SimdTarget, SimdTask};
-use oarlock_cpu_base::rows::axis::element_count;
 use oarlock_cpu_base::rows::number::{ComputeElement, ComputeFloat, FloatElement};
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
 use oarlock_cpu_base::rows::plane_transpose::{PlaneTranspose, transpose_planes};
@@ -16,6 +15,7 @@ use oarlock_cpu_gemm::{
     ConvertTo, GemmElement as Product, GemmEpilogue, GemmOperand, GemmShape, PanelSource as Factor,
     ScratchBuffer, StoredElement, StridedMatrix, add_bias, compute_stored_gemm,
 };
+use oarlock_sdk::shape::element_count;
 use oarlock_sdk::{Kernel, KernelCall, OperandFlags, OperandSpec, PluginError, Result, dispatch, ensure};
 
 use super::SPATIAL_FLOATS;

@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::isa::{SimdTarget, SimdTask};
-use oarlock_cpu_base::rows::axis::element_count;
 use oarlock_cpu_base::rows::grain_for;
 use oarlock_cpu_base::rows::number::{AccumulatorNumber, ComputeElement, ComputeFloat};
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
 use oarlock_cpu_base::rows::output_parts::{OutputRows, parallel_for_parts};
+use oarlock_sdk::shape::element_count;
 use oarlock_sdk::{DtypeSet, Kernel, KernelCall, OperandSpec, PluginError, Result, dispatch, ensure, family};
 
 use super::SPATIAL_FLOATS;

@@ -1,11 +1,11 @@
 //! `MaxRoiPool`: the largest pixels of the cells of regions.
 
 use oarlock_cpu_base::device::Cpu;
-use oarlock_cpu_base::rows::axis::element_count;
 use oarlock_cpu_base::rows::grain_for;
 use oarlock_cpu_base::rows::number::{AccumulatorNumber, ComputeFloat, FloatElement};
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
 use oarlock_cpu_base::rows::output_parts::{OutputRows, parallel_for_parts};
+use oarlock_sdk::shape::element_count;
 use oarlock_sdk::{Kernel, KernelCall, OperandSpec, PluginError, Result, dispatch};
 
 use super::SPATIAL_FLOATS;

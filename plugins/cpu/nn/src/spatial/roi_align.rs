@@ -1,11 +1,11 @@
 //! `RoiAlign`: regions of images, each resampled to the same size.
 
 use oarlock_cpu_base::device::Cpu;
-use oarlock_cpu_base::rows::axis::element_count;
 use oarlock_cpu_base::rows::grain_for;
 use oarlock_cpu_base::rows::number::{AccumulatorNumber, ComputeFloat, FloatElement};
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
 use oarlock_cpu_base::rows::output_parts::{OutputRows, parallel_for_parts};
+use oarlock_sdk::shape::element_count;
 use oarlock_sdk::{DtypeSet, Kernel, KernelCall, OperandSpec, PluginError, Result, dispatch, ensure};
 
 use super::SPATIAL_FLOATS;

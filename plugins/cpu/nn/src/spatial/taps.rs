@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_of_neighbours_add_up_to_one() {
+    fn weights_of_neighbors_add_up_to_one() {
         for place in [0.0, 0.25, 1.9] {
             for method in [SampleMethod::Linear, SampleMethod::Cubic] {
                 let taps = AxisTaps::new(place, 3, method, PaddingMode::Border, (0.0, 2.0));

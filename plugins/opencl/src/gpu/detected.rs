@@ -1,11 +1,11 @@
 //! A device that was found: its properties and its compiler options.
 
-use oarlock_portable::{DeviceProperties, GpuDevice};
+use oarlock_portable::{DetectedGpu, DeviceProperties};
 use oarlock_sdk::Version;
 use opencl3::device::{CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT, Device as Found};
 use opencl3::error_codes::ClError;
 
-use crate::gpu::OpenClGpu;
+use super::OpenClGpu;
 
 /// A device that is not open yet.
 #[derive(Clone)]
@@ -22,15 +22,15 @@ pub(crate) struct DetectedOpenClDevice {
 }
 
 /// Queries the properties of a device.
-pub(crate) fn read_device(device: Found) -> Result<GpuDevice<OpenClGpu>, ClError> {
+pub(crate) fn read_device(device: Found) -> Result<DetectedGpu<OpenClGpu>, ClError> {
     let is_rounded = device.single_fp_config()? & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT != 0;
     let rounding = if is_rounded { " -cl-fp32-correctly-rounded-divide-sqrt" } else { "" };
     let text = |text: String| text.trim().replace('\0', "");
     let (name, version) = (text(device.name()?), text(device.version()?));
     let driver = text(device.driver_version()?);
-    let optimisation = if crashes_while_optimizing(&version, &driver) { " -cl-opt-disable" } else { "" };
+    let optimization = if crashes_while_optimizing(&version, &driver) { " -cl-opt-disable" } else { "" };
     // Warnings only concern authors of kernels, and some drivers print them.
-    let options = format!("-cl-std=CL1.2 -w{rounding}{optimisation}");
+    let options = format!("-cl-std=CL1.2 -w{rounding}{optimization}");
     let facts = DeviceProperties {
         name: name.clone(),
         vendor: text(device.vendor()?),
@@ -53,7 +53,7 @@ pub(crate) fn read_device(device: Found) -> Result<GpuDevice<OpenClGpu>, ClError
         largest_block: facts.largest_block,
         options,
     };
-    Ok(GpuDevice::new(facts, idle))
+    Ok(DetectedGpu::new(facts, idle))
 }
 
 fn is_pocl(version: &str) -> bool {

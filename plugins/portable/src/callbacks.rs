@@ -9,7 +9,7 @@ use oarlock_sdk::{HostServices, PluginError, Result, Stream, StreamReached};
 
 /// The thread that calls host functions; it starts with the first callback.
 #[derive(Default)]
-pub(super) struct CallbackThread(Mutex<Option<Sender<PendingCallback>>>);
+pub(crate) struct CallbackThread(Mutex<Option<Sender<PendingCallback>>>);
 
 /// A host function to call, and the failure to report to it, if any.
 struct PendingCallback {
@@ -45,7 +45,7 @@ impl StreamCallback {
 
 impl CallbackThread {
     /// Wraps a host function into the value that a driver holds until the stream reaches it.
-    pub(super) fn create_callback(
+    pub(crate) fn create_callback(
         &self,
         host: HostServices,
         device: u32,

@@ -26,9 +26,9 @@ use opencl3::kernel::set_kernel_arg;
 use opencl3::memory::{Buffer, ClMem};
 use opencl3::types::{CL_FALSE, cl_command_queue, cl_event, cl_int, cl_mem};
 
+use super::event::{OpenClEvent, command_status, wait_for_command};
+use super::{OpenClGpu, OpenClProgram};
 use crate::error::driver_error;
-use crate::event::{OpenClEvent, command_status, wait_for_command};
-use crate::gpu::{OpenClGpu, OpenClProgram};
 
 type BufferOffset<'a> = BlockOffset<'a, Arc<Buffer<u8>>>;
 

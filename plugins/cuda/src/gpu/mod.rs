@@ -2,6 +2,11 @@
 
 #![expect(unsafe_code, reason = "memory is taken by C functions")]
 
+mod detected;
+mod discovery;
+mod event;
+mod queue;
+
 use std::ffi::c_void;
 use std::sync::{Arc, OnceLock};
 
@@ -10,14 +15,13 @@ use cudarc::driver::sys::CU_MEMHOSTALLOC_PORTABLE;
 use oarlock_portable::{CompiledProgram, DiscoveredGpus, Gpu, KernelLanguage};
 use oarlock_sdk::{HostPointer, HostServices, Result, Stream};
 
+use self::detected::DetectedCudaDevice;
+use self::event::CudaEvent;
+use self::queue::CudaQueue;
 use crate::compiler;
 use crate::context::{DriverHandle, PrimaryContext};
 use crate::cublas::CublasHandle;
-use crate::detected::DetectedCudaDevice;
-use crate::discovery;
-use crate::event::CudaEvent;
 use crate::program::CudaProgram;
-use crate::queue::CudaQueue;
 
 pub(crate) struct CudaGpu {
     pub(crate) context: Arc<PrimaryContext>,

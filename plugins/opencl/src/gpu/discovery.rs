@@ -10,9 +10,9 @@ use opencl3::device::{
 use opencl3::error_codes::{ClError, DLOPEN_RUNTIME_LOAD_FAILED};
 use opencl3::platform::{Platform, get_platforms};
 
-use crate::detected::{parse_version_numbers, read_device};
+use super::OpenClGpu;
+use super::detected::{parse_version_numbers, read_device};
 use crate::error::driver_error;
-use crate::gpu::OpenClGpu;
 
 /// Result of `clGetPlatformIDs` if the library is installed but no driver is.
 const PLATFORM_NOT_FOUND: i32 = -1001;

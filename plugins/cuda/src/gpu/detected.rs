@@ -6,11 +6,11 @@ use std::ffi::c_char;
 
 use cudarc::driver::result::device as driver;
 use cudarc::driver::sys::{CUdevice, CUdevice_attribute, cuDeviceGetPCIBusId};
-use oarlock_portable::{DeviceProperties, GpuDevice};
+use oarlock_portable::{DetectedGpu, DeviceProperties};
 use oarlock_sdk::{Result, Version};
 
+use super::CudaGpu;
 use crate::error::driver_error;
-use crate::gpu::CudaGpu;
 
 /// Alignment of every block from the driver, in bytes.
 const BLOCK_ALIGNMENT: u32 = 256;
@@ -23,7 +23,7 @@ pub(crate) struct DetectedCudaDevice {
 }
 
 /// Queries the properties of a device.
-pub(crate) fn read_device(raw: CUdevice) -> Result<GpuDevice<CudaGpu>> {
+pub(crate) fn read_device(raw: CUdevice) -> Result<DetectedGpu<CudaGpu>> {
     let attribute = |attribute| {
         // SAFETY: the driver listed the device.
         let value = unsafe { driver::get_attribute(raw, attribute) };
@@ -46,7 +46,7 @@ pub(crate) fn read_device(raw: CUdevice) -> Result<GpuDevice<CudaGpu>> {
         capability: Version { major, minor, ..Version::EMPTY },
         has_f64: true,
     };
-    Ok(GpuDevice::new(facts, DetectedCudaDevice { raw, architecture: format!("sm_{major}{minor}") }))
+    Ok(DetectedGpu::new(facts, DetectedCudaDevice { raw, architecture: format!("sm_{major}{minor}") }))
 }
 
 fn bus_id(device: CUdevice) -> Result<String> {

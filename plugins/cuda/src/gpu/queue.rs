@@ -17,10 +17,10 @@ use cudarc::driver::sys::{
 use oarlock_portable::{BlockOffset, GpuQueue as Commands, LaunchArgument, LaunchGrid, StreamCallback};
 use oarlock_sdk::{Result, Stream};
 
+use super::event::CudaEvent;
+use super::{CudaAddress, CudaGpu};
 use crate::context::{CurrentContext, DriverHandle, PrimaryContext};
 use crate::error::{driver_error, is_complete};
-use crate::event::CudaEvent;
-use crate::gpu::{CudaAddress, CudaGpu};
 use crate::program::CudaProgram;
 
 pub(crate) struct CudaQueue {

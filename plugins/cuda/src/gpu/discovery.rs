@@ -8,9 +8,9 @@ use cudarc::driver::sys::{CUresult, cuDriverGetVersion, is_culib_present};
 use oarlock_portable::DiscoveredGpus;
 use oarlock_sdk::{PluginError, Result, Version};
 
-use crate::detected::read_device;
+use super::CudaGpu;
+use super::detected::read_device;
 use crate::error::driver_error;
-use crate::gpu::CudaGpu;
 
 /// All devices in the driver's order, which `CUDA_VISIBLE_DEVICES` changes.
 pub(crate) fn find_devices() -> Result<DiscoveredGpus<CudaGpu>> {

@@ -2,6 +2,11 @@
 
 #![expect(unsafe_code, reason = "buffers and programs are made by C functions")]
 
+mod detected;
+mod discovery;
+mod event;
+mod queue;
+
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex};
 
@@ -16,11 +21,10 @@ use opencl3::memory::{
 use opencl3::program::Program as Source;
 use opencl3::types::CL_TRUE;
 
-use crate::detected::DetectedOpenClDevice;
-use crate::discovery;
+use self::detected::DetectedOpenClDevice;
+use self::event::OpenClEvent;
+use self::queue::OpenClQueue;
 use crate::error::driver_error;
-use crate::event::OpenClEvent;
-use crate::queue::OpenClQueue;
 
 /// Lines of the compiler's log that an error message shows.
 const LOG_LINES: usize = 12;

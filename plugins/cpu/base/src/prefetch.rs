@@ -1,0 +1,32 @@
+//! Prefetches: hints that memory will be read soon. A hint never faults, so an address need not be valid.
+
+#![cfg_attr(
+    x86_vectors,
+    expect(unsafe_code, reason = "the intrinsic is an instruction, which every processor has")
+)]
+
+/// Prefetches a cache line into all cache levels.
+#[inline(always)]
+pub fn prefetch_l1<T>(address: *const T) {
+    // SAFETY: every processor of the architecture has the instruction, which never faults.
+    #[cfg(x86_vectors)]
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(address.cast());
+    }
+    #[cfg(not(x86_vectors))]
+    let _ = address;
+}
+
+/// Prefetches a cache line into L2, for what is read so much later that L1 is too small.
+#[inline(always)]
+pub fn prefetch_l2<T>(address: *const T) {
+    // SAFETY: as for `prefetch_l1`.
+    #[cfg(x86_vectors)]
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T1>(address.cast());
+    }
+    #[cfg(not(x86_vectors))]
+    let _ = address;
+}
