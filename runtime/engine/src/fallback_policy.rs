@@ -59,8 +59,8 @@ impl FallbackPolicy {
     /// The CPU's part when a call that is dispatched during a run finds no kernel on its device.
     pub(crate) fn runtime_fallback(&self) -> CpuFallback {
         match (self.is_cpu_named, self.allows_cpu()) {
-            (true, _) => CpuFallback::Quiet,
-            (false, true) => CpuFallback::Told,
+            (true, _) => CpuFallback::Silent,
+            (false, true) => CpuFallback::WithWarning,
             (false, false) => CpuFallback::Never,
         }
     }

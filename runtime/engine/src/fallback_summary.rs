@@ -7,7 +7,7 @@ use oarlock_core::Error;
 use oarlock_core::registry::MissingKernel;
 
 /// Ops listed for each reason in one sentence; the rest are only counted.
-const MOST_NAMED_OPS: usize = 6;
+const MAX_NAMED_OPS: usize = 6;
 
 /// Node counts for each device, and the ops that fell back to the CPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -119,7 +119,7 @@ impl fmt::Display for FallbackSummary {
 
 /// Lists the first few ops and counts the rest.
 fn list_first_ops(ops: &[String]) -> String {
-    let (named, more) = ops.split_at(ops.len().min(MOST_NAMED_OPS));
+    let (named, more) = ops.split_at(ops.len().min(MAX_NAMED_OPS));
     match more.len() {
         0 => join_texts(named),
         more => format!("{} and {more} more", named.join(", ")),

@@ -5,9 +5,7 @@ pub mod export;
 mod fallback_policy;
 mod fallback_review;
 mod fallback_summary;
-pub mod graph;
 mod host_ops;
-pub mod import;
 mod model_operand;
 mod overridable_initializers;
 pub mod passes;
@@ -22,8 +20,8 @@ mod step_budget;
 pub use fallback_policy::FallbackListener;
 pub use fallback_summary::{FallbackOp, FallbackSummary};
 pub use host_ops::{make_text, makes_text};
-pub use import::Model;
 pub use model_operand::{ModelOperand, model_outputs};
+pub use oarlock_model::{Model, graph, import};
 pub use plan::{
     ArenaSlot, DeviceSupport, ExecutionPlan, NodeCost, RoundingReport, StepView, device_support, node_cost,
 };

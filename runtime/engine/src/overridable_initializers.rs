@@ -18,7 +18,7 @@ use crate::runtime_value::RuntimeValue;
 pub(crate) struct OverridableInitializers {
     /// The model as imported, before any pass.
     graph: Graph,
-    opened: Mutex<Option<Arc<OverriddenGraph>>>,
+    overridden_graph: Mutex<Option<Arc<OverriddenGraph>>>,
 }
 
 /// A graph in which some overridable initializers are inputs, behind the required ones.
@@ -26,64 +26,78 @@ pub(crate) struct OverriddenGraph {
     pub(crate) environment: SessionEnvironment,
     pub(crate) program: PlannedGraph,
     /// Positions of the initializers that are inputs here.
-    places: Vec<usize>,
+    initializer_indices: Vec<usize>,
     /// Their values in the model, for runs that do not override them.
-    usual: Vec<RuntimeValue>,
+    default_values: Vec<RuntimeValue>,
 }
 
 impl OverridableInitializers {
     /// `None` if the model has no overridable initializers.
     pub(crate) fn from_graph(graph: &Graph) -> Option<Self> {
-        (!graph.defaults.is_empty()).then(|| Self { graph: graph.clone(), opened: Mutex::default() })
+        (!graph.overridable_initializers.is_empty())
+            .then(|| Self { graph: graph.clone(), overridden_graph: Mutex::default() })
     }
 
-    /// Returns a graph in which at least the initializers at `places` are inputs.
-    pub(crate) fn override_at(
+    /// Returns a graph in which at least the initializers at `initializer_indices` are inputs.
+    pub(crate) fn graph_with_overrides(
         &self,
-        places: &[usize],
+        initializer_indices: &[usize],
         environment: impl FnOnce() -> Result<SessionEnvironment>,
     ) -> Result<Arc<OverriddenGraph>> {
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut all: Vec<usize> = places.to_vec();
-        if let Some(opened) = &*opened {
-            if places.iter().all(|place| opened.places.contains(place)) {
-                return Ok(opened.clone());
+        let mut overridden_graph = self.overridden_graph.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all: Vec<usize> = initializer_indices.to_vec();
+        if let Some(overridden_graph) = &*overridden_graph {
+            if initializer_indices.iter().all(|index| overridden_graph.initializer_indices.contains(index)) {
+                return Ok(overridden_graph.clone());
             }
-            all.extend(&opened.places);
+            all.extend(&overridden_graph.initializer_indices);
         }
         all.sort_unstable();
         all.dedup();
-        let made = Arc::new(OverriddenGraph::new(self.graph.clone(), all, environment()?)?);
-        *opened = Some(made.clone());
-        Ok(made)
+        let result = Arc::new(OverriddenGraph::new(self.graph.clone(), all, environment()?)?);
+        *overridden_graph = Some(result.clone());
+        Ok(result)
     }
 }
 
 impl OverriddenGraph {
-    fn new(mut graph: Graph, places: Vec<usize>, mut environment: SessionEnvironment) -> Result<Self> {
-        let ids: Vec<ValueId> =
-            places.iter().filter_map(|place| graph.defaults.get(*place).copied()).collect();
-        let usual = |value: &GraphValue| {
+    fn new(
+        mut graph: Graph,
+        initializer_indices: Vec<usize>,
+        mut environment: SessionEnvironment,
+    ) -> Result<Self> {
+        let ids: Vec<ValueId> = initializer_indices
+            .iter()
+            .filter_map(|index| graph.overridable_initializers.get(*index).copied())
+            .collect();
+        let default_value = |value: &GraphValue| {
             let weight = value.weight.as_ref()?;
             // Text exists only on the host.
             let is_text = matches!(weight, Weight::Texts { .. });
             let device = if is_text { &environment.host } else { environment.main_device() };
             Some(weight_to_tensor(weight, device).map(RuntimeValue::Tensor))
         };
-        let usual = ids.iter().filter_map(|id| usual(graph.value(*id))).collect::<Result<_>>()?;
+        let default_values =
+            ids.iter().filter_map(|id| default_value(graph.value(*id))).collect::<Result<_>>()?;
         convert_to_inputs(&mut graph, &ids);
         let program = PlannedGraph::new(graph, &environment)?;
         environment.keep_constants(program.graph());
-        Ok(Self { environment, program, places, usual })
+        Ok(Self { environment, program, initializer_indices, default_values })
     }
 
     /// Builds the input list: the required inputs, then for each overridable initializer the given value or its default.
-    pub(crate) fn merge_inputs(&self, always: &[RuntimeValue], given: &[RuntimeValue]) -> Vec<RuntimeValue> {
-        let given = self.places.iter().zip(&self.usual).map(|(place, usual)| match given.get(*place) {
-            None | Some(RuntimeValue::Nothing) => usual,
-            Some(given) => given,
-        });
-        always.iter().chain(given).cloned().collect()
+    pub(crate) fn merge_inputs(
+        &self,
+        required: &[RuntimeValue],
+        given: &[RuntimeValue],
+    ) -> Vec<RuntimeValue> {
+        let given = self.initializer_indices.iter().zip(&self.default_values).map(
+            |(index, default_value)| match given.get(*index) {
+                None | Some(RuntimeValue::Nothing) => default_value,
+                Some(given) => given,
+            },
+        );
+        required.iter().chain(given).cloned().collect()
     }
 }
 
@@ -98,7 +112,10 @@ fn convert_to_inputs(graph: &mut Graph, ids: &[ValueId]) {
     }
     for subgraph in graph.nodes.iter_mut().flat_map(|node| &mut node.subgraphs) {
         let inner = &subgraph.graph;
-        let own = inner.defaults.iter().filter_map(|id| Some((*id, *names.get(&inner.value(*id).name)?)));
+        let own = inner
+            .overridable_initializers
+            .iter()
+            .filter_map(|id| Some((*id, *names.get(&inner.value(*id).name)?)));
         let (own, outer): (Vec<ValueId>, Vec<ValueId>) = own.unzip();
         convert_to_inputs(&mut subgraph.graph, &own);
         subgraph.captures.extend(outer);

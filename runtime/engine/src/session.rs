@@ -46,7 +46,7 @@ pub struct Session {
     inputs: Vec<ModelOperand>,
     /// Overridable initializers.
     optional_inputs: Vec<ModelOperand>,
-    defaults: Option<OverridableInitializers>,
+    overridable_initializers: Option<OverridableInitializers>,
     outputs: Vec<ModelOperand>,
 }
 
@@ -64,13 +64,14 @@ impl Session {
         environment.precision = options.precision;
         environment.fallback =
             environment.fallback.with_overrides(options.fallback, options.on_fallback.clone());
-        let of = &model.graph;
-        let [inputs, optional_inputs] = [&of.inputs, &of.defaults].map(|ids| model_operands(of, ids));
-        let defaults = OverridableInitializers::from_graph(of);
+        let graph = &model.graph;
+        let [inputs, optional_inputs] =
+            [&graph.inputs, &graph.overridable_initializers].map(|ids| model_operands(graph, ids));
+        let overridable_initializers = OverridableInitializers::from_graph(graph);
         let program = PlannedGraph::new(model.graph.clone(), &environment)?;
         environment.keep_constants(program.graph());
-        let outputs = model_outputs(of, program.graph())?;
-        Ok(Self { environment, program, inputs, optional_inputs, defaults, outputs })
+        let outputs = model_outputs(graph, program.graph())?;
+        Ok(Self { environment, program, inputs, optional_inputs, overridable_initializers, outputs })
     }
 
     /// Required inputs, in the order in which a run takes them.
@@ -143,8 +144,8 @@ impl Session {
     /// Looks up an input by name, required or optional; the error suggests the nearest name.
     pub fn input(&self, name: &str) -> Result<&ModelOperand> {
         let all = || self.inputs.iter().chain(&self.optional_inputs);
-        all().find(|slot| &*slot.name == name).ok_or_else(|| {
-            let nearest = oarlock_host::did_you_mean(name, all().map(|slot| &*slot.name));
+        all().find(|operand| &*operand.name == name).ok_or_else(|| {
+            let nearest = oarlock_host::did_you_mean(name, all().map(|operand| &*operand.name));
             Error::not_found(format!(
                 "expected one of the inputs {}, found `{name}`{nearest}",
                 self.input_names()
@@ -157,17 +158,21 @@ impl Session {
         for (name, _) in feeds {
             self.input(name)?;
         }
-        let fed = |slot: &ModelOperand| {
-            feeds.iter().find(|(name, _)| *name == &*slot.name).map(|(_, datum)| datum.clone())
+        let value_for = |operand: &ModelOperand| {
+            feeds.iter().find(|(name, _)| *name == &*operand.name).map(|(_, value)| value.clone())
         };
-        let find = |slot: &ModelOperand| {
-            fed(slot).ok_or_else(|| {
-                Error::invalid_argument(format!("expected the input `{slot}`, found no value for it"))
+        let find = |operand: &ModelOperand| {
+            value_for(operand).ok_or_else(|| {
+                Error::invalid_argument(format!("expected the input `{operand}`, found no value for it"))
             })
         };
         let mut inputs = self.inputs.iter().map(find).collect::<Result<Vec<RuntimeValue>>>()?;
-        if feeds.iter().any(|(name, _)| self.optional_inputs.iter().any(|slot| *name == &*slot.name)) {
-            inputs.extend(self.optional_inputs.iter().map(|slot| fed(slot).unwrap_or(RuntimeValue::Nothing)));
+        if feeds.iter().any(|(name, _)| self.optional_inputs.iter().any(|operand| *name == &*operand.name)) {
+            inputs.extend(
+                self.optional_inputs
+                    .iter()
+                    .map(|operand| value_for(operand).unwrap_or(RuntimeValue::Nothing)),
+            );
         }
         Ok(inputs)
     }
@@ -194,36 +199,41 @@ impl Session {
         inputs: &[RuntimeValue],
         run: impl FnOnce(&PlannedGraph, &SessionEnvironment, &[RuntimeValue]) -> Result<T>,
     ) -> Result<T> {
-        let (Some((always, given)), Some(defaults)) =
-            (inputs.split_at_checked(self.inputs.len()), &self.defaults)
+        let (Some((required, given)), Some(initializers)) =
+            (inputs.split_at_checked(self.inputs.len()), &self.overridable_initializers)
         else {
             return run(&self.program, &self.environment, self.check_inputs(inputs)?);
         };
-        let is_given = |(place, datum): (usize, &RuntimeValue)| {
-            (!matches!(datum, RuntimeValue::Nothing)).then_some(place)
+        let is_given = |(index, value): (usize, &RuntimeValue)| {
+            (!matches!(value, RuntimeValue::Nothing)).then_some(index)
         };
-        let places: Vec<usize> = given.iter().enumerate().filter_map(is_given).collect();
-        if places.is_empty() && (given.is_empty() || given.len() == self.optional_inputs.len()) {
-            return run(&self.program, &self.environment, self.check_inputs(always)?);
+        let overridden_indices: Vec<usize> = given.iter().enumerate().filter_map(is_given).collect();
+        if overridden_indices.is_empty() && (given.is_empty() || given.len() == self.optional_inputs.len()) {
+            return run(&self.program, &self.environment, self.check_inputs(required)?);
         }
         self.check_inputs(inputs)?;
-        let opened = defaults.override_at(&places, || self.clone_environment())?;
-        run(&opened.program, &opened.environment, &opened.merge_inputs(always, given))
+        let overridden_graph =
+            initializers.graph_with_overrides(&overridden_indices, || self.clone_environment())?;
+        run(
+            &overridden_graph.program,
+            &overridden_graph.environment,
+            &overridden_graph.merge_inputs(required, given),
+        )
     }
 
     /// An environment with the same settings but its own constants, for a second planned graph.
     fn clone_environment(&self) -> Result<SessionEnvironment> {
-        let own = &self.environment;
-        let mut environment = SessionEnvironment::new(own.runtime.clone(), own.devices.clone())?;
-        environment.progress = own.progress.clone();
-        environment.is_plain = own.is_plain;
-        environment.precision = own.precision;
-        environment.fallback = own.fallback.clone();
+        let original = &self.environment;
+        let mut environment = SessionEnvironment::new(original.runtime.clone(), original.devices.clone())?;
+        environment.progress = original.progress.clone();
+        environment.is_plain = original.is_plain;
+        environment.precision = original.precision;
+        environment.fallback = original.fallback.clone();
         Ok(environment)
     }
 
     fn input_names(&self) -> String {
-        self.inputs.iter().map(|slot| format!("`{}`", slot.name)).collect::<Vec<_>>().join(", ")
+        self.inputs.iter().map(|operand| format!("`{}`", operand.name)).collect::<Vec<_>>().join(", ")
     }
 
     /// Checks the number of inputs and each input's type against the model.
@@ -235,12 +245,12 @@ impl Session {
                 self.input_names()
             )));
         }
-        for (slot, input) in self.inputs.iter().zip(inputs) {
-            check_input(slot, input)?;
+        for (operand, input) in self.inputs.iter().zip(inputs) {
+            check_input(operand, input)?;
         }
-        for (slot, input) in self.optional_inputs.iter().zip(&inputs[expected..]) {
+        for (operand, input) in self.optional_inputs.iter().zip(&inputs[expected..]) {
             if !matches!(input, RuntimeValue::Nothing) {
-                check_input(slot, input)?;
+                check_input(operand, input)?;
             }
         }
         self.check_symbols(inputs)?;
@@ -250,9 +260,9 @@ impl Session {
     /// Checks that a symbolic dimension has the same size in all inputs.
     fn check_symbols(&self, inputs: &[RuntimeValue]) -> Result<()> {
         let mut known: Vec<(&str, i64, &str)> = Vec::new();
-        for (slot, input) in self.inputs.iter().chain(&self.optional_inputs).zip(inputs) {
+        for (operand, input) in self.inputs.iter().chain(&self.optional_inputs).zip(inputs) {
             let (ValueType::Tensor { dims: Some(dims), .. }, RuntimeValue::Tensor(tensor)) =
-                (&slot.declared, input)
+                (&operand.declared, input)
             else {
                 continue;
             };
@@ -263,10 +273,10 @@ impl Session {
                         return Err(Error::invalid_argument(format!(
                             "expected `{symbol}` to be {other} as in `{first}`, found {size}"
                         ))
-                        .with_operand(format!("input `{slot}`")));
+                        .with_operand(format!("input `{operand}`")));
                     }
                     Some(_) => {}
-                    None => known.push((symbol, *size, &slot.name)),
+                    None => known.push((symbol, *size, &operand.name)),
                 }
             }
         }

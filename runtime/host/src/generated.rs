@@ -7,7 +7,7 @@ use std::ffi::c_void;
 
 use oarlock_abi as abi;
 
-use crate::load::foreign_struct::{ForeignStruct, SlotTable};
+use crate::foreign_struct::{ForeignStruct, SlotTable};
 use crate::services::errors::{PluginFailure, result_from_error};
 
 // SAFETY: it is made of numbers, addresses and optional functions, for all of which zero is a value.

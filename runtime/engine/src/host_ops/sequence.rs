@@ -100,7 +100,7 @@ impl SequenceOp {
                 RuntimeValue::Nothing => {
                     Err(Error::invalid_argument("expected an optional that holds something, found nothing"))
                 }
-                datum => Ok(datum.clone()),
+                value => Ok(value.clone()),
             },
             Self::Optional => Ok(inputs.first().cloned().flatten().unwrap_or(RuntimeValue::Nothing)),
             Self::OptionalHasElement => {
@@ -113,8 +113,8 @@ impl SequenceOp {
 
 /// Checks that a value may be an element of a sequence. Nested sequences are refused: they could double in size with each op,
 /// and no ONNX op creates any.
-pub(crate) fn sequence_element(datum: &RuntimeValue) -> Result<RuntimeValue> {
-    datum.as_tensor().cloned().map(RuntimeValue::Tensor)
+pub(crate) fn sequence_element(value: &RuntimeValue) -> Result<RuntimeValue> {
+    value.as_tensor().cloned().map(RuntimeValue::Tensor)
 }
 
 /// Resolves a position; negative ones count from the end.
@@ -193,15 +193,15 @@ pub(crate) fn select_index(
 }
 
 /// Limit on the parts of a split; each is a tensor, which takes far more memory than an element.
-const MOST_SPLIT_PARTS: i64 = 1 << 20;
+const MAX_SPLIT_PARTS: i64 = 1 << 20;
 
 /// Sizes of equal parts; the last one may be smaller.
 fn split_sizes(length: i64, size: i64) -> Result<Vec<i64>> {
     let size = size.max(1);
     let whole = length / size;
-    if whole >= MOST_SPLIT_PARTS {
+    if whole >= MAX_SPLIT_PARTS {
         return Err(Error::resource_exhausted(format!(
-            "expected a sequence of at most {MOST_SPLIT_PARTS} parts, found {length} elements in parts of {size}"
+            "expected a sequence of at most {MAX_SPLIT_PARTS} parts, found {length} elements in parts of {size}"
         )));
     }
     let mut parts = vec![size; usize::try_from(whole).unwrap_or(0)];
@@ -242,6 +242,6 @@ pub(crate) fn concatenate_tensors(
     let op = Op::new(&environment.runtime, "", "Concat", 13, attributes)?;
     let inputs: Vec<Option<&Tensor>> = parts.iter().map(Some).collect();
     let call = OpInvocation { inputs: &inputs, outputs: 1, device: None, stream: None };
-    let made = op.invoke(&environment.runtime, &call)?.pop().flatten();
-    made.ok_or_else(|| Error::fatal("expected an output, found none").with_op("Concat"))
+    let result = op.invoke(&environment.runtime, &call)?.pop().flatten();
+    result.ok_or_else(|| Error::fatal("expected an output, found none").with_op("Concat"))
 }

@@ -85,19 +85,19 @@ impl TextOp {
 
     pub(super) fn run(&self, host: &Device, inputs: &[Option<RuntimeValue>]) -> Result<RuntimeValue> {
         let first = required_input(inputs, 0)?.as_tensor()?;
-        let made = match self {
+        let result = match self {
             Self::Cast => cast_to_text(host, first)?,
             Self::Concat => concatenate_texts(host, first, required_input(inputs, 1)?.as_tensor()?)?,
             Self::Labels(labels) => labels.encode(host, first)?,
             Self::Normalize(normalize) => normalize.normalize(host, first)?,
         };
-        Ok(RuntimeValue::Tensor(made))
+        Ok(RuntimeValue::Tensor(result))
     }
 }
 
 /// Limit on new text from one op. No pool accounts for it, and text that is repeatedly appended to itself would soon take all
 /// memory.
-const MOST_TEXT_BYTES: u64 = 1 << 30;
+const MAX_TEXT_BYTES: u64 = 1 << 30;
 
 /// Formats numbers as NumPy does.
 fn cast_to_text(host: &Device, tensor: &Tensor) -> Result<Tensor> {
@@ -166,17 +166,17 @@ fn format_float(number: f64, [digits, scientific]: [String; 2]) -> String {
 
 /// Returns an error if one op would create more text than the limit.
 pub(super) fn check_text_size(size: u64) -> Result<()> {
-    if size <= MOST_TEXT_BYTES {
+    if size <= MAX_TEXT_BYTES {
         return Ok(());
     }
     Err(Error::resource_exhausted(format!(
-        "expected at most {MOST_TEXT_BYTES} bytes of new text, found {size}"
+        "expected at most {MAX_TEXT_BYTES} bytes of new text, found {size}"
     )))
 }
 
 /// Concatenates the texts of two tensors element by element, with broadcasting.
 fn concatenate_texts(host: &Device, left: &Tensor, right: &Tensor) -> Result<Tensor> {
-    let dims = broadcast_dims(left.dims(), right.dims())?;
+    let dims = shape::broadcast_dims(left.dims(), right.dims())?;
     let count = shape::element_count(&dims)?;
     let mut size = count.saturating_mul(size_of::<String>() as u64);
     for tensor in [left, right] {
@@ -188,20 +188,6 @@ fn concatenate_texts(host: &Device, left: &Tensor, right: &Tensor) -> Result<Ten
     let texts = |tensor: &Tensor| tensor.expand(&dims)?.to_strings();
     let pairs = texts(left)?.into_iter().zip(texts(right)?);
     Tensor::from_strings(host, &dims, pairs.map(|(left, right)| left + &right).collect())
-}
-
-/// The broadcast shape of two shapes.
-fn broadcast_dims(left: &[i64], right: &[i64]) -> Result<Vec<i64>> {
-    let rank = left.len().max(right.len());
-    let dim = |dims: &[i64], at: usize| (at + dims.len()).checked_sub(rank).map_or(1, |at| dims[at]);
-    let joined = |at: usize| match (dim(left, at), dim(right, at)) {
-        (1, other) | (other, 1) => Ok(other),
-        (a, b) if a == b => Ok(a),
-        _ => Err(Error::invalid_argument(format!(
-            "expected shapes that repeat to one, found {left:?} and {right:?}"
-        ))),
-    };
-    (0..rank).map(joined).collect()
 }
 
 impl StringNormalizer {

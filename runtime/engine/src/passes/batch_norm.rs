@@ -9,7 +9,7 @@ use super::{GraphPass, PassContext};
 use crate::graph::{Graph, GraphValue, Node, ValueId, Weight};
 
 pub(super) const FOLD_BATCH_NORM: GraphPass = define_pass(
-    "batch normalisation",
+    "batch normalization",
     "scales the weights of a convolution once, in place of what it makes in every run; elsewhere one factor and one summand \
      for each channel are left",
     fold_batch_norms,

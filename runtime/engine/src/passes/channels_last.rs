@@ -51,12 +51,12 @@ fn plan_rewrite(view: &GraphView<'_>, node: &Node) -> Option<ChannelsLastRewrite
     let rank = view.rank(x)?;
     let is_plain = node.domain.is_empty() && node.outputs.iter().skip(1).all(Option::is_none);
     // Quantized values compare like the real numbers that they stand for.
-    let is_taken = match view.dtype(x)? {
+    let is_supported = match view.dtype(x)? {
         Dtype::F32 => true,
         Dtype::I8 | Dtype::U8 => &*node.op == "MaxPool",
         _ => false,
     };
-    if !is_plain || !is_taken || !(3..=4).contains(&rank) {
+    if !is_plain || !is_supported || !(3..=4).contains(&rank) {
         return None;
     }
     let own = |op: &'static str, attributes| ChannelsLastRewrite {
@@ -111,11 +111,11 @@ pub(super) fn window_attributes(
         Some("VALID") => vec![0; 2 * rank],
         Some(mode @ ("SAME_UPPER" | "SAME_LOWER")) => {
             let mut pads = vec![0; 2 * rank];
-            let (size, made) = (view.dims(x)?, view.dims(y)?);
+            let (size, result) = (view.dims(x)?, view.dims(y)?);
             for axis in 0..rank {
                 let reach = (widen(kernel.get(axis)?) - 1) * widen(&dilations[axis]) + 1;
-                let total =
-                    (widen(made.get(2 + axis)?) - 1) * widen(&strides[axis]) + reach - widen(&size[2 + axis]);
+                let total = (widen(result.get(2 + axis)?) - 1) * widen(&strides[axis]) + reach
+                    - widen(&size[2 + axis]);
                 let total = i64::try_from(total.max(0)).ok()?;
                 let (less, more) = (total / 2, total - total / 2);
                 (pads[axis], pads[rank + axis]) =
@@ -151,12 +151,12 @@ fn transposed_window_attributes(view: &GraphView<'_>, node: &Node, kernel: Vec<i
     let has_shape = node.attributes.get_ints("output_shape").ok()?.is_some_and(|shape| !shape.is_empty());
     match mode {
         _ if has_shape || matches!(mode, "SAME_UPPER" | "SAME_LOWER") => {
-            let (size, made) = (view.dims(x)?, view.dims(y)?);
+            let (size, result) = (view.dims(x)?, view.dims(y)?);
             for axis in 0..rank {
                 let reach = (widen(kernel.get(axis)?) - 1) * widen(&dilations[axis]) + 1;
                 let needed =
                     widen(&strides[axis]) * (widen(&size[2 + axis]) - 1) + reach + widen(&more[axis]);
-                let left = needed - widen(made.get(2 + axis)?);
+                let left = needed - widen(result.get(2 + axis)?);
                 more[axis] = i64::try_from(widen(&more[axis]) + (-left).max(0)).ok()?;
                 let left = i64::try_from(left.max(0)).ok()?;
                 let (less, rest) = (left / 2, left - left / 2);

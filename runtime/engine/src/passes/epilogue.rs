@@ -48,8 +48,8 @@ fn fuse_once(graph: &mut Graph, context: &PassContext<'_>) -> usize {
             else {
                 continue;
             };
-            let is_taken = removed.contains(&base.output(0));
-            if let Some(grown) = with_epilogue(&view, base, input, node).filter(|_| !is_taken)
+            let is_supported = removed.contains(&base.output(0));
+            if let Some(grown) = with_epilogue(&view, base, input, node).filter(|_| !is_supported)
                 && context.supports_node(graph, &grown)
             {
                 removed.push(base.output(0));

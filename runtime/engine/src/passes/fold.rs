@@ -18,14 +18,14 @@ pub(super) const FOLD_CONSTANTS: GraphPass = define_pass(
 );
 
 /// Limit on a folded output, unless it is at most twice as large as its inputs: a tiny `Expand` must not bloat the model.
-const MOST_FOLDED_BYTES: u64 = 1 << 20;
+const MAX_FOLDED_BYTES: u64 = 1 << 20;
 
 fn fold_constants(graph: &mut Graph, context: &PassContext<'_>) -> Result<usize> {
     let mut kept = Vec::new();
     let mut folded = 0;
     let of_integers = quantized::integer_layer_weights(graph, context);
     for node in std::mem::take(&mut graph.nodes) {
-        let is_kept = node.written_values().any(|made| of_integers.contains(&made));
+        let is_kept = node.written_values().any(|result| of_integers.contains(&result));
         match if is_kept { None } else { fold_node(graph, &node, context) } {
             Some((op, constants)) => {
                 for (output, weight) in node.outputs.iter().zip(constants) {
@@ -33,7 +33,7 @@ fn fold_constants(graph: &mut Graph, context: &PassContext<'_>) -> Result<usize>
                         graph.value_mut(*output).weight = Some(weight);
                     }
                 }
-                context.notes.record(|| PassTraceEntry::Folded(DerivedOutputs::from_node(graph, &node, op)));
+                context.trace.record(|| PassTraceEntry::Folded(DerivedOutputs::from_node(graph, &node, op)));
                 folded += 1;
             }
             None => kept.push(node),
@@ -55,7 +55,7 @@ fn fold_node(graph: &Graph, node: &Node, context: &PassContext<'_>) -> Option<(A
     let op = node_op(node, context.runtime).ok()?;
     let constants = evaluate_constants(graph, node, &op, context);
     if constants.is_none() {
-        context.notes.record(|| PassTraceEntry::Kept { node: node.clone(), op: op.clone() });
+        context.trace.record(|| PassTraceEntry::NotFolded { node: node.clone(), op: op.clone() });
     }
     Some((op, constants?))
 }
@@ -83,14 +83,14 @@ pub(super) fn evaluate_constants(
     let weights = weights?;
     let given: u64 =
         weights.iter().flatten().filter_map(|weight| tensor_bytes(weight.dtype(), weight.dims())).sum();
-    let mut made = 0;
+    let mut result = 0;
     for output in node.written_values() {
         let value = graph.value(output);
         let bytes = tensor_bytes(value.dtype()?, &value.dims()?)?;
-        if bytes > given.saturating_mul(2).max(MOST_FOLDED_BYTES) {
+        if bytes > given.saturating_mul(2).max(MAX_FOLDED_BYTES) {
             return None;
         }
-        made += bytes;
+        result += bytes;
     }
     let seen = |(weight, output): (&&Weight, &crate::graph::ValueId)| {
         let dims = graph.value(*output).dims()?;
@@ -99,7 +99,7 @@ pub(super) fn evaluate_constants(
     if node.is_view() {
         return weights.first()?.as_ref().zip(node.output(0).as_ref()).and_then(seen);
     }
-    if !context.reserve_constant_bytes(graph, made) {
+    if !context.reserve_constant_bytes(graph, result) {
         return None;
     }
     run_on_host(node, op, &weights, context).ok()

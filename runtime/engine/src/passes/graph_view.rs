@@ -173,16 +173,16 @@ impl PassContext<'_> {
     /// recorded, and a replay asks again.
     pub(super) fn supports_node(&self, graph: &Graph, node: &Node) -> bool {
         let Ok(op) = node_op(node, self.runtime) else { return false };
-        let is_taken = is_node_supported(graph, node, &op, self);
-        self.notes.record(|| PassTraceEntry::Taken { node: node.clone(), op, is_taken });
-        is_taken
+        let is_supported = is_node_supported(graph, node, &op, self);
+        self.trace.record(|| PassTraceEntry::SupportQueried { node: node.clone(), op, is_supported });
+        is_supported
     }
 
     /// True if the device has any kernel for one of Oarlock's own ops; if not, a pass need not look for places to use it.
     pub(super) fn has_kernel_for(&self, op: &str) -> bool {
         let registry = self.runtime.registry();
-        let mut rows = registry.entries_for_op(OARLOCK_DOMAIN, op);
-        rows.any(|row| row.info().device_type == self.device.device_type())
+        let mut entries = registry.entries_for_op(OARLOCK_DOMAIN, op);
+        entries.any(|entry| entry.info().device_type == self.device.device_type())
     }
 }
 

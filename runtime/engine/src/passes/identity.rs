@@ -44,9 +44,9 @@ fn passed_through(graph: &Graph, node: &Node, context: &PassContext<'_>) -> Opti
             })
         }
         "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" | "Expand" | "Tile" => {
-            let made = node.output(0)?;
+            let result = node.output(0)?;
             context.check_shapes(graph, move |graph| {
-                Some(graph.value(made).dims()? == graph.value(input).dims()?)
+                Some(graph.value(result).dims()? == graph.value(input).dims()?)
             })
         }
         _ => false,

@@ -27,7 +27,7 @@ fn infer_node(graph: &mut Graph, node: &Node, context: &PassContext<'_>) -> Resu
     if !node.subgraphs.is_empty() {
         return Ok(());
     }
-    let known = context.notes.inferred_op(graph, node);
+    let known = context.trace.inferred_op(graph, node);
     if let Some((_, false)) = known {
         return Ok(());
     }
@@ -37,10 +37,10 @@ fn infer_node(graph: &mut Graph, node: &Node, context: &PassContext<'_>) -> Resu
     };
     let (op, facts) = infer().map_err(|error| {
         // A node without a name is identified by its output.
-        let made = node.output(0).filter(|_| node.name.is_empty() && error.kind() == ErrorKind::NotFound);
+        let result = node.output(0).filter(|_| node.name.is_empty() && error.kind() == ErrorKind::NotFound);
         let error = error.with_op(&node.op).with_node(&node.name);
-        match made {
-            Some(made) => error.with_operand(format!("the node that makes `{}`", graph.value(made).name)),
+        match result {
+            Some(result) => error.with_operand(format!("the node that makes `{}`", graph.value(result).name)),
             None => error,
         }
     })?;
@@ -50,14 +50,14 @@ fn infer_node(graph: &mut Graph, node: &Node, context: &PassContext<'_>) -> Resu
             graph.value_mut(output).fact = Some(fact);
         }
     }
-    context.notes.record_inference(graph, node, op);
+    context.trace.record_inference(graph, node, op);
     Ok(())
 }
 
 /// Everything known about a value, elements of small constants included.
 pub(crate) fn value_fact(value: &GraphValue) -> Option<TensorFact> {
     match &value.weight {
-        Some(Weight::Numbers(numbers)) if numbers.bytes().len() <= MOST_FACT_BYTES => {
+        Some(Weight::Numbers(numbers)) if numbers.bytes().len() <= MAX_FACT_BYTES => {
             Some(TensorFact::from_value(numbers.clone()))
         }
         Some(weight) => Some(TensorFact::from_shape(weight.dtype(), weight.dims())),
@@ -66,7 +66,7 @@ pub(crate) fn value_fact(value: &GraphValue) -> Option<TensorFact> {
 }
 
 /// Larger constants are data, not shapes, so inference need not see their elements.
-const MOST_FACT_BYTES: usize = 1 << 16;
+const MAX_FACT_BYTES: usize = 1 << 16;
 
 /// Infers the outputs of a node; `None` if nothing is known about some input, or the op has no inference rule.
 pub(super) fn infer_outputs(graph: &Graph, node: &Node, op: &Op) -> Result<Option<Vec<TensorFact>>> {

@@ -9,14 +9,14 @@ use super::{GraphPass, PassContext};
 use crate::graph::{Graph, Node, ValueId};
 
 pub(super) const FUSE_LAYER_NORM: GraphPass = define_pass(
-    "layer normalisation",
+    "layer normalization",
     "joins means, differences and roots into LayerNormalization, as older exporters write them apart",
     fuse_layer_norms,
 );
 
 pub(super) const FUSE_SKIP_LAYER_NORM: GraphPass = define_pass(
-    "skip layer normalisation",
-    "adds the residual within the normalisation that follows, so that the sum is read and written once",
+    "skip layer normalization",
+    "adds the residual within the normalization that follows, so that the sum is read and written once",
     fuse_skip_layer_norms,
 );
 

@@ -65,7 +65,7 @@ pub struct PassContext<'a> {
     /// Rounding that the session permits.
     pub precision: PrecisionMode,
     /// Replay log of shape-dependent decisions.
-    pub notes: PassTrace,
+    pub trace: PassTrace,
 }
 
 /// Passes that a plan may depend on: they compute shapes, choose branches, and lower ops that no kernel can run.
@@ -118,13 +118,13 @@ pub const ALL_PASSES: &[GraphPass] = &[
 const LAST_PASS: GraphPass = precision::LOWER_PRECISION;
 
 /// Limit on rounds over all passes; each round may enable more rewrites in the next.
-const MOST_ROUNDS: usize = 4;
+const MAX_ROUNDS: usize = 4;
 
 /// Infers shapes and runs all passes until none finds anything, then the last one.
 pub fn run_passes(graph: &mut Graph, context: &PassContext<'_>) -> Result<Vec<PassEffect>> {
     let mut effects = Vec::new();
     infer_graph(graph, context)?;
-    for _ in 0..MOST_ROUNDS {
+    for _ in 0..MAX_ROUNDS {
         let mut changed = false;
         let is_wanted = |pass: &&GraphPass| !context.is_plain || REQUIRED_PASSES.contains(&pass.name);
         for pass in ALL_PASSES.iter().filter(is_wanted).filter(|pass| pass.name != LAST_PASS.name) {

@@ -2,7 +2,7 @@
 //!
 //! The result of the passes depends on the graph and on the answers they get: inferred shapes, folded constants, supported
 //! nodes, predicates on shapes. The trace logs each question with its answer, in order. For inputs of other sizes, the log is
-//! replayed instead of the passes: each question is asked again, and if every answer is as before, the passes would make the
+//! replayed instead of the passes: each question is asked replayed, and if every answer is as before, the passes would make the
 //! same rewrites. The optimized graph is then valid with only the sizes updated. At the first different answer the replay
 //! fails and the passes run anew. Ranks, and which dimensions are known, may be read without a log entry; a replay therefore
 //! requires them to be equal.
@@ -23,13 +23,13 @@ use crate::graph::{Graph, GraphValue, Node, ValueId, Weight};
 /// Log of one run of the passes.
 #[derive(Default)]
 pub struct PassTrace {
-    list: RefCell<Vec<PassTraceEntry>>,
+    entries: RefCell<Vec<PassTraceEntry>>,
     /// Values that were read outright, as they were then. Avoids repeated entries for the same value.
     read: RefCell<HashMap<ValueId, Arc<GraphValue>>>,
     /// The last inference of each node, by the index of its first output.
     inferred: RefCell<Vec<Option<InferenceRecord>>>,
     /// Bytes of constants that passes may still create; `None` before the first.
-    left: Cell<Option<u64>>,
+    remaining_constant_bytes: Cell<Option<u64>>,
 }
 
 /// One decision in the log.
@@ -39,17 +39,17 @@ pub(super) enum PassTraceEntry {
     /// A node was folded into constants.
     Folded(DerivedOutputs),
     /// A node could not be folded although its inputs are constant.
-    Kept { node: Node, op: Arc<Op> },
+    NotFolded { node: Node, op: Arc<Op> },
     /// A value was added as the transpose of another.
-    Turned { from: ValueId, to: ValueId, order: Vec<i64> },
+    Transposed { from: ValueId, to: ValueId, order: Vec<i64> },
     /// A constant was added that holds the shape of a value.
     Shape { of: ValueId, to: ValueId },
     /// A value was added whose shape is a function of other shapes.
-    Sized { to: ValueId, dims: Box<DimsFunction> },
+    ShapeComputed { to: ValueId, dims: Box<DimsFunction> },
     /// The device was asked to support a node.
-    Taken { node: Node, op: Arc<Op>, is_taken: bool },
+    SupportQueried { node: Node, op: Arc<Op>, is_supported: bool },
     /// A predicate on shapes was evaluated; only the answer must stay the same.
-    Asked { question: Box<ShapePredicate>, answer: bool },
+    PredicateEvaluated { question: Box<ShapePredicate>, answer: bool },
     /// A value was read outright, so nothing about it may change.
     Read(ValueId),
 }
@@ -61,7 +61,7 @@ pub(super) type ShapePredicate = dyn Fn(&Graph) -> Option<bool> + Send + Sync;
 pub(super) struct DerivedOutputs {
     pub(super) node: Node,
     pub(super) op: Arc<Op>,
-    pub(super) made: Vec<(ValueId, Arc<GraphValue>)>,
+    pub(super) outputs: Vec<(ValueId, Arc<GraphValue>)>,
 }
 
 /// The inputs that an inference used, to detect whether it is still up to date.
@@ -72,15 +72,15 @@ struct InferenceRecord {
 }
 
 impl PassTrace {
-    pub(super) fn record(&self, note: impl FnOnce() -> PassTraceEntry) {
-        self.list.borrow_mut().push(note());
+    pub(super) fn record(&self, entry: impl FnOnce() -> PassTraceEntry) {
+        self.entries.borrow_mut().push(entry());
     }
 
     /// The nodes that were folded, in topological order.
     pub(crate) fn folded_nodes(&self) -> Vec<Node> {
-        let list = self.list.borrow();
-        let folded = list.iter().filter_map(|note| {
-            if let PassTraceEntry::Folded(DerivedOutputs { node, .. }) = note { Some(node) } else { None }
+        let entries = self.entries.borrow();
+        let folded = entries.iter().filter_map(|entry| {
+            if let PassTraceEntry::Folded(DerivedOutputs { node, .. }) = entry { Some(node) } else { None }
         });
         folded.cloned().collect()
     }
@@ -116,8 +116,8 @@ impl PassTrace {
 
 impl DerivedOutputs {
     pub(super) fn from_node(graph: &Graph, node: &Node, op: Arc<Op>) -> Self {
-        let made = node.written_values().map(|value| (value, graph.shared_value(value).clone())).collect();
-        Self { node: node.clone(), op, made }
+        let outputs = node.written_values().map(|value| (value, graph.shared_value(value).clone())).collect();
+        Self { node: node.clone(), op, outputs }
     }
 }
 
@@ -132,18 +132,18 @@ impl PassContext<'_> {
     pub(super) fn reserve_constant_bytes(&self, graph: &Graph, bytes: u64) -> bool {
         let at_first =
             || graph.weight_bytes().saturating_mul(CONSTANT_BYTES_FACTOR).saturating_add(BASE_CONSTANT_BYTES);
-        let left = self.notes.left.get().unwrap_or_else(at_first);
+        let left = self.trace.remaining_constant_bytes.get().unwrap_or_else(at_first);
         let after = left.checked_sub(bytes);
-        self.notes.left.set(Some(after.unwrap_or(left)));
+        self.trace.remaining_constant_bytes.set(Some(after.unwrap_or(left)));
         after.is_some()
     }
 
     /// Logs that a value was read outright, so the result is valid only while the value stays the same.
     pub(super) fn record_read(&self, graph: &Graph, value: ValueId) {
         let known = graph.shared_value(value);
-        let before = self.notes.read.borrow_mut().insert(value, known.clone());
+        let before = self.trace.read.borrow_mut().insert(value, known.clone());
         if before.is_none_or(|before| !Arc::ptr_eq(&before, known)) {
-            self.notes.record(|| PassTraceEntry::Read(value));
+            self.trace.record(|| PassTraceEntry::Read(value));
         }
     }
 
@@ -154,7 +154,7 @@ impl PassContext<'_> {
         question: impl Fn(&Graph) -> Option<bool> + Send + Sync + 'static,
     ) -> bool {
         let answer = question(graph).unwrap_or(false);
-        self.notes.record(|| PassTraceEntry::Asked { question: Box::new(question), answer });
+        self.trace.record(|| PassTraceEntry::PredicateEvaluated { question: Box::new(question), answer });
         answer
     }
 
@@ -169,11 +169,11 @@ impl PassContext<'_> {
         // Strip the suffix first, or repeated transposes would grow the name.
         let name = graph.value(value).name.trim_end_matches(" in another order");
         let to = graph.add_value(GraphValue::with_fact(format!("{name} in another order"), fact));
-        self.notes.record(|| PassTraceEntry::Turned { from: value, to, order: order.to_vec() });
+        self.trace.record(|| PassTraceEntry::Transposed { from: value, to, order: order.to_vec() });
         Some(to)
     }
 
-    /// Adds a value with the dtype of another and a shape computed by `dims`, which a replay calls again.
+    /// Adds a value with the dtype of another and a shape computed by `dims`, which a replay calls replayed.
     pub(super) fn add_value_with_dims(
         &self,
         graph: &mut Graph,
@@ -183,7 +183,7 @@ impl PassContext<'_> {
     ) -> Option<ValueId> {
         let fact = TensorFact::from_shape(graph.value(like).dtype()?, &dims(graph)?);
         let to = graph.add_value(GraphValue::with_fact(name, fact));
-        self.notes.record(|| PassTraceEntry::Sized { to, dims: Box::new(dims) });
+        self.trace.record(|| PassTraceEntry::ShapeComputed { to, dims: Box::new(dims) });
         Some(to)
     }
 
@@ -192,7 +192,7 @@ impl PassContext<'_> {
         let shape = graph.value(value).dims()?;
         let constant = Weight::Numbers(Constant::from_ints(&shape));
         let to = graph.add_value(GraphValue::with_weight("a shape", constant));
-        self.notes.record(|| PassTraceEntry::Shape { of: value, to });
+        self.trace.record(|| PassTraceEntry::Shape { of: value, to });
         Some(to)
     }
 }
@@ -210,7 +210,7 @@ pub(crate) struct ReplayPlan {
     graph: Graph,
     /// Facts about the inputs in the original run.
     inputs: Vec<Arc<GraphValue>>,
-    notes: Vec<PassTraceEntry>,
+    entries: Vec<PassTraceEntry>,
     /// Ops of the nodes, where the log has them; saves schema lookups.
     ops: Vec<Option<Arc<Op>>>,
     effects: Vec<PassEffect>,
@@ -224,14 +224,14 @@ pub(crate) struct ReplayedGraph {
 }
 
 impl ReplayPlan {
-    /// Packs the graphs before and after the passes with the log. Values are only ever added, so ids stay the same.
-    pub(crate) fn new(before: &Graph, after: &Graph, notes: PassTrace, effects: Vec<PassEffect>) -> Self {
+    /// Bundles the graphs before and after the passes with the log. Values are only ever added, so ids stay the same.
+    pub(crate) fn new(before: &Graph, after: &Graph, trace: PassTrace, effects: Vec<PassEffect>) -> Self {
         let mut graph = after.clone();
         before.values().for_each(|(id, _)| graph.set_shared_value(id, before.shared_value(id)));
         let inputs = after.inputs.iter().map(|input| after.shared_value(*input).clone()).collect();
-        let op = |node: &Node| notes.inferred_op(after, node).map(|(op, _)| op);
+        let op = |node: &Node| trace.inferred_op(after, node).map(|(op, _)| op);
         let ops = after.nodes.iter().map(op).collect();
-        Self { graph, inputs, ops, notes: notes.list.into_inner(), effects }
+        Self { graph, inputs, ops, entries: trace.entries.into_inner(), effects }
     }
 
     /// The op of an optimized node, if the log has it.
@@ -250,17 +250,17 @@ impl ReplayPlan {
         inputs: &[Option<TensorFact>],
         context: &PassContext<'_>,
     ) -> Option<ReplayedGraph> {
-        let mut again =
+        let mut replayed =
             ReplayedGraph { graph: self.graph.clone(), differs: vec![false; self.graph.value_count()] };
         let mut asked = Vec::new();
         for ((id, known), fact) in self.graph.inputs.iter().zip(&self.inputs).zip(inputs) {
             let fact = fact.clone().or_else(|| declared_fact(&known.declared));
-            again.update_fact(*id, known, fact)?;
+            replayed.update_fact(*id, known, fact)?;
         }
-        for note in &self.notes {
-            again.replay_entry(note, &mut asked, context)?;
+        for entry in &self.entries {
+            replayed.replay_entry(entry, &mut asked, context)?;
         }
-        Some(again)
+        Some(replayed)
     }
 }
 
@@ -268,49 +268,49 @@ impl ReplayPlan {
 struct SupportAnswer<'r> {
     node: &'r Node,
     inputs: SmallVec<[Option<Arc<GraphValue>>; 4]>,
-    is_taken: bool,
+    is_supported: bool,
 }
 
 /// Limit on memoized answers, since a question is compared with each.
-const MOST_REMEMBERED_ANSWERS: usize = 16;
+const MAX_REMEMBERED_ANSWERS: usize = 16;
 
 impl ReplayedGraph {
     /// Replays one entry; `None` if the decision would differ.
     fn replay_entry<'r>(
         &mut self,
-        note: &'r PassTraceEntry,
+        entry: &'r PassTraceEntry,
         asked: &mut Vec<SupportAnswer<'r>>,
         context: &PassContext<'_>,
     ) -> Option<()> {
-        match note {
-            PassTraceEntry::Inferred(DerivedOutputs { node, op, made }) => {
+        match entry {
+            PassTraceEntry::Inferred(DerivedOutputs { node, op, outputs }) => {
                 if !self.reads_changed_value(node) {
-                    made.iter().for_each(|(id, value)| self.keep_value(*id, value));
+                    outputs.iter().for_each(|(id, value)| self.keep_value(*id, value));
                     return Some(());
                 }
                 let facts = infer_outputs(&self.graph, node, op).ok()?;
                 let Some(facts) = facts else {
                     let is_same =
                         |(id, before): &(ValueId, Arc<GraphValue>)| self.graph.value(*id).fact == before.fact;
-                    return made.iter().all(is_same).then_some(());
+                    return outputs.iter().all(is_same).then_some(());
                 };
-                let mut made = made.iter();
+                let mut outputs = outputs.iter();
                 for (_, fact) in node.outputs.iter().zip(facts).filter(|(output, _)| output.is_some()) {
-                    let (id, before) = made.next()?;
+                    let (id, before) = outputs.next()?;
                     self.update_fact(*id, before, Some(fact))?;
                 }
             }
-            PassTraceEntry::Folded(DerivedOutputs { node, op, made }) => {
+            PassTraceEntry::Folded(DerivedOutputs { node, op, outputs }) => {
                 if !self.reads_changed_value(node)
                     && !node.written_values().any(|value| self.differs[value.index()])
                 {
-                    made.iter().for_each(|(id, value)| self.keep_value(*id, value));
+                    outputs.iter().for_each(|(id, value)| self.keep_value(*id, value));
                     return Some(());
                 }
                 let weights = fold::evaluate_constants(&self.graph, node, op, context)?;
-                let mut made = made.iter();
+                let mut outputs = outputs.iter();
                 for (_, weight) in node.outputs.iter().zip(weights).filter(|(output, _)| output.is_some()) {
-                    let (id, before) = made.next()?;
+                    let (id, before) = outputs.next()?;
                     let is_alike = before.weight.as_ref().is_some_and(|before| {
                         before.dtype() == weight.dtype() && before.dims().len() == weight.dims().len()
                     });
@@ -323,12 +323,12 @@ impl ReplayedGraph {
                     }
                 }
             }
-            PassTraceEntry::Kept { node, op } => {
+            PassTraceEntry::NotFolded { node, op } => {
                 let is_kept = !self.reads_changed_value(node)
                     || fold::evaluate_constants(&self.graph, node, op, context).is_none();
                 is_kept.then_some(())?;
             }
-            PassTraceEntry::Turned { from, to, order } => {
+            PassTraceEntry::Transposed { from, to, order } => {
                 if self.differs[from.index()] {
                     self.graph.value_mut(*to).fact = Some(transposed_fact(self.graph.value(*from), order)?);
                     self.differs[to.index()] = true;
@@ -341,17 +341,17 @@ impl ReplayedGraph {
                     self.differs[to.index()] = true;
                 }
             }
-            PassTraceEntry::Sized { to, dims } => {
+            PassTraceEntry::ShapeComputed { to, dims } => {
                 let before = self.graph.shared_value(*to).clone();
                 let fact = TensorFact::from_shape(before.dtype()?, &dims(&self.graph)?);
                 self.update_fact(*to, &before, Some(fact))?;
             }
-            PassTraceEntry::Taken { node, op, is_taken: before } => {
+            PassTraceEntry::SupportQueried { node, op, is_supported: before } => {
                 let is_same = !self.reads_changed_value(node)
                     || self.is_node_supported(node, op, asked, context) == *before;
                 is_same.then_some(())?;
             }
-            PassTraceEntry::Asked { question, answer } => {
+            PassTraceEntry::PredicateEvaluated { question, answer } => {
                 (question(&self.graph).unwrap_or(false) == *answer).then_some(())?;
             }
             PassTraceEntry::Read(value) => (!self.differs[value.index()]).then_some(())?,
@@ -359,7 +359,7 @@ impl ReplayedGraph {
         Some(())
     }
 
-    /// Asks again whether the device supports a node. Models repeat their layers, so the answer is often memoized.
+    /// Asks replayed whether the device supports a node. Models repeat their layers, so the answer is often memoized.
     fn is_node_supported<'r>(
         &self,
         node: &'r Node,
@@ -377,17 +377,17 @@ impl ReplayedGraph {
             is_same_op(node, other.node) && inputs().zip(&other.inputs).all(is_same)
         };
         if let Some(known) = asked.iter().find(is_same_call) {
-            return known.is_taken;
+            return known.is_supported;
         }
-        let is_taken = is_node_supported(&self.graph, node, op, context);
-        if asked.len() < MOST_REMEMBERED_ANSWERS {
+        let is_supported = is_node_supported(&self.graph, node, op, context);
+        if asked.len() < MAX_REMEMBERED_ANSWERS {
             asked.push(SupportAnswer {
                 node,
                 inputs: inputs().map(|input| input.cloned()).collect(),
-                is_taken,
+                is_supported,
             });
         }
-        is_taken
+        is_supported
     }
 
     /// True if any input of the node differs from the original run.

@@ -51,11 +51,11 @@ fn replace_by_reshape(graph: &mut Graph, context: &PassContext<'_>) -> usize {
         let Some((from, to)) = node.input(0).zip(node.output(0)) else { continue };
         let order = order.to_vec();
         let moves_nothing = move |graph: &Graph| {
-            let (dims, made) = (graph.value(from).dims()?, graph.value(to).dims()?);
+            let (dims, result) = (graph.value(from).dims()?, graph.value(to).dims()?);
             let moved = order.iter().copied().filter(|axis| {
                 usize::try_from(*axis).ok().and_then(|axis| dims.get(axis)).is_some_and(|dim| *dim != 1)
             });
-            Some(moved.is_sorted() && !made.contains(&0))
+            Some(moved.is_sorted() && !result.contains(&0))
         };
         let outputs = node.outputs.clone();
         if context.check_shapes(graph, moves_nothing)
@@ -236,8 +236,8 @@ impl<'a> TransposeSweep<'a> {
         let minds = axis_behavior(node)?;
         let rank_of = |value: ValueId| Some(self.graph.value(value).dims()?.len());
         let mut order: Option<&[i64]> = None;
-        let made = node.output(0)?;
-        let (rank, data) = (rank_of(made)?, data_input_count(node));
+        let result = node.output(0)?;
+        let (rank, data) = (rank_of(result)?, data_input_count(node));
         for (index, input) in node.inputs.iter().enumerate() {
             let Some(input) = input else { continue };
             let input = *input;
@@ -260,9 +260,9 @@ impl<'a> TransposeSweep<'a> {
             } else {
                 // Constants are transposed once, and transposing a small operand is cheaper than a large result.
                 let is_small = move |graph: &Graph| {
-                    let (dims, made) = (graph.value(input).dims()?, graph.value(made).dims()?);
+                    let (dims, result) = (graph.value(input).dims()?, graph.value(result).dims()?);
                     let is_small = dims.len() == rank
-                        && element_count(&dims).saturating_mul(SMALL_VALUE_FACTOR) <= element_count(&made);
+                        && element_count(&dims).saturating_mul(SMALL_VALUE_FACTOR) <= element_count(&result);
                     Some(is_small || element_count(&dims) == 1)
                 };
                 let is_constant = self.graph.value(input).weight.is_some();

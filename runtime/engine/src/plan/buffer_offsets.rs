@@ -15,7 +15,7 @@ pub(crate) struct BufferLifetime {
 /// Offsets are multiples of 64 bytes: one cache line, and one AVX-512 register.
 const BUFFER_ALIGNMENT: u64 = 64;
 /// Up to this many buffers, placement compares each with all others, which is quadratic.
-const MOST_COMPARED_BUFFERS: usize = 20_000;
+const MAX_COMPARED_BUFFERS: usize = 20_000;
 
 /// Assigns each buffer an offset such that no two buffers that are live at the same time overlap. Returns the total size too.
 ///
@@ -23,7 +23,7 @@ const MOST_COMPARED_BUFFERS: usize = 20_000;
 /// buffers then fill the gaps, so little is wasted. A total that overflows saturates to `u64::MAX`, which no device can
 /// allocate.
 pub(crate) fn assign_offsets(needs: &[BufferLifetime]) -> (Vec<u64>, u64) {
-    if needs.len() > MOST_COMPARED_BUFFERS {
+    if needs.len() > MAX_COMPARED_BUFFERS {
         return assign_offsets_in_order(needs);
     }
     let mut order: Vec<usize> = (0..needs.len()).collect();
@@ -70,12 +70,12 @@ fn assign_offsets_in_order(needs: &[BufferLifetime]) -> (Vec<u64>, u64) {
             free.insert((size, place));
         }
         let size = align_size(need.size);
-        let piece = free.range((size, 0)..).next().copied().unwrap_or((size, total));
-        if !free.remove(&piece) {
+        let plan_value = free.range((size, 0)..).next().copied().unwrap_or((size, total));
+        if !free.remove(&plan_value) {
             total = total.saturating_add(size);
         }
-        places[index] = piece.1;
-        used.insert((need.last, piece.0, piece.1));
+        places[index] = plan_value.1;
+        used.insert((need.last, plan_value.0, plan_value.1));
     }
     (places, total)
 }

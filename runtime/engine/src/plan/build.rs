@@ -35,16 +35,16 @@ impl PlanValue {
     }
 }
 
-/// A step before the layout is known. Operands are indices into the builder's `pieces`.
+/// A step before the layout is known. Operands are indices into the builder's `plan_values`.
 pub(super) struct DraftStep {
     pub(super) node: usize,
     pub(super) device: Device,
-    pub(super) way: DraftAction,
+    pub(super) action: DraftAction,
     pub(super) inputs: PlanValueIndices,
     pub(super) outputs: PlanValueIndices,
 }
 
-/// Indices into `pieces`; `None` for an omitted operand.
+/// Indices into `plan_values`; `None` for an omitted operand.
 type PlanValueIndices = SmallVec<[Option<usize>; 4]>;
 
 pub(super) enum DraftAction {
@@ -63,7 +63,7 @@ pub(crate) struct ExamplePlan<'a> {
 }
 
 /// Limit on the search for an already prepared kernel that can be shared; beyond it, preparing one is cheaper.
-const MOST_SHARED_KERNELS: usize = 16;
+const MAX_SHARED_KERNELS: usize = 16;
 
 /// Constants below this size are not worth a call that releases their pages.
 const RELEASED_CONSTANT_BYTES: usize = 1 << 18;
@@ -71,28 +71,28 @@ const RELEASED_CONSTANT_BYTES: usize = 1 << 18;
 /// Builds a plan for an optimized graph, reusing prepared kernels of `example` where possible.
 pub(crate) fn build_plan(
     graph: Graph,
-    recipe: &ReplayPlan,
+    replay_plan: &ReplayPlan,
     example: Option<ExamplePlan<'_>>,
     environment: &SessionEnvironment,
 ) -> Result<ExecutionPlan> {
-    PlanBuilder::new(graph, recipe, example, environment).build()
+    PlanBuilder::new(graph, replay_plan, example, environment).build()
 }
 
 struct PlanBuilder<'a> {
     graph: Graph,
-    recipe: &'a ReplayPlan,
+    replay_plan: &'a ReplayPlan,
     example: Option<ExamplePlan<'a>>,
     /// The steps of the example, by node.
     steps: Vec<Option<&'a PlanStep>>,
     environment: &'a SessionEnvironment,
-    pieces: Vec<PlanValue>,
+    plan_values: Vec<PlanValue>,
     drafts: Vec<DraftStep>,
     /// Nodes that stay on the host although a device could run them.
-    stays: BTreeMap<usize, HostAffinity>,
+    host_affinities: BTreeMap<usize, HostAffinity>,
     /// Drafts whose kernels may be shared, because they were not prepared with constants.
     shared: Vec<usize>,
     /// Bytes of constants that this plan alone holds on a device.
-    copied: Cell<usize>,
+    copied_bytes: Cell<usize>,
     /// Copies that already exist, by value and target device.
     copies: HashMap<(usize, String), usize>,
 }
@@ -100,18 +100,18 @@ struct PlanBuilder<'a> {
 impl<'a> PlanBuilder<'a> {
     fn new(
         graph: Graph,
-        recipe: &'a ReplayPlan,
+        replay_plan: &'a ReplayPlan,
         example: Option<ExamplePlan<'a>>,
         environment: &'a SessionEnvironment,
     ) -> Self {
-        let mut pieces: Vec<PlanValue> =
+        let mut plan_values: Vec<PlanValue> =
             graph.values().map(|(value, _)| PlanValue { value, device: None, size: None }).collect();
         for input in &graph.inputs {
             let device =
                 if is_text(graph.value(*input)) { &environment.host } else { environment.main_device() };
-            pieces[input.index()].device = Some(device.clone());
+            plan_values[input.index()].device = Some(device.clone());
         }
-        let stays = placement::find_host_affinities(&graph, environment);
+        let host_affinities = placement::find_host_affinities(&graph, environment);
         let mut steps = vec![None; graph.nodes.len()];
         let known = example.iter().flat_map(|example| &example.plan.steps);
         known.filter(|step| !step.is_copy()).for_each(|step| steps[step.node] = Some(step));
@@ -119,15 +119,15 @@ impl<'a> PlanBuilder<'a> {
         let (shared, copies) = (Vec::new(), HashMap::new());
         Self {
             graph,
-            recipe,
+            replay_plan,
             example,
             steps,
             environment,
-            pieces,
+            plan_values,
             drafts,
-            stays,
+            host_affinities,
             shared,
-            copied: Cell::default(),
+            copied_bytes: Cell::default(),
             copies,
         }
     }
@@ -139,20 +139,20 @@ impl<'a> PlanBuilder<'a> {
             self.draft_node(at, &nodes).map_err(|error| error.with_op(&node.op).with_node(&node.name))?;
         }
         self.graph.nodes = nodes;
-        let effects = self.recipe.effects().to_vec();
-        let Self { graph, environment, pieces, drafts, stays, copied, .. } = self;
+        let effects = self.replay_plan.effects().to_vec();
+        let Self { graph, environment, plan_values, drafts, host_affinities, copied_bytes, .. } = self;
         let (steps, arenas, slots, inputs, outputs) =
-            PlanLayout::new(&graph, environment, &pieces, &drafts).finish(drafts)?;
+            PlanLayout::new(&graph, environment, &plan_values, &drafts).finish(drafts)?;
         Ok(ExecutionPlan {
             graph,
             effects,
-            stays,
+            host_affinities,
             steps,
             arenas,
             slots,
             inputs,
             outputs,
-            copied: copied.get(),
+            copied_bytes: copied_bytes.get(),
         })
     }
 
@@ -161,7 +161,7 @@ impl<'a> PlanBuilder<'a> {
         if node.is_control_flow() {
             return Ok(Some(DraftAction::ControlFlow));
         }
-        let op = match self.steps[at].map(|step| &step.work) {
+        let op = match self.steps[at].map(|step| &step.action) {
             Some(StepAction::Host(call)) => Some(call.op.clone()),
             Some(_) => None,
             None => HostOp::from_node(node)?.map(Arc::new),
@@ -173,19 +173,20 @@ impl<'a> PlanBuilder<'a> {
     fn action_of_example(&self, at: usize, node: &Node) -> Option<(Device, DraftAction)> {
         let (example, step) = (self.example.as_ref()?, self.steps[at]?);
         let mut touched = node.read_values().chain(node.written_values());
-        let stays = self.stays.contains_key(&at) == example.plan.stays.contains_key(&at);
-        if !stays || touched.any(|value| example.differs[value.index()]) {
+        let host_affinities =
+            self.host_affinities.contains_key(&at) == example.plan.host_affinities.contains_key(&at);
+        if !host_affinities || touched.any(|value| example.differs[value.index()]) {
             return None;
         }
-        let way = match &step.work {
-            StepAction::Call(call) => DraftAction::Call(call.ready.clone()),
+        let action = match &step.action {
+            StepAction::Call(call) => DraftAction::Call(call.prepared.clone()),
             StepAction::Eager(eager) => DraftAction::Eager(eager.op.clone()),
             StepAction::View { .. }
             | StepAction::Copy { .. }
             | StepAction::Host(_)
             | StepAction::ControlFlow(_) => return None,
         };
-        Some((step.device.clone(), way))
+        Some((step.device.clone(), action))
     }
 
     /// Shares the kernel of an earlier node with the same op and the same operand types.
@@ -201,11 +202,11 @@ impl<'a> PlanBuilder<'a> {
             let other = &nodes[draft.node];
             is_same_op(node, other)
                 && node.inputs.iter().zip(&other.inputs).all(is_same)
-                && self.stays.contains_key(&at) == self.stays.contains_key(&draft.node)
+                && self.host_affinities.contains_key(&at) == self.host_affinities.contains_key(&draft.node)
         };
         let draft = self.shared.iter().map(|draft| &self.drafts[*draft]).find(does_the_same)?;
-        match &draft.way {
-            DraftAction::Call(ready) => Some((draft.device.clone(), DraftAction::Call(ready.clone()))),
+        match &draft.action {
+            DraftAction::Call(prepared) => Some((draft.device.clone(), DraftAction::Call(prepared.clone()))),
             _ => None,
         }
     }
@@ -213,7 +214,7 @@ impl<'a> PlanBuilder<'a> {
     /// True if other nodes may use this node's kernel. Kernels with constant inputs are excluded: they were prepared for those.
     fn can_share_kernel(&self, node: &Node) -> bool {
         let is_constant = |input: &ValueId| self.graph.value(*input).weight.is_some();
-        self.shared.len() < MOST_SHARED_KERNELS && !node.inputs.iter().flatten().any(is_constant)
+        self.shared.len() < MAX_SHARED_KERNELS && !node.inputs.iter().flatten().any(is_constant)
     }
 
     /// Decides how a node runs and appends its draft step.
@@ -221,7 +222,7 @@ impl<'a> PlanBuilder<'a> {
         let node = &nodes[at];
         let inputs: PlanValueIndices = node.inputs.iter().map(|input| input.map(ValueId::index)).collect();
         let mut is_new = false;
-        let (device, way, inputs) = if let Some(action) = self.engine_action(at, node)? {
+        let (device, action, inputs) = if let Some(action) = self.engine_action(at, node)? {
             // Captured values follow the node's own inputs.
             let captured = node.subgraphs.iter().flat_map(|subgraph| &subgraph.captures);
             let inputs = inputs.into_iter().chain(captured.map(|value| Some(value.index()))).collect();
@@ -229,44 +230,44 @@ impl<'a> PlanBuilder<'a> {
         } else if let Some((device, dims)) = self.view_of_input(node) {
             (device, DraftAction::View(dims), inputs[..1].into())
         } else {
-            let (device, way) =
+            let (device, action) =
                 match self.action_of_example(at, node).or_else(|| self.action_of_same_node(at, nodes)) {
                     Some(known) => known,
                     None => {
-                        let (device, way) = self.prepare_kernel(at, node)?;
+                        let (device, action) = self.prepare_kernel(at, node)?;
                         is_new = self.can_share_kernel(node);
-                        (device, way)
+                        (device, action)
                     }
                 };
             let inputs = inputs
                 .into_iter()
                 .map(|input| input.map(|input| self.copy_to_device(at, input, &device)))
                 .collect();
-            (device, way, inputs)
+            (device, action, inputs)
         };
         let mut outputs: PlanValueIndices =
             node.outputs.iter().map(|output| output.map(ValueId::index)).collect();
-        if let DraftAction::Call(ready) = &way {
-            self.add_unused_outputs(node, ready, &mut outputs);
+        if let DraftAction::Call(prepared) = &action {
+            self.add_unused_outputs(node, prepared, &mut outputs);
         }
         for output in outputs.iter().flatten() {
-            self.pieces[*output].device = Some(device.clone());
+            self.plan_values[*output].device = Some(device.clone());
         }
-        if is_new && matches!(way, DraftAction::Call(_)) {
+        if is_new && matches!(action, DraftAction::Call(_)) {
             self.shared.push(self.drafts.len());
         }
-        self.drafts.push(DraftStep { node: at, device, way, inputs, outputs });
+        self.drafts.push(DraftStep { node: at, device, action, inputs, outputs });
         Ok(())
     }
 
     /// Gives unused outputs a buffer too, because the kernel writes them all the same.
-    fn add_unused_outputs(&mut self, node: &Node, ready: &PreparedCall, outputs: &mut [Option<usize>]) {
+    fn add_unused_outputs(&mut self, node: &Node, prepared: &PreparedCall, outputs: &mut [Option<usize>]) {
         let Some(value) = node.written_values().next() else { return };
-        for (output, known) in outputs.iter_mut().zip(ready.output_types()) {
+        for (output, known) in outputs.iter_mut().zip(prepared.output_types()) {
             if output.is_none() {
                 let size = known.and_then(|(dtype, dims)| shape::size_in_bytes(dtype, dims).ok());
-                *output = Some(self.pieces.len());
-                self.pieces.push(PlanValue { value, device: None, size });
+                *output = Some(self.plan_values.len());
+                self.plan_values.push(PlanValue { value, device: None, size });
             }
         }
     }
@@ -280,18 +281,19 @@ impl<'a> PlanBuilder<'a> {
         if !is_view || !is_same || from.dtype()? == oarlock_core::Dtype::String {
             return None;
         }
-        let device = self.pieces[input.index()].device.as_ref().unwrap_or(self.environment.main_device());
+        let device =
+            self.plan_values[input.index()].device.as_ref().unwrap_or(self.environment.main_device());
         Some((device.clone(), to.dims()?))
     }
 
     /// Prepares a kernel on the first device that has one, or on the host if the node stays there.
     fn prepare_kernel(&self, at: usize, node: &Node) -> Result<(Device, DraftAction)> {
         let SessionEnvironment { runtime, devices, host, .. } = self.environment;
-        let op = self.recipe.node_op(at).map_or_else(|| node_op(node, runtime), |op| Ok(op.clone()))?;
+        let op = self.replay_plan.node_op(at).map_or_else(|| node_op(node, runtime), |op| Ok(op.clone()))?;
         let mut refused = None;
         // Text exists only on the host.
         let reads_text = node.inputs.iter().flatten().any(|input| is_text(self.graph.value(*input)));
-        let is_of_host = reads_text || self.stays.contains_key(&at);
+        let is_of_host = reads_text || self.host_affinities.contains_key(&at);
         let devices = if is_of_host { std::slice::from_ref(host) } else { devices };
         for device in devices {
             let stream = device.default_stream()?;
@@ -299,26 +301,26 @@ impl<'a> PlanBuilder<'a> {
                 let weight = node.input(index).and_then(|input| self.graph.value(input).weight.as_ref());
                 let missing = || oarlock_core::Error::fatal("expected a constant, found none");
                 let weight = weight.ok_or_else(missing)?;
-                self.copied.update(|bytes| bytes + self.environment.copy_bytes(weight, device));
+                self.copied_bytes.update(|bytes| bytes + self.environment.copy_bytes(weight, device));
                 self.environment.constant_on_device(weight, device, takes_any_address)
             };
-            let readied = with_expected_inputs(&self.graph, node, |expected| {
+            let outcome = with_expected_inputs(&self.graph, node, |expected| {
                 op.prepare_call(runtime, device, stream, expected, node.outputs.len(), constant)
             });
-            let Some(readied) = readied else {
+            let Some(outcome) = outcome else {
                 let device = self.eager_device(node);
                 return Ok((device.clone(), self.eager_action(node, op, &device)?));
             };
             // The weights were packed or copied to a device; the mapped pages need not stay resident as well.
             self.large_weights(node).for_each(|bytes| self.environment.release_constant(bytes));
-            match readied? {
-                PrepareOutcome::Kernel(ready) if !ready.requires_tensors() => {
-                    return Ok((device.clone(), DraftAction::Call(ready)));
+            match outcome? {
+                PrepareOutcome::Kernel(prepared) if !prepared.requires_tensors() => {
+                    return Ok((device.clone(), DraftAction::Call(prepared)));
                 }
                 PrepareOutcome::Kernel(_) | PrepareOutcome::NeedsValues => {
                     return Ok((device.clone(), self.eager_action(node, op, device)?));
                 }
-                PrepareOutcome::Nothing(explanation) => {
+                PrepareOutcome::NoKernel(explanation) => {
                     refused.get_or_insert(explanation);
                 }
             }
@@ -351,29 +353,30 @@ impl<'a> PlanBuilder<'a> {
         let SessionEnvironment { runtime, devices, host, .. } = self.environment;
         let has_kernel = |device: &&Device| {
             let registry = runtime.registry();
-            let mut rows = registry.entries_for_op(&node.domain, &node.op);
-            rows.any(|row| row.info().device_type == device.device_type())
+            let mut entries = registry.entries_for_op(&node.domain, &node.op);
+            entries.any(|entry| entry.info().device_type == device.device_type())
         };
         devices.iter().find(has_kernel).unwrap_or(host).clone()
     }
 
     /// Returns the value on `device`, adding a copy step if it lies on another one.
-    fn copy_to_device(&mut self, node: usize, piece: usize, device: &Device) -> usize {
-        if self.pieces[piece].device.as_ref().is_none_or(|own| own.is_same_device(device)) {
-            return piece;
+    fn copy_to_device(&mut self, node: usize, plan_value: usize, device: &Device) -> usize {
+        if self.plan_values[plan_value].device.as_ref().is_none_or(|own| own.is_same_device(device)) {
+            return plan_value;
         }
-        let key = (piece, device.name().to_owned());
+        let key = (plan_value, device.name().to_owned());
         if let Some(copy) = self.copies.get(&key) {
             return *copy;
         }
-        let copy = self.pieces.len();
-        self.pieces.push(PlanValue { device: Some(device.clone()), ..self.pieces[piece].clone() });
+        let copy = self.plan_values.len();
+        self.plan_values
+            .push(PlanValue { device: Some(device.clone()), ..self.plan_values[plan_value].clone() });
         self.copies.insert(key, copy);
         self.drafts.push(DraftStep {
             node,
             device: device.clone(),
-            way: DraftAction::Copy,
-            inputs: smallvec![Some(piece)],
+            action: DraftAction::Copy,
+            inputs: smallvec![Some(plan_value)],
             outputs: smallvec![Some(copy)],
         });
         copy

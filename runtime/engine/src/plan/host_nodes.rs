@@ -11,7 +11,7 @@ use super::ExecutionPlan;
 use crate::graph::{Graph, Node, ValueId};
 
 /// Shapes, axes and the like have at most this many elements. Larger values are data, whatever they are computed from.
-const MOST_SHAPE_ELEMENTS: u64 = 64;
+const MAX_SHAPE_ELEMENTS: u64 = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HostReason {
@@ -37,7 +37,7 @@ impl<'a> HostNodes<'a> {
     pub(crate) fn host_reason(&self, node: usize) -> Option<HostReason> {
         let graph = &self.plan.graph;
         let is_text = |value: ValueId| graph.value(value).dtype() == Some(Dtype::String);
-        if self.plan.stays.contains_key(&node) {
+        if self.plan.host_affinities.contains_key(&node) {
             Some(HostReason::TooSmall)
         } else if graph.nodes[node].read_values().chain(graph.nodes[node].written_values()).any(is_text) {
             Some(HostReason::Text)
@@ -82,7 +82,7 @@ fn find_shape_nodes(graph: &Graph) -> HashSet<usize> {
 
 fn has_small_outputs(graph: &Graph, node: &Node) -> bool {
     let elements = |value: ValueId| shape::element_count(&graph.value(value).dims()?).ok();
-    node.written_values().all(|value| elements(value).is_some_and(|count| count <= MOST_SHAPE_ELEMENTS))
+    node.written_values().all(|value| elements(value).is_some_and(|count| count <= MAX_SHAPE_ELEMENTS))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use oarlock_core::{Device, Error, Result, Tensor};
 use super::buffer_offsets::{self, BufferLifetime};
 use super::build::{DraftAction, DraftStep, PlanValue};
 use super::step::{
-    ControlFlowCall, EagerCall, HostCall, PlanStep, PlannedCall, PlannedOperand, StepAction, ValueSource,
+    ControlFlowCall, EagerCall, EngineOpCall, PlanStep, PlannedCall, PlannedOperand, StepAction, ValueSource,
 };
 use crate::environment::SessionEnvironment;
 use crate::graph::Graph;
@@ -34,15 +34,15 @@ enum ValueLocation {
 pub(super) struct PlanLayout<'a> {
     graph: &'a Graph,
     environment: &'a SessionEnvironment,
-    pieces: &'a [PlanValue],
+    plan_values: &'a [PlanValue],
     /// Values that must be tensors.
     is_tensor: Vec<bool>,
     /// The last draft that reads a value, or a view of it in the same location.
     last_use: Vec<usize>,
-    homes: Vec<ValueLocation>,
-    needs: Vec<BufferLifetime>,
+    locations: Vec<ValueLocation>,
+    buffers: Vec<BufferLifetime>,
     /// Device of each buffer.
-    need_devices: Vec<Device>,
+    buffer_devices: Vec<Device>,
     slots: usize,
 }
 
@@ -50,19 +50,19 @@ impl<'a> PlanLayout<'a> {
     pub(super) fn new(
         graph: &'a Graph,
         environment: &'a SessionEnvironment,
-        pieces: &'a [PlanValue],
+        plan_values: &'a [PlanValue],
         drafts: &[DraftStep],
     ) -> Self {
-        let count = pieces.len();
+        let count = plan_values.len();
         let mut layout = Self {
             graph,
             environment,
-            pieces,
+            plan_values,
             is_tensor: vec![environment.runtime.has_post_kernel_checks(); count],
             last_use: vec![0; count],
-            homes: vec![ValueLocation::None; count],
-            needs: Vec::new(),
-            need_devices: Vec::new(),
+            locations: vec![ValueLocation::None; count],
+            buffers: Vec::new(),
+            buffer_devices: Vec::new(),
             slots: 0,
         };
         layout.find_tensors(drafts);
@@ -78,18 +78,18 @@ impl<'a> PlanLayout<'a> {
             is_tensor[end.index()] = true;
         }
         for draft in drafts {
-            if !matches!(draft.way, DraftAction::Call(_) | DraftAction::View(_)) {
+            if !matches!(draft.action, DraftAction::Call(_) | DraftAction::View(_)) {
                 draft
                     .inputs
                     .iter()
                     .chain(&draft.outputs)
                     .flatten()
-                    .for_each(|piece| is_tensor[*piece] = true);
+                    .for_each(|plan_value| is_tensor[*plan_value] = true);
             }
         }
         for draft in drafts.iter().rev() {
             if let (DraftAction::View(_), [Some(from)], Some(Some(to))) =
-                (&draft.way, &*draft.inputs, draft.outputs.first())
+                (&draft.action, &*draft.inputs, draft.outputs.first())
             {
                 is_tensor[*from] |= is_tensor[*to];
             }
@@ -103,7 +103,7 @@ impl<'a> PlanLayout<'a> {
         }
         for (at, draft) in drafts.iter().enumerate().rev() {
             let mut until = at;
-            if let (DraftAction::View(_), Some(Some(to))) = (&draft.way, draft.outputs.first())
+            if let (DraftAction::View(_), Some(Some(to))) = (&draft.action, draft.outputs.first())
                 && !self.is_tensor[*to]
             {
                 until = self.last_use[*to].max(at);
@@ -116,25 +116,27 @@ impl<'a> PlanLayout<'a> {
 
     fn find_locations(&mut self, drafts: &[DraftStep]) {
         for input in &self.graph.inputs {
-            self.homes[input.index()] = self.new_slot();
+            self.locations[input.index()] = self.new_slot();
         }
         for (at, draft) in drafts.iter().enumerate() {
             for (index, output) in draft.outputs.iter().enumerate() {
                 let Some(output) = *output else { continue };
-                self.homes[output] = match (&draft.way, draft.inputs.first()) {
+                self.locations[output] = match (&draft.action, draft.inputs.first()) {
                     _ if self.is_tensor[output] => self.new_slot(),
-                    (DraftAction::View(_), Some(Some(from))) if self.homes[*from] != ValueLocation::None => {
-                        self.homes[*from]
+                    (DraftAction::View(_), Some(Some(from)))
+                        if self.locations[*from] != ValueLocation::None =>
+                    {
+                        self.locations[*from]
                     }
                     (DraftAction::View(_), _) => self.new_slot(),
                     _ => self.allocate_in_arena(at, draft, index, output),
                 };
                 // Constants have no location, so a view of one is a tensor.
-                if matches!(draft.way, DraftAction::View(_))
-                    && matches!(self.homes[output], ValueLocation::Slot(_))
+                if matches!(draft.action, DraftAction::View(_))
+                    && matches!(self.locations[output], ValueLocation::Slot(_))
                 {
                     self.is_tensor[output] |=
-                        draft.inputs[0].is_some_and(|from| self.homes[from] == ValueLocation::None);
+                        draft.inputs[0].is_some_and(|from| self.locations[from] == ValueLocation::None);
                 }
             }
         }
@@ -154,18 +156,18 @@ impl<'a> PlanLayout<'a> {
         output: usize,
     ) -> ValueLocation {
         let last = self.last_use[output].max(at);
-        let size = self.pieces[output].size_in_bytes(self.graph).unwrap_or(0);
-        if let DraftAction::Call(ready) = &draft.way {
+        let size = self.plan_values[output].size_in_bytes(self.graph).unwrap_or(0);
+        if let DraftAction::Call(prepared) = &draft.action {
             for (position, input) in draft.inputs.iter().enumerate() {
                 let Some(input) = *input else { continue };
-                let ValueLocation::Arena(need) = self.homes[input] else { continue };
-                let is_over = self.needs[need].last == at && self.needs[need].size == size;
-                if !is_over || !ready.can_run_in_place(index, position) {
+                let ValueLocation::Arena(need) = self.locations[input] else { continue };
+                let is_over = self.buffers[need].last == at && self.buffers[need].size == size;
+                if !is_over || !prepared.can_run_in_place(index, position) {
                     continue;
                 }
                 let others = draft.inputs.iter().flatten();
-                if others.filter(|other| self.homes[**other] == ValueLocation::Arena(need)).count() == 1 {
-                    self.needs[need].last = last;
+                if others.filter(|other| self.locations[**other] == ValueLocation::Arena(need)).count() == 1 {
+                    self.buffers[need].last = last;
                     return ValueLocation::Arena(need);
                 }
             }
@@ -174,18 +176,18 @@ impl<'a> PlanLayout<'a> {
     }
 
     fn new_buffer(&mut self, size: u64, first: usize, last: usize, device: &Device) -> usize {
-        self.needs.push(BufferLifetime { size, first, last });
-        self.need_devices.push(device.clone());
-        self.needs.len() - 1
+        self.buffers.push(BufferLifetime { size, first, last });
+        self.buffer_devices.push(device.clone());
+        self.buffers.len() - 1
     }
 
     pub(super) fn finish(mut self, drafts: Vec<DraftStep>) -> Result<LayoutResult> {
         let workspaces: Vec<Option<usize>> = drafts
             .iter()
             .enumerate()
-            .map(|(at, draft)| match &draft.way {
-                DraftAction::Call(ready) if ready.workspace_size() > 0 => {
-                    Some(self.new_buffer(ready.workspace_size(), at, at, &draft.device))
+            .map(|(at, draft)| match &draft.action {
+                DraftAction::Call(prepared) if prepared.workspace_size() > 0 => {
+                    Some(self.new_buffer(prepared.workspace_size(), at, at, &draft.device))
                 }
                 _ => None,
             })
@@ -200,10 +202,10 @@ impl<'a> PlanLayout<'a> {
         let mut steps = Vec::new();
         for (at, draft) in drafts.into_iter().enumerate() {
             let frees = self.slots_freed_after(at, &draft, &ends);
-            let DraftStep { node, device, way, inputs, outputs } = draft;
-            let work = match way {
-                DraftAction::Call(ready) => StepAction::Call(PlannedCall {
-                    ready,
+            let DraftStep { node, device, action, inputs, outputs } = draft;
+            let action = match action {
+                DraftAction::Call(prepared) => StepAction::Call(PlannedCall {
+                    prepared,
                     inputs: self.operand_locations(&inputs, operand),
                     outputs: self.operand_locations(&outputs, operand),
                     workspace: workspaces[at].map(|need| places[need]),
@@ -225,7 +227,7 @@ impl<'a> PlanLayout<'a> {
                     from: self.value_source(inputs[0], &device)?,
                     to: self.slot_of(outputs[0]).ok_or_else(missing_value)?,
                 },
-                DraftAction::Host(op) => StepAction::Host(HostCall {
+                DraftAction::Host(op) => StepAction::Host(EngineOpCall {
                     op,
                     inputs: self.value_sources(&inputs, &device)?,
                     outputs: outputs.iter().map(|output| self.slot_of(*output)).collect(),
@@ -236,10 +238,10 @@ impl<'a> PlanLayout<'a> {
                     outputs: outputs.iter().map(|output| self.slot_of(*output)).collect(),
                 }),
             };
-            steps.push(PlanStep { node, device, work, frees });
+            steps.push(PlanStep { node, device, action, frees });
         }
         let inputs = self.graph.inputs.iter().map(|input| {
-            let device = self.pieces[input.index()].device.clone();
+            let device = self.plan_values[input.index()].device.clone();
             self.slot_of(Some(input.index())).zip(device)
         });
         let inputs = inputs.collect();
@@ -252,16 +254,16 @@ impl<'a> PlanLayout<'a> {
     /// Assigns offsets within one arena for each device; returns the arenas, and arena and offset of each buffer.
     fn place_buffers(&self) -> (ArenaSizes, Vec<ArenaOffset>) {
         let mut arenas: Vec<(Device, u64)> = Vec::new();
-        let mut places = vec![(0, 0); self.needs.len()];
+        let mut places = vec![(0, 0); self.buffers.len()];
         for device in &self.environment.devices {
-            let own: Vec<usize> = (0..self.needs.len())
-                .filter(|need| self.need_devices[*need].is_same_device(device))
+            let own: Vec<usize> = (0..self.buffers.len())
+                .filter(|need| self.buffer_devices[*need].is_same_device(device))
                 .collect();
             if own.is_empty() {
                 continue;
             }
-            let needs: Vec<BufferLifetime> = own.iter().map(|need| self.needs[*need]).collect();
-            let (offsets, total) = buffer_offsets::assign_offsets(&needs);
+            let buffers: Vec<BufferLifetime> = own.iter().map(|need| self.buffers[*need]).collect();
+            let (offsets, total) = buffer_offsets::assign_offsets(&buffers);
             for (need, offset) in own.into_iter().zip(offsets) {
                 places[need] = (arenas.len(), offset);
             }
@@ -273,7 +275,7 @@ impl<'a> PlanLayout<'a> {
     /// The last use of each slot. Views share the slot of the value they view.
     fn slot_last_uses(&self) -> Vec<usize> {
         let mut ends = vec![0; self.slots];
-        for (home, last_use) in self.homes.iter().zip(&self.last_use) {
+        for (home, last_use) in self.locations.iter().zip(&self.last_use) {
             if let ValueLocation::Slot(slot) = home {
                 ends[*slot] = ends[*slot].max(*last_use);
             }
@@ -284,8 +286,10 @@ impl<'a> PlanLayout<'a> {
     /// Slots that are dead after a draft.
     fn slots_freed_after(&self, at: usize, draft: &DraftStep, ends: &[usize]) -> Vec<usize> {
         let touched = draft.inputs.iter().chain(&draft.outputs);
-        let mut freed: Vec<usize> =
-            touched.filter_map(|piece| self.slot_of(*piece)).filter(|slot| ends[*slot] <= at).collect();
+        let mut freed: Vec<usize> = touched
+            .filter_map(|plan_value| self.slot_of(*plan_value))
+            .filter(|slot| ends[*slot] <= at)
+            .collect();
         freed.sort_unstable();
         freed.dedup();
         freed
@@ -293,32 +297,41 @@ impl<'a> PlanLayout<'a> {
 
     fn operand_locations(
         &self,
-        pieces: &[Option<usize>],
+        plan_values: &[Option<usize>],
         operand: impl Fn(ValueLocation) -> PlannedOperand,
     ) -> Vec<PlannedOperand> {
-        pieces
+        plan_values
             .iter()
-            .map(|piece| piece.map_or(PlannedOperand::Fixed, |piece| operand(self.homes[piece])))
+            .map(|plan_value| {
+                plan_value.map_or(PlannedOperand::Fixed, |plan_value| operand(self.locations[plan_value]))
+            })
             .collect()
     }
 
-    fn slot_of(&self, piece: Option<usize>) -> Option<usize> {
-        if let ValueLocation::Slot(slot) = self.homes[piece?] { Some(slot) } else { None }
+    fn slot_of(&self, plan_value: Option<usize>) -> Option<usize> {
+        if let ValueLocation::Slot(slot) = self.locations[plan_value?] { Some(slot) } else { None }
     }
 
-    fn value_sources(&self, pieces: &[Option<usize>], device: &Device) -> Result<Vec<Option<ValueSource>>> {
-        pieces
+    fn value_sources(
+        &self,
+        plan_values: &[Option<usize>],
+        device: &Device,
+    ) -> Result<Vec<Option<ValueSource>>> {
+        plan_values
             .iter()
-            .map(|piece| piece.map(|piece| self.value_source(Some(piece), device)).transpose())
+            .map(|plan_value| {
+                plan_value.map(|plan_value| self.value_source(Some(plan_value), device)).transpose()
+            })
             .collect()
     }
 
-    fn value_source(&self, piece: Option<usize>, device: &Device) -> Result<ValueSource> {
-        let piece = piece.ok_or_else(missing_value)?;
-        if let Some(slot) = self.slot_of(Some(piece)) {
+    fn value_source(&self, plan_value: Option<usize>, device: &Device) -> Result<ValueSource> {
+        let plan_value = plan_value.ok_or_else(missing_value)?;
+        if let Some(slot) = self.slot_of(Some(plan_value)) {
             return Ok(ValueSource::Slot(slot));
         }
-        let weight = self.graph.value(self.pieces[piece].value).weight.as_ref().ok_or_else(missing_value)?;
+        let weight =
+            self.graph.value(self.plan_values[plan_value].value).weight.as_ref().ok_or_else(missing_value)?;
         let tensor: Tensor = self.environment.constant_on_device(weight, device, false)?;
         Ok(ValueSource::Constant(tensor))
     }

@@ -23,7 +23,7 @@ pub(crate) use placement::HostAffinity;
 pub use report::{ArenaSlot, DeviceSupport, NodeCost, device_support, node_cost};
 pub use rounding::RoundingReport;
 pub(crate) use step::{
-    ControlFlowCall, EagerCall, HostCall, PlanStep, PlannedCall, PlannedOperand, StepAction, ValueSource,
+    ControlFlowCall, EagerCall, EngineOpCall, PlanStep, PlannedCall, PlannedOperand, StepAction, ValueSource,
 };
 
 use crate::graph::Graph;
@@ -40,7 +40,7 @@ pub struct ExecutionPlan {
     pub(crate) graph: Graph,
     pub(crate) effects: Vec<PassEffect>,
     /// Nodes that stay on the host although a device could run them.
-    pub(crate) stays: BTreeMap<usize, HostAffinity>,
+    pub(crate) host_affinities: BTreeMap<usize, HostAffinity>,
     pub(crate) steps: Vec<PlanStep>,
     /// Memory for intermediate values: bytes on each device.
     pub(crate) arenas: Vec<(Device, u64)>,
@@ -50,13 +50,13 @@ pub struct ExecutionPlan {
     pub(crate) inputs: Vec<Option<(usize, Device)>>,
     pub(crate) outputs: Vec<ValueSource>,
     /// Bytes of constants that no other plan shares.
-    pub(crate) copied: usize,
+    pub(crate) copied_bytes: usize,
 }
 
 impl ExecutionPlan {
     /// Approximate size, without the memory that runs take.
     pub(crate) fn size_in_bytes(&self) -> usize {
-        self.copied
+        self.copied_bytes
             + PLAN_BYTES
             + self.graph.nodes.len() * NODE_BYTES
             + self.graph.value_count() * VALUE_BYTES
@@ -112,8 +112,8 @@ impl<'a> StepView<'a> {
 
     /// The registry row of the step's kernel, or a phrase for a step without one.
     pub fn runner(&self) -> String {
-        match &self.step.work {
-            StepAction::Call(call) => call.ready.kernel_entry().to_string(),
+        match &self.step.action {
+            StepAction::Call(call) => call.prepared.kernel_entry().to_string(),
             StepAction::Eager(_) => "whatever kernel takes the shapes that come".to_owned(),
             StepAction::View { .. } => "no kernel: another view of the same memory".to_owned(),
             StepAction::Copy { .. } => "a copy between devices".to_owned(),
@@ -123,11 +123,11 @@ impl<'a> StepView<'a> {
 
     /// The kernel's own description of its algorithm; empty if it gives none.
     pub fn description(&self) -> &'a str {
-        if let StepAction::Call(call) = &self.step.work { call.ready.description() } else { "" }
+        if let StepAction::Call(call) = &self.step.action { call.prepared.description() } else { "" }
     }
 
     /// True if it calls a kernel that was prepared when the plan was built.
     pub fn is_prepared(&self) -> bool {
-        matches!(self.step.work, StepAction::Call(_))
+        matches!(self.step.action, StepAction::Call(_))
     }
 }

@@ -62,24 +62,24 @@ pub(super) fn find_host_affinities(
     graph: &Graph,
     environment: &SessionEnvironment,
 ) -> BTreeMap<usize, HostAffinity> {
-    let mut stays = BTreeMap::new();
+    let mut host_affinities = BTreeMap::new();
     if environment.devices.iter().all(|device| device.is_same_device(&environment.host)) {
-        return stays;
+        return host_affinities;
     }
-    let sea = IslandAnalysis::new(graph, environment);
+    let analysis = IslandAnalysis::new(graph, environment);
     let mut places: Vec<NodePlacement> =
         graph.nodes.iter().map(|node| place_node(graph, node, environment)).collect();
     // An island that stays joins the host's part, which may enclose further islands; repeat until nothing changes.
     loop {
-        let before = stays.len();
+        let before = host_affinities.len();
         for island in find_islands(graph, &places) {
-            if let Some(stay) = sea.weigh_island(&places, &island) {
+            if let Some(affinity) = analysis.weigh_island(&places, &island) {
                 island.iter().for_each(|at| places[*at] = NodePlacement::Host);
-                stays.extend(island.iter().map(|at| (*at, stay)));
+                host_affinities.extend(island.iter().map(|at| (*at, affinity)));
             }
         }
-        if stays.len() == before {
-            return stays;
+        if host_affinities.len() == before {
+            return host_affinities;
         }
     }
 }
@@ -99,8 +99,8 @@ fn place_node(graph: &Graph, node: &Node, environment: &SessionEnvironment) -> N
                 })
             }
             DeviceSupport::Engine => Some(NodePlacement::WithInput),
-            DeviceSupport::Kernels(_) | DeviceSupport::Wrong(_) => None,
-            DeviceSupport::InTheRun(_) => Some(NodePlacement::Fixed),
+            DeviceSupport::Kernels(_) | DeviceSupport::InvalidNode(_) => None,
+            DeviceSupport::DecidedAtRun(_) => Some(NodePlacement::Fixed),
         }
     });
     first.unwrap_or(NodePlacement::Fixed)

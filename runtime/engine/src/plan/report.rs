@@ -40,11 +40,11 @@ pub enum DeviceSupport {
     Kernels(DispatchExplanation),
     /// The kernel is chosen during the run, because input types or shapes are not known yet. Holds the number of rows for the
     /// op and the device type.
-    InTheRun(usize),
+    DecidedAtRun(usize),
     /// The engine runs it without a kernel.
     Engine,
     /// The node is invalid.
-    Wrong(Error),
+    InvalidNode(Error),
 }
 
 impl DeviceSupport {
@@ -52,9 +52,9 @@ impl DeviceSupport {
     pub fn is_supported(&self) -> bool {
         match self {
             Self::Kernels(explanation) => explanation.chosen_entry().is_some(),
-            Self::InTheRun(rows) => *rows > 0,
+            Self::DecidedAtRun(entries) => *entries > 0,
             Self::Engine => true,
-            Self::Wrong(_) => false,
+            Self::InvalidNode(_) => false,
         }
     }
 
@@ -64,9 +64,11 @@ impl DeviceSupport {
             Self::Kernels(explanation) if explanation.chosen_entry().is_none() => {
                 Some(explanation.to_error().message().to_owned())
             }
-            Self::InTheRun(0) => Some("expected a kernel for this type of devices, found none".to_owned()),
-            Self::Wrong(error) => Some(error.message().to_owned()),
-            Self::Kernels(_) | Self::InTheRun(_) | Self::Engine => None,
+            Self::DecidedAtRun(0) => {
+                Some("expected a kernel for this type of devices, found none".to_owned())
+            }
+            Self::InvalidNode(error) => Some(error.message().to_owned()),
+            Self::Kernels(_) | Self::DecidedAtRun(_) | Self::Engine => None,
         }
     }
 }
@@ -77,20 +79,22 @@ pub fn device_support(graph: &Graph, node: &Node, runtime: &Runtime, device: &De
     if is_engine_op(node) || is_engine_view(graph, node) {
         return DeviceSupport::Engine;
     }
-    consider_kernels(graph, node, runtime, device).unwrap_or_else(DeviceSupport::Wrong)
+    consider_kernels(graph, node, runtime, device).unwrap_or_else(DeviceSupport::InvalidNode)
 }
 
 fn consider_kernels(graph: &Graph, node: &Node, runtime: &Runtime, device: &Device) -> Result<DeviceSupport> {
     let op = Op::new(runtime, &node.domain, &node.op, node.opset, node.attributes.clone())?;
-    let rows = || {
+    let entries = || {
         let registry = runtime.registry();
-        let rows = registry.entries_for_op(&node.domain, &node.op);
-        DeviceSupport::InTheRun(rows.filter(|row| row.info().device_type == device.device_type()).count())
+        let entries = registry.entries_for_op(&node.domain, &node.op);
+        DeviceSupport::DecidedAtRun(
+            entries.filter(|entry| entry.info().device_type == device.device_type()).count(),
+        )
     };
     let considered = with_expected_inputs(graph, node, |expected| {
         op.explain_candidates(runtime, device, expected, node.outputs.len())
     });
-    Ok(considered.transpose()?.flatten().map_or_else(rows, DeviceSupport::Kernels))
+    Ok(considered.transpose()?.flatten().map_or_else(entries, DeviceSupport::Kernels))
 }
 
 /// True if the engine runs the node itself: a branch, a loop, or an op on sequences or text.
@@ -155,31 +159,31 @@ impl ExecutionPlan {
     /// Arena ranges of all values, in the order of the steps. Values that share memory, such as an in-place output and its
     /// input, are listed one by one.
     pub fn arena_slots(&self) -> Vec<ArenaSlot> {
-        let mut lodgings: Vec<ArenaSlot> = Vec::new();
+        let mut slots: Vec<ArenaSlot> = Vec::new();
         for (at, step) in self.steps.iter().enumerate() {
-            let StepAction::Call(call) = &step.work else { continue };
+            let StepAction::Call(call) = &step.action else { continue };
             for operand in &call.inputs {
                 let PlannedOperand::Arena(arena, offset) = *operand else { continue };
                 // A read belongs to the last write at this offset.
                 let written =
-                    lodgings.iter_mut().rev().find(|other| (other.arena, other.offset) == (arena, offset));
-                written.into_iter().for_each(|lodging| lodging.steps.1 = at);
+                    slots.iter_mut().rev().find(|other| (other.arena, other.offset) == (arena, offset));
+                written.into_iter().for_each(|arena_slot| arena_slot.steps.1 = at);
             }
             let node = &self.graph.nodes[step.node];
             for (index, operand) in call.outputs.iter().enumerate() {
                 let PlannedOperand::Arena(arena, offset) = *operand else { continue };
-                let known = call.ready.output_types().nth(index).flatten();
+                let known = call.prepared.output_types().nth(index).flatten();
                 let size = known.and_then(|(dtype, dims)| shape::size_in_bytes(dtype, dims).ok());
                 let value =
                     node.output(index).map_or_else(String::new, |id| self.graph.value(id).name.to_string());
-                lodgings.push(ArenaSlot { value, arena, offset, size: size.unwrap_or(0), steps: (at, at) });
+                slots.push(ArenaSlot { value, arena, offset, size: size.unwrap_or(0), steps: (at, at) });
             }
             if let Some((arena, offset)) = call.workspace {
-                let size = call.ready.workspace_size();
-                lodgings.push(ArenaSlot { value: String::new(), arena, offset, size, steps: (at, at) });
+                let size = call.prepared.workspace_size();
+                slots.push(ArenaSlot { value: String::new(), arena, offset, size, steps: (at, at) });
             }
         }
-        lodgings
+        slots
     }
 }
 
@@ -191,17 +195,17 @@ impl<'a> StepView<'a> {
 
     /// The registry row of the kernel, if the step calls a prepared one.
     pub fn registry_row(&self) -> Option<&'a oarlock_core::registry::KernelEntry> {
-        if let StepAction::Call(call) = &self.step.work { Some(call.ready.kernel_entry()) } else { None }
+        if let StepAction::Call(call) = &self.step.action { Some(call.prepared.kernel_entry()) } else { None }
     }
 
     /// Why the step stays on the host although a device could run it, if it does.
     pub fn host_affinity(&self) -> Option<String> {
-        self.plan.stays.get(&self.step.node).map(ToString::to_string)
+        self.plan.host_affinities.get(&self.step.node).map(ToString::to_string)
     }
 
     /// True if it copies a value between devices.
     pub fn is_copy(&self) -> bool {
-        matches!(self.step.work, StepAction::Copy { .. })
+        matches!(self.step.action, StepAction::Copy { .. })
     }
 
     /// Estimated work of the step's node; zero for copies.

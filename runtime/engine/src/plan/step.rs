@@ -11,7 +11,7 @@ pub(crate) struct PlanStep {
     /// The node it belongs to.
     pub(crate) node: usize,
     pub(crate) device: Device,
-    pub(crate) work: StepAction,
+    pub(crate) action: StepAction,
     /// Slots that are dead after it.
     pub(crate) frees: Vec<usize>,
 }
@@ -19,7 +19,7 @@ pub(crate) struct PlanStep {
 impl PlanStep {
     /// True for a copy of an input; the node then has a step of its own as well.
     pub(crate) fn is_copy(&self) -> bool {
-        matches!(self.work, StepAction::Copy { .. })
+        matches!(self.action, StepAction::Copy { .. })
     }
 }
 
@@ -33,14 +33,14 @@ pub(crate) enum StepAction {
     /// Copies a tensor to the step's device.
     Copy { from: ValueSource, to: usize },
     /// Runs an op of the engine on the host.
-    Host(HostCall),
+    Host(EngineOpCall),
     /// Runs a branch or a loop, whose bodies are graphs of their own.
     ControlFlow(ControlFlowCall),
 }
 
 /// A call of a prepared kernel.
 pub(crate) struct PlannedCall {
-    pub(crate) ready: PreparedCall,
+    pub(crate) prepared: PreparedCall,
     pub(crate) inputs: Vec<PlannedOperand>,
     pub(crate) outputs: Vec<PlannedOperand>,
     /// Arena and byte offset of the workspace.
@@ -67,7 +67,7 @@ pub(crate) struct EagerCall {
 }
 
 /// A call of an op that the engine runs on the host.
-pub(crate) struct HostCall {
+pub(crate) struct EngineOpCall {
     pub(crate) op: Arc<HostOp>,
     pub(crate) inputs: Vec<Option<ValueSource>>,
     /// Output slots; `None` for an unused output.

@@ -10,7 +10,7 @@ use oarlock_core::{Device, Error, ErrorKind, Result};
 use crate::plan::{ArenaSlot, ExecutionPlan};
 
 /// Limit on pooled arena sets; those of further concurrent runs are freed.
-const MOST_POOLED_RUNS: usize = 64;
+const MAX_POOLED_RUNS: usize = 64;
 /// Pooled memory is freed if a new plan needs less than a quarter of it and it exceeds this many bytes.
 const OVERSIZE_FACTOR: u64 = 4;
 const SMALL_ARENA_BYTES: u64 = 1 << 20;
@@ -25,7 +25,7 @@ pub(super) struct RunArena {
 
 impl Default for ArenaPool {
     fn default() -> Self {
-        Self(ArrayQueue::new(MOST_POOLED_RUNS))
+        Self(ArrayQueue::new(MAX_POOLED_RUNS))
     }
 }
 
@@ -86,8 +86,8 @@ fn allocate_arenas(plan: &ExecutionPlan, mut left: Vec<RunArena>) -> Result<Vec<
 /// An out-of-memory error that names the largest value in the arena.
 #[cold]
 fn out_of_memory(plan: &ExecutionPlan, arena: usize, error: &Error) -> Error {
-    let lodgings = plan.arena_slots().into_iter().filter(|lodging| lodging.arena == arena);
-    let largest = lodgings.max_by_key(|lodging| lodging.size);
+    let arena_slots_so_far = plan.arena_slots().into_iter().filter(|arena_slot| arena_slot.arena == arena);
+    let largest = arena_slots_so_far.max_by_key(|arena_slot| arena_slot.size);
     let (value, node) = match &largest {
         Some(ArenaSlot { value, size, steps, .. }) => {
             let value = if value.is_empty() { "scratch memory".to_owned() } else { format!("`{value}`") };

@@ -10,9 +10,9 @@ use oarlock_core::{Device, Result};
 use crate::plan::{ExecutionPlan, StepView};
 
 /// Limit on recorded steps; a loop may run more than anyone looks at.
-const MOST_TIMINGS: usize = 200_000;
+const MAX_TIMINGS: usize = 200_000;
 /// Limit on recorded plans. A loop over a growing tensor has a plan for each iteration, and every timing keeps its plan alive.
-const MOST_TIMED_PLANS: usize = 64;
+const MAX_TIMED_PLANS: usize = 64;
 
 /// Timing of one step.
 #[derive(Clone)]
@@ -99,7 +99,7 @@ impl StepClock {
     fn begin_step(&self, plan: &Arc<ExecutionPlan>, step: usize, within: Option<usize>) -> Option<usize> {
         let timings = &mut *self.timings.borrow_mut();
         let at = timings.steps.len();
-        if within.is_some() && (at >= MOST_TIMINGS || !self.is_plan_recorded(plan)) {
+        if within.is_some() && (at >= MAX_TIMINGS || !self.is_plan_recorded(plan)) {
             timings.omitted += 1;
             return None;
         }
@@ -119,6 +119,6 @@ impl StepClock {
     fn is_plan_recorded(&self, plan: &Arc<ExecutionPlan>) -> bool {
         let plans = &mut *self.plans.borrow_mut();
         let plan = Arc::as_ptr(plan).addr();
-        plans.contains(&plan) || (plans.len() < MOST_TIMED_PLANS && plans.insert(plan))
+        plans.contains(&plan) || (plans.len() < MAX_TIMED_PLANS && plans.insert(plan))
     }
 }

@@ -7,7 +7,7 @@ use crossbeam_queue::ArrayQueue;
 use super::RunContext;
 
 /// Limit on pooled contexts beyond the first.
-const MOST_EXTRA_CONTEXTS: usize = 63;
+const MAX_EXTRA_CONTEXTS: usize = 63;
 
 /// Pool of run contexts. Most graphs have many plans, each used by one thread at a time, so only one slot is allocated up
 /// front.
@@ -34,7 +34,7 @@ impl RunContextPool {
     pub(crate) fn return_context(&self, context: RunContext) {
         if let Err(context) = self.first.push(context) {
             // If the queue is full, the context is dropped.
-            _ = self.more.get_or_init(|| ArrayQueue::new(MOST_EXTRA_CONTEXTS)).push(context);
+            _ = self.more.get_or_init(|| ArrayQueue::new(MAX_EXTRA_CONTEXTS)).push(context);
         }
     }
 }

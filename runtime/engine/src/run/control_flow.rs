@@ -163,9 +163,9 @@ impl ControlFlowBodies {
         if made.len() < outputs {
             return Err(too_few_inputs(&format!("at least {outputs} values")));
         }
-        for (slot, datum) in call.outputs.iter().zip(made) {
+        for (slot, value) in call.outputs.iter().zip(made) {
             if let Some(slot) = slot {
-                slots[*slot] = Some(datum);
+                slots[*slot] = Some(value);
             }
         }
         Ok(())
@@ -286,8 +286,8 @@ fn run_sequence_map(
         };
         let inputs: Vec<RuntimeValue> = own.iter().enumerate().map(element).collect::<Result<_>>()?;
         let outputs = body.run(run, inputs, captured)?;
-        for (list, datum) in made.iter_mut().zip(outputs) {
-            list.push(sequence_element(&datum)?);
+        for (list, value) in made.iter_mut().zip(outputs) {
+            list.push(sequence_element(&value)?);
         }
     }
     Ok(made.into_iter().map(RuntimeValue::Sequence).collect())

@@ -24,7 +24,7 @@ use runnable_plan::RunnablePlan;
 
 use crate::environment::SessionEnvironment;
 use crate::plan::{
-    EagerCall, ExecutionPlan, HostCall, PlanStep, PlannedCall, PlannedOperand, StepAction, ValueSource,
+    EagerCall, EngineOpCall, ExecutionPlan, PlanStep, PlannedCall, PlannedOperand, StepAction, ValueSource,
 };
 use crate::runtime_value::RuntimeValue;
 use crate::step_budget::StepBudget;
@@ -35,32 +35,32 @@ pub(crate) struct RunContext {
     calls: Vec<Option<BoundCall>>,
     slots: Vec<Option<RuntimeValue>>,
     /// Start addresses of the arenas that the calls are bound to.
-    begins: SmallVec<[MemoryLocation; 1]>,
+    arena_starts: SmallVec<[MemoryLocation; 1]>,
 }
 
 impl RunContext {
     fn new(plan: &ExecutionPlan, environment: &SessionEnvironment) -> Result<Self> {
-        let pack = |step: &PlanStep| match &step.work {
+        let bind = |step: &PlanStep| match &step.action {
             StepAction::Call(call) => {
-                Ok(Some(call.ready.create_bound_call(&environment.runtime, step.device.default_stream()?)))
+                Ok(Some(call.prepared.create_bound_call(&environment.runtime, step.device.default_stream()?)))
             }
             _ => Ok(None),
         };
-        let calls = plan.steps.iter().map(pack).collect::<Result<_>>()?;
-        Ok(Self { calls, slots: (0..plan.slots).map(|_| None).collect(), begins: SmallVec::new() })
+        let calls = plan.steps.iter().map(bind).collect::<Result<_>>()?;
+        Ok(Self { calls, slots: (0..plan.slots).map(|_| None).collect(), arena_starts: SmallVec::new() })
     }
 
     /// Binds the calls to these arenas, unless they still are from the last run.
     #[inline]
     fn bind_arenas(&mut self, plan: &ExecutionPlan, arenas: &[RunArena]) {
         let arenas = &arenas[..plan.arenas.len()];
-        let begins = || arenas.iter().map(|arena| MemoryLocation::from_allocation(&arena.memory, 0));
-        if !begins().eq(self.begins.iter().copied()) {
-            self.begins = begins().collect();
+        let arena_starts = || arenas.iter().map(|arena| MemoryLocation::from_allocation(&arena.memory, 0));
+        if !arena_starts().eq(self.arena_starts.iter().copied()) {
+            self.arena_starts = arena_starts().collect();
             let calls = plan.steps.iter().zip(&mut self.calls);
-            calls.for_each(|(step, packed)| {
-                if let (StepAction::Call(call), Some(packed)) = (&step.work, packed) {
-                    bind_arena_operands(call, packed, arenas);
+            calls.for_each(|(step, bound_call)| {
+                if let (StepAction::Call(call), Some(bound_call)) = (&step.action, bound_call) {
+                    bind_arena_operands(call, bound_call, arenas);
                 }
             });
         }
@@ -68,7 +68,7 @@ impl RunContext {
 }
 
 /// Binds all operands of a call that lie in arenas.
-fn bind_arena_operands(call: &PlannedCall, packed: &mut BoundCall, arenas: &[RunArena]) {
+fn bind_arena_operands(call: &PlannedCall, bound_call: &mut BoundCall, arenas: &[RunArena]) {
     let place = |operand: &PlannedOperand| match operand {
         PlannedOperand::Arena(arena, offset) => {
             Some(MemoryLocation::from_allocation(&arenas[*arena].memory, *offset))
@@ -76,13 +76,13 @@ fn bind_arena_operands(call: &PlannedCall, packed: &mut BoundCall, arenas: &[Run
         PlannedOperand::Fixed | PlannedOperand::Slot(_) => None,
     };
     for (index, operand) in call.inputs.iter().enumerate() {
-        place(operand).into_iter().for_each(|place| packed.bind_input(index, place));
+        place(operand).into_iter().for_each(|place| bound_call.bind_input(index, place));
     }
     for (index, operand) in call.outputs.iter().enumerate() {
-        place(operand).into_iter().for_each(|place| packed.bind_output(index, place));
+        place(operand).into_iter().for_each(|place| bound_call.bind_output(index, place));
     }
     if let Some((arena, offset)) = call.workspace {
-        packed.bind_workspace(MemoryLocation::from_allocation(&arenas[arena].memory, offset));
+        bound_call.bind_workspace(MemoryLocation::from_allocation(&arenas[arena].memory, offset));
     }
 }
 
@@ -90,11 +90,11 @@ fn bind_arena_operands(call: &PlannedCall, packed: &mut BoundCall, arenas: &[Run
 #[derive(Clone, Copy)]
 pub(crate) struct RunScope<'a> {
     pub(crate) environment: &'a SessionEnvironment,
-    pub(crate) allowance: &'a StepBudget,
+    pub(crate) step_budget: &'a StepBudget,
     /// Records step timings, if the caller wants them.
     pub(crate) clock: Option<&'a StepClock>,
     /// Lets the caller interrupt the run.
-    pub(crate) watch: Option<&'a InterruptCheck<'a>>,
+    pub(crate) interrupt_check: Option<&'a InterruptCheck<'a>>,
 }
 
 /// Runs a plan on inputs of the shapes that it was built for.
@@ -105,7 +105,7 @@ pub(crate) fn run_plan(
     inputs: &[RuntimeValue],
 ) -> Result<Vec<RuntimeValue>> {
     let RunnablePlan { plan, contexts, .. } = runnable;
-    run.allowance.spend(plan.steps.len())?;
+    run.step_budget.spend(plan.steps.len())?;
     let mut context = match contexts.take_context() {
         Some(context) => context,
         None => RunContext::new(plan, run.environment)?,
@@ -129,20 +129,20 @@ impl RunContext {
         inputs: &[RuntimeValue],
     ) -> Result<Vec<RuntimeValue>> {
         let plan = &runnable.plan;
-        for (input, home) in inputs.iter().zip(&plan.inputs) {
-            if let Some((slot, device)) = home {
+        for (input, destination) in inputs.iter().zip(&plan.inputs) {
+            if let Some((slot, device)) = destination {
                 self.slots[*slot] = Some(prepare_input(input, device, run.environment)?);
             }
         }
-        for (at, step) in plan.steps.iter().enumerate() {
-            if let Some(watch) = run.watch {
-                watch.check_interrupt()?;
+        for (step_index, step) in plan.steps.iter().enumerate() {
+            if let Some(interrupt_check) = run.interrupt_check {
+                interrupt_check.check_interrupt()?;
             }
             let ran = match run.clock {
-                None => self.run_step(at, step, runnable, run),
-                Some(clock) => {
-                    clock.time_step(plan, at, &step.device, || self.run_step(at, step, runnable, run))
-                }
+                None => self.run_step(step_index, step, runnable, run),
+                Some(clock) => clock.time_step(plan, step_index, &step.device, || {
+                    self.run_step(step_index, step, runnable, run)
+                }),
             };
             if let Err(error) = ran {
                 let node = &plan.graph.nodes[step.node];
@@ -158,13 +158,13 @@ impl RunContext {
     #[inline]
     fn run_step(
         &mut self,
-        at: usize,
+        step_index: usize,
         step: &PlanStep,
         runnable: &RunnablePlan,
         run: RunScope<'_>,
     ) -> Result<()> {
-        match &step.work {
-            StepAction::Call(call) => self.call_kernel(at, call, run.environment),
+        match &step.action {
+            StepAction::Call(call) => self.call_kernel(step_index, call, run.environment),
             StepAction::Eager(eager) => self.dispatch_eagerly(eager, &step.device, run.environment),
             StepAction::View { from, dims, to } => self.view_tensor(from, dims, *to),
             StepAction::Copy { from, to } => self.copy_tensor(from, *to, &step.device),
@@ -177,19 +177,24 @@ impl RunContext {
     }
 
     #[inline]
-    fn call_kernel(&mut self, at: usize, call: &PlannedCall, environment: &SessionEnvironment) -> Result<()> {
-        let Some(packed) = &mut self.calls[at] else { return Err(missing_value()) };
+    fn call_kernel(
+        &mut self,
+        step_index: usize,
+        call: &PlannedCall,
+        environment: &SessionEnvironment,
+    ) -> Result<()> {
+        let Some(bound_call) = &mut self.calls[step_index] else { return Err(missing_value()) };
         for (index, operand) in call.inputs.iter().enumerate() {
             if let PlannedOperand::Slot(slot) = operand {
                 let tensor = slot_tensor(&self.slots, *slot)?;
-                packed.wait_for_tensor(tensor)?;
-                packed.bind_input(index, MemoryLocation::from_tensor(tensor));
+                bound_call.wait_for_tensor(tensor)?;
+                bound_call.bind_input(index, MemoryLocation::from_tensor(tensor));
             }
         }
         for (index, operand) in call.outputs.iter().enumerate() {
             if let PlannedOperand::Slot(slot) = operand {
-                let tensor = call.ready.allocate_output(index, packed.stream())?;
-                packed.bind_output(index, MemoryLocation::from_tensor(&tensor));
+                let tensor = call.prepared.allocate_output(index, bound_call.stream())?;
+                bound_call.bind_output(index, MemoryLocation::from_tensor(&tensor));
                 self.slots[*slot] = Some(RuntimeValue::Tensor(tensor));
             }
         }
@@ -198,14 +203,14 @@ impl RunContext {
         // the kernel keeps, or in a tensor of a slot. Tensors that were passed in have the shapes that the kernel was prepared
         // for, as `prepare_input` and the choice of the plan ensure. Memory that returns to a pool while a stream still uses it
         // is handed out again in the order of the stream.
-        unsafe { packed.run()? };
+        unsafe { bound_call.run()? };
         if environment.runtime.has_post_kernel_checks() {
-            let made = call.outputs.iter().map(|operand| match operand {
+            let result = call.outputs.iter().map(|operand| match operand {
                 PlannedOperand::Slot(slot) => slot_tensor(&self.slots, *slot).ok().cloned(),
                 PlannedOperand::Fixed | PlannedOperand::Arena(..) => None,
             });
-            let outputs: OpOutputs = made.collect();
-            call.ready.check_outputs(&environment.runtime, packed.stream(), &outputs)?;
+            let outputs: OpOutputs = result.collect();
+            call.prepared.check_outputs(&environment.runtime, bound_call.stream(), &outputs)?;
         }
         Ok(())
     }
@@ -228,8 +233,8 @@ impl RunContext {
             device: Some(device),
             stream: None,
         };
-        let made = eager.op.invoke(&environment.runtime, &call)?;
-        for (slot, tensor) in eager.outputs.iter().zip(made) {
+        let result = eager.op.invoke(&environment.runtime, &call)?;
+        for (slot, tensor) in eager.outputs.iter().zip(result) {
             if let (Some(slot), Some(tensor)) = (slot, tensor) {
                 self.slots[*slot] = Some(RuntimeValue::Tensor(tensor));
             }
@@ -237,7 +242,7 @@ impl RunContext {
         Ok(())
     }
 
-    fn run_on_host(&mut self, call: &HostCall, environment: &SessionEnvironment) -> Result<()> {
+    fn run_on_host(&mut self, call: &EngineOpCall, environment: &SessionEnvironment) -> Result<()> {
         let read = |source: &Option<ValueSource>| {
             source.as_ref().map(|source| read_source(&self.slots, source)).transpose()
         };

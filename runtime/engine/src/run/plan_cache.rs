@@ -14,10 +14,10 @@ use super::arena_pool::ArenaPool;
 use super::runnable_plan::RunnablePlan;
 use crate::runtime_value::RuntimeValue;
 
-/// Approximate memory limit for the plans of one graph. It only applies
-const MOST_CACHED_BYTES: usize = 64 << 20;
-/// once there are this many plans.
-const LEAST_CACHED_PLANS: usize = 32;
+/// The approximate memory limit for the plans of one graph.
+const MAX_CACHED_BYTES: usize = 64 << 20;
+/// The memory limit applies only when there are this many plans.
+const MIN_CACHED_PLANS: usize = 32;
 /// Random candidates tried for one that was not used lately.
 const EVICTION_TRIES: usize = 8;
 /// Number of hash buckets; each is replaced as a whole, so small buckets keep insertion cheap.
@@ -31,7 +31,7 @@ pub(crate) struct PlanCache {
     /// All other plans, by the upper bits of their hash.
     others: OnceLock<Box<[PlanBucket]>>,
     /// Held while a plan is built, so that threads that need the same one build it once.
-    making: Mutex<PlanCacheState>,
+    state: Mutex<PlanCacheState>,
     /// Arenas that runs of all these plans share.
     arenas: ArenaPool,
 }
@@ -52,7 +52,7 @@ pub(crate) struct CachedPlan {
     bytes: usize,
     plan: Arc<RunnablePlan>,
     /// Set by every lookup, cleared when eviction passes the plan over.
-    is_wanted: AtomicBool,
+    was_used: AtomicBool,
 }
 
 /// Dtype and shape of an input; `None` if it is not a tensor.
@@ -63,19 +63,19 @@ impl PlanCache {
         self.first.get().map(|planned| planned.plan.clone())
     }
 
-    /// Calls `done` with the plan for inputs of these shapes, building it if there is none.
+    /// Calls `use_plan` with the plan for inputs of these shapes, building it if there is none.
     #[inline]
     pub(crate) fn with_plan<T>(
         &self,
         inputs: &[RuntimeValue],
-        make: impl FnOnce() -> Result<Arc<RunnablePlan>>,
-        done: impl FnOnce(&Arc<RunnablePlan>, &ArenaPool) -> Result<T>,
+        build: impl FnOnce() -> Result<Arc<RunnablePlan>>,
+        use_plan: impl FnOnce(&Arc<RunnablePlan>, &ArenaPool) -> Result<T>,
     ) -> Result<T> {
         if let Some(first) = self.first.get().filter(|first| first.matches_inputs(inputs)) {
-            first.mark_wanted();
-            return done(&first.plan, &self.arenas);
+            first.mark_used();
+            return use_plan(&first.plan, &self.arenas);
         }
-        self.with_other_plan(inputs, make, done)
+        self.with_other_plan(inputs, build, use_plan)
     }
 
     /// The slow path: any plan but the first. Not inlined, to keep the common path small.
@@ -83,27 +83,27 @@ impl PlanCache {
     fn with_other_plan<T>(
         &self,
         inputs: &[RuntimeValue],
-        make: impl FnOnce() -> Result<Arc<RunnablePlan>>,
-        done: impl FnOnce(&Arc<RunnablePlan>, &ArenaPool) -> Result<T>,
+        build: impl FnOnce() -> Result<Arc<RunnablePlan>>,
+        use_plan: impl FnOnce(&Arc<RunnablePlan>, &ArenaPool) -> Result<T>,
     ) -> Result<T> {
         let hash = hash_inputs(inputs);
         let list = self.others.get().map(|lists| lists[bucket_of(hash)].load());
         if let Some(planned) = list.as_ref().and_then(|list| find_in_bucket(list.as_ref()?, hash, inputs)) {
-            planned.mark_wanted();
-            return done(&planned.plan, &self.arenas);
+            planned.mark_used();
+            return use_plan(&planned.plan, &self.arenas);
         }
         drop(list);
-        done(&self.get_or_make(hash, inputs, make)?, &self.arenas)
+        use_plan(&self.get_or_build(hash, inputs, build)?, &self.arenas)
     }
 
     #[cold]
-    fn get_or_make(
+    fn get_or_build(
         &self,
         hash: u64,
         inputs: &[RuntimeValue],
-        make: impl FnOnce() -> Result<Arc<RunnablePlan>>,
+        build: impl FnOnce() -> Result<Arc<RunnablePlan>>,
     ) -> Result<Arc<RunnablePlan>> {
-        let mut making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         // Another thread may have built it in the meantime.
         if let Some(first) = self.first.get().filter(|first| first.matches_inputs(inputs)) {
             return Ok(first.plan.clone());
@@ -112,41 +112,40 @@ impl PlanCache {
         if let Some(planned) = list.as_ref().and_then(|list| find_in_bucket(list, hash, inputs)) {
             return Ok(planned.plan.clone());
         }
-        let plan = make()?;
+        let plan = build()?;
         self.arenas.shrink_to_plan(&plan.plan);
         let planned = Arc::new(CachedPlan {
             inputs: inputs.iter().map(input_key).collect(),
             hash,
             bytes: plan.plan.size_in_bytes(),
             plan: plan.clone(),
-            is_wanted: AtomicBool::new(false),
+            was_used: AtomicBool::new(false),
         });
         if self.first.set(planned.clone()).is_err() {
-            self.evict_plans(&mut making, planned.bytes, hash);
+            self.evict_plans(&mut state, planned.bytes, hash);
             self.update_bucket(hash, |list| list.push((hash, planned.clone())));
-            making.bytes += planned.bytes;
-            making.all.push(planned);
+            state.bytes += planned.bytes;
+            state.all.push(planned);
         }
         Ok(plan)
     }
 
     /// Evicts plans while they take too much memory. The victim is random, preferring plans that were not found lately: with
     /// strict LRU, a caller that cycles through more shapes than fit would miss on every one.
-    fn evict_plans(&self, making: &mut PlanCacheState, bytes: usize, mut dice: u64) {
-        while making.all.len() >= LEAST_CACHED_PLANS && making.bytes.saturating_add(bytes) > MOST_CACHED_BYTES
-        {
+    fn evict_plans(&self, state: &mut PlanCacheState, bytes: usize, mut dice: u64) {
+        while state.all.len() >= MIN_CACHED_PLANS && state.bytes.saturating_add(bytes) > MAX_CACHED_BYTES {
             let mut chosen = 0;
             for _ in 0..EVICTION_TRIES {
                 dice = dice.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
-                chosen = (dice >> 33) as usize % making.all.len();
-                if !making.all[chosen].is_wanted.swap(false, Ordering::Relaxed) {
+                chosen = (dice >> 33) as usize % state.all.len();
+                if !state.all[chosen].was_used.swap(false, Ordering::Relaxed) {
                     break;
                 }
             }
-            let given_up = making.all.swap_remove(chosen);
-            making.bytes -= given_up.bytes;
-            self.update_bucket(given_up.hash, |list| {
-                list.retain(|(_, planned)| !Arc::ptr_eq(planned, &given_up));
+            let evicted = state.all.swap_remove(chosen);
+            state.bytes -= evicted.bytes;
+            self.update_bucket(evicted.hash, |list| {
+                list.retain(|(_, planned)| !Arc::ptr_eq(planned, &evicted));
             });
         }
     }
@@ -154,10 +153,10 @@ impl PlanCache {
     /// Publishes a changed copy of a bucket. Readers keep the old list until they drop it.
     fn update_bucket(&self, hash: u64, change: impl FnOnce(&mut Vec<(u64, Arc<CachedPlan>)>)) {
         let lists = self.others.get_or_init(|| (0..BUCKETS).map(|_| PlanBucket::empty()).collect());
-        let place = &lists[bucket_of(hash)];
-        let mut list = place.load_full().map(|list| Vec::clone(&list)).unwrap_or_default();
+        let bucket = &lists[bucket_of(hash)];
+        let mut list = bucket.load_full().map(|list| Vec::clone(&list)).unwrap_or_default();
         change(&mut list);
-        place.store(Some(Arc::new(list)));
+        bucket.store(Some(Arc::new(list)));
     }
 }
 
@@ -177,9 +176,9 @@ impl CachedPlan {
     /// Marks the plan as used. It loads before it stores, so that the cache line stays shared between threads that use the
     /// plan.
     #[inline]
-    fn mark_wanted(&self) {
-        if !self.is_wanted.load(Ordering::Relaxed) {
-            self.is_wanted.store(true, Ordering::Relaxed);
+    fn mark_used(&self) {
+        if !self.was_used.load(Ordering::Relaxed) {
+            self.was_used.store(true, Ordering::Relaxed);
         }
     }
 }

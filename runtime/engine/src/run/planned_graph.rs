@@ -24,19 +24,19 @@ pub(crate) struct PlannedGraph {
     folded: Vec<Node>,
     plans: PlanCache,
     /// Recorded shape-dependent decisions, each with a plan built from them, the most recently used first.
-    recipes: Mutex<Vec<(ReplayPlan, Arc<RunnablePlan>)>>,
+    replay_plans: Mutex<Vec<(ReplayPlan, Arc<RunnablePlan>)>>,
 }
 
 /// Limit on recorded replays. If passes decide differently for most shapes, remembering more would not help.
-const MOST_REPLAY_PLANS: usize = 8;
+const MAX_REPLAY_PLANS: usize = 8;
 
 impl PlannedGraph {
     /// Runs every pass that does not depend on input shapes.
     pub(crate) fn new(mut graph: Graph, environment: &SessionEnvironment) -> Result<Self> {
         let context = environment.pass_context();
         let effects = passes::run_passes(&mut graph, &context)?;
-        let folded = context.notes.folded_nodes();
-        Ok(Self { graph, effects, folded, plans: PlanCache::default(), recipes: Mutex::default() })
+        let folded = context.trace.folded_nodes();
+        Ok(Self { graph, effects, folded, plans: PlanCache::default(), replay_plans: Mutex::default() })
     }
 
     /// The graph before input shapes are known.
@@ -65,8 +65,11 @@ impl PlannedGraph {
         environment: &SessionEnvironment,
         inputs: &[RuntimeValue],
     ) -> Result<Vec<RuntimeValue>> {
-        let allowance = environment.new_step_budget();
-        self.run_within(RunScope { environment, allowance: &allowance, clock: None, watch: None }, inputs)
+        let step_budget = environment.new_step_budget();
+        self.run_within(
+            RunScope { environment, step_budget: &step_budget, clock: None, interrupt_check: None },
+            inputs,
+        )
     }
 
     /// Runs it and calls `ask` now and then; an error from it stops the run.
@@ -76,9 +79,14 @@ impl PlannedGraph {
         inputs: &[RuntimeValue],
         ask: &dyn Fn() -> Result<()>,
     ) -> Result<Vec<RuntimeValue>> {
-        let (allowance, watch) = (environment.new_step_budget(), InterruptCheck::new(ask));
+        let (step_budget, interrupt_check) = (environment.new_step_budget(), InterruptCheck::new(ask));
         self.run_within(
-            RunScope { environment, allowance: &allowance, clock: None, watch: Some(&watch) },
+            RunScope {
+                environment,
+                step_budget: &step_budget,
+                clock: None,
+                interrupt_check: Some(&interrupt_check),
+            },
             inputs,
         )
     }
@@ -97,8 +105,9 @@ impl PlannedGraph {
         environment: &SessionEnvironment,
         inputs: &[RuntimeValue],
     ) -> Result<(Vec<RuntimeValue>, RunTimings)> {
-        let (allowance, clock) = (environment.new_step_budget(), StepClock::new());
-        let run = RunScope { environment, allowance: &allowance, clock: Some(&clock), watch: None };
+        let (step_budget, clock) = (environment.new_step_budget(), StepClock::new());
+        let run =
+            RunScope { environment, step_budget: &step_budget, clock: Some(&clock), interrupt_check: None };
         let outputs = self.run_within(run, inputs)?;
         Ok((outputs, clock.finish()))
     }
@@ -124,26 +133,27 @@ impl PlannedGraph {
             _ => None,
         };
         let facts: Vec<Option<TensorFact>> = inputs.iter().map(fact).collect();
-        let mut recipes = self.recipes.lock().unwrap_or_else(PoisonError::into_inner);
-        let again = |(recipe, known): &(ReplayPlan, Arc<RunnablePlan>)| {
-            let ReplayedGraph { graph, differs } = recipe.replay(&facts, &environment.pass_context())?;
+        let mut replay_plans = self.replay_plans.lock().unwrap_or_else(PoisonError::into_inner);
+        let again = |(replay_plan, known): &(ReplayPlan, Arc<RunnablePlan>)| {
+            let ReplayedGraph { graph, differs } = replay_plan.replay(&facts, &environment.pass_context())?;
             debug_assert_eq!(Ok(()), self.check_replay(&graph, environment, &facts));
             let example = ExamplePlan { plan: &known.plan, differs: &differs };
-            let plan = plan::build_plan(graph, recipe, Some(example), environment).ok()?;
+            let plan = plan::build_plan(graph, replay_plan, Some(example), environment).ok()?;
             RunnablePlan::new(plan, Some(known), environment).ok()
         };
-        let found = recipes.iter().enumerate().find_map(|(at, recipe)| Some((at, again(recipe)?)));
+        let found =
+            replay_plans.iter().enumerate().find_map(|(at, replay_plan)| Some((at, again(replay_plan)?)));
         if let Some((at, plan)) = found {
-            recipes[..=at].rotate_right(1);
+            replay_plans[..=at].rotate_right(1);
             review_fallbacks(&plan.plan, environment)?;
             return Ok(Arc::new(plan));
         }
-        let (graph, recipe) = self.optimize_for(environment, &facts)?;
-        let plan = plan::build_plan(graph, &recipe, None, environment)?;
+        let (graph, replay_plan) = self.optimize_for(environment, &facts)?;
+        let plan = plan::build_plan(graph, &replay_plan, None, environment)?;
         let plan = Arc::new(RunnablePlan::new(plan, None, environment)?);
         review_fallbacks(&plan.plan, environment)?;
-        recipes.truncate(MOST_REPLAY_PLANS - 1);
-        recipes.insert(0, (recipe, plan.clone()));
+        replay_plans.truncate(MAX_REPLAY_PLANS - 1);
+        replay_plans.insert(0, (replay_plan, plan.clone()));
         Ok(plan)
     }
 
@@ -158,8 +168,8 @@ impl PlannedGraph {
             graph.value_mut(id).fact.clone_from(fact);
         }
         let effects = passes::run_passes(&mut graph, &context)?;
-        let recipe = ReplayPlan::new(&self.graph, &graph, context.notes, effects);
-        Ok((graph, recipe))
+        let replay_plan = ReplayPlan::new(&self.graph, &graph, context.trace, effects);
+        Ok((graph, replay_plan))
     }
 
     /// Debug check: compares a replayed graph with what the passes make from scratch, and describes the difference.

@@ -56,7 +56,7 @@ impl RunnablePlan {
     fn add_fallbacks(&self, summary: &mut FallbackSummary, environment: &SessionEnvironment) {
         summary.add_plan(&self.plan, environment);
         for step in &self.plan.steps {
-            if let StepAction::ControlFlow(_) = &step.work {
+            if let StepAction::ControlFlow(_) = &step.action {
                 let bodies = self.bodies(step.node).into_iter().flat_map(ControlFlowBodies::graphs);
                 for body in bodies.filter_map(|graph| graph.first_plan()) {
                     body.add_fallbacks(summary, environment);

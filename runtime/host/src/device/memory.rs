@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use oarlock_abi as abi;
 
-use crate::device::live_handles::HandleKind;
+use crate::live_handles::HandleKind;
 use crate::services::errors::PluginFailure;
 use crate::{PluginDevice, PluginStream};
 

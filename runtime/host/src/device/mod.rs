@@ -7,7 +7,6 @@
 #![expect(unsafe_code, reason = "handles are passed to slots that trust them")]
 
 pub(crate) mod kernel;
-pub(crate) mod live_handles;
 pub(crate) mod memory;
 pub(crate) mod pinned;
 pub(crate) mod stream;

@@ -5,7 +5,7 @@
 use std::ptr::NonNull;
 
 use crate::PluginDevice;
-use crate::device::live_handles::HandleKind;
+use crate::live_handles::HandleKind;
 use crate::services::errors::PluginFailure;
 
 /// Pinned host memory, freed when dropped; ordinary memory on a device that offers none.

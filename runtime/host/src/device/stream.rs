@@ -7,8 +7,8 @@ use std::ffi::c_void;
 use oarlock_abi as abi;
 
 use crate::PluginDevice;
-use crate::device::live_handles::HandleKind;
 use crate::generated::AsyncCalls;
+use crate::live_handles::HandleKind;
 use crate::services::errors::{PluginFailure, result_from_error};
 
 /// A queue of work on one device, destroyed when dropped.

@@ -99,8 +99,8 @@ pub(crate) fn list_symbols(symbols: &[&str]) -> String {
 
 /// A mangled name can have thousands of characters; the beginning suffices.
 fn shorten_symbol(name: &str) -> String {
-    const LONGEST: usize = 80;
-    let start: String = name.chars().take(LONGEST).collect();
+    const MAX_CHARACTERS: usize = 80;
+    let start: String = name.chars().take(MAX_CHARACTERS).collect();
     let rest = if start.len() < name.len() { "…" } else { "" };
     sanitize_text(&start) + rest
 }

@@ -1,8 +1,8 @@
 //! The devices of a plugin, and the user's selection of them.
 
 use crate::HostEnvironment;
+use crate::foreign_struct::RuleBreach;
 use crate::generated::CoreCalls;
-use crate::load::foreign_struct::RuleBreach;
 use crate::services::errors::PluginFailure;
 
 /// Limit on the devices of one plugin.

@@ -8,7 +8,7 @@
 use oarlock_abi as abi;
 
 use crate::DraftInfo;
-use crate::load::foreign_struct::{RuleBreach, checked_list, copy_struct};
+use crate::foreign_struct::{RuleBreach, checked_list, copy_struct};
 use crate::load::validate::checked_name;
 
 /// Limit on the drafts of one plugin.

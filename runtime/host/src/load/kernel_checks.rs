@@ -7,7 +7,7 @@
 
 use oarlock_abi as abi;
 
-use crate::load::foreign_struct::{RuleBreach, SlotTable, checked_list, copy_struct};
+use crate::foreign_struct::{RuleBreach, SlotTable, checked_list, copy_struct};
 use crate::load::validate::{checked_name, checked_text};
 use crate::{KernelInfo, OperandInfo};
 

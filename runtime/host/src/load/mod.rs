@@ -6,10 +6,7 @@
 
 pub(crate) mod device_list;
 pub(crate) mod drafts;
-pub(crate) mod foreign_struct;
 pub(crate) mod kernel_checks;
-pub(crate) mod layers;
-pub(crate) mod negotiate;
 pub(crate) mod plugin_description;
 pub(crate) mod validate;
 
@@ -19,9 +16,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use oarlock_abi as abi;
 
-use crate::load::foreign_struct::{RuleBreach, copy_struct};
-use crate::load::negotiate::{HOST_CONTRACT, OutdatedSide, negotiate_minor};
+use crate::foreign_struct::{RuleBreach, copy_struct};
 use crate::load::validate::CheckedPlugin;
+use crate::negotiate::{HOST_CONTRACT, OutdatedSide, negotiate_minor};
 use crate::services::PluginServices;
 use crate::services::errors::{self, PluginFailure};
 use crate::{Refusal, RefusalReason, sanitize_text};

@@ -6,8 +6,8 @@ use std::ffi::c_void;
 
 use oarlock_abi as abi;
 
+use crate::foreign_struct::{ForeignStruct, RuleBreach, SlotTable, copy_struct};
 use crate::load::drafts::{KnownProfiles, copy_drafts, judge_drafts};
-use crate::load::foreign_struct::{ForeignStruct, RuleBreach, SlotTable, copy_struct};
 use crate::load::kernel_checks::{KernelRecord, check_kernels};
 use crate::{ContractRange, PluginInfo, PluginKind, SupportLevel, sanitize_text};
 

@@ -21,7 +21,7 @@ use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, Signal, WaitOptions};
 use serde::{Deserialize, Serialize};
 
-use crate::load::foreign_struct::RuleBreach;
+use crate::foreign_struct::RuleBreach;
 use crate::load::{breach_refusal, open_plugin};
 use crate::probe::{ProbeRequest, name_by_file};
 use crate::services::{PluginServices, SharedServices, SilentLogSink};

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use crate::probe::child::{ProbeAnswer, ProbeStep};
 
 /// Limit on the output of a child that is kept.
-const MOST_OUTPUT: usize = 1 << 20;
+const MAX_OUTPUT: usize = 1 << 20;
 /// The interval between two checks for the exit of the child.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
@@ -176,7 +176,7 @@ impl ChildPipe {
                     return Ok(());
                 }
                 Ok(count) => {
-                    let room = MOST_OUTPUT - into.len().min(MOST_OUTPUT);
+                    let room = MAX_OUTPUT - into.len().min(MAX_OUTPUT);
                     into.extend_from_slice(&buffer[..count.min(room)]);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),

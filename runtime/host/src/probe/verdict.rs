@@ -63,11 +63,14 @@ impl ChildObservation {
 
     /// The beginning of the plugin's output, to be quoted in a message.
     fn output_excerpt(&self) -> Option<String> {
-        const LONGEST: usize = 80;
+        const MAX_CHARACTERS: usize = 80;
         let text = String::from_utf8_lossy(&self.printed);
         let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
-        let plain: String =
-            line.chars().take(LONGEST).map(|c| if c.is_control() || c == '`' { ' ' } else { c }).collect();
+        let plain: String = line
+            .chars()
+            .take(MAX_CHARACTERS)
+            .map(|c| if c.is_control() || c == '`' { ' ' } else { c })
+            .collect();
         Some(plain)
     }
 }

@@ -3,6 +3,7 @@
 #![expect(unsafe_code, reason = "the services are functions that C code calls")]
 
 pub(crate) mod errors;
+pub(crate) mod host_call;
 mod log_sink;
 pub(crate) mod pool;
 
@@ -17,9 +18,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use oarlock_abi as abi;
 pub use oarlock_abi::LogLevel;
 
-use crate::device::kernel::HostCall;
-use crate::load::foreign_struct::copy_struct;
+use crate::foreign_struct::copy_struct;
 use crate::services::errors::{Code, PluginFailure};
+use crate::services::host_call::HostCall;
 use crate::services::pool::ThreadPool;
 use crate::text::suggestion::did_you_mean;
 pub use log_sink::{LogSink, SilentLogSink};
@@ -140,7 +141,7 @@ impl PluginServices {
         self.host.get_or_init(|| abi::Host {
             contract_major: abi::CONTRACT_MAJOR,
             contract_minor: abi::CONTRACT_MINOR,
-            contract_minor_oldest: crate::load::negotiate::OLDEST_MINOR,
+            contract_minor_oldest: crate::negotiate::OLDEST_MINOR,
             sanitizer: abi::SANITIZER,
             name: abi::Str::borrowed(&self.shared.program),
             context: Arc::as_ptr(self).cast_mut().cast(),

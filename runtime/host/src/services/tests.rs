@@ -47,10 +47,10 @@ fn an_error_without_a_proper_description_is_still_an_error() {
     let services = test_services(Arc::new(SilentLogSink));
     let short = abi::ErrorInfo { size: 8, ..abi::ErrorInfo::EMPTY };
     // SAFETY: a description that is too short is not read.
-    let made = unsafe {
+    let result = unsafe {
         [std::ptr::null(), &raw const short].map(|info| error_create(service_context(&services), info))
     };
-    assert_eq!(made.map(|error| errors::take_failure(error).rule.clone()), ["S-1", "S-2"]);
+    assert_eq!(result.map(|error| errors::take_failure(error).rule.clone()), ["S-1", "S-2"]);
 }
 
 #[test]

@@ -3,8 +3,8 @@
 /// The candidate closest to `name`, if it is close enough to be a typo.
 pub fn nearest_name<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     /// Nobody means to type more than this, and the work grows with the square of it.
-    const LONGEST: usize = 64;
-    if name.len() > LONGEST {
+    const MAX_CHARACTERS: usize = 64;
+    if name.len() > MAX_CHARACTERS {
         return None;
     }
     let close_enough = name.chars().count() / 3 + 1;

@@ -20,15 +20,15 @@ pub(super) fn find_compact_producers<'a>(
     // Bytes that a compact constant takes in the file, where that is less than its size.
     let mut sizes: HashMap<ValueId, u64> = HashMap::new();
     for (at, node) in folded.iter().enumerate() {
-        let [Some(made)] = node.outputs.as_slice() else { continue };
+        let [Some(result)] = node.outputs.as_slice() else { continue };
         let own = |id: ValueId| graph.value(id).weight.as_ref().and(graph.value(id).size_in_bytes());
         let given = node.read_values().map(|id| sizes.get(&id).copied().or_else(|| own(id)));
-        if let (Some(given), Some(own)) = (given.sum::<Option<u64>>(), own(*made))
+        if let (Some(given), Some(own)) = (given.sum::<Option<u64>>(), own(*result))
             && given.saturating_add(SMALL_SAVING_BYTES) < own
             && suits(node)
         {
-            sizes.insert(*made, given);
-            shorter.insert(*made, (at, node));
+            sizes.insert(*result, given);
+            shorter.insert(*result, (at, node));
         }
     }
     shorter

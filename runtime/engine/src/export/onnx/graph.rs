@@ -167,8 +167,8 @@ impl OnnxExporter {
             }
         }
         for node in &graph.nodes {
-            let made = self.export_node(graph, node, &mut names)?;
-            proto.node.push(made);
+            let result = self.export_node(graph, node, &mut names)?;
+            proto.node.push(result);
         }
         proto.node.append(&mut passed);
         let opsets = &self.opsets;

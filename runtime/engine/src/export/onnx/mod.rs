@@ -28,7 +28,7 @@ use crate::model_operand::ModelOperand;
 const IR_VERSION: i64 = 10;
 
 /// Weights beyond this size go to a file of their own, because a protobuf message is limited to 2 GiB.
-const MOST_INLINE_BYTES: u64 = 1 << 30;
+const MAX_INLINE_BYTES: u64 = 1 << 30;
 
 /// Contents of a file besides the graph.
 #[derive(Clone, Debug, Default)]
@@ -61,7 +61,7 @@ pub(crate) fn export_onnx(
     outputs: &[ModelOperand],
     about: &OnnxExportOptions<'_>,
 ) -> Result<OnnxModelFiles> {
-    let is_inside = graph.weight_bytes() <= MOST_INLINE_BYTES;
+    let is_inside = graph.weight_bytes() <= MAX_INLINE_BYTES;
     let weights =
         if is_inside { WeightWriter::inline() } else { WeightWriter::to_external_file(about.weights_file) };
     encode_model(graph, folded, inputs, outputs, about, weights)

@@ -292,8 +292,8 @@ impl EinsumLowering<'_> {
         let mut node = Node::new("", op, WRITTEN_OPSET, inputs.map(Some), [Some(made)]);
         node.name = self.name.clone();
         attributes.iter().for_each(|(name, value)| node.attributes.set(*name, value.clone()));
-        let is_taken = self.context.supports_node(self.graph, &node);
+        let is_supported = self.context.supports_node(self.graph, &node);
         self.nodes.push(node);
-        is_taken.then_some(())
+        is_supported.then_some(())
     }
 }

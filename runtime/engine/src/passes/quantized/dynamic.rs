@@ -14,7 +14,7 @@ use super::super::{GraphPass, PassContext};
 use crate::graph::{Graph, GraphValue, Node, ValueId, Weight};
 
 pub(in super::super) const FUSE_DYNAMIC_QUANTIZATION: GraphPass = define_pass(
-    "dynamically quantised",
+    "dynamically quantized",
     "joins sums of integers with what makes them floats, which happens while they are in the cache then",
     fuse_dynamic_quantization,
 );
@@ -102,9 +102,10 @@ fn find_integer_sum(view: &GraphView<'_>, node: &Node) -> Option<ScaledIntegerSu
 
 /// Matches the integer sum that a `Mul` scales.
 fn match_scaled_sum(view: &GraphView<'_>, mul: &Node) -> Option<ScaledIntegerSum> {
-    view.operand_orders(mul).into_iter().flatten().find_map(|(made, scale)| {
-        let cast = view.fusable_producer(made, "Cast");
-        let cast = cast.filter(|_| mul.output(0).is_some_and(|scaled| view.has_same_shape(made, scaled)))?;
+    view.operand_orders(mul).into_iter().flatten().find_map(|(result, scale)| {
+        let cast = view.fusable_producer(result, "Cast");
+        let cast =
+            cast.filter(|_| mul.output(0).is_some_and(|scaled| view.has_same_shape(result, scaled)))?;
         let mut sum = cast.input(0).filter(|sum| view.dtype(*sum) == Some(Dtype::I32))?;
         let mut added = None;
         if let Some(add) = view.fusable_producer(sum, "Add") {
@@ -217,8 +218,8 @@ fn convolution_attributes(view: &GraphView<'_>, integer: &Node) -> Option<(Optio
     let is_depthwise =
         groups > 1 && view.dimension_size(x, 1)? == groups && view.dimension_size(w, 0)? == groups;
     let kernel = view.dims(w)?.get(2..)?.to_vec();
-    let is_taken = (3..=4).contains(&view.rank(x)?);
-    let attributes = window_attributes(view, integer, kernel, &["group"]).filter(|_| is_taken)?;
+    let is_supported = (3..=4).contains(&view.rank(x)?);
+    let attributes = window_attributes(view, integer, kernel, &["group"]).filter(|_| is_supported)?;
     Some((Some(attributes), is_depthwise))
 }
 

@@ -23,8 +23,8 @@ use crate::graph::{Graph, GraphValue, Node, ValueId, Weight};
 pub(super) use self::dynamic::FUSE_DYNAMIC_QUANTIZATION as DYNAMIC;
 
 pub(super) const FUSE_QUANTIZATION: GraphPass = define_pass(
-    "quantised",
-    "has convolutions, products and poolings between quantised tensors compute with their integers",
+    "quantized",
+    "has convolutions, products and poolings between quantized tensors compute with their integers",
     fuse_quantization,
 );
 

@@ -1,0 +1,306 @@
+//! A loaded plugin, from its start to its end.
+
+#![expect(unsafe_code, reason = "callers are made of tables that a plugin handed out")]
+
+pub(crate) mod layers;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use libloading::os::unix::Library;
+use oarlock_abi as abi;
+
+use crate::generated::{AsyncCalls, CoreCalls, KernelCalls, LayerCalls};
+use crate::live_handles::{LiveHandleCounts, LiveHandles};
+use crate::load::device_list::{device_ids, visible_devices};
+use crate::load::kernel_checks::{KernelRecord, check_kernels};
+use crate::load::validate::checked_table;
+use crate::load::{InUse, QueriedPlugin, breach_refusal, failure_refusal};
+use crate::plugin::layers::{LayerChain, LayerWrapper};
+use crate::services::errors::result_from_error;
+use crate::services::{LogLevel, PluginServices};
+use crate::{HostEnvironment, KernelInfo, PluginInfo, PluginKind, Refusal, sanitize_text};
+
+/// Callers for the tables of a plugin, layers included.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PluginCalls {
+    /// Devices and their memory.
+    pub(crate) core: Option<CoreCalls>,
+    /// Streams and events.
+    pub(crate) r#async: Option<AsyncCalls>,
+    /// The plugin's own functions as a layer; never wrapped.
+    pub(crate) layer: Option<LayerCalls>,
+}
+
+/// A kernel of a loaded plugin. It is valid as long as the plugin.
+#[derive(Debug)]
+pub struct LoadedKernel {
+    /// Its op, versions, properties and demands on operands.
+    pub info: KernelInfo,
+    pub(crate) calls: KernelCalls,
+}
+
+/// A loaded plugin. It ends when the last handle to anything of it is dropped.
+pub struct LoadedPlugin {
+    info: PluginInfo,
+    file: PathBuf,
+    pub(crate) calls: PluginCalls,
+    kernels: Vec<LoadedKernel>,
+    /// The initialized devices.
+    devices: Vec<u32>,
+    notes: Vec<String>,
+    is_initialized: bool,
+    live: LiveHandles,
+    end: UnloadHook,
+    wrappers: Vec<LayerWrapper>,
+    services: Arc<PluginServices>,
+    library: Option<Library>,
+    /// Dropped last: other hosts may use the plugin from then on.
+    _in_use: InUse,
+}
+
+/// The function and context that end a plugin.
+struct UnloadHook {
+    context: *mut std::ffi::c_void,
+    unload: Option<unsafe extern "C" fn(*mut std::ffi::c_void) -> abi::Error>,
+}
+
+// SAFETY: the context is the plugin's own, whose functions may be called on any thread (rule T-1).
+unsafe impl Send for UnloadHook {}
+// SAFETY: as above.
+unsafe impl Sync for UnloadHook {}
+
+impl LoadedPlugin {
+    /// Wraps the tables of a queried plugin in `layers` and starts it.
+    pub(crate) fn start_plugin(
+        path: &Path,
+        loaded: QueriedPlugin,
+        layers: &[Arc<Self>],
+        environment: &HostEnvironment,
+    ) -> Result<Self, Refusal> {
+        let QueriedPlugin { library, checked, services, in_use } = loaded;
+        let (plugin, notes) = (&checked.info.name, checked.notes);
+        let mut chain = LayerChain { layers, plugin, wrappers: Vec::new(), notes };
+        let context = checked.context;
+        let tables = &checked.tables;
+        macro_rules! caller {
+            ($table:expr, $kind:ident, $calls:ident) => {
+                $table.map(|next| {
+                    // SAFETY: a layer vouches for the table that it returns.
+                    let check = |wrapped| unsafe { checked_table(wrapped) }.map(|table| table.unwrap_or(next));
+                    let (context, table) = chain.wrap_table(abi::TableKind::$kind, context, next, check);
+                    // SAFETY: both are the plugin's or a layer's, and live as long as the plugin, which holds its layers.
+                    unsafe { $calls::new(context, table) }
+                })
+            };
+        }
+        let calls = PluginCalls {
+            core: caller!(tables.core, CORE, CoreCalls),
+            r#async: caller!(tables.r#async, ASYNC, AsyncCalls),
+            // SAFETY: both are the plugin's.
+            layer: tables.layer.map(|table| unsafe { LayerCalls::new(context, table) }),
+        };
+        let rows = match checked.kernels {
+            Some(next) if !layers.is_empty() => {
+                wrap_kernels(&mut chain, context, next, &checked.info, checked.rows)
+            }
+            _ => checked.rows,
+        };
+        let LayerChain { wrappers, notes, .. } = chain;
+        let mut plugin = Self {
+            file: path.to_path_buf(),
+            calls,
+            kernels: rows.into_iter().map(load_kernel).collect(),
+            devices: Vec::new(),
+            notes,
+            is_initialized: false,
+            live: LiveHandles::default(),
+            end: UnloadHook { context, unload: checked.unload },
+            wrappers,
+            services,
+            library,
+            _in_use: in_use,
+            info: checked.info,
+        };
+        plugin.start_devices(environment)?;
+        Ok(plugin)
+    }
+
+    /// Initializes the visible devices. A device that fails is left out; if all fail, so does the plugin.
+    fn start_devices(&mut self, environment: &HostEnvironment) -> Result<(), Refusal> {
+        let Some(core) = self.calls.core else { return Ok(()) };
+        let path = self.file.clone();
+        let failed = |failure| failure_refusal(&path, &failure);
+        core.initialize().transpose().map_err(failed)?;
+        self.is_initialized = true;
+        let all = device_ids(&core).map_err(failed)?.map_err(|breach| breach_refusal(&path, &breach))?;
+        let (shown, notes) =
+            visible_devices(&all, self.info.visible_devices_variable.as_deref(), environment);
+        self.notes.extend(notes);
+        let mut first_failure = None;
+        for device in shown {
+            match core.device_init(device).transpose() {
+                Ok(_) => self.devices.push(device),
+                Err(failure) => {
+                    let device_type = self.info.device_type.as_deref().unwrap_or_default();
+                    self.notes.push(format!(
+                        "`{device_type}:{device}` cannot be used: {}",
+                        sanitize_text(&failure.to_string())
+                    ));
+                    first_failure.get_or_insert(failure);
+                }
+            }
+        }
+        match first_failure {
+            Some(failure) if self.devices.is_empty() => Err(failed(failure)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The plugin's identity and contents, as it described them.
+    pub fn info(&self) -> &PluginInfo {
+        &self.info
+    }
+
+    /// The file it came from; for a plugin that is linked in, the program.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Callers for the tables. They do not keep the plugin loaded, so only holders of the plugin may keep them.
+    pub(crate) fn table_calls(&self) -> &PluginCalls {
+        &self.calls
+    }
+
+    /// The core table that the host calls: the plugin's own, or that of the outermost layer.
+    pub fn core_table(&self) -> Option<&abi::CoreTable> {
+        self.calls.core.as_ref().map(|calls| &calls.table)
+    }
+
+    /// All kernels of the plugin.
+    pub fn kernels(&self) -> &[LoadedKernel] {
+        &self.kernels
+    }
+
+    /// The ids of the devices that are visible and initialized.
+    pub fn device_ids(&self) -> &[u32] {
+        &self.devices
+    }
+
+    /// True if the plugin can wrap other plugins.
+    pub(crate) fn is_layer(&self) -> bool {
+        self.calls.layer.is_some()
+    }
+
+    /// The names of the layers around the plugin, the outermost first.
+    pub(crate) fn layer_names(&self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for name in self.wrappers.iter().map(LayerWrapper::layer_name) {
+            if !names.iter().any(|known| known == name) {
+                names.insert(0, name.to_owned());
+            }
+        }
+        names
+    }
+
+    /// Remarks for the user that do not keep the plugin from working.
+    pub(crate) fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Counts the live handles, which block unloading.
+    pub fn live_handles(&self) -> LiveHandleCounts {
+        self.live.counts()
+    }
+
+    pub(crate) fn handle_counter(&self) -> &LiveHandles {
+        &self.live
+    }
+
+    pub(crate) fn log_warning(&self, message: &str) {
+        self.services.log_message(LogLevel::WARNING, message);
+    }
+
+    /// Warns of options that the plugin did not read during its start. A layer may read its options later, when it first wraps
+    /// a plugin.
+    pub(crate) fn warn_of_unknown_options(&self, is_layer_in_use: bool) {
+        if self.info.kind != PluginKind::Layer || is_layer_in_use {
+            self.services.unknown_options().iter().for_each(|told| self.log_warning(told));
+        }
+    }
+
+    /// Marks the plugin as a layer in use.
+    pub(crate) fn mark_used_as_layer(&self) {
+        self.services.mark_used_as_layer();
+    }
+
+    /// Logs a failure that no caller can receive.
+    fn note_failure(&self, what: &str, result: Result<(), crate::PluginFailure>) {
+        if let Err(failure) = result {
+            self.log_warning(&format!("{what} failed while the plugin was ended: {failure}"));
+        }
+    }
+}
+
+/// The kernels as the layers return them; the plugin's own if what the layers return is invalid.
+fn wrap_kernels(
+    chain: &mut LayerChain<'_>,
+    context: *mut std::ffi::c_void,
+    next: abi::KernelTable,
+    info: &PluginInfo,
+    own: Vec<KernelRecord>,
+) -> Vec<KernelRecord> {
+    let device_type = info.device_type.as_deref();
+    // SAFETY: a layer vouches for the table that it returns and for what the table points to.
+    let check = |wrapped: *const abi::KernelTable| unsafe {
+        let table = crate::foreign_struct::copy_struct(wrapped)?;
+        check_kernels(&table, device_type).map(|_| table)
+    };
+    let (_, table) = chain.wrap_table(abi::TableKind::KERNEL, context, next, check);
+    // SAFETY: the table was checked, here or when the plugin was.
+    unsafe { check_kernels(&table, device_type) }.unwrap_or(own)
+}
+
+fn load_kernel(record: KernelRecord) -> LoadedKernel {
+    let KernelRecord { info, kernel } = record;
+    // SAFETY: the plugin or a layer handed out the kernel and its context, which live as long as it does.
+    LoadedKernel { info, calls: unsafe { KernelCalls::new(kernel.context, kernel) } }
+}
+
+impl Drop for LoadedPlugin {
+    fn drop(&mut self) {
+        if let Some(core) = self.calls.core {
+            for device in self.devices.drain(..).collect::<Vec<_>>() {
+                self.note_failure("`device_deinit`", core.device_deinit(device).unwrap_or(Ok(())));
+            }
+            if self.is_initialized {
+                self.note_failure("`finalize`", core.finalize().unwrap_or(Ok(())));
+            }
+        }
+        // The outermost wrapper was made last, so it is freed first.
+        while let Some(wrapper) = self.wrappers.pop() {
+            drop(wrapper);
+        }
+        let ended = match self.end.unload {
+            // SAFETY: nothing of the plugin is in use any more.
+            Some(unload) => result_from_error(unsafe { unload(self.end.context) }),
+            None => Ok(()),
+        };
+        let is_ended = ended.is_ok();
+        self.note_failure("`unload`", ended);
+        match self.library.take() {
+            Some(library) if self.info.unloadable && is_ended => drop(library),
+            library => {
+                self.services.leak_services();
+                std::mem::forget(library);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for LoadedPlugin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plugin").field("info", &self.info).field("file", &self.file).finish_non_exhaustive()
+    }
+}

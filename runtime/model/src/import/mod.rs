@@ -1,0 +1,58 @@
+//! Reads models from files.
+
+mod error_location;
+mod mapped_file;
+pub mod onnx;
+pub mod paddle;
+mod weight;
+
+pub use mapped_file::{is_file_mapped, release_pages};
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use oarlock_core::Result;
+
+use crate::graph::Graph;
+
+/// A model as it was read, before any pass.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// The outermost graph, with functions of the model inlined.
+    pub graph: Graph,
+    /// Kind and version of the file, such as `ONNX, IR 8`.
+    pub format: String,
+    /// Program that wrote the file, with its version.
+    pub producer: String,
+    /// Imported opset of each domain; ONNX's own is called `ai.onnx`.
+    pub opsets: BTreeMap<String, u32>,
+    /// Key-value metadata of the file.
+    pub metadata: BTreeMap<String, String>,
+    /// Dedicated metadata fields of ONNX.
+    pub labels: ModelMetadata,
+}
+
+/// Dedicated metadata fields of ONNX; empty for other formats.
+#[derive(Clone, Debug, Default)]
+pub struct ModelMetadata {
+    /// Name of the program that wrote the model, without its version.
+    pub producer_name: String,
+    /// Owner of the model, as a reversed domain name.
+    pub domain: String,
+    /// Version of the model itself.
+    pub version: i64,
+    /// Description of the model, for people.
+    pub description: String,
+    /// Description of the graph, for people.
+    pub graph_description: String,
+}
+
+/// Reads a model: a Paddle program if the file name ends in `.pdmodel` or `.json`, else an ONNX model. Weights stay in the
+/// file, which must not change while the model, or anything made from it, exists.
+pub fn load_model(path: &Path) -> Result<Model> {
+    if path.extension().is_some_and(|extension| extension == "pdmodel" || extension == "json") {
+        paddle::load_paddle(path)
+    } else {
+        onnx::load_onnx(path)
+    }
+}

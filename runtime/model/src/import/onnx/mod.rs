@@ -1,0 +1,142 @@
+//! Imports ONNX files.
+//!
+//! A model is decoded into the messages of `onnx-ml.proto` and then imported: `scope` resolves names, `importer` builds
+//! graphs, `node` builds nodes, and `function_call` inlines functions. Nothing in the file is trusted, and errors say where in
+//! the model they are.
+//!
+//! Where the standard is stricter than real models, import is lenient: nodes may be in any order that can be sorted, names of
+//! nodes may repeat or be missing, and the type of an attribute may be left to its content.
+//!
+//! Up to IR 3, every initializer had to be an input too; since then it may be one, to be overridable. Both become overridable
+//! initializers here.
+
+mod attribute;
+mod budget;
+mod contrib;
+mod external_data;
+mod function_call;
+mod importer;
+mod legacy;
+pub mod messages;
+mod node;
+mod opsets;
+mod scope;
+mod shadowed_names;
+mod sparse_tensor;
+mod tensor;
+mod topological_order;
+mod traditional_ml;
+mod typed_data;
+mod value_types;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use oarlock_core::{Error, Result};
+use prost::Message as _;
+
+use self::external_data::ExternalFiles;
+use self::importer::OnnxImporter;
+use self::messages::{ModelProto, TensorProto};
+use super::error_location::{ErrorLocation as _, invalid_model, quote_name};
+use super::{ModelMetadata, mapped_file};
+use crate::Model;
+use crate::graph::Weight;
+
+/// Supported versions of the file format. A newer one could change what a model means.
+const IR_VERSIONS: std::ops::RangeInclusive<i64> = 3..=14;
+
+/// Reads a model from a file. Weights stay there, and in external files beside it.
+pub fn load_onnx(path: &Path) -> Result<Model> {
+    let bytes = mapped_file::map_file(path)?;
+    let read = || {
+        // External files may lie beside the path or, if it is a symbolic link, beside its target: model caches keep the
+        // model and its weights as links into one directory.
+        let led_to = path.canonicalize().ok();
+        let beside = [Some(path), led_to.as_deref()];
+        let directories = beside.into_iter().flatten().filter_map(Path::parent);
+        import_onnx(bytes, directories.map(or_current_directory).collect())
+    };
+    read().with_location(|| quote_name(&path.display().to_string()))
+}
+
+/// Reads a model from memory. External weights are resolved in `directory` and below; without one they are refused.
+pub fn decode_onnx(bytes: Bytes, directory: Option<&Path>) -> Result<Model> {
+    import_onnx(bytes, directory.into_iter().map(or_current_directory).collect())
+}
+
+/// Reads a tensor from a file of its own, as in ONNX's test suite.
+pub fn load_tensor(path: &Path) -> Result<Weight> {
+    let bytes = mapped_file::map_file(path)?;
+    let read = || {
+        let tensor = TensorProto::decode(bytes)
+            .map_err(|error| invalid_model("an ONNX tensor", format!("something else: {error}")))?;
+        tensor::import_weight(&tensor, &mut ExternalFiles::new(Vec::new()))
+    };
+    read().with_location(|| quote_name(&path.display().to_string()))
+}
+
+/// Replaces the empty path by the current directory.
+fn or_current_directory(directory: &Path) -> PathBuf {
+    if directory.as_os_str().is_empty() { PathBuf::from(".") } else { directory.to_owned() }
+}
+
+fn import_onnx(bytes: Bytes, directories: Vec<PathBuf>) -> Result<Model> {
+    let size = bytes.len();
+    if size == 0 {
+        return Err(invalid_model("an ONNX model", "an empty file"));
+    }
+    let model = ModelProto::decode(bytes).map_err(|error| {
+        let hint = "the file may be cut off, or of another format";
+        let found = format!("{size} bytes that are no protobuf message of ONNX: {error}");
+        invalid_model("an ONNX model", found).with_advice(hint)
+    })?;
+    let ir_version = model.ir_version.unwrap_or_default();
+    if !IR_VERSIONS.contains(&ir_version) {
+        let (oldest, newest) = (IR_VERSIONS.start(), IR_VERSIONS.end());
+        let found = match model.ir_version {
+            Some(version) => format!("{version}"),
+            None => "none; is this an ONNX model?".to_owned(),
+        };
+        let error = invalid_model(format!("an IR version from {oldest} to {newest}"), found);
+        return Err(Error::unimplemented(error.message()));
+    }
+    let opsets = opsets::read_opset_imports(&model.opset_import)?;
+    let graph = model.graph.as_ref().ok_or_else(|| invalid_model("a graph", "a model without one"))?;
+    shadowed_names::check_shadowing(graph)?;
+    let graph = OnnxImporter::new(&model, &opsets, directories)?.import_model(graph)?;
+    let producer = [&model.producer_name, &model.producer_version];
+    let producer: Vec<&str> = producer.into_iter().flatten().map(String::as_str).collect();
+    let metadata =
+        model.metadata_props.iter().map(|entry| (entry.key().to_owned(), entry.value().to_owned()));
+    let text = |field: &Option<String>| field.clone().unwrap_or_default();
+    let labels = ModelMetadata {
+        producer_name: text(&model.producer_name),
+        domain: text(&model.domain),
+        version: model.model_version.unwrap_or_default(),
+        description: text(&model.doc_string),
+        graph_description: model.graph.as_ref().map_or_else(String::new, |graph| text(&graph.doc_string)),
+    };
+    Ok(Model {
+        graph,
+        labels,
+        format: format!("ONNX, IR {ir_version}"),
+        producer: producer.join(" ").trim().to_owned(),
+        metadata: metadata.collect(),
+        opsets: opsets
+            .into_iter()
+            .map(|(domain, opset)| (displayed_domain(domain).to_owned(), opset))
+            .collect::<BTreeMap<_, _>>(),
+    })
+}
+
+/// The domain as graphs have it: ONNX's own becomes the empty string.
+pub fn normalize_domain(name: &str) -> &str {
+    if name == oarlock_core::schema::ONNX_DOMAIN { "" } else { name }
+}
+
+/// The domain as messages show it.
+fn displayed_domain(domain: &str) -> &str {
+    if domain.is_empty() { oarlock_core::schema::ONNX_DOMAIN } else { domain }
+}

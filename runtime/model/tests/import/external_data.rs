@@ -1,0 +1,165 @@
+//! Weights in files beside the model.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use oarlock_core::{ErrorKind, Result};
+use oarlock_model::Model;
+use oarlock_model::import;
+use oarlock_model::import::onnx::messages::*;
+use prost::Message as _;
+use tensor_proto::{DataLocation, DataType};
+
+use crate::model_builder::*;
+
+/// An external f32 tensor.
+fn external_tensor(entries: &[(&str, &str)], dims: &[i64]) -> TensorProto {
+    let entry = |(key, value): &(&str, &str)| StringStringEntryProto {
+        key: Some((*key).into()),
+        value: Some((*value).into()),
+    };
+    TensorProto {
+        data_location: Some(DataLocation::External.into()),
+        external_data: entries.iter().map(entry).collect(),
+        ..build_tensor("w", DataType::Float, dims)
+    }
+}
+
+/// A model with one weight, which is its output.
+fn single_weight_model(weight: TensorProto) -> ModelProto {
+    let mut proto = build_graph(&[], Vec::new(), &["w"]);
+    proto.initializer = vec![weight];
+    build_model(proto)
+}
+
+/// Writes a model into a directory and loads it from there.
+fn load_from(directory: &Path, model: &ModelProto) -> Result<Model> {
+    let path = directory.join("model.onnx");
+    fs::write(&path, model.encode_to_vec()).unwrap();
+    import::load_model(&path)
+}
+
+fn weight_elements(model: &Model) -> Vec<f64> {
+    let graph = &model.graph;
+    graph.value(graph.outputs[0]).weight.as_ref().unwrap().as_numbers().unwrap().to_floats().unwrap()
+}
+
+/// A directory with files of 100 f32 values, counting from 0.
+fn weights_directory() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let bytes: Vec<u8> = (0..100).flat_map(|at| (at as f32).to_le_bytes()).collect();
+    fs::create_dir(directory.path().join("below")).unwrap();
+    fs::write(directory.path().join("weights"), &bytes).unwrap();
+    fs::write(directory.path().join("below/weights"), &bytes).unwrap();
+    directory
+}
+
+#[test]
+fn weights_lie_anywhere_in_files_beside_the_model() {
+    let directory = weights_directory();
+    let all: Vec<f64> = (0..100).map(f64::from).collect();
+    let whole = load_from(
+        directory.path(),
+        &single_weight_model(external_tensor(&[("location", "weights")], &[100])),
+    )
+    .unwrap();
+    assert_eq!(weight_elements(&whole), all);
+    let entries = [("location", "./below/weights"), ("offset", "40"), ("length", "20")];
+    assert_eq!(
+        weight_elements(
+            &load_from(directory.path(), &single_weight_model(external_tensor(&entries, &[5]))).unwrap()
+        ),
+        all[10..15]
+    );
+}
+
+#[test]
+fn files_elsewhere_are_refused() {
+    let (directory, elsewhere) = (weights_directory(), weights_directory());
+    let target = elsewhere.path().join("weights");
+    symlink(&target, directory.path().join("link")).unwrap();
+    symlink(elsewhere.path(), directory.path().join("door")).unwrap();
+    let absolute = target.display().to_string();
+    let own = directory.path().join("weights").display().to_string();
+    for location in
+        [absolute.as_str(), &own, "../weights", "below/../weights", "link", "door/weights", "", "/"]
+    {
+        let error = load_from(
+            directory.path(),
+            &single_weight_model(external_tensor(&[("location", location)], &[100])),
+        )
+        .unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{location}: {error}");
+        assert_contains(
+            error.message(),
+            &["model.onnx`", "initializer `w`", "below the directory of the model"],
+        );
+    }
+}
+
+#[test]
+fn links_within_the_directory_and_beside_a_linked_model_are_followed() {
+    let (directory, cache) = (weights_directory(), weights_directory());
+    symlink(directory.path().join("below/weights"), directory.path().join("link")).unwrap();
+    let model = single_weight_model(external_tensor(&[("location", "link")], &[100]));
+    assert_eq!(weight_elements(&load_from(directory.path(), &model).unwrap()).len(), 100);
+    // The layout of model caches: links lead to both contents, which lie side by side.
+    fs::write(cache.path().join("1f"), model.encode_to_vec()).unwrap();
+    fs::rename(cache.path().join("weights"), cache.path().join("2e")).unwrap();
+    let named = tempfile::tempdir().unwrap();
+    symlink(cache.path().join("1f"), named.path().join("model.onnx")).unwrap();
+    symlink(cache.path().join("2e"), named.path().join("link")).unwrap();
+    assert_eq!(weight_elements(&import::load_model(&named.path().join("model.onnx")).unwrap()).len(), 100);
+}
+
+#[test]
+fn files_that_are_missing_or_too_short_are_refused() {
+    let directory = weights_directory();
+    let refused = |entries: &[(&str, &str)], dims: &[i64]| {
+        load_from(directory.path(), &single_weight_model(external_tensor(entries, dims)))
+            .unwrap_err()
+            .to_string()
+    };
+    assert_contains(&refused(&[("location", "gone")], &[1]), &["initializer `w`", "gone`, found none"]);
+    assert_contains(
+        &refused(&[("location", "below")], &[1]),
+        &["expected a file", "below`: expected a file, found a directory"],
+    );
+    assert_contains(
+        &refused(&[("location", "weights")], &[101]),
+        &["404 bytes from byte 0 on, found a file of 400"],
+    );
+    let offset = |offset| refused(&[("location", "weights"), ("offset", offset)], &[1]);
+    assert_contains(&offset("397"), &["4 bytes from byte 397 on, found a file of 400"]);
+    assert_contains(&offset("18446744073709551615"), &["found a file of 400"]);
+    assert_contains(&offset("-1"), &["a number of bytes as `offset`, found `-1`"]);
+    let length = |length| refused(&[("location", "weights"), ("length", length)], &[1]);
+    assert_contains(&length("8"), &["`length` to be 4, as dtype and shape want, found 8"]);
+    assert_contains(&refused(&[], &[1]), &["the `location` of a file, found none"]);
+}
+
+#[test]
+fn a_model_in_memory_has_weights_in_files_only_with_a_directory() {
+    let directory = weights_directory();
+    let bytes = bytes::Bytes::from(
+        single_weight_model(external_tensor(&[("location", "weights")], &[100])).encode_to_vec(),
+    );
+    assert!(import::onnx::decode_onnx(bytes.clone(), Some(directory.path())).is_ok());
+    assert_contains(
+        &import::onnx::decode_onnx(bytes, None).unwrap_err().to_string(),
+        &["no directory to look for it"],
+    );
+}
+
+#[test]
+fn pipes_are_refused_without_waiting_for_them() {
+    let directory = weights_directory();
+    let pipe = directory.path().join("pipe");
+    let result = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(result.success());
+    assert_contains(
+        &import::load_model(&pipe).unwrap_err().to_string(),
+        &["expected a file", "found a pipe or a device"],
+    );
+}
