@@ -75,7 +75,7 @@ pub(crate) unsafe fn set_tensor(
     value: *const ValueHandle,
 ) -> Result<()> {
     // SAFETY: as the caller says.
-    let constant = unsafe { deref_required(value, "value")? }.datum().as_tensor()?.to_constant()?;
+    let constant = unsafe { deref_required(value, "value")? }.runtime_value().as_tensor()?.to_constant()?;
     // SAFETY: as the caller says.
     unsafe { set_attribute(attributes, name, Attribute::Tensor(constant)) }
 }

@@ -7,7 +7,7 @@ use core::ffi::c_void;
 use bytes::Bytes;
 use oarlock_core::Result;
 
-use crate::interface::ReleaseCallback;
+use crate::c_types::ReleaseCallback;
 use crate::pointer::read_array;
 
 /// Memory of the program, released on drop.

@@ -6,49 +6,12 @@ use core::ffi::c_char;
 use std::ffi::CString;
 use std::ptr;
 
-use oarlock_core::{Device, Error, Result};
-use oarlock_host::{DeviceFlags, SupportLevel as HostLevel};
+use oarlock_core::{Error, Result};
+use oarlock_host::DeviceFlags;
 
-use crate::interface::{MemoryStatistics, SupportLevel};
-use crate::pointer::{deref_nullable, deref_required, fill_struct, to_c_string};
-
-/// A device with its texts as C strings.
-pub struct DeviceHandle {
-    device: Device,
-    name: CString,
-    device_type: CString,
-    description: CString,
-    vendor: CString,
-}
-
-impl DeviceHandle {
-    pub(crate) fn new(device: &Device) -> Self {
-        let description = device.description();
-        Self {
-            name: to_c_string(device.name()),
-            device_type: to_c_string(device.device_type()),
-            description: to_c_string(&description.name),
-            vendor: to_c_string(&description.vendor),
-            device: device.clone(),
-        }
-    }
-
-    pub(crate) fn device(&self) -> &Device {
-        &self.device
-    }
-}
-
-/// Support levels with their numbers in C.
-const SUPPORT_LEVELS: [(&str, HostLevel); 4] = [
-    ("unspecified", HostLevel::Unspecified),
-    ("emulator_verified", HostLevel::EmulatorVerified),
-    ("driver_verified", HostLevel::DriverVerified),
-    ("hardware_verified", HostLevel::HardwareVerified),
-];
-
-pub(crate) fn support_levels() -> Vec<(String, u32)> {
-    SUPPORT_LEVELS.iter().zip(0..).map(|((name, _), number)| ((*name).to_owned(), number)).collect()
-}
+use crate::c_types::{MemoryStatistics, SUPPORT_LEVELS, SupportLevel};
+use crate::device_handle::DeviceHandle;
+use crate::pointer::{deref_nullable, deref_required, fill_struct};
 
 unsafe fn device_text(
     device: *const DeviceHandle,
@@ -81,7 +44,7 @@ pub(crate) unsafe fn device_vendor(device: *const DeviceHandle) -> *const c_char
 pub(crate) unsafe fn support_level(device: *const DeviceHandle) -> SupportLevel {
     // SAFETY: as the caller says.
     let level = unsafe { deref_nullable(device) }
-        .map(|handle| handle.device.host_device().plugin().info().support_level);
+        .map(|handle| handle.device().host_device().plugin().info().support_level);
     let position = SUPPORT_LEVELS.iter().zip(0..).find(|((_, known), _)| Some(*known) == level);
     SupportLevel(position.map_or(0, |(_, number)| number))
 }
@@ -90,7 +53,7 @@ pub(crate) unsafe fn shares_host_memory(device: *const DeviceHandle) -> u32 {
     let both = DeviceFlags::HOST_ADDRESSABLE | DeviceFlags::SHARES_HOST_MEMORY;
     // SAFETY: as the caller says.
     let device = unsafe { deref_nullable(device) };
-    device.is_some_and(|handle| handle.device.description().flags.contains(both)).into()
+    device.is_some_and(|handle| handle.device().description().flags.contains(both)).into()
 }
 
 pub(crate) unsafe fn device_memory(

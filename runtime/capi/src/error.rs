@@ -8,7 +8,7 @@ use std::ptr;
 
 use oarlock_core::Error;
 
-use crate::interface::Code;
+use crate::c_types::Code;
 use crate::pointer::{deref_nullable, to_c_string};
 
 pub(crate) use crate::pointer::free_handle;

@@ -10,7 +10,9 @@ pub mod interface;
 
 mod attributes;
 mod borrowed_memory;
+mod c_types;
 mod device;
+mod device_handle;
 mod error;
 mod model;
 mod op;
@@ -20,3 +22,4 @@ mod runtime;
 mod session;
 mod slot;
 mod value;
+mod value_kind;

@@ -12,7 +12,7 @@ use oarlock_core::Result;
 use oarlock_engine::{Model, import};
 
 use crate::borrowed_memory::BorrowedMemory;
-use crate::interface::ReleaseCallback;
+use crate::c_types::ReleaseCallback;
 use crate::pointer::{
     clear_output_handle, deref_nullable, into_raw_handle, read_array, read_optional_text, read_text,
     to_c_string,

@@ -9,7 +9,7 @@ use oarlock_core::{Error, Op, OpInvocation, Result, Runtime, Tensor, schema};
 use oarlock_engine::RuntimeValue;
 
 use crate::attributes::AttributesHandle;
-use crate::device::DeviceHandle;
+use crate::device_handle::DeviceHandle;
 use crate::pointer::{
     clear_output_handle, clear_output_handles, deref_nullable, deref_required, into_raw_handle, read_array,
     read_optional_text, read_text,
@@ -67,19 +67,19 @@ pub(crate) unsafe fn run_op(
     let handles = unsafe { read_array(inputs, input_count, "inputs")? };
     let tensor = |handle: &*const ValueHandle| -> Result<Option<&Tensor>> {
         // SAFETY: as the caller says.
-        unsafe { deref_nullable(*handle) }.map(|value| value.datum().as_tensor()).transpose()
+        unsafe { deref_nullable(*handle) }.map(|value| value.runtime_value().as_tensor()).transpose()
     };
     let inputs: Vec<Option<&Tensor>> = handles.iter().map(tensor).collect::<Result<_>>()?;
     let device = device.map(DeviceHandle::device);
     let call = OpInvocation { inputs: &inputs, outputs: places.len(), device, stream: None };
     let missing = || Error::fatal("expected an output, found none").with_op(op.name());
-    let made = op.invoke(runtime, &call)?.into_iter().map(|tensor| {
+    let result = op.invoke(runtime, &call)?.into_iter().map(|tensor| {
         ValueHandle::from_run_output(runtime, RuntimeValue::Tensor(tensor.ok_or_else(missing)?))
     });
-    let made = made.collect::<Result<Vec<_>>>()?;
-    if made.len() != places.len() {
+    let result = result.collect::<Result<Vec<_>>>()?;
+    if result.len() != places.len() {
         return Err(missing());
     }
-    places.iter_mut().zip(made).for_each(|(place, value)| *place = into_raw_handle(value));
+    places.iter_mut().zip(result).for_each(|(place, value)| *place = into_raw_handle(value));
     Ok(())
 }

@@ -6,8 +6,8 @@ use std::ptr;
 
 use oarlock_core::{Error, Result};
 
+use crate::c_types::{Code, Dtype, Kind, SupportLevel};
 use crate::error::ErrorHandle;
-use crate::interface::{Code, Dtype, Kind, SupportLevel};
 
 /// Conversion from the result of an implementation to that of the exported function.
 pub(crate) trait ExportedReturn: Sized {

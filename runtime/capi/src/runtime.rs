@@ -15,8 +15,8 @@ use oarlock_host::{
     PluginReport,
 };
 
-use crate::device::DeviceHandle;
-use crate::interface::{self, LogCallback, LogLevel, RuntimeOptions};
+use crate::c_types::{self, LogCallback, LogLevel, RuntimeOptions};
+use crate::device_handle::DeviceHandle;
 use crate::pointer::{
     clear_output_handle, deref_nullable, deref_required, into_raw_handle, read_optional_text, read_options,
     read_texts, to_c_string,
@@ -94,7 +94,7 @@ pub(crate) unsafe fn library_version() -> *const c_char {
 }
 
 pub(crate) unsafe fn abi_version() -> u32 {
-    interface::ABI_VERSION
+    c_types::ABI_VERSION
 }
 
 pub(crate) unsafe fn start_runtime(

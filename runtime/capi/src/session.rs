@@ -12,8 +12,8 @@ use oarlock_engine::{
 };
 use oarlock_host::did_you_mean;
 
-use crate::device::DeviceHandle;
-use crate::interface::{self, ProgressCallback, SessionOptions};
+use crate::c_types::{self, ProgressCallback, SessionOptions};
+use crate::device_handle::DeviceHandle;
 use crate::model::ModelHandle;
 use crate::pointer::{
     clear_output_handle, clear_output_handles, deref_nullable, deref_required, into_raw_handle, read_array,
@@ -76,12 +76,7 @@ pub(crate) unsafe fn create_session(
     Ok(())
 }
 
-/// Precisions with their numbers in C.
-pub(crate) fn precision_codes() -> Vec<(String, u32)> {
-    (0..).zip(PrecisionMode::ALL).map(|(number, precision)| (precision.name().to_owned(), number)).collect()
-}
-
-fn parse_precision(given: interface::Precision) -> Result<PrecisionMode> {
+fn parse_precision(given: c_types::Precision) -> Result<PrecisionMode> {
     let found = PrecisionMode::ALL.get(given.0 as usize).copied();
     found.ok_or_else(|| {
         Error::invalid_argument(format!("expected a value of `oarlock_precision`, found {}", given.0))
@@ -156,7 +151,8 @@ pub(crate) unsafe fn run_session(
         return Err(Error::invalid_argument(format!("expected room for {expected} outputs, found {found}")));
     }
     let made = session.session.run(&inputs)?;
-    let made = made.into_iter().map(|datum| ValueHandle::from_run_output(&session.runtime, datum));
+    let made =
+        made.into_iter().map(|runtime_value| ValueHandle::from_run_output(&session.runtime, runtime_value));
     let made = made.collect::<Result<Vec<_>>>()?;
     places.iter_mut().zip(made).for_each(|(place, value)| *place = into_raw_handle(value));
     Ok(())

@@ -9,38 +9,9 @@ use std::ptr;
 use oarlock_engine::ModelOperand;
 use oarlock_engine::graph::{DeclaredDimension, ValueType};
 
-use crate::interface::{Dtype, Kind};
+use crate::c_types::{Dtype, Kind};
 use crate::pointer::{deref_nullable, to_c_string};
-
-/// Kinds of values, with their numbers in C.
-#[derive(Clone, Copy)]
-#[repr(u32)]
-pub(crate) enum ValueKind {
-    Unknown = 0,
-    Tensor = 1,
-    Sequence = 2,
-    Nothing = 3,
-    Optional = 4,
-    Map = 5,
-}
-
-impl From<ValueKind> for Kind {
-    fn from(kind: ValueKind) -> Self {
-        Self(kind as u32)
-    }
-}
-
-pub(crate) fn value_kinds() -> Vec<(String, u32)> {
-    let kinds = [
-        ("unknown", ValueKind::Unknown),
-        ("tensor", ValueKind::Tensor),
-        ("sequence", ValueKind::Sequence),
-        ("nothing", ValueKind::Nothing),
-        ("optional", ValueKind::Optional),
-        ("map", ValueKind::Map),
-    ];
-    kinds.map(|(name, kind)| (name.to_owned(), kind as u32)).into()
-}
+use crate::value_kind::ValueKind;
 
 /// An input or output with its texts and sizes in C's representation.
 pub struct SlotHandle {

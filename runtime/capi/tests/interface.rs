@@ -66,9 +66,9 @@ fn whatever_is_made_can_be_freed() {
     let names: HashSet<&str> = functions.iter().map(|function| function.name).collect();
     for function in &functions {
         for parameter in &function.parameters {
-            let Some(made) = parameter.kind.strip_suffix(" **") else { continue };
-            if !made.starts_with("const ") {
-                assert!(names.contains(format!("{made}_free").as_str()), "{}: {made}", function.name);
+            let Some(result) = parameter.kind.strip_suffix(" **") else { continue };
+            if !result.starts_with("const ") {
+                assert!(names.contains(format!("{result}_free").as_str()), "{}: {result}", function.name);
             }
         }
     }

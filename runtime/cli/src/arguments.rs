@@ -57,7 +57,7 @@ pub(crate) struct GlobalOptions {
     /// Read this configuration file in place of the user's
     #[arg(long, value_name = "FILE", global = true, value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
-    /// When to use colours; `auto` is on a terminal, unless `NO_COLOR` is set
+    /// When to use colors; `auto` is on a terminal, unless `NO_COLOR` is set
     #[arg(long, value_name = "WHEN", global = true, value_enum, default_value_t)]
     pub(crate) color: ColorChoice,
     /// Show what plugins have to say; twice for more
@@ -101,8 +101,8 @@ pub(crate) enum OarlockCommand {
     #[command(after_help = CHECK_MODEL_EXAMPLES)]
     Check(ModelArguments),
     /// Write a model to a file as passes leave it, so that it is ready sooner; also one of Paddle as ONNX
-    #[command(after_help = OPTIMIZE_EXAMPLES, visible_alias = "optimize")]
-    Optimise(OptimizeArguments),
+    #[command(after_help = OPTIMIZE_EXAMPLES, visible_alias = "optimise")]
+    Optimize(OptimizeArguments),
     /// Run one op
     #[command(after_help = OP_EXAMPLES)]
     Op(OpArguments),

@@ -188,7 +188,7 @@ so, and images that only convolutions read may be kept so; sums and all other va
 model then runs in f32 too, and how far the outputs of both are apart is told. Where nothing can be rounded the model runs in f32, and it says why.
 
 With `--json`, what goes wrong is an object on the standard output too: `error`, with `kind`, `message`, `node`, `op` and \
-`hint`, each `null` where it is not known. The same is true of `bench`, `explain`, `trace`, `check` and `optimise`, and of any \
+`hint`, each `null` where it is not known. The same is true of `bench`, `explain`, `trace`, `check` and `optimize`, and of any \
 command that is called in a way it does not understand.
 
 Exit codes:
@@ -249,9 +249,9 @@ Exit codes:
 
 pub(crate) const OPTIMIZE_EXAMPLES: &str = "\
 Examples:
-  oarlock optimise model.onnx -o ready.onnx
-  oarlock optimise model.onnx -o ready.onnx --shape batch=8      For inputs of these sizes only
-  oarlock optimise inference.pdmodel -o model.onnx --plain       A model of Paddle as ONNX
+  oarlock optimize model.onnx -o ready.onnx
+  oarlock optimize model.onnx -o ready.onnx --shape batch=8      For inputs of these sizes only
+  oarlock optimize inference.pdmodel -o model.onnx --plain       A model of Paddle as ONNX
 
 Passes run as they do whenever a model is loaded: what can be computed once and for all is computed, and ops are joined that \
 the device, or that of `-d`, runs at once. The file runs as any other, with the same results, here and on machines with the same \

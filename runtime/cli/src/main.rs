@@ -104,7 +104,7 @@ fn is_model_command(command: &OarlockCommand) -> bool {
             | OarlockCommand::Explain(_)
             | OarlockCommand::Trace(_)
             | OarlockCommand::Check(_)
-            | OarlockCommand::Optimise(_)
+            | OarlockCommand::Optimize(_)
     )
 }
 
@@ -135,7 +135,7 @@ fn run_command(arguments: CommandLine, output: &mut CommandOutput) -> CommandVer
         OarlockCommand::Explain(call) => commands::model::explain::explain_model(&global, &call, output),
         OarlockCommand::Trace(call) => commands::model::trace::trace_model(&global, &call, output),
         OarlockCommand::Check(choice) => commands::model::check::check_model(&global, &choice, output),
-        OarlockCommand::Optimise(call) => commands::model::optimize::optimize_model(&global, &call, output),
+        OarlockCommand::Optimize(call) => commands::model::optimize::optimize_model(&global, &call, output),
         OarlockCommand::Op(call) => commands::op::run_op(&global, &call, output),
         OarlockCommand::Doctor => commands::doctor::run_doctor(&global, output),
         OarlockCommand::Plugin(PluginCommand::Check { file, quick, html }) => {

@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_painted_only_where_colours_are_used() {
+    fn text_is_painted_only_where_colors_are_used() {
         assert_eq!(apply_style(false, BAD_STYLE, "x"), "x");
         assert_eq!(apply_style(true, PLAIN_STYLE, "x"), "x");
         assert_ne!(apply_style(true, BAD_STYLE, "x"), "x");

@@ -101,7 +101,7 @@ impl Runtime {
     pub fn latest_opset(&self, domain: &str, op: &str) -> u32 {
         schema::latest_opset(domain_name(domain)).unwrap_or_else(|_| {
             let registry = self.registry();
-            let newest = |row: &KernelEntry| row.info().version_max.unwrap_or(row.info().version_min);
+            let newest = |entry: &KernelEntry| entry.info().version_max.unwrap_or(entry.info().version_min);
             registry.entries_for_op(domain, op).map(newest).max().unwrap_or(1)
         })
     }

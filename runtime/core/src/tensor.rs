@@ -26,7 +26,7 @@ pub use selection::{DimSelection, SelectionSource};
 pub struct Tensor(Arc<TensorBody>);
 
 struct TensorBody {
-    form: Arc<TensorLayout>,
+    layout: Arc<TensorLayout>,
     /// Bytes from the start of the allocation to the first element.
     offset: u64,
     memory: TensorMemory,
@@ -74,19 +74,19 @@ impl Tensor {
     #[inline]
     pub(crate) fn uninitialized_with_layout(
         stream: &Stream,
-        form: &Arc<TensorLayout>,
+        layout: &Arc<TensorLayout>,
         holder: &'static str,
     ) -> Result<Self> {
-        let device = &form.device;
-        if form.dtype == Dtype::String && !device.shares_host_memory() {
+        let device = &layout.device;
+        if layout.dtype == Dtype::String && !device.shares_host_memory() {
             return Err(Error::unimplemented("expected numbers, found strings, which only the CPU holds")
                 .with_device(device));
         }
-        let taken = device.memory_pool()?.allocate(form.extent, stream.id(), holder);
+        let taken = device.memory_pool()?.allocate(layout.extent, stream.id(), holder);
         let allocation = taken.map_err(|error| error.with_device(device))?;
         let stream = (stream.id() != StreamId::IMMEDIATE).then(|| stream.clone());
         let memory = TensorMemory::Own(TensorStorage { allocation, stream, texts: None, constant: None });
-        Ok(Self(Arc::new(TensorBody { form: form.clone(), offset: 0, memory })))
+        Ok(Self(Arc::new(TensorBody { layout: layout.clone(), offset: 0, memory })))
     }
 
     /// Places a constant on a device: without a copy if the device can read it where it is, or else as a copy.
@@ -100,24 +100,24 @@ impl Tensor {
         let allocation = DeviceAllocation::from_host_bytes(device.memory_pool()?.clone(), bytes);
         let storage =
             TensorStorage { allocation, stream: None, texts: None, constant: Some(constant.clone()) };
-        let form = TensorLayout::contiguous(device, dtype, dims)?;
-        Ok(Self(Arc::new(TensorBody { form, offset: 0, memory: TensorMemory::Own(storage) })))
+        let layout = TensorLayout::contiguous(device, dtype, dims)?;
+        Ok(Self(Arc::new(TensorBody { layout, offset: 0, memory: TensorMemory::Own(storage) })))
     }
 
     /// A view with another layout, `offset` bytes further on.
-    fn view_at(&self, form: Arc<TensorLayout>, offset: u64) -> Self {
+    fn view_at(&self, layout: Arc<TensorLayout>, offset: u64) -> Self {
         let owner = match &self.0.memory {
             TensorMemory::Own(_) => self,
             TensorMemory::Of(owner) => owner,
         };
         let memory = TensorMemory::Of(owner.clone());
-        Self(Arc::new(TensorBody { form, offset: self.0.offset + offset, memory }))
+        Self(Arc::new(TensorBody { layout, offset: self.0.offset + offset, memory }))
     }
 
     /// Tensors that are made alike share their layout.
     #[inline]
-    pub(crate) fn form(&self) -> &Arc<TensorLayout> {
-        &self.0.form
+    pub(crate) fn layout(&self) -> &Arc<TensorLayout> {
+        &self.0.layout
     }
 
     /// The storage, which for a view is that of the owner.
@@ -146,29 +146,29 @@ impl Tensor {
     /// The type of its elements.
     #[inline]
     pub fn dtype(&self) -> Dtype {
-        self.0.form.dtype
+        self.0.layout.dtype
     }
 
     /// The sizes of its dimensions.
     #[inline]
     pub fn dims(&self) -> &[i64] {
-        &self.0.form.dims
+        &self.0.layout.dims
     }
 
     /// For each dimension, the number of elements from one index to the next.
     pub fn strides(&self) -> Dims {
-        self.0.form.strides.clone().unwrap_or_else(|| shape::contiguous_strides(&self.0.form.dims))
+        self.0.layout.strides.clone().unwrap_or_else(|| shape::contiguous_strides(&self.0.layout.dims))
     }
 
     /// True if its elements are dense and in row-major order.
     pub fn is_contiguous(&self) -> bool {
-        self.0.form.strides.is_none()
+        self.0.layout.strides.is_none()
     }
 
     /// The device that holds its memory.
     #[inline]
     pub fn device(&self) -> &Device {
-        &self.0.form.device
+        &self.0.layout.device
     }
 
     /// The product of its dimensions.
@@ -179,7 +179,7 @@ impl Tensor {
 
     /// Bytes from the first element to the end of the last, gaps included.
     pub(crate) fn extent(&self) -> u64 {
-        self.0.form.extent
+        self.0.layout.extent
     }
 
     /// Waits until its elements are computed, and reports failures of the work that led to them.
@@ -192,15 +192,15 @@ impl Tensor {
         if self.device().is_same_device(device) {
             return Ok(self.clone());
         }
-        if self.0.form.dtype == Dtype::String {
-            return Self::from_strings(device, &self.0.form.dims, self.to_strings()?);
+        if self.0.layout.dtype == Dtype::String {
+            return Self::from_strings(device, &self.0.layout.dims, self.to_strings()?);
         }
-        Self::from_bytes(device, self.0.form.dtype, &self.0.form.dims, &self.to_bytes()?)
+        Self::from_bytes(device, self.0.layout.dtype, &self.0.layout.dims, &self.to_bytes()?)
     }
 }
 
 impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Tensor({} {:?} on {})", self.0.form.dtype, self.0.form.dims.as_slice(), self.device())
+        write!(f, "Tensor({} {:?} on {})", self.0.layout.dtype, self.0.layout.dims.as_slice(), self.device())
     }
 }

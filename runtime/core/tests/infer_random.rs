@@ -129,12 +129,12 @@ impl RandomCases {
     ) -> (Attributes, Vec<Option<TensorFact>>, Vec<Option<Dtype>>) {
         let mut attributes = Attributes::new();
         for attribute in &schema.attributes {
-            let made = if self.below_limit(3) == 0 {
+            let result = if self.below_limit(3) == 0 {
                 self.random_attribute(attribute.kind)
             } else {
                 attribute.default.clone()
             };
-            made.into_iter().for_each(|made| attributes.set(attribute.name, made));
+            result.into_iter().for_each(|result| attributes.set(attribute.name, result));
         }
         let most = schema.max_inputs().unwrap_or(7);
         let count = if self.below_limit(16) == 0 {

@@ -4,11 +4,13 @@ use oarlock_core::{Dtype, Tensor};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use crate::array::operand::{AsOperand, PythonNumber, array_argument, promote_operands};
-use crate::array::{ArrayOperand, PyTensor, cast_tensor};
+use crate::convert::cast_tensor;
 use crate::error::{OrRaise as _, rename_op};
 use crate::op_call::StaticOp;
+use crate::operand::{ArrayOperand, AsOperand, array_argument, promote_operands};
 use crate::promote::{DtypeKind, default_dtype, dtype_kind, is_unsigned, wide_dtype};
+use crate::python_number::PythonNumber;
+use crate::tensor::PyTensor;
 
 /// Defines Python functions of one array that map to one op each.
 macro_rules! of_one {
@@ -317,7 +319,7 @@ fn bool_like(py: Python<'_>, x: &Tensor, truth: bool) -> PyResult<Tensor> {
     static EXPAND: StaticOp = StaticOp::new("Expand");
     let one = PythonNumber::Bool(truth).to_tensor(x.device(), Dtype::Bool)?;
     let count = i64::try_from(x.dims().len())?;
-    let dims = Tensor::from_slice(&crate::array::host_memory_device(py)?, &[count], x.dims()).or_raise()?;
+    let dims = Tensor::from_slice(&crate::startup::host_memory_device(py)?, &[count], x.dims()).or_raise()?;
     EXPAND.call(py, &[&one, &dims])
 }
 

@@ -1,5 +1,6 @@
 //! Converts errors to the matching Python exceptions.
 
+use std::cell::RefCell;
 use std::fmt::Write as _;
 
 use oarlock_core::{Dtype, ErrorKind};
@@ -19,7 +20,7 @@ create_exception!(
 
 /// Terms in the core's advice, which is written for Rust and the command line, and their Python equivalents.
 const PYTHON_NAMES: [(&str, &str); 5] = [
-    ("Tensor::to`", "to_device`"),
+    ("Tensor::to_device`", "to_device`"),
     ("`oarlock devices`", "`oarlock.devices()`"),
     ("`oarlock doctor`", "`python -m oarlock doctor`"),
     ("`oarlock flags`", "`python -m oarlock flags`"),
@@ -57,13 +58,13 @@ const OP_ATTRIBUTE: &str = "_op";
 #[cold]
 pub(crate) fn call_exception(error: oarlock_core::Error) -> PyErr {
     let (is_about_dtype, op) = (error.is_dtype_mismatch(), error.op().map(str::to_owned));
-    let made = to_exception(error);
+    let result = to_exception(error);
     Python::attach(|py| {
-        let made = if is_about_dtype { PyTypeError::new_err(made.value(py).to_string()) } else { made };
+        let result = if is_about_dtype { PyTypeError::new_err(result.value(py).to_string()) } else { result };
         match op {
             // If an interrupt replaced the error, leave it untouched.
-            Some(op) if made.is_instance_of::<PyException>(py) => with_function_name(py, &op, made),
-            _ => made,
+            Some(op) if result.is_instance_of::<PyException>(py) => with_function_name(py, &op, result),
+            _ => result,
         }
     })
 }
@@ -150,7 +151,7 @@ pub(crate) fn to_exception(error: oarlock_core::Error) -> PyErr {
     if let Some(advice) = python_advice(&error) {
         let _ = write!(message, "\nhint: {advice}");
     }
-    let cause = crate::extension::function::take_exception(&message);
+    let cause = take_exception(&message);
     if let Some(cause) = cause.as_ref()
         && Python::attach(|py| !cause.is_instance_of::<PyException>(py))
     {
@@ -159,7 +160,7 @@ pub(crate) fn to_exception(error: oarlock_core::Error) -> PyErr {
     }
     // Exceptions raised by Python functions keep their own words.
     let message = if cause.is_some() { message } else { translate_dtypes(&message) };
-    let made = match error.kind() {
+    let result = match error.kind() {
         // For an op, not found means that there is no kernel.
         ErrorKind::NotFound if error.op().is_some() => PyNotImplementedError::new_err(message),
         ErrorKind::InvalidArgument | ErrorKind::NotFound | ErrorKind::AlreadyExists => {
@@ -171,9 +172,9 @@ pub(crate) fn to_exception(error: oarlock_core::Error) -> PyErr {
         _ => Error::new_err(message),
     };
     if let Some(cause) = cause {
-        Python::attach(|py| made.set_cause(py, Some(cause)));
+        Python::attach(|py| result.set_cause(py, Some(cause)));
     }
-    made
+    result
 }
 
 /// The type's name, for messages about an unexpected object.
@@ -192,4 +193,20 @@ impl<T> OrRaise<T> for oarlock_core::Result<T> {
     fn or_raise(self) -> PyResult<T> {
         self.map_err(to_exception)
     }
+}
+
+thread_local! {
+    /// The last exception raised on this thread, and the message of the error made from it.
+    static LAST_EXCEPTION: RefCell<Option<(String, PyErr)>> = const { RefCell::new(None) };
+}
+
+/// Remembers an exception for the error that it becomes.
+pub(crate) fn remember_exception(message: &str, error: PyErr) {
+    LAST_EXCEPTION.with_borrow_mut(|raised| *raised = Some((message.to_owned(), error)));
+}
+
+/// The Python exception behind an error message, if it was raised on this thread.
+fn take_exception(message: &str) -> Option<PyErr> {
+    let is_it = |(noted, _): &mut (String, PyErr)| message.contains(noted.as_str());
+    LAST_EXCEPTION.with_borrow_mut(|raised| raised.take_if(is_it)).map(|(_, error)| error)
 }

@@ -4,6 +4,7 @@
 //! modules, which call `op`.
 
 mod array;
+mod convert;
 mod device;
 mod dtype;
 mod elementwise;
@@ -12,20 +13,22 @@ mod extension;
 mod interpreter;
 mod model;
 mod op_call;
+mod operand;
+mod plan_report;
 mod probe;
 mod promote;
+mod python_number;
+mod recorder;
 mod reduce;
-mod scope;
+mod scalar_cache;
 mod startup;
-mod stream;
+mod tensor;
 mod warning;
 
 use pyo3::prelude::*;
 
 #[pymodule(gil_used = false)]
 mod _oarlock {
-    #[pymodule_export]
-    use crate::array::PyTensor;
     #[pymodule_export]
     use crate::array::create::{_of_parts, _parts, _steps, full, ones, permute_dims, reshape, zeros};
     #[pymodule_export]
@@ -34,6 +37,8 @@ mod _oarlock {
     use crate::array::join::_joined;
     #[pymodule_export]
     use crate::array::pickle::_restored;
+    #[pymodule_export]
+    use crate::device::stream::{Event, Stream};
     #[pymodule_export]
     use crate::device::{_plugins, PyDevice, default_device, devices, set_default_device};
     #[pymodule_export]
@@ -49,7 +54,7 @@ mod _oarlock {
     #[pymodule_export]
     use crate::extension::{_add_plugin, _contract, _headers, _kernels};
     #[pymodule_export]
-    use crate::model::{Recorder, Session, Slot, Stop};
+    use crate::model::{Session, Slot, Stop};
     #[pymodule_export]
     use crate::op_call::op;
     #[pymodule_export]
@@ -57,11 +62,13 @@ mod _oarlock {
     #[pymodule_export]
     use crate::promote::result_type;
     #[pymodule_export]
+    use crate::recorder::Recorder;
+    #[pymodule_export]
     use crate::reduce::{_axes, _axis, _numbers, _reduced, _summands};
     #[pymodule_export]
     use crate::startup::{_flags, _layers_left_out, _paddle_variables, get_flags, set_flags};
     #[pymodule_export]
-    use crate::stream::{Event, Stream};
+    use crate::tensor::PyTensor;
     #[pymodule_export]
     use crate::warning::_tell_warnings;
 

@@ -10,11 +10,11 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple};
 
-use crate::array::PyTensor;
 use crate::dtype::DType;
 use crate::error::{OrRaise as _, call_exception, type_name};
-use crate::model::recorder;
+use crate::recorder;
 use crate::startup::shared_runtime;
+use crate::tensor::PyTensor;
 
 /// Calls on fewer elements keep the interpreter attached: detaching and attaching takes about as long as a small op.
 const DETACH_THRESHOLD: u64 = 1 << 13;
@@ -81,23 +81,23 @@ impl StaticOp {
         if stream.is_some() || recorder::is_recording() {
             let inputs: Vec<Option<&Tensor>> = inputs.iter().copied().map(Some).collect();
             let call = OpInvocation { inputs: &inputs, outputs: 1, device: None, stream: stream.as_ref() };
-            return crate::array::single_output(run_op(py, runtime, op, &call)?);
+            return crate::tensor::single_output(run_op(py, runtime, op, &call)?);
         }
-        let made = if is_small_call(inputs.iter().copied()) {
+        let result = if is_small_call(inputs.iter().copied()) {
             op.run(runtime, inputs)
         } else {
             py.detach(|| op.run(runtime, inputs))
         };
-        let made = made.map_err(call_exception)?;
+        let result = result.map_err(call_exception)?;
         crate::warning::emit_warnings(py)?;
-        Ok(made)
+        Ok(result)
     }
 }
 
 /// The current stream, if it belongs to the device that runs the op.
 #[inline]
 fn stream_for_op(py: Python<'_>, input: Option<&Tensor>) -> PyResult<Option<Stream>> {
-    input.map_or(Ok(None), |input| crate::scope::scope_stream(py, input.device()))
+    input.map_or(Ok(None), |input| crate::device::scope::scope_stream(py, input.device()))
 }
 
 /// True if the call ends before another thread could do anything useful.
@@ -180,16 +180,16 @@ fn invoke_op(
 
 /// Calls an op, and records it if a profiler is active.
 fn run_op(py: Python<'_>, runtime: &Runtime, op: &Op, call: &OpInvocation<'_>) -> PyResult<Vec<Tensor>> {
-    let made = if let Some(recording) = recorder::active_recording() {
+    let result = if let Some(recording) = recorder::active_recording() {
         py.detach(|| recording.record_call(runtime, op, call))
     } else if call.stream.is_none() && is_small_call(call.inputs.iter().copied().flatten()) {
         op.invoke(runtime, call)
     } else {
         py.detach(|| op.invoke(runtime, call))
     };
-    let made = made.map_err(call_exception)?;
+    let result = result.map_err(call_exception)?;
     crate::warning::emit_warnings(py)?;
-    Ok(made.into_iter().flatten().collect())
+    Ok(result.into_iter().flatten().collect())
 }
 
 /// Calls an op of ONNX or of another domain by its name: `op("Gemm", [a, b], {"transB": 1})`.
@@ -213,13 +213,13 @@ pub(crate) fn op<'py>(
     let device = device.map(|device| crate::device::resolve_device(py, Some(device))).transpose()?;
     let attributes = attributes.map(|given| parse_attributes(name, given)).transpose()?.unwrap_or_default();
     let call = OpInvocation { inputs: &inputs, outputs, device: device.as_ref(), stream: None };
-    let mut made = invoke_op(py, domain, name, attributes, &call)?.into_iter().map(PyTensor::new);
+    let mut result = invoke_op(py, domain, name, attributes, &call)?.into_iter().map(PyTensor::new);
     match outputs {
         1 => {
-            let only = made.next().ok_or_else(|| PyTypeError::new_err("expected an output, found none"))?;
+            let only = result.next().ok_or_else(|| PyTypeError::new_err("expected an output, found none"))?;
             Ok(Bound::new(py, only)?.into_any())
         }
-        _ => Ok(PyTuple::new(py, made.map(|array| Bound::new(py, array)).collect::<PyResult<Vec<_>>>()?)?
+        _ => Ok(PyTuple::new(py, result.map(|array| Bound::new(py, array)).collect::<PyResult<Vec<_>>>()?)?
             .into_any()),
     }
 }

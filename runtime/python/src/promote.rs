@@ -8,8 +8,8 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyTuple};
 
-use crate::array::PyTensor;
 use crate::dtype::{self, DType, DtypeLike};
+use crate::tensor::PyTensor;
 
 /// Kinds of dtypes, each able to hold the ones before it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -5,12 +5,15 @@ use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyInt;
 
-use crate::array::operand::array_argument;
-use crate::array::{PyTensor, cast_tensor, host_memory_device, scalar_cache};
+use crate::convert::cast_tensor;
 use crate::dtype::DtypeLike;
 use crate::error::{OrRaise as _, with_function_name};
 use crate::op_call::StaticOp;
+use crate::operand::array_argument;
 use crate::promote::{DtypeKind, dtype_kind, is_unsigned, wide_dtype};
+use crate::scalar_cache;
+use crate::startup::host_memory_device;
+use crate::tensor::PyTensor;
 
 /// ONNX's reductions: dropping the reduced dimensions, and keeping them with size 1.
 static REDUCE_OPS: [(&str, [StaticOp; 2]); 5] = [
@@ -60,8 +63,8 @@ pub(crate) fn _reduced(
     // No kernels add narrow integers. Wide sums wrap to the same narrow result.
     let is_byte = matches!(x.dtype(), Dtype::I8 | Dtype::U8);
     let taken = if is_extreme && is_byte { x.dtype() } else { wide_dtype(x.dtype()) };
-    let made = reduce_axes(py, op, &cast_tensor(py, &x, taken)?, &axes)?;
-    cast_tensor(py, &made, x.dtype()).map(PyTensor::new)
+    let result = reduce_axes(py, op, &cast_tensor(py, &x, taken)?, &axes)?;
+    cast_tensor(py, &result, x.dtype()).map(PyTensor::new)
 }
 
 /// Reduces a tensor of a dtype that has kernels.

@@ -249,3 +249,8 @@ fn forked_error() -> PyErr {
          fork before the first use",
     )
 }
+
+/// The device in the interpreter's own memory.
+pub(crate) fn host_memory_device(py: Python<'_>) -> PyResult<oarlock_core::Device> {
+    shared_runtime(py)?.device("cpu").or_raise()
+}

@@ -4,12 +4,13 @@
 
 use core::ffi::{c_char, c_void};
 
-use super::types::{
+use crate::attributes::{self, AttributesHandle};
+use crate::c_types::{
     Code, Dtype, Kind, MemoryStatistics, ReleaseCallback, RuntimeOptions, SessionOptions, SupportLevel, Text,
 };
-use crate::attributes::{self, AttributesHandle};
 use crate::describe::functions;
-use crate::device::{self, DeviceHandle};
+use crate::device;
+use crate::device_handle::DeviceHandle;
 use crate::error::{self, ErrorHandle};
 use crate::model::{self, ModelHandle};
 use crate::op::{self, OpHandle};

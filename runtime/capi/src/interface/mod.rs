@@ -5,10 +5,8 @@
 //! anywhere, and [`ABI_VERSION`] goes up by one with the first addition after a release.
 
 mod functions;
-mod types;
+mod handles;
 
+pub use crate::c_types::*;
 pub use functions::*;
-pub use types::*;
-
-/// How often the interface has grown. What breaks programs changes the name of the library instead.
-pub const ABI_VERSION: u32 = 1;
+pub use handles::*;

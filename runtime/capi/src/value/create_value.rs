@@ -9,8 +9,8 @@ use oarlock_engine::RuntimeValue;
 
 use super::{ValueHandle, core_dtype, read_inputs};
 use crate::borrowed_memory::BorrowedMemory;
-use crate::device::DeviceHandle;
-use crate::interface::{Dtype, ReleaseCallback, Text};
+use crate::c_types::{Dtype, ReleaseCallback, Text};
+use crate::device_handle::DeviceHandle;
 use crate::pointer::{clear_output_handle, deref_required, into_raw_handle, read_array};
 
 /// The tensor must be contiguous.
@@ -122,7 +122,7 @@ pub(crate) unsafe fn create_nothing(value: *mut *mut ValueHandle) -> Result<()> 
 pub(crate) unsafe fn share_value(value: *const ValueHandle, shared: *mut *mut ValueHandle) -> Result<()> {
     // SAFETY: as the caller says.
     let (place, value) = unsafe { (clear_output_handle(shared, "shared")?, deref_required(value, "value")?) };
-    *place = into_raw_handle(ValueHandle::from_contiguous(value.datum.clone()));
+    *place = into_raw_handle(ValueHandle::from_contiguous(value.runtime_value.clone()));
     Ok(())
 }
 
@@ -135,7 +135,7 @@ pub(crate) unsafe fn copy_tensor_to(
     let (place, value) = unsafe { (clear_output_handle(copy, "copy")?, deref_required(value, "value")?) };
     // SAFETY: as the caller says.
     let device = unsafe { deref_required(device, "device")? }.device();
-    *place = tensor_handle(value.datum.as_tensor()?.to_device(device)?);
+    *place = tensor_handle(value.runtime_value.as_tensor()?.to_device(device)?);
     Ok(())
 }
 
@@ -147,7 +147,7 @@ pub(crate) unsafe fn sequence_element(
     // SAFETY: as the caller says.
     let (place, value) =
         unsafe { (clear_output_handle(element, "element")?, deref_required(value, "value")?) };
-    let elements = value.datum.as_sequence()?;
+    let elements = value.runtime_value.as_sequence()?;
     let found = usize::try_from(index).ok().and_then(|index| elements.get(index));
     let found = found.ok_or_else(|| {
         let count = elements.len();

@@ -12,41 +12,41 @@ use std::sync::OnceLock;
 use oarlock_core::{Dtype as CoreDtype, Error, Result, Runtime, Tensor, shape};
 use oarlock_engine::RuntimeValue;
 
-use crate::interface::{Dtype, Kind};
+use crate::c_types::{Dtype, Kind};
 use crate::pointer::{deref_nullable, read_array};
-use crate::slot::ValueKind;
+use crate::value_kind::ValueKind;
 
 pub(crate) use crate::pointer::free_handle;
 
 /// A value. Its tensors are contiguous, so that C can read them in place.
 pub struct ValueHandle {
-    datum: RuntimeValue,
+    runtime_value: RuntimeValue,
     /// Elements of a string tensor, read when C first asks for one.
     texts: OnceLock<Vec<String>>,
 }
 
 impl ValueHandle {
     /// All tensors in the value must be contiguous.
-    fn from_contiguous(datum: RuntimeValue) -> Self {
-        Self { datum, texts: OnceLock::new() }
+    fn from_contiguous(runtime_value: RuntimeValue) -> Self {
+        Self { runtime_value, texts: OnceLock::new() }
     }
 
     /// Makes the outputs of a run contiguous.
-    pub(crate) fn from_run_output(runtime: &Runtime, datum: RuntimeValue) -> Result<Self> {
-        make_contiguous(runtime, datum).map(Self::from_contiguous)
+    pub(crate) fn from_run_output(runtime: &Runtime, runtime_value: RuntimeValue) -> Result<Self> {
+        make_contiguous(runtime, runtime_value).map(Self::from_contiguous)
     }
 
-    pub(crate) fn datum(&self) -> &RuntimeValue {
-        &self.datum
+    pub(crate) fn runtime_value(&self) -> &RuntimeValue {
+        &self.runtime_value
     }
 
     fn tensor(&self) -> Option<&Tensor> {
-        if let RuntimeValue::Tensor(tensor) = &self.datum { Some(tensor) } else { None }
+        if let RuntimeValue::Tensor(tensor) = &self.runtime_value { Some(tensor) } else { None }
     }
 }
 
-fn make_contiguous(runtime: &Runtime, datum: RuntimeValue) -> Result<RuntimeValue> {
-    match datum {
+fn make_contiguous(runtime: &Runtime, runtime_value: RuntimeValue) -> Result<RuntimeValue> {
+    match runtime_value {
         RuntimeValue::Tensor(tensor) if !tensor.is_contiguous() => {
             Ok(RuntimeValue::Tensor(runtime.make_contiguous(&tensor, tensor.device().default_stream()?)?))
         }
@@ -65,16 +65,16 @@ fn make_contiguous(runtime: &Runtime, datum: RuntimeValue) -> Result<RuntimeValu
 pub(crate) unsafe fn read_inputs(values: *const *const ValueHandle, count: u64) -> Result<Vec<RuntimeValue>> {
     // SAFETY: as the caller says.
     let handles = unsafe { read_array(values, count, "inputs")? };
-    let datum = |(index, handle): (usize, &*const ValueHandle)| {
+    let runtime_value = |(index, handle): (usize, &*const ValueHandle)| {
         // SAFETY: as the caller says.
         let value = unsafe { deref_nullable(*handle) };
         let missing = || {
             Error::invalid_argument(format!("expected a value as input {index}, found NULL"))
                 .with_advice("`oarlock_nothing_create` makes an optional that holds nothing")
         };
-        value.map(|value| value.datum.clone()).ok_or_else(missing)
+        value.map(|value| value.runtime_value.clone()).ok_or_else(missing)
     };
-    handles.iter().enumerate().map(datum).collect()
+    handles.iter().enumerate().map(runtime_value).collect()
 }
 
 /// `None` if the number is no dtype.
@@ -97,7 +97,7 @@ pub(crate) unsafe fn dtype_bits(dtype: Dtype) -> u32 {
 
 pub(crate) unsafe fn value_kind(value: *const ValueHandle) -> Kind {
     // SAFETY: as the caller says.
-    match unsafe { deref_nullable(value) }.map(|value| &value.datum) {
+    match unsafe { deref_nullable(value) }.map(|value| &value.runtime_value) {
         None => ValueKind::Unknown.into(),
         Some(RuntimeValue::Tensor(_)) => ValueKind::Tensor.into(),
         Some(RuntimeValue::Sequence(_)) => ValueKind::Sequence.into(),
@@ -141,7 +141,7 @@ pub(crate) unsafe fn tensor_size(value: *const ValueHandle) -> u64 {
 
 pub(crate) unsafe fn sequence_size(value: *const ValueHandle) -> u64 {
     // SAFETY: as the caller says.
-    match unsafe { deref_nullable(value) }.map(|value| &value.datum) {
+    match unsafe { deref_nullable(value) }.map(|value| &value.runtime_value) {
         Some(RuntimeValue::Sequence(elements)) => elements.len() as u64,
         _ => 0,
     }

@@ -8,17 +8,17 @@ use std::ptr;
 use oarlock_core::{Error, Result};
 
 use super::ValueHandle;
-use crate::interface::Text;
+use crate::c_types::Text;
 use crate::pointer::{clear_output_handle, deref_required, write_output};
 
 pub(crate) unsafe fn wait_for_tensor(value: *const ValueHandle) -> Result<()> {
     // SAFETY: as the caller says.
-    unsafe { deref_required(value, "value")? }.datum.as_tensor()?.wait()
+    unsafe { deref_required(value, "value")? }.runtime_value.as_tensor()?.wait()
 }
 
 pub(crate) unsafe fn read_tensor(value: *const ValueHandle, target: *mut c_void, size: u64) -> Result<()> {
     // SAFETY: as the caller says.
-    let tensor = unsafe { deref_required(value, "value")? }.datum.as_tensor()?;
+    let tensor = unsafe { deref_required(value, "value")? }.runtime_value.as_tensor()?;
     let gathered;
     let bytes = match tensor.host_bytes()? {
         Some(bytes) => bytes,
@@ -46,7 +46,7 @@ pub(crate) unsafe fn tensor_data(value: *const ValueHandle, data: *mut *const c_
     // SAFETY: as the caller says; a place for a pointer to what is read is one for a pointer.
     let place = unsafe { clear_output_handle(data.cast::<*mut c_void>(), "data")? };
     // SAFETY: as the caller says.
-    let tensor = unsafe { deref_required(value, "value")? }.datum.as_tensor()?;
+    let tensor = unsafe { deref_required(value, "value")? }.runtime_value.as_tensor()?;
     let bytes = tensor.host_bytes()?.ok_or_else(|| {
         Error::unimplemented("expected numbers in memory that the host reads, found others")
             .with_device(tensor.device())
@@ -62,7 +62,7 @@ pub(crate) unsafe fn tensor_text(value: *const ValueHandle, index: u64, text: *m
     let texts = match value.texts.get() {
         Some(texts) => texts,
         None => {
-            let read = value.datum.as_tensor()?.to_strings()?;
+            let read = value.runtime_value.as_tensor()?.to_strings()?;
             value.texts.get_or_init(|| read)
         }
     };

@@ -37,7 +37,7 @@ pub(crate) fn list_kernels(
     check_filter_op(filter, registry.entries())?;
     let problems = registry.find_problems();
     let mut kernels: Vec<KernelReport<'_>> =
-        registry.entries().iter().map(|row| KernelReport::from_row(row, &problems)).collect();
+        registry.entries().iter().map(|entry| KernelReport::from_entry(entry, &problems)).collect();
     kernels.retain(|kernel| kernel.matches_filter(filter));
     // A stable sort keeps rows of equal score in loading order, which is also the order of preference.
     kernels.sort_by_key(|kernel| {
@@ -59,7 +59,7 @@ pub(crate) fn list_kernels(
 /// An unknown domain or device type is probably a typo.
 fn check_filter_names(filter: &KernelFilter, runtime: &Runtime) -> Result<(), CommandError> {
     let registry = runtime.registry();
-    let rows = || registry.entries().iter().map(|row| row.info());
+    let rows = || registry.entries().iter().map(|entry| entry.info());
     if let Some(domain) = &filter.domain
         && schema::latest_opset(domain).is_err()
     {
@@ -95,7 +95,7 @@ fn domain_name(info: &KernelInfo) -> &str {
 /// An op without any kernel is probably a typo.
 fn check_filter_op(filter: &KernelFilter, rows: &[KernelEntry]) -> Result<(), CommandError> {
     let Some(op) = &filter.op else { return Ok(()) };
-    if rows.iter().any(|row| row.info().op == *op) {
+    if rows.iter().any(|entry| entry.info().op == *op) {
         return Ok(());
     }
     // If the op does not exist, the schemas suggest the nearest name.
@@ -141,10 +141,10 @@ struct OperandReport<'a> {
 }
 
 impl<'a> KernelReport<'a> {
-    fn from_row(row: &'a KernelEntry, problems: &[KernelProblem]) -> Self {
-        let info = row.info();
+    fn from_entry(entry: &'a KernelEntry, problems: &[KernelProblem]) -> Self {
+        let info = entry.info();
         // Rows are compared by address: the same description is the same row.
-        let problem = problems.iter().find(|problem| std::ptr::eq(problem.row.info(), info));
+        let problem = problems.iter().find(|problem| std::ptr::eq(problem.entry.info(), info));
         Self {
             op: &info.op,
             domain: domain_name(info),
@@ -154,7 +154,7 @@ impl<'a> KernelReport<'a> {
             inputs: info.inputs.iter().map(OperandReport::from_operand).collect(),
             outputs: info.outputs.iter().map(OperandReport::from_operand).collect(),
             score: info.score,
-            plugin: row.plugin_name(),
+            plugin: entry.plugin_name(),
             deterministic: info.deterministic,
             asynchronous: info.asynchronous,
             allocates_outputs: info.allocates_outputs,

@@ -45,7 +45,7 @@ fn a_device_is_one_line() {
 }
 
 #[test]
-fn colours_are_for_terminals_or_when_asked_for() {
+fn colors_are_for_terminals_or_when_asked_for() {
     let user = TestUser::new();
     assert!(!user.run_command(&["devices"]).out.contains('\u{1b}'));
     assert!(user.run_command(&["devices", "--color", "always"]).out.contains('\u{1b}'));
@@ -122,15 +122,15 @@ fn a_plugin_that_was_named_and_is_not_there_is_an_error() {
 fn a_plugin_for_another_processor_is_wrong_unless_there_is_a_variant_for_this_one() {
     let user = TestUser::new();
     user.compile_template("libcustom_cpu.so");
-    let made = user.run_command(&["plugin", "manifest", "libcustom_cpu.so"]).out;
-    user.write_file("libcustom_cpu.oarlock.toml", format!("isa = \"avx2\"\n{made}").as_bytes());
+    let result = user.run_command(&["plugin", "manifest", "libcustom_cpu.so"]).out;
+    user.write_file("libcustom_cpu.oarlock.toml", format!("isa = \"avx2\"\n{result}").as_bytes());
     let run = |more: &[&str]| {
         let arguments = [&["--plugin", "libcustom_cpu.so"][..], more, &["devices"]].concat();
         user.oarlock_command(&arguments).env("OARLOCK_ISA_MASK", "sse3").output().unwrap().status.code()
     };
     assert_eq!(run(&[]), Some(1));
     user.compile_template("libplain.so");
-    user.write_file("libplain.oarlock.toml", made.as_bytes());
+    user.write_file("libplain.oarlock.toml", result.as_bytes());
     assert_eq!(run(&["--plugin", "libplain.so"]), Some(0));
 }
 

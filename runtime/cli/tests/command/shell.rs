@@ -17,7 +17,7 @@ const COMMAND_PATHS: [&[&str]; 18] = [
     &["explain"],
     &["trace"],
     &["check"],
-    &["optimise"],
+    &["optimize"],
     &["op"],
     &["doctor"],
     &["plugin"],
@@ -69,7 +69,7 @@ fn render_reference() -> String {
         "# The command `oarlock`\n\n\
          <!-- Made of `--help`; write it anew with `WRITE_REFERENCE=1 cargo test -p oarlock-cli reference`. -->\n\n\
          Data goes to the standard output, errors, warnings and notes to the standard error. Every command that lists or\n\
-         examines something takes `--json`. Colours appear on a terminal only, unless `--color` or `NO_COLOR` say\n\
+         examines something takes `--json`. Colors appear on a terminal only, unless `--color` or `NO_COLOR` say\n\
          otherwise.\n\n\
          ## Exit codes\n\n\
          | code | what it means |\n|---|---|\n\

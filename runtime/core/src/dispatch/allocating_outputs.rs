@@ -100,7 +100,7 @@ impl CallServices for AllocatingOutputs<'_> {
         };
         let place = &mut taken.tensors[index as usize];
         let tensor = place.insert(tensor);
-        let mut description = descriptors::describe_layout(tensor.form());
+        let mut description = descriptors::describe_layout(tensor.layout());
         descriptors::bind_memory(&mut description, tensor);
         // SAFETY: nobody else writes while the lock is held, and the kernel that reads is waiting for this. The
         // layout that the descriptor points into belongs to the tensor, which lives until the call is over.

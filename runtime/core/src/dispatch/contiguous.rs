@@ -12,7 +12,7 @@ impl Runtime {
         if tensor.is_contiguous() {
             return Ok(tensor.clone());
         }
-        let is_here = |row: &KernelEntry| row.info().device_type == tensor.device().device_type();
+        let is_here = |entry: &KernelEntry| entry.info().device_type == tensor.device().device_type();
         if !self.registry().usable_entries("", "Identity").any(is_here) {
             return tensor.gather_through_host();
         }

@@ -13,8 +13,8 @@ use crate::{Attribute, Attributes, Constant, Tensor};
 pub(crate) type OperandDescriptors = SmallVec<[abi::Tensor; 8]>;
 
 /// Describes a tensor without its memory, which [`bind_memory`] fills in later. The descriptor points into the layout.
-pub(crate) fn describe_layout(form: &TensorLayout) -> abi::Tensor {
-    let TensorLayout { dtype, dims, strides, extent, .. } = form;
+pub(crate) fn describe_layout(layout: &TensorLayout) -> abi::Tensor {
+    let TensorLayout { dtype, dims, strides, extent, .. } = layout;
     abi::Tensor { size_in_bytes: *extent, ..describe_shape(dtype.to_abi(), dims, strides.as_deref()) }
 }
 
@@ -54,8 +54,12 @@ pub(crate) fn describe_constant(constant: &Constant) -> abi::Tensor {
 }
 
 /// Like [`describe_constant`], but with the dims of a layout, which outlives the descriptor.
-pub(crate) fn describe_value(value: &Constant, form: &TensorLayout) -> abi::Tensor {
-    abi::Tensor { dims: form.dims.as_ptr(), dims_count: form.dims.len() as u64, ..describe_constant(value) }
+pub(crate) fn describe_value(value: &Constant, layout: &TensorLayout) -> abi::Tensor {
+    abi::Tensor {
+        dims: layout.dims.as_ptr(),
+        dims_count: layout.dims.len() as u64,
+        ..describe_constant(value)
+    }
 }
 
 /// A tensor descriptor, and the list of one that points to it.

@@ -10,9 +10,9 @@ pub enum CpuFallback {
     /// The call fails.
     Never,
     /// The CPU runs it, and a warning is logged for the first such call of each op.
-    Told,
+    WithWarning,
     /// The CPU runs it, and nothing is logged.
-    Quiet,
+    Silent,
 }
 
 /// Runs a call on the CPU: copies the inputs there and the outputs back.
@@ -29,16 +29,16 @@ pub(crate) fn run_on_cpu(
         call.inputs.iter().map(|input| input.map(|tensor| tensor.to_device(&cpu)).transpose()).collect();
     let inputs = inputs?;
     let given: Vec<Option<&Tensor>> = inputs.iter().map(Option::as_ref).collect();
-    let made = op.invoke(
+    let result = op.invoke(
         runtime,
         &OpInvocation { inputs: &given, outputs: call.outputs, device: Some(&cpu), stream: None },
     )?;
-    let bytes: u64 = inputs.iter().chain(&made).flatten().map(Tensor::extent).sum();
-    for output in &made {
+    let bytes: u64 = inputs.iter().chain(&result).flatten().map(Tensor::extent).sum();
+    for output in &result {
         outputs.push(output.as_ref().map(|tensor| tensor.to_device(device)).transpose()?);
     }
     let is_first = runtime.fallback_counters().count_fallback(op.name(), device, bytes);
-    if is_first && op.node.cpu_fallback(runtime) != CpuFallback::Quiet {
+    if is_first && op.definition.cpu_fallback(runtime) != CpuFallback::Silent {
         runtime.log_warning(&format!(
             "`{}` has no kernel on `{device}` for this call, so `{cpu}` does it, with copies",
             op.name()

@@ -6,6 +6,7 @@
 //! their outputs and run the kernel.
 
 mod allocating_outputs;
+mod bound_call;
 mod contiguous;
 mod descriptors;
 mod fallback;
@@ -16,7 +17,8 @@ mod resolved_call;
 mod reusable_call;
 mod signature;
 
+pub use bound_call::{BoundCall, MemoryLocation};
 pub use fallback::CpuFallback;
 pub use op::{Op, OpInvocation, OpOutputs};
-pub use prepare::{BoundCall, ExpectedInput, MemoryLocation, PrepareOutcome, PreparedCall};
+pub use prepare::{ExpectedInput, PrepareOutcome, PreparedCall};
 pub use reusable_call::ReusableCall;

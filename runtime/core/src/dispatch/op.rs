@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use super::descriptors::AbiAttributes;
 use super::fallback::{self, CpuFallback};
 use super::resolve::{CallResolver, InputDescriptor, ResolveOutcome, ResolveRequest};
-use super::resolved_call::{CallExecutor, ResolvedCall};
+use super::resolved_call::{CallTarget, ResolvedCall};
 use super::reusable_call::ReusableCall;
 use super::signature::InputValues;
 use crate::registry::{DispatchExplanation, domain_name};
@@ -36,11 +36,11 @@ pub type OpOutputs = SmallVec<[Option<Tensor>; 1]>;
 ///
 /// It caches resolved calls by signature, so a program should keep one `Op` for each place that calls often.
 pub struct Op {
-    pub(crate) node: OpDefinition,
+    pub(crate) definition: OpDefinition,
     /// A bit for each input whose values dispatch reads on the host. Bits are only ever added.
-    values: AtomicU64,
-    sites: [OnceLock<Arc<ResolvedCall>>; LOCK_FREE_CALLS],
-    more: Mutex<Vec<Arc<ResolvedCall>>>,
+    value_input_bits: AtomicU64,
+    lock_free_calls: [OnceLock<Arc<ResolvedCall>>; LOCK_FREE_CALLS],
+    locked_calls: Mutex<Vec<Arc<ResolvedCall>>>,
 }
 
 pub(crate) struct OpDefinition {
@@ -94,9 +94,10 @@ impl Op {
         };
         let rule = schema.and_then(|_| infer::rule(domain, name, version));
         let known = rule.map_or(&[][..], |rule| rule.values);
-        let values = known.iter().filter(|index| **index < 64).fold(0, |bits, index| bits | 1 << index);
+        let value_input_bits =
+            known.iter().filter(|index| **index < 64).fold(0, |bits, index| bits | 1 << index);
         Ok(Self {
-            node: OpDefinition {
+            definition: OpDefinition {
                 domain: domain.to_owned(),
                 name,
                 version,
@@ -106,9 +107,9 @@ impl Op {
                 bound: OnceLock::new(),
                 cpu_fallback: None,
             },
-            values: AtomicU64::new(values),
-            sites: [const { OnceLock::new() }; LOCK_FREE_CALLS],
-            more: Mutex::default(),
+            value_input_bits: AtomicU64::new(value_input_bits),
+            lock_free_calls: [const { OnceLock::new() }; LOCK_FREE_CALLS],
+            locked_calls: Mutex::default(),
         })
     }
 
@@ -120,28 +121,28 @@ impl Op {
     /// Sets what to do with calls that no kernel of their device accepts, overriding the flag `kernel_fallback`.
     #[must_use]
     pub fn with_fallback(mut self, fallback: CpuFallback) -> Self {
-        self.node.cpu_fallback = Some(fallback);
+        self.definition.cpu_fallback = Some(fallback);
         self
     }
 
     /// The domain as it was given; empty for ONNX's own.
     pub fn domain(&self) -> &str {
-        &self.node.domain
+        &self.definition.domain
     }
 
     /// The attributes as they were given, without defaults.
     pub fn attributes(&self) -> &Attributes {
-        &self.node.attributes
+        &self.definition.attributes
     }
 
     /// The name, such as `Conv`.
     pub fn name(&self) -> &'static str {
-        self.node.name
+        self.definition.name
     }
 
     /// The since-version of the op.
     pub fn version(&self) -> u32 {
-        self.node.version
+        self.definition.version
     }
 
     /// Calls the op with all its inputs and returns its first output.
@@ -157,7 +158,7 @@ impl Op {
             &OpInvocation { inputs, outputs: 1, device: None, stream: None },
             &mut outputs,
         )?;
-        let missing = || Error::fatal("expected an output, found none").with_op(self.node.name);
+        let missing = || Error::fatal("expected an output, found none").with_op(self.definition.name);
         outputs.pop().flatten().ok_or_else(missing)
     }
 
@@ -176,7 +177,7 @@ impl Op {
         call: &OpInvocation<'_>,
         outputs: &mut OpOutputs,
     ) -> Result<()> {
-        let bits = self.values.load(Ordering::Relaxed);
+        let bits = self.value_input_bits.load(Ordering::Relaxed);
         let read;
         let values = match bits {
             0 => NO_VALUES,
@@ -190,18 +191,18 @@ impl Op {
         let is_decided = matches!(call.inputs.first(), Some(Some(_))) && bits & 1 == 0;
         let device = if is_decided { call.device } else { Some(self.call_device(runtime, call)?) };
         let later;
-        let site = match self.find_cached(device, call, values) {
-            Some(site) => site,
+        let resolved = match self.find_cached(device, call, values) {
+            Some(resolved) => resolved,
             None => {
                 later = self.find_or_resolve(runtime, call, values)?;
                 &later
             }
         };
-        let device = &site.signature.device;
+        let device = &resolved.signature.device;
         let stream = self.call_stream(device, call)?;
-        match &site.way {
-            CallExecutor::Kernel(kernel) => kernel.run_call(runtime, stream, call.inputs, outputs),
-            CallExecutor::Fallback => fallback::run_on_cpu(self, runtime, device, call, outputs),
+        match &resolved.target {
+            CallTarget::Kernel(kernel) => kernel.run_call(runtime, stream, call.inputs, outputs),
+            CallTarget::Fallback => fallback::run_on_cpu(self, runtime, device, call, outputs),
         }
     }
 
@@ -209,7 +210,7 @@ impl Op {
     pub fn explain_call(&self, runtime: &Runtime, call: &OpInvocation<'_>) -> Result<DispatchExplanation> {
         let device = self.call_device(runtime, call)?;
         let stream = device.default_stream()?;
-        let mut values = self.values.load(Ordering::Relaxed);
+        let mut values = self.value_input_bits.load(Ordering::Relaxed);
         loop {
             let read = self.read_input_values(call, values)?;
             let inputs = input_descriptors(call);
@@ -222,15 +223,15 @@ impl Op {
     }
 
     /// Binds a call to its inputs so that it can run many times with the least possible overhead.
-    pub fn bind_call(&self, runtime: &Runtime, call: &OpInvocation<'_>) -> Result<ReusableCall> {
+    pub fn create_reusable_call(&self, runtime: &Runtime, call: &OpInvocation<'_>) -> Result<ReusableCall> {
         let device = self.call_device(runtime, call)?;
         let stream = self.call_stream(device, call)?;
-        let values = self.read_input_values(call, self.values.load(Ordering::Relaxed))?;
-        let site = match self.find_cached(Some(device), call, &values) {
-            Some(site) => site.clone(),
+        let values = self.read_input_values(call, self.value_input_bits.load(Ordering::Relaxed))?;
+        let resolved = match self.find_cached(Some(device), call, &values) {
+            Some(resolved) => resolved.clone(),
             None => self.find_or_resolve(runtime, call, &values)?,
         };
-        ReusableCall::new(&site, runtime, stream, call.inputs)
+        ReusableCall::new(&resolved, runtime, stream, call.inputs)
     }
 
     /// Looks a call up in the lock-free slots.
@@ -241,8 +242,10 @@ impl Op {
         call: &OpInvocation<'_>,
         values: &InputValues,
     ) -> Option<&Arc<ResolvedCall>> {
-        let known = self.sites.iter().map_while(OnceLock::get);
-        known.into_iter().find(|site| site.signature.matches_call(device, call.inputs, values, call.outputs))
+        let known = self.lock_free_calls.iter().map_while(OnceLock::get);
+        known
+            .into_iter()
+            .find(|resolved| resolved.signature.matches_call(device, call.inputs, values, call.outputs))
     }
 
     /// Looks a call up behind the lock, and resolves it if it is not there either.
@@ -254,12 +257,12 @@ impl Op {
         values: &InputValues,
     ) -> Result<Arc<ResolvedCall>> {
         let device = self.call_device(runtime, call)?;
-        let more = self.more.lock().unwrap_or_else(PoisonError::into_inner);
-        let matches = |site: &&Arc<ResolvedCall>| {
-            site.signature.matches_call(Some(device), call.inputs, values, call.outputs)
+        let more = self.locked_calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let matches = |resolved: &&Arc<ResolvedCall>| {
+            resolved.signature.matches_call(Some(device), call.inputs, values, call.outputs)
         };
-        if let Some(site) = more.iter().find(matches) {
-            return Ok(site.clone());
+        if let Some(resolved) = more.iter().find(matches) {
+            return Ok(resolved.clone());
         }
         drop(more);
         let stream = self.call_stream(device, call)?;
@@ -275,29 +278,29 @@ impl Op {
         call: &OpInvocation<'_>,
         mut values: InputValues,
     ) -> Result<Arc<ResolvedCall>> {
-        let site = loop {
+        let resolved = loop {
             let inputs = input_descriptors(call);
             let request = self.resolve_request(runtime, device, stream, &inputs, call.outputs, &values);
-            let resolved = super::resolve::resolve_call(request, call);
-            match resolved.map_err(|error| error.with_op(self.node.name).with_device(device))? {
-                ResolveOutcome::Done(site) => break Arc::new(site),
+            let outcome = super::resolve::resolve_call(request, call);
+            match outcome.map_err(|error| error.with_op(self.definition.name).with_device(device))? {
+                ResolveOutcome::Done(resolved) => break Arc::new(resolved),
                 ResolveOutcome::NeedsValues(more) => {
-                    let bits = self.values.fetch_or(more, Ordering::Relaxed) | more;
+                    let bits = self.value_input_bits.fetch_or(more, Ordering::Relaxed) | more;
                     values = self.read_input_values(call, bits)?;
                 }
             }
         };
-        if let Some(free) = self.sites.iter().find(|site| site.get().is_none()) {
+        if let Some(free) = self.lock_free_calls.iter().find(|resolved| resolved.get().is_none()) {
             // If another thread was faster, its entry stays and this one serves only this call.
-            _ = free.set(site.clone());
+            _ = free.set(resolved.clone());
         } else {
-            let mut more = self.more.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut more = self.locked_calls.lock().unwrap_or_else(PoisonError::into_inner);
             if more.len() == LOCKED_CALLS {
                 more.remove(0);
             }
-            more.push(site.clone());
+            more.push(resolved.clone());
         }
-        Ok(site)
+        Ok(resolved)
     }
 
     pub(crate) fn resolve_request<'a>(
@@ -309,7 +312,7 @@ impl Op {
         outputs: usize,
         values: &'a InputValues,
     ) -> ResolveRequest<'a> {
-        ResolveRequest { node: &self.node, runtime, device, stream, inputs, outputs, values }
+        ResolveRequest { definition: &self.definition, runtime, device, stream, inputs, outputs, values }
     }
 
     /// The stream of a call: the one it names, or the device's own. A stream is only valid on its own device, so a
@@ -327,7 +330,7 @@ impl Op {
     fn wrong_stream_error(&self, device: &Device, stream: &Stream) -> Error {
         let found = stream.device();
         Error::invalid_argument(format!("expected a stream of `{device}`, found one of `{found}`"))
-            .with_op(self.node.name)
+            .with_op(self.definition.name)
             .with_device(device)
             .with_advice("make one with `Device::create_stream` of the device that the inputs are on")
     }
@@ -335,7 +338,7 @@ impl Op {
     /// The device of a call: the one it names, that of its inputs, or the default.
     #[inline]
     fn call_device<'a>(&self, runtime: &'a Runtime, call: &OpInvocation<'a>) -> Result<&'a Device> {
-        let values = self.values.load(Ordering::Relaxed);
+        let values = self.value_input_bits.load(Ordering::Relaxed);
         let mut device = call.device;
         for (index, input) in call.inputs.iter().enumerate() {
             let Some(input) = input.filter(|_| index >= 64 || values >> index & 1 == 0) else { continue };
@@ -357,10 +360,10 @@ impl Op {
     #[cold]
     fn wrong_device_error(&self, index: usize, device: &Device, input: &Tensor) -> Error {
         Error::invalid_argument(format!("expected a tensor on `{device}`, found one on `{}`", input.device()))
-            .with_operand(self.node.input_name(index))
-            .with_op(self.node.name)
+            .with_operand(self.definition.input_name(index))
+            .with_op(self.definition.name)
             .with_device(device)
-            .with_advice("copy it there with `Tensor::to`")
+            .with_advice("copy it there with `Tensor::to_device`")
     }
 
     /// Reads the inputs marked in `bits` to the host.
@@ -372,9 +375,9 @@ impl Op {
         let read = |(index, input): (usize, &Option<&Tensor>)| match input {
             Some(tensor) if index < 64 && bits >> index & 1 == 1 => {
                 let value = tensor.to_constant();
-                let name = || self.node.input_name(index);
+                let name = || self.definition.input_name(index);
                 value.map(Some).map_err(|error: Error| {
-                    error.with_operand(name()).with_op(self.node.name).with_device(tensor.device())
+                    error.with_operand(name()).with_op(self.definition.name).with_device(tensor.device())
                 })
             }
             _ => Ok(None),

@@ -13,7 +13,7 @@ use super::descriptors::{self, AbiAttributes};
 use super::fallback::CpuFallback;
 use super::op::{OpDefinition, OpInvocation};
 use super::resolved_call::{
-    CallExecutor, InputBinding, ResolvedCall, ResolvedInput, ResolvedKernel, ResolvedOutput,
+    CallTarget, InputBinding, ResolvedCall, ResolvedInput, ResolvedKernel, ResolvedOutput,
 };
 use super::signature::{CallSignature, InputValues};
 use crate::flags::FallbackScope;
@@ -40,7 +40,7 @@ pub(crate) enum ResolveOutcome<T> {
 /// An input as far as preparing a kernel depends on it.
 #[derive(Clone, Copy)]
 pub(crate) struct InputDescriptor<'a> {
-    pub(crate) form: &'a Arc<TensorLayout>,
+    pub(crate) layout: &'a Arc<TensorLayout>,
     /// Block and offset. Unless the input is constant, no query of a kernel reads them.
     pub(crate) place: (abi::Memory, u64),
     /// True if neither its contents nor its location change as long as the prepared kernel lives.
@@ -49,13 +49,13 @@ pub(crate) struct InputDescriptor<'a> {
 
 impl<'a> From<&'a Tensor> for InputDescriptor<'a> {
     fn from(tensor: &'a Tensor) -> Self {
-        Self { form: tensor.form(), place: tensor.memory_location(), is_constant: false }
+        Self { layout: tensor.layout(), place: tensor.memory_location(), is_constant: false }
     }
 }
 
 #[derive(Clone, Copy)]
 pub(crate) struct ResolveRequest<'a> {
-    pub(crate) node: &'a OpDefinition,
+    pub(crate) definition: &'a OpDefinition,
     pub(crate) runtime: &'a Runtime,
     pub(crate) device: &'a Device,
     pub(crate) stream: &'a Stream,
@@ -92,14 +92,14 @@ struct OperandTypes {
 }
 
 impl OperandTypes {
-    fn kernel_query<'a>(&'a self, attempt: &'a CallResolver<'_>, is_explained: bool) -> KernelQuery<'a> {
-        let ResolveRequest { node, runtime, device, .. } = attempt.request;
+    fn kernel_query<'a>(&'a self, resolver: &'a CallResolver<'_>, is_explained: bool) -> KernelQuery<'a> {
+        let ResolveRequest { definition, runtime, device, .. } = resolver.request;
         KernelQuery {
-            version: node.version,
+            version: definition.version,
             device_type: device.device_type(),
             inputs: &self.inputs,
             outputs: &self.outputs,
-            knows_outputs: attempt.facts.is_some(),
+            knows_outputs: resolver.facts.is_some(),
             must_be_deterministic: runtime.flags().is_deterministic(),
             is_explained,
         }
@@ -111,47 +111,47 @@ pub(crate) fn resolve_call(
     request: ResolveRequest<'_>,
     call: &OpInvocation<'_>,
 ) -> Result<ResolveOutcome<ResolvedCall>> {
-    let ResolveRequest { node, runtime, device, values, .. } = request;
-    let attempt = CallResolver::new(request)?;
-    let chosen = match attempt.select_kernel()? {
+    let ResolveRequest { definition, runtime, device, values, .. } = request;
+    let resolver = CallResolver::new(request)?;
+    let chosen = match resolver.select_kernel()? {
         ResolveOutcome::Done(chosen) => chosen,
         ResolveOutcome::NeedsValues(more) => return Ok(ResolveOutcome::NeedsValues(more)),
     };
-    let way = match chosen {
-        Some(row) => CallExecutor::Kernel(Arc::new(attempt.prepare_kernel(&row)?)),
-        None if node.cpu_fallback(runtime) != CpuFallback::Never && device.device_type() != "cpu" => {
-            CallExecutor::Fallback
+    let target = match chosen {
+        Some(entry) => CallTarget::Kernel(Arc::new(resolver.prepare_kernel(&entry)?)),
+        None if definition.cpu_fallback(runtime) != CpuFallback::Never && device.device_type() != "cpu" => {
+            CallTarget::Fallback
         }
-        None => match attempt.explain_candidates()? {
+        None => match resolver.explain_candidates()? {
             ResolveOutcome::Done(explanation) => return Err(explanation.to_error()),
             ResolveOutcome::NeedsValues(more) => return Ok(ResolveOutcome::NeedsValues(more)),
         },
     };
     Ok(ResolveOutcome::Done(ResolvedCall {
         signature: CallSignature::new(device, call.inputs, values, call.outputs),
-        way,
+        target,
     }))
 }
 
 impl<'a> CallResolver<'a> {
     pub(crate) fn new(request: ResolveRequest<'a>) -> Result<Self> {
-        let ResolveRequest { node, outputs, .. } = request;
-        let facts = match node.schema {
+        let ResolveRequest { definition, outputs, .. } = request;
+        let facts = match definition.schema {
             None if outputs > MAX_OUTPUTS => return Err(too_many_outputs(outputs, MAX_OUTPUTS)),
             None => None,
             Some(_) => {
                 let fact = |(index, input): (usize, &Option<InputDescriptor<'_>>)| {
-                    let form = input.as_ref()?.form;
+                    let layout = input.as_ref()?.layout;
                     Some(match request.values.get(index) {
                         Some(Some(value)) => TensorFact::from_value(value.clone()),
-                        _ => TensorFact::from_shape(form.dtype, &form.dims),
+                        _ => TensorFact::from_shape(layout.dtype, &layout.dims),
                     })
                 };
                 let inputs: Vec<Option<TensorFact>> = request.inputs.iter().enumerate().map(fact).collect();
-                node.infer_outputs(&inputs, outputs)?
+                definition.infer_outputs(&inputs, outputs)?
             }
         };
-        Ok(Self { request, attributes: node.bound_attributes()?, facts })
+        Ok(Self { request, attributes: definition.bound_attributes()?, facts })
     }
 
     /// Replaces the inputs by others of the same layouts, such as constants that now have memory.
@@ -165,9 +165,9 @@ impl<'a> CallResolver<'a> {
     /// The first entry that accepts the call; `None` if none does.
     pub(crate) fn select_kernel(&self) -> Result<ResolveOutcome<Option<KernelEntry>>> {
         let (operands, registry) = (self.operand_types(), self.request.runtime.registry());
-        for row in self.ranked_entries(&registry) {
-            match self.find_mismatch(row, &operands.kernel_query(self, false))? {
-                ResolveOutcome::Done(None) => return Ok(ResolveOutcome::Done(Some(row.clone()))),
+        for entry in self.ranked_entries(&registry) {
+            match self.find_mismatch(entry, &operands.kernel_query(self, false))? {
+                ResolveOutcome::Done(None) => return Ok(ResolveOutcome::Done(Some(entry.clone()))),
                 ResolveOutcome::Done(Some(_)) => {}
                 ResolveOutcome::NeedsValues(more) => return Ok(ResolveOutcome::NeedsValues(more)),
             }
@@ -177,24 +177,26 @@ impl<'a> CallResolver<'a> {
 
     /// Matches every entry of the op, and records why entries do not accept the call.
     pub(crate) fn explain_candidates(&self) -> Result<ResolveOutcome<DispatchExplanation>> {
-        let ResolveRequest { node, device, .. } = self.request;
+        let ResolveRequest { definition, device, .. } = self.request;
         let (operands, registry) = (self.operand_types(), self.request.runtime.registry());
         let mut considered: Vec<ConsideredKernel> = Vec::new();
-        for row in self.ranked_entries(&registry) {
-            match self.find_mismatch(row, &operands.kernel_query(self, true))? {
-                ResolveOutcome::Done(misfit) => {
-                    considered.push(ConsideredKernel { row: row.clone(), misfit });
+        for entry in self.ranked_entries(&registry) {
+            match self.find_mismatch(entry, &operands.kernel_query(self, true))? {
+                ResolveOutcome::Done(mismatch) => {
+                    considered.push(ConsideredKernel { entry: entry.clone(), mismatch });
                 }
                 // The values do not matter: an earlier entry already accepts the call.
-                ResolveOutcome::NeedsValues(_) if considered.iter().any(|before| before.misfit.is_none()) => {
-                    considered.push(ConsideredKernel { row: row.clone(), misfit: None });
+                ResolveOutcome::NeedsValues(_)
+                    if considered.iter().any(|before| before.mismatch.is_none()) =>
+                {
+                    considered.push(ConsideredKernel { entry: entry.clone(), mismatch: None });
                 }
                 ResolveOutcome::NeedsValues(more) => return Ok(ResolveOutcome::NeedsValues(more)),
             }
         }
         Ok(ResolveOutcome::Done(DispatchExplanation {
-            op: node.name.to_owned(),
-            version: node.version,
+            op: definition.name.to_owned(),
+            version: definition.version,
             device: device.name().to_owned(),
             considered,
         }))
@@ -202,19 +204,19 @@ impl<'a> CallResolver<'a> {
 
     /// The entries of the op, the preferred ones first.
     fn ranked_entries<'r>(&self, registry: &'r KernelRegistry) -> SmallVec<[&'r KernelEntry; 8]> {
-        let ResolveRequest { node, inputs, .. } = self.request;
+        let ResolveRequest { definition, inputs, .. } = self.request;
         let has_strides: SmallVec<[bool; 8]> =
-            inputs.iter().map(|given| given.is_some_and(|given| given.form.strides.is_some())).collect();
-        let mut rows: SmallVec<[&KernelEntry; 8]> =
-            registry.entries_for_op(&node.domain, node.name).collect();
-        registry.rank_entries(&mut rows, &has_strides);
-        rows
+            inputs.iter().map(|given| given.is_some_and(|given| given.layout.strides.is_some())).collect();
+        let mut entries: SmallVec<[&KernelEntry; 8]> =
+            registry.entries_for_op(&definition.domain, definition.name).collect();
+        registry.rank_entries(&mut entries, &has_strides);
+        entries
     }
 
     fn operand_types(&self) -> OperandTypes {
         let of_given = |given: &InputDescriptor<'_>| OperandType {
-            dtype: given.form.dtype,
-            rank: Some(given.form.dims.len()),
+            dtype: given.layout.dtype,
+            rank: Some(given.layout.dims.len()),
         };
         let of_fact = |fact: &TensorFact| OperandType {
             dtype: fact.dtype,
@@ -229,18 +231,18 @@ impl<'a> CallResolver<'a> {
     /// Why an entry does not accept the call; `None` if it does.
     fn find_mismatch(
         &self,
-        row: &KernelEntry,
+        entry: &KernelEntry,
         wanted: &KernelQuery<'_>,
     ) -> Result<ResolveOutcome<Option<KernelMismatch>>> {
-        if let Err(error) = self.request.runtime.registry().check_entry(row) {
+        if let Err(error) = self.request.runtime.registry().check_entry(entry) {
             let text = format!("it is never used: {error}");
             return Ok(ResolveOutcome::Done(Some(KernelMismatch::Refused(text))));
         }
-        if let Err(misfit) = match_kernel(row.info(), wanted) {
-            return Ok(ResolveOutcome::Done(Some(misfit)));
+        if let Err(mismatch) = match_kernel(entry.info(), wanted) {
+            return Ok(ResolveOutcome::Done(Some(mismatch)));
         }
-        match self.missing_values(row.kernel_handle()) {
-            0 => Ok(ResolveOutcome::Done(self.query_support(row.kernel_handle()).err())),
+        match self.missing_values(entry.kernel_handle()) {
+            0 => Ok(ResolveOutcome::Done(self.query_support(entry.kernel_handle()).err())),
             more => Ok(ResolveOutcome::NeedsValues(more)),
         }
     }
@@ -249,8 +251,8 @@ impl<'a> CallResolver<'a> {
     fn missing_values(&self, kernel: &KernelHandle) -> u64 {
         let info = kernel.info();
         let is_wanted = |index: usize| {
-            let demand = info.inputs.get(index).or(info.inputs.last());
-            demand.is_some_and(|demand| demand.place == abi::MemoryKind::HOST.0)
+            let operand_spec = info.inputs.get(index).or(info.inputs.last());
+            operand_spec.is_some_and(|operand_spec| operand_spec.place == abi::MemoryKind::HOST.0)
                 && self.request.inputs[index].is_some()
                 && self.request.values.get(index).is_none_or(Option::is_none)
         };
@@ -274,18 +276,18 @@ impl<'a> CallResolver<'a> {
     }
 
     /// Prepares the kernel of an entry and stores everything that later calls need.
-    pub(crate) fn prepare_kernel(self, row: &KernelEntry) -> Result<ResolvedKernel> {
-        let ResolveRequest { node, device, inputs: given, values, .. } = self.request;
-        let kernel = row.kernel_handle();
+    pub(crate) fn prepare_kernel(self, entry: &KernelEntry) -> Result<ResolvedKernel> {
+        let ResolveRequest { definition, device, inputs: given, values, .. } = self.request;
+        let kernel = entry.kernel_handle();
         let inputs = self.resolve_inputs(kernel)?;
         let outputs = if self.facts.is_some() {
             self.resolve_outputs()?
         } else {
             self.infer_kernel_outputs(kernel, &inputs)?
         };
-        let failed = |failure| Error::from(failure).with_op(node.name).with_device(device);
-        let heard = DescribeSink::default();
-        let host_call = HostCall::new(&heard);
+        let failed = |failure| Error::from(failure).with_op(definition.name).with_device(device);
+        let description_sink = DescribeSink::default();
+        let host_call = HostCall::new(&description_sink);
         let (workspace, prepared) = self.with_abi_call(&inputs, &outputs, |call| -> Result<_> {
             let call = &abi::Call { host_call: host_call.as_ptr(), ..*call };
             // SAFETY: everything that the call points to lives until this returns; operands that are marked constant
@@ -294,22 +296,22 @@ impl<'a> CallResolver<'a> {
                 Ok((kernel.workspace_size(call).map_err(failed)?, kernel.prepare(call).map_err(failed)?))
             }
         })?;
-        let has_texts = given.iter().flatten().any(|given| given.form.dtype == Dtype::String);
+        let has_texts = given.iter().flatten().any(|given| given.layout.dtype == Dtype::String);
         Ok(ResolvedKernel {
-            op: node.name,
+            op: definition.name,
             device: device.clone(),
             kernel: prepared,
-            description: heard.0.into_inner().unwrap_or_else(PoisonError::into_inner),
+            description: description_sink.0.into_inner().unwrap_or_else(PoisonError::into_inner),
             workspace,
             allocates: kernel.info().allocates_outputs,
             draws: self.count_draws(&outputs),
             has_texts,
-            descriptions: inputs
+            operand_descriptors: inputs
                 .iter()
-                .map(|input| input.raw)
-                .chain(outputs.iter().map(|output| output.raw))
+                .map(|input| input.descriptor)
+                .chain(outputs.iter().map(|output| output.descriptor))
                 .collect(),
-            copies: inputs.iter().any(|input| input.way == InputBinding::Contiguous),
+            copies: inputs.iter().any(|input| input.binding == InputBinding::Contiguous),
             inputs,
             outputs,
             _values: values.clone(),
@@ -319,50 +321,55 @@ impl<'a> CallResolver<'a> {
     }
 
     fn count_draws(&self, outputs: &[ResolvedOutput]) -> u64 {
-        let OpDefinition { schema, name, .. } = self.request.node;
+        let OpDefinition { schema, name, .. } = self.request.definition;
         if schema.is_some() && !has_fact(name, OpFact::Random) {
             return 0;
         }
         let known = |output: &ResolvedOutput| {
-            output.form.as_ref().and_then(|form| crate::shape::element_count(&form.dims).ok()).unwrap_or(0)
+            output
+                .layout
+                .as_ref()
+                .and_then(|layout| crate::shape::element_count(&layout.dims).ok())
+                .unwrap_or(0)
         };
         let given = self.request.inputs.iter().flatten();
-        let given = given.map(|given| crate::shape::element_count(&given.form.dims).unwrap_or(0));
+        let given = given.map(|given| crate::shape::element_count(&given.layout.dims).unwrap_or(0));
         let elements: u64 = outputs.iter().map(known).chain(given).max().unwrap_or(0);
         elements.max(1).saturating_mul(DRAWS_PER_ELEMENT)
     }
 
     /// Describes the inputs as a kernel gets them.
     fn resolve_inputs(&self, kernel: &KernelHandle) -> Result<Vec<ResolvedInput>> {
-        let demands = &kernel.info().inputs;
+        let operand_specs = &kernel.info().inputs;
         let describe = |(index, input): (usize, &Option<InputDescriptor<'_>>)| {
-            let demand = demands.get(index).or(demands.last());
+            let operand_spec = operand_specs.get(index).or(operand_specs.last());
             let Some(given) = input else {
                 return Ok(ResolvedInput {
-                    raw: descriptors::absent_operand(),
-                    way: InputBinding::Absent,
-                    _form: None,
+                    descriptor: descriptors::absent_operand(),
+                    binding: InputBinding::Absent,
+                    _layout: None,
                 });
             };
-            let own = given.form;
-            let wants_value = demand.is_some_and(|demand| demand.place == abi::MemoryKind::HOST.0);
+            let own = given.layout;
+            let wants_value =
+                operand_spec.is_some_and(|operand_spec| operand_spec.place == abi::MemoryKind::HOST.0);
             if let Some(Some(value)) = self.request.values.get(index).filter(|_| wants_value) {
-                let form = TensorLayout::contiguous(&own.device, value.dtype(), value.dims())?;
-                let raw = descriptors::describe_value(value, &form);
-                return Ok(ResolvedInput { raw, way: InputBinding::Value, _form: Some(form) });
+                let layout = TensorLayout::contiguous(&own.device, value.dtype(), value.dims())?;
+                let descriptor = descriptors::describe_value(value, &layout);
+                return Ok(ResolvedInput { descriptor, binding: InputBinding::Value, _layout: Some(layout) });
             }
-            let takes_strides = demand.is_some_and(|demand| demand.strided);
-            let (way, form) = if own.strides.is_none() || takes_strides {
+            let takes_strides = operand_spec.is_some_and(|operand_spec| operand_spec.strided);
+            let (binding, layout) = if own.strides.is_none() || takes_strides {
                 (InputBinding::Direct, own.clone())
             } else {
                 (InputBinding::Contiguous, TensorLayout::contiguous(&own.device, own.dtype, &own.dims)?)
             };
-            let mut raw = descriptors::describe_layout(&form);
-            (raw.block, raw.offset) = given.place;
+            let mut descriptor = descriptors::describe_layout(&layout);
+            (descriptor.block, descriptor.offset) = given.place;
             if given.is_constant {
-                raw.bits = raw.bits | abi::TensorFlags::CONSTANT;
+                descriptor.bits = descriptor.bits | abi::TensorFlags::CONSTANT;
             }
-            Ok(ResolvedInput { raw, way, _form: Some(form) })
+            Ok(ResolvedInput { descriptor, binding, _layout: Some(layout) })
         };
         self.request.inputs.iter().enumerate().map(describe).collect()
     }
@@ -384,15 +391,15 @@ impl<'a> CallResolver<'a> {
         kernel: &KernelHandle,
         inputs: &[ResolvedInput],
     ) -> Result<Vec<ResolvedOutput>> {
-        let ResolveRequest { node, device, stream, outputs: count, .. } = self.request;
+        let ResolveRequest { definition, device, stream, outputs: count, .. } = self.request;
         if !kernel.infers_shapes() {
             return Ok((0..count).map(|_| unknown_output(None)).collect());
         }
-        let descriptions = (0..count).map(|_| abi::Tensor::EMPTY);
+        let operand_descriptors = (0..count).map(|_| abi::Tensor::EMPTY);
         let tensors = (0..count).map(|_| None).collect();
-        let outputs = AllocatingOutputs::new(device, stream, node.name, descriptions, tensors);
+        let outputs = AllocatingOutputs::new(device, stream, definition.name, operand_descriptors, tensors);
         let host_call = HostCall::new(&outputs);
-        let given: Vec<*const abi::Tensor> = inputs.iter().map(|input| &raw const input.raw).collect();
+        let given: Vec<*const abi::Tensor> = inputs.iter().map(|input| &raw const input.descriptor).collect();
         let wanted = outputs.descriptor_pointers();
         let mut call = self.abi_call(&given, &wanted);
         call.host_call = host_call.as_ptr();
@@ -419,8 +426,9 @@ impl<'a> CallResolver<'a> {
         outputs: &[ResolvedOutput],
         ask: impl FnOnce(&abi::Call) -> R,
     ) -> R {
-        let given: Vec<*const abi::Tensor> = inputs.iter().map(|input| &raw const input.raw).collect();
-        let wanted: Vec<*const abi::Tensor> = outputs.iter().map(|output| &raw const output.raw).collect();
+        let given: Vec<*const abi::Tensor> = inputs.iter().map(|input| &raw const input.descriptor).collect();
+        let wanted: Vec<*const abi::Tensor> =
+            outputs.iter().map(|output| &raw const output.descriptor).collect();
         ask(&self.abi_call(&given, &wanted))
     }
 
@@ -444,7 +452,7 @@ impl OpDefinition {
     /// The op's own setting, or else that of the flag.
     pub(crate) fn cpu_fallback(&self, runtime: &Runtime) -> CpuFallback {
         let by_flag = || match runtime.flags().kernel_fallback() {
-            FallbackScope::Cpu => CpuFallback::Told,
+            FallbackScope::Cpu => CpuFallback::WithWarning,
             FallbackScope::Error | FallbackScope::Models => CpuFallback::Never,
         };
         self.cpu_fallback.unwrap_or_else(by_flag)
@@ -507,11 +515,11 @@ fn too_many_outputs(found: usize, most: usize) -> Error {
 }
 
 fn known_output(device: &Device, dtype: Dtype, dims: &[i64]) -> Result<ResolvedOutput> {
-    let form = TensorLayout::contiguous(device, dtype, dims)?;
-    Ok(ResolvedOutput { raw: descriptors::describe_layout(&form), form: Some(form) })
+    let layout = TensorLayout::contiguous(device, dtype, dims)?;
+    Ok(ResolvedOutput { descriptor: descriptors::describe_layout(&layout), layout: Some(layout) })
 }
 
 fn unknown_output(dtype: Option<Dtype>) -> ResolvedOutput {
     let dtype = dtype.map_or(abi::Tensor::EMPTY.dtype, Dtype::to_abi);
-    ResolvedOutput { raw: abi::Tensor { dtype, ..abi::Tensor::EMPTY }, form: None }
+    ResolvedOutput { descriptor: abi::Tensor { dtype, ..abi::Tensor::EMPTY }, layout: None }
 }

@@ -20,10 +20,10 @@ use crate::{Device, Dtype, Error, Result, Tensor};
 /// An entry of a call site's cache.
 pub(crate) struct ResolvedCall {
     pub(crate) signature: CallSignature,
-    pub(crate) way: CallExecutor,
+    pub(crate) target: CallTarget,
 }
 
-pub(crate) enum CallExecutor {
+pub(crate) enum CallTarget {
     /// A kernel of the device.
     Kernel(Arc<ResolvedKernel>),
     /// The device has no kernel, and the user permits the CPU to run the call.
@@ -40,7 +40,7 @@ pub(crate) struct ResolvedKernel {
     pub(crate) inputs: Vec<ResolvedInput>,
     pub(crate) outputs: Vec<ResolvedOutput>,
     /// The descriptors of all inputs, then of all outputs. Each call starts from a copy of them.
-    pub(crate) descriptions: Box<[abi::Tensor]>,
+    pub(crate) operand_descriptors: Box<[abi::Tensor]>,
     pub(crate) attributes: Arc<AbiAttributes>,
     pub(crate) workspace: u64,
     /// True if an input has strides that the kernel does not support, so that it must be copied first.
@@ -59,9 +59,9 @@ pub(crate) struct ResolvedKernel {
 
 pub(crate) struct ResolvedInput {
     /// Points into the layout beside it.
-    pub(crate) raw: abi::Tensor,
-    pub(crate) way: InputBinding,
-    pub(crate) _form: Option<Arc<TensorLayout>>,
+    pub(crate) descriptor: abi::Tensor,
+    pub(crate) binding: InputBinding,
+    pub(crate) _layout: Option<Arc<TensorLayout>>,
 }
 
 /// How an input reaches the kernel.
@@ -79,22 +79,22 @@ pub(crate) enum InputBinding {
 
 pub(crate) struct ResolvedOutput {
     /// Points into the layout.
-    pub(crate) raw: abi::Tensor,
+    pub(crate) descriptor: abi::Tensor,
     /// `None` if the kernel determines it while it runs.
-    pub(crate) form: Option<Arc<TensorLayout>>,
+    pub(crate) layout: Option<Arc<TensorLayout>>,
 }
 
 impl ResolvedOutput {
     /// True if the caller did not request it.
     pub(crate) fn is_absent(&self) -> bool {
-        self.raw.bits.contains(abi::TensorFlags::ABSENT)
+        self.descriptor.bits.contains(abi::TensorFlags::ABSENT)
     }
 
     /// Allocates the output, unless its size is not known yet.
     #[inline]
     pub(crate) fn allocate_tensor(&self, stream: &Stream, op: &'static str) -> Result<Option<Tensor>> {
-        match &self.form {
-            Some(form) => match Tensor::uninitialized_with_layout(stream, form, op) {
+        match &self.layout {
+            Some(layout) => match Tensor::uninitialized_with_layout(stream, layout, op) {
                 Ok(tensor) => Ok(Some(tensor)),
                 Err(error) => Err(error.with_op(op)),
             },
@@ -126,24 +126,24 @@ impl ResolvedKernel {
         };
         // Update each descriptor in the place where the kernel reads it. Patching it first and then copying the whole
         // would load what was just stored in parts, which defeats store forwarding and stalls.
-        let mut descriptions = OperandDescriptors::new();
-        descriptions.extend_from_slice(&self.descriptions);
-        let (given, wanted) = descriptions.split_at_mut(self.inputs.len());
-        for ((raw, input), given) in given.iter_mut().zip(&self.inputs).zip(inputs) {
-            let tensor = match input.way {
+        let mut operand_descriptors = OperandDescriptors::new();
+        operand_descriptors.extend_from_slice(&self.operand_descriptors);
+        let (given, wanted) = operand_descriptors.split_at_mut(self.inputs.len());
+        for ((descriptor, input), given) in given.iter_mut().zip(&self.inputs).zip(inputs) {
+            let tensor = match input.binding {
                 InputBinding::Absent | InputBinding::Value => None,
                 InputBinding::Direct => *given,
                 InputBinding::Contiguous => contiguous.next(),
             };
             if let Some(tensor) = tensor {
                 self.wait_for_tensor(stream, tensor)?;
-                descriptors::bind_memory(raw, tensor);
+                descriptors::bind_memory(descriptor, tensor);
             }
         }
-        for (raw, output) in wanted.iter_mut().zip(&self.outputs) {
+        for (descriptor, output) in wanted.iter_mut().zip(&self.outputs) {
             let tensor = output.allocate_tensor(stream, self.op)?;
             if let Some(tensor) = &tensor {
-                descriptors::bind_memory(raw, tensor);
+                descriptors::bind_memory(descriptor, tensor);
             }
             outputs.push(tensor);
         }
@@ -151,7 +151,7 @@ impl ResolvedKernel {
             self.run_allocating(runtime, stream, given, wanted, outputs)?;
         } else {
             let mut pointers: SmallVec<[*const abi::Tensor; 8]> = SmallVec::new();
-            pointers.extend(descriptions.iter().map(std::ptr::from_ref));
+            pointers.extend(operand_descriptors.iter().map(std::ptr::from_ref));
             let (given, wanted) = pointers.split_at(self.inputs.len());
             self.launch_kernel(runtime, stream, given, wanted, None)?;
         }
@@ -273,12 +273,12 @@ impl ResolvedKernel {
         stream: &Stream,
         inputs: &[Option<&Tensor>],
     ) -> Result<Vec<Tensor>> {
-        let mut made = Vec::new();
+        let mut result = Vec::new();
         for (input, given) in self.inputs.iter().zip(inputs) {
-            if let (InputBinding::Contiguous, Some(tensor)) = (input.way, given) {
+            if let (InputBinding::Contiguous, Some(tensor)) = (input.binding, given) {
                 // `Identity` makes the copies for all other ops, so it cannot rely on itself for its own input.
                 let is_the_copy = self.op == "Identity";
-                made.push(if is_the_copy {
+                result.push(if is_the_copy {
                     tensor.gather_through_host()?
                 } else {
                     let copy = runtime.make_contiguous(tensor, stream);
@@ -286,7 +286,7 @@ impl ResolvedKernel {
                 });
             }
         }
-        Ok(made)
+        Ok(result)
     }
 }
 

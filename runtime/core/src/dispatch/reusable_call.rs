@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::op::OpOutputs;
 
-use super::prepare::{BoundCall, MemoryLocation};
-use super::resolved_call::{CallExecutor, InputBinding, ResolvedCall, ResolvedKernel};
+use super::bound_call::{BoundCall, MemoryLocation};
+use super::resolved_call::{CallTarget, InputBinding, ResolvedCall, ResolvedKernel};
 use crate::memory::DeviceAllocation;
 use crate::post_kernel_checks::PostKernelChecks;
 use crate::runtime::Runtime;
@@ -18,7 +18,7 @@ use crate::{Error, Result, Tensor};
 ///
 /// Every run overwrites the same outputs. They are therefore never handed out, only read through this type.
 pub struct ReusableCall {
-    packed: BoundCall,
+    bound_call: BoundCall,
     outputs: OpOutputs,
     watch: Arc<PostKernelChecks>,
     /// Keeps the memory that the call points to.
@@ -28,27 +28,27 @@ pub struct ReusableCall {
 
 impl ReusableCall {
     pub(crate) fn new(
-        site: &ResolvedCall,
+        resolved: &ResolvedCall,
         runtime: &Runtime,
         stream: &Stream,
         inputs: &[Option<&Tensor>],
     ) -> Result<Self> {
-        let kernel = expect_kernel(site)?;
-        let mut packed = BoundCall::new(kernel.clone(), runtime, stream);
+        let kernel = expect_kernel(resolved)?;
+        let mut bound_call = BoundCall::new(kernel.clone(), runtime, stream);
         for (index, (input, given)) in kernel.inputs.iter().zip(inputs).enumerate() {
-            if input.way == InputBinding::Contiguous {
+            if input.binding == InputBinding::Contiguous {
                 return Err(reuse_error(kernel, "contiguous inputs", "one with strides"));
             }
-            if let Some(tensor) = given.filter(|_| input.way == InputBinding::Direct) {
+            if let Some(tensor) = given.filter(|_| input.binding == InputBinding::Direct) {
                 kernel.wait_for_tensor(stream, tensor)?;
-                packed.bind_input(index, MemoryLocation::from_tensor(tensor));
+                bound_call.bind_input(index, MemoryLocation::from_tensor(tensor));
             }
         }
         let mut outputs = OpOutputs::new();
         for (index, output) in kernel.outputs.iter().enumerate() {
             let tensor = output.allocate_tensor(stream, kernel.op)?;
             if let Some(tensor) = &tensor {
-                packed.bind_output(index, MemoryLocation::from_tensor(tensor));
+                bound_call.bind_output(index, MemoryLocation::from_tensor(tensor));
             } else if !output.is_absent() {
                 return Err(reuse_error(
                     kernel,
@@ -63,10 +63,10 @@ impl ReusableCall {
             size => Some(kernel.device.memory_pool()?.allocate(size, stream.id(), kernel.op)?),
         };
         if let Some(workspace) = &workspace {
-            packed.bind_workspace(MemoryLocation::from_allocation(workspace, 0));
+            bound_call.bind_workspace(MemoryLocation::from_allocation(workspace, 0));
         }
         Ok(Self {
-            packed,
+            bound_call,
             outputs,
             watch: runtime.post_kernel_checks().clone(),
             _inputs: inputs.iter().map(|input| input.cloned()).collect(),
@@ -78,13 +78,17 @@ impl ReusableCall {
     #[inline]
     pub fn run(&mut self) -> Result<()> {
         // SAFETY: the operands are tensors that this call owns, the workspace is its own, and nobody else gets its outputs.
-        unsafe { self.packed.run()? };
-        self.watch.check_outputs(self.packed.resolved_kernel().op, self.packed.stream(), &self.outputs)
+        unsafe { self.bound_call.run()? };
+        self.watch.check_outputs(
+            self.bound_call.resolved_kernel().op,
+            self.bound_call.stream(),
+            &self.outputs,
+        )
     }
 
     /// Waits for the work and copies an output to the host.
     pub fn read_output(&self, index: usize) -> Result<Vec<u8>> {
-        self.packed.stream().synchronize()?;
+        self.bound_call.stream().synchronize()?;
         let output = self.outputs.get(index).and_then(Option::as_ref);
         let missing =
             || Error::out_of_range(format!("expected one of {} outputs, found {index}", self.outputs.len()));
@@ -92,10 +96,10 @@ impl ReusableCall {
     }
 }
 
-fn expect_kernel(site: &ResolvedCall) -> Result<&Arc<ResolvedKernel>> {
-    match &site.way {
-        CallExecutor::Kernel(kernel) => Ok(kernel),
-        CallExecutor::Fallback => {
+fn expect_kernel(resolved: &ResolvedCall) -> Result<&Arc<ResolvedKernel>> {
+    match &resolved.target {
+        CallTarget::Kernel(kernel) => Ok(kernel),
+        CallTarget::Fallback => {
             Err(Error::unimplemented("expected a kernel of the device, found that the CPU does this call"))
         }
     }
@@ -103,7 +107,9 @@ fn expect_kernel(site: &ResolvedCall) -> Result<&Arc<ResolvedKernel>> {
 
 #[cold]
 fn reuse_error(kernel: &ResolvedKernel, expected: &str, found: &str) -> Error {
-    Error::unimplemented(format!("expected {expected}, found {found}, which cannot be packed"))
-        .with_op(kernel.op)
-        .with_device(&kernel.device)
+    Error::unimplemented(format!(
+        "expected {expected}, found {found}, which cannot be bound ahead of its runs"
+    ))
+    .with_op(kernel.op)
+    .with_device(&kernel.device)
 }

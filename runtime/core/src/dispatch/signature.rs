@@ -27,7 +27,7 @@ impl CallSignature {
     ) -> Self {
         Self {
             device: device.clone(),
-            inputs: inputs.iter().map(|input| input.map(|tensor| tensor.form().clone())).collect(),
+            inputs: inputs.iter().map(|input| input.map(|tensor| tensor.layout().clone())).collect(),
             values: values.clone(),
             outputs,
         }
@@ -46,7 +46,7 @@ impl CallSignature {
             && self.outputs == outputs
             && self.inputs.len() == inputs.len()
             && self.inputs.iter().zip(inputs).all(|(known, input)| match (known, input) {
-                (Some(known), Some(input)) => known.is_same_layout(input.form()),
+                (Some(known), Some(input)) => known.is_same_layout(input.layout()),
                 (None, None) => true,
                 _ => false,
             })

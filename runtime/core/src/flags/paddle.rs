@@ -87,7 +87,7 @@ pub(super) static INEFFECTIVE_VARIABLES: &[PaddleVariable] = &[
     ),
     ineffective_variable(
         "FLAGS_cudnn_batchnorm_spatial_persistent",
-        "Whether cuDNN normalises batches faster, at the risk of an overflow",
+        "Whether cuDNN normalizes batches faster, at the risk of an overflow",
         NO_CUDNN,
     ),
     ineffective_variable(

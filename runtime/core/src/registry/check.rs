@@ -12,7 +12,7 @@ use crate::{Error, Result};
 #[derive(Clone, Debug)]
 pub struct KernelProblem {
     /// The entry.
-    pub row: KernelEntry,
+    pub entry: KernelEntry,
     /// The problem: what was expected, and what was found.
     pub error: Error,
 }
@@ -20,26 +20,26 @@ pub struct KernelProblem {
 impl KernelRegistry {
     /// Lists all invalid entries. This parses the schemas of all ops with kernels, which takes a while.
     pub fn find_problems(&self) -> Vec<KernelProblem> {
-        let problem = |row: &KernelEntry| {
-            let error = self.check_entry(row).err()?;
-            Some(KernelProblem { row: row.clone(), error: error.with_op(&row.info().op) })
+        let problem = |entry: &KernelEntry| {
+            let error = self.check_entry(entry).err()?;
+            Some(KernelProblem { entry: entry.clone(), error: error.with_op(&entry.info().op) })
         };
-        self.rows.iter().filter_map(problem).collect()
+        self.entries.iter().filter_map(problem).collect()
     }
 
     /// The valid entries of one op.
     pub(crate) fn usable_entries(&self, domain: &str, op: &str) -> impl Iterator<Item = &KernelEntry> {
-        self.entries_for_op(domain, op).filter(|row| self.check_entry(row).is_ok())
+        self.entries_for_op(domain, op).filter(|entry| self.check_entry(entry).is_ok())
     }
 
     /// Validates an entry. The result is cached.
-    pub(crate) fn check_entry(&self, row: &KernelEntry) -> Result<()> {
-        let error = self.errors[row.order].get_or_init(|| self.find_entry_error(row).err());
+    pub(crate) fn check_entry(&self, entry: &KernelEntry) -> Result<()> {
+        let error = self.errors[entry.order].get_or_init(|| self.find_entry_error(entry).err());
         error.clone().map_or(Ok(()), Err)
     }
 
-    fn find_entry_error(&self, row: &KernelEntry) -> Result<()> {
-        let info = row.info();
+    fn find_entry_error(&self, entry: &KernelEntry) -> Result<()> {
+        let info = entry.info();
         let domain = domain_name(&info.domain);
         if !self.device_types.contains(&info.device_type) {
             let known =
@@ -52,7 +52,7 @@ impl KernelRegistry {
         }
         let Ok(newest) = schema::latest_opset(domain) else {
             // The domain has no schemas, so only the kernels can infer the shapes of their outputs.
-            return if row.kernel_handle().infers_shapes() || info.allocates_outputs {
+            return if entry.kernel_handle().infers_shapes() || info.allocates_outputs {
                 Ok(())
             } else {
                 let nearest = did_you_mean(domain, schema::domain_names()?);

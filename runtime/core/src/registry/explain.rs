@@ -10,14 +10,14 @@ use crate::{Error, ErrorKind};
 #[derive(Clone, Debug)]
 pub struct ConsideredKernel {
     /// The entry.
-    pub row: KernelEntry,
-    pub(crate) misfit: Option<KernelMismatch>,
+    pub entry: KernelEntry,
+    pub(crate) mismatch: Option<KernelMismatch>,
 }
 
 impl ConsideredKernel {
     /// Why it does not accept the call; `None` if it does.
     pub fn refusal(&self) -> Option<&str> {
-        self.misfit.as_ref().map(KernelMismatch::reason)
+        self.mismatch.as_ref().map(KernelMismatch::reason)
     }
 }
 
@@ -61,13 +61,13 @@ impl DispatchExplanation {
     pub fn chosen_entry(&self) -> Option<&KernelEntry> {
         self.considered
             .iter()
-            .find(|considered| considered.misfit.is_none())
-            .map(|considered| &considered.row)
+            .find(|considered| considered.mismatch.is_none())
+            .map(|considered| &considered.entry)
     }
 
     /// What the device lacks, given that no entry accepts the call.
     pub fn missing_kernel(&self) -> MissingKernel {
-        match self.considered.iter().filter_map(|considered| considered.misfit.as_ref()).max() {
+        match self.considered.iter().filter_map(|considered| considered.mismatch.as_ref()).max() {
             None | Some(KernelMismatch::Device(_) | KernelMismatch::Version(_)) => MissingKernel::Op,
             Some(KernelMismatch::Dtype(_)) => MissingKernel::Dtype,
             Some(_) => MissingKernel::Operands,
@@ -79,14 +79,14 @@ impl DispatchExplanation {
     pub fn to_error(&self) -> Error {
         let op = &self.op;
         // Report the entry that came nearest to accepting the call.
-        let nearest = self.considered.iter().max_by_key(|considered| &considered.misfit);
-        let error = match nearest.map(|nearest| (nearest, nearest.misfit.as_ref())) {
+        let nearest = self.considered.iter().max_by_key(|considered| &considered.mismatch);
+        let error = match nearest.map(|nearest| (nearest, nearest.mismatch.as_ref())) {
             None => Error::not_found(format!("expected a kernel for `{op}`, found none in any plugin")),
             Some((_, Some(KernelMismatch::Device(_)) | None)) => {
                 let mut types: Vec<&str> = self
                     .considered
                     .iter()
-                    .map(|considered| considered.row.info().device_type.as_str())
+                    .map(|considered| considered.entry.info().device_type.as_str())
                     .collect();
                 types.sort_unstable();
                 types.dedup();
@@ -95,12 +95,12 @@ impl DispatchExplanation {
                     "expected a kernel for this device, found kernels for `{types}` only"
                 ))
             }
-            Some((nearest, Some(misfit))) => {
-                let kind = match misfit {
+            Some((nearest, Some(mismatch))) => {
+                let kind = match mismatch {
                     KernelMismatch::Refused(_) => ErrorKind::Unimplemented,
                     _ => ErrorKind::NotFound,
                 };
-                let (plugin, reason) = (nearest.row.plugin_name(), misfit.reason());
+                let (plugin, reason) = (nearest.entry.plugin_name(), mismatch.reason());
                 Error::new(
                     kind,
                     format!(
@@ -109,7 +109,7 @@ impl DispatchExplanation {
                 )
             }
         };
-        let is_on_cpu = |considered: &ConsideredKernel| considered.row.info().device_type == "cpu";
+        let is_on_cpu = |considered: &ConsideredKernel| considered.entry.info().device_type == "cpu";
         let error = error.with_op(op).with_device(&self.device);
         if !self.device.starts_with("cpu:") && self.considered.iter().any(is_on_cpu) {
             return error.with_advice("set the flag `kernel_fallback` to `cpu` to have the CPU do it");
@@ -122,17 +122,17 @@ impl fmt::Display for DispatchExplanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { op, version, device, considered } = self;
         let runner =
-            self.chosen_entry().map_or("no kernel".to_owned(), |row| format!("`{}`", row.plugin_name()));
+            self.chosen_entry().map_or("no kernel".to_owned(), |entry| format!("`{}`", entry.plugin_name()));
         writeln!(f, "`{op}` (version {version}) on `{device}` is run by {runner}")?;
         let mut is_chosen_seen = false;
-        for ConsideredKernel { row, misfit } in considered {
-            match misfit {
+        for ConsideredKernel { entry, mismatch } in considered {
+            match mismatch {
                 None if !is_chosen_seen => {
                     is_chosen_seen = true;
-                    writeln!(f, "  chosen: {row}")?;
+                    writeln!(f, "  chosen: {entry}")?;
                 }
-                None => writeln!(f, "  behind: {row}: another comes first")?,
-                Some(misfit) => writeln!(f, "  not: {row}: {}", misfit.reason())?,
+                None => writeln!(f, "  behind: {entry}: another comes first")?,
+                Some(mismatch) => writeln!(f, "  not: {entry}: {}", mismatch.reason())?,
             }
         }
         Ok(())

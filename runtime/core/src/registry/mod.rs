@@ -60,7 +60,7 @@ impl fmt::Display for KernelEntry {
 /// All kernels of all plugins.
 #[derive(Clone, Debug, Default)]
 pub struct KernelRegistry {
-    rows: Vec<KernelEntry>,
+    entries: Vec<KernelEntry>,
     /// For each entry the cached result of its validation.
     errors: Vec<OnceLock<Option<Error>>>,
     by_op: HashMap<String, Vec<usize>>,
@@ -93,9 +93,9 @@ impl KernelRegistry {
     pub(crate) fn with_plugins(&self, plugins: &[Arc<LoadedPlugin>]) -> Self {
         let mut all = self.clone();
         for handle in plugins.iter().flat_map(|plugin| plugin.kernel_handles()) {
-            let order = all.rows.len();
+            let order = all.entries.len();
             all.by_op.entry(handle.info().op.clone()).or_default().push(order);
-            all.rows.push(KernelEntry { handle, order });
+            all.entries.push(KernelEntry { handle, order });
             all.errors.push(OnceLock::new());
         }
         all
@@ -103,42 +103,51 @@ impl KernelRegistry {
 
     /// All entries, in the order of loading.
     pub fn entries(&self) -> &[KernelEntry] {
-        &self.rows
+        &self.entries
     }
 
     /// The entries of one op, in the order of loading.
     pub fn entries_for_op(&self, domain: &str, op: &str) -> impl Iterator<Item = &KernelEntry> {
         let indices = self.by_op.get(op).map(Vec::as_slice).unwrap_or_default();
-        let rows = indices.iter().map(|index| &self.rows[*index]);
-        rows.filter(move |row| domain_name(&row.info().domain) == domain_name(domain))
+        let entries = indices.iter().map(|index| &self.entries[*index]);
+        entries.filter(move |entry| domain_name(&entry.info().domain) == domain_name(domain))
     }
 
     /// True if some kernel for a type of device returns before its work is done.
     pub(crate) fn runs_asynchronously(&self, device_type: &str) -> bool {
-        self.rows.iter().any(|row| row.info().asynchronous && row.info().device_type == device_type)
+        self.entries.iter().any(|entry| entry.info().asynchronous && entry.info().device_type == device_type)
     }
 
     /// Sorts by the user's preference, then puts kernels first that take strided inputs without copies, then sorts by
     /// score, and finally by the order of loading.
-    pub(crate) fn rank_entries(&self, rows: &mut [&KernelEntry], has_strides: &[bool]) {
-        let needs_copies = |row: &KernelEntry| {
-            let demands = &row.info().inputs;
-            let takes =
-                |index: usize| demands.get(index).or(demands.last()).is_some_and(|demand| demand.strided);
+    pub(crate) fn rank_entries(&self, entries: &mut [&KernelEntry], has_strides: &[bool]) {
+        let needs_copies = |entry: &KernelEntry| {
+            let operand_specs = &entry.info().inputs;
+            let takes = |index: usize| {
+                operand_specs
+                    .get(index)
+                    .or(operand_specs.last())
+                    .is_some_and(|operand_spec| operand_spec.strided)
+            };
             (0..).zip(has_strides).any(|(index, has_strides)| *has_strides && !takes(index))
         };
-        rows.sort_by_key(|row| {
-            (self.preference_rank(row), needs_copies(row), std::cmp::Reverse(row.info().score), row.order)
+        entries.sort_by_key(|entry| {
+            (
+                self.preference_rank(entry),
+                needs_copies(entry),
+                std::cmp::Reverse(entry.info().score),
+                entry.order,
+            )
         });
     }
 
     /// The rank of an entry's plugin in the user's preferences. A preference for one op comes before one for all ops.
-    fn preference_rank(&self, row: &KernelEntry) -> usize {
+    fn preference_rank(&self, entry: &KernelEntry) -> usize {
         let place = |is_own: bool| {
             self.preferences.iter().position(|preference| {
-                preference.plugin == row.plugin_name()
+                preference.plugin == entry.plugin_name()
                     && if is_own {
-                        preference.op.as_deref() == Some(&row.info().op)
+                        preference.op.as_deref() == Some(&entry.info().op)
                     } else {
                         preference.op.is_none()
                     }

@@ -6,19 +6,19 @@
 //! are beside them.
 
 mod attribute;
-mod bind;
 mod facts;
 mod index;
 mod operand;
+mod operand_binding;
 mod parse;
 #[cfg(test)]
 mod tests;
 mod types;
 
 pub use attribute::{AttributeKind, AttributeSchema};
-pub use bind::SchemaBinding;
 pub use facts::{OpFact, has_fact};
 pub use operand::{FormalParameter, OperandArity};
+pub use operand_binding::SchemaBinding;
 pub use types::{TypeConstraint, TypeSet};
 
 use crate::Result;

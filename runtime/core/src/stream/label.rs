@@ -45,10 +45,10 @@ mod tests {
 
     #[test]
     fn labels_with_one_text_are_one_label_however_they_are_made() {
-        let (made, again) =
+        let (result, again) =
             (InternedLabel::intern_label(&String::from("Add")), InternedLabel::intern_label("Add"));
-        assert_eq!(made, again);
-        assert!(std::ptr::eq(made.as_str(), again.as_str()));
-        assert_eq!(made, InternedLabel::from("Add"));
+        assert_eq!(result, again);
+        assert!(std::ptr::eq(result.as_str(), again.as_str()));
+        assert_eq!(result, InternedLabel::from("Add"));
     }
 }

@@ -84,9 +84,9 @@ impl Tensor {
             )));
         }
         if let Some(long) =
-            texts.iter().map(|text| text.len() as u64).find(|size| *size > abi::Str::MOST_BYTES)
+            texts.iter().map(|text| text.len() as u64).find(|size| *size > abi::Str::MAX_BYTES)
         {
-            let most = abi::Str::MOST_BYTES;
+            let most = abi::Str::MAX_BYTES;
             return Err(Error::invalid_argument(format!(
                 "expected texts of at most {most} bytes, found one of {long}"
             )));
@@ -112,7 +112,7 @@ impl Tensor {
 
     /// Copies the elements to the host as contiguous bytes in native byte order.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        if self.0.form.dtype == Dtype::String {
+        if self.0.layout.dtype == Dtype::String {
             return Err(Error::invalid_argument("expected numbers, found strings; read them as text"));
         }
         self.gather_bytes()
@@ -121,8 +121,9 @@ impl Tensor {
     /// Borrows the elements as bytes where they are. Returns `None` if the host cannot read the device's memory, if
     /// the tensor is not contiguous, and for strings, whose bytes are addresses.
     pub fn host_bytes(&self) -> Result<Option<&[u8]>> {
-        let is_readable =
-            self.device().shares_host_memory() && self.is_contiguous() && self.0.form.dtype != Dtype::String;
+        let is_readable = self.device().shares_host_memory()
+            && self.is_contiguous()
+            && self.0.layout.dtype != Dtype::String;
         if !is_readable {
             return Ok(None);
         }
@@ -140,7 +141,7 @@ impl Tensor {
     /// The address of the first element, to be read with the tensor's strides. Returns `None` if the host cannot read
     /// the device's memory, and for strings, whose bytes are addresses. The address is valid as long as the tensor lives.
     pub fn host_address(&self) -> Result<Option<*const u8>> {
-        if !self.device().shares_host_memory() || self.0.form.dtype == Dtype::String {
+        if !self.device().shares_host_memory() || self.0.layout.dtype == Dtype::String {
             return Ok(None);
         }
         self.wait()?;
@@ -150,8 +151,8 @@ impl Tensor {
 
     /// Copies the elements to the host, in row-major order.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
-        if self.0.form.dtype != T::DTYPE {
-            let (expected, found) = (T::DTYPE, self.0.form.dtype);
+        if self.0.layout.dtype != T::DTYPE {
+            let (expected, found) = (T::DTYPE, self.0.layout.dtype);
             return Err(Error::invalid_argument(format!("expected elements of {expected}, found {found}")));
         }
         let bytes = self.to_bytes()?;
@@ -166,8 +167,8 @@ impl Tensor {
 
     /// Copies the strings to the host.
     pub fn to_strings(&self) -> Result<Vec<String>> {
-        if self.0.form.dtype != Dtype::String {
-            return Err(Error::invalid_argument(format!("expected strings, found {}", self.0.form.dtype)));
+        if self.0.layout.dtype != Dtype::String {
+            return Err(Error::invalid_argument(format!("expected strings, found {}", self.0.layout.dtype)));
         }
         let bytes = self.gather_bytes()?;
         let read = |bytes: &[u8]| {
@@ -182,9 +183,9 @@ impl Tensor {
 
     /// A contiguous copy made through the host, for devices that have no kernel for it.
     pub(crate) fn gather_through_host(&self) -> Result<Self> {
-        match self.0.form.dtype {
-            Dtype::String => Self::from_strings(self.device(), &self.0.form.dims, self.to_strings()?),
-            _ => Self::from_bytes(self.device(), self.0.form.dtype, &self.0.form.dims, &self.to_bytes()?),
+        match self.0.layout.dtype {
+            Dtype::String => Self::from_strings(self.device(), &self.0.layout.dims, self.to_strings()?),
+            _ => Self::from_bytes(self.device(), self.0.layout.dtype, &self.0.layout.dims, &self.to_bytes()?),
         }
     }
 
@@ -203,7 +204,7 @@ impl Tensor {
         let read =
             unsafe { storage.allocation.read_blocking(storage.written_on(), self.0.offset, &mut bytes) };
         read.map_err(|error| error.with_device(self.device()))?;
-        let TensorLayout { dtype, dims, strides, .. } = &**self.form();
+        let TensorLayout { dtype, dims, strides, .. } = &**self.layout();
         match strides {
             None => Ok(bytes),
             Some(strides) => {

@@ -204,7 +204,7 @@ def words_of(library: Path, flags: Sequence[str]) -> set[str]:
 
 
 def hidden(word: str) -> str:
-    """What a word is recognised by, and tells nobody else who comes by it what the word was."""
+    """What a word is recognized by, and tells nobody else who comes by it what the word was."""
     return sha256(word.encode()).hexdigest()[:12]
 
 

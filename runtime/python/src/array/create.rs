@@ -5,7 +5,8 @@ use pyo3::exceptions::{PyIndexError, PyNotImplementedError, PyOverflowError, PyT
 use pyo3::prelude::*;
 use pyo3::types::PyInt;
 
-use super::operand::{PythonNumber, array_argument};
+use super::operand::array_argument;
+use super::python_number::PythonNumber;
 use super::{PyTensor, copy_tensor, from_python, single_output};
 use crate::device::resolve_device;
 use crate::dtype::DtypeLike;
@@ -124,12 +125,12 @@ fn full_of_number(
 ) -> PyResult<PyTensor> {
     let mut bytes = Vec::with_capacity(16);
     number.write_element(dtype, &mut bytes)?;
-    let made = if device.shares_host_memory() || bytes.iter().all(|byte| *byte == bytes[0]) {
+    let result = if device.shares_host_memory() || bytes.iter().all(|byte| *byte == bytes[0]) {
         fill_tensor(function, shape, (&bytes, dtype), device)
     } else {
         repeat_element(py, &Tensor::from_bytes(device, dtype, &[], &bytes).or_raise()?, shape)
     };
-    made.map(PyTensor::new).map_err(|error| rename_op(py, function, error))
+    result.map(PyTensor::new).map_err(|error| rename_op(py, function, error))
 }
 
 fn fill_tensor(
@@ -138,8 +139,8 @@ fn fill_tensor(
     (bytes, dtype): (&[u8], Dtype),
     device: &Device,
 ) -> PyResult<Tensor> {
-    let made = Tensor::filled(device, dtype, shape, bytes);
-    made.map_err(|error| call_exception(error.with_op(function).with_device(device)))
+    let result = Tensor::filled(device, dtype, shape, bytes);
+    result.map_err(|error| call_exception(error.with_op(function).with_device(device)))
 }
 
 /// Fills a shape with one element.
@@ -161,10 +162,10 @@ fn repeat_element(py: Python<'_>, one: &Tensor, shape: &[i64]) -> PyResult<Tenso
     let sizes = Tensor::from_slice(&host, &[i64::try_from(shape.len())?], shape).or_raise()?;
     match EXPAND.call(py, &[one, &sizes]) {
         Err(error) if error.is_instance_of::<PyNotImplementedError>(py) => {
-            let made = EXPAND.call(py, &[&one.to_device(&host).or_raise()?, &sizes])?;
-            made.to_device(one.device()).or_raise()
+            let result = EXPAND.call(py, &[&one.to_device(&host).or_raise()?, &sizes])?;
+            result.to_device(one.device()).or_raise()
         }
-        made => made,
+        result => result,
     }
 }
 
@@ -186,7 +187,7 @@ pub(crate) fn _steps(
         )));
     }
     let device = resolve_device(py, device)?;
-    let made = if start.is_instance_of::<PyInt>() && step.is_instance_of::<PyInt>() {
+    let result = if start.is_instance_of::<PyInt>() && step.is_instance_of::<PyInt>() {
         let (start, step): (i64, i64) = (start.extract()?, step.extract()?);
         Tensor::from_fn(&device, &[count], |at| (at as i64).wrapping_mul(step).wrapping_add(start))
     } else {
@@ -198,8 +199,8 @@ pub(crate) fn _steps(
             Tensor::from_fn(&device, &[count], number)
         }
     };
-    let made = made.map_err(|error| call_exception(error.with_op("arange").with_device(&device)));
-    made.map(PyTensor::new)
+    let result = result.map_err(|error| call_exception(error.with_op("arange").with_device(&device)));
+    result.map(PyTensor::new)
 }
 
 /// The same elements in another shape, of which one size may be -1: what is left. They lie where they lay, unless they have
@@ -228,9 +229,9 @@ pub(crate) fn reshape(
         Tensor::from_slice(&super::host_memory_device(py)?, &[i64::try_from(shape.0.len())?], &shape.0)
             .or_raise()?;
     let attributes = Attributes::new().with_attribute("allowzero", Attribute::Int(1));
-    let made =
+    let result =
         call_named_op(py, "Reshape", &[Some(&tensor), Some(&sizes)], attributes, 1).and_then(single_output);
-    made.map(PyTensor::new).map_err(|error| rename_op(py, "reshape", error))
+    result.map(PyTensor::new).map_err(|error| rename_op(py, "reshape", error))
 }
 
 /// Replaces a -1 by the remaining size; `None` if the sizes do not fit the element count.

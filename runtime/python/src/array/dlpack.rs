@@ -226,12 +226,12 @@ fn create_capsule<'py, M>(
     debug_assert!(lent.shape.len() == lent.strides.len());
     let lent = Box::into_raw(Box::new(lent));
     // SAFETY: the pointer to the managed struct is not null; the name is a constant; the destructor takes a capsule of it.
-    let made = unsafe {
+    let result = unsafe {
         ffi::PyCapsule_New((&raw mut (*lent).managed).cast::<c_void>(), name.as_ptr(), Some(destructor))
     };
     // SAFETY: the interpreter returned a new capsule, or null with an error set.
-    let made = unsafe { Bound::from_owned_ptr_or_err(py, made) };
-    match made {
+    let result = unsafe { Bound::from_owned_ptr_or_err(py, result) };
+    match result {
         Ok(capsule) => Ok(capsule.cast_into::<PyCapsule>()?),
         Err(error) => {
             // SAFETY: the box was made above, and nothing else points to it.

@@ -6,7 +6,7 @@ use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PySequence, PyString, PyTuple};
 
-use super::operand::{PythonNumber, numpy_scalar, python_number};
+use super::python_number::{PythonNumber, numpy_scalar, python_number};
 use super::{PyTensor, cast_tensor, copy_tensor, dlpack};
 use crate::device::resolve_device;
 use crate::dtype::DtypeLike;
@@ -88,7 +88,7 @@ pub(crate) fn from_dlpack(
     copy: Option<bool>,
 ) -> PyResult<PyTensor> {
     if x.is_instance_of::<PyTensor>() {
-        return create_array(x, None, device, copy).map(|made| PyTensor::new(made.get().tensor()));
+        return create_array(x, None, device, copy).map(|result| PyTensor::new(result.get().tensor()));
     }
     let device = match device {
         Some(device) => resolve_device(x.py(), Some(device))?,

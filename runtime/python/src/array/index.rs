@@ -9,7 +9,8 @@ use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
 
-use super::operand::{PythonNumber, foreign_operand_error, numpy_scalar, text_operand};
+use super::operand::{foreign_operand_error, text_operand};
+use super::python_number::{PythonNumber, numpy_scalar};
 use super::{ArrayOperand, PyTensor, cast_tensor, scalar_cache, single_output};
 use crate::error::{OrRaise as _, type_name};
 use crate::op_call::{StaticOp, call_named_op};

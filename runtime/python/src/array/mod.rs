@@ -6,7 +6,6 @@
 )]
 
 mod buffer;
-mod convert;
 pub(crate) mod create;
 mod display;
 mod dlpack;
@@ -15,13 +14,9 @@ mod index;
 pub(crate) mod join;
 mod numpy;
 mod numpy_arrays;
-pub(crate) mod operand;
 mod operators;
 mod owned_buffer;
 pub(crate) mod pickle;
-pub(crate) mod scalar_cache;
-
-use std::sync::{Mutex, PoisonError};
 
 use oarlock_core::{Dtype, Tensor};
 use pyo3::basic::CompareOp;
@@ -29,43 +24,17 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyString, PyTuple};
 
-pub(crate) use self::convert::cast_tensor;
-use self::convert::copy_tensor;
-pub(crate) use self::operand::ArrayOperand;
 use self::operators::refuse_modulo;
+use crate::convert::{cast_tensor, copy_tensor};
 use crate::device::{self, PyDevice};
 use crate::dtype::{self, DType};
 use crate::elementwise as ops;
 use crate::error::OrRaise as _;
-use crate::model::recorder;
-
-/// Elements of one dtype in a shape, on a device.
-///
-/// Made by `oarlock.asarray` and the other functions of the namespace, which follows the Python array API standard.
-/// `==` compares each element with those of another array or with a number or text; with `None` it is False.
-#[pyclass(frozen, weakref, module = "oarlock", name = "Tensor")]
-pub(crate) struct PyTensor {
-    /// A shared tensor never changes. Writing to an array replaces its tensor, or modifies the tensor in place if it has no
-    /// other owner.
-    tensor: Mutex<Tensor>,
-}
-
-impl PyTensor {
-    pub(crate) fn new(tensor: Tensor) -> Self {
-        Self { tensor: Mutex::new(tensor) }
-    }
-
-    /// Clones the handle, not the elements.
-    #[inline]
-    pub(crate) fn tensor(&self) -> Tensor {
-        self.tensor.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Modifies the tensor under its lock. The closure must not call Python, which could come back here.
-    fn update_tensor<R>(&self, by: impl FnOnce(&mut Tensor) -> R) -> R {
-        by(&mut self.tensor.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
+use crate::operand::{self, ArrayOperand};
+use crate::python_number;
+use crate::startup::host_memory_device;
+use crate::tensor::{PyTensor, single_output};
+use crate::{recorder, scalar_cache};
 
 #[pymethods]
 impl PyTensor {
@@ -584,14 +553,4 @@ impl PyTensor {
     fn __rdivmod__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<(Self, Self)> {
         Ok((ops::floor_divide(py, &other, self)?, ops::remainder(py, &other, self)?))
     }
-}
-
-/// The output of an op that has one.
-pub(crate) fn single_output(made: Vec<Tensor>) -> PyResult<Tensor> {
-    made.into_iter().next().ok_or_else(|| PyTypeError::new_err("expected an output, found none"))
-}
-
-/// The device in the interpreter's own memory.
-pub(crate) fn host_memory_device(py: Python<'_>) -> PyResult<oarlock_core::Device> {
-    crate::startup::shared_runtime(py)?.device("cpu").or_raise()
 }

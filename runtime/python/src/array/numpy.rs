@@ -51,9 +51,9 @@ pub(super) fn call_ufunc<'py>(
         let first = if is_turned { first.get_item(PyTuple::empty(py))? } else { first };
         let is_text = |array: &Bound<'_, PyTensor>| array.get().tensor().dtype() == Dtype::String;
         if !first.is_instance_of::<PyString>() || second.cast::<PyTensor>().is_ok_and(is_text) {
-            let made = second.call_method1(*answer, (first,))?;
-            if !made.is(py.NotImplemented()) {
-                return Ok(made);
+            let result = second.call_method1(*answer, (first,))?;
+            if !result.is(py.NotImplemented()) {
+                return Ok(result);
             }
         }
     }

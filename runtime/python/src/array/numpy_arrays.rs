@@ -46,10 +46,10 @@ pub(super) fn write_numpy<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bou
     let numpy = py.import("numpy")?;
     let dims = tensor.dims().to_vec();
     if tensor.dtype() == Dtype::String {
-        let made = numpy.call_method1("empty", (tensor.element_count(), "O"))?;
+        let result = numpy.call_method1("empty", (tensor.element_count(), "O"))?;
         let texts = PyList::new(py, tensor.to_strings().or_raise()?)?;
-        made.set_item(pyo3::types::PySlice::full(py), texts)?;
-        return made.call_method1("reshape", (dims,));
+        result.set_item(pyo3::types::PySlice::full(py), texts)?;
+        return result.call_method1("reshape", (dims,));
     }
     let name = tensor.dtype().numpy_name();
     let known = py.import("ml_dtypes").and_then(|package| package.getattr(name));

@@ -40,9 +40,9 @@ pub(crate) fn _restored(
             error.value(py)
         ))
     })?;
-    let made = match elements.cast::<PyBytes>() {
+    let result = match elements.cast::<PyBytes>() {
         Ok(bytes) => Tensor::from_bytes(&device, dtype.0, &dims, bytes.as_bytes()),
         Err(_) => Tensor::from_strings(&device, &dims, elements.extract::<Vec<String>>()?),
     };
-    made.or_raise().map(PyTensor::new)
+    result.or_raise().map(PyTensor::new)
 }

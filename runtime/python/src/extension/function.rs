@@ -6,7 +6,6 @@
 
 #![expect(unsafe_code, reason = "the operands of a call are bytes behind addresses")]
 
-use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use oarlock_core::schema::latest_opset;
@@ -21,9 +20,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::shutdown::CallPermit;
-use crate::array::{PyTensor, host_memory_device};
 use crate::error::OrRaise as _;
+use crate::startup::host_memory_device;
 use crate::startup::shared_runtime;
+use crate::tensor::PyTensor;
 
 /// Name of an operand, true if it is optional, and true if it is variadic.
 type OperandDeclaration = (String, bool, bool);
@@ -42,11 +42,6 @@ static PENDING_OP: Mutex<Option<Arc<PythonOp>>> = Mutex::new(None);
 
 /// Longest part of a Python exception that the kernel's error quotes.
 const MAX_ERROR_LENGTH: usize = 100;
-
-thread_local! {
-    /// The last exception raised on this thread, and the message of the error made from it.
-    static LAST_EXCEPTION: RefCell<Option<(String, PyErr)>> = const { RefCell::new(None) };
-}
 
 /// Makes a function an op. `inputs` has the name of each, whether it may be left out, and whether it stands for all further
 /// ones.
@@ -120,13 +115,13 @@ impl PythonOp {
         }
         let _turn = CallPermit::acquire_permit()?;
         Python::attach(|py| {
-            let made = self.call_python(py, call).map_err(|error| record_exception(py, error))?;
-            let (expected, found) = (call.output_count(), made.len());
+            let result = self.call_python(py, call).map_err(|error| record_exception(py, error))?;
+            let (expected, found) = (call.output_count(), result.len());
             if expected != found {
                 let message = format!("expected {expected} outputs of the function, found {found}");
                 return Err(PluginError::invalid_argument(message));
             }
-            let outputs = (0..).zip(&made);
+            let outputs = (0..).zip(&result);
             outputs
                 .into_iter()
                 .try_for_each(|(index, (tensor, bytes))| write_output(call, index, tensor, bytes))
@@ -165,14 +160,8 @@ fn record_exception(py: Python<'_>, error: PyErr) -> PluginError {
     let text = oarlock_host::sanitize_text(&error.to_string());
     // The host would truncate a longer message.
     let message: String = format!("the function raised {text}").chars().take(MAX_ERROR_LENGTH).collect();
-    LAST_EXCEPTION.with_borrow_mut(|raised| *raised = Some((message.clone(), error.clone_ref(py))));
+    crate::error::remember_exception(&message, error.clone_ref(py));
     PluginError::fatal(message)
-}
-
-/// The Python exception behind an error message, if it was raised on this thread.
-pub(crate) fn take_exception(message: &str) -> Option<PyErr> {
-    let is_it = |(noted, _): &mut (String, PyErr)| message.contains(noted.as_str());
-    LAST_EXCEPTION.with_borrow_mut(|raised| raised.take_if(is_it)).map(|(_, error)| error)
 }
 
 /// Copies an operand into an array of its own.

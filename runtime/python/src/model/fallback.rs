@@ -1,11 +1,10 @@
-//! Nodes that fall back to the CPU: a dictionary for `explain`, and one warning per op.
+//! Warnings about nodes that fall back to the CPU, one for each op.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use oarlock_engine::{FallbackListener, FallbackSummary};
+use oarlock_engine::FallbackListener;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
 
 use super::Session;
 
@@ -42,30 +41,4 @@ impl PendingFallbacks {
         }
         Ok(())
     }
-}
-
-/// The number of nodes on each device, and the nodes that fell back.
-pub(super) fn describe_fallback<'py>(
-    py: Python<'py>,
-    summary: &FallbackSummary,
-) -> PyResult<Bound<'py, PyDict>> {
-    let all = PyDict::new(py);
-    all.set_item("nodes", summary.fallback_nodes())?;
-    all.set_item("of", summary.nodes)?;
-    all.set_item("cpu_named", summary.is_cpu_named)?;
-    all.set_item("devices", &summary.nodes_by_device)?;
-    let ops = summary.ops.iter().map(|op| {
-        let told = PyDict::new(py);
-        told.set_item("op", &op.op)?;
-        told.set_item("count", op.count)?;
-        told.set_item("missing", op.missing.name())?;
-        told.set_item("reason", &op.reason)?;
-        told.set_item("first_node", &op.first_node)?;
-        Ok(told)
-    });
-    all.set_item("ops", PyList::new(py, ops.collect::<PyResult<Vec<_>>>()?)?)?;
-    all.set_item("shapes", summary.shape_nodes)?;
-    all.set_item("text", summary.text_nodes)?;
-    all.set_item("too_small", summary.small_nodes)?;
-    Ok(all)
 }

@@ -1,8 +1,6 @@
 //! Models, loaded from a file or from bytes, and called like functions.
 
 mod fallback;
-mod plan;
-pub(crate) mod recorder;
 mod slot;
 mod stop;
 mod value;
@@ -20,13 +18,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use self::fallback::PendingFallbacks;
-pub(crate) use self::recorder::Recorder;
 pub(crate) use self::slot::Slot;
 pub(crate) use self::stop::Stop;
-use self::value::{datum_from_object, datum_to_object};
+use self::value::{value_from_object, value_to_object};
 use crate::device::PyDevice;
 use crate::dtype::DtypeLike;
 use crate::error::{OrRaise as _, type_name};
+use crate::plan_report;
 use crate::startup::shared_runtime;
 
 /// A model that is ready to run, from as many threads at once as one likes.
@@ -88,9 +86,9 @@ impl Session {
                 },
             })
         };
-        let made = py.detach(read).map_err(|error| source.to_exception(py, error))?;
+        let result = py.detach(read).map_err(|error| source.to_exception(py, error))?;
         crate::warning::emit_warnings(py)?;
-        Ok(made)
+        Ok(result)
     }
 
     /// What a run is to be given.
@@ -121,13 +119,15 @@ impl Session {
     #[pyo3(signature = (*inputs))]
     fn __call__<'py>(slf: &Bound<'py, Self>, inputs: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
         let (py, this) = (slf.py(), slf.get());
-        let mut made = stop::run_interruptible(py, &this.session, &this.order_inputs(inputs)?, None)?;
+        let mut result = stop::run_interruptible(py, &this.session, &this.order_inputs(inputs)?, None)?;
         this.untold.report_fallbacks(slf)?;
-        match made.len() {
-            1 => datum_to_object(py, made.remove(0)),
+        match result.len() {
+            1 => value_to_object(py, result.remove(0)),
             _ => {
-                let all =
-                    made.into_iter().map(|datum| datum_to_object(py, datum)).collect::<PyResult<Vec<_>>>()?;
+                let all = result
+                    .into_iter()
+                    .map(|value| value_to_object(py, value))
+                    .collect::<PyResult<Vec<_>>>()?;
                 Ok(PyTuple::new(py, all)?.into_any())
             }
         }
@@ -157,16 +157,16 @@ impl Session {
         let names: Vec<String> = feeds.keys().into_iter().map(name_of).collect::<PyResult<_>>()?;
         let mut named: Vec<(&str, RuntimeValue)> = Vec::new();
         for (name, value) in names.iter().zip(feeds.values()) {
-            named.push((name, datum_from_object(&value)?));
+            named.push((name, value_from_object(&value)?));
         }
         let given = this.session.order_inputs(&named).or_raise()?;
         let outputs = stop::run_interruptible(py, &this.session, &given, stop.map(|stop| stop.get()))?;
         this.untold.report_fallbacks(slf)?;
-        let made = PyDict::new(py);
-        for (slot, datum) in this.session.outputs().iter().zip(outputs) {
-            made.set_item(&*slot.name, datum_to_object(py, datum)?)?;
+        let result = PyDict::new(py);
+        for (slot, value) in this.session.outputs().iter().zip(outputs) {
+            result.set_item(&*slot.name, value_to_object(py, value)?)?;
         }
-        Ok(made)
+        Ok(result)
     }
 
     /// What the model says about itself.
@@ -200,7 +200,7 @@ impl Session {
     /// How the model is run on such inputs, as `explain` shows it.
     #[pyo3(signature = (*inputs))]
     fn _plan<'py>(&self, py: Python<'py>, inputs: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyDict>> {
-        plan::describe_plan(py, &self.session, &self.order_inputs(inputs)?)
+        plan_report::describe_plan(py, &self.session, &self.order_inputs(inputs)?)
     }
 
     /// A model that is ready is threads and memory of devices, which no file has.
@@ -231,7 +231,7 @@ impl Session {
                 inputs.len()
             )));
         }
-        inputs.iter().map(|input| datum_from_object(&input)).collect()
+        inputs.iter().map(|input| value_from_object(&input)).collect()
     }
 }
 
@@ -265,12 +265,12 @@ impl ModelSource {
 
     /// Raises Python's own exception for a missing file.
     fn to_exception(&self, py: Python<'_>, error: oarlock_core::Error) -> PyErr {
-        let made = crate::error::to_exception(error);
-        let message = || made.value(py).to_string();
+        let result = crate::error::to_exception(error);
+        let message = || result.value(py).to_string();
         match self {
             Self::File(file) if file.is_dir() => PyIsADirectoryError::new_err(message()),
             Self::File(file) if !file.exists() => PyFileNotFoundError::new_err(message()),
-            _ => made,
+            _ => result,
         }
     }
 }

@@ -7,8 +7,8 @@ use oarlock_core::{Error, Result};
 use oarlock_engine::{RuntimeValue, Session};
 use pyo3::prelude::*;
 
-use super::recorder;
 use crate::error::OrRaise as _;
+use crate::recorder;
 
 /// Ends the run that it was given to, once it is set.
 #[pyclass(frozen, module = "oarlock")]
@@ -42,7 +42,7 @@ pub(super) fn run_interruptible(
     if is_stopped() {
         return Err(stopped("the run was stopped")).or_raise();
     }
-    let (made, raised) = py.detach(|| {
+    let (result, raised) = py.detach(|| {
         if let Some(recording) = recorder::active_recording() {
             return (recording.record_run(session, inputs), None);
         }
@@ -59,13 +59,13 @@ pub(super) fn run_interruptible(
                 }
             }
         };
-        let made = session.run_watched(inputs, &ask);
-        (made, raised.into_inner())
+        let result = session.run_watched(inputs, &ask);
+        (result, raised.into_inner())
     });
     if let Some(error) = raised {
         return Err(error);
     }
-    let made = made.or_raise()?;
+    let result = result.or_raise()?;
     crate::warning::emit_warnings(py)?;
-    Ok(made)
+    Ok(result)
 }

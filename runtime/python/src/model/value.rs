@@ -4,11 +4,11 @@ use oarlock_engine::RuntimeValue;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use crate::array::PyTensor;
 use crate::array::from_python::asarray;
+use crate::tensor::PyTensor;
 
 /// Accepts an array, a list of arrays, or `None`.
-pub(super) fn datum_from_object(object: &Bound<'_, PyAny>) -> PyResult<RuntimeValue> {
+pub(super) fn value_from_object(object: &Bound<'_, PyAny>) -> PyResult<RuntimeValue> {
     if object.is_none() {
         return Ok(RuntimeValue::Nothing);
     }
@@ -20,7 +20,7 @@ pub(super) fn datum_from_object(object: &Bound<'_, PyAny>) -> PyResult<RuntimeVa
     {
         return list
             .iter()
-            .map(|item| datum_from_object(&item))
+            .map(|item| value_from_object(&item))
             .collect::<PyResult<Vec<_>>>()
             .map(RuntimeValue::Sequence);
     }
@@ -28,12 +28,12 @@ pub(super) fn datum_from_object(object: &Bound<'_, PyAny>) -> PyResult<RuntimeVa
     Ok(RuntimeValue::Tensor(array.get().tensor()))
 }
 
-pub(super) fn datum_to_object(py: Python<'_>, datum: RuntimeValue) -> PyResult<Bound<'_, PyAny>> {
-    match datum {
+pub(super) fn value_to_object(py: Python<'_>, value: RuntimeValue) -> PyResult<Bound<'_, PyAny>> {
+    match value {
         RuntimeValue::Tensor(tensor) => Ok(Bound::new(py, PyTensor::new(tensor))?.into_any()),
         RuntimeValue::Sequence(all) => {
             let all =
-                all.into_iter().map(|datum| datum_to_object(py, datum)).collect::<PyResult<Vec<_>>>()?;
+                all.into_iter().map(|value| value_to_object(py, value)).collect::<PyResult<Vec<_>>>()?;
             Ok(PyList::new(py, all)?.into_any())
         }
         RuntimeValue::Nothing => Ok(py.None().into_bound(py)),

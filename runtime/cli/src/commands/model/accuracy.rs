@@ -6,7 +6,7 @@ use oarlock_engine::{ExecutionPlan, PrecisionMode, RoundingReport, RuntimeValue,
 use serde::Serialize;
 
 use super::difference::largest_difference;
-use super::{PreparedModel, show_progress, wait_for_datum};
+use super::{PreparedModel, show_progress, wait_for_value};
 use crate::arguments::GlobalOptions;
 use crate::output;
 use crate::problem::CommandError;
@@ -84,7 +84,7 @@ impl AccuracyReport {
             ..SessionOptions::default()
         };
         let exact = Session::new(subject.core.runtime.clone(), &subject.model, &options)?.run(inputs)?;
-        exact.iter().try_for_each(wait_for_datum)?;
+        exact.iter().try_for_each(wait_for_value)?;
         let slots = subject.session.outputs().iter().zip(made.iter().zip(&exact));
         let outputs = slots.map(|(slot, pair)| {
             let largest_difference = match pair {

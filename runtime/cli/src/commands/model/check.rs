@@ -247,9 +247,9 @@ impl DeviceCheckReport {
         (device, cpu): (&Device, &Device),
         is_plain: bool,
     ) -> Result<Self, CheckFailure> {
-        let notes = PassTrace::default();
+        let trace = PassTrace::default();
         let scene =
-            PassContext { runtime, host: cpu, device, is_plain, precision: PrecisionMode::F32, notes };
+            PassContext { runtime, host: cpu, device, is_plain, precision: PrecisionMode::F32, trace };
         let mut graph = graph_with_facts(model, facts);
         if let Err(error) = passes::run_passes(&mut graph, &scene) {
             if !has_unknown_op(&model.graph, runtime) {

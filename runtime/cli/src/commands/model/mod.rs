@@ -98,8 +98,8 @@ impl PreparedModel {
         let mut model = model_source::load_model(&choice.file)?;
         change(&mut model)?;
         let loading = began.elapsed();
-        crash_watcher::send_status(&format!("`{file}` was optimised"));
-        show_progress(&progress, &format!("optimising `{file}` …"));
+        crash_watcher::send_status(&format!("`{file}` was optimized"));
+        show_progress(&progress, &format!("optimizing `{file}` …"));
         let bar = progress.clone();
         let told = move |ready, all| lock_progress(&bar).show_bar("readying kernels", ready, all);
         let (precision, is_plain) = (exactness.precision, choice.plain);
@@ -173,7 +173,7 @@ impl PreparedModel {
         let devices = self.device_names().join("`, `");
         crash_watcher::send_status(&format!("the nodes of the model were readied and run on `{devices}`"));
         let outputs = self.session.run(inputs)?;
-        outputs.iter().try_for_each(wait_for_datum)?;
+        outputs.iter().try_for_each(wait_for_value)?;
         clear_progress(&self.progress);
         Ok(outputs)
     }
@@ -224,10 +224,10 @@ fn report_result(
 }
 
 /// Waits for every tensor in the value.
-fn wait_for_datum(datum: &RuntimeValue) -> Result<(), CommandError> {
-    match datum {
+fn wait_for_value(value: &RuntimeValue) -> Result<(), CommandError> {
+    match value {
         RuntimeValue::Tensor(tensor) => Ok(tensor.wait()?),
-        RuntimeValue::Sequence(elements) => elements.iter().try_for_each(wait_for_datum),
+        RuntimeValue::Sequence(elements) => elements.iter().try_for_each(wait_for_value),
         RuntimeValue::Nothing => Ok(()),
     }
 }
@@ -288,8 +288,8 @@ struct ValueDescription {
 }
 
 impl ValueDescription {
-    fn from_datum(name: &str, datum: &RuntimeValue) -> Self {
-        let tensor = if let RuntimeValue::Tensor(tensor) = datum { Some(tensor) } else { None };
+    fn from_value(name: &str, value: &RuntimeValue) -> Self {
+        let tensor = if let RuntimeValue::Tensor(tensor) = value { Some(tensor) } else { None };
         Self {
             name: name.to_owned(),
             dtype: tensor.map(|tensor| tensor.dtype().name()),

@@ -69,17 +69,17 @@ impl InputRequest<'_> {
         let mut fed: Vec<(&str, RuntimeValue)> = Vec::new();
         for (name, array) in &arrays {
             let declared = session.input(name).map_or(&ValueType::Unknown, |slot| &slot.declared);
-            let datum = match array {
+            let value = match array {
                 Some(array) => RuntimeValue::Tensor(array.to_tensor(device)?),
                 None => empty_value(declared),
             };
             match fed.iter_mut().find(|(other, _)| other == name) {
                 None if array.is_some() && is_sequence_input(declared) => {
-                    fed.push((name, RuntimeValue::Sequence(vec![datum])));
+                    fed.push((name, RuntimeValue::Sequence(vec![value])));
                 }
-                None => fed.push((name, datum)),
+                None => fed.push((name, value)),
                 Some((_, RuntimeValue::Sequence(elements))) if array.is_some() && !elements.is_empty() => {
-                    elements.push(datum);
+                    elements.push(value);
                 }
                 Some(_) => {
                     let message = format!("expected each input once, found `{name}` twice");
@@ -94,8 +94,8 @@ impl InputRequest<'_> {
         if !matches!(self.missing, MissingInputs::Wanted) {
             let mut symbols = self.infer_symbols(slots, &fed);
             for slot in missing {
-                let datum = self.generate_input(slot, device, &mut symbols, &mut made_up)?;
-                fed.push((&*slot.name, datum));
+                let value = self.generate_input(slot, device, &mut symbols, &mut made_up)?;
+                fed.push((&*slot.name, value));
             }
             assumed.extend(symbols.assumption_notes());
         } else if !missing.is_empty() && fed.iter().all(|(name, _)| session.input(name).is_ok()) {

@@ -1,4 +1,4 @@
-//! `oarlock optimise`: writes a model to a file after all passes.
+//! `oarlock optimize`: writes a model to a file after all passes.
 
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
@@ -64,7 +64,7 @@ pub(crate) fn optimize_model(
     show_progress(&subject.progress, &format!("writing `{}` …", model_file.display()));
     crash_watcher::send_status(&format!("`{}` was written", model_file.display()));
     let mut metadata = subject.model.metadata.clone();
-    metadata.insert("oarlock.optimised_for".to_owned(), subject.device_names().join(", "));
+    metadata.insert("oarlock.optimized_for".to_owned(), subject.device_names().join(", "));
     let about = OnnxExportOptions { metadata, opsets: subject.model.opsets.clone(), weights_file: name };
     let files = subject.session.to_onnx(&about)?;
     check_distinct_files(&files, &call.choice.file, model_file, &weights_file)?;

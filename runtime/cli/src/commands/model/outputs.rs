@@ -54,15 +54,15 @@ impl<'a> ModelOutputs<'a> {
         is_written: bool,
     ) -> Result<Self, CommandError> {
         let mut outputs = Self { made: Vec::new(), is_written };
-        for (slot, datum) in slots.iter().zip(data) {
-            outputs.add_output(slot.name.to_string(), datum)?;
+        for (slot, value) in slots.iter().zip(data) {
+            outputs.add_output(slot.name.to_string(), value)?;
         }
         Ok(outputs)
     }
 
     /// Adds each element of a sequence as an output of its own, with its number after the name.
-    fn add_output(&mut self, name: String, datum: &'a RuntimeValue) -> Result<(), CommandError> {
-        match datum {
+    fn add_output(&mut self, name: String, value: &'a RuntimeValue) -> Result<(), CommandError> {
+        match value {
             RuntimeValue::Sequence(elements) => {
                 let mut each = elements.iter().enumerate();
                 return each
@@ -167,8 +167,8 @@ pub(super) fn archive_arrays<'a>(
     data: &'a [RuntimeValue],
 ) -> Result<Vec<(String, NpyParts<'a>)>, CommandError> {
     let mut arrays = Vec::new();
-    for (slot, datum) in slots.iter().zip(data) {
-        if let RuntimeValue::Tensor(tensor) = datum {
+    for (slot, value) in slots.iter().zip(data) {
+        if let RuntimeValue::Tensor(tensor) = value {
             arrays.push((slot.name.to_string(), npy_parts(tensor, TensorScalars::from_tensor(tensor)?)?.0));
         }
     }

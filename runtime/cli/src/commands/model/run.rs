@@ -55,11 +55,11 @@ pub(crate) fn run_model(
     let accuracy = AccuracyReport::measure_accuracy(&subject, &given.data, &data)?;
     super::clear_progress(&subject.progress);
     let slots = subject.session.inputs().iter().chain(subject.session.optional_inputs());
-    let inputs = slots.zip(&given.data).filter(|(_, datum)| !matches!(datum, RuntimeValue::Nothing));
+    let inputs = slots.zip(&given.data).filter(|(_, value)| !matches!(value, RuntimeValue::Nothing));
     let report = RunReport {
         model: call.choice.file.display().to_string(),
         devices: subject.device_names(),
-        inputs: inputs.map(|(slot, datum)| ValueDescription::from_datum(&slot.name, datum)).collect(),
+        inputs: inputs.map(|(slot, value)| ValueDescription::from_value(&slot.name, value)).collect(),
         load_ms: to_milliseconds(subject.loading + subject.preparing),
         run_ms,
         fallback,

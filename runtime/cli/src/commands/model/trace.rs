@@ -39,7 +39,7 @@ pub(crate) fn trace_model(
     let mut trace = TraceEvents::new(&subject.device_names());
     let since = |moment: Instant| moment.duration_since(subject.began);
     trace.add_host_span("read the model", Duration::ZERO, subject.loading);
-    trace.add_host_span("optimise", subject.loading, subject.loading + subject.preparing);
+    trace.add_host_span("optimize", subject.loading, subject.loading + subject.preparing);
     let first = since(Instant::now());
     subject.session.plan(&inputs)?;
     trace.add_host_span("plan, with kernels that are readied", first, since(Instant::now()));

@@ -62,12 +62,12 @@ pub(crate) fn run_op(
     }
     if !call.dry_run {
         report_kernel(&op, runtime, &invocation, &device);
-        let made = if is_text {
+        let result = if is_text {
             std::iter::once(Some(oarlock_engine::make_text(runtime, &op, &inputs)?)).collect()
         } else {
             op.invoke(runtime, &invocation)?
         };
-        for (index, tensor) in made.iter().enumerate() {
+        for (index, tensor) in result.iter().enumerate() {
             let file = call.files.get(index).and_then(|file| output_file(file));
             report.add_output(output_name(call, opset, index), tensor.as_ref(), file)?;
         }

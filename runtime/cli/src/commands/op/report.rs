@@ -56,9 +56,9 @@ impl OpReport {
         let considered = |explanation: &DispatchExplanation| {
             let chosen = explanation.chosen_entry();
             let one = |considered: &oarlock_core::registry::ConsideredKernel| KernelCandidate {
-                plugin: considered.row.plugin_name().to_owned(),
-                score: considered.row.info().score,
-                chosen: chosen.is_some_and(|chosen| std::ptr::eq(chosen, &considered.row)),
+                plugin: considered.entry.plugin_name().to_owned(),
+                score: considered.entry.info().score,
+                chosen: chosen.is_some_and(|chosen| std::ptr::eq(chosen, &considered.entry)),
                 refusal: considered.refusal().map(str::to_owned),
             };
             explanation.considered.iter().map(one).collect()
@@ -111,11 +111,11 @@ impl OpReport {
     }
 
     pub(super) fn print_outputs(&self, output: &mut CommandOutput) {
-        for (index, made) in self.outputs.iter().enumerate() {
+        for (index, result) in self.outputs.iter().enumerate() {
             if index > 0 || self.reasons.is_some() {
                 output.write_line("");
             }
-            made.print_output(index, output);
+            result.print_output(index, output);
         }
     }
 }

@@ -58,13 +58,13 @@ fn what_a_model_cannot_be_given_is_said_with_what_it_wants() {
 #[test]
 fn made_up_inputs_are_the_same_for_the_same_seed() {
     let user = user_with_models();
-    let made = |seed: &str, input: &str| {
+    let result = |seed: &str, input: &str| {
         let outcome = user.run_command(&["run", "pair.onnx", "--random", seed, "--shape", input]);
         assert_eq!(outcome.status, 0, "{}", outcome.err);
         outcome.out
     };
-    assert_eq!(made("5", "n=4"), made("5", "a=4"));
-    assert_ne!(made("5", "n=4"), made("6", "n=4"));
+    assert_eq!(result("5", "n=4"), result("5", "a=4"));
+    assert_ne!(result("5", "n=4"), result("6", "n=4"));
 }
 
 #[test]

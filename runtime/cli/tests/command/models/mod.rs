@@ -6,7 +6,7 @@ mod devices;
 mod explain;
 mod feeds;
 mod model_builder;
-mod optimise;
+mod optimize;
 mod precision;
 mod results;
 mod run;

@@ -22,8 +22,8 @@ fn a_model_with_one_output_may_have_one_file() {
     let user = user_with_models();
     let outcome = user.run_command(&["run", "product.onnx", "-i", "x=f32:[[1,2,3]]", "-o", "out.npy"]);
     assert_eq!(outcome.status, 0, "{}", outcome.err);
-    let made = fs::read(user.home.path().join("out.npy")).unwrap();
-    assert_eq!(made, npy_file("<f4", "(1, 2)", &float_bytes(&[6.0, 0.0])));
+    let result = fs::read(user.home.path().join("out.npy")).unwrap();
+    assert_eq!(result, npy_file("<f4", "(1, 2)", &float_bytes(&[6.0, 0.0])));
     let outcome = user.run_command(&["run", "pair.onnx", "--random", "0", "-o", "two.npy"]);
     assert_eq!(outcome.status, 1);
     assert!(outcome.err.starts_with("error: `two.npy`: expected a model with one output"), "{}", outcome.err);

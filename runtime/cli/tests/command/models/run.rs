@@ -32,9 +32,9 @@ fn files_of_numpy_go_in_and_come_out() {
     let outcome =
         user.run_command(&["run", "pair.onnx", "-i", "a=a.npy", "-i", "b=f32:[1,1.6]", "-o", "made/here"]);
     assert_eq!(outcome.status, 0, "{}", outcome.err);
-    let made = |name: &str| fs::read(user.home.path().join("made/here").join(name)).unwrap();
-    assert_eq!(made("sum.npy"), npy_file("<f4", "(2,)", &float_bytes(&[2.0, 3.6])));
-    assert_eq!(made("sum_rounded.npy"), npy_file("<i8", "(2,)", &[2i64, 3].map(i64::to_le_bytes).concat()));
+    let result = |name: &str| fs::read(user.home.path().join("made/here").join(name)).unwrap();
+    assert_eq!(result("sum.npy"), npy_file("<f4", "(2,)", &float_bytes(&[2.0, 3.6])));
+    assert_eq!(result("sum_rounded.npy"), npy_file("<i8", "(2,)", &[2i64, 3].map(i64::to_le_bytes).concat()));
     assert!(outcome.out.contains("written to `made/here/sum_rounded.npy`"), "{}", outcome.out);
 }
 
@@ -49,10 +49,10 @@ fn archives_of_numpy_go_in_stored_or_deflated_and_come_out() {
         user.write_file("in.npz", &arrays(method));
         let outcome = user.run_command(&["run", "pair.onnx", "-i", "in.npz", "-o", "out.npz"]);
         assert_eq!(outcome.status, 0, "{}", outcome.err);
-        let made = read_npz(&user.home.path().join("out.npz"));
-        let names: Vec<&str> = made.iter().map(|(name, _)| name.as_str()).collect();
+        let result = read_npz(&user.home.path().join("out.npz"));
+        let names: Vec<&str> = result.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["sum.npy", "sum/rounded.npy"]);
-        assert_eq!(made[0].1, npy_file("<f4", "(2,)", &float_bytes(&[2.0, 3.0])));
+        assert_eq!(result[0].1, npy_file("<f4", "(2,)", &float_bytes(&[2.0, 3.0])));
     }
     // The outputs serve as inputs of the next run.
     let outcome = user.run_command(&["run", "pair.onnx", "-i", "out.npz", "--random", "0"]);
@@ -69,8 +69,8 @@ fn what_numpy_has_no_dtype_for_is_written_with_more_bits() {
     user.write_file("narrow.onnx", &model.into_bytes());
     let outcome = user.run_command(&["run", "narrow.onnx", "-i", "f32:[1.5,-2]", "-o", "."]);
     assert!(outcome.out.contains("y: bf16 [2]") && outcome.out.contains("written as f32"), "{}", outcome.out);
-    let made = fs::read(user.home.path().join("y.npy")).unwrap();
-    assert_eq!(made, npy_file("<f4", "(2,)", &float_bytes(&[1.5, -2.0])));
+    let result = fs::read(user.home.path().join("y.npy")).unwrap();
+    assert_eq!(result, npy_file("<f4", "(2,)", &float_bytes(&[1.5, -2.0])));
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn a_trace_has_a_row_for_the_host_and_one_for_each_device_with_arrows_between() 
             .collect()
     };
     assert_eq!((arrows("s"), arrows("f")), (vec![1, 2, 3, 4], vec![1, 2, 3, 4]));
-    for name in ["read the model", "optimise", "first run", "run 2", "launch Add", "wait"] {
+    for name in ["read the model", "optimize", "first run", "run 2", "launch Add", "wait"] {
         assert!(spans.iter().any(|span| span["name"] == name), "{name}");
     }
 }

@@ -133,7 +133,7 @@ impl<B> ChunkArena<B> {
             size: chunk_size,
             links: [NO_PIECE; 2],
             offset: 0,
-            neighbours: [NO_PIECE; 2],
+            neighbors: [NO_PIECE; 2],
             chunk: number as u32,
             owner: SHARED_OWNER,
             date: UNDATED,
@@ -219,7 +219,7 @@ impl<B> ChunkArena<B> {
         let mut unused = Vec::new();
         for index in self.pieces.piece_indices() {
             let piece = &self.pieces[index];
-            let is_whole = piece.state == PieceState::Free && piece.neighbours == [NO_PIECE; 2];
+            let is_whole = piece.state == PieceState::Free && piece.neighbors == [NO_PIECE; 2];
             if is_whole && piece.owner == SHARED_OWNER {
                 let kind = self.chunk_kind(piece.chunk);
                 self.unlink_piece(index, kind);
@@ -269,20 +269,20 @@ impl<B> ChunkArena<B> {
         if rest < worth || kind == ChunkKind::Straight {
             return;
         }
-        let after = piece.neighbours[1];
+        let after = piece.neighbors[1];
         let piece = MemoryPiece {
             size: rest,
             links: [NO_PIECE; 2],
             offset: piece.offset + size,
-            neighbours: [index, after],
+            neighbors: [index, after],
             ..*piece
         };
         let owner = piece.owner as usize;
         let cut = self.pieces.add_piece(MemoryPiece { state: PieceState::Free, ..piece });
         self.pieces[index].size = size;
-        self.pieces[index].neighbours[1] = cut;
+        self.pieces[index].neighbors[1] = cut;
         if after != NO_PIECE {
-            self.pieces[after].neighbours[0] = cut;
+            self.pieces[after].neighbors[0] = cut;
         }
         self.bins[owner][kind as usize].insert(&mut self.pieces, cut, rest / self.unit);
     }
@@ -291,7 +291,7 @@ impl<B> ChunkArena<B> {
     fn free_piece(&mut self, index: u32, kind: ChunkKind) {
         let mut index = index;
         self.pieces[index].state = PieceState::Free;
-        let [before, after] = self.pieces[index].neighbours;
+        let [before, after] = self.pieces[index].neighbors;
         if self.can_merge(index, after) {
             self.unlink_piece(after, kind);
             self.merge_pieces(index, after);
@@ -317,13 +317,13 @@ impl<B> ChunkArena<B> {
 
     /// Merges two neighbors, both unlisted.
     fn merge_pieces(&mut self, first: u32, second: u32) {
-        let MemoryPiece { size, neighbours: [_, after], .. } = self.pieces[second];
+        let MemoryPiece { size, neighbors: [_, after], .. } = self.pieces[second];
         let joined = &mut self.pieces[first];
         joined.size += size;
-        joined.neighbours[1] = after;
+        joined.neighbors[1] = after;
         joined.date = UNDATED;
         if after != NO_PIECE {
-            self.pieces[after].neighbours[0] = first;
+            self.pieces[after].neighbors[0] = first;
         }
         self.pieces.vacate_slot(second);
     }

@@ -26,7 +26,7 @@ pub(in crate::memory) struct MemoryPiece {
     pub(in crate::memory) links: [u32; 2],
     pub(super) offset: u64,
     /// The pieces before and after it in its chunk.
-    pub(super) neighbours: [u32; 2],
+    pub(super) neighbors: [u32; 2],
     pub(super) chunk: u32,
     /// The stream that uses it or used it last.
     pub(super) owner: u32,

@@ -1,7 +1,7 @@
 """What programs for onnxruntime call, on Oarlock: change `import onnxruntime` into `from oarlock import onnxruntime`.
 
 Sessions take and give arrays of NumPy, as there. Options that choose how onnxruntime works inside, such as the level of
-optimisation, are kept and change nothing. Providers are devices: `CUDAExecutionProvider` is `cuda`, and what is not there is
+optimization, are kept and change nothing. Providers are devices: `CUDAExecutionProvider` is `cuda`, and what is not there is
 passed over for the next, with a warning.
 
 Exceptions have the names that they have there, in `oarlock.onnxruntime.capi.onnxruntime_pybind11_state`, and are those of

@@ -14,7 +14,7 @@ from ._errors import Fail
 
 
 class GraphOptimizationLevel(IntEnum):
-    """How much is optimised there; here it always is."""
+    """How much is optimized there; here it always is."""
 
     ORT_DISABLE_ALL = 0
     ORT_ENABLE_BASIC = 1

@@ -100,7 +100,7 @@ pub(crate) fn run_benchmark(
 
     show_progress(&subject.progress, "running for the first time …");
     let began = Instant::now();
-    let made = subject.run(&inputs)?;
+    let result = subject.run(&inputs)?;
     let first_run_ms = to_milliseconds(began.elapsed());
     let fallback = subject.report_fallback(global, &call.choice, &inputs)?;
     // Read it now: the profiling below is no part of running a model.
@@ -117,8 +117,9 @@ pub(crate) fn run_benchmark(
     let times = measure_runs(&subject, call, &inputs, rival.as_mut())?;
     let told = |run, runs| lock_progress(&subject.progress).show_bar("running step by step", run, runs);
     let profile = StepProfile::measure_steps(&subject.session, &inputs, told)?;
-    let compared = rival.map(|rival| rival.finish_comparison(&subject.session, &made, &times)).transpose()?;
-    let accuracy = AccuracyReport::measure_accuracy(&subject, &inputs, &made)?;
+    let compared =
+        rival.map(|rival| rival.finish_comparison(&subject.session, &result, &times)).transpose()?;
+    let accuracy = AccuracyReport::measure_accuracy(&subject, &inputs, &result)?;
     clear_progress(&subject.progress);
 
     let latency_ms =
@@ -129,7 +130,7 @@ pub(crate) fn run_benchmark(
         model: call.choice.file.display().to_string(),
         devices: subject.device_names(),
         threads,
-        inputs: slots.map(|(slot, datum)| ValueDescription::from_datum(&slot.name, datum)).collect(),
+        inputs: slots.map(|(slot, value)| ValueDescription::from_value(&slot.name, value)).collect(),
         load_ms: to_milliseconds(subject.loading + subject.preparing),
         first_run_ms,
         runs: times.len(),
@@ -199,7 +200,7 @@ fn measure_runs(
 fn time_run(subject: &PreparedModel, inputs: &[RuntimeValue]) -> Result<Duration, CommandError> {
     let began = Instant::now();
     let outputs = subject.session.run(inputs)?;
-    outputs.iter().try_for_each(super::wait_for_datum)?;
+    outputs.iter().try_for_each(super::wait_for_value)?;
     let taken = began.elapsed();
     drop(outputs);
     Ok(taken)

@@ -174,9 +174,9 @@ impl PeerProcess {
         let cpu =
             session.devices().last().ok_or_else(|| CommandError::new("expected a device, found none"))?;
         let mut largest: Option<f64> = None;
-        for (index, datum) in made.iter().enumerate() {
+        for (index, value) in made.iter().enumerate() {
             let other = theirs.iter().find(|(name, _)| *name == index.to_string());
-            let (RuntimeValue::Tensor(ours), Some((_, array))) = (datum, other) else { continue };
+            let (RuntimeValue::Tensor(ours), Some((_, array))) = (value, other) else { continue };
             let difference = largest_difference(ours, &array.to_tensor(cpu)?)?;
             largest = largest.into_iter().chain(difference).reduce(f64::max);
         }

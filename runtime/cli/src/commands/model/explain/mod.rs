@@ -86,11 +86,12 @@ pub(crate) fn explain_model(
     super::clear_progress(&subject.progress);
     subject.warn_about_failing_run(global, &given.data)?;
     let graph = plan.graph();
-    let inputs = subject.session.inputs().iter().zip(&given.data).map(|(slot, datum)| {
-        let ValueDescription { name, dtype, shape } = ValueDescription::from_datum(&slot.name, datum);
+    let inputs = subject.session.inputs().iter().zip(&given.data).map(|(slot, value)| {
+        let ValueDescription { name, dtype, shape } = ValueDescription::from_value(&slot.name, value);
         GraphEndpoint { name, declared: slot.declared.to_string(), dtype, shape }
     });
-    let defaults = subject.session.optional_inputs().iter().zip(&subject.model.graph.defaults);
+    let defaults =
+        subject.session.optional_inputs().iter().zip(&subject.model.graph.overridable_initializers);
     let optional_inputs = defaults.map(|(slot, id)| {
         let value = subject.model.graph.value(*id);
         GraphEndpoint {
@@ -163,8 +164,8 @@ impl ExplainReport {
         let titles = ["  op", "node", "output", "device", "kernel", "why"];
         table.add_row(titles.map(|title| TableCell::with_style(title, QUIET_STYLE)));
         for row in self.nodes.iter().flat_map(|node| node.table_rows(1)) {
-            let [op, node, made, device, kernel, why] = row;
-            let names = [op, node, made].map(|name| TableCell::new(truncate_text(&name, MAX_NAME_LENGTH)));
+            let [op, node, result, device, kernel, why] = row;
+            let names = [op, node, result].map(|name| TableCell::new(truncate_text(&name, MAX_NAME_LENGTH)));
             table.add_row(
                 names.into_iter().chain([device, kernel, why].map(TableCell::new)).collect::<Vec<_>>(),
             );

@@ -129,9 +129,9 @@ fn list_candidates((device, ability): &(&Device, DeviceSupport)) -> Vec<NodeCand
     let chosen = explanation.chosen_entry();
     let one = |considered: &oarlock_core::registry::ConsideredKernel| NodeCandidate {
         device: device.name().to_owned(),
-        plugin: considered.row.plugin_name().to_owned(),
-        score: considered.row.info().score,
-        chosen: chosen.is_some_and(|chosen| std::ptr::eq(chosen, &considered.row)),
+        plugin: considered.entry.plugin_name().to_owned(),
+        score: considered.entry.info().score,
+        chosen: chosen.is_some_and(|chosen| std::ptr::eq(chosen, &considered.entry)),
         refusal: considered.refusal().map(str::to_owned),
     };
     explanation.considered.iter().map(one).collect()
@@ -157,12 +157,12 @@ fn explain_placement(abilities: &[(&Device, DeviceSupport)], step: Option<StepVi
                 (fitting, _) => format!("the first of {fitting} kernels that take it"),
             }
         }
-        DeviceSupport::InTheRun(rows) => format!(
+        DeviceSupport::DecidedAtRun(rows) => format!(
             "shapes or values are known in the run only; {} then",
             crate::render::format_count(*rows, "kernel is asked", "kernels are asked")
         ),
         DeviceSupport::Engine => "needs no kernel".to_owned(),
-        DeviceSupport::Wrong(error) => error.message().to_owned(),
+        DeviceSupport::InvalidNode(error) => error.message().to_owned(),
     }];
     for (device, ability) in before {
         let refusal = ability.refusal().or_else(|| step.host_affinity());

@@ -4,9 +4,8 @@ use oarlock_host::PluginFailure;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::device::{PyDevice, resolve_device};
+use super::{PyDevice, resolve_device, scope};
 use crate::error::OrRaise as _;
-use crate::scope;
 
 /// A queue of work on a device. Within `with stream:` ops on arrays of its device run in it; work in other streams goes on
 /// meanwhile, and an op waits for what makes its operands.

@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{IntoPyDict as _, PyList, PyTuple};
 
-use crate::device::PyDevice;
-use crate::stream::Stream;
+use super::PyDevice;
+use super::stream::Stream;
 
 /// The devices and streams of all enclosing blocks, the innermost last.
 static SCOPE_STACK: PyOnceLock<Py<PyAny>> = PyOnceLock::new();

@@ -8,8 +8,8 @@ use std::sync::Mutex;
 use oarlock_core::{Device, Dtype, Tensor};
 use pyo3::prelude::*;
 
-use super::operand::PythonNumber;
 use crate::error::OrRaise as _;
+use crate::python_number::PythonNumber;
 
 const MAX_CACHED_NUMBERS: usize = 8;
 
@@ -23,7 +23,7 @@ struct ScalarCache {
 static SCALAR_CACHE: Mutex<ScalarCache> = Mutex::new(ScalarCache { numbers: Vec::new(), oldest: 0 });
 
 /// A number as a scalar tensor, only to be read by an op and then dropped.
-pub(super) fn scalar_tensor(number: PythonNumber, device: &Device, dtype: Dtype) -> PyResult<Tensor> {
+pub(crate) fn scalar_tensor(number: PythonNumber, device: &Device, dtype: Dtype) -> PyResult<Tensor> {
     cached_tensor(number, device, dtype, &[])
 }
 
@@ -49,9 +49,9 @@ fn cached_tensor(number: PythonNumber, device: &Device, dtype: Dtype, dims: &[i6
             return Ok(tensor.clone());
         }
     }
-    let made = Tensor::from_bytes(device, dtype, dims, &element).or_raise()?;
+    let result = Tensor::from_bytes(device, dtype, dims, &element).or_raise()?;
     if let Ok(mut recent) = SCALAR_CACHE.try_lock() {
-        let kept = (bytes, made.clone());
+        let kept = (bytes, result.clone());
         let oldest = recent.oldest;
         match recent.numbers.get_mut(oldest) {
             Some(place) => *place = kept,
@@ -59,5 +59,5 @@ fn cached_tensor(number: PythonNumber, device: &Device, dtype: Dtype, dims: &[i6
         }
         recent.oldest = (oldest + 1) % MAX_CACHED_NUMBERS;
     }
-    Ok(made)
+    Ok(result)
 }

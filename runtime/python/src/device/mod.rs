@@ -1,5 +1,8 @@
 //! Devices and the default device.
 
+pub(crate) mod scope;
+pub(crate) mod stream;
+
 use oarlock_core::ErrorKind;
 use oarlock_host::{PluginOutcome, PluginReport};
 use pyo3::exceptions::PyTypeError;
@@ -75,13 +78,13 @@ impl PyDevice {
 
     /// Within `with device:` it is the one that is used when none is named.
     fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
-        crate::scope::enter_scope(slf.as_any())?;
+        scope::enter_scope(slf.as_any())?;
         Ok(slf)
     }
 
     #[pyo3(signature = (*_raised))]
     fn __exit__(&self, py: Python<'_>, _raised: &Bound<'_, PyTuple>) -> PyResult<()> {
-        crate::scope::leave_scope(py)
+        scope::leave_scope(py)
     }
 
     /// By its name, which is looked up where it is loaded.
@@ -116,7 +119,7 @@ pub(crate) fn resolve_device(
 ) -> PyResult<oarlock_core::Device> {
     let runtime = shared_runtime(py)?;
     let Some(wish) = wish else {
-        return match crate::scope::scope_device(py)? {
+        return match scope::scope_device(py)? {
             Some(device) => Ok(device),
             None => Ok(runtime.default_device().or_raise()?.clone()),
         };

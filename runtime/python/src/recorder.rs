@@ -11,7 +11,7 @@ use oarlock_engine::{RunTimings, RuntimeValue, Session};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use super::plan;
+use crate::plan_report;
 
 /// The log that all threads write to, if a recorder is active.
 static ACTIVE_LOG: Mutex<Option<Arc<ActivityLog>>> = Mutex::new(None);
@@ -112,13 +112,13 @@ pub(crate) struct ActiveRecording(Arc<ActivityLog>);
 
 impl ActiveRecording {
     /// Runs the model step by step and records the times.
-    pub(super) fn record_run(&self, session: &Session, inputs: &[RuntimeValue]) -> Result<Vec<RuntimeValue>> {
+    pub(crate) fn record_run(&self, session: &Session, inputs: &[RuntimeValue]) -> Result<Vec<RuntimeValue>> {
         let begin = self.0.start.elapsed();
-        let (made, timings) = session.run_timed(inputs)?;
+        let (result, timings) = session.run_timed(inputs)?;
         let end = self.0.start.elapsed();
         let run = RecordedRun { thread: std::thread::current().id(), begin, end, timings };
         self.0.runs.lock().unwrap_or_else(PoisonError::into_inner).push(run);
-        Ok(made)
+        Ok(result)
     }
 
     /// Calls an op, waits for its outputs and records the times.
@@ -129,27 +129,27 @@ impl ActiveRecording {
         call: &OpInvocation<'_>,
     ) -> Result<OpOutputs> {
         let begin = self.0.start.elapsed();
-        let made = op.invoke(runtime, call)?;
+        let result = op.invoke(runtime, call)?;
         let launched = self.0.start.elapsed();
-        made.iter().flatten().try_for_each(Tensor::wait)?;
+        result.iter().flatten().try_for_each(Tensor::wait)?;
         let end = self.0.start.elapsed();
         let explanation = op.explain_call(runtime, call)?;
         let kernel =
             explanation.chosen_entry().map_or("the CPU, with copies".to_owned(), ToString::to_string);
-        let op = plan::qualified_op_name(op.name(), op.domain());
+        let op = plan_report::qualified_op_name(op.name(), op.domain());
         self.add_call(op, explanation.device, kernel, [begin, launched, end]);
-        Ok(made)
+        Ok(result)
     }
 
     /// Copies to another device, waits for the copy and records the times.
     pub(crate) fn record_copy(&self, tensor: &Tensor, device: &Device) -> Result<Tensor> {
         let begin = self.0.start.elapsed();
-        let made = tensor.to_device(device)?;
+        let result = tensor.to_device(device)?;
         let launched = self.0.start.elapsed();
-        made.wait()?;
+        result.wait()?;
         let end = self.0.start.elapsed();
         self.add_call("copy".to_owned(), device.name().to_owned(), String::new(), [begin, launched, end]);
-        Ok(made)
+        Ok(result)
     }
 
     fn add_call(&self, op: String, device: String, kernel: String, [begin, launched, end]: [Duration; 3]) {
@@ -196,7 +196,7 @@ fn describe_run<'py>(
         let place = match places.get(&timing.step_key()) {
             Some(place) => *place,
             None => {
-                steps.append(plan::describe_step(py, timing.step())?)?;
+                steps.append(plan_report::describe_step(py, timing.step())?)?;
                 places.insert(timing.step_key(), steps.len() - 1);
                 steps.len() - 1
             }

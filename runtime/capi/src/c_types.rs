@@ -1,41 +1,17 @@
-//! The types that cross.
+//! The types that cross the interface, except those that programs only hold pointers to.
 
 use core::ffi::{c_char, c_void};
 
 use oarlock_core::{Dtype as CoreDtype, ErrorKind};
-use oarlock_host::LogLevel as HostLevel;
+use oarlock_engine::PrecisionMode;
+use oarlock_host::{LogLevel as HostLevel, SupportLevel as HostSupport};
 
-use crate::attributes::AttributesHandle;
-use crate::describe::{callbacks, enumerations, opaques, structures};
-use crate::device::{self, DeviceHandle};
-use crate::error::ErrorHandle;
-use crate::model::ModelHandle;
-use crate::op::OpHandle;
-use crate::runtime::RuntimeHandle;
-use crate::session::{self, SessionHandle};
-use crate::slot::{self, SlotHandle};
-use crate::value::ValueHandle;
+use crate::describe::{callbacks, enumerations, structures};
+use crate::device_handle::DeviceHandle;
+use crate::value_kind::ValueKind;
 
-opaques! {
-    /// What went wrong. Functions that can fail give one, or NULL when they succeeded; the caller frees it.
-    ErrorHandle = "oarlock_error";
-    /// Plugins with their devices and kernels. A program usually has one.
-    RuntimeHandle = "oarlock_runtime";
-    /// A device of a runtime. It is the runtime's and there for as long as that, and is not freed.
-    DeviceHandle = "oarlock_device";
-    /// A model as it was read.
-    ModelHandle = "oarlock_model";
-    /// A model that is ready to run, from any number of threads at once.
-    SessionHandle = "oarlock_session";
-    /// An input or output of a session. It is the session's and there for as long as that, and is not freed.
-    SlotHandle = "oarlock_slot";
-    /// What goes into a run and comes out of it: a tensor, a sequence of values, or nothing. It never changes.
-    ValueHandle = "oarlock_value";
-    /// The attributes of an op, by name. The only handle that changes: it is for one thread at a time.
-    AttributesHandle = "oarlock_attributes";
-    /// An op as a program calls it. It remembers how it was called, so make one for each place that calls often.
-    OpHandle = "oarlock_op";
-}
+/// How often the interface has grown. What breaks programs changes the name of the library instead.
+pub const ABI_VERSION: u32 = 1;
 
 enumerations! {
     /// What kind of thing went wrong.
@@ -45,14 +21,14 @@ enumerations! {
     Dtype = "oarlock_dtype",
         CoreDtype::ALL.iter().map(|dtype| (dtype.name().to_owned(), *dtype as u32)).collect();
     /// What a value is, or what a model says about one.
-    Kind = "oarlock_kind", slot::value_kinds();
+    Kind = "oarlock_kind", value_kinds();
     /// How loud a message is.
     LogLevel = "oarlock_log_level", log_levels();
     /// How precise products have to be. With `BF16` their factors, and images between convolutions, may be rounded to it where
     /// the device is faster so; sums, and all other values between ops, stay what they are.
-    Precision = "oarlock_precision", session::precision_codes();
+    Precision = "oarlock_precision", precision_codes();
     /// What proves that a device works. It is the claim of its plugin.
-    SupportLevel = "oarlock_support_level", device::support_levels();
+    SupportLevel = "oarlock_support_level", support_levels();
 }
 
 callbacks! {
@@ -169,4 +145,39 @@ fn error_codes() -> Vec<(String, u32)> {
 fn log_levels() -> Vec<(String, u32)> {
     let levels = [HostLevel::ERROR, HostLevel::WARNING, HostLevel::INFO, HostLevel::DEBUG];
     levels.iter().filter_map(|level| Some((level.name()?.to_owned(), level.0))).collect()
+}
+
+/// Precisions with their numbers in C.
+fn precision_codes() -> Vec<(String, u32)> {
+    (0..).zip(PrecisionMode::ALL).map(|(number, precision)| (precision.name().to_owned(), number)).collect()
+}
+
+fn value_kinds() -> Vec<(String, u32)> {
+    let kinds = [
+        ("unknown", ValueKind::Unknown),
+        ("tensor", ValueKind::Tensor),
+        ("sequence", ValueKind::Sequence),
+        ("nothing", ValueKind::Nothing),
+        ("optional", ValueKind::Optional),
+        ("map", ValueKind::Map),
+    ];
+    kinds.map(|(name, kind)| (name.to_owned(), kind as u32)).into()
+}
+
+impl From<ValueKind> for Kind {
+    fn from(kind: ValueKind) -> Self {
+        Self(kind as u32)
+    }
+}
+
+/// Support levels with their numbers in C.
+pub(crate) const SUPPORT_LEVELS: [(&str, HostSupport); 4] = [
+    ("unspecified", HostSupport::Unspecified),
+    ("emulator_verified", HostSupport::EmulatorVerified),
+    ("driver_verified", HostSupport::DriverVerified),
+    ("hardware_verified", HostSupport::HardwareVerified),
+];
+
+fn support_levels() -> Vec<(String, u32)> {
+    SUPPORT_LEVELS.iter().zip(0..).map(|((name, _), number)| ((*name).to_owned(), number)).collect()
 }

@@ -4,11 +4,11 @@ use oarlock_core::{Attribute, Attributes, Dtype, Tensor};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use super::operand::PythonNumber;
-use super::single_output;
 use crate::error::OrRaise as _;
 use crate::op_call::StaticOp;
 use crate::promote::{DtypeKind, dtype_kind};
+use crate::python_number::PythonNumber;
+use crate::tensor::single_output;
 
 pub(crate) fn cast_tensor(py: Python<'_>, tensor: &Tensor, to: Dtype) -> PyResult<Tensor> {
     if tensor.dtype() == to {
@@ -59,7 +59,7 @@ fn cast_complex_tensor(py: Python<'_>, tensor: &Tensor, to: Dtype) -> PyResult<T
 
 /// A tensor in memory that nothing else writes to. Tensors are immutable, so only one in host memory, which it may share with
 /// other libraries, has to be copied.
-pub(super) fn copy_tensor(py: Python<'_>, tensor: &Tensor) -> PyResult<Tensor> {
+pub(crate) fn copy_tensor(py: Python<'_>, tensor: &Tensor) -> PyResult<Tensor> {
     if tensor.dtype() == Dtype::String || tensor.host_address().or_raise()?.is_none() {
         return Ok(tensor.clone());
     }

@@ -1,14 +1,14 @@
 //! Describes a plan, for `explain`.
 
 use oarlock_engine::passes::{self, PassEffect};
-use oarlock_engine::{RuntimeValue, Session, StepView};
+use oarlock_engine::{FallbackSummary, RuntimeValue, Session, StepView};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::error::OrRaise as _;
 
 /// The plan for given inputs: what passes did, the kernel of each step, and the memory of a run.
-pub(super) fn describe_plan<'py>(
+pub(crate) fn describe_plan<'py>(
     py: Python<'py>,
     session: &Session,
     inputs: &[RuntimeValue],
@@ -27,7 +27,7 @@ pub(super) fn describe_plan<'py>(
     all.set_item("passes", PyList::new(py, before.chain(after).collect::<PyResult<Vec<_>>>()?)?)?;
     all.set_item("steps", PyList::new(py, steps.collect::<PyResult<Vec<_>>>()?)?)?;
     all.set_item("arenas", arenas)?;
-    all.set_item("fallback", super::fallback::describe_fallback(py, &fallback)?)?;
+    all.set_item("fallback", describe_fallback(py, &fallback)?)?;
     Ok(all)
 }
 
@@ -48,7 +48,7 @@ fn describe_pass<'py>(
     Ok(all)
 }
 
-pub(super) fn describe_step<'py>(py: Python<'py>, info: StepView<'_>) -> PyResult<Bound<'py, PyDict>> {
+pub(crate) fn describe_step<'py>(py: Python<'py>, info: StepView<'_>) -> PyResult<Bound<'py, PyDict>> {
     let node = info.node();
     let all = PyDict::new(py);
     all.set_item("op", step_op_name(info))?;
@@ -70,6 +70,29 @@ fn step_op_name(step: StepView<'_>) -> String {
 }
 
 /// Includes the domain unless it is ONNX's.
-pub(super) fn qualified_op_name(op: &str, domain: &str) -> String {
+pub(crate) fn qualified_op_name(op: &str, domain: &str) -> String {
     if domain.is_empty() { op.to_owned() } else { format!("{domain}.{op}") }
+}
+
+/// The number of nodes on each device, and the nodes that fell back.
+fn describe_fallback<'py>(py: Python<'py>, summary: &FallbackSummary) -> PyResult<Bound<'py, PyDict>> {
+    let report = PyDict::new(py);
+    report.set_item("nodes", summary.fallback_nodes())?;
+    report.set_item("of", summary.nodes)?;
+    report.set_item("cpu_named", summary.is_cpu_named)?;
+    report.set_item("devices", &summary.nodes_by_device)?;
+    let ops = summary.ops.iter().map(|op| {
+        let entry = PyDict::new(py);
+        entry.set_item("op", &op.op)?;
+        entry.set_item("count", op.count)?;
+        entry.set_item("missing", op.missing.name())?;
+        entry.set_item("reason", &op.reason)?;
+        entry.set_item("first_node", &op.first_node)?;
+        Ok(entry)
+    });
+    report.set_item("ops", PyList::new(py, ops.collect::<PyResult<Vec<_>>>()?)?)?;
+    report.set_item("shapes", summary.shape_nodes)?;
+    report.set_item("text", summary.text_nodes)?;
+    report.set_item("too_small", summary.small_nodes)?;
+    Ok(report)
 }

@@ -1,0 +1,40 @@
+//! What an array holds.
+
+use std::sync::{Mutex, PoisonError};
+
+use oarlock_core::Tensor;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+
+/// Elements of one dtype in a shape, on a device.
+///
+/// Made by `oarlock.asarray` and the other functions of the namespace, which follows the Python array API standard.
+/// `==` compares each element with those of another array or with a number or text; with `None` it is False.
+#[pyclass(frozen, weakref, module = "oarlock", name = "Tensor")]
+pub(crate) struct PyTensor {
+    /// A shared tensor never changes. Writing to an array replaces its tensor, or modifies the tensor in place if it has no
+    /// other owner.
+    tensor: Mutex<Tensor>,
+}
+
+impl PyTensor {
+    pub(crate) fn new(tensor: Tensor) -> Self {
+        Self { tensor: Mutex::new(tensor) }
+    }
+
+    /// Clones the handle, not the elements.
+    #[inline]
+    pub(crate) fn tensor(&self) -> Tensor {
+        self.tensor.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Modifies the tensor under its lock. The closure must not call Python, which could come back here.
+    pub(crate) fn update_tensor<R>(&self, by: impl FnOnce(&mut Tensor) -> R) -> R {
+        by(&mut self.tensor.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The output of an op that has one.
+pub(crate) fn single_output(made: Vec<Tensor>) -> PyResult<Tensor> {
+    made.into_iter().next().ok_or_else(|| PyTypeError::new_err("expected an output, found none"))
+}
