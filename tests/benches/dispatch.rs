@@ -84,17 +84,17 @@ fn main() {
     let empty = Op::new(&runtime, "bench", "Nothing", 1, Attributes::new()).expect("an op");
     let seven = [Some(&one); 7];
     let call = OpInvocation { inputs: &seven, outputs: 1, device: None, stream: None };
-    let mut packed = empty.bind_call(&runtime, &call).expect("a packed call");
+    let mut reusable = empty.create_reusable_call(&runtime, &call).expect("a reusable call");
     let pair = [Some(&one), Some(&one)];
     let sum = OpInvocation { inputs: &pair, outputs: 1, device: None, stream: None };
-    let mut packed_add = add.bind_call(&runtime, &sum).expect("a packed call");
+    let mut reusable_add = add.create_reusable_call(&runtime, &sum).expect("a reusable call");
 
     println!("| call | p50, ns | p99, ns | allocations |\n|---|---|---|---|");
     let row = |name: &str, (median, high, asked): (f64, f64, f64)| {
         println!("| {name} | {median:.1} | {high:.1} | {asked:.2} |");
     };
-    row("packed, 8 operands, a kernel that does nothing", measure_calls(|| packed.run().expect("a run")));
-    row("packed, `Add` of 1 element", measure_calls(|| packed_add.run().expect("a run")));
+    row("reusable, 8 operands, a kernel that does nothing", measure_calls(|| reusable.run().expect("a run")));
+    row("reusable, `Add` of 1 element", measure_calls(|| reusable_add.run().expect("a run")));
     row(
         "8 operands, a kernel that does nothing",
         measure_calls(|| drop(black_box(empty.invoke(&runtime, &call)))),

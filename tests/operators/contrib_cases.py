@@ -37,8 +37,8 @@ def write(case):
     """Writes all cases with `case(op, inputs, outputs=1, name=, domain=, atol=, **attributes)`."""
     activations(case)
     products(case)
-    normalisations(case)
-    quantised(case)
+    normalizations(case)
+    quantized(case)
     integers(case)
     attention(case)
     multi_head(case)
@@ -83,7 +83,7 @@ def products(case):
     case("FusedConv", [x, w], activation="Tanh", auto_pad="SAME_UPPER", kernel_shape=[3, 3])
 
 
-def normalisations(case):
+def normalizations(case):
     for batch, rows, size in [(2, 3, 8), (1, 1, 5)]:
         x, s, g, b, c = real(batch, rows, size), real(batch, rows, size), real(size), real(size), real(size)
         case("SkipLayerNormalization", [x, s, Weight(g), Weight(b)])
@@ -117,7 +117,7 @@ def steps(dtype):
     return [(one(scale), one(zero, dtype)) for scale, zero in zip([0.02, 0.035, 0.05], zeros)]
 
 
-def quantised(case):
+def quantized(case):
     for dtype in [numpy.uint8, numpy.int8]:
         (xs, xz), (ys, yz), (zs, zz) = steps(dtype)
         x, y = whole(2, 3, 5, dtype=dtype), whole(2, 3, 5, dtype=dtype)

@@ -11,7 +11,7 @@ from numpy_windows import convolution, windows
 
 
 def real(x, scale, zero=None, axis=None):
-    """The numbers that quantised ones stand for. With an axis there is a scale for each place along it."""
+    """The numbers that quantized ones stand for. With an axis there is a scale for each place along it."""
     shape = [-1 if at == axis % x.ndim else 1 for at in range(x.ndim)] if axis is not None and numpy.size(scale) > 1 else None
     spread = lambda step: step.reshape(shape) if shape and step.size > 1 else step.reshape(())  # noqa: E731
     moved = x.astype(numpy.int64) - (0 if zero is None else spread(zero).astype(numpy.int64))
@@ -19,7 +19,7 @@ def real(x, scale, zero=None, axis=None):
 
 
 def steps(values, scale, zero, dtype, axis=None):
-    """How many steps of a quantised dtype numbers are, not yet rounded: what is rounded well lies half a step away at most."""
+    """How many steps of a quantized dtype numbers are, not yet rounded: what is rounded well lies half a step away at most."""
     shape = [-1 if at == axis else 1 for at in range(values.ndim)] if axis is not None else ()
     zero = numpy.zeros(scale.shape, dtype) if zero is None else zero
     info = numpy.iinfo(dtype)
@@ -28,7 +28,7 @@ def steps(values, scale, zero, dtype, axis=None):
 
 
 def single(function):
-    """An op of one quantised operand: what it does to the numbers that the operand stands for."""
+    """An op of one quantized operand: what it does to the numbers that the operand stands for."""
 
     def truth(attributes, x, x_scale, x_zero, y_scale, y_zero=None):
         return [steps(function(real(x, x_scale, x_zero), attributes), y_scale, y_zero, x.dtype)]
@@ -37,7 +37,7 @@ def single(function):
 
 
 def pair(function):
-    """An op of two quantised operands."""
+    """An op of two quantized operands."""
 
     def truth(attributes, a, a_scale, a_zero, b, b_scale, b_zero, c_scale, c_zero):
         return [steps(function(real(a, a_scale, a_zero), real(b, b_scale, b_zero)), c_scale, c_zero, a.dtype)]
@@ -244,10 +244,10 @@ def gelu(attributes, x):
 
 
 def skip_layer_normalization(attributes, x, skip, scale, shift=None, bias=None):
-    """A sum, its rows normalised, and the sum itself as the fourth output."""
+    """A sum, its rows normalized, and the sum itself as the fourth output."""
     total = plus(x.astype(numpy.float64) + skip, bias)
-    centred = total - total.mean(-1, keepdims=True)
-    made = centred / numpy.sqrt((centred**2).mean(-1, keepdims=True) + attributes.get("epsilon", 1e-12))
+    centered = total - total.mean(-1, keepdims=True)
+    made = centered / numpy.sqrt((centered**2).mean(-1, keepdims=True) + attributes.get("epsilon", 1e-12))
     return [(plus(made * scale, shift), x.dtype), None, None, (total, x.dtype)]
 
 

@@ -299,8 +299,8 @@ def write_rows(writer):
             given = view(rng, shape, turns(turn, FLOATS[:2]), turns(turn, LAYOUTS))
             scale, bias = (values(rng, shape[-1:], given.base.dtype, -2, 2) for _ in range(2))
             x = widened(given.array())
-            centred = x - x.mean(axis=-1, keepdims=True)
-            answer = centred / numpy.sqrt((centred**2).mean(axis=-1, keepdims=True) + 1e-5) * scale + bias
+            centered = x - x.mean(axis=-1, keepdims=True)
+            answer = centered / numpy.sqrt((centered**2).mean(axis=-1, keepdims=True) + 1e-5) * scale + bias
             return [given, scale, bias], [answer.astype(given.base.dtype)], {"axis": -1}
 
         writer.case("LayerNormalization", f"{turn}_{label(shape)}", normalize)

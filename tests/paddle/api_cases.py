@@ -112,7 +112,7 @@ def created(x):
 
 
 def spatial():
-    """Convolutions, windows, pictures and what is normalised."""
+    """Convolutions, windows, pictures and what is normalized."""
     w = normal(5, 4, 3, 3)
     yield "conv2d", lambda x, w: (functional.conv2d(x, w, padding=1, stride=2), functional.conv2d(x, w, padding="SAME")), [X4, w]
     yield "depthwise", lambda x, w: functional.conv2d(x, w, padding=1, groups=4), [X4, normal(4, 1, 3, 3)]

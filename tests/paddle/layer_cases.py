@@ -1,4 +1,4 @@
-"""More ops of Paddle, as in `op_cases.py`: those that make, move, sample and normalise."""
+"""More ops of Paddle, as in `op_cases.py`: those that make, move, sample and normalize."""
 
 import numpy
 from op_cases import F32, I64, X2, X3, X4, X5, normal, one, positive, whole
@@ -134,7 +134,7 @@ def sampling():
 RANDOM_GRID = numpy.random.default_rng(3).uniform(-1, 1, (2, 5, 4, 2))
 
 
-def normalisation():
+def normalization():
     """What is made to have a mean of zero."""
     vectors = {"Scale": positive(4), "Bias": normal(4)}
     statistics = {"Mean": normal(4), "Variance": positive(4)}
@@ -179,7 +179,7 @@ def boxes():
     yield "multiclass_nms3", {"BBoxes": found, "Scores": scores}, outputs, {**how, "score_threshold": 2.0}
 
 
-def quantised():
+def quantized():
     """Numbers of few bits."""
     scale = one(1.5, dtype="float32")
     yield "quantize_linear", {"X": X2, "Scale": scale, "ZeroPoint": one(0, dtype="float32")}, ["Y"], {"quant_axis": -1, "bit_length": 8, "round_type": 0, "is_test": True}
@@ -195,4 +195,4 @@ def quantised():
     yield "moving_average_abs_max_scale", {"X": X2}, ["Out", "OutScale"], {"is_test": True}
 
 
-GROUPS = [creation, movement, convolutions, sampling, normalisation, boxes, quantised]
+GROUPS = [creation, movement, convolutions, sampling, normalization, boxes, quantized]

@@ -1,4 +1,4 @@
-"""Makes an int8 model of one of floats, as onnxruntime quantises it, for `scripts/bench --models`.
+"""Makes an int8 model of one of floats, as onnxruntime quantizes it, for `scripts/bench --models`.
 
     quantize.py MODEL.onnx [--activations u8|i8] [--output OUTPUT.onnx]
 

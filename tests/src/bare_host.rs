@@ -67,7 +67,7 @@ fn convolution_explanation(runtime: &Runtime) -> oarlock_core::Result<String> {
     };
     match op.prepare_call(runtime, &cpu, cpu.default_stream()?, &inputs, 1, constant)? {
         PrepareOutcome::Kernel(kernel) => Ok(kernel.description().to_owned()),
-        PrepareOutcome::Nothing(explanation) => Err(explanation.to_error()),
+        PrepareOutcome::NoKernel(explanation) => Err(explanation.to_error()),
         PrepareOutcome::NeedsValues => {
             panic!("expected a kernel that needs no values of a convolution, found one that does")
         }

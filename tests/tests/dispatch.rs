@@ -297,7 +297,7 @@ fn every_row_of_the_cpu_makes_sense() {
     let registry = runtime.registry();
     let problems = registry.find_problems();
     let told: Vec<String> =
-        problems.iter().map(|problem| format!("{}: {}", problem.row.info().op, problem.error)).collect();
+        problems.iter().map(|problem| format!("{}: {}", problem.entry.info().op, problem.error)).collect();
     assert!(told.is_empty(), "{}", told.join("\n"));
     let ops: std::collections::BTreeSet<&str> =
         registry.entries().iter().map(|row| row.info().op.as_str()).collect();
@@ -373,18 +373,18 @@ fn random_numbers_follow_the_seed_and_differ_from_call_to_call() {
 }
 
 #[test]
-fn a_packed_call_runs_again_and_again() {
+fn a_reusable_call_runs_again_and_again() {
     let (runtime, cpu) = start_runtime();
     let a = float_tensor(&cpu, &[3], &[1.0, 2.0, 3.0]);
     let add = Op::latest(&runtime, "Add").unwrap();
     let call = OpInvocation { inputs: &[Some(&a), Some(&a)], outputs: 1, device: None, stream: None };
-    let mut launch = add.bind_call(&runtime, &call).unwrap();
+    let mut reusable = add.create_reusable_call(&runtime, &call).unwrap();
     for _ in 0..3 {
-        launch.run().unwrap();
+        reusable.run().unwrap();
     }
     let expected: Vec<u8> = [2.0f32, 4.0, 6.0].iter().flat_map(|value| value.to_ne_bytes()).collect();
-    assert_eq!(launch.read_output(0).unwrap(), expected);
-    assert!(launch.read_output(1).is_err());
+    assert_eq!(reusable.read_output(0).unwrap(), expected);
+    assert!(reusable.read_output(1).is_err());
 }
 
 #[test]
@@ -395,7 +395,7 @@ fn a_stream_of_another_device_is_refused_before_anything_runs() {
     for (device, other) in [(&cpu, &sims[0]), (&sims[0], &cpu), (&sims[0], &sims[1])] {
         let (x, stream) = (float_tensor(device, &[2], &[1.0, 2.0]), other.create_stream(0).unwrap());
         let call = OpInvocation { inputs: &[Some(&x); 2], outputs: 1, device: None, stream: Some(&stream) };
-        for refused in [add.invoke(&runtime, &call).err(), add.bind_call(&runtime, &call).err()] {
+        for refused in [add.invoke(&runtime, &call).err(), add.create_reusable_call(&runtime, &call).err()] {
             let refused = refused.expect("a refusal");
             assert_eq!((refused.kind(), refused.op()), (ErrorKind::InvalidArgument, Some("Add")));
             let expected = format!("expected a stream of `{device}`, found one of `{other}`");
@@ -423,6 +423,6 @@ fn nan_is_found_behind_a_packed_call_too() {
     let runtime = runtime_with(&[("check_nan_inf", "1")]);
     let x = float_tensor(&runtime.device("cpu").unwrap(), &[1], &[-1.0]);
     let call = OpInvocation { inputs: &[Some(&x)], outputs: 1, device: None, stream: None };
-    let mut packed = Op::latest(&runtime, "Sqrt").unwrap().bind_call(&runtime, &call).unwrap();
-    assert_eq!(packed.run().unwrap_err().op(), Some("Sqrt"));
+    let mut reusable = Op::latest(&runtime, "Sqrt").unwrap().create_reusable_call(&runtime, &call).unwrap();
+    assert_eq!(reusable.run().unwrap_err().op(), Some("Sqrt"));
 }

@@ -53,7 +53,7 @@ fn invoke_op(op: &Op, runtime: &Runtime, x: &Tensor) -> Result<OpOutputs> {
 /// The plugin's invalid records, as `op: reason`.
 fn registration_problems(runtime: &Runtime) -> Vec<String> {
     let problems = runtime.registry().find_problems();
-    problems.iter().map(|problem| format!("{}: {}", problem.row.plugin_name(), problem.error)).collect()
+    problems.iter().map(|problem| format!("{}: {}", problem.entry.plugin_name(), problem.error)).collect()
 }
 
 fn senseless_plugin(_: &HostServices) -> oarlock_sdk::Result<Plugin> {

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use oarlock_pack::deb::DebPackage;
+use oarlock_formats::deb::DebPackage;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(package) = DebPackage::from_bytes(bytes) else { return };

@@ -21,7 +21,7 @@ const TEXTS: [&str; 8] =
     ["0", "16", "-1", "18446744073709551615", "weights", "./weights", "../weights", "/etc/passwd"];
 const ATTRIBUTES: [&str; 6] = ["alpha", "body", "sparse_value", "value", "value_ints", "value_string"];
 /// Nesting limit of graphs.
-const MOST_DEEP: usize = 6;
+const MAX_DEPTH: usize = 6;
 
 /// A directory with a file of external weights.
 static DIRECTORY: LazyLock<PathBuf> = LazyLock::new(|| {
@@ -100,7 +100,7 @@ fn function(source: &mut Unstructured) -> Result<FunctionProto> {
         input: some(source, 3, |source| one(source, &NAMES))?,
         output: some(source, 3, |source| one(source, &NAMES))?,
         attribute: Vec::new(),
-        attribute_proto: some(source, 2, |source| attribute(source, MOST_DEEP))?,
+        attribute_proto: some(source, 2, |source| attribute(source, MAX_DEPTH))?,
         node: some(source, 4, |source| node(source, 1))?,
         opset_import: some(source, 2, |source| {
             let domain = one(source, &DOMAINS)?;
@@ -147,7 +147,7 @@ fn attribute(source: &mut Unstructured, depth: usize) -> Result<AttributeProto> 
         2 => attribute.i = Some(source.arbitrary()?),
         3 => attribute.s = Some(source.arbitrary::<Vec<u8>>()?.into()),
         4 => attribute.t = Some(Box::new(tensor(source)?)),
-        5 if depth < MOST_DEEP => attribute.g = Some(Box::new(graph_of(source, depth + 1)?)),
+        5 if depth < MAX_DEPTH => attribute.g = Some(Box::new(graph_of(source, depth + 1)?)),
         6 => attribute.sparse_tensor = Some(Box::new(sparse(source)?)),
         7 => attribute.tp = Some(Box::new(kind(source)?)),
         8 => attribute.ints = source.arbitrary()?,

@@ -158,7 +158,7 @@ fn a_synchronise_that_does_not_wait_is_noticed() {
     }
     let report = load_sim()
         .run_checks_on_changed(|subject| async_table(subject).stream_synchronize = Some(skip_synchronize));
-    check_failure(&report, "what was copied in a stream is there after synchronising it");
+    check_failure(&report, "what was copied in a stream is there after synchronizing it");
 }
 
 #[test]

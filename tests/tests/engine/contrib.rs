@@ -124,7 +124,7 @@ fn operands_of_a_product_are_turned_whether_their_dimensions_are_known_or_not() 
 }
 
 #[test]
-fn a_normalisation_gives_the_sum_before_it_too() {
+fn a_normalization_gives_the_sum_before_it_too() {
     let mut file = OnnxFile::default();
     file.add_input("x", DataType::Float, &[-1, -1, -1]).add_input("s", DataType::Float, &[-1, -1, -1]);
     file.add_floats("g", &[2], &[1.0, 3.0]).add_floats("c", &[2], &[0.5, 0.5]);

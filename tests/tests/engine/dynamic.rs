@@ -88,7 +88,7 @@ impl DynamicSketch {
 }
 
 #[test]
-fn products_of_one_quantised_tensor_become_floats_with_bias_and_activation() {
+fn products_of_one_quantized_tensor_become_floats_with_bias_and_activation() {
     for dtype in [Dtype::I8, Dtype::U8] {
         let mut graph = DynamicSketch::new(dtype);
         let x = graph.add_input(&[2, 3, 20]);

@@ -204,7 +204,7 @@ fn add_layer_norm(sketch: &mut GraphSketch, x: ValueId, size: i64) -> ValueId {
 }
 
 #[test]
-fn layer_normalisation_is_found_in_its_parts() {
+fn layer_normalization_is_found_in_its_parts() {
     let mut sketch = GraphSketch::new();
     let x = sketch.add_input("x", Dtype::F32, &[5, 24]);
     let y = add_layer_norm(&mut sketch, x, 24);
@@ -215,7 +215,7 @@ fn layer_normalisation_is_found_in_its_parts() {
 }
 
 #[test]
-fn a_residual_is_added_within_the_normalisation_behind_it() {
+fn a_residual_is_added_within_the_normalization_behind_it() {
     let mut sketch = GraphSketch::new();
     let (x, y) = (sketch.add_input("x", Dtype::F32, &[5, 24]), sketch.add_input("y", Dtype::F32, &[5, 24]));
     let sum = sketch.add_op("Add", &[x, y]);
@@ -325,7 +325,7 @@ fn the_pads_of_a_transposed_convolution_follow_from_the_size_of_its_output() {
 }
 
 #[test]
-fn a_batch_normalisation_becomes_part_of_the_weights_before_it() {
+fn a_batch_normalization_becomes_part_of_the_weights_before_it() {
     let mut sketch = GraphSketch::new();
     let x = sketch.add_input("x", Dtype::F32, &[2, 4, 6, 6]);
     let w = sketch.add_weights(&[8, 4, 1, 1], 1);

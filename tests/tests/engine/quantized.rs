@@ -108,7 +108,7 @@ const MIDDLE_STEP: QuantizationStep = quantization_step(0.125, 5);
 const OUTPUT_STEP: QuantizationStep = quantization_step(0.25, 0x60);
 
 #[test]
-fn a_quantised_network_is_computed_with_integers() {
+fn a_quantized_network_is_computed_with_integers() {
     for signed in [false, true] {
         let as_wanted = |step: QuantizationStep| {
             let zero = if signed { step.zero.wrapping_sub(-128) } else { step.zero };
@@ -208,7 +208,7 @@ fn products_of_stacks_are_computed_with_integers() {
 }
 
 #[test]
-fn ops_on_quantised_tensors_are_computed_the_same_way() {
+fn ops_on_quantized_tensors_are_computed_the_same_way() {
     let mut graph = QuantizedSketch::new();
     let x = graph.add_input(&[1, 8, 5, 5]);
     let x = graph.add_quantize(x, INPUT_STEP);

@@ -91,7 +91,7 @@ fn tested_devices(runtime: &Runtime) -> Vec<String> {
 /// Checks the kernel records of a device. A record that does not fit its op is never used.
 fn check_kernels(runtime: &Runtime, device: &Device) -> Result<(), CaseProblem> {
     let problems = runtime.registry().find_problems();
-    let own = problems.iter().filter(|problem| problem.row.info().device_type == device.device_type());
+    let own = problems.iter().filter(|problem| problem.entry.info().device_type == device.device_type());
     let lines: Vec<String> = own.map(|problem| problem.error.to_string()).collect();
     if lines.is_empty() { Ok(()) } else { Err(CaseProblem::Wrong(lines.join("\n"))) }
 }

@@ -2,7 +2,7 @@
 //! alone does not reject it.
 
 /// Nesting limit of messages.
-const MOST_DEEP: usize = 24;
+const MAX_DEPTH: usize = 24;
 /// Numbers with a meaning somewhere, or at a boundary.
 const NUMBERS: [u64; 16] = [
     0,
@@ -221,7 +221,7 @@ fn read(mut bytes: &[u8], depth: usize) -> Option<Vec<Field>> {
                 let size = usize::try_from(read_number(&mut bytes)?).ok()?;
                 let inner = bytes.split_off(..size)?;
                 let is_text = inner.iter().all(|byte| (b' '..=b'~').contains(byte));
-                let message = if is_text || depth == MOST_DEEP { None } else { read(inner, depth + 1) };
+                let message = if is_text || depth == MAX_DEPTH { None } else { read(inner, depth + 1) };
                 message.map_or_else(|| Content::Bytes(inner.to_vec()), Content::Message)
             }
             _ => return None,

@@ -106,7 +106,7 @@ impl RandomDynamicGraph {
 }
 
 #[test]
-fn passes_never_change_what_a_dynamically_quantised_graph_computes() {
+fn passes_never_change_what_a_dynamically_quantized_graph_computes() {
     let (seeds, mut joined) = (super::test_seeds(0..120), 0);
     for seed in seeds.clone() {
         let mut dice = SeededRandom(seed * 7919 + 5);

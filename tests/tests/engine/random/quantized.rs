@@ -203,7 +203,7 @@ impl RandomQuantizedGraph {
 }
 
 #[test]
-fn passes_never_change_what_a_quantised_graph_computes() {
+fn passes_never_change_what_a_quantized_graph_computes() {
     let (seeds, mut integers) = (super::test_seeds(0..200), 0);
     for seed in seeds.clone() {
         let mut growing = RandomQuantizedGraph::new(seed * 6151 + 3);

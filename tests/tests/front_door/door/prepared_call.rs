@@ -54,7 +54,7 @@ pub(super) fn invoke_prepared(
             run_prepared(runtime, device, &ready, &inputs)
         }
         PrepareOutcome::Kernel(_) | PrepareOutcome::NeedsValues => ordinary(),
-        PrepareOutcome::Nothing(explanation) => Err(explanation.to_error()),
+        PrepareOutcome::NoKernel(explanation) => Err(explanation.to_error()),
     }
 }
 
