@@ -22,7 +22,9 @@ functions! {
     GeluTanh(x) => math::gelu_tanh::<T, F>(x);
     HardSwish(x) => x * math::clamp_keeping_nan(x / F::from_f64(6.0) + F::HALF, F::ZERO, F::ONE);
     HardSigmoid { alpha, beta } (x) => math::clamp_keeping_nan(alpha.multiply_add::<T>(x, beta), F::ZERO, F::ONE);
+    // NaN makes these comparisons false, and the other branch keeps it.
     LeakyRelu { alpha } (x) => if x < F::ZERO { alpha * x } else { x };
+    // `exp_m1`, because the exponential minus 1 cancels near 0.
     Elu { alpha } (x) => if x < F::ZERO { alpha * math::exp_m1::<T, F>(x) } else { x };
     Celu { alpha } (x) => {
         let (ratio, zero) = (x / alpha, F::ZERO);
@@ -33,6 +35,7 @@ functions! {
     Swish { alpha } (x) => x * math::sigmoid::<T, F>(alpha * x);
     ThresholdedRelu { alpha } (x) => if x <= alpha { F::ZERO } else { x };
     Clip { low, high } (x) => math::clamp_keeping_nan(x, low, high);
+    // NaN is in neither range and becomes 0, as by the formula of the schema.
     Shrink { lambda, bias } (x) => {
         let small = if x < -lambda { x + bias } else { F::ZERO };
         if x > lambda { x - bias } else { small }
@@ -117,6 +120,7 @@ pub(super) fn activation_kernels() -> Vec<Kernel<Cpu>> {
         float_kernel("LeakyRelu", 1, |call| Ok(LeakyRelu { alpha: number_attribute(call, "alpha", 0.01)? })),
         float_kernel("Elu", 1, |call| Ok(Elu { alpha: number_attribute(call, "alpha", 1.0)? })),
         float_kernel("Celu", 12, |call| Ok(Celu { alpha: number_attribute(call, "alpha", 1.0)? })),
+        // The first version states its constants with fewer digits.
         float_kernel("Selu", 1, |call| {
             Ok(Selu {
                 alpha: number_attribute(call, "alpha", 1.6732)?,
@@ -136,6 +140,7 @@ pub(super) fn activation_kernels() -> Vec<Kernel<Cpu>> {
         }),
         float_kernel("Clip", 1, |call| {
             Ok(Clip {
+                // Without bounds the schema still clamps infinities to the largest `f32`.
                 low: number_attribute(call, "min", f32::MIN)?,
                 high: number_attribute(call, "max", f32::MAX)?,
             })

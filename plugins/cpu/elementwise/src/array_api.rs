@@ -79,6 +79,7 @@ macro_rules! exact {
                     if self.is_nan() || other.is_nan() {
                         Self::NAN
                     } else if self == other {
+                        // Of two zeros the second one, as C's `nextafter`.
                         other
                     } else if self < other {
                         self.next_up()
@@ -127,6 +128,7 @@ maps_of_floats! {
     Hypot(a, b) => a.hypot(b);
     /// log(eᵃ + eᵇ). The larger exponential is factored out, so that no input overflows.
     LogAddExp(a, b) => if a == b {
+        // Equal infinities have no difference that could be taken.
         a + F::from_f64(std::f64::consts::LN_2)
     } else {
         a.larger_or_nan(b) + (-MathFloat::magnitude(a - b)).power_of_e().log1p()
@@ -166,6 +168,7 @@ impl ElementMap for NarrowNextAfter {
         } else if at == 0 {
             (to & SIGN) | 1
         } else if (at < at_to) == (at > 0) {
+            // Away from 0 the bits grow, and towards it they shrink.
             x + 1
         } else {
             x - 1
@@ -188,6 +191,7 @@ macro_rules! floored_floats {
                         return self / other;
                     }
                     if other.is_infinite() {
+                        // The quotient is a 0, or just below it and rounds down to -1.
                         let is_below = self != 0.0 && (self < 0.0) != (other < 0.0);
                         return if self.is_nan() { self } else if is_below { -1.0 } else { (self / other).copysign(self / other) };
                     }

@@ -69,6 +69,7 @@ macro_rules! divisions {
 
 divisions! {
     Over: divided_by, vectors: !N::IS_INTEGER;
+    // The remainder of floats is a function call, which instruction sets do not speed up.
     TruncatedRest: truncated_remainder, vectors: false;
     FlooredRest: floored_remainder, vectors: false;
 }
@@ -122,6 +123,7 @@ fn comparison_kernels(
     let inputs =
         [input_operand("A", dtypes).with_dtype_group(1), input_operand("B", dtypes).with_dtype_group(1)];
     let newer = elementwise_kernel(op, since, inputs, output_operand("C", BOOL), pass);
+    // Ops of later versions never had the attributes of the first broadcasts.
     if since > 7 {
         vec![newer]
     } else {
@@ -133,6 +135,7 @@ fn modulo_kernel() -> Kernel<Cpu> {
     let inputs =
         [input_operand("A", NUMBERS).with_dtype_group(1), input_operand("B", NUMBERS).with_dtype_group(1)];
     elementwise_kernel("Mod", 10, inputs, output_operand("C", NUMBERS).with_dtype_group(1), |call| {
+        // The remainder has the sign of the divisor, as in Python, or with `fmod` that of the dividend, as in C.
         if call.int_attribute("fmod")?.unwrap_or(0) == 0 {
             number_pass!(call, FlooredRest)
         } else {

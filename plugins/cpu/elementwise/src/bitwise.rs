@@ -67,6 +67,7 @@ impl ElementMap for BoolNot {
 
     #[inline(always)]
     fn apply<T: SimdTarget>(self, (x,): (u8,)) -> u8 {
+        // Bytes other than 0 and 1 count as true.
         u8::from(x == 0)
     }
 }
@@ -85,6 +86,7 @@ macro_rules! shifts {
             impl ShiftableInteger for $integer {
                 #[inline(always)]
                 fn shift_left(self, by: Self) -> Self {
+                    // Shifted by the width or more, or by a negative number, nothing is left, as in NumPy.
                     if (0..Self::BITS as Self).contains(&by) { self.wrapping_shl(by as u32) } else { 0 }
                 }
 

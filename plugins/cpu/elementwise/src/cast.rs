@@ -39,6 +39,7 @@ fn cast_loop(from: Dtype, to: Dtype, saturate: bool, rounding: PowerRounding) ->
         _ if saturate => find_conversion(Dtype::F32, to),
         _ => find_unbounded_conversion(to),
     };
+    // From an `f32` there is nothing to round before, so the last conversion is the whole loop.
     let found = if from == Dtype::F32 && is_short_float { shortened } else { find_conversion(from, to) };
     // Packed elements are only placed in their byte by the conversion at the end of a loop.
     if !OperandPort::without_conversion(to).is_packed()

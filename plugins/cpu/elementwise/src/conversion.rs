@@ -50,6 +50,7 @@ pub(super) fn find_conversion(from: Dtype, to: Dtype) -> Option<&'static dyn Ele
         (Dtype::I8, Dtype::I2) => &PackBits::<2, i8>(i8::cast_unsigned),
         (Dtype::U8, Dtype::U4) => &PackBits::<4, u8>(|element| element),
         (Dtype::U8, Dtype::U2) => &PackBits::<2, u8>(|element| element),
+        // The lowest bits are the same, whether the integer has a sign or not.
         (Dtype::F32, Dtype::I4 | Dtype::U4) => &PackBits::<4, f32>(<f32 as NumberConversion<u8>>::convert_to),
         (Dtype::F32, Dtype::I2 | Dtype::U2) => &PackBits::<2, f32>(<f32 as NumberConversion<u8>>::convert_to),
         _ => return find_number_conversion(from, to),
@@ -182,6 +183,7 @@ macro_rules! floats {
             impl NumberConversion<u64> for $from {
                 #[inline(always)]
                 fn convert_to(self) -> u64 {
+                    // By way of `i64`, negative numbers wrap around, but those from 2⁶³ on would saturate.
                     if self < 0.0 { self as i64 as u64 } else { self as u64 }
                 }
             }

@@ -142,6 +142,7 @@ impl<M: ElementMap> SimdTask for MapTask<M> {
             if M::HAS_EXCEPTIONS {
                 // SAFETY: the caller of the loop vouches for `count` elements; so below.
                 let is_exception = |index| map.is_exception(unsafe { M::Input::read_at(inputs, index) });
+                // `|` instead of `any`, whose early exit would keep the loop from vectorizing.
                 if indices.clone().fold(false, |any, index| any | is_exception(index)) {
                     self.run_with_exceptions(indices)?;
                     continue;
@@ -196,6 +197,7 @@ where
         output: *mut u8,
         count: usize,
     ) -> Result<(), ElementFault> {
+        // Partial results stay in buffers: the output may be the memory of an input that is still to be read.
         let (mut sums, mut other) = ([E::default(); FOLD_CHUNK], [E::default(); FOLD_CHUNK]);
         for begin in (0..count).step_by(FOLD_CHUNK) {
             let length = FOLD_CHUNK.min(count - begin);

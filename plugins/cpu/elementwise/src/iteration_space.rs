@@ -41,6 +41,7 @@ impl<'a> OperandShape<'a> {
         let size = |dim: &i64| usize::try_from(*dim).ok();
         let dims = self.dims.iter().map(size);
         let extent = if self.dims.contains(&0) {
+            // Nothing is read, but negative sizes are refused all the same.
             dims.clone().try_fold(0, |_, dim| dim.map(|_| 0))
         } else if self.strides.is_empty() {
             dims.clone().try_fold(1usize, |count, dim| count.checked_mul(dim?))
@@ -49,6 +50,7 @@ impl<'a> OperandShape<'a> {
                 extent.checked_add((dim? - 1).checked_mul(stride?)?)
             })
         };
+        // Elements have up to 16 bytes, so the size in bytes fits as well.
         extent.filter(|extent| *extent <= isize::MAX as usize / 16).ok_or_else(|| {
             let Self { dims, strides } = self;
             PluginError::out_of_range(format!(
@@ -85,6 +87,7 @@ impl IterationSpace {
                 }
                 contiguous[index] = contiguous[index].wrapping_mul(dim);
             }
+            // A dimension of the output comes from an input, and is not merely allowed by all of them.
             ensure_broadcast(has_size, operands)?;
             if !is_empty {
                 plan.push_axis(axis);

@@ -69,6 +69,7 @@ fn run_aligned(
     let (first, second, output) = (call.input(0)?, call.input(1)?, call.output(0)?);
     let behind = trailing_dimensions(&first, &second, alignment)?;
     let mut dims = second.dims().to_vec();
+    // Dimensions of size 1 after its own move the second input to the named axis, where it broadcasts like any other.
     dims.resize(dims.len() + behind, 1);
     let mut strides = second.strides().to_vec();
     if !strides.is_empty() {

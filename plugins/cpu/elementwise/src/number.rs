@@ -81,6 +81,7 @@ macro_rules! integer {
 
                 #[inline(always)]
                 fn divided_by(self, other: Self) -> Self {
+                    // The lowest number by -1 wraps around. Of a division by 0 nobody uses the result, but it must not panic.
                     self.wrapping_div(if other == 0 { 1 } else { other })
                 }
 
@@ -110,6 +111,7 @@ macro_rules! integer {
     };
     (@signed $value:expr) => { $value.wrapping_abs() };
     (@unsigned $value:expr) => { $value };
+    // The highest bit of the XOR is set if the signs differ.
     (@signed $rest:expr, $divisor:expr) => { ($rest ^ $divisor) < 0 };
     (@unsigned $rest:expr, $divisor:expr) => { false };
 }
@@ -148,6 +150,7 @@ macro_rules! float {
 
                 #[inline(always)]
                 fn floored_remainder(self, other: Self) -> Self {
+                    // NumPy's remainder: one of 0 has the sign of the divisor.
                     let rest = self % other;
                     let moved = if (rest < 0.0) == (other < 0.0) { rest } else { rest + other };
                     if rest == 0.0 { rest.copysign(other) } else { moved }

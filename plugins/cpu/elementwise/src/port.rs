@@ -77,6 +77,7 @@ impl OperandPort {
     /// The alignment that addresses of the operand must have.
     pub(super) fn alignment(&self) -> usize {
         match self.dtype {
+            // Complex numbers are aligned like their parts.
             Dtype::C64 => 4,
             Dtype::C128 => 8,
             _ => self.bits.div_ceil(8),

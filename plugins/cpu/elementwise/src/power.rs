@@ -59,6 +59,7 @@ where
         output: *mut u8,
         count: usize,
     ) -> Result<(), ElementFault> {
+        // Where the exponents are others, the test usually ends at the first one.
         let exponents = inputs[1].cast::<F>();
         // SAFETY: the caller vouches for `count` exponents.
         let is_all = |power: f32| (0..count).all(|index| unsafe { *exponents.add(index) } == F::from(power));
@@ -93,6 +94,7 @@ macro_rules! integer_powers {
                     match (base, exponent) {
                         (1, _) | (_, 0) => 1,
                         (-1, _) => if exponent & 1 == 0 { 1 } else { -1 },
+                        // Less than 1 in magnitude, so that nothing is left of it. Powers of 0 are exceptions.
                         (_, ..0) => 0,
                         // Such a power wraps to 0, or its base is 0.
                         (_, 64..) if base & 1 == 0 => 0,
@@ -151,6 +153,7 @@ fn power_loop(call: &KernelCall<'_>) -> Result<PreparedLoop> {
     let is_whole = INTEGERS.0 >> exponents.0 & 1 == 1;
     let exponent = match base {
         Dtype::F32 | Dtype::F64 => base,
+        // Integers stay integers, because an `f64` does not hold all of them.
         _ if is_whole => Dtype::I64,
         _ => Dtype::F64,
     };

@@ -139,6 +139,7 @@ impl PreparedLoop {
         }
         let mut count = 1usize;
         for dim in output.dims() {
+            // Both factors are small, so their product does not overflow.
             match usize::try_from(*dim) {
                 Ok(dim) if dim <= SHORT_ELEMENTS && count <= SHORT_ELEMENTS => count *= dim,
                 _ => return Ok(None),
@@ -153,6 +154,7 @@ impl PreparedLoop {
         for (index, (pointer, port)) in pointers.iter_mut().zip(&self.inputs).enumerate() {
             let input = call.input(index)?;
             let Some(source) = contiguous_address(&input, port, count) else { return Ok(None) };
+            // An input that overlaps the output otherwise than element by element would be overwritten before it is read.
             let distance = source.abs_diff(target);
             let is_same = distance == 0 && port.bits == self.output.bits;
             let is_apart = distance >= port.byte_count(count).max(self.output.byte_count(count));
@@ -206,6 +208,7 @@ impl PreparedLoop {
         if plan.element_count() == 0 {
             return Ok(());
         }
+        // An output that shares memory with an input goes through a buffer even if it needs no conversion.
         let shared = inputs.iter().any(|input| input.overlaps(&output));
         let tiling = LoopTiling::new(plan, &self.inputs, &self.output, shared)?;
         let mut addresses = [output.address; MAX_OPERANDS];

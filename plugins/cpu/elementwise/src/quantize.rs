@@ -32,6 +32,7 @@ impl ElementMap for QuantizeMap {
 
     #[inline(always)]
     fn apply<T: SimdTarget>(self, (x, scale, zero): (f32, f32, f32)) -> f32 {
+        // Ties go to the even integer, and the zero point is added to what is rounded, as in the schema.
         math::clamp_keeping_nan((x / scale).round_ties_even() + zero, self.low, self.high)
     }
 }
@@ -46,6 +47,7 @@ impl ElementMap for DivideByScale {
 
     #[inline(always)]
     fn apply<T: SimdTarget>(self, (x, scale, zero): (f32, f32, f32)) -> f32 {
+        // The conversion to the output's dtype rounds.
         x / scale + zero
     }
 }

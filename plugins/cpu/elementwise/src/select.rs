@@ -48,6 +48,7 @@ fn where_loop(call: &KernelCall<'_>) -> Result<PreparedLoop> {
 }
 
 maps! {
+    // The upper bound comes last and so wins if the bounds are crossed, as in the schema and in NumPy.
     Between(x, low, high) => x.larger_or_nan(low).smaller_or_nan(high);
 }
 
@@ -91,6 +92,7 @@ impl ClipKernel {
                 invalid_argument,
                 "expected bounds of one element, found {elements}"
             );
+            // As a scalar, a bound of more dimensions than the input does not ask for an output of as many.
             let scalar = OperandShape { dims: &[], strides: &[] };
             operands[count] = LoopOperand { shape: scalar, ..LoopOperand::from_tensor(&bound, &port)? };
             count += 1;

@@ -5,6 +5,7 @@ use oarlock_cpu_base::isa::SimdTarget;
 
 use super::element_loop::ElementMap;
 
+// The codes of the largest value, of overflow and of NaN, and the sign bit. A format without infinity overflows to NaN.
 const F8E4M3: SmallFloatFormat = SmallFloatFormat::new(3, 7, [0x7E, 0x7F, 0x7F, 0x80]);
 const F8E5M2: SmallFloatFormat = SmallFloatFormat::new(2, 15, [0x7B, 0x7C, 0x7F, 0x80]);
 const F8E4M3FNUZ: SmallFloatFormat =
@@ -86,6 +87,7 @@ pub(super) fn encode_f4e2m1(value: f32) -> u8 {
 /// 2 to the power of `exponent` - 127.
 #[inline(always)]
 fn exponent_to_power(exponent: u8) -> f32 {
+    // 2⁻¹²⁷ is a subnormal `f32`.
     let bits = if exponent == 0 { 1 << (F32_MANTISSA - 1) } else { u32::from(exponent) << F32_MANTISSA };
     if exponent == 0xFF { f32::NAN } else { f32::from_bits(bits) }
 }
@@ -120,6 +122,7 @@ impl ElementMap for EncodeF8E8M0 {
             PowerRounding::Down => false,
             PowerRounding::Nearest => fraction > half || fraction == half && exponent > 0,
         };
+        // Infinities and NaN have the last exponent from the start, and stay NaN, as in ONNX's reference.
         let last = if self.saturate { 0xFE } else { 0xFF };
         (exponent + u32::from(rises && exponent < last)) as u8
     }
@@ -129,6 +132,7 @@ impl ElementMap for EncodeF8E8M0 {
 fn round_to_odd(value: f64) -> f32 {
     let nearest = value as f32;
     let is_exact = f64::from(nearest) == value || value.is_nan();
+    // Whatever the sign, the next number towards 0 has bits that are lower by one.
     let is_above = f64::from(nearest.abs()) > value.abs();
     let bits = nearest.to_bits();
     let truncated = if is_above { bits.wrapping_sub(1) } else { bits };

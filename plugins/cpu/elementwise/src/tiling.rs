@@ -77,6 +77,7 @@ impl<'a> LoopTiling<'a> {
     ) -> Result<Self> {
         let axes = plan.axes();
         let ports = || inputs.iter().chain([output]);
+        // An element passes through a buffer before its conversion or after it, so the larger of both sizes counts.
         let largest = ports().map(OperandPort::max_element_size).max().unwrap_or(1);
         let capacity = TILE_BYTES / largest;
         let goes_on = |axis: &LoopAxis, operand: usize, row: usize| axis.steps[operand] == row;
@@ -97,6 +98,7 @@ impl<'a> LoopTiling<'a> {
         }
         let length = axes.get(cut).map_or(1, |axis| axis.size);
         let rows = (capacity / row).clamp(1, length);
+        // Tiles of several rows span the cut dimension too, so operands in place must also be contiguous along it.
         let inside = if rows > 1 { cut + 1 } else { cut };
         let mut access = [OperandAccess::Direct; MAX_OPERANDS];
         for (index, port) in ports().enumerate() {
@@ -111,6 +113,7 @@ impl<'a> LoopTiling<'a> {
                 unimplemented,
                 "expected a contiguous output of elements that share bytes, found one with strides"
             );
+            // Through a buffer, all elements of a tile are read before any is written.
             let is_shared_output = shared && index == inputs.len();
             access[index] = match (side_by_side, port.conversion) {
                 (true, None) if !is_shared_output => OperandAccess::Direct,
@@ -195,6 +198,7 @@ impl<'a> LoopTiling<'a> {
         let last = self.inputs.len();
         let mut pointers = [std::ptr::null(); MAX_OPERANDS];
         for (index, port) in self.inputs.iter().enumerate() {
+            // The byte with the first element; packed elements before it in that byte are counted by `packed_offset`.
             let source = (addresses[index] + offsets[index] * port.bits / 8) as *const u8;
             pointers[index] = match self.access[index] {
                 OperandAccess::Direct => source,
@@ -289,6 +293,7 @@ impl<'a> LoopTiling<'a> {
                 8 => gather_elements::<u8>(inside, cut, index, source.cast(), target.cast()),
                 16 => gather_elements::<u16>(inside, cut, index, source.cast(), target.cast()),
                 32 => gather_elements::<u32>(inside, cut, index, source.cast(), target.cast()),
+                // Arrays, because complex elements of these sizes are aligned like their parts.
                 64 => gather_elements::<[u32; 2]>(inside, cut, index, source.cast(), target.cast()),
                 _ => gather_elements::<[u64; 2]>(inside, cut, index, source.cast(), target.cast()),
             };
@@ -346,6 +351,7 @@ unsafe fn gather_elements<E: Copy>(
             };
             return (0..size).fold(0, copy);
         }
+        // The target is not initialized, so it is not yet a slice of elements.
         match step {
             0 => std::slice::from_raw_parts_mut(target.cast::<MaybeUninit<E>>(), size)
                 .fill(MaybeUninit::new(*source)),

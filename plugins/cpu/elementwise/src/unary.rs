@@ -208,6 +208,7 @@ maps! {
     Abs(x) => x.magnitude();
     Neg(x) => x.negate();
     Sign(x) => x.sign();
+    // NaN is not below 0 and stays.
     Relu(x) => if x < N::default() { N::default() } else { x };
     Same(x) => x;
     IsNan(x) -> u8 => u8::from(x.is_nan());

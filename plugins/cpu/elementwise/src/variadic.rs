@@ -41,6 +41,7 @@ impl VariadicLoops {
         let mut left = call.input_count();
         let mut passes = Vec::new();
         while left > 0 {
+            // All but the first loop also read the result so far.
             let taken = left.min(MAX_INPUTS - usize::from(!passes.is_empty()));
             left -= taken;
             passes.push(pass(taken + usize::from(!passes.is_empty()), left == 0)?);
@@ -54,8 +55,10 @@ impl VariadicLoops {
     fn run(&self, cpu: &Cpu, call: &KernelCall<'_>) -> Result<()> {
         let output = call.output(0)?;
         let mut next = 0;
+        // The output may be the memory of the first input, which the first loop has read before another one writes.
         for pass in &self.0 {
             let target = LoopOperand::from_tensor(&output, pass.output_port())?;
+            // Later loops find the result so far in the output, as their first input.
             let mut operands = [target; MAX_INPUTS];
             let first = usize::from(next > 0);
             for (operand, port) in operands.iter_mut().zip(pass.input_ports()).skip(first) {

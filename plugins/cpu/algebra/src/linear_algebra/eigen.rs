@@ -26,6 +26,7 @@ pub(super) fn eigh<F: ScalarField>(
 ) -> Result<(Vec<f64>, DenseMatrix<F>)> {
     let size = matrix.rows;
     let side = if has_vectors { size } else { 0 };
+    // What lies above the diagonal may be anything, NaN included, and must not count in the maximum.
     for row in 0..size {
         matrix.row_mut(row)[row + 1..].fill(F::ZERO);
     }
@@ -36,16 +37,20 @@ pub(super) fn eigh<F: ScalarField>(
             DenseMatrix::filled_with(F::from_components([f64::NAN; 2]), side, side)?,
         ));
     }
+    // A power of two scales without rounding, and squares of numbers near 1 neither overflow nor vanish.
     let power = normalizing_power(most);
     matrix.scale(power);
     let (mut diagonal, mut beside, mirrors) = tridiagonalize(team, matrix)?;
+    // Eigenvectors are rows until the end, because rotations of rows work on contiguous memory.
     let mut turned = DenseMatrix::identity(side, side)?;
     diagonalize(team, &mut diagonal, &mut beside, &mut turned)?;
+    // Values come out in no particular order.
     let mut order: Vec<usize> = (0..size).collect();
     order.sort_by(|one, other| diagonal[*one].total_cmp(&diagonal[*other]));
     let values = order.iter().map(|at| diagonal[*at] / power).collect();
     let mut vectors = rows_to_columns(&turned, &order[..side], side)?;
     if has_vectors {
+        // These are the vectors of the three diagonals; the reflections turn them into those of the matrix.
         mirrors.apply_to_matrix(team, &mut vectors)?;
     }
     Ok((values, vectors))
@@ -84,11 +89,13 @@ fn tridiagonalize<F: ScalarField>(
         for (column, element) in own[..=row].iter_mut().enumerate() {
             *element = *element - left[row] * right_back[column] - right[row] * left_back[column];
         }
+        // The diagonal of a self-adjoint matrix is real, so an imaginary part does not count.
         diagonal[row] = own[row].real_part();
         if row == 0 {
             break;
         }
         let index = size - 1 - row;
+        // The conjugated row is the column above the diagonal, of which only the mirror image is stored.
         let vector = own[..row].iter().map(|element| element.conjugate());
         beside[row - 1] = mirrors.set_reflector(index, row - 1, vector);
         let (normal, factor) = (mirrors.normal_vector(index), mirrors.factors[index]);
@@ -103,10 +110,13 @@ fn tridiagonalize<F: ScalarField>(
         sums.iter_mut().for_each(|sum| *sum = *sum * factor);
         let along =
             sums.iter().zip(normal).fold(F::ZERO, |along, (sum, normal)| along + sum.conjugate() * *normal);
+        // The product with the matrix is corrected by half of its part along the normal, so that two products of vectors are the
+        // whole update.
         let along = (factor * along).scaled_by(0.5);
         for (at, (sum, normal)) in sums.iter().zip(normal).enumerate() {
             left[at] = *normal;
             right[at] = *sum - along * *normal;
+            // Conjugated once, instead of in each row of the next sweep.
             left_back[at] = left[at].conjugate();
             right_back[at] = right[at].conjugate();
         }
@@ -135,6 +145,7 @@ impl<F: ScalarField> SimdTask for TridiagonalSweep<'_, F> {
             add_scaled::<T, F>(row, -self.sides[1][at], self.backs[0]);
             let own = dot_product::<T, F>(row, &self.normal[..=at]);
             let normal = self.normal[at];
+            // An element below the diagonal also stands for its mirror image, so one read serves both.
             for (sum, element) in self.sums.iter_mut().zip(&row[..at]) {
                 *sum = sum.add_product::<T>(element.conjugate(), normal);
             }
@@ -155,6 +166,7 @@ fn diagonalize(
     let mut turns = try_reserve_vec(size)?;
     for first in 0..size {
         for step in 0.. {
+            // A negligible element splits the matrix in two, of which only the first part is worked on.
             let last = (first..size - 1).find(|at| is_negligible(diagonal, beside, *at)).unwrap_or(size - 1);
             if last == first {
                 break;
@@ -164,6 +176,7 @@ fn diagonalize(
             }
             turns.clear();
             chase_bulge(diagonal, beside, first, last, &mut turns);
+            // Rotations of the vectors wait for the whole step, so that one dispatch runs all of them.
             apply_rotations(team, turned, &turns);
         }
     }
@@ -184,6 +197,8 @@ fn chase_bulge(
     last: usize,
     turns: &mut Vec<GivensRotation>,
 ) {
+    // Wilkinson's shift: of the eigenvalues of the first two rows, the one nearer to the first element. `length` takes the sign of
+    // `ratio` so that their sum does not cancel.
     let ratio = (diagonal[first + 1] - diagonal[first]) / (2.0 * beside[first]);
     let length = ratio.hypot(1.0).copysign(ratio);
     let mut ahead = diagonal[last] - diagonal[first] + beside[first] / (ratio + length);
@@ -192,6 +207,7 @@ fn chase_bulge(
         let (across, along) = (sine * beside[at], cosine * beside[at]);
         let length = across.hypot(ahead);
         beside[at + 1] = length;
+        // Both sides are 0, so no rotation is defined: the matrix splits here, and the caller goes on with the parts.
         if length == 0.0 {
             diagonal[at + 1] -= change;
             beside[last] = 0.0;

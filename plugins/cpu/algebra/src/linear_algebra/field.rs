@@ -49,6 +49,7 @@ pub(super) trait ScalarField:
     #[inline(always)]
     fn magnitude(self) -> f64 {
         let [real, imaginary] = self.components();
+        // The squares in `hypot` neither overflow nor vanish.
         if Self::IS_COMPLEX { real.hypot(imaginary) } else { real.abs() }
     }
 
@@ -62,12 +63,14 @@ pub(super) trait ScalarField:
     #[inline(always)]
     fn max_component(self) -> f64 {
         let [real, imaginary] = self.components().map(f64::abs);
+        // `f64::max` would skip NaN.
         if real.is_nan() || imaginary.is_nan() { f64::INFINITY } else { real.max(imaginary) }
     }
 }
 
 #[inline(always)]
 fn add_product_f64<T: SimdTarget>(sum: f64, left: f64, right: f64) -> f64 {
+    // Without the instruction, `mul_add` is a slow function that imitates its rounding.
     if T::HAS_FMA { left.mul_add(right, sum) } else { sum + left * right }
 }
 

@@ -23,6 +23,7 @@ const SAFE_RANGE: Range<f64> = 1e-140..1e140;
 pub(super) fn make_reflector<F: ScalarField>(vector: &mut [F], place: usize) -> (f64, F) {
     let most = vector.iter().fold(0.0, |most, element| f64::max(most, element.max_component()));
     let mut back = 1.0;
+    // Scaling by a power of two does not round.
     if most > 0.0 && most.is_finite() && !SAFE_RANGE.contains(&most) {
         let power = normalizing_power(most);
         vector.iter_mut().for_each(|element| *element = element.scaled_by(power));
@@ -31,6 +32,7 @@ pub(super) fn make_reflector<F: ScalarField>(vector: &mut [F], place: usize) -> 
     let first = std::mem::replace(&mut vector[place], F::ZERO);
     let others: f64 = vector.iter().map(|element| element.squared_magnitude()).sum();
     vector[place] = F::ONE;
+    // Elements whose squares vanish beside the largest one count as 0.
     if others == 0.0 && first.components()[1] == 0.0 {
         vector[..place].fill(F::ZERO);
         vector[place + 1..].fill(F::ZERO);
@@ -95,6 +97,7 @@ impl<F: ScalarField> HouseholderProduct<F> {
     /// Applies all of them to a matrix.
     pub(super) fn apply_to_matrix(&self, team: &dyn ThreadTeam, matrix: &mut DenseMatrix<F>) -> Result<()> {
         let (count, columns) = (self.factors.len(), 0..matrix.columns);
+        // The rightmost reflections act first.
         for first in (0..count).step_by(REFLECTOR_BLOCK).rev() {
             self.apply_range(
                 team,
@@ -130,6 +133,7 @@ impl<F: ScalarField> HouseholderProduct<F> {
         let stride = matrix.columns;
         let below = &mut matrix.elements[rows.start * stride..rows.end * stride];
         let own = MatrixView::new(below, stride).skip_columns(columns.start);
+        // `1 - V T V*` from the right to the left: the two products in between have no more rows than there are reflections.
         let along = multiply_matrices(team, [count, width, rows.len()], normals.conjugated(), own)?;
         let along = multiply_matrices(team, [count, width, count], triangle, MatrixView::new(&along, width))?;
         let from = MatrixRows { elements: below, stride, columns };
@@ -151,6 +155,7 @@ impl<F: ScalarField> HouseholderProduct<F> {
         size: usize,
     ) -> Result<Vec<F>> {
         let count = which.len();
+        // The products of the normals with each other, which become the triangle in place.
         let mut result =
             multiply_matrices(team, [count, count, size], normals.conjugated(), normals.transposed())?;
         for (at, factor) in self.factors[which].iter().enumerate() {
@@ -181,11 +186,14 @@ pub(super) fn triangularize<F: ScalarField>(
         for column in first..last {
             let vector = (column..rows).map(|row| matrix.element_at(row, column));
             let left = mirrors.set_reflector(column, column, vector);
+            // The adjoint of the reflection makes the column vanish.
             let factor = mirrors.factors[column].conjugate();
             let (normal, stride) = (mirrors.normal_vector(column), columns);
             let (_, elements) = matrix.split_at_row(column);
+            // What vanishes becomes an exact 0 instead of the rounding errors that a product would leave.
             elements.iter_mut().skip(column).step_by(stride).for_each(|element| *element = F::ZERO);
             elements[column] = F::from_real(left);
+            // Only the columns of this block; those to the right are updated once per block, by products of matrices.
             let lines = MatrixRows { elements, stride, columns: column + 1..last };
             team.isa().vectorize(ReflectRows { normal, factor, rows: lines, along: &mut along });
         }

@@ -91,6 +91,7 @@ impl<F: ScalarField> DenseMatrix<F> {
 
 /// The power of two that scales a finite number to near 1. Neither it nor its inverse overflows.
 pub(super) fn normalizing_power(number: f64) -> f64 {
+    // Biased exponents of a power of two and of its inverse add up to 2046. From 1 to 2045 both are normal numbers.
     let exponent = (number.to_bits() >> 52) & 0x7ff;
     f64::from_bits(2046u64.saturating_sub(exponent).clamp(1, 2045) << 52)
 }

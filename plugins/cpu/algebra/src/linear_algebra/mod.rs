@@ -145,6 +145,7 @@ impl<'a> MatrixStack<'_, '_, 'a> {
         let (stack, [rows, columns]) = stack_sizes(&x)?;
         let count = stack.iter().map(|dim| *dim as usize).product();
         let x = self.operands.read_input::<T>(0)?;
+        // Each matrix has an outcome of its own, so that the error reported is the first in order, whichever thread is faster.
         let mut outcomes: Vec<Result<()>> = try_reserve_vec(count)?;
         outcomes.resize_with(count, || Ok(()));
         let work = rows.saturating_mul(columns).saturating_mul(rows.min(columns));
@@ -215,11 +216,13 @@ impl<'a> MatrixStack<'_, '_, 'a> {
         let outputs = (self.output_rows::<T>(0, &[])?, self.output_rows::<T::Component>(1, &[])?);
         self.for_each_matrix::<T, _>(outputs, |mut matrix, [_, at], (signs, logarithms)| {
             let (_, mut sign) = triangular::lu_decompose(self.cpu, &mut matrix)?;
+            // A product of pivots may overflow; a sum of their logarithms does not.
             let mut logarithm = 0.0;
             for at in 0..size {
                 let pivot = matrix.element_at(at, at);
                 let length = pivot.magnitude();
                 logarithm += length.ln();
+                // A singular matrix has the sign 0 and the logarithm -∞, as in NumPy.
                 sign = sign * if length == 0.0 { T::Field::ZERO } else { pivot.scaled_by(1.0 / length) };
             }
             signs[at] = T::from_field(sign);

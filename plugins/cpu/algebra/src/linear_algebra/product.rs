@@ -60,6 +60,7 @@ impl<F: ScalarField> MatrixView<'_, F> {
 
     /// The real or the imaginary parts, in row-major order.
     fn component_plane(&self, part: usize, rows: usize, columns: usize) -> Result<Vec<f64>> {
+        // The GEMM kernels multiply real numbers alone.
         let mut plane = try_reserve_vec(rows * columns)?;
         for row in 0..rows {
             plane.extend((0..columns).map(|column| self.element_at(row, column).components()[part]));
@@ -123,6 +124,7 @@ impl GemmMultiply for f64 {
         right: MatrixView<'_, f64>,
         made: &mut [f64],
     ) -> Result<()> {
+        // Both operands are given as lanes by depth, so the right one is transposed.
         let (left, right) =
             (left.to_gemm_operand(rows, depth)?, right.transposed().to_gemm_operand(columns, depth)?);
         let (left, right) = (GemmOperand::Operand(&left), GemmOperand::Operand(&right));
@@ -143,6 +145,7 @@ impl GemmMultiply for Complex<f64> {
         made: &mut [Self],
     ) -> Result<()> {
         let [rows, columns, depth] = sizes;
+        // Each of the four products is written over the one before.
         let mut product = try_filled_vec(0.0, made.len())?;
         let lefts = [left.component_plane(0, rows, depth)?, left.component_plane(1, rows, depth)?];
         let rights = [right.component_plane(0, depth, columns)?, right.component_plane(1, depth, columns)?];

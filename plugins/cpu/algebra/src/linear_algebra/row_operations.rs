@@ -58,6 +58,7 @@ impl<F> MatrixRows<'_, F> {
     #[inline(always)]
     pub(super) fn iter_rows(&mut self) -> impl Iterator<Item = &mut [F]> {
         let columns = self.columns.clone();
+        // A matrix without columns has no elements, but chunks of 0 would panic.
         self.elements.chunks_mut(self.stride.max(1)).map(move |row| &mut row[columns.clone()])
     }
 }

@@ -31,6 +31,7 @@ pub(super) fn svd<F: ScalarField>(
     mut matrix: DenseMatrix<F>,
     vectors: SingularVectors,
 ) -> Result<(DenseMatrix<F>, Vec<f64>, DenseMatrix<F>)> {
+    // The adjoint has the same singular values, and its vectors change sides.
     if matrix.rows < matrix.columns {
         let (left, values, right) = svd(team, matrix.adjoint()?, vectors)?;
         return Ok((right.adjoint()?, values, left.adjoint()?));
@@ -51,8 +52,10 @@ pub(super) fn svd<F: ScalarField>(
             DenseMatrix::filled_with(nothing, side, side)?,
         ));
     }
+    // A power of two scales without rounding, and squares of numbers near 1 neither overflow nor vanish.
     let power = normalizing_power(most);
     matrix.scale(power);
+    // A tall matrix becomes a square triangle first (Chan's method), so that what follows depends on the shorter side alone.
     let upright = if rows > size { Some(triangularize(team, &mut matrix)?) } else { None };
     matrix.elements.truncate(size * size);
     matrix.rows = size;
@@ -60,8 +63,10 @@ pub(super) fn svd<F: ScalarField>(
         bidiagonalize(team, matrix)?;
     let mut turned = [DenseMatrix::identity(side, side)?, DenseMatrix::identity(side, side)?];
     diagonalize(team, &mut own, &mut beside, &mut turned)?;
+    // In the order of magnitudes, as signs are only settled below.
     let mut order: Vec<usize> = (0..size).collect();
     order.sort_by(|one, other| own[*other].abs().total_cmp(&own[*one].abs()));
+    // Singular values are not negative, so the sign goes to a vector.
     for at in (0..side).filter(|at| own[*at] < 0.0) {
         turned[1].row_mut(at).iter_mut().for_each(|element| *element = -*element);
     }
@@ -78,6 +83,7 @@ pub(super) fn svd<F: ScalarField>(
     let mut left = rows_to_columns(&turned[0], &order, size)?;
     left_mirrors.apply_to_matrix(team, &mut left)?;
     if let Some(mirrors) = upright {
+        // If all columns are wanted, those of the identity become the ones beyond the values.
         let mut whole = DenseMatrix::identity(rows, wide)?;
         for row in 0..size {
             whole.row_mut(row)[..size].copy_from_slice(left.row(row));
@@ -128,6 +134,7 @@ fn bidiagonalize<F: ScalarField>(
             sums: &mut sums,
         });
         sums.iter_mut().for_each(|sum| *sum = *sum * factor);
+        // The normal is 1 in the row that the reflection begins with.
         let row = elements[at + 1..size].iter().zip(&sums);
         beside[at] = right.set_reflector(at, at + 1, row.map(|(element, sum)| (*element - *sum).conjugate()));
         let (other, factor) = (right.normal_vector(at), right.factors[at]);
@@ -138,6 +145,7 @@ fn bidiagonalize<F: ScalarField>(
             sums: &mut down[1][at + 1..],
         });
         let along = sums.iter().zip(other).fold(F::ZERO, |along, (sum, other)| along + *sum * *other);
+        // The rows lack the last reflection from the left, whose effect on their products is a multiple of its normal.
         for (row, normal) in (at + 1..size).zip(&normal[1..]) {
             down[0][row] = *normal;
             down[1][row] = (down[1][row] - *normal * along) * factor;
@@ -205,6 +213,7 @@ fn diagonalize(
     let (mut end, mut step) = (own.len(), 0);
     let mut turns = [try_reserve_vec(own.len())?, try_reserve_vec(own.len())?];
     while end > 0 {
+        // A negligible element splits the matrix; only the part behind the last one is worked on.
         let begin = (0..end - 1).rev().find(|at| is_negligible(own, beside, *at)).map_or(0, |at| at + 1);
         if begin > 0 {
             beside[begin - 1] = 0.0;
@@ -217,6 +226,7 @@ fn diagonalize(
             return Err(convergence_error("singular values"));
         }
         step += 1;
+        // A QR step needs a diagonal without zeros, so each 0 is split off first.
         let is_nothing = |at: &usize| {
             let before = if *at > begin { beside[at - 1].abs() } else { 0.0 };
             let after = if *at + 1 < end { beside[*at].abs() } else { 0.0 };
@@ -286,8 +296,11 @@ fn chase_bulge(
 ) {
     let last = end - 1;
     let sizes = [own[last], own[last - 1], beside[last - 1], own[begin], beside[begin]];
+    // Relative to the largest of them, products of two do not overflow.
     let scale = sizes.iter().fold(0.0, |most, size| f64::max(most, size.abs()));
     let [value, before, between, first, after] = sizes.map(|size| size / scale);
+    // Wilkinson's shift: of the eigenvalues of the last two rows times their adjoint, the one nearer to the last element.
+    // Differences of squares are products, which cancel less.
     let half = ((before + value) * (before - value) + between * between) / 2.0;
     let square = (value * between) * (value * between);
     let root = (half * half + square).sqrt().copysign(half);

@@ -28,6 +28,7 @@ pub(super) fn cholesky<F: ScalarField>(
     let size = matrix.rows;
     for (first, last) in block_ranges(size) {
         let part = MatrixView::new(&matrix.elements[first * size..], size);
+        // One product of matrices updates the block by all columns to its left.
         if first > 0 {
             let sizes = [size - first, last - first, first];
             let known = multiply_matrices(team, sizes, part, part.adjoint())?;
@@ -67,6 +68,7 @@ impl<F: ScalarField> SimdTask for CholeskyRow<'_, F> {
     #[inline(always)]
     fn run_on_target<T: SimdTarget>(self) -> bool {
         let Self { above, own, columns, is_diagonal } = self;
+        // The row's new elements, conjugated once for all dot products that need them.
         let mut conjugated = [F::ZERO; COLUMN_BLOCK];
         let last = columns.end - usize::from(is_diagonal);
         for column in columns.start..last {
@@ -83,6 +85,7 @@ impl<F: ScalarField> SimdTask for CholeskyRow<'_, F> {
         let known: f64 = own[columns.start..last].iter().map(|element| element.squared_magnitude()).sum();
         let square = own[last].real_part() - known;
         own[last] = F::from_real(square.sqrt());
+        // Also false for NaN.
         square > 0.0
     }
 }
@@ -103,6 +106,7 @@ pub(super) fn lu_decompose<F: ScalarField>(
                 order.swap(pivot, column);
                 sign = -sign;
             }
+            // The rest of the column is 0: nothing is left to eliminate, and the determinant is 0.
             if matrix.element_at(column, column).max_component() == 0.0 {
                 continue;
             }
@@ -116,10 +120,12 @@ pub(super) fn lu_decompose<F: ScalarField>(
             break;
         }
         let (width, count) = (last - first, size - last);
+        // A copy of the block's columns, which share their rows with the elements that are updated.
         let mut factors = try_reserve_vec((size - first) * width)?;
         for row in first..size {
             factors.extend_from_slice(&matrix.row(row)[first..last]);
         }
+        // The block's own rows first, because the product below multiplies what they become.
         for row in first + 1..last {
             let (above, own) = matrix.split_at_row(row);
             let factors = &factors[(row - first) * width..][..row - first];
@@ -160,6 +166,7 @@ pub(super) fn solve_system<F: ScalarField>(
 ) -> Result<Option<DenseMatrix<F>>> {
     let (size, columns) = (matrix.rows, right.columns);
     let (order, _) = lu_decompose(team, &mut matrix)?;
+    // Only an exact 0 makes a matrix singular, as in LAPACK. However inaccurate, other solutions are returned.
     if (0..size).any(|at| matrix.element_at(at, at).max_component() == 0.0) {
         return Ok(None);
     }
@@ -169,6 +176,7 @@ pub(super) fn solve_system<F: ScalarField>(
     }
     let isa = team.isa();
     for (first, last) in block_ranges(size) {
+        // The lower triangle has ones on its diagonal, so this direction has no division.
         for row in first + 1..last {
             let (others, own) = solved.split_at_row(row);
             let (others, factors) = (&others[first * columns..], &matrix.row(row)[first..row]);

@@ -90,6 +90,7 @@ fn run_normalization<L: LineNormalization>(
             AxisLayout { outer: 1, length: 1, inner: 1 }
         }
         NormalizedAxes::Axis(axis) => AxisLayout::new(input.dims(), axis)?,
+        // Before version 13 the input is seen as two dimensions; if nothing is left for the second, each element is a line.
         NormalizedAxes::AllFrom(axis) if axis == input.dims().len() as i64 || input.dims().is_empty() => {
             AxisLayout { outer: input.element_count()?, length: 1, inner: 1 }
         }
@@ -109,6 +110,7 @@ pub(crate) fn normalize_axis<T: FloatElement, L: LineNormalization>(
     input: &[T],
     output: &mut [T],
 ) {
+    // Below, lengths divide, and they may be 0 here.
     if output.is_empty() {
         return;
     }
@@ -118,6 +120,7 @@ pub(crate) fn normalize_axis<T: FloatElement, L: LineNormalization>(
     if axis.inner > 1 {
         let lines = AxisLines::new(output, axis.length, axis.inner);
         return parallel_for_parts(cpu, axis.line_count(), grain_for(axis.length), lines, |_, part| {
+            // With a whole tile of neighbors, vectors run across lines. With fewer, lines are gathered, and vectors run along them.
             if const { is_transposable::<T>() } && axis.inner >= BUNDLE_WIDTH {
                 return normalize_adjacent(cpu.isa(), axis, line, input, part);
             }
@@ -144,6 +147,7 @@ fn normalize_consecutive<T: FloatElement, L: LineNormalization>(
     input: &[T],
     output: &mut [T],
 ) {
+    // Narrow floats are widened and rounded in portions that stay in L1 in between.
     let near = (L1_ELEMENTS / length).max(1) * length;
     for (output, input) in output.chunks_mut(near).zip(input.chunks(near)) {
         T::write_floats(isa, output, |output| {
@@ -247,6 +251,7 @@ fn normalize_adjacent<T: FloatElement, L: LineNormalization>(
     for (first, lines) in part.line_groups(BUNDLE_WIDTH) {
         let start = first / inner * length * inner + first % inner;
         for (elements, input) in tile.iter_mut().zip(input[start..].chunks(inner)) {
+            // Lanes past the last line keep what was there before, and their results are not stored.
             elements[..lines].copy_from_slice(&input[..lines]);
         }
         normalize_tile(isa, line, 1, &tile, &mut results);
@@ -294,12 +299,14 @@ impl LineNormalization for SoftmaxLine {
         input: LineBundle<'_, F, LINES>,
         mut output: BundleResults<'_, F, LINES>,
     ) {
+        // Relative to the maximum, no exponential overflows. NaN is skipped here, but reaches all results through the sum.
         let greatest = input.max_of_lines();
         output.write_mapped(
             input,
             #[inline(always)]
             |x, line| (x - greatest[line]).exp_of_negative::<T>(),
         );
+        // One division per line instead of one per element, for one more rounding.
         let mut factors = output.as_bundle().sum_lines(|x, _| x);
         for factor in &mut factors {
             *factor = F::ONE / *factor;
@@ -319,6 +326,7 @@ impl LineNormalization for LogSoftmaxLine {
         input: LineBundle<'_, F, LINES>,
         mut output: BundleResults<'_, F, LINES>,
     ) {
+        // A logarithm of the softmax itself would be -∞ where the softmax underflows.
         let greatest = input.max_of_lines();
         let mut logarithms = input.sum_lines(
             #[inline(always)]
@@ -327,6 +335,7 @@ impl LineNormalization for LogSoftmaxLine {
         for sum in &mut logarithms {
             *sum = sum.logarithm();
         }
+        // The maximum goes first: if it is large, its sum with the logarithm would round the logarithm away.
         output.write_mapped(input, |x, line| x - greatest[line] - logarithms[line]);
     }
 }
@@ -345,6 +354,7 @@ impl LineNormalization for HardmaxLine {
         let greatest = input.fold_lines(F::LOWEST, |a, b, _| F::maximum(a, b), F::maximum);
         let is_greatest = |x: F, line: usize| (x == greatest[line]) | x.is_nan();
         output.write_mapped(input, |x, line| if is_greatest(x, line) { F::ONE } else { F::ZERO });
+        // Equal maxima are rare, so all but the first are only cleared where some line has several.
         if output.as_bundle().sum_lines(|x, _| x).iter().any(|sum| *sum > F::ONE) {
             let mut is_found = [false; LINES];
             output.map_in_place(|x, line| {

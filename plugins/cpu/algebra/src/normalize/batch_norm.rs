@@ -113,6 +113,7 @@ fn run_batch_norm<T: FloatElement>(
                 "expected `X` of at least 1 dimension, found a scalar",
             ));
         }
+        // Without a dimension of channels, all elements are of one channel.
         [images] => AxisLayout::new(&[*images, 1], 1)?,
         dims => AxisLayout::new(dims, 1)?,
     };
@@ -142,6 +143,7 @@ fn run_batch_norm<T: FloatElement>(
         );
     }
     let epsilon = T::Float::from_f64(options.epsilon);
+    // Scale and deviation become one factor per channel: the loop over elements has neither a root nor a division.
     let factor: Vec<_> = scale
         .iter()
         .zip(&variance)
@@ -162,6 +164,7 @@ fn apply_affine<T: FloatElement>(
         return;
     }
     let (channels, size) = (axis.length, axis.inner);
+    // The mean is subtracted first: as part of the bias, it would cancel with the product and lose digits if it is large.
     let normal =
         |element: T, at: usize| T::from_float((element.to_float() - mean[at]) * factor[at] + bias[at]);
     parallel_for_parts(
@@ -194,6 +197,7 @@ fn batch_moments<T: FloatElement>(
     let images = if input.is_empty() { 0 } else { axis.outer };
     let (mut means, mut variances) = (vec![T::Float::ZERO; channels], vec![T::Float::ZERO; channels]);
     let outputs = (OutputRows::new(&mut means, 1), OutputRows::new(&mut variances, 1));
+    // One thread adds up a channel, image by image, so the number of threads does not change a bit.
     parallel_for_parts(
         cpu,
         channels,
@@ -209,6 +213,8 @@ fn batch_moments<T: FloatElement>(
                         total + value(isa, &T::to_floats(isa, &input[row..row + size]), mean)
                     })
                 };
+                // Two passes, because the difference of two sums of squares would lose digits. ONNX divides the variance by the
+                // count, not by one less.
                 *mean = total(sum_distances, T::Float::ZERO) / count;
                 *variance = total(sum_squares, *mean) / count;
             }

@@ -79,6 +79,7 @@ fn run_group_norm<T: FloatElement>(
     operands.expect_dims(&y, "the output", x.dims())?;
     let AxisLayout { outer: images, length: channels, inner: size } = AxisLayout::new(x.dims(), 1)?;
     let groups = options.groups.unwrap_or(channels as i64);
+    // 0 channels in 0 groups are allowed; 0 must not divide.
     let divides = groups == channels as i64 || groups > 0 && channels as i64 % groups == 0;
     ensure!(
         divides,
@@ -90,6 +91,7 @@ fn run_group_norm<T: FloatElement>(
     let scale = read_per_channel::<T::Float>(operands, 1, scales)?;
     let bias = read_per_channel::<T::Float>(operands, 2, scales)?;
     let (input, output) = (operands.read_input::<T>(0)?, operands.write_output::<T>(0)?);
+    // Below, sizes divide that are 0 only if there are no elements.
     if output.is_empty() {
         return Ok(());
     }
@@ -103,6 +105,7 @@ fn run_group_norm<T: FloatElement>(
         bias: &bias,
     };
     let width = rule.channels * size;
+    // Small groups are converted together; narrow floats would otherwise be widened and rounded in tiny pieces.
     let (near, isa) = ((L1_ELEMENTS / width).max(1) * width, cpu.isa());
     parallel_for_parts(
         cpu,
@@ -152,6 +155,7 @@ impl<F: ComputeFloat> GroupNormRule<'_, F> {
             let channels_of_group = results.chunks_mut(size).zip(elements.chunks(size)).enumerate();
             for (channel, (results, elements)) in channels_of_group {
                 let at = if scales_groups { group } else { group * channels + channel };
+                // One product per element, because the scale joins the factor.
                 let (factor, bias) = (factor * scale[at], bias[at]);
                 for (result, element) in results.iter_mut().zip(elements) {
                     *result = (*element - mean) * factor + bias;

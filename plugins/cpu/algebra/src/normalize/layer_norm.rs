@@ -78,6 +78,7 @@ fn dispatch_layer_norm(
         Some(mean) => run_with_statistics::<T>(cpu, options, operands, mean.dtype()),
         None => match operands.call().optional_output(2)? {
             Some(deviation) => run_with_statistics::<T>(cpu, options, operands, deviation.dtype()),
+            // Without statistics their type is never used.
             None => run_layer_norm::<T, f32>(cpu, options, operands, is_centred),
         },
     })
@@ -110,6 +111,7 @@ fn run_layer_norm<T: FloatElement, S: ComputeElement + Element>(
         }
         return Ok(());
     }
+    // Repeated to the size of a row once, so that rows are scaled without broadcasting.
     let scale = read_broadcast::<T::Float>(operands, 1, &x.dims()[first..])?
         .ok_or_else(|| PluginError::invalid_argument("expected a scale, found none"))?;
     let bias = read_broadcast::<T::Float>(operands, 2, &x.dims()[first..])?;
@@ -181,6 +183,7 @@ impl<F: ComputeFloat> LayerNormRule<'_, F> {
             let (mean, variance) = if is_centred {
                 mean_and_variance(elements)
             } else {
+                // RMSNormalization divides by the root of the mean square and subtracts no mean.
                 (F::ZERO, sum_values(elements, |x| x * x) / F::from_f64(scale.len() as f64))
             };
             let factor = inverse_deviation(variance, epsilon);

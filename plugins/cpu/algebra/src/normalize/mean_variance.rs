@@ -42,6 +42,7 @@ fn run_mean_variance<T: FloatElement>(
     if output.is_empty() {
         return Ok(());
     }
+    // The axes can be any, so the elements of a group may lie anywhere. They are gathered once for all passes.
     let mut gathered = vec![T::Float::ZERO; shape.share];
     for group in 0..output.len() / shape.share {
         for (index, element) in gathered.iter_mut().enumerate() {

@@ -11,6 +11,7 @@ pub(super) fn read_parameter<F: ComputeFloat>(
 ) -> Result<Vec<F>> {
     let dtype = operands.call().input(index)?.dtype();
     dispatch!(dtype, floating_and_half + bf16, T => {
+        // By way of `f64`, which holds every value of the other floats.
         Ok(operands.read_input::<T>(index)?.iter().map(|value| F::from_f64(value.to_float().to_f64())).collect())
     })
 }

@@ -94,6 +94,7 @@ fn run_cumulative<T: Element, R: Reducer<T>>(
     if input.is_empty() {
         return Ok(());
     }
+    // Threads share out whole lines, so each line is added in one order, however many threads there are.
     let lines = AxisLines::new(output, axis.length, axis.inner);
     parallel_for_parts(cpu, axis.line_count(), grain_for(axis.length), lines, |_, part| {
         with_isa!(cpu.isa(), || accumulate_lines::<T, R>(input, axis, options, part));
@@ -109,6 +110,7 @@ fn accumulate_lines<T: Element, R: Reducer<T>>(
     mut part: AxisLinesPart<'_, T>,
 ) {
     let place = |step| if options.is_reverse { axis.length - 1 - step } else { step };
+    // Narrow floats are added in `f32` and rounded once per output, so that rounding errors of 16 bits do not add up.
     let advance = |partial: &mut R::Partial, element: T| {
         let next = R::add_element(*partial, element);
         R::to_element(if options.is_exclusive {
@@ -120,6 +122,7 @@ fn accumulate_lines<T: Element, R: Reducer<T>>(
     };
     let mut partials = vec![R::NONE; LINES_ABREAST.min(axis.inner)];
     for (line, lines) in part.line_groups(LINES_ABREAST) {
+        // A group ends where the inner dimension does, so its lines lie side by side from `start` on.
         let start = line / axis.inner * axis.length * axis.inner + line % axis.inner;
         if axis.inner == 1 {
             let (elements, results) = (&input[start..start + axis.length], part.contiguous_line(line));

@@ -67,6 +67,7 @@ fn run_arg_extreme<T: ComputeElement, const LEAST: bool>(
     expect_reduced_dims(data.dims(), &is_reduced, options.keeps_dims, reduced.dims())?;
     let axis = AxisLayout::new(data.dims(), options.axis)?;
     let (input, output) = (operands.read_input::<T>(0)?, operands.write_output::<i64>(0)?);
+    // No index can stand for an empty line; NumPy refuses it too.
     ensure!(
         axis.length > 0 || output.is_empty(),
         invalid_argument,
@@ -75,6 +76,7 @@ fn run_arg_extreme<T: ComputeElement, const LEAST: bool>(
     );
     if const { is_transposable::<T>() } && axis.inner < LINES_ABREAST && are_lines_short(axis, MAX_SHORT_LINE)
     {
+        // With at least `LINES_ABREAST` neighbors, `find_in_lines` reads lines side by side in place and needs no transpose.
         find_in_short_lines::<T, LEAST>(cpu, axis, options.takes_last, input, output);
         return Ok(());
     }
@@ -102,6 +104,7 @@ fn find_in_short_lines<T: ComputeElement, const LEAST: bool>(
     output: &mut [i64],
 ) {
     let (block, isa) = (axis.length * axis.inner, cpu.isa());
+    // Transposed, each of the `inner` lines of a block has become `BUNDLE_WIDTH` neighbors.
     let side_by_side = AxisLayout { outer: 1, length: axis.length, inner: axis.inner * BUNDLE_WIDTH };
     parallel_for_parts(
         cpu,
@@ -140,6 +143,7 @@ fn find_in_line<T: ComputeElement, const LEAST: bool>(line: &[T], takes_last: bo
     } else {
         <Maximum as Reducer<T>>::reduce_slice(line)
     };
+    // These reducers keep NaN, so the extreme is NaN if any element is. NaN equals nothing and is found by another test.
     let is_extreme = |element: &T| {
         let element = element.to_accumulator();
         if extreme.is_nan() { element.is_nan() } else { element == extreme }
@@ -210,6 +214,7 @@ fn find_in_columns<T: ComputeElement, const LEAST: bool, const LAST: bool, const
         let Some((elements, _)) = input[position * axis.inner..].split_first_chunk::<LINES>() else { return };
         for line in 0..LINES {
             let (element, so_far) = (elements[line].to_accumulator(), best[line]);
+            // `|` and `&` instead of short-circuit operators, whose branches would keep the loop from vectorizing.
             // NaN is neither less nor greater.
             let is_better = if LAST {
                 (if LEAST { element <= so_far } else { element >= so_far }) | element.is_nan()

@@ -25,6 +25,7 @@ pub(super) fn finalize_plain<T: ComputeElement, R: Reducer<T>>(
 
 /// Means of sums. The mean of no elements is NaN.
 pub(super) fn finalize_mean<T: ComputeElement>(isa: Isa, sums: &[T::Float], count: usize, outputs: &mut [T]) {
+    // Divided by the count: a product with its reciprocal would be rounded once more.
     let count = T::Float::from_f64(count as f64);
     with_isa!(isa, || {
         for (output, sum) in outputs.iter_mut().zip(sums) {

@@ -78,6 +78,7 @@ impl ReduceAxes {
 
     /// For each dimension, true if it is reduced.
     fn reduced_mask(&self, operands: &KernelOperands<'_, '_>, rank: usize) -> Result<Vec<bool>> {
+        // Older versions have no second input and take the axes from the attribute.
         let axes = operands.read_optional_input::<i64>(1)?.unwrap_or(&self.axes);
         if axes.is_empty() {
             return Ok(vec![!self.keeps_all_without_axes; rank]);
@@ -162,6 +163,7 @@ fn reduce_floats<T: FloatElement>(op: ReductionOp, cpu: &Cpu, shape: &ReduceShap
             repair_overflow(cpu, shape, x, y, |sum, count| sum / count as f64);
         }
         ReductionOp::LogSum => reduce_elements::<T, Sum>(cpu, shape, x, y, finalize::finalize_logarithm),
+        // Squares and magnitudes do not cancel: if their sum overflows, infinity is the right result.
         ReductionOp::SumSquare => {
             reduce_elements::<T, SumSquare>(cpu, shape, x, y, finalize::finalize_plain::<T, SumSquare>);
         }
@@ -180,6 +182,7 @@ fn reduce_floats<T: FloatElement>(op: ReductionOp, cpu: &Cpu, shape: &ReduceShap
 fn reduce_integers<T: ComputeElement>(op: ReductionOp, cpu: &Cpu, shape: &ReduceShape, x: &[T], y: &mut [T]) {
     match op {
         ReductionOp::Sum => reduce_elements::<T, Sum>(cpu, shape, x, y, finalize::finalize_plain::<T, Sum>),
+        // Means, logarithms and roots of integers start from sums in `f64`, which do not wrap around.
         ReductionOp::Mean => reduce_elements::<T, FloatSum>(cpu, shape, x, y, finalize::finalize_mean),
         ReductionOp::LogSum => reduce_elements::<T, FloatSum>(cpu, shape, x, y, finalize::finalize_logarithm),
         ReductionOp::SumSquare => {

@@ -14,9 +14,11 @@ use super::shape::ReduceShape;
 /// The factor by which elements are multiplied so that no sum of them in `f64` overflows; `None` for types whose sums cannot.
 const fn overflow_scale<T: Element>() -> Option<f64> {
     match T::DTYPE {
+        // An `f64` holds the sum of 2⁸⁹⁶ elements that are as large as an `f32` can be.
         Dtype::F32 | Dtype::BF16 => Some(1.0),
         // 2⁻⁶⁴: an overflow would take more elements than there are.
         Dtype::F64 => Some(1.0 / 18_446_744_073_709_551_616.0),
+        // `f16` is added in `f32`, which takes 2¹¹² elements to overflow.
         _ => None,
     }
 }
@@ -31,15 +33,20 @@ pub(super) fn repair_overflow<T: ComputeElement>(
     finish: fn(f64, usize) -> f64,
 ) {
     let Some(factor) = (const { overflow_scale::<T>() }) else { return };
+    // A single element is its own sum, in which nothing can cancel.
     if shape.share < 2 {
         return;
     }
+    // The grain is that of the test for infinity alone, as hardly any result is computed again.
     parallel_for_parts(cpu, output.len(), GRAIN, OutputRows::new(output, 1), |begin, part| {
         for (index, result) in part.iter_mut().enumerate() {
+            // Also false for NaN, which a comparison with infinity would miss.
             if result.to_float().magnitude() < T::Float::GREATEST {
                 continue;
             }
             let sum = sum_scaled(shape, input, begin + index, factor);
+            // Sum and mean are linear, so the factor may be taken out after `finish`. What is still out of range rounds to
+            // infinity.
             *result = T::from_float(T::Float::from_f64(finish(sum, shape.share) / factor));
         }
     });
@@ -48,6 +55,7 @@ pub(super) fn repair_overflow<T: ComputeElement>(
 /// The sum of the elements of one output, each multiplied by a factor.
 fn sum_scaled<T: ComputeElement>(shape: &ReduceShape, input: &[T], item: usize, factor: f64) -> f64 {
     let length = if shape.last_is_reduced { shape.last } else { 1 };
+    // One thread adds all of them in the order of the input, so the number of threads does not change a bit.
     let mut all = 0.0;
     for index in (0..shape.share).step_by(length) {
         let line = &input[shape.element_offset(item, index)..][..length];

@@ -54,6 +54,7 @@ fn slice_extreme<T: ComputeElement>(
     join: impl Fn(T::Accumulator, T::Accumulator) -> T::Accumulator,
     is_beyond: impl Fn(&T::Accumulator, &T::Accumulator) -> bool,
 ) -> T::Accumulator {
+    // An extreme does not change if an element counts twice, so the last lanes may overlap those before.
     let add = |partial, element: T| join(partial, element.to_accumulator());
     let Some(lanes) = fold_lanes::<true, _, _>(elements, none, add, &join) else {
         return elements.iter().fold(none, |found, element| add(found, *element));
@@ -62,6 +63,7 @@ fn slice_extreme<T: ComputeElement>(
     if join_lanes(lanes, T::Accumulator::plus).is_nan() {
         lanes.into_iter().fold(none, &join)
     } else {
+        // Without NaN a plain comparison joins lanes.
         join_lanes(lanes, |a, b| if is_beyond(&a, &b) { a } else { b })
     }
 }
@@ -162,6 +164,7 @@ impl<F: ComputeFloat> ExponentialSum<F> {
     /// The sum relative to another largest element.
     #[inline(always)]
     fn relative_to(self, greatest: F) -> F {
+        // Infinities count as 0, because their difference would be NaN.
         self.sum
             * (self.greatest.finite_or_zero() - greatest.finite_or_zero()).exponential::<BaselineTarget>()
     }
@@ -193,6 +196,7 @@ impl<T: ComputeElement> Reducer<T> for LogSumExp {
     }
     #[inline(always)]
     fn reduce_lines<const LINES: usize>(lines: LineBundle<'_, T, LINES>) -> [Self::Partial; LINES] {
+        // Two passes: once the maximum is known, each element takes one exponential and no sum is rescaled on the way.
         let maximum = |a: T::Float, b: T::Float| a.maximum(b);
         let greatest = lines.fold_lines(T::Float::LOWEST, |a, b, _| maximum(a, b.to_float()), maximum);
         let mut shifts = greatest;
@@ -211,6 +215,7 @@ impl LogSumExp {
     /// An empty sum stays 0, whatever it was relative to.
     #[inline(always)]
     fn rescale_sum<F: ComputeFloat>(partial: ExponentialSum<F>, greatest: F) -> F {
+        // The exponential may be infinite here, and 0 times infinity is NaN.
         if partial.sum == F::ZERO { F::ZERO } else { partial.relative_to(greatest) }
     }
 }

@@ -31,6 +31,7 @@ impl DimensionNest {
 
     /// The distance from a combination to the next one, and the number of combinations from this one on that are that far apart.
     pub(super) fn uniform_run(&self, combination: usize) -> (usize, usize) {
+        // The only combination of no dimensions has none after it.
         self.0.last().map_or((usize::MAX, 1), |last| (last.step, last.length - combination % last.length))
     }
 }
@@ -60,6 +61,7 @@ impl ReduceShape {
                 None => merged.push((*dim as usize, *is_reduced)),
             }
         }
+        // A scalar, or a shape of ones, is one line of one element.
         let (last, last_is_reduced) = merged.pop().unwrap_or((1, true));
         let (mut kept, mut reduced, mut step) = (DimensionNest::default(), DimensionNest::default(), last);
         for (length, is_reduced) in merged.into_iter().rev() {

@@ -54,6 +54,7 @@ pub(super) fn reduce_elements<T: Element, R: Reducer<T>>(
 ) {
     if output.is_empty() {
     } else if shape.share == 0 {
+        // All outputs are the same result of nothing, such as 0 for a sum and NaN for a mean.
         finish(cpu.isa(), &[R::NONE], 0, &mut output[..1]);
         let nothing = output[0];
         output.fill(nothing);
@@ -65,6 +66,7 @@ pub(super) fn reduce_elements<T: Element, R: Reducer<T>>(
         reduce_short_lines::<T, R>(cpu, axis, input, output, finish);
     } else if let Some(axis) = shape.single_axis().filter(|axis| axis.inner == 1 && axis.length <= LINE_CHUNK)
     {
+        // Each line has one partial result, so there is no list of them to allocate and to join.
         reduce_whole_lines::<T, R>(cpu, axis, input, output, finish);
     } else if shape.last_is_reduced {
         reduce_inner_axis::<T, R>(cpu, shape, input, output, finish);
@@ -113,6 +115,7 @@ fn reduce_whole_lines<T: Element, R: Reducer<T>>(
     finish: FinalizeFunction<R::Partial, T>,
 ) {
     parallel_for_parts(cpu, axis.outer, grain_for(axis.length), OutputRows::new(output, 1), |begin, part| {
+        // On the stack: the results of a chunk are finalized before the next lines are read.
         let mut partials = [R::NONE; FINALIZE_CHUNK];
         let mut rest = &input[begin * axis.length..];
         for outputs in part.chunks_mut(FINALIZE_CHUNK) {
@@ -149,6 +152,7 @@ impl LinePartition {
         item: usize,
     ) -> R::Partial {
         let (start, index) = (shape.kept.combination_offset(item / self.pieces), item % self.pieces);
+        // One of the two factors is 1: a line is cut into pieces, or a piece has several whole lines.
         let first = index * self.lines_per_piece / self.pieces_per_line;
         let lines = self.lines_per_piece.min(shape.reduced.combination_count() - first);
         let begin = index % self.pieces_per_line * LINE_CHUNK;
@@ -159,6 +163,7 @@ impl LinePartition {
                 (first + few * SERIAL_COUNT, &mut partials[..SERIAL_COUNT.min(lines - few * SERIAL_COUNT)]);
             let count = left.len();
             while !left.is_empty() {
+                // Each call dispatches by instruction set, so lines at the same distance share one.
                 let (step, even) = shape.reduced.uniform_run(next);
                 let (part, rest) = left.split_at_mut(even.min(left.len()));
                 let input = &input[start + begin + shape.reduced.combination_offset(next)..];
@@ -232,6 +237,7 @@ fn reduce_outer_axis<T: Element, R: Reducer<T>>(
     finish: FinalizeFunction<R::Partial, T>,
 ) {
     let (width, rows) = (shape.last, shape.reduced.combination_count());
+    // Cutting the rows as well gives threads work where columns are few.
     let groups = rows.div_ceil(ROW_CHUNK);
     let mut partials = vec![R::NONE; output.len() * groups];
     let count = partials.len();
@@ -241,6 +247,8 @@ fn reduce_outer_axis<T: Element, R: Reducer<T>>(
         grain_for(rows.min(ROW_CHUNK)),
         OutputRows::new(&mut partials, 1),
         |begin, part| {
+            // Partial results lie as [kept, group, column]. A thread's part may begin or end within a row of them: columns are
+            // added independently, so where it is cut changes no bit.
             let (mut next, mut part, mut few) = (begin, part, AlignedPartials([R::NONE; COLUMN_CHUNK]));
             while !part.is_empty() {
                 let (line, column) = (next / width, next % width);
@@ -284,6 +292,7 @@ fn add_each_row<T: Element, R: Reducer<T>>(
     few: &mut [R::Partial],
     partials: &mut [R::Partial],
 ) {
+    // Row by row, so that memory is read in order and neighboring columns fill vectors.
     for begin in rows.clone().step_by(SERIAL_COUNT) {
         // The first row overwrites `few`, which saves a pass that clears it.
         for (partial, element) in few.iter_mut().zip(&input[nest.combination_offset(begin)..]) {
@@ -314,8 +323,10 @@ impl<T, R: Reducer<T>> PairwisePartials<T, R> {
     }
 
     fn add_partial(&mut self, mut partial: R::Partial) {
+        // As when counting in binary, where each carry joins two results of the same count.
         let full = self.count.trailing_ones() as usize;
         for earlier in &self.powers[..full] {
+            // What came earlier stays on the left, so that elements meet in the order of the input.
             partial = R::join_partials(*earlier, partial);
         }
         self.powers[full] = partial;
@@ -334,6 +345,7 @@ impl<T, R: Reducer<T>> PairwisePartials<T, R> {
 
 /// Joins `count` partial results.
 fn join_pairwise<T, R: Reducer<T>>(count: usize, mut partial: impl FnMut(usize) -> R::Partial) -> R::Partial {
+    // One result is not worth clearing room for all powers of two.
     if count == 1 {
         return partial(0);
     }
@@ -361,6 +373,7 @@ fn finalize_pieces<T: Element, R: Reducer<T>>(
         for (chunk, outputs) in part.chunks_mut(FINALIZE_CHUNK).enumerate() {
             for (index, all) in all[..outputs.len()].iter_mut().enumerate() {
                 let item = begin + chunk * FINALIZE_CHUNK + index;
+                // Each line of outputs before this one has `pieces` lines of partial results.
                 let first = item / width * width * (pieces - 1) + item;
                 *all = join_pairwise::<T, R>(pieces, |piece| partials[first + piece * width]);
             }

@@ -119,10 +119,12 @@ impl ColumnTransform {
                 step *= factor;
                 (from, to) = (to, from);
             }
+            // Without `turns` nothing is multiplied, since the shorter side ends the loop.
             for (bin, (row, turns)) in from.iter_mut().zip(turns).enumerate() {
                 *row = row.times_lanes(turns).times_number(turn(bin));
             }
         });
+        // Each pass swaps the two sides, so the number of passes says where the results are.
         if self.factors.len().is_multiple_of(2) { rows } else { room }
     }
 
@@ -130,6 +132,7 @@ impl ColumnTransform {
     fn radix_two(&self, step: usize, from: &[ComplexLanes], to: &mut [ComplexLanes]) {
         let (first, second) = from.split_at(from.len() / 2);
         for (part, to) in to.chunks_exact_mut(2 * step).enumerate() {
+            // One root for `step` rows, so that the inner loop loads no factors.
             let root = self.roots[part * step];
             let (sums, differences) = to.split_at_mut(step);
             let (first, second) = (&first[part * step..][..step], &second[part * step..][..step]);
@@ -145,6 +148,7 @@ impl ColumnTransform {
     fn radix_four(&self, step: usize, from: &[ComplexLanes], to: &mut [ComplexLanes]) {
         let quarter = from.len() / 4;
         for (part, to) in to.chunks_exact_mut(4 * step).enumerate() {
+            // `part * step` is below a quarter of the length, so three times as much is still a valid index.
             let roots = [1, 2, 3].map(|power| self.roots[power * part * step]);
             let (first, rest) = to.split_at_mut(step);
             let (second, rest) = rest.split_at_mut(step);
@@ -191,6 +195,7 @@ impl ColumnTransform {
                         odd = odd.plus_scaled(differences[which], -root.im);
                     }
                     let odd = odd.times_minus_i();
+                    // `part * step` is below the length divided by the factor, and `bin` below the factor.
                     let power = |bin: usize| self.roots[part * step * bin];
                     to[bin * step + at] = even.plus(odd).times_number(power(bin));
                     to[(factor - bin) * step + at] = even.minus(odd).times_number(power(factor - bin));

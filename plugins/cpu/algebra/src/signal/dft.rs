@@ -107,6 +107,7 @@ fn run_dft<T: FloatElement>(
     let place = counted as usize;
     let is_real_output = settings.is_inverse && settings.is_onesided;
     let given = dims[place];
+    // A one-sided spectrum of an even length has one number more than half of it. NumPy's `irfft` assumes the same.
     let default = if is_real_output { (given - 1).saturating_mul(2) } else { given };
     let length = optional_integer(operands, 1)?.unwrap_or(default);
     ensure!(
@@ -154,6 +155,8 @@ impl DftSettings {
         let fits = |way: &&Arc<LineTransform>| {
             way.length() == length && matches!(***way, LineTransform::Halved(_)) == is_halved
         };
+        // The lock is not held while a transform is made: two calls may both make one, and the later one stays. A lock that a panic
+        // poisoned guards a whole value, because it is only ever replaced.
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(way) = known.as_ref().filter(fits) {
             return Ok(way.clone());
@@ -194,6 +197,7 @@ impl DftTask<'_> {
                 let start = (line / inner * self.from.length * inner + line % inner) * self.parts;
                 // Lines without elements begin nowhere, and are all zeros.
                 let elements = input.get(start..).unwrap_or_default();
+                // If the line is shorter than the transform, the zeros behind it stay.
                 let numbers = self.reset_line(&mut work, PARTS == 1)?;
                 self.read_line(elements, inner, numbers);
                 self.transform_line(cpu, &mut work, PARTS == 1)?;
@@ -211,9 +215,11 @@ impl DftTask<'_> {
         is_real_output: bool,
     ) -> Result<&'w mut [Complex<f64>]> {
         let length = self.way.length();
+        // Transforms of real numbers work on half as many complex ones, and spectra have one more number than that.
         let (count, read) = match self.way {
             LineTransform::Halved(_) if is_real_output => (length / 2 + 1, length / 2 + 1),
             LineTransform::Halved(_) => (length / 2, length / 2),
+            // Only one half of a one-sided spectrum is read; the other is its mirror image.
             LineTransform::Whole(_) if is_real_output => (length, length / 2 + 1),
             LineTransform::Whole(_) => (length, length),
         };
@@ -305,6 +311,7 @@ fn mirror_spectrum(numbers: &mut [Complex<f64>]) {
     let length = numbers.len();
     for index in 0..=length / 2 {
         let other = (length - index) % length;
+        // What is its own mirror image is real.
         if other == index {
             numbers[index].im = 0.0;
         } else {

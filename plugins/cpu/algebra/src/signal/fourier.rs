@@ -83,6 +83,7 @@ struct FactoredTransform {
 impl FactoredTransform {
     fn new(factors: &[usize]) -> Result<Self> {
         let (mut first, mut second) = (Vec::new(), Vec::new());
+        // The largest factors come first, each on the smaller side, so that both sides end up about as large.
         for factor in factors.iter().rev() {
             let (first_length, second_length): (usize, usize) =
                 (first.iter().product(), second.iter().product());
@@ -133,6 +134,7 @@ impl FactoredTransform {
             for (row, numbers) in rows.iter_mut().zip(numbers.chunks_exact(width)) {
                 load_lanes(row, &numbers[first..][..count]);
             }
+            // A column before the width times a row before the height is a turn below a whole one.
             let turn = |bin: usize| self.roots.root_power(first * bin);
             let done = self.columns.transform(cpu.isa(), rows, room, &self.turns, &turn);
             for (lane, turned) in turned.chunks_exact_mut(height).enumerate() {
@@ -152,6 +154,7 @@ impl FactoredTransform {
             for (row, numbers) in rows.iter_mut().zip(turned.chunks_exact(height)) {
                 load_lanes(row, &numbers[first..][..count]);
             }
+            // Without `turns` no factor is asked for.
             let done = self.rows.transform(cpu.isa(), rows, room, &[], &|_| ComplexF64::default());
             for (bin, row) in done.iter().enumerate() {
                 let numbers = lines.lines_at(first, count, bin);
@@ -173,6 +176,8 @@ fn load_lanes(row: &mut ComplexLanes, numbers: &[ComplexF64]) {
 
 impl BluesteinTransform {
     fn new(cpu: &Cpu, length: usize) -> Result<Self> {
+        // A convolution that does not wrap around needs one number less than twice the length. A power of two has the smallest
+        // factors.
         let longer = FourierTransform::new(cpu, (2 * length).next_power_of_two())?;
         // The square is reduced modulo the period first, while it is still an exact integer.
         let turn = |index: usize| (index as u128 * index as u128 % (2 * length as u128)) as usize;
@@ -181,9 +186,11 @@ impl BluesteinTransform {
         let mut kernel = try_filled_vec(ComplexF64::default(), longer.length)?;
         for (index, number) in chirp.iter().enumerate() {
             kernel[index] = number.conj();
+            // The kernel is the same on both sides of 0, and negative places wrap around.
             kernel[(longer.length - index) % longer.length] = number.conj();
         }
         longer.transform_forward(cpu, &mut kernel, &mut Vec::new())?;
+        // The kernel takes the division of the inverse transform, so that no pass over the results is needed for it.
         let scale = 1.0 / longer.length as f64;
         kernel.iter_mut().for_each(|number| *number *= scale);
         Ok(Self { longer, chirp, kernel })
@@ -249,6 +256,7 @@ pub(super) fn root_of_unity(turn: usize, parts: usize) -> ComplexF64 {
     // Relative to the nearest quarter turn, where the angle is small and quarters are exact.
     let eighths = (8 * (turn as u128 % parts as u128) / parts as u128) as usize;
     let quarters = eighths.div_ceil(2);
+    // The difference is taken in integers, which do not round.
     let rest = (4 * (turn % parts) as i128 - (quarters * parts) as i128) as f64;
     let angle = PI / 2.0 * (rest / parts as f64);
     let (sine, cosine) = angle.sin_cos();

@@ -48,12 +48,16 @@ fn write_mel_weights<T: ComputeElement>(operands: &KernelOperands<'_, '_>) -> Re
     let rows = length / 2 + 1;
     operands.expect_dims(&operands.call().output(0)?, "output", &[rows, bins])?;
     let (low, high) = (hertz_to_mel(lower), hertz_to_mel(upper));
+    // ONNX's reference divides by the number of edges, not by that of the gaps, so the last edge is below the upper one.
     let step = (high - low) / (bins as f64 + 2.0);
     let bin_of = |index: usize| {
+        // `exp_m1`, as `ln_1p` below, keeps the digits of low frequencies.
         let hertz = 700.0 * ((low + index as f64 * step) / MEL_SCALE * std::f64::consts::LN_10).exp_m1();
+        // Rounded down, and with one more than the length, as in ONNX's reference.
         ((length + 1) as f64 * hertz / rate as f64).floor()
     };
     let places: Vec<f64> = (0..bins as usize + 2).map(bin_of).collect();
+    // The corners become rows of the output below, so they must lie inside of it.
     ensure!(
         places.iter().all(|place| (0.0..rows as f64).contains(place)) && places.is_sorted(),
         invalid_argument,

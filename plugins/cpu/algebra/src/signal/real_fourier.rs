@@ -46,6 +46,7 @@ impl RealFourierTransform {
             *bins = try_reserve_vec(count)?;
         }
         bins.extend((0..=half).map(|bin| {
+            // The spectrum of the pairs is periodic, so bin `half` is bin 0.
             let (one, other) = (pairs[bin % half], pairs[(half - bin) % half].conj());
             let (even, odd) = ((one + other) * 0.5, (one - other) * 0.5);
             even + Complex::new(odd.im, -odd.re) * self.roots.root_power(bin)
@@ -76,6 +77,7 @@ impl RealFourierTransform {
         pairs.extend((0..half).map(|bin| {
             let (one, other) = (at(bin), at(half - bin).conj());
             let odd = (one - other) * self.roots.root_power(bin).conj();
+            // Swapped on the way in and out, the forward transform below is the inverse one.
             swap_components(one + other + Complex::new(-odd.im, odd.re))
         }));
         self.half.transform_forward(cpu, pairs, room)?;

@@ -72,6 +72,7 @@ fn transform_windows<T: FloatElement>(
     }
     let (parts, step, length) = (parts as usize, step as usize, length as usize);
     let (frames, samples) = (frames as usize, samples as usize);
+    // One transform for all frames: making one takes longer than using it.
     let fourier = FourierTransform::new(cpu, length)?;
     let width = 2 * bins as usize;
     let rows = output.len() / width;
@@ -94,6 +95,7 @@ fn transform_windows<T: FloatElement>(
                     numbers.push(Complex::new(part(0), part(1)));
                 }
                 fourier.transform_forward(cpu, &mut numbers, &mut room)?;
+                // A one-sided output has no room for the mirrored half, and the loop ends there.
                 for (output, number) in output.chunks_mut(2).zip(&numbers) {
                     output.copy_from_slice(
                         &[number.re, number.im].map(|part| T::from_float(T::Float::from_f64(part))),

@@ -57,6 +57,7 @@ fn cheapest_path(costs: &[f32], rows: usize, columns: usize) -> Result<Vec<(usiz
     for (row, costs) in costs.chunks_exact(columns).enumerate() {
         for (column, cost) in costs.iter().enumerate() {
             let ways = [above[column], above[column + 1], here[column]];
+            // A tie goes along the row, as in the alignment of Whisper.
             let (from, sum) = match ways {
                 [corner, up, before] if corner < up && corner < before => (WarpStep::Corner, corner),
                 [corner, up, before] if up < corner && up < before => (WarpStep::Above, up),
@@ -66,6 +67,7 @@ fn cheapest_path(costs: &[f32], rows: usize, columns: usize) -> Result<Vec<(usiz
             here[column + 1] = sum + cost;
         }
         std::mem::swap(&mut above, &mut here);
+        // Only the first row can be reached from the corner.
         here[0] = f32::INFINITY;
         above[0] = f32::INFINITY;
     }

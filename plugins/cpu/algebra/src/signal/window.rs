@@ -21,6 +21,7 @@ pub(super) const WINDOW_DTYPES: DtypeSet = family::FLOATING_AND_INTEGRAL
 type CosineWeights = [f64; 3];
 
 const HANN: CosineWeights = [0.5, -0.5, 0.0];
+// ONNX has these fractions where others round to 0.54 and 0.46.
 const HAMMING: CosineWeights = [25.0 / 46.0, -21.0 / 46.0, 0.0];
 const BLACKMAN: CosineWeights = [0.42, -0.5, 0.08];
 

@@ -77,6 +77,7 @@ pub(super) fn feature_kernels() -> Vec<Kernel<Cpu>> {
 fn extract_features<T: ComputeElement>(operands: &KernelOperands<'_, '_>) -> Result<()> {
     let (columns, indices) = selected_columns(operands)?;
     let (x, z) = (operands.read_input::<T>(0)?, operands.write_output::<T>(0)?);
+    // Chunks of 0 would panic. If there are outputs, there are columns and indices.
     if z.is_empty() {
         return Ok(());
     }
@@ -161,6 +162,7 @@ impl ImputedValues {
         let elements = operands.read_input::<T>(0)?.iter().enumerate();
         for (out, (at, element)) in operands.write_output::<T>(0)?.iter_mut().zip(elements) {
             let number = element.to_float().to_f64();
+            // NaN can mark what is missing, though it equals nothing.
             let is_missing = number == missing || number.is_nan() && missing.is_nan();
             *out = if is_missing { values[at % columns % values.len()] } else { *element };
         }
@@ -215,6 +217,7 @@ impl RowNorm {
 
     fn norm_of_row(self, row: &[f64]) -> f64 {
         match self {
+            // The schema divides by the maximum itself, not by the largest magnitude.
             Self::Largest => row.iter().copied().fold(f64::NEG_INFINITY, f64::max),
             Self::Sum => row.iter().map(|element| element.abs()).sum(),
             Self::Length => row.iter().map(|element| element * element).sum::<f64>().sqrt(),
@@ -231,6 +234,7 @@ fn normalize_rows(norm: RowNorm, operands: &KernelOperands<'_, '_>) -> Result<()
         let row = matrix.row(row);
         let norm = norm.norm_of_row(row);
         for (out, element) in out.iter_mut().zip(row) {
+            // A row of zeros stays as it is.
             *out = if norm == 0.0 { *element } else { element / norm } as f32;
         }
     }
@@ -308,6 +312,7 @@ fn concatenate_features(widths: &[i64], operands: &KernelOperands<'_, '_>) -> Re
         let kept = columns.min(*width as usize);
         dispatch!(input.dtype(), floating + i32 + i64, T => {
             let elements = operands.read_input::<T>(index)?;
+            // Without columns there may be more rows than a loop could visit.
             for row in 0..if kept == 0 { 0 } else { rows } {
                 let out = &mut out[row * total as usize + start..][..kept];
                 let row = &elements[row * columns..][..kept];

@@ -199,6 +199,8 @@ impl PreparedForest {
         if forest.targets == 0 {
             return;
         }
+        // Rows that do not fill a group of walks are handled one by one. On both paths the votes for a row are added in the order
+        // of the trees, so rows do not change the bits of others.
         let (blocks, rest) = scores.split_at_mut(match self.walk {
             Some(_) => scores.len() / forest.targets / INTERLEAVED_WALKS * INTERLEAVED_WALKS * forest.targets,
             None => 0,
@@ -221,6 +223,7 @@ impl PreparedForest {
             self.accumulate_row_votes(row(first + index), scores);
         }
         if forest.aggregate == AggregateFunction::Mean {
+            // The mean is over all trees, also over those that did not vote for a target.
             scores.iter_mut().flatten().for_each(|score| *score /= self.tree_count() as f64);
         }
     }

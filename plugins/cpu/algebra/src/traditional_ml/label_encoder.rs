@@ -156,6 +156,7 @@ impl LabelValues {
                 .map(|all| all.and_then(|all| all.first().copied()))
         };
         if let Some(values) = call.floats_attribute("values_floats")? {
+            // The schema's default is -0.
             return Ok(Self::Floats(values.to_vec(), call.float_attribute("default_float")?.unwrap_or(-0.0)));
         }
         if let Some(values) = call.ints_attribute("values_int64s")? {

@@ -63,6 +63,7 @@ impl LinearModel {
             return Err(PluginError::unimplemented("expected classes with integers as labels, found none"));
         }
         let intercepts = call.floats_attribute("intercepts")?.unwrap_or_default().len();
+        // Two classes may share one row of weights, whose sign tells them apart.
         let results = if intercepts == 0 { labels.len() } else { intercepts };
         ensure!(
             results == labels.len() || results == 1 && labels.len() == 2,

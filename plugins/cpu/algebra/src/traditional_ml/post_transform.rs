@@ -41,6 +41,7 @@ impl PostTransform {
             Self::Logistic => scores.iter_mut().for_each(|score| *score = logistic(*score)),
             Self::Probit => scores.iter_mut().for_each(|score| *score = probit(*score)),
             Self::Softmax => softmax_scores(scores, |_| true),
+            // As in onnxruntime, scores this close to 0 count as 0.
             Self::SoftmaxOfOthers => softmax_scores(scores, |score| score.abs() > 1e-7),
         }
     }
@@ -49,6 +50,7 @@ impl PostTransform {
 /// The scores of two classes, given one score. `is_share` says that it lies between 0 and 1.
 pub(super) fn binary_scores(score: f64, finish: PostTransform, is_share: bool) -> [f64; 2] {
     match finish {
+        // Taken from 1, the smaller of the two would lose its digits.
         PostTransform::Logistic => [logistic(-score), logistic(score)],
         _ if is_share => [1.0 - score, score],
         _ => [-score, score],
@@ -61,6 +63,7 @@ fn logistic(score: f64) -> f64 {
 
 /// The inverse of the normal distribution function, by an approximation of the inverse error function.
 fn probit(score: f64) -> f64 {
+    // Winitzki's approximation, which onnxruntime uses as well. `(1 - x) (1 + x)` loses fewer digits than `1 - x²`.
     let x = 2.0 * score - 1.0;
     let logarithm = ((1.0 - x) * (1.0 + x)).ln();
     let half = 2.0 / (std::f64::consts::PI * 0.147) + 0.5 * logarithm;
@@ -69,6 +72,7 @@ fn probit(score: f64) -> f64 {
 }
 
 fn softmax_scores(scores: &mut [f64], counts: impl Fn(f64) -> bool) {
+    // Relative to the largest, no exponential overflows.
     let largest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let mut sum = 0.0;
     for score in scores.iter_mut() {

@@ -206,6 +206,7 @@ impl SvmClassifier {
             factors.len(),
             summands.len()
         );
+        // A linear model scores classes and has no pairs, to which probabilities could belong.
         let shares = if count == 0 {
             Vec::new()
         } else {
@@ -218,6 +219,8 @@ impl SvmClassifier {
         let (matrix, classes) = (FeatureMatrix::new(operands)?, self.labels.len());
         let has_vectors = self.machine.count > 0;
         self.machine.check_sizes(matrix.columns, if has_vectors { classes - 1 } else { classes })?;
+        // Linear models and probabilities score each class. Margins are one per pair, but of two classes both get the one they
+        // share.
         let count = match classes {
             _ if !has_vectors || !self.shares.is_empty() => classes,
             2 => 2,
@@ -242,6 +245,7 @@ impl SvmClassifier {
             let weights = self.machine.coefficients.chunks(row.len().max(1));
             let mut scores: Vec<f64> =
                 weights.map(|weights| dot_product(row, weights) + self.machine.offsets[0]).collect();
+            // Without features there are no weights to go through, and each score is the offset.
             scores.resize(self.labels.len(), self.machine.offsets[0]);
             let best = index_of_largest(&scores);
             finish.apply_to_scores(&mut scores);
@@ -254,6 +258,7 @@ impl SvmClassifier {
         }
         if let ([score], 2) = (&scores[..], self.labels.len()) {
             let mut two = binary_scores(*score, finish, false).to_vec();
+            // `binary_scores` has applied the logistic function already.
             if finish != PostTransform::Logistic {
                 finish.apply_to_scores(&mut two);
             }
@@ -273,6 +278,7 @@ impl SvmClassifier {
     fn pairwise_votes(&self, row: &[f64]) -> (Vec<f64>, Vec<f64>) {
         let similarities = self.machine.vector_similarities(row);
         let weighed = |line: usize, class: usize| {
+            // The layout of libsvm: each vector has a coefficient for each other class.
             let vectors = self.classes[class].clone();
             let weights = &self.machine.coefficients[line * self.machine.count..][..self.machine.count];
             dot_product(&weights[vectors.clone()], &similarities[vectors])
@@ -280,6 +286,7 @@ impl SvmClassifier {
         let (mut votes, mut scores) = (vec![0.0; self.labels.len()], Vec::new());
         for ((one, other), offset) in self.class_pairs().zip(&self.machine.offsets) {
             let score = weighed(other - 1, one) + weighed(one, other) + offset;
+            // As in libsvm, the second of a pair wins a tie.
             votes[if score > 0.0 { one } else { other }] += 1.0;
             scores.push(score);
         }
@@ -315,6 +322,7 @@ fn couple_probabilities(wins: &[Vec<f64>]) -> Vec<f64> {
     let conflicts: Vec<Vec<f64>> =
         (0..classes).map(|one| (0..classes).map(|other| conflict(one, other)).collect()).collect();
     let mut shares = vec![1.0 / classes as f64; classes];
+    // Limit and tolerance are those of libsvm, so that probabilities agree with it.
     for _ in 0..classes.max(100) {
         let mut pulls: Vec<f64> = conflicts.iter().map(|line| dot_product(line, &shares)).collect();
         let mut whole = dot_product(&shares, &pulls);

@@ -48,6 +48,7 @@ impl PackedForest {
         trees: std::ops::Range<usize>,
     ) -> impl Iterator<Item = usize> + use<> {
         let roots = &self.roots[trees];
+        // Lanes without a tree are finished from the start.
         let mut at = [LEAF_BIT; INTERLEAVED_WALKS];
         at[..roots.len()].copy_from_slice(roots);
         self.walk_to_leaves(at, [row; INTERLEAVED_WALKS]).into_iter().take(roots.len())
@@ -59,12 +60,14 @@ impl PackedForest {
         mut at: [u32; INTERLEAVED_WALKS],
         rows: [&[f64]; INTERLEAVED_WALKS],
     ) -> [usize; INTERLEAVED_WALKS] {
+        // As long as a walk goes on there is a question, so question 0 exists.
         while at.iter().any(|at| at & LEAF_BIT == 0) {
             for (at, row) in at.iter_mut().zip(rows) {
                 let is_leaf = *at & LEAF_BIT != 0;
                 // A finished walk asks question 0 and ignores the answer, which is cheaper than a branch.
                 let node = &self.nodes[if is_leaf { 0 } else { *at as usize }];
                 let feature = row[(node.feature & !MISSING_BIT) as usize];
+                // The answer is an index instead of a branch: branches of trees are hard to predict.
                 let answer = (feature <= node.value) | ((node.feature & MISSING_BIT != 0) & feature.is_nan());
                 let next = node.next[usize::from(answer)];
                 *at = if is_leaf { *at } else { next };
@@ -78,6 +81,7 @@ impl PackedTreeNode {
     fn pack_node(question: &TreeNode) -> Option<Self> {
         let TreeNode { comparison, value, takes_missing, yes, no, .. } = *question;
         // `x < value` is `x <= value.next_down()`, and the other two comparisons are the opposites of these.
+        // Nothing is below -∞, which no comparison with `<=` expresses.
         let before = || (value > f64::NEG_INFINITY).then(|| value.next_down());
         let (value, is_opposite) = match comparison {
             SplitCondition::AtMost => (value, false),
@@ -96,6 +100,7 @@ impl PackedTreeNode {
             false => {
                 Self { value, feature: feature | if takes_missing { MISSING_BIT } else { 0 }, next: answers }
             }
+            // The branches change places, and so does the one that NaN takes: its comparison fails either way.
             true => Self {
                 value,
                 feature: feature | if takes_missing { 0 } else { MISSING_BIT },

@@ -133,6 +133,7 @@ impl TreeClassifier {
     /// Two classes with votes for only one of them. A single base value counts for the first.
     fn classify_binary_votes(&self, votes: &[TargetScore]) -> (usize, Vec<f64>) {
         let trees = &self.trees;
+        // Positive weights count as a probability, where a half is the border; others as a margin, where 0 is.
         let threshold = if self.weights_are_positive { 0.5 } else { 0.0 };
         if let Some(score) = votes[1] {
             let base =

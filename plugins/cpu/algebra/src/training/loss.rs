@@ -103,6 +103,7 @@ fn run_loss<T: FloatElement>(
         logarithms = target;
     }
     let of_target = |index: usize, class: usize| {
+        // The target lacks the axis of classes, so its index splits into what is before and behind that.
         let (outer, inner) = (index / axis.inner, index % axis.inner);
         let weight = weights.map_or(1.0, |weights| weights[class].to_float().to_f64());
         let logarithm = logarithms[(outer * axis.length + class) * axis.inner + inner].to_float().to_f64();
@@ -122,6 +123,7 @@ fn run_loss<T: FloatElement>(
         sum += loss;
         weight += share;
     }
+    // ONNX's mean is weighted. If all targets are ignored it is 0 / 0, NaN.
     let result = if options.reduction == LossReduction::Mean { sum / weight } else { sum };
     output.fill(T::from_float(T::Float::from_f64(result)));
     Ok(())
@@ -158,6 +160,7 @@ fn read_classes(
     ignored: Option<i64>,
 ) -> Result<Vec<Option<usize>>> {
     let check = |class: i64| {
+        // Before the check of the range, as the ignored index may lie outside.
         if Some(class) == ignored {
             return Ok(None);
         }

@@ -79,6 +79,7 @@ trait UpdateRule: Send + Sync + 'static {
 fn run_optimizer<R: UpdateRule>(cpu: &Cpu, rule: &R, operands: &KernelOperands<'_, '_>) -> Result<()> {
     let rate = read_scalar(operands, 0)?;
     let updates = if R::COUNTS_UPDATES { read_scalar(operands, 1)? } else { 0.0 };
+    // The tensors themselves and their gradients are lists, too.
     let (first, lists) = (1 + usize::from(R::COUNTS_UPDATES), 2 + R::STATES);
     let (inputs, outputs) =
         (operands.call().input_count().saturating_sub(first), operands.call().output_count());
@@ -203,6 +204,7 @@ impl UpdateRule for AdamRule {
     const STATES: usize = 2;
 
     fn update_factors(&self, rate: f64, updates: f64) -> [f64; 2] {
+        // From the first update on, ONNX corrects for averages that start at 0. Before it, the divisor would be 0.
         if updates <= 0.0 {
             return [rate, 0.0];
         }

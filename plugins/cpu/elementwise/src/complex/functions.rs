@@ -31,6 +31,7 @@ pub(super) fn product(a: ComplexF64, b: ComplexF64) -> ComplexF64 {
 /// Smith's method: the larger part of the divisor is factored out first, so that no square overflows.
 pub(super) fn quotient(a: ComplexF64, b: ComplexF64) -> ComplexF64 {
     if b.re == 0.0 && b.im == 0.0 {
+        // As in NumPy, the sign of a 0 that divides does not count.
         return complex(a.re / b.re.abs(), a.im / b.re.abs());
     }
     if b.re.abs() >= b.im.abs() {
@@ -54,6 +55,7 @@ pub(super) fn sign(z: ComplexF64) -> ComplexF64 {
 }
 
 pub(super) fn exp(z: ComplexF64) -> ComplexF64 {
+    // On the real line the imaginary part stays a 0 of its sign.
     if z.im == 0.0 {
         return complex(z.re.exp(), z.im);
     }
@@ -80,6 +82,7 @@ pub(super) fn expm1(z: ComplexF64) -> ComplexF64 {
         let power = exp(z);
         return complex(power.re - 1.0, power.im);
     }
+    // exp(x) cos(y) - 1 without this difference, which cancels near 0.
     let half = (z.im / 2.0).sin();
     complex(z.re.exp_m1() * z.im.cos() - 2.0 * half * half, z.re.exp() * z.im.sin())
 }
@@ -102,6 +105,7 @@ pub(super) fn scale(z: ComplexF64, by: f64) -> ComplexF64 {
 }
 
 pub(super) fn sqrt(z: ComplexF64) -> ComplexF64 {
+    // Even if the real part is NaN.
     if z.im.is_infinite() {
         return complex(f64::INFINITY, z.im);
     }
@@ -118,6 +122,7 @@ pub(super) fn sqrt(z: ComplexF64) -> ComplexF64 {
     }
     // Very large parts are scaled down first, and very small ones up.
     let size = z.re.abs().max(z.im.abs());
+    // Even powers of 2, whose roots are exact.
     let factor = if size > 1e150 {
         0.25
     } else if size < 1e-150 {
@@ -126,6 +131,7 @@ pub(super) fn sqrt(z: ComplexF64) -> ComplexF64 {
         1.0
     };
     let (re, im) = (z.re * factor, z.im * factor);
+    // The part that does not cancel comes first, and the other one follows from it.
     let root = ((re.abs() + re.hypot(im)) / 2.0).sqrt();
     let other = im.abs() / (2.0 * root);
     let (re, im) = if re >= 0.0 { (root, other) } else { (other, root) };
@@ -139,6 +145,8 @@ pub(super) fn sinh(z: ComplexF64) -> ComplexF64 {
         if y == 0.0 {
             return complex(x.sinh(), y);
         }
+        // Up to here the hyperbolic functions do not overflow. Beyond, both are half an exponential, which is multiplied in two
+        // steps.
         if x.abs() < 700.0 {
             return complex(x.sinh() * y.cos(), x.cosh() * y.sin());
         }
@@ -200,6 +208,7 @@ pub(super) fn tanh(z: ComplexF64) -> ComplexF64 {
     if !y.is_finite() {
         return complex(if x == 0.0 { x } else { f64::NAN }, f64::NAN);
     }
+    // From here on the real part rounds to 1, and further out the squares below would overflow.
     if x.abs() >= 22.0 {
         let small = (-x.abs()).exp();
         return complex(copy_sign(1.0, x), 4.0 * y.sin() * y.cos() * small * small);
@@ -246,6 +255,7 @@ pub(super) fn asinh(z: ComplexF64) -> ComplexF64 {
             complex(f64::NAN, f64::NAN)
         };
     }
+    // Far out it is the logarithm of 2 z, which takes no products that could overflow.
     if x.abs().max(y.abs()) > 1e150 {
         let far = log(complex(x.abs(), y.abs()));
         return complex(copy_sign(far.re + std::f64::consts::LN_2, x), copy_sign(far.im, y));
@@ -318,6 +328,7 @@ pub(super) fn atanh(z: ComplexF64) -> ComplexF64 {
         return complex(copy_sign(f64::INFINITY, x), y);
     }
     let (ax, square) = (x.abs(), y * y);
+    // `ln_1p` keeps the digits of small numbers.
     let re = 0.25 * (4.0 * ax / ((1.0 - ax) * (1.0 - ax) + square)).ln_1p();
     let im = 0.5 * (2.0 * y).atan2((1.0 - ax) * (1.0 + ax) - square);
     complex(copy_sign(re, x), copy_sign(im, y))
@@ -328,9 +339,11 @@ pub(super) fn atan(z: ComplexF64) -> ComplexF64 {
 }
 
 pub(super) fn power(base: ComplexF64, exponent: ComplexF64) -> ComplexF64 {
+    // Of any base, even of NaN, as for real numbers.
     if exponent.re == 0.0 && exponent.im == 0.0 {
         return complex(1.0, 0.0);
     }
+    // Other powers of 0 are NaN, as in NumPy.
     if base.re == 0.0 && base.im == 0.0 {
         return if exponent.im == 0.0 && exponent.re > 0.0 {
             complex(0.0, 0.0)

@@ -36,6 +36,7 @@ impl SmallIntegerFormat {
 
     fn decode_at(self, bytes: &[u8], index: usize) -> f32 {
         let byte = bytes[index / self.per_byte()];
+        // As ONNX packs them, the first of two integers is in the low bits.
         match (self, index % 2) {
             (Self::U8, _) => f32::from(byte),
             (Self::I8, _) => f32::from(byte.cast_signed()),
@@ -59,6 +60,7 @@ fn high_nibble(byte: u8) -> f32 {
 
 #[inline(always)]
 fn low_signed_nibble(byte: u8) -> f32 {
+    // The shift to the left brings the sign to the top; the one to the right extends it.
     f32::from((byte << 4).cast_signed() >> 4)
 }
 

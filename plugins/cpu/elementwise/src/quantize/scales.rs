@@ -36,6 +36,7 @@ impl ScaledLoop {
             (call.int_attribute("axis")?.unwrap_or(1), call.int_attribute("block_size")?.unwrap_or(0));
         ensure!(block >= 0, invalid_argument, "expected a `block_size` that is not negative, found {block}");
         let [x, scale, y] = [call.input(0)?, call.input(1)?, call.output(0)?].map(|operand| operand.dtype());
+        // The fast path reads scales and writes outputs as `f32` alone.
         let is_read = (scale, y) == (Dtype::F32, Dtype::F32);
         let integers = SmallIntegerFormat::from_dtype(x).filter(|_| is_read);
         Ok(Self { pass, axis, block, has_zero: call.optional_input(2)?.is_some(), integers })
@@ -155,6 +156,7 @@ impl ScaledLoop {
         let ScaleAxis { outer, along, inner } = around;
         let (blocks, rest) = (along / block, along % block);
         if rest == 0 {
+            // With blocks there are scales for each outer and inner index, otherwise only along the axis.
             let scales = if self.block == 0 { [1, blocks, 1, 1] } else { [outer, blocks, 1, inner] };
             return self.run_part(cpu, [outer, blocks, block, inner], scales, (0, 0), operands);
         }
@@ -212,6 +214,7 @@ impl ScaledLoop {
         let mut parts = operands;
         for (index, (part, port)) in parts.iter_mut().zip(ports).enumerate() {
             let is_scale = index == 1 || index == 2;
+            // A scalar, such as a missing zero point, is broadcast as it is.
             if is_scale && part.shape.dims.is_empty() {
                 continue;
             }

@@ -40,9 +40,11 @@ pub(super) fn copy_mapped<const N: usize>(
     let line = RowMapping::new(columns, dims[outer.len()]);
     for_parallel_pieces(cpu, out, columns.len(), |begin, out| {
         let mut cursor = StrideCursor::new(outer_lengths, &still, begin);
+        // The row before, as far as it is in this piece: other pieces are written by other threads.
         let mut before: Option<(Option<usize>, &mut [[u8; N]])> = None;
         for row in out.chunks_mut(columns.len()) {
             let places = outer.iter().zip(cursor.indices()).zip(&steps);
+            // One axis outside of the input is enough to fill the whole row.
             let first =
                 places.map(|((map, index), step)| map[*index].map(|at| at * step)).sum::<Option<usize>>();
             match (first, &before) {
@@ -76,6 +78,7 @@ impl<'a> RowMapping<'a> {
         if is_repeated && times * length == columns.len() {
             return Self::Repeated(times);
         }
+        // The run begins at the last place of the lowest index; a reflection before it, for example, is copied one by one.
         let from = columns.iter().flatten().min().copied().unwrap_or(0);
         let begin = columns.iter().rposition(|at| *at == Some(from)).unwrap_or(0);
         let run = columns[begin..].iter().zip(from..).take_while(|(at, place)| **at == Some(*place));

@@ -65,10 +65,12 @@ fn concat(cpu: &Cpu, call: &KernelCall<'_>, axis: i64) -> Result<()> {
     let row = length * inner;
     by_size!(output.dtype(), N => {
         let from = inputs.iter().map(element_bytes::<N>).collect::<Result<Vec<_>>>()?;
+        // Pieces may begin anywhere in a row, since all of the output may be a single row.
         for_parallel_pieces(cpu, element_bytes_mut::<N>(&output)?, 1, |begin, mut out| {
             let (mut at, mut column) = (begin / row, begin % row);
             while !out.is_empty() {
                 for (from, length) in from.iter().zip(&lengths) {
+                    // Only the first row of a piece begins in the middle; from the second on `column` is 0.
                     let width = length * inner;
                     let skipped = column.min(width);
                     column -= skipped;
@@ -96,6 +98,7 @@ fn split(cpu: &Cpu, call: &KernelCall<'_>, axis: i64, parts: Option<Vec<i64>>) -
         None => outputs.iter().map(|output| output.dims().get(axis).copied().unwrap_or(0)).collect(),
     };
     shape::expect_length(&parts, "split", outputs.len())?;
+    // A negative part becomes a huge one, with which the sum is wrong.
     let parts = parts.iter().map(|part| usize::try_from(*part).unwrap_or(usize::MAX)).collect::<Vec<_>>();
     let sum = parts.iter().try_fold(0usize, |sum, part| sum.checked_add(*part));
     ensure!(

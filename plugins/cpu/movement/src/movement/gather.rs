@@ -70,6 +70,7 @@ fn gather(cpu: &Cpu, call: &KernelCall<'_>, axis: i64) -> Result<()> {
                 let rows = (positions.len() - index).min(out.len() / inner);
                 let (part, rest) = out.split_at_mut(rows * inner);
                 let (from, positions) = (&from[outer * length * inner..], &positions[index..index + rows]);
+                // A copy of unknown length is a function call, which single elements do without.
                 if inner == 1 {
                     part.iter_mut().zip(positions).for_each(|(cell, position)| *cell = from[*position]);
                 } else {
@@ -137,6 +138,7 @@ impl IndexedAxis {
             return Ok(());
         };
         let steps = IndexSteps { length: self.length, step: self.step, stride: *stride as usize };
+        // Indices are checked while elements are copied. Only if one is wrong are they read once more, to name it.
         let fits = AtomicBool::new(true);
         for_parallel_pieces(cpu, out, 1, |begin, mut out| {
             let mut all_fit = true;
@@ -191,6 +193,7 @@ impl IndexSteps {
             // A position that is still negative becomes huge, so one comparison checks both ends.
             let place = (if position < 0 { position + self.length as i64 } else { position }) as usize;
             all_fit &= place < self.length;
+            // A wrong place may overflow, but then its element is not used.
             let element = from.get(first.wrapping_add(place.wrapping_mul(self.step)));
             *cell = element.copied().unwrap_or([0; N]);
             first += self.stride;
@@ -208,6 +211,7 @@ fn gather_from_line<const N: usize, I: Copy + Into<i64>>(
     for (cell, position) in cells.iter_mut().zip(positions) {
         let position = (*position).into();
         let place = (if position < 0 { position + line.len() as i64 } else { position }) as usize;
+        // A position that is still negative is huge, so the check of the access serves both ends.
         let Some(element) = line.get(place) else { return false };
         *cell = *element;
     }
@@ -288,6 +292,7 @@ impl IndexTuples {
         let steps = shape::contiguous_strides(&around);
         let tuples = shape::element_count(&dims)?;
         let batches = dims[..batch_dims].iter().fold(1usize, |count, dim| count.saturating_mul(*dim));
+        // Batches are as far apart as neighbors along the last dimension that they have in common.
         let (per_batch, batch_step) =
             (tuples / batches.max(1), if batch_dims == 0 { 0 } else { steps[batch_dims - 1] });
         let indices = read_integers(positions)?;

@@ -126,6 +126,7 @@ macro_rules! countables {
             fn as_f64(self) -> f64 { self as f64 }
         })*
         $(impl RangeElement for $float {
+            // A product instead of a running sum: errors do not add up, and each thread can begin anywhere.
             fn range_value(start: Self, delta: Self, index: usize) -> Self { start + delta * index as Self }
             fn as_f64(self) -> f64 { f64::from(self) }
         })*
@@ -214,6 +215,7 @@ fn one_hot(call: &KernelCall<'_>, axis: i64) -> Result<()> {
     let positions = truncated_integers(&positions)?;
     by_size!(output.dtype(), N => {
         let (levels, out) = (element_bytes::<N>(&levels)?, element_bytes_mut::<N>(&output)?);
+        // Nearly all places are off, so they are filled first.
         out.fill(levels[0]);
         for (at, position) in positions.iter().enumerate() {
             // An index outside of the depth leaves its place off.
@@ -251,6 +253,7 @@ fn one_as_bytes(dtype: Dtype) -> Result<[u8; 16]> {
     let mut set = |one: &[u8]| bytes[..one.len()].copy_from_slice(one);
     match dtype {
         Dtype::BOOL | Dtype::I8 | Dtype::U8 => set(&[1]),
+        // The exponent is the bias, and the mantissa is 0.
         Dtype::F8E4M3 => set(&[0x38]),
         Dtype::F8E5M2 => set(&[0x3C]),
         Dtype::F8E4M3FNUZ | Dtype::F8E5M2FNUZ => set(&[0x40]),

@@ -33,6 +33,7 @@ pub(super) fn pad_kernels() -> Vec<Kernel<Cpu>> {
             let mode = PadMode::new(call)?;
             let value =
                 element_from_f64(call.input(0)?.dtype(), call.float_attribute("value")?.unwrap_or(0.0))?;
+            // The first version called the attribute `paddings`.
             let pads = call
                 .ints_attribute("pads")?
                 .or(call.ints_attribute("paddings")?)
@@ -91,6 +92,7 @@ impl PadMode {
             Self::Edge => Some(at.clamp(0, dim - 1)),
             Self::Wrap => Some(at.rem_euclid(dim)),
             Self::Reflect => {
+                // The ends are not repeated, so the pattern repeats after twice the distance between them.
                 let period = (2 * (dim - 1)).max(1);
                 let at = at.rem_euclid(period);
                 Some(at.min(period - at).min(dim - 1))
@@ -120,6 +122,7 @@ fn pad(
     for (index, axis) in axes.iter().enumerate() {
         let (before, after) = (pads[index], pads[index + axes.len()]);
         let sum = before.checked_add(after).and_then(|sum| sum.checked_add(dims[*axis] as i64));
+        // The lowest integer has no negative, which `begins` needs.
         let length = sum.and_then(|sum| usize::try_from(sum).ok()).filter(|_| before > i64::MIN);
         expected[*axis] = length.ok_or_else(|| {
             PluginError::invalid_argument(format!(
@@ -174,6 +177,7 @@ fn center_crop_pad(cpu: &Cpu, call: &KernelCall<'_>, axes: Option<&[i64]>) -> Re
         })?;
         expected[axis] = wish;
         let dim = dims[axis];
+        // If the difference is odd, the end takes the larger half.
         begins[axis] = if wish <= dim { ((dim - wish) / 2) as i64 } else { -(((wish - dim) / 2) as i64) };
     }
     shape::expect_shape(&output, "output_data", &expected)?;
@@ -196,6 +200,7 @@ fn copy_padded(
     let map = |((begin, from), to): ((&i64, &usize), &usize)| -> AxisMap {
         (0..*to as i64).map(|index| mode.source_index(begin + index, *from as i64)).collect()
     };
+    // A map for each axis is far shorter than one of all elements.
     let maps: Vec<_> = begins.iter().zip(&from).zip(&to).map(map).collect();
     by_size!(input.dtype(), N => {
         let fill = value.and_then(|value| <[u8; N]>::try_from(value).ok()).unwrap_or([0; N]);

@@ -32,6 +32,7 @@ fn expand(cpu: &Cpu, call: &KernelCall<'_>) -> Result<()> {
         let at = (axis + from.len()).checked_sub(rank);
         let dim = at.map_or(1, |at| from[at]);
         let wish = (axis + wanted.len()).checked_sub(rank).map_or(1, |at| wanted[at]);
+        // `Expand` broadcasts both ways: a 1 in `shape` keeps the size of the input.
         let expected = if wish == 1 { dim as i64 } else { wish };
         ensure!(
             (dim == 1 || expected == dim as i64) && to[axis] as i64 == expected,
@@ -52,8 +53,10 @@ fn tile(cpu: &Cpu, call: &KernelCall<'_>) -> Result<()> {
     let steps = shape::contiguous_strides(&from);
     let (mut dims, mut strides, mut expected) = (Vec::new(), Vec::new(), Vec::new());
     for ((dim, repeat), step) in from.iter().zip(&repeats).zip(steps) {
+        // Negative counts become huge ones, and no output with elements has such a shape.
         let repeat = usize::try_from(*repeat).unwrap_or(usize::MAX);
         expected.push(dim.saturating_mul(repeat));
+        // Each dimension becomes two: its repetitions, which stay in place in the input, and its elements.
         dims.extend([repeat, *dim]);
         strides.extend([0, step as isize]);
     }

@@ -63,6 +63,7 @@ struct ResizeAttributes {
 
 impl ResizeAttributes {
     fn new(call: &KernelCall<'_>, scales_at: usize, is_old: bool) -> Result<Self> {
+        // Older versions have no attribute for either, and mean these.
         let (coordinates, rounding) =
             if is_old { ("asymmetric", "floor") } else { ("half_pixel", "round_prefer_floor") };
         let keeps_aspect = match call.string_attribute("keep_aspect_ratio_policy")?.unwrap_or("stretch") {
@@ -111,6 +112,7 @@ impl ResizeAttributes {
         };
         let found = scales.len();
         ensure!(found == axes.len(), invalid_argument, "expected {} `scales`, found {found}", axes.len());
+        // In the other rows this input holds the scales.
         let roi = call.optional_input(1)?.filter(|_| self.scales_at == 2);
         let roi = roi.map(|roi| read_numbers(&roi)).transpose()?.filter(|roi| roi.len() == 2 * axes.len());
         ensure!(
@@ -129,6 +131,7 @@ impl ResizeAttributes {
             all[*axis].crop = roi.as_ref().map_or((0.0, 1.0), |roi| (roi[index], roi[index + axes.len()]));
         }
         for (axis, to) in all.iter().zip(to) {
+            // A size is a rounded product, so it may differ from it by up to 1.
             let wanted = axis.from as f64 * axis.scale;
             ensure!(
                 axis.to == *to && axis.scale > 0.0 && (*to as f64 - wanted).abs() <= 1.0,
@@ -191,14 +194,17 @@ impl ResizeAttributes {
         }
         let taps: Vec<_> = axes.iter().map(|axis| self.method.axis_taps(axis)).collect();
         let mut dims: Vec<_> = axes.iter().map(|axis| axis.from).collect();
+        // Axes that stay as they are take no pass.
         let resized: Vec<_> =
             (0..dims.len()).filter(|axis| !is_identity(&taps[*axis], dims[*axis])).collect();
+        // Widened once for all passes, so that only the last result is rounded to the dtype.
         let mut current = T::widen_slice(typed_values::<T>(input)?);
         let mut is_done = false;
         for axis in &resized {
             let (outer, _, inner) = shape::split_at_axis(&dims, *axis);
             let (table, size) =
                 (TapTable::new(&taps[*axis]), shape::element_count(&[outer, taps[*axis].len(), inner])?);
+            // The last pass writes to the output itself if its dtype is the one to compute in.
             if Some(axis) == resized.last()
                 && size == out.len()
                 && let Some(out) = T::as_compute_mut(out)
@@ -223,6 +229,7 @@ impl ResizeAttributes {
                 out.iter_mut().zip(&current[begin..]).for_each(|(out, value)| *out = T::narrow(*value));
             });
         }
+        // Only a crop has elements outside of the input.
         if taps.iter().flatten().all(Option::is_some) {
             return Ok(());
         }

@@ -145,6 +145,7 @@ fn scatter_updates<I: Iterator<Item = usize>>(
         updates.dtype().name().unwrap_or("an unknown one")
     );
     copy_contiguous(cpu, &input, &output)?;
+    // Replaced elements are bytes of a size; only what is combined needs its dtype.
     if reduction == ScatterReduction::None {
         return by_size!(output.dtype(), N => {
             write_updates(element_bytes_mut::<N>(&output)?, element_bytes::<N>(&updates)?, starts(), width, |_, update| update);

@@ -143,6 +143,7 @@ fn non_zero(call: &KernelCall<'_>) -> Result<()> {
     let count = count_nonzero(is_set);
     call.allocate_output(0, Dtype::I64, &[dims.len() as i64, count as i64])?;
     let out = typed_values_mut::<i64>(&call.output(0)?)?;
+    // If an element is set, no dimension is 0, and `last` can be the size of a chunk.
     let Some((last, outer)) = dims.split_last().filter(|_| count > 0) else { return Ok(()) };
     let (outer_places, last_places) = out.split_at_mut(outer.len() * count);
     // The positions along the other axes are the same for a whole row.
@@ -224,6 +225,7 @@ fn unique_numbers<const N: usize>(cpu: &Cpu, call: &KernelCall<'_>, is_sorted: b
     let elements = element_bytes::<N>(&input)?;
     let axis = AxisLayout { outer: 1, length: elements.len(), inner: 1 };
     let sorting = LineSort::new(cpu, axis, false, input.dtype());
+    // Without places, the entries that are sorted have half the size.
     let mut wants_places = !is_sorted;
     for index in 1..4 {
         wants_places |= call.optional_output(index)?.is_some();
@@ -240,6 +242,7 @@ fn unique_numbers<const N: usize>(cpu: &Cpu, call: &KernelCall<'_>, is_sorted: b
     let end_of = |group: usize| begins.get(group + 1).copied().unwrap_or(elements.len());
     let mut groups: Vec<usize> = (0..begins.len()).collect();
     if !is_sorted {
+        // Equal elements are in the order of their places, so the first one says where the value first occurs.
         groups.sort_unstable_by_key(|group| places[begins[*group]]);
     }
     call.allocate_output(0, input.dtype(), &[begins.len() as i64])?;
@@ -284,11 +287,13 @@ fn find_unique<T: Copy + PartialOrd>(
     let equal = |a: usize, b: usize| item(a).iter().zip(item(b)).all(|(a, b)| same(a, b));
     let mut groups: Vec<_> = sorted.chunk_by(|a, b| equal(*a, *b)).collect();
     if !is_sorted {
+        // Of equal items the lower index comes first, so each group begins where its value first occurs.
         groups.sort_by_key(|group| group[0]);
     }
     dims[axis] = groups.len();
     let shape: Vec<_> = dims.iter().map(|dim| *dim as i64).collect();
     call.allocate_output(0, input.dtype(), &shape)?;
+    // Items are whole slices, but the output has a row of each by turns.
     let row = |row: usize| groups.iter().flat_map(move |group| &item(group[0])[row * inner..][..inner]);
     let rows = if groups.is_empty() { 0 } else { outer };
     fill(&call.output(0)?, &mut (0..rows).flat_map(row).copied())?;

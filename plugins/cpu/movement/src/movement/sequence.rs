@@ -69,6 +69,7 @@ fn reverse_sequence(cpu: &Cpu, call: &KernelCall<'_>, is_time_first: bool) -> Re
                 let (i, j) = ((begin + row) / second, (begin + row) % second);
                 let (time, batch) = if is_time_first { (i, j) } else { (j, i) };
                 let length = lengths[batch] as usize;
+                // What follows a sequence, such as padding, stays in place.
                 let time = if time < length { length - 1 - time } else { time };
                 let source = if is_time_first { time * second + batch } else { batch * second + time };
                 out.copy_from_slice(&from[source * inner..][..inner]);

@@ -58,6 +58,7 @@ pub(super) fn expect_length(list: &[i64], name: &str, expected: usize) -> Result
 
 /// The strides of a contiguous tensor, in elements.
 pub(super) fn contiguous_strides(dims: &[usize]) -> Vec<usize> {
+    // In a tensor without elements strides may be anything, so they saturate instead of overflowing.
     let mut strides = vec![1usize; dims.len()];
     for axis in (1..dims.len()).rev() {
         strides[axis - 1] = strides[axis].saturating_mul(dims[axis].max(1));

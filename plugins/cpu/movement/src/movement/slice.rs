@@ -59,6 +59,7 @@ impl SliceAttributes {
         let count = self.starts.len();
         let axes = match &self.axes {
             Some(axes) => shape::resolve_axes(axes, dims.len())?,
+            // More starts than dimensions fail the comparison of lengths below.
             None => (0..count.min(dims.len())).collect(),
         };
         let steps = self.steps.clone().unwrap_or_else(|| vec![1; count]);
@@ -95,6 +96,7 @@ impl SliceAttributes {
 fn index_range(start: i64, end: i64, step: i64, dim: usize) -> Result<(usize, usize)> {
     ensure!(step != 0, invalid_argument, "expected `steps` other than 0, found 0");
     let dim = dim as i64;
+    // The lowest and the highest integer stand for either end, and are clamped below.
     let from_start = |index: i64| if index < 0 { index.saturating_add(dim) } else { index };
     let (start, end) = (from_start(start), from_start(end));
     let (start, distance) = if step > 0 {
@@ -102,11 +104,13 @@ fn index_range(start: i64, end: i64, step: i64, dim: usize) -> Result<(usize, us
         (start, end.clamp(0, dim) - start)
     } else {
         let start = start.clamp(0, (dim - 1).max(0));
+        // Backwards, a slice with the first element ends at -1.
         (start, if dim == 0 { 0 } else { start - end.clamp(-1, dim - 1) })
     };
     if distance <= 0 {
         return Ok((0, 0));
     }
+    // `abs` of the lowest step would overflow.
     Ok((start as usize, (distance as u64).div_ceil(step.unsigned_abs()) as usize))
 }
 

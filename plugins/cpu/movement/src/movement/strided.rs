@@ -29,6 +29,7 @@ impl StridedCopy {
             this.strides.push(0);
             return Ok(this);
         }
+        // Wide enough for products of any size and stride.
         let (mut lowest, mut highest) = (start as i128, start as i128);
         for (dim, stride) in dims.iter().zip(strides) {
             let reach = (*dim as i128 - 1) * *stride as i128;
@@ -87,6 +88,7 @@ impl StridedCopy {
         if let Some(axis) = crossing.filter(|_| stride > 1) {
             self.copy_across(cpu, axis, input, out);
         } else if self.strides[blocks.start.min(outer.len())..outer.len()].contains(&0) {
+            // A repeated innermost axis alone does not lead here: it fills each row, as copying row by row does as well.
             let block = self.dims[blocks.clone()].iter().product();
             for_parallel_pieces(cpu, out, block, |begin, out| {
                 let mut starts =
@@ -156,6 +158,7 @@ impl StridedCopy {
         let mut rows = StrideCursor::new(&self.dims[..last], &self.strides[..last], begin / inner);
         let (mut column, mut rest) = (begin % inner, out);
         while !rest.is_empty() {
+            // A piece may begin and end within a row.
             let (row, further) = rest.split_at_mut(rest.len().min(inner - column));
             let first = self.start.wrapping_add_signed(rows.offset + column as isize * stride);
             copy_row(input, first, stride, row);
@@ -177,6 +180,7 @@ impl StridedCopy {
             // Advancing past the last position starts over.
             let mut middle = StrideCursor::new(&self.dims[axis + 1..last], &self.strides[axis + 1..last], 0);
             while !out.is_empty() {
+                // A piece may begin and end within the axis.
                 let rows = (self.dims[axis] - from_axis).min(out.len() / unit);
                 let (part, further) = out.split_at_mut(rows * unit);
                 for index in 0..between {
@@ -199,6 +203,7 @@ fn copy_row<const N: usize>(input: &[[u8; N]], first: usize, stride: isize, row:
         1 => row.copy_from_slice(&input[first..first + row.len()]),
         0 => row.fill(input[first]),
         -1 => {
+            // One slice, so that bounds are checked once and not for each element.
             let backwards = input[..=first].iter().rev();
             row.iter_mut().zip(backwards).for_each(|(cell, from)| *cell = *from);
         }

@@ -61,12 +61,14 @@ fn write_to_cache(cpu: &Cpu, call: &KernelCall<'_>, axis: i64, wraps: bool) -> R
     if let Some(starts) = &starts {
         shape::expect_length(starts, "write_indices", dims[0])?;
     }
+    // If writing wraps around, no start is too large.
     let most = if wraps { i64::MAX } else { (length - count) as i64 };
     if let Some(start) = starts.iter().flatten().find(|start| !(0..=most).contains(*start)) {
         return Err(PluginError::out_of_range(format!(
             "expected `write_indices` from 0 to {most}, found {start}"
         )));
     }
+    // If the cache is updated in place, this copies nothing.
     copy_contiguous(cpu, &past, &present)?;
     if count == 0 || dims.contains(&0) {
         return Ok(());

@@ -38,6 +38,7 @@ pub(super) fn transpose_kernels() -> Vec<Kernel<Cpu>> {
 
 fn block_side(call: &KernelCall<'_>) -> Result<usize> {
     let side = call.int_attribute("blocksize")?.unwrap_or(0);
+    // The limit keeps the square of the side from overflowing.
     ensure!(
         (1..1 << 16).contains(&side),
         invalid_argument,
@@ -77,6 +78,7 @@ fn depth_to_space(cpu: &Cpu, call: &KernelCall<'_>, side: usize, is_depth_first:
     let (input, output) = (call.input(0)?, call.output(0)?);
     let dims = shape::shape_dims(&input)?;
     let [batch, depth, height, width] = dims[..] else {
+        // Four dimensions are what is expected, so this is always the error.
         return shape::expect_shape(&input, "input", &[0; 4]);
     };
     ensure!(

@@ -92,6 +92,7 @@ impl<'a> LineSort<'a> {
                 for (line, _) in values.line_groups(1) {
                     let start = line / inner * length * inner + line % inner;
                     let input = LineElements { cells: &input[start..], step: inner, length };
+                    // Rank and place share one integer, the narrowest that holds both.
                     match &mut places {
                         None if is_narrow => self.sort_line::<u32, N>(0, &input, line, &mut values, None)?,
                         None => self.sort_line::<u64, N>(0, &input, line, &mut values, None)?,
@@ -139,10 +140,12 @@ impl<'a> LineSort<'a> {
             }
         }
         let BitOrder::Float { infinity } = self.order else { return Ok(()) };
+        // The bits of a 0 and of a NaN, whose ranks are the only ones that different elements share.
         for alike in [0, infinity + 1].map(|bits| ranks.rank_of(element_from_bits(bits))) {
             let begin = entries.partition_point(|entry| entry.entry_rank(place_bits) < alike);
             let count = entries[begin..].partition_point(|entry| entry.entry_rank(place_bits) == alike);
             if count > 0 {
+                // In the order of the input, as sorting keeps the order of what is equal.
                 let same = input.iter().filter(|cell| ranks.rank_of(*cell) == alike);
                 let places = values.line_elements(line).skip(begin).take(count);
                 places.zip(same).for_each(|(value, cell)| *value = cell);
@@ -196,6 +199,7 @@ impl<const N: usize> RankMapping<N> {
         let rank = if self.is_float {
             let size = bits & !self.sign;
             let is_negative = (bits & self.sign != 0) & (size != 0);
+            // Negative numbers are in reverse order, so all their bits are inverted. Others get the top bit and come above.
             let number = if is_negative { !bits & Self::ALL } else { size | self.sign };
             if size > self.infinity { Self::ALL } else { number }
         } else {

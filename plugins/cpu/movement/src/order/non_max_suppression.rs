@@ -51,6 +51,7 @@ fn suppress_boxes(cpu: &Cpu, has_centres: &bool, operands: &KernelOperands<'_, '
         scores.dims()
     );
     let limits = SuppressionLimits {
+        // By the schema's default of 0 boxes, none is selected.
         boxes: usize::try_from(optional_scalar(operands.read_optional_input(2)?, 0i64)?).unwrap_or(0),
         overlap: optional_scalar(operands.read_optional_input(3)?, 0f32)?,
         score: optional_scalar(operands.read_optional_input(4)?, f32::NEG_INFINITY)?,
@@ -64,6 +65,7 @@ fn suppress_boxes(cpu: &Cpu, has_centres: &bool, operands: &KernelOperands<'_, '
     let (boxes, scores) = (operands.read_input::<f32>(0)?, operands.read_input::<f32>(1)?);
     let mut selected = Vec::new();
     let (classes, count) = (classes as usize, count as usize);
+    // Without scores, chunks of 0 would panic.
     if !scores.is_empty() && limits.boxes > 0 {
         for (image, scores) in scores.chunks(classes * count).enumerate() {
             let boxes = boxes[image * count * 4..][..count * 4].as_chunks().0;
@@ -137,6 +139,7 @@ impl SimdTask for BoxSelection<'_> {
             let (best, further) = rest.split_at_mut(at_once.min(rest.len()));
             best.sort_unstable();
             for rank in best {
+                // The lower half of a rank is the index.
                 let index = *rank as usize;
                 if better.iter().any(|better: &BoxGroup| better.any_overlaps(&boxes[index], limits.overlap)) {
                     continue;
@@ -156,6 +159,7 @@ impl SimdTask for BoxSelection<'_> {
 /// A sort key: lower for a better score and, among equal ones, for a lower index, which is its lower half.
 #[inline(always)]
 fn score_rank(score: f32, index: usize) -> u128 {
+    // NaN passes no limit, so all scores are ordered by their bits.
     let bits = score.to_bits();
     let rising = if score.is_sign_negative() { !bits } else { bits | 1 << 31 };
     u128::from(!rising) << 64 | index as u128
@@ -173,6 +177,7 @@ impl CornerBox {
         let (low, high) = if has_centre {
             ([a - c / 2.0, b - d / 2.0], [a + c / 2.0, b + d / 2.0])
         } else {
+            // The corners may be those of either diagonal, in either order.
             ([a.min(c), b.min(d)], [a.max(c), b.max(d)])
         };
         Self { low, high, area: (high[0] - low[0]) * (high[1] - low[1]) }

@@ -74,9 +74,11 @@ const DIGIT_BITS: u32 = 11;
 /// Sorts entries; large inputs use all threads of the device.
 pub(crate) fn sort_entries<E: SortEntry>(cpu: &Cpu, entries: &mut [E], place_bits: u32) -> Result<()> {
     if entries.len() <= COMPARISON_SORT_COUNT {
+        // Equal entries are identical, since entries with places are all different: no order can get lost.
         entries.sort_unstable();
         return Ok(());
     }
+    // Radix sorting moves entries back and forth between two buffers.
     let mut room = try_filled_vec(E::default(), entries.len())?;
     if entries.len() <= CACHED_RADIX_COUNT {
         RadixSorter { place_bits, ends: Vec::new() }.sort_into(entries, &mut room, BufferSide::Same);
@@ -92,6 +94,7 @@ pub(crate) fn sort_entries<E: SortEntry>(cpu: &Cpu, entries: &mut [E], place_bit
         let (target, others_targets) = rest.split_at_mut(end - start);
         (rest, room_left) = (others_targets, others);
         if !run.is_empty() {
+            // Each run has a lock of its own, so that safe code can pass it to a thread.
             jobs.push(Mutex::new((run, target)));
         }
         start = end;
@@ -103,6 +106,7 @@ pub(crate) fn sort_entries<E: SortEntry>(cpu: &Cpu, entries: &mut [E], place_bit
             // Nobody else has the lock, and nobody panics while holding it.
             let Ok(mut job) = job.lock() else { continue };
             let (run, target) = &mut *job;
+            // Runs lie in the other buffer and go back to where the entries came from.
             order.sort_into(run, target, BufferSide::Other);
         }
     });

@@ -102,10 +102,12 @@ fn run_top_k(cpu: &Cpu, options: &TopKOptions, operands: &KernelOperands<'_, '_>
         return Ok(());
     }
     let places = operands.write_optional_output::<i64>(1)?;
+    // If all elements are wanted, selecting them is a sort.
     if k == axis.length && k > FEW_ELEMENTS {
         let sorting = LineSort::new(cpu, axis, options.is_largest, x.dtype());
         return by_number_size!(x.dtype(), N => sorting.sort_lines::<N>(element_bytes(&x)?, element_bytes_mut(&values)?, places));
     }
+    // Selection works with places even if nobody asks for them.
     let mut unwanted = try_filled_vec(0, if places.is_none() { count } else { 0 })?;
     let places = places.unwrap_or(&mut unwanted);
     dispatch!(x.dtype(), floating_and_integral + f16 + bf16 + i16 + u16 + u32 + u64, T => {

@@ -107,6 +107,7 @@ fn drop_elements<T: FloatElement, M: ComputeElement>(
     // Seeded numbers depend on those before them, so no thread can begin in the middle.
     let seeded: Option<Vec<bool>> = seed.filter(|_| ratio > 0.0).map(|seed| {
         let mut numbers = MersenneTwister::new(seed);
+        // As in ONNX's reference, a number of at least `ratio` keeps its element.
         (0..count).map(|_| numbers.next_f64() >= ratio).collect()
     });
     parallel_for_parts(
@@ -128,6 +129,7 @@ fn drop_elements<T: FloatElement, M: ComputeElement>(
                     None => f64::from(source.f32_at(begin + index)) >= ratio,
                 };
                 let kept = input[begin + index].to_float() * factor;
+                // Not a product with 0: a dropped element is 0 even if it was infinite or NaN.
                 *element = T::from_float(if stays { kept } else { T::Float::from_f64(0.0) });
                 if let Some(mask) = &mut mask {
                     mask[index] = marks[usize::from(stays)];

@@ -105,6 +105,7 @@ fn sample_unit<T: FloatElement>(source: PhiloxSource, index: usize, is_normal: b
         return T::Float::from_f64(uniform(index));
     }
     // Box-Muller: a pair of uniform numbers is a random point, whose coordinates are both normal. 1 - u is never 0.
+    // Both elements of a pair compute it, so that neither depends on how threads cut the output.
     let (radius, angle) = (1.0 - uniform(index & !1), uniform(index | 1) * std::f64::consts::TAU);
     let radius = (-2.0 * radius.ln()).sqrt();
     T::Float::from_f64(radius * if index.is_multiple_of(2) { angle.cos() } else { angle.sin() })
@@ -136,6 +137,7 @@ fn draw_bernoulli<P: FloatElement, T: ComputeElement>(
     let count = output.len();
     parallel_for_parts(cpu, count, grain_for(8), OutputRows::new(output, 1), |begin, part| {
         for (index, element) in part.iter_mut().enumerate() {
+            // Numbers are below 1, so a probability of 1 always hits and one of 0 never.
             let is_hit =
                 f64::from(source.f32_at(begin + index)) < probabilities[begin + index].to_float().to_f64();
             *element = if is_hit { one } else { zero };

@@ -22,6 +22,7 @@ impl MersenneTwister {
 
     /// A number in [0, 1), with 53 random bits.
     pub(super) fn next_f64(&mut self) -> f64 {
+        // 27 and 26 bits, joined as in the original `genrand_res53`.
         let (high, low) = (self.next_word() >> 5, self.next_word() >> 6);
         (f64::from(high) * 67_108_864.0 + f64::from(low)) / 9_007_199_254_740_992.0
     }

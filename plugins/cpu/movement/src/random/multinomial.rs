@@ -83,6 +83,8 @@ fn draw_classes<T: FloatElement, I: ComputeElement + Element>(
                 let sums = cumulative_weights(&logarithms[row * classes..][..classes]);
                 let total = sums[classes - 1];
                 for (sample, class) in drawn.iter_mut().enumerate() {
+                    // Classes without weight have the sum of the class before and are never the first to exceed the level. If that
+                    // is rounded up to the total, it takes the last class.
                     let level = source.f64_at(row * samples + sample) * total;
                     let found = sums.partition_point(|sum| *sum <= level).min(classes - 1);
                     *class = I::from_float(I::Float::from_f64(found as f64));

@@ -37,11 +37,13 @@ impl PhiloxSource {
 
 #[inline(always)]
 fn f32_from_word(word: u32) -> f32 {
+    // As many bits as an `f32` holds, so that no number rounds up to 1.
     (word >> 8) as f32 * (1.0 / 16_777_216.0)
 }
 
 #[inline(always)]
 fn f64_from_words(low: u32, high: u32) -> f64 {
+    // As many bits as an `f64` holds.
     ((u64::from(high) << 32 | u64::from(low)) >> 11) as f64 * (1.0 / 9_007_199_254_740_992.0)
 }
 

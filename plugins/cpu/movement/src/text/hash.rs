@@ -70,6 +70,7 @@ fn murmur_hash3(bytes: &[u8], seed: u32) -> u32 {
         hash = hash.wrapping_mul(5).wrapping_add(0xE654_6B64);
     }
     let rest = rest.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte));
+    // Without remaining bytes this is 0 and changes nothing.
     hash ^= mix_word(rest);
     hash ^= bytes.len() as u32;
     hash = (hash ^ (hash >> 16)).wrapping_mul(0x85EB_CA6B);

@@ -141,6 +141,7 @@ impl NGramVectorizer {
                         indexes.len()
                     ))
                 })?;
+                // Sequences of other lengths are not counted, but each has taken its column.
                 if !(self.shortest..=self.longest).contains(&(length + 1)) {
                     continue;
                 }
@@ -148,6 +149,7 @@ impl NGramVectorizer {
                 for item in sequence {
                     let next = self.columns.len();
                     node = *self.tree.entry((node, *item)).or_insert(next);
+                    // A new entry has the next number, and needs a node of it.
                     if node == next {
                         self.columns.push(None);
                     }
@@ -219,6 +221,7 @@ impl NGramVectorizer {
     /// Counts the known sequences of a row.
     fn count_sequences(&self, items: &[Option<usize>], counts: &mut [u32]) {
         let mut shortest = self.shortest;
+        // Longer steps than the row reach no second item, however many skips are allowed.
         for step in 1..=self.most_skips.saturating_add(1).min(items.len().max(1)) {
             for start in 0..items.len() {
                 let mut node = 0;

@@ -68,6 +68,7 @@ macro_rules! integers {
             /// Truncates a fraction, and saturates what is out of range.
             fn parse_text(text: &str) -> Option<Self> {
                 let fraction = || text.parse::<f64>().ok().filter(|number| !number.is_nan()).map(|number| number as Self);
+                // As an integer first, since large ones lose digits as `f64`.
                 text.parse().ok().or_else(fraction)
             }
         })*

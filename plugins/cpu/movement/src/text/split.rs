@@ -70,6 +70,7 @@ impl StringSplitter {
         for (count, parts) in operands.write_output::<i64>(1)?.iter_mut().zip(&parts) {
             *count = parts.len() as i64;
         }
+        // Rows with fewer parts are padded with empty strings.
         let place = |index: usize| parts[index / most].get(index % most).copied().unwrap_or_default();
         write_texts(&call.output(0)?, (0..parts.len() * most).map(place))
     }

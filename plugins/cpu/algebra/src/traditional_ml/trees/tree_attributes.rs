@@ -327,6 +327,7 @@ impl TreeNodeTable {
                 no: way((tree, no[node]))?,
             });
         }
+        // A leaf may have no votes. Votes of other nodes are never counted.
         let leaves: Vec<_> = self.leaves.iter().map(|name| votes.remove(name).unwrap_or_default()).collect();
         let mut roots = Vec::new();
         let mut seen = std::collections::HashSet::new();

@@ -126,6 +126,7 @@ impl<C: ComputeFloat> TapTable<C> {
             for_parallel_pieces(cpu, out, self.length, |begin, out| {
                 let image = &image[begin * length..];
                 match self.per_element {
+                    // Linear interpolation has 2 taps, and cubic interpolation 4.
                     2 => self.resize_rows(self.taps.as_chunks::<2>().0.iter(), image, length, out),
                     4 => self.resize_rows(self.taps.as_chunks::<4>().0.iter(), image, length, out),
                     count => self.resize_rows(self.taps.chunks_exact(count), image, length, out),
@@ -145,6 +146,7 @@ impl<C: ComputeFloat> TapTable<C> {
                     }
                     continue;
                 }
+                // Tap by tap over the whole row, so that memory is read in order and each pass is vector code.
                 out.fill(C::default());
                 for (at, weight) in taps {
                     out.iter_mut().zip(line(*at)).for_each(|(sum, value)| *sum = *sum + *value * *weight);

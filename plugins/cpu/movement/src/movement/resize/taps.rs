@@ -117,12 +117,14 @@ impl ResizeMethod {
         };
         // Antialiasing stretches the filter over all elements that one of a smaller output stands for.
         let shrink = if self.smooths { axis.scale.min(1.0) } else { 1.0 };
+        // Bounds the work, however small a scale is stated.
         let reach = (reach / shrink).min(2.0 * axis.from as f64 + 4.0);
         let (first, end) = ((place - reach).floor() as i64 + 1, (place + reach).ceil() as i64);
         let mut taps: Vec<_> = (first..end)
             .filter(|at| !self.excludes_outside || (0..axis.from as i64).contains(at))
             .map(|at| (inside(at as f64), weight((at as f64 - place).abs() * shrink)))
             .collect();
+        // The weights of a sampled filter need not add up to 1, and those outside may be missing.
         let sum: f64 = taps.iter().map(|(_, weight)| weight).sum();
         if sum != 0.0 {
             taps.iter_mut().for_each(|(_, weight)| *weight /= sum);
