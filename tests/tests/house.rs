@@ -188,11 +188,12 @@ fn rust_files(directory: &Path) -> Vec<PathBuf> {
 fn tests_start_their_hosts_where_an_instruction_set_is_forced() {
     let tests = repository_root().join("tests/tests");
     let of_the_book = tests.join("library.rs");
-    let names_query = |file: &PathBuf| {
+    let starts_host = |file: &PathBuf| {
         let text = read_text(file);
-        ["cpu", "sim"].iter().any(|plugin| text.contains(&format!("oarlock_plugin_{plugin}::QUERY")))
+        text.contains("oarlock::start(\"")
+            || ["cpu", "sim"].iter().any(|plugin| text.contains(&format!("oarlock_plugin_{plugin}::QUERY")))
     };
-    let found: Vec<PathBuf> = rust_files(&tests).into_iter().filter(names_query).collect();
+    let found: Vec<PathBuf> = rust_files(&tests).into_iter().filter(starts_host).collect();
     assert_eq!(
         found,
         [of_the_book],

@@ -1,17 +1,10 @@
 //! The example program of the book's page about using Oarlock as a library, which includes it from here.
 
 // ANCHOR: program
-use oarlock_core::flags::Flags;
-use oarlock_core::{Attribute, Attributes, Op, Runtime, Tensor};
-use oarlock_host::{BuiltInPlugin, HostConfig, HostEnvironment, HostOptions};
+use oarlock::{Attribute, Attributes, Op, Tensor};
 
-fn softmax_of_sum() -> Result<Vec<f32>, Box<dyn std::error::Error>> {
-    let environment = HostEnvironment::from_process();
-    let config = HostConfig::load(&environment)?;
-    let flags = Flags::from_environment(|name| environment.variable(name))?;
-    let mut options = HostOptions::new("my-program 1.0", config, environment);
-    options.built_in = vec![BuiltInPlugin { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY }];
-    let runtime = Runtime::start(options, flags)?;
+fn softmax_of_sum() -> oarlock::Result<Vec<f32>> {
+    let runtime = oarlock::start("my-program 1.0")?;
     for refusal in runtime.host().report().refusals() {
         eprintln!("not used: {refusal}");
     }
@@ -23,7 +16,7 @@ fn softmax_of_sum() -> Result<Vec<f32>, Box<dyn std::error::Error>> {
 
     let last_axis = Attributes::default().with_attribute("axis", Attribute::Int(-1));
     let softmax = Op::new(&runtime, "ai.onnx", "Softmax", 13, last_axis)?;
-    Ok(softmax.run(&runtime, &[&sum])?.to_vec()?)
+    softmax.run(&runtime, &[&sum])?.to_vec()
 }
 // ANCHOR_END: program
 

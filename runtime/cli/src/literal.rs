@@ -5,8 +5,8 @@ use std::str::FromStr;
 use half::{bf16, f16};
 use oarlock_core::Dtype;
 
-use crate::array::{ArrayElements, HostArray};
 use crate::problem::CommandError;
+use oarlock_report::array::{ArrayElements, HostArray};
 
 /// Maximum nesting of lists.
 const MAX_DIMENSIONS: usize = 32;

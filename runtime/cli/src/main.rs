@@ -4,7 +4,6 @@
 //! the answer. Data goes to standard output, everything else to standard error.
 
 mod arguments;
-mod array;
 mod closed_stdout;
 mod commands;
 mod crash_watcher;
@@ -12,14 +11,11 @@ mod environment_flags;
 mod help;
 mod literal;
 mod messages;
-mod npy;
-mod npz;
 mod output;
 mod output_file;
 mod problem;
 mod progress;
 mod render;
-mod scalar;
 mod session;
 mod usage_error;
 

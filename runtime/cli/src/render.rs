@@ -139,25 +139,6 @@ pub(crate) fn truncate_text(text: &str, width: usize) -> String {
     kept + "…"
 }
 
-pub(crate) fn format_bytes(count: u64) -> String {
-    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-    let mut unit = 0;
-    let mut value = count as f64;
-    // A value that would print as 1024 moves to the next unit.
-    while value >= 1023.5 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    let digits = usize::from(value < 9.95);
-    let value = format!("{value:.digits$}");
-    format!("{} {}", value.trim_end_matches(".0"), UNITS[unit])
-}
-
-/// `1 plugin`, `2 plugins`.
-pub(crate) fn format_count(number: usize, one: &str, several: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { several })
-}
-
 pub(crate) fn plugin_with_file(plugin: &LoadedPlugin) -> String {
     format!("`{}` (`{}`)", plugin.info().name, plugin.file().display())
 }
@@ -182,12 +163,6 @@ pub(crate) fn json_name(value: &impl Serialize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn bytes_have_a_unit_that_suits_them() {
-        let shown = [0, 1023, 1024, 1536, 1 << 20, (1 << 20) - 1, 24 << 30, u64::MAX].map(format_bytes);
-        assert_eq!(shown, ["0 B", "1023 B", "1 KiB", "1.5 KiB", "1 MiB", "1 MiB", "24 GiB", "16384 PiB"]);
-    }
 
     #[test]
     fn text_that_does_not_fit_is_cut_between_characters() {

@@ -16,7 +16,7 @@ use crate::environment_flags;
 use crate::messages::{PluginMessages, UnshownNotice};
 use crate::output::{self, ColorChoice};
 use crate::problem::CommandError;
-use crate::render::format_count;
+use oarlock_report::text::format_count;
 
 /// The plugins linked into this program.
 const BUILT_IN: &[BuiltInPlugin] = &[

@@ -1,9 +1,12 @@
 //! Describes a plan, for `explain`.
 
-use oarlock_engine::passes::{self, PassEffect};
+use oarlock_engine::passes::PassEffect;
 use oarlock_engine::{FallbackSummary, RuntimeValue, Session, StepView};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
+
+use oarlock_report::graph_text::step_op_name;
+use oarlock_report::pass_report::PassReport;
 
 use crate::error::OrRaise as _;
 
@@ -36,15 +39,14 @@ fn describe_pass<'py>(
     effect: &PassEffect,
     with_shapes: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let purpose =
-        passes::ALL_PASSES.iter().find(|pass| pass.name == effect.pass).map_or("", |pass| pass.purpose);
+    let report = PassReport::from_effect(effect, with_shapes);
     let all = PyDict::new(py);
-    all.set_item("name", effect.pass)?;
-    all.set_item("purpose", purpose)?;
-    all.set_item("with_shapes", with_shapes)?;
-    all.set_item("changes", effect.changes)?;
-    all.set_item("nodes_before", effect.nodes.0)?;
-    all.set_item("nodes_after", effect.nodes.1)?;
+    all.set_item("name", report.pass)?;
+    all.set_item("purpose", report.purpose)?;
+    all.set_item("with_shapes", report.with_shapes)?;
+    all.set_item("changes", report.changes)?;
+    all.set_item("nodes_before", report.nodes_before)?;
+    all.set_item("nodes_after", report.nodes_after)?;
     Ok(all)
 }
 
@@ -61,17 +63,6 @@ pub(crate) fn describe_step<'py>(py: Python<'py>, info: StepView<'_>) -> PyResul
     all.set_item("flops", cost.flops)?;
     all.set_item("bytes", cost.bytes)?;
     Ok(all)
-}
-
-/// Includes the domain unless it is ONNX's.
-fn step_op_name(step: StepView<'_>) -> String {
-    let node = step.node();
-    if step.is_copy() { "copy".to_owned() } else { qualified_op_name(&node.op, &node.domain) }
-}
-
-/// Includes the domain unless it is ONNX's.
-pub(crate) fn qualified_op_name(op: &str, domain: &str) -> String {
-    if domain.is_empty() { op.to_owned() } else { format!("{domain}.{op}") }
 }
 
 /// The number of nodes on each device, and the nodes that fell back.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use oarlock_core::{Device, Op, OpInvocation, OpOutputs, Result, Runtime, Tensor};
 use oarlock_engine::{RunTimings, RuntimeValue, Session};
+use oarlock_report::graph_text::qualified_op_name;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -136,7 +137,7 @@ impl ActiveRecording {
         let explanation = op.explain_call(runtime, call)?;
         let kernel =
             explanation.chosen_entry().map_or("the CPU, with copies".to_owned(), ToString::to_string);
-        let op = plan_report::qualified_op_name(op.name(), op.domain());
+        let op = qualified_op_name(op.domain(), op.name());
         self.add_call(op, explanation.device, kernel, [begin, launched, end]);
         Ok(result)
     }

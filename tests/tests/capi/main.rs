@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use oarlock::codegen;
+use oarlock_capi::codegen;
 use oarlock_sdk::abi;
 use tempfile::TempDir;
 
@@ -22,7 +22,7 @@ fn repository_root() -> &'static Path {
 
 /// The library, which cargo builds next to this test.
 fn library_path() -> PathBuf {
-    std::env::current_exe().expect("this test is a file").with_file_name("liboarlock.so")
+    std::env::current_exe().expect("this test is a file").with_file_name("liboarlock_capi.so")
 }
 
 /// Installs the library, once for all tests.

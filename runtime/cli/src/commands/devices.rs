@@ -5,8 +5,9 @@ use oarlock_host::DeviceReport;
 use crate::CommandVerdict;
 use crate::arguments::GlobalOptions;
 use crate::output::{self, BAD_STYLE, CommandOutput, NAME_STYLE, NOTABLE_STYLE, PLAIN_STYLE, QUIET_STYLE};
-use crate::render::{TableCell, TextTable, format_bytes};
+use crate::render::{TableCell, TextTable};
 use crate::session::HostSession;
+use oarlock_report::text::format_bytes;
 
 pub(crate) fn list_devices(global: &GlobalOptions, output: &mut CommandOutput) -> CommandVerdict {
     let session = HostSession::start_host(global)?;

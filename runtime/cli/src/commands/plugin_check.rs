@@ -298,7 +298,7 @@ impl PluginInspection {
                 of_info(&|info| format!("{}, this host speaks {HOST_CONTRACT}", info.contract))
             }
             CheckStep::Tables => of_info(&|info| {
-                let kernels = crate::render::format_count(info.kernel_count, "kernel", "kernels");
+                let kernels = oarlock_report::text::format_count(info.kernel_count, "kernel", "kernels");
                 let profiles = (!info.profiles.is_empty()).then(|| info.profiles.join(", "));
                 let drafts = crate::render::draft_list(info).map(|drafts| format!("drafts: {drafts}"));
                 profiles.into_iter().chain(drafts).chain([kernels]).collect::<Vec<_>>().join("; ")

@@ -7,7 +7,8 @@ use oarlock_host::{HostEnvironment, HostOptions, IsaFeatures, PluginOrigin};
 use serde::Serialize;
 
 use crate::output::CommandOutput;
-use crate::render::{format_count, origin_text, print_sentence};
+use crate::render::{origin_text, print_sentence};
+use oarlock_report::text::format_count;
 
 #[derive(Serialize)]
 pub(crate) struct PluginEnvironment {

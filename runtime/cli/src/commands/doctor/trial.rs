@@ -143,7 +143,7 @@ fn describe_device(device: &PluginDevice) -> StepResult {
 fn allocate_blocks(device: &PluginDevice, taken: &mut TrialResources) -> StepResult {
     let size = block_size(device.memory_stats()?.free);
     taken.blocks = Some((device.allocate(size)?, device.allocate(size)?));
-    Ok(format!("2 blocks of {}", crate::render::format_bytes(size)))
+    Ok(format!("2 blocks of {}", oarlock_report::text::format_bytes(size)))
 }
 
 /// The size of the test block: small enough for a device with little free memory, leaving room for others.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::concurrent_trial::ConcurrentTrial;
 use super::examination::DeviceExamination;
-use crate::render::format_count;
+use oarlock_report::text::format_count;
 
 /// The number of working devices of a type, alone or concurrently.
 pub(super) struct WorkingDevices<'a> {

@@ -1,26 +1,14 @@
 //! Measures the effect of permitted rounding on the outputs.
 
-use std::collections::BTreeMap;
-
-use oarlock_engine::{ExecutionPlan, PrecisionMode, RoundingReport, RuntimeValue, Session, SessionOptions};
+use oarlock_engine::{ExecutionPlan, RuntimeValue, Session, SessionOptions};
+use oarlock_report::rounding::RoundingExtent;
 use serde::Serialize;
 
-use super::difference::largest_difference;
 use super::{PreparedModel, show_progress, wait_for_value};
 use crate::arguments::GlobalOptions;
 use crate::output;
 use crate::problem::CommandError;
-use crate::render::format_count;
-
-/// How much of a plan is rounded.
-#[derive(Serialize)]
-pub(super) struct RoundingExtent {
-    precision: &'static str,
-    /// Convolutions and products that round their factors.
-    rounded: usize,
-    /// The number of exact ones, by reason.
-    exact: BTreeMap<String, usize>,
-}
+use oarlock_report::difference::largest_difference;
 
 /// The extent of rounding and its effect.
 #[derive(Serialize)]
@@ -38,35 +26,6 @@ struct OutputDifference {
     largest_difference: Option<f64>,
 }
 
-impl RoundingExtent {
-    /// `None` if the session computes exactly.
-    pub(super) fn from_plan(
-        subject: &PreparedModel,
-        plan: &ExecutionPlan,
-    ) -> Result<Option<Self>, CommandError> {
-        if subject.precision == PrecisionMode::F32 {
-            return Ok(None);
-        }
-        let RoundingReport { rounded, whole } =
-            RoundingReport::from_plan(plan, &subject.core.runtime, subject.input_device()?);
-        let mut exact = BTreeMap::new();
-        whole.into_iter().for_each(|reason| *exact.entry(reason).or_default() += 1);
-        Ok(Some(Self { precision: subject.precision.name(), rounded, exact }))
-    }
-
-    pub(super) fn to_sentences(&self) -> Vec<String> {
-        let Self { precision, rounded, exact } = self;
-        let all = format_count(
-            rounded + exact.values().sum::<usize>(),
-            "product or convolution",
-            "products and convolutions",
-        );
-        let extent = format!("{precision} in {rounded} of {all} of f32");
-        let exact = exact.iter().map(|(reason, count)| format!("not in {count}: {reason}"));
-        std::iter::once(extent).chain(exact).collect()
-    }
-}
-
 impl AccuracyReport {
     /// Runs the model once more, exactly, and compares the outputs; `None` if it was exact anyway.
     pub(super) fn measure_accuracy(
@@ -74,7 +33,7 @@ impl AccuracyReport {
         inputs: &[RuntimeValue],
         made: &[RuntimeValue],
     ) -> Result<Option<Self>, CommandError> {
-        let Some(extent) = RoundingExtent::from_plan(subject, &*subject.session.plan(inputs)?)? else {
+        let Some(extent) = subject.rounding_extent(&*subject.session.plan(inputs)?)? else {
             return Ok(None);
         };
         show_progress(&subject.progress, "running in f32, to compare …");
@@ -116,5 +75,16 @@ impl AccuracyReport {
         self.to_sentences()
             .iter()
             .for_each(|sentence| output::print_message(global.color, "note", sentence, None));
+    }
+}
+
+impl PreparedModel {
+    /// How much of a plan is rounded; `None` if nothing may be.
+    pub(super) fn rounding_extent(
+        &self,
+        plan: &ExecutionPlan,
+    ) -> Result<Option<RoundingExtent>, CommandError> {
+        let device = self.input_device()?;
+        Ok(RoundingExtent::from_plan(plan, self.precision, &self.core.runtime, device))
     }
 }

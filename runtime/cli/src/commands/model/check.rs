@@ -12,13 +12,15 @@ use oarlock_engine::{Model, PrecisionMode, device_support, model_outputs};
 use serde::Serialize;
 
 use super::model_inputs::infer_input_facts;
-use super::{model_source, qualified_op_name, resolve_devices, start_core};
+use super::{model_source, resolve_devices, start_core};
 use crate::CommandVerdict;
 use crate::arguments::{GlobalOptions, ModelArguments};
 use crate::crash_watcher;
 use crate::output::{self, BAD_STYLE, CommandOutput, GOOD_STYLE, NAME_STYLE};
 use crate::problem::CommandError;
-use crate::render::{format_bytes, format_count, print_sentence};
+use crate::render::print_sentence;
+use oarlock_report::graph_text::qualified_op_name;
+use oarlock_report::text::{format_bytes, format_count};
 
 #[derive(Serialize)]
 struct ModelCheckReport {

@@ -1,96 +1,15 @@
-//! Counts the nodes of a model on each device: a field of reports, and one line if the CPU runs what was meant for another
-//! device.
+//! Notes that the CPU runs nodes that were meant for another device.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
-use oarlock_core::Runtime;
 use oarlock_core::flags::FallbackScope;
-use oarlock_engine::{FallbackOp, FallbackSummary, RuntimeValue};
-use serde::Serialize;
+use oarlock_engine::RuntimeValue;
+use oarlock_report::fallback_report::FallbackReport;
 
 use super::PreparedModel;
 use crate::arguments::{GlobalOptions, ModelArguments};
 use crate::output;
 use crate::problem::CommandError;
-
-#[derive(Serialize)]
-pub(super) struct FallbackReport {
-    /// Nodes that the CPU runs because the devices before it have no kernel for them,
-    nodes: usize,
-    /// out of all nodes that need a kernel.
-    of: usize,
-    /// True if the user named the CPU, so that the fallback was asked for.
-    cpu_named: bool,
-    /// Number of nodes on each device.
-    devices: BTreeMap<String, usize>,
-    /// The ops for which the devices before the CPU have no kernel.
-    ops: Vec<MissingOp>,
-    /// Nodes on the CPU that do not count as fallback.
-    on_purpose: IntendedCpuNodes,
-    /// Fallback calls whose shapes became known only during the run.
-    in_the_run: Vec<FallbackCalls>,
-}
-
-/// An op that the CPU runs for other devices.
-#[derive(Serialize)]
-struct MissingOp {
-    op: String,
-    count: usize,
-    /// What the first device lacks: any kernel for the `op`, one for the `dtype`, or one for the `operands`.
-    missing: &'static str,
-    reason: String,
-    first_node: String,
-}
-
-/// Nodes placed on the CPU on purpose, by reason.
-#[derive(Serialize)]
-struct IntendedCpuNodes {
-    /// They compute shapes or other values that the host reads before it calls a kernel.
-    shapes: usize,
-    /// They process text, which only the host holds.
-    text: usize,
-    /// The copies would take longer than the device saves.
-    too_small: usize,
-}
-
-/// Calls of one op that fell back during the run.
-#[derive(Serialize)]
-struct FallbackCalls {
-    op: String,
-    device: String,
-    calls: u64,
-    /// Bytes copied for them.
-    bytes: u64,
-}
-
-impl FallbackReport {
-    fn from_summary(summary: FallbackSummary, runtime: &Runtime) -> Self {
-        let calls = runtime.fallback_counts().into_iter().map(|(op, device, count)| FallbackCalls {
-            op,
-            device,
-            calls: count.calls,
-            bytes: count.bytes,
-        });
-        let missing = |op: FallbackOp| {
-            let FallbackOp { op, missing, reason, count, first_node } = op;
-            MissingOp { op, count, missing: missing.name(), reason, first_node }
-        };
-        Self {
-            nodes: summary.fallback_nodes(),
-            of: summary.nodes,
-            cpu_named: summary.is_cpu_named,
-            on_purpose: IntendedCpuNodes {
-                shapes: summary.shape_nodes,
-                text: summary.text_nodes,
-                too_small: summary.small_nodes,
-            },
-            devices: summary.nodes_by_device,
-            ops: summary.ops.into_iter().map(missing).collect(),
-            in_the_run: calls.collect(),
-        }
-    }
-}
 
 impl PreparedModel {
     /// Counts the nodes on each device, for inputs that the model ran on. Prints a note if the CPU runs nodes for other

@@ -3,7 +3,6 @@
 mod accuracy;
 pub(crate) mod bench;
 pub(crate) mod check;
-mod difference;
 pub(crate) mod explain;
 mod fallback;
 mod html_page;
@@ -13,7 +12,6 @@ pub(crate) mod optimize;
 mod outputs;
 mod random_inputs;
 pub(crate) mod run;
-mod statistics;
 pub(crate) mod trace;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,7 +19,6 @@ use std::time::{Duration, Instant};
 
 use oarlock_core::flags::FallbackScope;
 use oarlock_core::{Device, Runtime};
-use oarlock_engine::graph::{Graph, ValueId};
 use oarlock_engine::{FallbackListener, Model, PrecisionMode, RuntimeValue, Session, SessionOptions};
 use serde::Serialize;
 
@@ -162,7 +159,7 @@ impl PreparedModel {
             output::print_message(global.color, "note", note, None);
         }
         if !rest.is_empty() {
-            let more = crate::render::format_count(rest.len(), "more input is", "more inputs are");
+            let more = oarlock_report::text::format_count(rest.len(), "more input is", "more inputs are");
             output::print_message(global.color, "note", &format!("{more} made up likewise"), None);
         }
         Ok(given)
@@ -242,69 +239,4 @@ fn show_progress(progress: &Mutex<ProgressLine>, text: &str) {
 
 fn clear_progress(progress: &Mutex<ProgressLine>) {
     lock_progress(progress).clear_line();
-}
-
-fn to_milliseconds(duration: Duration) -> f64 {
-    duration.as_secs_f64() * 1e3
-}
-
-/// In a suitable unit, with three significant digits.
-fn format_milliseconds(milliseconds: f64) -> String {
-    let (number, unit) = match milliseconds {
-        ms if ms >= 1e3 => (ms / 1e3, "s"),
-        ms if ms >= 1.0 || ms == 0.0 => (ms, "ms"),
-        ms => (ms * 1e3, "µs"),
-    };
-    format!("{} {unit}", format_figures(number))
-}
-
-/// With three significant digits; all digits of the integer part are kept.
-fn format_figures(number: f64) -> String {
-    let before = if number.abs() < 1.0 { 0 } else { number.abs().log10() as usize + 1 };
-    format!("{number:.0$}", 3usize.saturating_sub(before))
-}
-
-/// Includes the domain unless it is ONNX's.
-fn qualified_op_name(domain: &str, op: &str) -> String {
-    if domain.is_empty() { op.to_owned() } else { format!("{domain}.{op}") }
-}
-
-/// Such as `x: f32 [1, 3]`.
-fn describe_value(graph: &Graph, id: ValueId) -> String {
-    let value = graph.value(id);
-    let dtype = value.dtype().map_or("?", |dtype| dtype.name());
-    match value.dims() {
-        Some(dims) => format!("{}: {dtype} {dims:?}", value.name),
-        None => format!("{}: {dtype} […]", value.name),
-    }
-}
-
-/// A value's name and type, for JSON and for a line of text.
-#[derive(Serialize)]
-struct ValueDescription {
-    name: String,
-    dtype: Option<&'static str>,
-    shape: Option<Vec<i64>>,
-}
-
-impl ValueDescription {
-    fn from_value(name: &str, value: &RuntimeValue) -> Self {
-        let tensor = if let RuntimeValue::Tensor(tensor) = value { Some(tensor) } else { None };
-        Self {
-            name: name.to_owned(),
-            dtype: tensor.map(|tensor| tensor.dtype().name()),
-            shape: tensor.map(|tensor| tensor.dims().to_vec()),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_time_has_three_figures_and_a_unit() {
-        let shown = [0.0, 0.000_5, 0.004_12, 1.0, 37.72, 128.4, 2500.0].map(format_milliseconds);
-        assert_eq!(shown, ["0.000 ms", "0.500 µs", "4.12 µs", "1.00 ms", "37.7 ms", "128 ms", "2.50 s"]);
-    }
 }

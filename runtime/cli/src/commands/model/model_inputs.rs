@@ -10,9 +10,11 @@ use oarlock_engine::graph::{DeclaredDimension, ValueId, ValueType, Weight};
 use oarlock_engine::{Model, ModelOperand, RuntimeValue, Session};
 
 use super::random_inputs;
-use crate::array::{ArrayElements, HostArray};
 use crate::problem::CommandError;
-use crate::{literal, npy, npz};
+use oarlock_report::{npy, npz};
+
+use crate::literal;
+use oarlock_report::array::{ArrayElements, HostArray};
 
 /// Given as a value, it leaves the input empty.
 const EMPTY_INPUT: &str = "-";
@@ -450,12 +452,12 @@ fn contradicted_shape(name: &str, expected: &str, sizes: &[i64]) -> CommandError
 }
 
 /// Reads a file or parses a literal.
-fn read_array(text: &OsStr, judge: npy::ArrayCheck<'_>) -> Result<HostArray, CommandError> {
+fn read_array(text: &OsStr, check: npy::ArrayCheck<'_, CommandError>) -> Result<HostArray, CommandError> {
     let (typed, file) = (text.to_str().and_then(literal::parse_literal), Path::new(text));
     match typed {
         Some(typed) => typed,
         None if file.extension().is_some_and(|extension| extension == "pb") => read_onnx_tensor(file),
-        None => npy::read_npy(file, judge),
+        None => npy::read_npy(file, check),
     }
 }
 

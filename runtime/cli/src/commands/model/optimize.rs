@@ -7,15 +7,17 @@ use oarlock_engine::export::onnx::{OnnxExportOptions, OnnxModelFiles};
 use oarlock_engine::import;
 use serde::Serialize;
 
-use super::explain::PassReport;
 use super::model_inputs::specialize_shapes;
 use super::{PreparedModel, check, show_progress};
 use crate::CommandVerdict;
 use crate::arguments::{GlobalOptions, OptimizeArguments, PrecisionArguments};
 use crate::output::{self, CommandOutput};
 use crate::problem::CommandError;
-use crate::render::{TableCell, TextTable, format_bytes, format_count, print_sentence};
+use crate::render::{TableCell, TextTable, print_sentence};
 use crate::{crash_watcher, output_file};
+use oarlock_report::file::replace_file;
+use oarlock_report::pass_report::PassReport;
+use oarlock_report::text::{format_bytes, format_count};
 
 #[derive(Serialize)]
 struct OptimizationReport {
@@ -156,11 +158,11 @@ fn write_files(
             }
             Ok(())
         };
-        output_file::replace_file(weights_file, put)
+        replace_file(weights_file, put)
             .map_err(|error| output_file::unwritable_file(weights_file, &error))?;
         written.push(told(weights_file, place + last.len() as u64));
     }
-    output_file::replace_file(model_file, |file| file.write_all(&files.model))
+    replace_file(model_file, |file| file.write_all(&files.model))
         .map_err(|error| output_file::unwritable_file(model_file, &error))?;
     written.insert(0, told(model_file, files.model.len() as u64));
     Ok(written)

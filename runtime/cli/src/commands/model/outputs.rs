@@ -9,14 +9,14 @@ use oarlock_engine::graph::ValueType;
 use oarlock_engine::{ModelOperand, RuntimeValue};
 use serde::Serialize;
 
-use super::statistics::ElementStatistics;
-use crate::npy::{self, NpyParts};
-use crate::npz;
 use crate::output::{CommandOutput, NAME_STYLE};
 use crate::output_file;
 use crate::problem::CommandError;
 use crate::render::print_sentence;
-use crate::scalar::{self, ScalarValue, TensorScalars};
+use oarlock_report::npy::{self, NpyParts};
+use oarlock_report::npz;
+use oarlock_report::scalar::{self, ScalarValue, TensorScalars};
+use oarlock_report::statistics::ElementStatistics;
 
 /// A file name may have 255 bytes; this leaves room for a number and `.npy`.
 const MAX_NAME_BYTES: usize = 230;
@@ -102,7 +102,7 @@ impl<'a> ModelOutputs<'a> {
             return match self.made.as_mut_slice() {
                 [OutputTensor { parts: Some(parts), file, .. }] => {
                     *file = Some(target.display().to_string());
-                    npy::write_parts(target, parts)
+                    Ok(npy::write_parts(target, parts)?)
                 }
                 [OutputTensor { parts: None, .. }] => Err(not_single_output(target, EMPTY_OPTIONAL_TEXT)),
                 several => Err(not_single_output(target, &several.len().to_string())),
@@ -124,7 +124,10 @@ impl<'a> ModelOutputs<'a> {
                 made.file = Some(file.display().to_string());
             }
         }
-        if npz::has_npz_name(target) { npz::write_npz(target, &arrays) } else { Ok(()) }
+        if npz::has_npz_name(target) {
+            npz::write_npz(target, &arrays)?;
+        }
+        Ok(())
     }
 
     pub(super) fn print_outputs(&self, output: &mut CommandOutput) {

@@ -6,13 +6,15 @@ use oarlock_engine::RuntimeValue;
 use serde::Serialize;
 
 use super::accuracy::AccuracyReport;
-use super::fallback::FallbackReport;
 use super::model_inputs::{InputRequest, MissingInputs};
 use super::outputs::{self, ModelOutputs, OutputTensor};
-use super::{PreparedModel, ValueDescription, show_progress, to_milliseconds};
+use super::{PreparedModel, show_progress};
 use crate::CommandVerdict;
 use crate::arguments::{GlobalOptions, RunArguments};
 use crate::output::CommandOutput;
+use oarlock_report::fallback_report::FallbackReport;
+use oarlock_report::text::to_milliseconds;
+use oarlock_report::value_description::ValueDescription;
 
 #[derive(Serialize)]
 struct RunReport<'a> {

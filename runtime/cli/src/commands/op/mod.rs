@@ -10,12 +10,14 @@ use oarlock_core::{Device, Op, OpInvocation, Runtime, Tensor, schema};
 
 use crate::CommandVerdict;
 use crate::arguments::{GlobalOptions, OpArguments};
-use crate::array::HostArray;
 use crate::output::CommandOutput;
 use crate::problem::CommandError;
 use crate::render::plugin_with_file;
 use crate::session::CoreSession;
-use crate::{crash_watcher, environment_flags, literal, npy, output_file};
+use oarlock_report::npy;
+
+use crate::{crash_watcher, environment_flags, literal, output_file};
+use oarlock_report::array::HostArray;
 use report::OpReport;
 
 pub(crate) fn run_op(
@@ -117,7 +119,7 @@ fn output_count(call: &OpArguments, opset: u32) -> Result<usize, CommandError> {
 }
 
 fn output_count_text(count: usize) -> String {
-    crate::render::format_count(count, "output", "outputs")
+    oarlock_report::text::format_count(count, "output", "outputs")
 }
 
 /// The output's name in the schema.
@@ -131,7 +133,7 @@ fn read_input(text: &OsStr, device: &Device) -> Result<Option<Tensor>, CommandEr
     if text == "-" {
         return Ok(None);
     }
-    read_array(text)?.to_tensor(device).map(Some)
+    Ok(Some(read_array(text)?.to_tensor(device)?))
 }
 
 /// Reads a file or parses a literal.

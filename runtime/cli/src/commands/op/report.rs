@@ -6,11 +6,11 @@ use oarlock_core::registry::DispatchExplanation;
 use oarlock_core::{Device, Op, Tensor};
 use serde::Serialize;
 
-use crate::npy;
 use crate::output::{CommandOutput, NAME_STYLE};
 use crate::problem::CommandError;
 use crate::render::print_sentence;
-use crate::scalar::{self, TensorScalars};
+use oarlock_report::npy;
+use oarlock_report::scalar::{self, TensorScalars};
 
 #[derive(Serialize)]
 pub(super) struct OpReport {

@@ -1,10 +1,10 @@
 //! The report of a benchmark as a page with plots.
 
 use super::BenchmarkReport;
-use super::profile::ProfileRow;
-use crate::commands::model::format_milliseconds;
 use crate::commands::model::html_page::{self, ColumnAlignment, escape_html, push_formatted};
-use crate::commands::model::statistics::TimeStatistics;
+use oarlock_report::statistics::TimeStatistics;
+use oarlock_report::step_profile::ProfileRow;
+use oarlock_report::text::format_milliseconds;
 
 /// Size of a plot; the margins hold the axis labels on the left and below.
 const PLOT_WIDTH: f64 = 760.0;

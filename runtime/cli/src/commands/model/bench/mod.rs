@@ -5,7 +5,7 @@
 
 mod html_report;
 mod peer_runtime;
-mod profile;
+mod profile_table;
 
 use std::time::{Duration, Instant};
 
@@ -14,21 +14,22 @@ use oarlock_engine::RuntimeValue;
 use serde::Serialize;
 
 use super::accuracy::AccuracyReport;
-use super::fallback::FallbackReport;
 use super::model_inputs::{InputRequest, MissingInputs};
-use super::statistics::TimeStatistics;
-use super::{
-    PreparedModel, ValueDescription, clear_progress, format_figures, format_milliseconds, lock_progress,
-    model_source, show_progress, to_milliseconds,
-};
+use super::{PreparedModel, clear_progress, lock_progress, model_source, show_progress};
 use crate::CommandVerdict;
 use crate::arguments::{BenchArguments, GlobalOptions};
 use crate::output::{CommandOutput, NAME_STYLE};
 use crate::output_file;
 use crate::problem::CommandError;
-use crate::render::{TableCell, TextTable, format_bytes};
+use crate::render::{TableCell, TextTable};
+use oarlock_report::fallback_report::FallbackReport;
+use oarlock_report::statistics::TimeStatistics;
+use oarlock_report::step_profile::StepProfile;
+use oarlock_report::text::format_bytes;
+use oarlock_report::text::{format_figures, format_milliseconds, to_milliseconds};
+use oarlock_report::value_description::ValueDescription;
 use peer_runtime::{PeerComparison, PeerPython};
-use profile::StepProfile;
+use profile_table::print_profile;
 
 /// Total time of the measured runs if their number is not given.
 const MEASURING_TIME: Duration = Duration::from_secs(3);
@@ -115,8 +116,8 @@ pub(crate) fn run_benchmark(
         None => None,
     };
     let times = measure_runs(&subject, call, &inputs, rival.as_mut())?;
-    let told = |run, runs| lock_progress(&subject.progress).show_bar("running step by step", run, runs);
-    let profile = StepProfile::measure_steps(&subject.session, &inputs, told)?;
+    let progress = |run, runs| lock_progress(&subject.progress).show_bar("running step by step", run, runs);
+    let profile = StepProfile::measure_steps(&subject.session, &inputs, progress)?;
     let compared =
         rival.map(|rival| rival.finish_comparison(&subject.session, &result, &times)).transpose()?;
     let accuracy = AccuracyReport::measure_accuracy(&subject, &inputs, &result)?;
@@ -235,7 +236,7 @@ impl BenchmarkReport {
             compared.print_comparison(&self.latency_ms, self.load_ms + self.first_run_ms, output);
         }
         output.write_line("");
-        self.profile.print_profile(output);
+        print_profile(&self.profile, output);
     }
 
     /// The report in lines of label and text.
@@ -264,7 +265,7 @@ impl BenchmarkReport {
                 format!(
                     "{}, {} on the CPU",
                     self.devices.join(", "),
-                    crate::render::format_count(
+                    oarlock_report::text::format_count(
                         usize::try_from(self.threads).unwrap_or(usize::MAX),
                         "thread",
                         "threads"
@@ -291,7 +292,7 @@ impl BenchmarkReport {
                 format!(
                     "{} runs a second, over {}",
                     format_figures(self.throughput_per_s),
-                    crate::render::format_count(self.runs, "run", "runs")
+                    oarlock_report::text::format_count(self.runs, "run", "runs")
                 ),
             ),
             ("memory", taken),

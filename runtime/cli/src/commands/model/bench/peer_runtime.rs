@@ -7,14 +7,15 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use oarlock_engine::{RuntimeValue, Session};
 use serde::{Deserialize, Serialize};
 
-use crate::commands::model::difference::largest_difference;
 use crate::commands::model::outputs::archive_arrays;
-use crate::commands::model::statistics::TimeStatistics;
-use crate::commands::model::{format_figures, format_milliseconds};
-use crate::npz;
 use crate::output::{CommandOutput, NAME_STYLE};
 use crate::problem::CommandError;
-use crate::render::{TableCell, TextTable, format_bytes};
+use crate::render::{TableCell, TextTable};
+use oarlock_report::difference::largest_difference;
+use oarlock_report::npz;
+use oarlock_report::statistics::TimeStatistics;
+use oarlock_report::text::format_bytes;
+use oarlock_report::text::{format_figures, format_milliseconds};
 
 const PEER_SCRIPT: &str = include_str!("peer.py");
 const PEER_NAME: &str = "onnxruntime";
@@ -170,7 +171,8 @@ impl PeerProcess {
     ) -> Result<PeerComparison, CommandError> {
         // The child exits at the end of its input.
         self.ask = None;
-        let theirs = npz::read_npz(&self.files.path().join("outputs.npz"), &|_, _, _| Ok(()))?;
+        let theirs =
+            npz::read_npz::<CommandError>(&self.files.path().join("outputs.npz"), &|_, _, _| Ok(()))?;
         let cpu =
             session.devices().last().ok_or_else(|| CommandError::new("expected a device, found none"))?;
         let mut largest: Option<f64> = None;

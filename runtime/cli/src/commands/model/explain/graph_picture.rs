@@ -8,9 +8,9 @@ use std::collections::HashMap;
 use oarlock_engine::graph::{Graph, ValueId};
 
 use super::node_report::NodeReport;
-use crate::commands::model::describe_value;
 use crate::commands::model::html_page::{escape_html, push_formatted};
 use crate::problem::CommandError;
+use oarlock_report::graph_text::describe_value;
 
 const ROW_HEIGHT: f64 = 52.0;
 const BOX_HEIGHT: f64 = 26.0;

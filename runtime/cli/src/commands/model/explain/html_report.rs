@@ -2,9 +2,11 @@
 
 use oarlock_engine::graph::Graph;
 
-use super::{ExplainReport, GraphEndpoint, PassReport, graph_picture};
+use oarlock_report::pass_report::PassReport;
+
+use super::{ExplainReport, GraphEndpoint, graph_picture, memory_picture};
 use crate::commands::model::html_page::{self, ColumnAlignment, escape_html, push_formatted};
-use crate::render::format_count;
+use oarlock_report::text::format_count;
 
 /// Browsers take long to show longer tables.
 const MAX_TABLE_ROWS: usize = 20_000;
@@ -26,7 +28,7 @@ pub(super) fn render_explanation(report: &ExplainReport, graph: &Graph) -> Strin
     for sentence in report.memory.to_sentences() {
         push_formatted(&mut body, format_args!("<p>{}</p>\n", escape_html(&sentence)));
     }
-    report.memory.draw_arenas(&mut body);
+    memory_picture::draw_arenas(&report.memory, &mut body);
     if let Some(precision) = &report.precision {
         body.push_str("<h2>Precision</h2>\n");
         for sentence in precision.to_sentences() {

@@ -2,24 +2,25 @@
 
 mod graph_picture;
 mod html_report;
-mod memory_layout;
-mod node_report;
+mod memory_picture;
 
 use std::path::PathBuf;
 
-use oarlock_engine::passes::{self, PassEffect};
+use oarlock_report::memory_layout::MemoryLayout;
+use oarlock_report::node_report::{self, NodeReport};
+use oarlock_report::pass_report::PassReport;
+use oarlock_report::rounding::RoundingExtent;
 use serde::Serialize;
 
-use super::accuracy::RoundingExtent;
+use super::PreparedModel;
 use super::model_inputs::{InputRequest, MissingInputs};
-use super::{PreparedModel, ValueDescription};
 use crate::CommandVerdict;
 use crate::arguments::{ExplainArguments, GlobalOptions};
 use crate::output::{CommandOutput, NAME_STYLE, QUIET_STYLE};
-use crate::render::{TableCell, TextTable, format_count, print_sentence, truncate_text};
+use crate::render::{TableCell, TextTable, print_sentence, truncate_text};
 use crate::{crash_watcher, output_file};
-use memory_layout::MemoryLayout;
-use node_report::NodeReport;
+use oarlock_report::text::format_count;
+use oarlock_report::value_description::ValueDescription;
 
 /// Longer names are truncated in tables, so that one of them does not push all others off the screen.
 const MAX_NAME_LENGTH: usize = 60;
@@ -57,17 +58,6 @@ struct GraphEndpoint {
     /// The dtype in the plan; `None` if it is no tensor or unknown before the run.
     dtype: Option<&'static str>,
     shape: Option<Vec<i64>>,
-}
-
-#[derive(Serialize)]
-pub(super) struct PassReport {
-    pass: &'static str,
-    purpose: &'static str,
-    /// True if the shapes of the inputs were known.
-    with_shapes: bool,
-    changes: usize,
-    nodes_before: usize,
-    nodes_after: usize,
 }
 
 pub(crate) fn explain_model(
@@ -123,7 +113,7 @@ pub(crate) fn explain_model(
         nodes_in_file: subject.model.graph.nodes.len(),
         passes: before.chain(after).collect(),
         memory: MemoryLayout::from_plan(&plan, &subject.model.graph),
-        precision: RoundingExtent::from_plan(&subject, &plan)?,
+        precision: subject.rounding_extent(&plan)?,
     };
     if let Some(file) = &call.svg {
         graph_picture::check_node_count(report.nodes.len())?;
@@ -226,34 +216,5 @@ impl GraphEndpoint {
             (Some(dtype), Some(shape)) => format!("planned for {dtype} {shape:?}"),
             _ => "known in the run".to_owned(),
         }
-    }
-}
-
-impl PassReport {
-    pub(super) fn from_effect(effect: &PassEffect, with_shapes: bool) -> Self {
-        let (nodes_before, nodes_after) = effect.nodes;
-        Self {
-            pass: effect.pass,
-            purpose: passes::ALL_PASSES
-                .iter()
-                .find(|pass| pass.name == effect.pass)
-                .map_or("", |pass| pass.purpose),
-            with_shapes,
-            changes: effect.changes,
-            nodes_before,
-            nodes_after,
-        }
-    }
-
-    /// One row of the table of inputs and outputs.
-    pub(super) fn table_row(&self) -> [String; 5] {
-        let when = if self.with_shapes { "with shapes" } else { "before shapes" };
-        [
-            format!("  {}", self.pass),
-            when.to_owned(),
-            format_count(self.changes, "change", "changes"),
-            format!("{} → {} nodes", self.nodes_before, self.nodes_after),
-            self.purpose.to_owned(),
-        ]
     }
 }

@@ -6,61 +6,62 @@ use std::time::{Duration, Instant};
 use oarlock_engine::{NodeCost, RuntimeValue, Session, StepTiming};
 use serde::Serialize;
 
-use crate::commands::model::statistics::sorted_median;
-use crate::commands::model::{format_figures, format_milliseconds, qualified_op_name, to_milliseconds};
-use crate::output::{CommandOutput, NAME_STYLE, QUIET_STYLE};
-use crate::problem::CommandError;
-use crate::render::{TableCell, TextTable, format_count, print_sentence};
+use crate::graph_text::{qualified_op_name, step_op_name};
+use crate::statistics::sorted_median;
+use crate::text::{format_count, format_figures, format_milliseconds, to_milliseconds};
 
 /// Runs that are profiled step by step.
 const PROFILED_RUNS: usize = 7;
 /// No further run starts after this.
 const PROFILING_TIME: Duration = Duration::from_secs(3);
-/// Steps printed one by one.
-const MAX_SHOWN_STEPS: usize = 10;
 
+/// What the steps of a run take.
 #[derive(Serialize)]
-pub(super) struct StepProfile {
+pub struct StepProfile {
     /// Times summed by op, the slowest first.
-    pub(super) ops: Vec<ProfileRow>,
+    pub ops: Vec<ProfileRow>,
     /// Time of each step, in the order of execution. A step of a loop body is summed over all iterations.
-    pub(super) steps: Vec<ProfileRow>,
+    pub steps: Vec<ProfileRow>,
     /// Steps of loop bodies beyond the limit of the profiler; their time counts for the enclosing step.
-    pub(super) omitted: usize,
+    pub omitted: usize,
 }
 
 /// One op or one step.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct ProfileRow {
-    pub(super) op: String,
+pub struct ProfileRow {
+    /// The op, with its domain unless it is that of ONNX.
+    pub op: String,
     /// Name of the node; `None` for an op of several nodes.
-    pub(super) node: Option<String>,
-    pub(super) device: String,
+    pub node: Option<String>,
+    /// The device that ran it.
+    pub device: String,
     /// Name, or else op, of the node whose branch or body contains it.
-    pub(super) within: Option<String>,
+    pub within: Option<String>,
     /// `None` if several kernels ran it.
-    pub(super) kernel: Option<String>,
+    pub kernel: Option<String>,
     /// The kernel's own description of its method, if it gives one.
-    pub(super) how: Option<String>,
-    pub(super) count: usize,
-    pub(super) ms: f64,
+    pub how: Option<String>,
+    /// How often it ran.
+    pub count: usize,
+    /// Its time in milliseconds.
+    pub ms: f64,
     /// Fraction of the time of all steps.
-    pub(super) share: f64,
+    pub share: f64,
     /// Billions of multiplications and additions per second.
-    pub(super) gflops: Option<f64>,
+    pub gflops: Option<f64>,
     /// Billions of bytes that must be read or written per second.
-    pub(super) gb_per_s: Option<f64>,
+    pub gb_per_s: Option<f64>,
     #[serde(skip)]
     cost: NodeCost,
 }
 
 impl StepProfile {
-    /// Runs the model step by step a few times; `told` hears before each run how many are done, and the total.
-    pub(super) fn measure_steps(
+    /// Runs the model step by step a few times; before each run, `progress` gets how many are done, and the total.
+    pub fn measure_steps(
         session: &Session,
         inputs: &[RuntimeValue],
-        told: impl Fn(usize, usize),
-    ) -> Result<Self, CommandError> {
+        progress: impl Fn(usize, usize),
+    ) -> Result<Self, oarlock_core::Error> {
         let mut taken: Vec<StepTimes> = Vec::new();
         let mut places: HashMap<(usize, usize), usize> = HashMap::new();
         let mut omitted = 0;
@@ -69,7 +70,7 @@ impl StepProfile {
             if run > 0 && began.elapsed() > PROFILING_TIME {
                 break;
             }
-            told(run, PROFILED_RUNS);
+            progress(run, PROFILED_RUNS);
             let timings = session.run_timed(inputs)?.1;
             omitted = timings.omitted;
             for (timing, own) in timings.steps.iter().zip(exclusive_times(&timings.steps)) {
@@ -115,50 +116,17 @@ impl StepProfile {
     }
 
     /// Slowest first.
-    pub(super) fn slowest_steps(&self) -> Vec<&ProfileRow> {
+    pub fn slowest_steps(&self) -> Vec<&ProfileRow> {
         let mut steps: Vec<&ProfileRow> = self.steps.iter().collect();
         steps.sort_by(|one, other| other.ms.total_cmp(&one.ms));
         steps
     }
 
     /// A note about steps missing from the profile.
-    pub(super) fn omission_note(&self) -> Option<String> {
+    pub fn omission_note(&self) -> Option<String> {
         let steps = format_count(self.omitted, "step", "steps");
         (self.omitted > 0)
             .then(|| format!("{steps} of bodies were not looked at; they count for the loops they are in"))
-    }
-
-    pub(super) fn print_profile(&self, output: &mut CommandOutput) {
-        let several =
-            self.steps.iter().any(|step| self.steps.first().is_some_and(|first| first.device != step.device));
-        let mut table = TextTable::new(0);
-        let titles = ["op", "count", "time", "share", "GFLOP/s", "GB/s"];
-        table.add_row(titles.map(|title| TableCell::with_style(title, QUIET_STYLE)));
-        for row in &self.ops {
-            let op = if several { format!("{} on {}", row.op, row.device) } else { row.op.clone() };
-            table.add_row(row.table_cells(op, &row.count.to_string()));
-        }
-        table.print_table(output);
-        let slowest = self.slowest_steps();
-        if slowest.len() > 1 {
-            output.write_line("");
-            let mut table = TextTable::new(0);
-            let all = slowest.len();
-            let title =
-                if all > MAX_SHOWN_STEPS { format!("slowest of {all} steps") } else { "step".to_owned() };
-            let titles = [title.as_str(), "op", "time", "share", "GFLOP/s", "GB/s", "how"];
-            table.add_row(titles.map(|title| TableCell::with_style(title, QUIET_STYLE)));
-            for row in slowest.into_iter().take(MAX_SHOWN_STEPS) {
-                let how = TableCell::new(row.how.as_deref().unwrap_or_default());
-                table.add_row(
-                    row.table_cells(row.step_label(), &row.op).into_iter().chain([how]).collect::<Vec<_>>(),
-                );
-            }
-            table.print_table(output);
-        }
-        if let Some(note) = self.omission_note() {
-            print_sentence(output, 0, &note);
-        }
     }
 }
 
@@ -201,7 +169,7 @@ impl StepTimes {
         let all = |amount: Option<u64>| amount.and_then(|amount| amount.checked_mul(count as u64));
         let NodeCost { flops, bytes } = step.cost();
         ProfileRow {
-            op: if step.is_copy() { "copy".to_owned() } else { qualified_op_name(&node.domain, &node.op) },
+            op: step_op_name(step),
             node: Some(node.name.to_string()),
             device: step.device().name().to_owned(),
             within: self.within,
@@ -230,7 +198,7 @@ fn exclusive_times(timings: &[StepTiming]) -> Vec<f64> {
 
 impl ProfileRow {
     /// Name and enclosing node.
-    pub(super) fn step_label(&self) -> String {
+    pub fn step_label(&self) -> String {
         let name = self.node.as_deref().filter(|name| !name.is_empty()).unwrap_or("(no name)");
         match &self.within {
             Some(outer) if self.count > 1 => format!("{name}, {} times in {outer}", self.count),
@@ -240,15 +208,10 @@ impl ProfileRow {
     }
 
     /// Time, share and rates as text.
-    pub(super) fn rate_texts(&self) -> [String; 4] {
+    pub fn rate_texts(&self) -> [String; 4] {
         let rate = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), format_figures);
         let share = format!("{:.1} %", self.share * 100.0);
         [format_milliseconds(self.ms), share, rate(self.gflops), rate(self.gb_per_s)]
-    }
-
-    fn table_cells(&self, name: impl AsRef<str>, next: &str) -> Vec<TableCell> {
-        let rates = self.rate_texts().map(TableCell::new);
-        [TableCell::with_style(name, NAME_STYLE), TableCell::new(next)].into_iter().chain(rates).collect()
     }
 }
 

@@ -11,7 +11,7 @@ const CHUNK_LENGTH: usize = 2048;
 
 /// Statistics of a tensor. NaN and infinite elements are counted and excluded from the rest.
 #[derive(Debug, Default, PartialEq, Serialize)]
-pub(super) struct ElementStatistics {
+pub struct ElementStatistics {
     min: Option<f64>,
     max: Option<f64>,
     mean: Option<f64>,
@@ -22,7 +22,7 @@ pub(super) struct ElementStatistics {
 
 impl ElementStatistics {
     /// `None` for complex numbers and texts.
-    pub(super) fn from_scalars(scalars: &TensorScalars<'_>) -> Option<Self> {
+    pub fn from_scalars(scalars: &TensorScalars<'_>) -> Option<Self> {
         let TensorScalars::Bytes(dtype, bytes, count) = scalars else { return None };
         let mut moments = RunningMoments::default();
         macro_rules! each {
@@ -62,7 +62,7 @@ impl ElementStatistics {
     }
 
     /// Such as `from -1 to 3, mean 0.5, deviation 1.2; 2 are NaN`.
-    pub(super) fn to_sentence(&self) -> Option<String> {
+    pub fn to_sentence(&self) -> Option<String> {
         let mut parts = Vec::new();
         if let (Some(min), Some(max), Some(mean), Some(deviation)) =
             (self.min, self.max, self.mean, self.deviation)
@@ -156,7 +156,7 @@ fn is_or_are(count: usize) -> String {
 }
 
 /// `None` for complex numbers and texts.
-pub(super) fn scalar_to_number(scalar: &ScalarValue) -> Option<f64> {
+pub fn scalar_to_number(scalar: &ScalarValue) -> Option<f64> {
     match scalar {
         ScalarValue::Bool(value) => Some(f64::from(*value)),
         ScalarValue::Int(value) => Some(*value as f64),
@@ -181,19 +181,26 @@ fn format_short(number: f64) -> String {
 
 /// Statistics of run times, in milliseconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct TimeStatistics {
-    pub(super) median: f64,
-    pub(super) mean: f64,
-    pub(super) min: f64,
-    pub(super) p50: f64,
-    pub(super) p90: f64,
-    pub(super) p99: f64,
-    pub(super) max: f64,
+pub struct TimeStatistics {
+    /// Half are shorter.
+    pub median: f64,
+    /// Their sum over their number.
+    pub mean: f64,
+    /// The shortest.
+    pub min: f64,
+    /// The median once more, beside the other percentiles.
+    pub p50: f64,
+    /// Nine of ten are shorter.
+    pub p90: f64,
+    /// 99 of 100 are shorter.
+    pub p99: f64,
+    /// The longest.
+    pub max: f64,
 }
 
 impl TimeStatistics {
     /// `None` if there are no times.
-    pub(super) fn from_times(times: &[f64]) -> Option<Self> {
+    pub fn from_times(times: &[f64]) -> Option<Self> {
         let mut sorted = times.to_vec();
         sorted.sort_by(f64::total_cmp);
         let (min, max) = (*sorted.first()?, *sorted.last()?);
@@ -211,7 +218,7 @@ impl TimeStatistics {
 }
 
 /// The median of sorted numbers; 0 if there are none.
-pub(super) fn sorted_median(sorted: &[f64]) -> f64 {
+pub fn sorted_median(sorted: &[f64]) -> f64 {
     quantile_at(sorted, 0.5)
 }
 

@@ -8,11 +8,10 @@ use std::fs::File;
 use std::io::{self, Read, Write as _};
 use std::path::Path;
 
-use oarlock_core::{Dtype, Tensor, shape};
+use oarlock_core::{Dtype, Error, Tensor, shape};
 
 use crate::array::{ArrayElements, HostArray};
-use crate::output_file;
-use crate::problem::CommandError;
+use crate::file::replace_file;
 use header::NpyHeader;
 
 mod header;
@@ -24,9 +23,10 @@ const MAX_HEADER_BYTES: u32 = 1 << 16;
 const BYTES_PER_LETTER: usize = 4;
 
 /// Decides from dtype and shape whether the elements should be read.
-pub(crate) type ArrayCheck<'a> = &'a dyn Fn(Dtype, &[i64]) -> Result<(), CommandError>;
+pub type ArrayCheck<'a, E> = &'a dyn Fn(Dtype, &[i64]) -> Result<(), E>;
 
-pub(crate) fn read_npy(file: &Path, judge: ArrayCheck<'_>) -> Result<HostArray, CommandError> {
+/// Reads a file with one array.
+pub fn read_npy<E: From<Error>>(file: &Path, check: ArrayCheck<'_, E>) -> Result<HostArray, E> {
     let place = file.display().to_string();
     let unreadable = |error| NpyError {
         hint: Some("name a file that is there, or give values such as `f32:[1,2]`"),
@@ -34,28 +34,28 @@ pub(crate) fn read_npy(file: &Path, judge: ArrayCheck<'_>) -> Result<HostArray, 
     };
     if file.is_dir() {
         let hint = Some("name a file in it, such as one that `numpy.save` wrote");
-        return Err(NpyError { hint, ..NpyError::new("a file", "a directory") }.into_command_error(&place));
+        return Err(NpyError { hint, ..NpyError::new("a file", "a directory") }.into_error(&place).into());
     }
-    let stream = File::open(file).map_err(|error: io::Error| unreadable(error).into_command_error(&place))?;
-    read_npy_stream(io::BufReader::new(stream), None, &place, judge)
+    let stream = File::open(file).map_err(|error: io::Error| unreadable(error).into_error(&place))?;
+    read_npy_stream(io::BufReader::new(stream), None, &place, check)
 }
 
 /// Reads an array from a stream of `size` bytes, if that is known. Messages call it `place`.
-pub(crate) fn read_npy_stream(
+pub fn read_npy_stream<E: From<Error>>(
     mut stream: impl Read,
     size: Option<u64>,
     place: &str,
-    judge: ArrayCheck<'_>,
-) -> Result<HostArray, CommandError> {
-    let start = NpyPreamble::read_preamble(&mut stream).map_err(|wrong| wrong.into_command_error(place))?;
-    judge(start.header.dtype, &start.header.dims)?;
+    check: ArrayCheck<'_, E>,
+) -> Result<HostArray, E> {
+    let start = NpyPreamble::read_preamble(&mut stream).map_err(|wrong| wrong.into_error(place))?;
+    check(start.header.dtype, &start.header.dims)?;
     if let Some(size) = size {
         // Check the declared size now: later, a compressed array would have to be decompressed first.
         start
             .check_element_bytes(size.saturating_sub(start.length))
-            .map_err(|wrong| wrong.into_command_error(place))?;
+            .map_err(|wrong| wrong.into_error(place))?;
     }
-    start.read_elements(stream).map_err(|wrong| wrong.into_command_error(place))
+    Ok(start.read_elements(stream).map_err(|wrong| wrong.into_error(place))?)
 }
 
 #[derive(Debug, PartialEq)]
@@ -70,10 +70,10 @@ impl NpyError {
         Self { expected: expected.into(), found: found.to_string(), hint: None }
     }
 
-    fn into_command_error(self, place: &str) -> CommandError {
+    fn into_error(self, place: &str) -> Error {
         let Self { expected, found, hint } = self;
-        let problem = CommandError::new(format!("`{place}`: expected {expected}, found {found}"));
-        problem.with_hint(hint.unwrap_or("write it with `numpy.save`, or give values such as `f32:[1,2]`"))
+        let error = Error::invalid_argument(format!("`{place}`: expected {expected}, found {found}"));
+        error.with_advice(hint.unwrap_or("write it with `numpy.save`, or give values such as `f32:[1,2]`"))
     }
 }
 
@@ -183,13 +183,13 @@ fn read_header_bytes(stream: &mut impl Read, size: usize) -> Result<Vec<u8>, Npy
 }
 
 /// Writes the elements in C order, atomically.
-pub(crate) fn write_npy(file: &Path, tensor: &Tensor) -> Result<(), CommandError> {
+/// Writes a tensor to a file.
+pub fn write_npy(file: &Path, tensor: &Tensor) -> Result<(), Error> {
     let Some(descr) = header::dtype_descr(tensor.dtype()) else {
         let message =
             format!("`{}`: expected a dtype that NumPy has, found {}", file.display(), tensor.dtype());
-        return Err(
-            CommandError::new(message).with_hint("convert it with the op `Cast` first, or leave `-o` out")
-        );
+        return Err(Error::invalid_argument(message)
+            .with_advice("convert it with the op `Cast` first, or leave `-o` out"));
     };
     let bytes = match tensor.host_bytes()? {
         Some(bytes) => Cow::Borrowed(bytes),
@@ -199,15 +199,15 @@ pub(crate) fn write_npy(file: &Path, tensor: &Tensor) -> Result<(), CommandError
 }
 
 /// The two pieces of a file: everything before the elements, and the elements.
-pub(crate) type NpyParts<'a> = [Cow<'a, [u8]>; 2];
+pub type NpyParts<'a> = [Cow<'a, [u8]>; 2];
 
 /// `None` if NumPy lacks the dtype.
-pub(crate) fn parts_from_bytes<'a>(dtype: Dtype, dims: &[i64], bytes: Cow<'a, [u8]>) -> Option<NpyParts<'a>> {
+pub fn parts_from_bytes<'a>(dtype: Dtype, dims: &[i64], bytes: Cow<'a, [u8]>) -> Option<NpyParts<'a>> {
     Some([encode_preamble(header::dtype_descr(dtype)?, dims).into(), bytes])
 }
 
 /// Pads all texts to the longest.
-pub(crate) fn parts_from_texts(dims: &[i64], texts: &[String]) -> NpyParts<'static> {
+pub fn parts_from_texts(dims: &[i64], texts: &[String]) -> NpyParts<'static> {
     let longest = texts.iter().map(|text| text.chars().count()).max().unwrap_or(0).max(1);
     let padded = |text: &String| {
         let letters: Vec<u32> = text.chars().map(u32::from).collect();
@@ -219,12 +219,11 @@ pub(crate) fn parts_from_texts(dims: &[i64], texts: &[String]) -> NpyParts<'stat
 }
 
 /// Writes atomically: a reader sees the old file or the complete new one.
-pub(crate) fn write_parts(file: &Path, parts: &NpyParts<'_>) -> Result<(), CommandError> {
-    let written =
-        output_file::replace_file(file, |stream| parts.iter().try_for_each(|part| stream.write_all(part)));
+pub fn write_parts(file: &Path, parts: &NpyParts<'_>) -> Result<(), Error> {
+    let written = replace_file(file, |stream| parts.iter().try_for_each(|part| stream.write_all(part)));
     written.map_err(|error| {
-        CommandError::new(format!("`{}`: expected to write the output, found: {error}", file.display()))
-            .with_hint("name a file in a directory that you can write to")
+        Error::invalid_argument(format!("`{}`: expected to write the output, found: {error}", file.display()))
+            .with_advice("name a file in a directory that you can write to")
     })
 }
 

@@ -7,35 +7,43 @@ use half::{bf16, f16};
 use oarlock_core::{Dtype, Tensor};
 use serde::{Serialize, Serializer};
 
-use crate::problem::CommandError;
-
 /// Larger tensors are abbreviated.
 const MAX_SHOWN_ELEMENTS: usize = 1000;
 /// Indices shown at either end of each dimension of an abbreviated tensor.
 const EDGE_ELEMENTS: usize = 3;
 
+/// An element.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum ScalarValue {
+pub enum ScalarValue {
+    /// A truth value.
     Bool(bool),
+    /// A signed integer.
     Int(i64),
+    /// An unsigned integer.
     Unsigned(u64),
     /// Also holds narrower floats.
     Single(f32),
+    /// A float of 64 bits.
     Double(f64),
+    /// Real and imaginary part.
     SingleComplex(f32, f32),
+    /// Real and imaginary part.
     DoubleComplex(f64, f64),
+    /// A string.
     Text(String),
 }
 
-pub(crate) enum TensorScalars<'a> {
+/// The elements of a tensor.
+pub enum TensorScalars<'a> {
     /// The dtype, the bytes and the number of elements. Borrows the tensor's memory if the host can read it.
     Bytes(Dtype, Cow<'a, [u8]>, usize),
+    /// Strings.
     Texts(Vec<String>),
 }
 
 impl<'a> TensorScalars<'a> {
     /// Waits for the tensor, then reads or copies its elements.
-    pub(crate) fn from_tensor(tensor: &'a Tensor) -> Result<Self, CommandError> {
+    pub fn from_tensor(tensor: &'a Tensor) -> Result<Self, oarlock_core::Error> {
         if tensor.dtype() == Dtype::String {
             return Ok(Self::Texts(tensor.to_strings()?));
         }
@@ -48,14 +56,15 @@ impl<'a> TensorScalars<'a> {
     }
 
     /// Copies borrowed elements, so that the tensor can be dropped.
-    pub(crate) fn into_owned(self) -> TensorScalars<'static> {
+    pub fn into_owned(self) -> TensorScalars<'static> {
         match self {
             Self::Bytes(dtype, bytes, count) => TensorScalars::Bytes(dtype, bytes.into_owned().into(), count),
             Self::Texts(texts) => TensorScalars::Texts(texts),
         }
     }
 
-    pub(crate) fn scalar_at(&self, index: usize) -> ScalarValue {
+    /// The element at an index.
+    pub fn scalar_at(&self, index: usize) -> ScalarValue {
         match self {
             Self::Bytes(dtype, bytes, _) => decode_scalar(*dtype, bytes, index),
             Self::Texts(texts) => ScalarValue::Text(texts[index].clone()),
@@ -181,12 +190,12 @@ impl Serialize for ScalarValue {
 }
 
 /// Formats elements in nested brackets, as NumPy does. Large tensors are abbreviated.
-pub(crate) fn format_tensor(scalars: &TensorScalars<'_>, dims: &[i64]) -> String {
+pub fn format_tensor(scalars: &TensorScalars<'_>, dims: &[i64]) -> String {
     format_tensor_limited(scalars, dims, MAX_SHOWN_ELEMENTS)
 }
 
 /// As [`format_tensor`], abbreviating tensors of more than `most` elements.
-pub(crate) fn format_tensor_limited(scalars: &TensorScalars<'_>, dims: &[i64], most: usize) -> String {
+pub fn format_tensor_limited(scalars: &TensorScalars<'_>, dims: &[i64], most: usize) -> String {
     let dims: Vec<usize> = dims.iter().map(|dim| usize::try_from(*dim).unwrap_or(0)).collect();
     let count: usize = dims.iter().product();
     if count == 0 {

@@ -5,29 +5,40 @@ use oarlock_engine::graph::{Node, Subgraph, ValueId};
 use oarlock_engine::{DeviceSupport, ExecutionPlan, StepView, device_support};
 use serde::Serialize;
 
-use crate::commands::model::{describe_value, qualified_op_name};
+use crate::graph_text::{describe_value, qualified_op_name};
 
+/// What runs a node, and why.
 #[derive(Serialize)]
-pub(super) struct NodeReport {
-    pub(super) node: String,
-    pub(super) op: String,
-    pub(super) inputs: Vec<String>,
-    pub(super) outputs: Vec<String>,
-    pub(super) device: String,
-    pub(super) kernel: String,
+pub struct NodeReport {
+    /// Its name in the model.
+    pub node: String,
+    /// Its op, with its domain unless it is that of ONNX.
+    pub op: String,
+    /// Its inputs with their types.
+    pub inputs: Vec<String>,
+    /// Its outputs with their types.
+    pub outputs: Vec<String>,
+    /// The device that runs it.
+    pub device: String,
+    /// The registry entry of the kernel, or why there is none.
+    pub kernel: String,
     /// The kernel's own description of its method and the plugin it comes from, if it gives one.
-    pub(super) how: Option<String>,
-    pub(super) why: String,
+    pub how: Option<String>,
+    /// Why it runs there and not elsewhere.
+    pub why: String,
     /// Candidate kernels, the preferred ones first, device by device.
-    pub(super) considered: Vec<NodeCandidate>,
-    pub(super) flops: Option<u64>,
-    pub(super) bytes: Option<u64>,
+    pub considered: Vec<NodeCandidate>,
+    /// Multiplications and additions, if they can be counted.
+    pub flops: Option<u64>,
+    /// Bytes of all operands.
+    pub bytes: Option<u64>,
     /// Nodes of branches or a loop body, as far as they are known before the run.
-    pub(super) inner: Vec<NodeReport>,
+    pub inner: Vec<NodeReport>,
 }
 
+/// A kernel that was considered for a node.
 #[derive(Serialize)]
-pub(super) struct NodeCandidate {
+pub struct NodeCandidate {
     device: String,
     plugin: String,
     score: i32,
@@ -37,7 +48,7 @@ pub(super) struct NodeCandidate {
 
 impl NodeReport {
     /// The row of this node, followed by those of the nodes inside it.
-    pub(super) fn table_rows(&self, depth: usize) -> Vec<[String; 6]> {
+    pub fn table_rows(&self, depth: usize) -> Vec<[String; 6]> {
         let output = self.outputs.first().cloned().unwrap_or_default();
         let op = format!("{}{}", "  ".repeat(depth), self.op);
         let kernel = self.how.as_ref().unwrap_or(&self.kernel).clone();
@@ -48,7 +59,7 @@ impl NodeReport {
 }
 
 /// All nodes of a plan's graph, in the order of execution.
-pub(super) fn report_nodes(plan: &ExecutionPlan, devices: &[Device], runtime: &Runtime) -> Vec<NodeReport> {
+pub fn report_nodes(plan: &ExecutionPlan, devices: &[Device], runtime: &Runtime) -> Vec<NodeReport> {
     let graph = plan.graph();
     let mut steps = vec![None; graph.nodes.len()];
     for step in plan.steps().filter(|step| !step.is_copy()) {
@@ -159,7 +170,7 @@ fn explain_placement(abilities: &[(&Device, DeviceSupport)], step: Option<StepVi
         }
         DeviceSupport::DecidedAtRun(rows) => format!(
             "shapes or values are known in the run only; {} then",
-            crate::render::format_count(*rows, "kernel is asked", "kernels are asked")
+            crate::text::format_count(*rows, "kernel is asked", "kernels are asked")
         ),
         DeviceSupport::Engine => "needs no kernel".to_owned(),
         DeviceSupport::InvalidNode(error) => error.message().to_owned(),

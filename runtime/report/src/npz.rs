@@ -5,40 +5,40 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use oarlock_core::Dtype;
+use oarlock_core::{Dtype, Error};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 use crate::array::HostArray;
+use crate::file::replace_file;
 use crate::npy;
-use crate::output_file;
-use crate::problem::CommandError;
 
 /// No archive for a model holds more arrays than this.
 const MAX_ARRAYS: usize = 1 << 16;
 
-pub(crate) fn has_npz_name(file: &Path) -> bool {
+/// True for the name of an archive.
+pub fn has_npz_name(file: &Path) -> bool {
     file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("npz"))
 }
 
 /// Decides from name, dtype and shape whether the elements of an array should be read.
-pub(crate) type ArchiveCheck<'a> = &'a dyn Fn(&str, Dtype, &[i64]) -> Result<(), CommandError>;
+pub type ArchiveCheck<'a, E> = &'a dyn Fn(&str, Dtype, &[i64]) -> Result<(), E>;
 
 /// Reads all arrays with their names. Elements of a rejected array are never decompressed, because a small archive can expand
 /// to any size.
-pub(crate) fn read_npz(
+pub fn read_npz<E: From<Error>>(
     file: &Path,
-    judge: ArchiveCheck<'_>,
-) -> Result<Vec<(String, HostArray)>, CommandError> {
+    check: ArchiveCheck<'_, E>,
+) -> Result<Vec<(String, HostArray)>, E> {
     let wrong = |expected: &str, found: &dyn fmt::Display| {
-        CommandError::new(format!("`{}`: expected {expected}, found {found}", file.display()))
-            .with_hint("write it with `numpy.savez`, each array by the name of its input")
+        Error::invalid_argument(format!("`{}`: expected {expected}, found {found}", file.display()))
+            .with_advice("write it with `numpy.savez`, each array by the name of its input")
     };
     let stream = File::open(file).map_err(|error| wrong("a file that can be read", &error))?;
     let mut archive = ZipArchive::new(BufReader::new(stream))
         .map_err(|error| wrong("an archive that NumPy wrote, as `.npz`", &error))?;
     if archive.len() > MAX_ARRAYS {
-        return Err(wrong(&format!("at most {MAX_ARRAYS} arrays"), &archive.len()));
+        return Err(wrong(&format!("at most {MAX_ARRAYS} arrays"), &archive.len()).into());
     }
     let mut arrays = Vec::new();
     for index in 0..archive.len() {
@@ -47,16 +47,16 @@ pub(crate) fn read_npz(
         let name = entry.name().map_err(unreadable)?.into_owned();
         let own = name.strip_suffix(".npy").unwrap_or(&name).to_owned();
         let (size, place) = (entry.size(), format!("{name}` in `{}", file.display()));
-        let judge = |dtype: Dtype, dims: &[i64]| judge(&own, dtype, dims);
-        let array = npy::read_npy_stream(BufReader::new(entry), Some(size), &place, &judge)?;
+        let check = |dtype: Dtype, dims: &[i64]| check(&own, dtype, dims);
+        let array = npy::read_npy_stream(BufReader::new(entry), Some(size), &place, &check)?;
         arrays.push((own, array));
     }
     Ok(arrays)
 }
 
 /// Writes atomically: a reader sees the old file or the complete new one.
-pub(crate) fn write_npz(file: &Path, arrays: &[(String, npy::NpyParts<'_>)]) -> Result<(), CommandError> {
-    let written = output_file::replace_file(file, |stream| {
+pub fn write_npz(file: &Path, arrays: &[(String, npy::NpyParts<'_>)]) -> Result<(), Error> {
+    let written = replace_file(file, |stream| {
         let mut archive = ZipWriter::new(DeferredErrorWriter::new(BufWriter::new(stream)));
         for (name, parts) in arrays {
             let size: usize = parts.iter().map(|part| part.len()).sum();
@@ -69,8 +69,11 @@ pub(crate) fn write_npz(file: &Path, arrays: &[(String, npy::NpyParts<'_>)]) -> 
         archive.finish().map_err(io::Error::other)?.finish_stream()
     });
     written.map_err(|error| {
-        CommandError::new(format!("`{}`: expected to write the outputs, found: {error}", file.display()))
-            .with_hint("name a file in a directory that you can write to")
+        Error::invalid_argument(format!(
+            "`{}`: expected to write the outputs, found: {error}",
+            file.display()
+        ))
+        .with_advice("name a file in a directory that you can write to")
     })
 }
 
@@ -141,7 +144,7 @@ mod tests {
             npy::parts_from_bytes(Dtype::U8, &[bytes.len() as i64], bytes.to_vec().into()).unwrap()
         };
         write_npz(&file, &[("a/b".to_owned(), parts(&[1, 2])), ("c".to_owned(), parts(&[]))]).unwrap();
-        let read = read_npz(&file, &|_, _, _| Ok(())).unwrap();
+        let read = read_npz::<Error>(&file, &|_, _, _| Ok(())).unwrap();
         let names: Vec<&str> = read.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["a/b", "c"]);
         assert_eq!((&read[0].1.dims, &read[0].1.elements), (&vec![2], &ArrayElements::Bytes(vec![1, 2])));
@@ -176,12 +179,12 @@ mod tests {
         // The elements are missing; decompressing them would fail with an error about that.
         let [start, _] = npy::parts_from_bytes(Dtype::F32, &[500_000_000, 3], Vec::new().into()).unwrap();
         write_npz(&file, &[("x".to_owned(), [start, Vec::new().into()])]).unwrap();
-        let judge = |name: &str, dtype: Dtype, dims: &[i64]| {
-            Err(CommandError::new(format!("{name} {dtype} {dims:?}")))
+        let check = |name: &str, dtype: Dtype, dims: &[i64]| {
+            Err(Error::invalid_argument(format!("{name} {dtype} {dims:?}")))
         };
-        assert_eq!(read_npz(&file, &judge).unwrap_err().message, "x f32 [500000000, 3]");
-        let lacking = read_npz(&file, &|_, _, _| Ok(())).unwrap_err();
-        assert!(lacking.message.contains("expected 6000000000 bytes"), "{}", lacking.message);
+        assert_eq!(read_npz(&file, &check).unwrap_err().message(), "x f32 [500000000, 3]");
+        let lacking = read_npz::<Error>(&file, &|_, _, _| Ok(())).unwrap_err();
+        assert!(lacking.message().contains("expected 6000000000 bytes"), "{lacking}");
     }
 
     #[test]
@@ -189,7 +192,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("all.npz");
         let parts = npy::parts_from_bytes(Dtype::U8, &[3], vec![1, 2, 3].into()).unwrap();
-        let read = |file: &Path| read_npz(file, &|_, _, _| Ok(()));
+        let read = |file: &Path| read_npz::<Error>(file, &|_, _, _| Ok(()));
         write_npz(&file, &[("a".to_owned(), parts)]).unwrap();
         let whole = std::fs::read(&file).unwrap();
         let tried = directory.path().join("tried.npz");

@@ -2,27 +2,31 @@
 
 use oarlock_core::{Device, Dtype, Tensor};
 
-use crate::problem::CommandError;
-
+/// An array on the host.
 #[derive(Debug, PartialEq)]
-pub(crate) struct HostArray {
-    pub(crate) dtype: Dtype,
-    pub(crate) dims: Vec<i64>,
+pub struct HostArray {
+    /// The type of its elements.
+    pub dtype: Dtype,
+    /// Its shape.
+    pub dims: Vec<i64>,
     /// True if the first dimension varies fastest in memory (Fortran order).
-    pub(crate) is_fortran: bool,
-    pub(crate) elements: ArrayElements,
+    pub is_fortran: bool,
+    /// Its elements, in the order of memory.
+    pub elements: ArrayElements,
 }
 
+/// Elements of an array.
 #[derive(Debug, PartialEq)]
-pub(crate) enum ArrayElements {
+pub enum ArrayElements {
     /// In the byte order of the machine.
     Bytes(Vec<u8>),
+    /// Strings.
     Texts(Vec<String>),
 }
 
 impl HostArray {
     /// Copies the elements to a device. Fortran order is kept and expressed through strides.
-    pub(crate) fn to_tensor(&self, device: &Device) -> Result<Tensor, CommandError> {
+    pub fn to_tensor(&self, device: &Device) -> Result<Tensor, oarlock_core::Error> {
         let mut dims = self.dims.clone();
         if self.is_fortran {
             dims.reverse();
@@ -33,7 +37,7 @@ impl HostArray {
         };
         if self.is_fortran && dims.len() > 1 {
             let order: Vec<usize> = (0..dims.len()).rev().collect();
-            return Ok(tensor.transpose(&order)?);
+            return tensor.transpose(&order);
         }
         Ok(tensor)
     }

@@ -2,12 +2,11 @@
 
 use oarlock_core::Tensor;
 
-use super::statistics::scalar_to_number;
-use crate::problem::CommandError;
 use crate::scalar::TensorScalars;
+use crate::statistics::scalar_to_number;
 
 /// Largest absolute difference over the largest element of the second tensor; `None` if they cannot be compared.
-pub(super) fn largest_difference(ours: &Tensor, theirs: &Tensor) -> Result<Option<f64>, CommandError> {
+pub fn largest_difference(ours: &Tensor, theirs: &Tensor) -> Result<Option<f64>, oarlock_core::Error> {
     if ours.dims() != theirs.dims() {
         return Ok(None);
     }
