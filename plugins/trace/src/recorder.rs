@@ -158,10 +158,10 @@ impl TraceRecorder {
     /// to standard error. Does nothing in a forked child, since the file belongs to its parent.
     pub(crate) fn close_at_exit(&self) {
         if self.process == std::process::id() {
-            self.close_file(|level, told| {
+            self.close_file(|level, message| {
                 let word = if level == LogLevel::INFO { "note" } else { "warning" };
                 // Without standard error there is no way to report.
-                _ = writeln!(std::io::stderr(), "{word}: `trace`: {told}");
+                _ = writeln!(std::io::stderr(), "{word}: `trace`: {message}");
             });
         }
     }
@@ -200,7 +200,7 @@ impl TraceBuffer {
 
 impl Drop for TraceRecorder {
     fn drop(&mut self) {
-        self.close_file(|level, told| self.host.log(level, told));
+        self.close_file(|level, message| self.host.log(level, message));
     }
 }
 

@@ -54,9 +54,11 @@ impl<K: Ord, T> ConstantCache<K, T> {
         // Made without the lock: it may take long, and other threads may want other constants.
         let new = Arc::new(make()?);
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        // Another thread was faster. Its value is shared, and this one is dropped.
         if let Some(found) = made.get(&name).and_then(Weak::upgrade) {
             return Ok(found);
         }
+        // Entries without users are only dropped here, where the map would grow.
         made.retain(|_, thing| thing.strong_count() > 0);
         made.insert(name, Arc::downgrade(&new));
         Ok(new)

@@ -61,6 +61,7 @@ impl Cpu {
     }
 
     fn new_handle(&self) -> u64 {
+        // From 1 on, as 0 is the device's own stream. Handles only have to differ, so no order is needed.
         self.next_handle.fetch_add(1, Ordering::Relaxed) + 1
     }
 
@@ -108,6 +109,7 @@ impl Core for Cpu {
 
     fn device_info(&self, device: u32) -> Result<DeviceInfo> {
         check_device(device)?;
+        // A static, because the text has to outlive the call.
         static NAME: std::sync::LazyLock<String> = std::sync::LazyLock::new(machine::processor_name);
         Ok(DeviceInfo {
             name: Str::new(NAME.as_str()),
@@ -191,6 +193,7 @@ impl Async for Cpu {
         Ok(())
     }
 
+    // All work has ended when the call that started it returns, so no stream has any left.
     fn stream_query(&self, device: u32, queue: Stream) -> Result<u32> {
         self.check_stream(device, queue)?;
         Ok(1)

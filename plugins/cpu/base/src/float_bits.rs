@@ -85,3 +85,25 @@ pub fn bf16_to_f32(bits: u16) -> f32 {
 pub fn f32_to_bf16(value: f32) -> u16 {
     BF16.encode_value(value) as u16
 }
+
+/// The bits of a number in bf16. NaN stays NaN.
+#[inline(always)]
+pub fn bf16_bits(number: f32) -> u32 {
+    let bits = number.to_bits();
+    let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16;
+    // Rounding a NaN could carry into the sign; all other numbers are safe. Setting a mantissa bit keeps the NaN a NaN.
+    if number.is_nan() { bits >> 16 | 0x40 } else { rounded }
+}
+
+/// An `f64` as `f32`, rounded to odd: the last bit is 1 if the result is inexact, so that rounding once more gives what rounding
+/// at once would.
+#[inline(always)]
+pub fn round_to_odd(value: f64) -> f32 {
+    let nearest = value as f32;
+    let is_exact = f64::from(nearest) == value || value.is_nan();
+    // Whatever the sign, the next number towards 0 has bits that are lower by one.
+    let is_above = f64::from(nearest.abs()) > value.abs();
+    let bits = nearest.to_bits();
+    let truncated = if is_above { bits.wrapping_sub(1) } else { bits };
+    f32::from_bits(if is_exact { bits } else { truncated | 1 })
+}

@@ -48,6 +48,8 @@ impl FusedActivation {
             ("HardSigmoid", [alpha, beta]) => {
                 (Self::HardSigmoid { alpha: *alpha as f32, beta: *beta as f32 }, 2)
             }
+            // The wrong number of parameters: the activation is not used, and the error below names the right
+            // number.
             ("Clip" | "HardSigmoid", _) => (Self::NONE, 2),
             ("LeakyRelu", _) => (Self::NONE, 1),
             ("", _) => (Self::NONE, 0),
@@ -152,6 +154,7 @@ const NORMAL_TAIL_COEFFICIENTS: [f32; 11] = [
 #[inline(always)]
 fn fast_gelu<T: SimdTarget>(x: f32) -> f32 {
     let size = x.abs();
+    // The polynomial is fitted no further.
     let near = if size > NORMAL_TAIL_END { NORMAL_TAIL_END } else { size };
     let [others @ .., last] = NORMAL_TAIL_COEFFICIENTS;
     let times_plus = |sum, coefficient| math::MathFloat::multiply_add::<T>(sum, near, coefficient);
@@ -159,6 +162,7 @@ fn fast_gelu<T: SimdTarget>(x: f32) -> f32 {
     let tail =
         0.5 * math::exp_of_negative::<T, f32>(near * math::MathFloat::multiply_add::<T>(near, -0.5, slope));
     let tail = if size > NORMAL_TAIL_END { 0.0 } else { tail };
+    // Below 0, Φ is the tail itself: as 1 less a number near 1 it would lose its digits.
     x * if x > 0.0 { 1.0 - tail } else { tail }
 }
 

@@ -22,8 +22,12 @@ pub mod product_precision;
 pub mod quantized_operand;
 pub mod row_blocks;
 pub mod rows;
+pub mod simd;
 pub mod text_operand;
 pub mod thread_team;
 pub mod tile_block;
 mod unrolled;
 pub mod window;
+
+/// The domain of Oarlock's own ops.
+pub const OARLOCK_DOMAIN: &str = "oarlock";

@@ -15,6 +15,7 @@ pub fn processor_vendor() -> String {
     #[cfg(target_arch = "x86_64")]
     {
         let vendor = std::arch::x86_64::__cpuid(0);
+        // CPUID spells the name in this order of registers.
         let text = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes);
         String::from_utf8_lossy(text.as_flattened()).into_owned()
     }
@@ -47,6 +48,7 @@ pub fn memory_sizes() -> Result<(u64, u64)> {
     })?;
     let bytes = |name| {
         let kibibytes: Option<u64> = find_field(&text, name)?.strip_suffix(" kB")?.trim().parse().ok();
+        // Linux writes kB and means KiB.
         kibibytes?.checked_mul(1024)
     };
     bytes("MemTotal").zip(bytes("MemAvailable")).ok_or_else(|| {
@@ -92,6 +94,7 @@ pub fn instruction_set_level() -> u32 {
 
 /// How many threads the processor runs at once for this program.
 pub fn available_threads() -> u32 {
+    // Fewer than the machine has, if an affinity mask or a control group allows no more.
     std::thread::available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX))
 }
 

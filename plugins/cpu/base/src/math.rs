@@ -87,6 +87,7 @@ pub fn log<T: SimdTarget, F: MathFloat>(x: F) -> F {
 #[inline(always)]
 pub fn log_1p<T: SimdTarget, F: MathFloat>(x: F) -> F {
     let sum = F::ONE + x;
+    // What rounding took from 1 + x, to the first order: log(s + c) is about log(s) + c / s.
     let correction = (x - (sum - F::ONE)) / sum;
     let is_finite = sum > F::ZERO && sum < F::INFINITY;
     log::<T, F>(sum) + if is_finite { correction } else { F::ZERO }
@@ -114,6 +115,7 @@ pub fn sinh<T: SimdTarget, F: MathFloat>(x: F) -> F {
 pub fn cosh<T: SimdTarget, F: MathFloat>(x: F) -> F {
     let root = exp::<T, F>(F::HALF * x.magnitude());
     let half = F::HALF * root * root;
+    // The second term is half of e⁻ˣ, without another exponential.
     half + F::from_f64(0.25) / half
 }
 

@@ -71,6 +71,7 @@ impl RowBlocks {
         let lines = bytes.div_ceil(LINE_BYTES);
         let all = Self { lines, rows: 0 };
         let most = (STRIPE_BYTES / all.row_stride() / BLOCK_LINES).max(1) * BLOCK_LINES;
+        // The number of stripes first, so that all are about equal instead of full ones and a small rest.
         let count = rows.div_ceil(most);
         Self { rows: rows.div_ceil(count).next_multiple_of(BLOCK_LINES), ..all }
     }

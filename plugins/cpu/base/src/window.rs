@@ -177,6 +177,7 @@ impl WindowAxis {
 
     fn same_padding(&self) -> usize {
         let output = self.input.div_ceil(self.stride);
+        // If the stride is larger than the window, the last window may end before the input does.
         (output.saturating_sub(1) * self.stride + self.extent()).saturating_sub(self.input)
     }
 

@@ -2,6 +2,7 @@
 
 use std::marker::PhantomData;
 
+use oarlock_cpu_base::OARLOCK_DOMAIN;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::isa::SimdTarget;
 use oarlock_cpu_base::math::MathFloat;
@@ -16,8 +17,6 @@ use super::registration::{
     BOOL, FLOATS, INTEGERS, NUMBERS, elementwise_kernel, input_operand, output_operand,
 };
 
-const OARLOCK_DOMAIN: &str = "oarlock";
-
 /// Floats that are computed in their own type.
 const WIDE_FLOATS: DtypeSet = dtype_set(&[Dtype::F32, Dtype::F64]);
 
@@ -26,6 +25,7 @@ const NARROW_FLOATS: DtypeSet = dtype_set(&[Dtype::F16, Dtype::BF16]);
 
 /// A float with the functions of the platform's math library, which are exact to the last bit or nearly so.
 trait PlatformMath: MathFloat + ArithmeticElement {
+    // NumPy calls the same library, so results agree to the last bit; speed matters less for these functions.
     fn atan2(self, other: Self) -> Self;
     fn hypot(self, other: Self) -> Self;
     fn power_of_e(self) -> Self;
@@ -159,6 +159,7 @@ impl ElementMap for NarrowNextAfter {
     fn apply<T: SimdTarget>(self, (x, to): (u16, u16)) -> u16 {
         const SIGN: u16 = 1 << 15;
         let (far, far_to) = (x & !SIGN, to & !SIGN);
+        // Places on the number line: -0 and 0 are both 0.
         let place = |bits: u16, far: u16| if bits < SIGN { i32::from(far) } else { -i32::from(far) };
         let (at, at_to) = (place(x, far), place(to, far_to));
         if far > self.infinite {
@@ -166,6 +167,7 @@ impl ElementMap for NarrowNextAfter {
         } else if far_to > self.infinite || at == at_to {
             to
         } else if at == 0 {
+            // From 0, the smallest number of the sign that is wanted.
             (to & SIGN) | 1
         } else if (at < at_to) == (at > 0) {
             // Away from 0 the bits grow, and towards it they shrink.
@@ -188,6 +190,7 @@ macro_rules! floored_floats {
             impl FloorDivision for $float {
                 fn floor_divide(self, other: Self) -> Self {
                     if other == 0.0 || self.is_infinite() {
+                        // Infinity or NaN, as the plain division gives.
                         return self / other;
                     }
                     if other.is_infinite() {
@@ -199,6 +202,7 @@ macro_rules! floored_floats {
                     let rest = self.floor_modulo(other);
                     let quotient = (self - rest) / other;
                     let rounded = quotient.floor();
+                    // The division may round to just below the integer that it should be.
                     let nearest = if quotient - rounded > 0.5 { rounded + 1.0 } else { rounded };
                     if nearest == 0.0 { (0.0 as $float).copysign(self / other) } else { nearest }
                 }
@@ -206,6 +210,7 @@ macro_rules! floored_floats {
                 fn floor_modulo(self, other: Self) -> Self {
                     let rest = self % other;
                     if rest == 0.0 {
+                        // Python gives a remainder of 0 the sign of the divisor.
                         (0.0 as $float).copysign(other)
                     } else if (rest < 0.0) != (other < 0.0) {
                         rest + other
@@ -226,6 +231,8 @@ macro_rules! floored_integers {
             impl FloorDivision for $integer {
                 fn floor_divide(self, other: Self) -> Self {
                     let quotient = self.divided_by(other);
+                    // The machine rounds towards 0; with unequal signs and a remainder, that is one too high. `MIN.max(0)` is 0 in
+                    // a form that unsigned types accept without a lint.
                     let is_above = self.minus(quotient.times(other)) != 0 && (self < $integer::MIN.max(0)) != (other < $integer::MIN.max(0));
                     if is_above { quotient.wrapping_sub(1) } else { quotient }
                 }
@@ -250,6 +257,7 @@ macro_rules! divisions {
                 type Input = (N, N);
                 type Output = N;
                 const HAS_EXCEPTIONS: bool = true;
+                // Processors have no vector division of integers.
                 const IS_VECTORIZED: bool = !N::IS_INTEGER;
 
                 #[inline(always)]
@@ -259,6 +267,7 @@ macro_rules! divisions {
 
                 #[inline(always)]
                 fn is_exception(self, (_, b): (N, N)) -> bool {
+                    // Floats give infinity or NaN instead.
                     N::IS_INTEGER && b == N::default()
                 }
 
@@ -278,7 +287,7 @@ divisions! {
     Rest: floor_modulo;
 }
 
-/// The row of a function of floats.
+/// The kernel of a function of floats.
 macro_rules! float_row {
     ($op:literal, $count:literal, $map:ident) => {
         float_row!($op, $count, $map, FLOATS)
@@ -305,7 +314,7 @@ macro_rules! float_row {
     };
 }
 
-/// The row of a predicate of a float.
+/// The kernel of a predicate of a float.
 macro_rules! test_row {
     ($op:literal, $map:ident) => {
         array_kernel(
@@ -346,7 +355,7 @@ macro_rules! number_row {
     };
 }
 
-/// The row of an op of `COUNT` operands. Its output may reuse the memory of those with its dtype.
+/// The kernel of an op of `COUNT` operands. Its output may reuse the memory of those with its dtype.
 pub(super) fn array_kernel<const COUNT: usize>(
     op: &'static str,
     inputs: DtypeSet,
@@ -360,6 +369,7 @@ pub(super) fn array_kernel<const COUNT: usize>(
     let kernel =
         elementwise_kernel(op, 1, [input_operand("", inputs).with_dtype_group(1); COUNT], result, pass)
             .with_domain(OARLOCK_DOMAIN);
+    // Elements of different sizes do not line up, so their memory cannot be reused.
     let places = if is_same { COUNT as u32 } else { 0 };
     (0..places).fold(kernel, |kernel, input| kernel.with_in_place(0, input))
 }

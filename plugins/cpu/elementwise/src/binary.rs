@@ -25,6 +25,7 @@ maps! {
     Larger(a, b) => a.larger_or_nan(b);
     /// The smaller operand; NaN if either is NaN.
     Smaller(a, b) => a.smaller_or_nan(b);
+    // NaN is not below 0, and stays.
     Slope(x, slope) => if x < N::default() { x.times(slope) } else { x };
     Equal(a, b) -> u8 => u8::from(a == b);
     Greater(a, b) -> u8 => u8::from(a > b);
@@ -91,6 +92,7 @@ macro_rules! comparison_pass {
         let dtype = $call.input(0)?.dtype();
         let output = OperandPort::without_conversion(Dtype::BOOL);
         if dtype == Dtype::BOOL {
+            // A `bool` is a byte of 0 or 1, and compares like one.
             return Ok(PreparedLoop::new(MapLoop($map::<u8>(PhantomData)), [output; 2], output));
         }
         with_number!(dtype, all, N => {

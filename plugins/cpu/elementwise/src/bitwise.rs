@@ -26,6 +26,7 @@ trait BitwiseInteger:
 {
 }
 
+// Signed integers are handled as unsigned ones of the same size, which halves the number of loops.
 impl BitwiseInteger for u8 {}
 impl BitwiseInteger for u16 {}
 impl BitwiseInteger for u32 {}

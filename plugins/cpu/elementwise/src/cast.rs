@@ -55,7 +55,7 @@ fn cast_loop(from: Dtype, to: Dtype, saturate: bool, rounding: PowerRounding) ->
     Ok(PreparedLoop::new(inner, [OperandPort::for_input(from, source)?], output))
 }
 
-/// The row of a cast of the first input to the dtype of the output.
+/// The kernel of a cast of the first input to the dtype of the output.
 fn cast_kernel<const N: usize>(
     op: &'static str,
     since: u32,

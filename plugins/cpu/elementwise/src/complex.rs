@@ -20,6 +20,8 @@ const COMPONENT_DTYPES: DtypeSet = dtype_set(&[Dtype::F32, Dtype::F64]);
 
 /// The type of the real and the imaginary part.
 trait ComplexComponent: Copy + Send + Sync + 'static {
+    // Everything is computed in `f64`, also for pairs of `f32`: one copy of the functions, and products that do not overflow on the
+    // way.
     fn widen(self) -> f64;
     fn from_f64(value: f64) -> Self;
 }
@@ -68,6 +70,7 @@ macro_rules! maps {
             impl<P: ComplexComponent> ElementMap for $name<P> {
                 type Input = ($(maps!(@input $x P),)*);
                 type Output = maps!(@type P $($output)?);
+                // Most formulas branch on special values; a vectorized copy would do the same work.
                 const IS_VECTORIZED: bool = false;
 
                 #[inline(always)]
@@ -90,6 +93,7 @@ macro_rules! maps {
 maps! {
     Add(a, b) => a + b;
     Sub(a, b) => a - b;
+    // Not the formula of the textbook, which gives NaN where a factor is infinite.
     Mul(a, b) => functions::product(a, b);
     Div(a, b) => functions::quotient(a, b);
     Pow(a, b) => functions::power(a, b);
@@ -109,6 +113,7 @@ maps! {
     Expm1(z) => functions::expm1(z);
     Log(z) => functions::log(z);
     Log1p(z) => functions::log1p(z);
+    // Scaled after the logarithm, whose imaginary part is an angle and must be scaled too.
     Log2(z) => functions::scale(functions::log(z), std::f64::consts::LOG2_E);
     Log10(z) => functions::scale(functions::log(z), std::f64::consts::LOG10_E);
     Sin(z) => functions::sin(z);
@@ -155,6 +160,7 @@ where
 {
     let (input, output) =
         (OperandPort::without_conversion(dtypes.0), OperandPort::without_conversion(dtypes.1));
+    // Both loops have the same operands; only the type of the parts differs.
     Ok(if is_wide {
         PreparedLoop::new(MapLoop(wide), [input; COUNT], output)
     } else {
@@ -162,12 +168,13 @@ where
     })
 }
 
-/// The rows of a map. Its output dtypes follow from that of the inputs.
+/// The kernels of a map. Its output dtypes follow from that of the inputs.
 macro_rules! rows {
     ($($count:literal $outputs:ident $of:expr; $($name:ident)*)*) => {
         vec![$($(
             array_kernel(stringify!($name), COMPLEX_DTYPES, $outputs, |call: &KernelCall<'_>| {
                 let dtype = call.input(0)?.dtype();
+                // A function pointer, so that the closures of all rows have one type.
                 let of: fn(Dtype) -> Dtype = $of;
                 complex_loop::<$count, _, _>((dtype, of(dtype)), dtype == Dtype::C128, $name::<f32>(PhantomData), $name::<f64>(PhantomData))
             }, [(); $count]),

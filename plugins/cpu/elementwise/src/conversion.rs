@@ -36,6 +36,7 @@ pub(super) fn find_conversion(from: Dtype, to: Dtype) -> Option<&'static dyn Ele
         (Dtype::F32, Dtype::F8E5M2) => &MapLoop(EncodeF8E5M2),
         (Dtype::F32, Dtype::F8E4M3FNUZ) => &MapLoop(EncodeF8E4M3Fnuz),
         (Dtype::F32, Dtype::F8E5M2FNUZ) => &MapLoop(EncodeF8E5M2Fnuz),
+        // The default of the attribute `round_mode`.
         (Dtype::F32, Dtype::F8E8M0) => &MapLoop(EncodeF8E8M0 { rounding: PowerRounding::Up, saturate: true }),
         (Dtype::F32, Dtype::F4E2M1) => &PackBits::<4, f32>(encode_f4e2m1),
         (Dtype::I4, Dtype::I8) => &UnpackBits::<4, i8>(sign_extend::<4>),
@@ -130,16 +131,59 @@ impl<From: NumberConversion<To> + Element, To: Element> ElementMap for Conversio
 #[derive(Clone, Copy)]
 struct IntegerRoundToOdd<From>(PhantomData<From>);
 
-impl<From: NumberConversion<f64> + Element> ElementMap for IntegerRoundToOdd<From> {
+impl<From: OddFloat> ElementMap for IntegerRoundToOdd<From> {
     type Input = (From,);
     type Output = f32;
     const IS_VECTORIZED: bool = is_common_dtype(From::DTYPE);
 
     #[inline(always)]
     fn apply<T: SimdTarget>(self, (x,): (From,)) -> f32 {
-        RoundToOdd.apply::<T>((x.convert_to(),))
+        RoundToOdd.apply::<T>((x.to_odd_float(),))
     }
 }
+
+/// An integer that converts to `f64` by rounding to odd.
+trait OddFloat: Element {
+    fn to_odd_float(self) -> f64;
+}
+
+macro_rules! exact_floats {
+    ($($integer:ty)*) => {
+        $(
+            impl OddFloat for $integer {
+                #[inline(always)]
+                fn to_odd_float(self) -> f64 {
+                    self.into()
+                }
+            }
+        )*
+    };
+}
+
+macro_rules! odd_floats {
+    ($($integer:ty)*) => {
+        $(
+            impl OddFloat for $integer {
+                #[inline(always)]
+                fn to_odd_float(self) -> f64 {
+                    // An `f64` holds 53 bits, so 64 bits less the lowest 11 are exact. Were those 11 rounded to nearest, a
+                    // number beside a tie would become the tie, and the next rounding would go to the wrong side.
+                    const DROPPED: u32 = u64::BITS - f64::MANTISSA_DIGITS;
+                    let nearest = self as f64;
+                    if nearest.abs() < (1_u64 << f64::MANTISSA_DIGITS) as f64 {
+                        return nearest;
+                    }
+                    let kept = self >> DROPPED;
+                    let is_inexact = kept << DROPPED != self;
+                    (kept | Self::from(is_inexact)) as f64 * (1_u64 << DROPPED) as f64
+                }
+            }
+        )*
+    };
+}
+
+exact_floats!(i32 u32);
+odd_floats!(i64 u64);
 
 #[derive(Clone, Copy)]
 struct IsNonzero<From>(PhantomData<From>);
@@ -268,5 +312,26 @@ impl<const BITS: usize, From: Copy + Send + Sync> ElementLoop for PackBits<BITS,
             unsafe { output.add(first / shared).write(byte) };
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_integers_beside_a_tie_stay_on_their_side_of_it() {
+        // In the middle of two `bf16`, and the integers around it, which are the same number as an `f64`.
+        let tie = (1_i64 << 62) + (1 << 54);
+        for (integer, order) in [(tie - 1, -1), (tie, 0), (tie + 1, 1)] {
+            let difference = |odd: f64, tie: f64| (odd - tie).total_cmp(&0.0) as i8;
+            assert_eq!(difference(integer.to_odd_float(), tie as f64), order, "{integer}");
+            assert_eq!(difference((-integer).to_odd_float(), -(tie as f64)), -order, "-{integer}");
+            assert_eq!(difference((integer as u64).to_odd_float(), tie as f64), order, "{integer}");
+        }
+        for exact in [0, -1, (1 << 53) - 1, -(1 << 53), i64::MIN] {
+            assert_eq!(exact.to_odd_float() as i128, i128::from(exact));
+        }
+        assert_eq!(u64::MAX.to_odd_float() as u64, u64::MAX << 11);
     }
 }

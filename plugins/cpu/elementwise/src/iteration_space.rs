@@ -85,6 +85,7 @@ impl IterationSpace {
                     axis.steps[index] =
                         operand.strides.get(at).map_or(contiguous[index], |stride| *stride as usize);
                 }
+                // This wraps only where it is not used: beside a dimension of 0, or if strides are given.
                 contiguous[index] = contiguous[index].wrapping_mul(dim);
             }
             // A dimension of the output comes from an input, and is not merely allowed by all of them.

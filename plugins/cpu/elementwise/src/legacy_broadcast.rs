@@ -8,7 +8,7 @@ use super::iteration_space::OperandShape;
 use super::prepared_loop::{self, PreparedLoop};
 use super::registration::prepared_kernel;
 
-/// The row of versions up to 6.
+/// The kernel of versions up to 6.
 pub(super) fn legacy_kernel(
     op: &'static str,
     inputs: [OperandSpec; 2],
@@ -17,13 +17,14 @@ pub(super) fn legacy_kernel(
 ) -> Kernel<Cpu> {
     let axis = |call: &KernelCall<'_>| {
         let is_broadcast = call.int_attribute("broadcast")?.unwrap_or(0) != 0;
+        // Without `broadcast` the attribute `axis` has no meaning.
         let axis = if is_broadcast { call.int_attribute("axis")? } else { None };
         Ok(axis.map_or(BroadcastAlignment::Last, BroadcastAlignment::At))
     };
     aligned_kernel(op, inputs, output, pass, axis)
 }
 
-/// The row of versions up to 6 of an op whose second input has an element for each channel, or one for all.
+/// The kernel of versions up to 6 of an op whose second input has an element for each channel, or one for all.
 pub(super) fn legacy_channel_kernel(
     op: &'static str,
     inputs: [OperandSpec; 2],
@@ -73,6 +74,7 @@ fn run_aligned(
     dims.resize(dims.len() + behind, 1);
     let mut strides = second.strides().to_vec();
     if !strides.is_empty() {
+        // A dimension of size 1 is never walked, so its stride may be any.
         strides.resize(dims.len(), 1);
     }
     let first = prepared_loop::LoopOperand::from_tensor(&first, &pass.input_ports()[0])?;
@@ -94,6 +96,7 @@ fn trailing_dimensions(
 ) -> Result<usize> {
     let (rank, own) = (first.dims().len(), second.dims().len());
     let axis = match alignment {
+        // A single slope is for all channels, and broadcasts without help.
         BroadcastAlignment::Channels if own == 1 && second.dims() != [1] && rank > 1 => 1,
         BroadcastAlignment::At(axis) if axis < 0 => axis + rank as i64,
         BroadcastAlignment::At(axis) => axis,

@@ -34,6 +34,7 @@ pub(super) trait ArithmeticElement: Element + PartialOrd + Default {
     /// The larger value; NaN if either is NaN.
     #[inline(always)]
     fn larger_or_nan(self, other: Self) -> Self {
+        // If only the other is NaN, the comparison is false and selects it.
         if self > other || self.is_nan() { self } else { other }
     }
 
@@ -66,6 +67,7 @@ macro_rules! integer {
 
                 #[inline(always)]
                 fn plus(self, other: Self) -> Self {
+                    // NumPy wraps around, and so does ONNX's reference, which is written in it.
                     self.wrapping_add(other)
                 }
 

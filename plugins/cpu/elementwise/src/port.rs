@@ -48,6 +48,7 @@ impl OperandPort {
             ))
         })?;
         Ok(Self {
+            // Loops never compute in packed dtypes, so there is no remainder.
             computed_size: dtype_bits(computed) / 8,
             conversion: Some(conversion),
             ..Self::without_conversion(dtype)

@@ -62,6 +62,7 @@ impl ElementMap for DequantizeMap {
 
     #[inline(always)]
     fn apply<T: SimdTarget>(self, (x, scale, zero): (f32, f32, f32)) -> f32 {
+        // For integers of up to 24 bits the difference is exact, so only the product rounds.
         (x - zero) * scale
     }
 }
@@ -97,6 +98,7 @@ fn quantize_loop(call: &KernelCall<'_>) -> Result<PreparedLoop> {
     if let Some((low, high)) = integer_bounds(dtype) {
         return Ok(PreparedLoop::new(MapLoop(QuantizeMap { low, high }), inputs, output));
     }
+    // The schema defines the attribute for 8-bit floats alone.
     let saturate = call.int_attribute("saturate")?.unwrap_or(1) != 0;
     let output = if saturate { output } else { output.with_conversion(find_unbounded_conversion(dtype)) };
     Ok(PreparedLoop::new(MapLoop(DivideByScale), inputs, output))

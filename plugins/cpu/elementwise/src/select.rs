@@ -27,6 +27,7 @@ impl<E: Copy + Send + Sync + 'static> ElementMap for WhereMap<E> {
 
     #[inline(always)]
     fn apply<T: SimdTarget>(self, (condition, x, y): (u8, E, E)) -> E {
+        // Read as a byte, so that any other than 0 is true.
         if condition == 0 { y } else { x }
     }
 }
@@ -64,6 +65,7 @@ impl ClipKernel {
         let dtype = call.input(0)?.dtype();
         with_number!(dtype, all, N => {
             let (input, output) = (OperandPort::for_input(dtype, N::DTYPE)?, OperandPort::for_output(dtype, N::DTYPE)?);
+            // A loop for each set of bounds, so that an absent one is not compared with.
             let pass = match bounds {
                 [true, true] => PreparedLoop::new(MapLoop(Between::<N>(PhantomData)), [input; 3], output),
                 [true, false] => PreparedLoop::new(MapLoop(Larger::<N>(PhantomData)), [input; 2], output),

@@ -1,6 +1,6 @@
 //! Floats of 4, 8 and 16 bits as bits, and their values as `f32`.
 
-use oarlock_cpu_base::float_bits::{self, F32_MANTISSA, SmallFloatFormat};
+use oarlock_cpu_base::float_bits::{self, F32_MANTISSA, SmallFloatFormat, round_to_odd};
 use oarlock_cpu_base::isa::SimdTarget;
 
 use super::element_loop::ElementMap;
@@ -126,17 +126,6 @@ impl ElementMap for EncodeF8E8M0 {
         let last = if self.saturate { 0xFE } else { 0xFF };
         (exponent + u32::from(rises && exponent < last)) as u8
     }
-}
-
-#[inline(always)]
-fn round_to_odd(value: f64) -> f32 {
-    let nearest = value as f32;
-    let is_exact = f64::from(nearest) == value || value.is_nan();
-    // Whatever the sign, the next number towards 0 has bits that are lower by one.
-    let is_above = f64::from(nearest.abs()) > value.abs();
-    let bits = nearest.to_bits();
-    let truncated = if is_above { bits.wrapping_sub(1) } else { bits };
-    f32::from_bits(if is_exact { bits } else { truncated | 1 })
 }
 
 #[cfg(test)]

@@ -31,6 +31,7 @@ pub(super) trait UnaryFunction: Copy + Send + Sync + 'static {
 
     /// The function of any value, however slow.
     fn apply_to_any<F: TrigonometricFloat>(self, x: F) -> F {
+        // Called for single elements, where the instruction set does not matter.
         self.apply::<oarlock_cpu_base::isa::BaselineTarget, F>(x)
     }
 }
@@ -60,6 +61,7 @@ impl<G: UnaryFunction, F: TrigonometricFloat> ElementMap for FunctionMap<G, F> {
 
 /// The loop of a function over elements of a dtype, computed as floats.
 pub(super) fn function_loop<G: UnaryFunction>(dtype: Dtype, function: G) -> Result<PreparedLoop> {
+    // Integers of 32 and 64 bits have more digits than an `f32`.
     let is_f64 = dtype == Dtype::F64 || compute_dtype(dtype) != Dtype::F32;
     let float = if is_f64 { Dtype::F64 } else { Dtype::F32 };
     let (input, output) = (OperandPort::for_input(dtype, float)?, OperandPort::for_output(dtype, float)?);
@@ -70,7 +72,7 @@ pub(super) fn function_loop<G: UnaryFunction>(dtype: Dtype, function: G) -> Resu
     })
 }
 
-/// The row of a function of floats that `read` makes from the attributes.
+/// The kernel of a function of floats that `read` makes from the attributes.
 pub(super) fn float_kernel<G: UnaryFunction>(
     op: &'static str,
     since: u32,
@@ -94,6 +96,7 @@ pub(super) fn function_kernel<G: UnaryFunction>(
         output_operand("", dtypes).with_dtype_group(1),
         pass,
     )
+    // Each output depends on the input at the same place alone.
     .with_in_place(0, 0)
 }
 
@@ -131,6 +134,7 @@ mod of_float {
         Sqrt(x) => x.square_root();
         Exp(x) => math::exp::<T, F>(x);
         Log(x) => math::log::<T, F>(x);
+        // These need no reduction of angles, so no value is an exception.
         Asin(x) => x.asin::<T>();
         Acos(x) => x.acos::<T>();
         Atan(x) => x.atan::<T>();
@@ -160,6 +164,8 @@ macro_rules! angles {
 
                 #[inline(always)]
                 fn is_exception<F: TrigonometricFloat>(x: F) -> bool {
+                    // Reducing a huge angle takes hundreds of bits of π. One such element must not make the loop for all others
+                    // slow, so it leaves the loop.
                     x.is_huge_angle()
                 }
 
@@ -188,6 +194,7 @@ macro_rules! maps {
             impl<N: ArithmeticElement> ElementMap for $name<N> {
                 type Input = ($(maps!(@type $x N),)*);
                 type Output = maps!(@output N $($output)?);
+                // One copy for rare dtypes: three for each of them would be most of the code of this crate.
                 const IS_VECTORIZED: bool = $crate::number::is_common_dtype(N::DTYPE);
 
                 #[inline(always)]
@@ -210,6 +217,7 @@ maps! {
     Sign(x) => x.sign();
     // NaN is not below 0 and stays.
     Relu(x) => if x < N::default() { N::default() } else { x };
+    // For `Identity` and for casts that only convert at the ports.
     Same(x) => x;
     IsNan(x) -> u8 => u8::from(x.is_nan());
 }
@@ -228,11 +236,12 @@ impl<F: MathFloat> ElementMap for IsInfinite<F> {
 
     #[inline(always)]
     fn apply<T: SimdTarget>(self, (x,): (F,)) -> u8 {
+        // Without short circuits, whose branches would keep the loop from vectorizing.
         u8::from(self.positive & (x == F::INFINITY)) | u8::from(self.negative & (x == -F::INFINITY))
     }
 }
 
-/// The row of a map of numbers to the same dtype.
+/// The kernel of a map of numbers to the same dtype.
 macro_rules! number_row {
     ($op:literal, $since:literal, $dtypes:expr, $map:ident) => {
         elementwise_kernel($op, $since, [input_operand("", $dtypes).with_dtype_group(1)], output_operand("", $dtypes).with_dtype_group(1), |call| {
@@ -284,6 +293,7 @@ pub(super) fn unary_kernels() -> Vec<Kernel<Cpu>> {
         Tanh 1 Asinh 9 Acosh 9 Atanh 9
     });
     kernels.extend([
+        // The only function here that ONNX defines for integers too.
         function_kernel("Erf", 9, NUMBERS, |_| Ok(Erf {})),
         number_row!("Abs", 1, NUMBERS, Abs),
         number_row!("Neg", 1, FLOATS.union(SIGNED), Neg),

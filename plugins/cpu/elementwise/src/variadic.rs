@@ -4,11 +4,12 @@ use std::marker::PhantomData;
 
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::isa::SimdTarget;
+use oarlock_cpu_base::rows::scratch::try_filled_vec;
 use oarlock_sdk::{DtypeSet, Kernel, KernelCall, OperandFlags, PluginError, Result, TensorView};
 
 use super::binary::{Larger, Plus, Smaller};
 use super::element_loop::{ElementMap, FoldLoop};
-use super::iteration_space::MAX_OPERANDS;
+use super::iteration_space::{MAX_OPERANDS, OperandShape};
 use super::number::{ArithmeticElement, with_number};
 use super::port::OperandPort;
 use super::prepared_loop::{LoopOperand, PreparedLoop};
@@ -32,19 +33,27 @@ impl<N: ArithmeticElement> ElementMap for DivideByCount<N> {
 /// The maximum number of inputs of a loop.
 const MAX_INPUTS: usize = MAX_OPERANDS - 1;
 
-/// The loops over all inputs: the first takes the first of them, each later one the result so far and the next ones.
+/// The loops over all inputs: the first takes the first of them, each later one the partial result and the next ones.
 struct VariadicLoops(Vec<PreparedLoop>);
 
+/// One of these loops.
+struct VariadicPass {
+    /// The number of inputs, with the partial result of the loops before.
+    operands: usize,
+    is_first: bool,
+    is_last: bool,
+}
+
 impl VariadicLoops {
-    /// Makes loops, each by its number of inputs and whether it is the last.
-    fn new(call: &KernelCall<'_>, pass: impl Fn(usize, bool) -> Result<PreparedLoop>) -> Result<Self> {
+    fn new(call: &KernelCall<'_>, prepare: impl Fn(VariadicPass) -> Result<PreparedLoop>) -> Result<Self> {
         let mut left = call.input_count();
         let mut passes = Vec::new();
         while left > 0 {
-            // All but the first loop also read the result so far.
-            let taken = left.min(MAX_INPUTS - usize::from(!passes.is_empty()));
-            left -= taken;
-            passes.push(pass(taken + usize::from(!passes.is_empty()), left == 0)?);
+            let is_first = passes.is_empty();
+            let partial = usize::from(!is_first);
+            let inputs = left.min(MAX_INPUTS - partial);
+            left -= inputs;
+            passes.push(prepare(VariadicPass { operands: inputs + partial, is_first, is_last: left == 0 })?);
         }
         if passes.is_empty() {
             return Err(PluginError::invalid_argument("expected at least one input, found none"));
@@ -54,13 +63,27 @@ impl VariadicLoops {
 
     fn run(&self, cpu: &Cpu, call: &KernelCall<'_>) -> Result<()> {
         let output = call.output(0)?;
-        let mut next = 0;
+        let [first, .., last] = &self.0[..] else { return self.run_passes(cpu, call, None) };
         // The output may be the memory of the first input, which the first loop has read before another one writes.
-        for pass in &self.0 {
-            let target = LoopOperand::from_tensor(&output, pass.output_port())?;
-            // Later loops find the result so far in the output, as their first input.
-            let mut operands = [target; MAX_INPUTS];
-            let first = usize::from(next > 0);
+        if first.output_port().dtype == last.output_port().dtype {
+            return self.run_passes(cpu, call, None);
+        }
+        let size = first.output_port().byte_count(output.element_count()? as usize);
+        let mut partial = try_filled_vec(0u64, size.div_ceil(size_of::<u64>()))?;
+        let shape = OperandShape { dims: output.dims(), strides: &[] };
+        self.run_passes(cpu, call, Some(LoopOperand { shape, address: partial.as_mut_ptr() as usize, size }))
+    }
+
+    /// Runs the loops; partial results are in memory of their own, or in the output.
+    fn run_passes(&self, cpu: &Cpu, call: &KernelCall<'_>, partial: Option<LoopOperand<'_>>) -> Result<()> {
+        let output = call.output(0)?;
+        let mut next = 0;
+        for (index, pass) in self.0.iter().enumerate() {
+            let result = LoopOperand::from_tensor(&output, self.0[self.0.len() - 1].output_port())?;
+            let partial = partial.unwrap_or(result);
+            let target = if index + 1 == self.0.len() { result } else { partial };
+            let mut operands = [partial; MAX_INPUTS];
+            let first = usize::from(index > 0);
             for (operand, port) in operands.iter_mut().zip(pass.input_ports()).skip(first) {
                 let tensor: TensorView<'_> = call.input(next)?;
                 *operand = LoopOperand::from_tensor(&tensor, port)?;
@@ -72,14 +95,20 @@ impl VariadicLoops {
     }
 }
 
-/// The loop of a fold over some inputs of the dtype of the call's first.
+/// The loop of a fold over inputs of the dtype of the call's first. Partial results have the dtype in which the loop computes, so that
+/// narrow floats are rounded once, and only a result that is too large overflows.
 macro_rules! fold {
-    ($call:expr, $count:expr, $numbers:ident, $step:ident, $number:ident => $finish:expr) => {{
+    ($call:expr, $pass:expr, $numbers:ident, $step:ident, $number:ident => $finish:expr) => {{
         let dtype = $call.input(0)?.dtype();
         with_number!(dtype, $numbers, $number => {
             let (input, output) = (OperandPort::for_input(dtype, $number::DTYPE)?, OperandPort::for_output(dtype, $number::DTYPE)?);
+            let mut inputs = vec![input; $pass.operands];
+            if !$pass.is_first {
+                inputs[0] = OperandPort::without_conversion($number::DTYPE);
+            }
+            let output = if $pass.is_last { output } else { OperandPort::without_conversion($number::DTYPE) };
             let fold = FoldLoop { step: $step::<$number>(PhantomData), finish: $finish };
-            Ok(PreparedLoop::new(fold, vec![input; $count], output))
+            Ok(PreparedLoop::new(fold, inputs, output))
         })
     }};
 }
@@ -87,10 +116,10 @@ macro_rules! fold {
 fn variadic_kernel(
     op: &'static str,
     dtypes: DtypeSet,
-    pass: impl Fn(&KernelCall<'_>, usize, bool) -> Result<PreparedLoop> + Send + Sync + 'static,
+    prepare: impl Fn(&KernelCall<'_>, VariadicPass) -> Result<PreparedLoop> + Send + Sync + 'static,
 ) -> Kernel<Cpu> {
     prepared_kernel(op, 1, move |call| {
-        let passes = VariadicLoops::new(call, |count, is_last| pass(call, count, is_last))?;
+        let passes = VariadicLoops::new(call, |pass| prepare(call, pass))?;
         Ok(move |cpu: &Cpu, call: &KernelCall<'_>| passes.run(cpu, call))
     })
     .with_inputs([input_operand("data_0", dtypes).with_dtype_group(1).with_flags(OperandFlags::VARIADIC)])
@@ -103,21 +132,22 @@ pub(super) fn variadic_kernels() -> Vec<Kernel<Cpu>> {
         variadic_kernel(
             "Max",
             NUMBERS,
-            |call, count, _| fold!(call, count, all, Larger, N => Same::<N>(PhantomData)),
+            |call, pass| fold!(call, pass, all, Larger, N => Same::<N>(PhantomData)),
         ),
         variadic_kernel(
             "Min",
             NUMBERS,
-            |call, count, _| fold!(call, count, all, Smaller, N => Same::<N>(PhantomData)),
+            |call, pass| fold!(call, pass, all, Smaller, N => Same::<N>(PhantomData)),
         ),
         variadic_kernel(
             "Sum",
             FLOATS,
-            |call, count, _| fold!(call, count, floats, Plus, N => Same::<N>(PhantomData)),
+            |call, pass| fold!(call, pass, floats, Plus, N => Same::<N>(PhantomData)),
         ),
-        variadic_kernel("Mean", FLOATS, |call, count, is_last| {
-            let inputs = if is_last { call.input_count() as f64 } else { 1.0 };
-            fold!(call, count, floats, Plus, N => DivideByCount(inputs as N))
+        variadic_kernel("Mean", FLOATS, |call, pass| {
+            // Only the last loop divides by the count; a division by 1 is exact.
+            let inputs = if pass.is_last { call.input_count() as f64 } else { 1.0 };
+            fold!(call, pass, floats, Plus, N => DivideByCount(inputs as N))
         }),
     ]
 }

@@ -24,10 +24,6 @@ const OUTPUTS_AT_ONCE: usize = 1 << 15;
 const CACHE_LINE: usize = 64;
 /// Bytes of a matrix that may still be in L2 from the last call, where software prefetches only cost time.
 const L2_BYTES: usize = 1 << 20;
-/// Distance of prefetches along a long row, in bytes. Two pages of 4 KiB: a prefetch beyond the page
-/// that is read also looks up where the next one lies, which takes long.
-#[cfg(x86_vectors)]
-pub(crate) const PREFETCH_DISTANCE: usize = 8192;
 /// Rows of the matrix added at once if the outputs are contiguous. Each output is loaded and stored once per 8 rows instead of
 /// once per row.
 const ROWS: usize = 8;
@@ -60,7 +56,7 @@ pub(crate) fn compute_gemv<T: GemmElement>(product: &mut BatchedGemm<'_, T>, tea
     let tasks = sizes.items * chunks;
     let share = tasks.div_ceil(threads);
     let output = DisjointSlice::new(output);
-    let (finish, isa) = (product.finish, team.isa());
+    let (epilogue, isa) = (product.epilogue, team.isa());
     team.parallel_for_each(tasks.div_ceil(share), &|lane| {
         for task in lane * share..tasks.min((lane + 1) * share) {
             let (item, begin) = (task / chunks, task % chunks * chunk);
@@ -75,10 +71,10 @@ pub(crate) fn compute_gemv<T: GemmElement>(product: &mut BatchedGemm<'_, T>, tea
             let job = GemvJob { vector, matrix, depth: sizes.depth, lanes: lanes.clone(), add: false };
             // SAFETY: the operands can be read as far as the product says.
             unsafe { job.run(isa, vectors, part) };
-            if let Some(finish) = finish {
+            if let Some(epilogue) = epilogue {
                 let (rows, columns) = if is_row { (0..vectors, lanes) } else { (lanes, 0..1) };
                 // SAFETY: the part is complete, and no other task accesses it.
-                finish(unsafe {
+                epilogue(unsafe {
                     OutputBlock::new(item, rows, columns, output.element_pointer(first), sizes.columns)
                 });
             }

@@ -72,7 +72,7 @@ pub struct BatchedGemm<'a, T> {
     pub right: GemmOperand<'a, T>,
     /// Without an output, elements exist only in scratch memory until `finish` stores them elsewhere.
     pub output: Option<&'a mut [T]>,
-    pub finish: Option<&'a GemmEpilogue<'a, T>>,
+    pub epilogue: Option<&'a GemmEpilogue<'a, T>>,
 }
 
 /// Runs on each part of an output once its sums are complete.

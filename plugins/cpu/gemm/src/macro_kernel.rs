@@ -66,14 +66,14 @@ pub(crate) fn compute_gemm<T: GemmElement>(
     if let (GemmOperandAccess::First(layout), GemmOperand::Operand(operand)) = (&plan.left, &product.left) {
         layout.pack_operand(*operand, team, plan.lanes, left);
     }
-    let BatchedGemm { right, output, finish, left: left_side, .. } = product;
+    let BatchedGemm { right, output, epilogue, left: left_side, .. } = product;
     let job = GemmJob {
         kernels: T::micro_kernels(team.isa()),
         left_side,
         left,
         right,
         output: output.map(DisjointSlice::new),
-        finish,
+        epilogue,
         plan,
     };
     let lanes_memory = DisjointSlice::new(lanes);
@@ -114,7 +114,7 @@ struct GemmJob<'a, T: 'static> {
     left: &'a [T],
     right: GemmOperand<'a, T>,
     output: Option<DisjointSlice<'a, T>>,
-    finish: Option<&'a super::GemmEpilogue<'a, T>>,
+    epilogue: Option<&'a super::GemmEpilogue<'a, T>>,
 }
 
 struct GemmTask<T> {
@@ -250,10 +250,10 @@ impl<T: GemmElement> GemmJob<'_, T> {
                 });
             }
         }
-        if let Some(finish) = self.finish.filter(|_| last) {
+        if let Some(epilogue) = self.epilogue.filter(|_| last) {
             let columns = task.columns.clone();
             // SAFETY: these rows are complete, and nothing else accesses them until the task ends.
-            finish(unsafe { OutputBlock::new(task.item, rows, columns, first, task.output_row) });
+            epilogue(unsafe { OutputBlock::new(task.item, rows, columns, first, task.output_row) });
         }
     }
 

@@ -58,6 +58,7 @@ impl<'a, E> StridedMatrix<'a, E> {
         lanes: (usize, usize),
         depth: (usize, usize),
     ) -> Option<Self> {
+        // Products of one operand share its panels, so it is packed once.
         if offsets.windows(2).all(|pair| pair[0] == pair[1]) {
             offsets.truncate(1);
         }
@@ -132,6 +133,7 @@ impl<E> LaneView<'_, E> {
     where
         E: ConvertTo<T>,
     {
+        // Micro-kernels read whole vectors, so lanes past the operand need a number, too.
         if count < width {
             panel.fill(T::default());
         }

@@ -95,6 +95,7 @@ pub fn multiply_rows<T: GemmElement>(
                 output_row: output.stride,
                 columns,
                 add,
+                // Nothing is prefetched: with a step of 0 this stays at the panel, which is read anyway.
                 ahead: panel.as_ptr().cast(),
                 ahead_step: 0,
             });

@@ -64,20 +64,20 @@ pub fn compute_stored_gemm<E: StoredElement>(
     sizes: GemmShape,
     sides: (GemmOperand<'_, E::ComputeType>, GemmOperand<'_, E::ComputeType>),
     output: &mut [E],
-    finish: Option<&GemmEpilogue<'_, E::ComputeType>>,
+    epilogue: Option<&GemmEpilogue<'_, E::ComputeType>>,
     scratch: &mut ScratchBuffer<'_>,
 ) {
     let (left, right) = sides;
     assert!(output.len() == sizes.items * sizes.rows * sizes.columns, "an output of another size");
     if let Some(output) = as_computed_mut(output) {
-        BatchedGemm { sizes, left, right, output: Some(output), finish }.compute(team, scratch);
+        BatchedGemm { sizes, left, right, output: Some(output), epilogue }.compute(team, scratch);
         return;
     }
     let output = DisjointSlice::new(output);
     let store: &GemmEpilogue<'_, E::ComputeType> = &|mut part| {
         let (item, columns) = (part.item, part.columns.clone());
-        if let Some(finish) = finish {
-            finish(part.reborrow());
+        if let Some(epilogue) = epilogue {
+            epilogue(part.reborrow());
         }
         for (row, numbers) in part.rows_mut() {
             let start = (item * sizes.rows + row) * sizes.columns;
@@ -88,7 +88,7 @@ pub fn compute_stored_gemm<E: StoredElement>(
             }
         }
     };
-    BatchedGemm { sizes, left, right, output: None, finish: Some(store) }.compute(team, scratch);
+    BatchedGemm { sizes, left, right, output: None, epilogue: Some(store) }.compute(team, scratch);
 }
 
 /// Adds a bias to each row. The biases of this many `products` follow each other and repeat over the batch.

@@ -81,7 +81,7 @@ fn check_product<T: GemmElement + From<u8> + std::fmt::Debug>(sizes: GemmShape, 
                     GemmOperand::Operand(&right)
                 },
                 output: Some(&mut output),
-                finish: None,
+                epilogue: None,
             }
             .compute(team, &mut ScratchBuffer::without_workspace());
             assert!(
@@ -202,7 +202,7 @@ fn a_finish_sees_each_element_once_and_its_place() {
                 left: GemmOperand::Operand(&left),
                 right: GemmOperand::Operand(&right),
                 output: keep.then_some(&mut output),
-                finish: Some(&|mut part| {
+                epilogue: Some(&|mut part| {
                     let (item, columns_of_part) = (part.item, part.columns.clone());
                     for (row, values) in part.rows_mut() {
                         let mut seen = seen.lock().unwrap();

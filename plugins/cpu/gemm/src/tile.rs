@@ -4,11 +4,9 @@
 //! There is one function for each number of rows and of vectors, so that a small or ragged product does no more work than it has
 //! elements. Each type and instruction set has a table of them.
 
-#[cfg(x86_vectors)]
-mod avx2;
-#[cfg(x86_vectors)]
-mod avx512;
 mod portable;
+#[cfg(x86_vectors)]
+mod vectors;
 
 use oarlock_cpu_base::isa::Isa;
 use oarlock_sdk::Element;
@@ -99,7 +97,7 @@ pub trait GemmElement: Element + Default + PartialEq + ConvertTo<Self> {
 }
 
 macro_rules! floats {
-    ($($float:ident)*) => {
+    ($($float:ident: $avx2:ident $avx512:ident)*) => {
         $(impl GemmElement for $float {
             #[inline(always)]
             fn add_product<const FUSED: bool>(self, left: Self, right: Self) -> Self {
@@ -114,9 +112,9 @@ macro_rules! floats {
             fn micro_kernels(isa: Isa) -> &'static GemmMicroKernels<Self> {
                 match isa {
                     #[cfg(x86_vectors)]
-                    Isa::Avx512 | Isa::Amx => &avx512::$float::MICRO_KERNELS,
+                    Isa::Avx512 | Isa::Amx => &vectors::$avx512::MICRO_KERNELS,
                     #[cfg(x86_vectors)]
-                    Isa::Avx2 => &avx2::$float::MICRO_KERNELS,
+                    Isa::Avx2 => &vectors::$avx2::MICRO_KERNELS,
                     _ => portable::baseline_kernels(),
                 }
             }
@@ -144,5 +142,5 @@ macro_rules! integers {
     };
 }
 
-floats!(f32 f64);
+floats!(f32: avx2_f32 avx512_f32 f64: avx2_f64 avx512_f64);
 integers!(i32 i64 u32 u64);

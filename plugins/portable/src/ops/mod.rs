@@ -20,6 +20,10 @@ use oarlock_sdk::Kernel;
 use crate::device::GpuDevices;
 use crate::gpu::Gpu;
 
+/// From this length on a work-group of 256 work-items shares one row and combines in a tree. A shorter row would keep less than
+/// a quarter of them busy, so there each work-item has a row of its own.
+const MIN_COOPERATIVE_ROW: i64 = 64;
+
 type KernelFamily<G> = fn() -> Vec<Kernel<GpuDevices<G>>>;
 
 /// Every kernel of this crate, for a plugin whose device is a [`Gpu`].

@@ -3,6 +3,7 @@
 use oarlock_sdk::shape::resolve_axis;
 use oarlock_sdk::{Dtype, DtypeSet, Kernel, KernelCall, OperandFlags, Result};
 
+use super::MIN_COOPERATIVE_ROW;
 use super::elementwise::{check_work_group_count, work_group_count};
 use super::registration::{
     ALL_DTYPES, FLOAT_DTYPES, INDEX_DTYPES, NUMERIC_DTYPES, arithmetic_kernel, check_output_shape,
@@ -20,9 +21,6 @@ use crate::source::{
     needs_wide_indices,
 };
 
-/// From this length on a work-group of 256 work-items shares one reduction and combines in a tree. A shorter row would keep less
-/// than a quarter of them busy, so there each work-item reduces a row of its own.
-const COOPERATIVE_MINIMUM: i64 = 64;
 /// Aim for this many work-groups by splitting long reductions into parts; a part has at least
 /// [`MIN_PART_ELEMENTS`], so that the second pass that combines them stays cheap.
 const MIN_WORK_GROUPS: i64 = 512;
@@ -101,7 +99,7 @@ impl ReducePlan {
         let is_along_memory = reduced_steps.last().is_some_and(|step| *step == 1);
         // A work-group reads one row with consecutive loads if the reduced dimension is contiguous. If it is not, neighboring
         // rows are the ones that lie together, so one row per work-item is better once there are enough rows to fill the device.
-        let is_cooperative = reduced >= COOPERATIVE_MINIMUM
+        let is_cooperative = reduced >= MIN_COOPERATIVE_ROW
             && (is_along_memory || rows < MIN_WORK_GROUPS * i64::from(MAX_WORK_GROUP_SIZE));
         let parts = if is_cooperative && rows < MIN_WORK_GROUPS {
             (reduced / MIN_PART_ELEMENTS).clamp(1, MIN_WORK_GROUPS / rows.max(1))

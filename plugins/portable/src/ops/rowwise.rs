@@ -3,6 +3,7 @@
 use oarlock_sdk::shape::resolve_axis;
 use oarlock_sdk::{Dtype, Kernel, KernelCall, OperandFlags, Result, dtype_set, ensure};
 
+use super::MIN_COOPERATIVE_ROW;
 use super::elementwise::{check_work_group_count, work_group_count};
 use super::registration::{
     FLOAT_DTYPES, NUMERIC_DTYPES, arithmetic_kernel, check_computable, check_output_shape, check_planned,
@@ -15,10 +16,6 @@ use crate::launch::launch_variant;
 use crate::operand_view::OperandView;
 use crate::operand_walk::saturating_element_count;
 use crate::source::{IndexedProgram, IndexedSource, ProgramVariant, needs_wide_indices};
-
-/// From this length on a work-group of 256 work-items shares one row and combines in a tree; a shorter row would keep less than a
-/// quarter of them busy.
-const COOPERATIVE_MINIMUM: i64 = 64;
 
 pub(super) fn rowwise_kernels<G: Gpu>() -> Vec<Kernel<GpuDevices<G>>> {
     let extremes = ["ArgMax", "ArgMin"].into_iter().map(|op| {
@@ -63,7 +60,7 @@ fn launch_rows<G: Gpu>(
     (rows, length): (i64, i64),
     arguments: impl FnOnce(ArgumentList) -> ArgumentList,
 ) -> Result<()> {
-    let is_cooperative = length >= COOPERATIVE_MINIMUM;
+    let is_cooperative = length >= MIN_COOPERATIVE_ROW;
     let variant = ProgramVariant::Shaped(IndexedProgram {
         source,
         operands: operands.iter().map(|(name, view)| (*name, view.dtype)).collect(),

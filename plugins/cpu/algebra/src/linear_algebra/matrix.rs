@@ -81,6 +81,7 @@ impl<F: ScalarField> DenseMatrix<F> {
 
     /// The largest part of an element: infinity if an element is infinite or NaN.
     pub(super) fn max_component(&self) -> f64 {
+        // `f64::max` skips NaN, but here NaN has become infinity.
         self.elements.iter().fold(0.0, |most, element| f64::max(most, element.max_component()))
     }
 

@@ -15,6 +15,7 @@ mod triangular;
 
 use std::ops::Range;
 
+use oarlock_cpu_base::OARLOCK_DOMAIN;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::rows::grain_for;
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
@@ -29,7 +30,6 @@ use self::field::{ScalarField, StoredScalar};
 use self::matrix::DenseMatrix;
 use self::singular_values::SingularVectors;
 
-const OARLOCK_DOMAIN: &str = "oarlock";
 const FIELD_DTYPES: DtypeSet = dtype_set(&[Dtype::F32, Dtype::F64, Dtype::C64, Dtype::C128]);
 const COMPONENT_DTYPES: DtypeSet = dtype_set(&[Dtype::F32, Dtype::F64]);
 
@@ -148,6 +148,7 @@ impl<'a> MatrixStack<'_, '_, 'a> {
         // Each matrix has an outcome of its own, so that the error reported is the first in order, whichever thread is faster.
         let mut outcomes: Vec<Result<()>> = try_reserve_vec(count)?;
         outcomes.resize_with(count, || Ok(()));
+        // The work of all methods grows like this product.
         let work = rows.saturating_mul(columns).saturating_mul(rows.min(columns));
         let all = (OutputRows::new(&mut outcomes, 1), outputs);
         parallel_for_parts(self.cpu, count, grain_for(work), all, |first, (outcomes, mut parts)| {
@@ -200,6 +201,7 @@ impl<'a> MatrixStack<'_, '_, 'a> {
     fn qr<T: StoredScalar>(&self) -> Result<()> {
         let x = self.operands.call().input(0)?;
         let (_, [rows, columns]) = stack_sizes(&x)?;
+        // The other columns of a complete Q span what the matrix does not reach.
         let inner = if self.is_complete { rows } else { rows.min(columns) };
         let outputs =
             (self.output_rows::<T>(0, &[rows, inner])?, self.output_rows::<T>(1, &[inner, columns])?);
@@ -223,7 +225,13 @@ impl<'a> MatrixStack<'_, '_, 'a> {
                 let length = pivot.magnitude();
                 logarithm += length.ln();
                 // A singular matrix has the sign 0 and the logarithm -∞, as in NumPy.
-                sign = sign * if length == 0.0 { T::Field::ZERO } else { pivot.scaled_by(1.0 / length) };
+                sign = sign
+                    * if length == 0.0 {
+                        T::Field::ZERO
+                    } else {
+                        // Not scaled by the reciprocal, which is infinite for a tiny pivot.
+                        T::Field::from_components(pivot.components().map(|part| part / length))
+                    };
             }
             signs[at] = T::from_field(sign);
             logarithms[at] = T::component_from_f64(logarithm);

@@ -54,6 +54,7 @@ impl<'a, F: Copy> MatrixView<'a, F> {
 
 impl<F: ScalarField> MatrixView<'_, F> {
     fn element_at(&self, row: usize, column: usize) -> F {
+        // For real numbers the test below is a constant, so their loop has no branch.
         let element = self.elements[row * self.strides[0] + column * self.strides[1]];
         if F::IS_COMPLEX && self.is_conjugate { element.conjugate() } else { element }
     }
@@ -129,7 +130,7 @@ impl GemmMultiply for f64 {
             (left.to_gemm_operand(rows, depth)?, right.transposed().to_gemm_operand(columns, depth)?);
         let (left, right) = (GemmOperand::Operand(&left), GemmOperand::Operand(&right));
         let sizes = GemmShape { items: 1, rows, columns, depth };
-        BatchedGemm { sizes, left, right, output: Some(made), finish: None }
+        BatchedGemm { sizes, left, right, output: Some(made), epilogue: None }
             .compute(team, &mut ScratchBuffer::without_workspace());
         Ok(())
     }
@@ -154,6 +155,7 @@ impl GemmMultiply for Complex<f64> {
                 let (left, right) = (MatrixView::new(left, depth), MatrixView::new(right, columns));
                 f64::multiply_with_gemm(team, sizes, left, right, &mut product)?;
                 for (made, product) in made.iter_mut().zip(&product) {
+                    // By the square of i: both real parts add to the real part, both imaginary ones subtract.
                     match one + other {
                         0 => made.re += product,
                         1 => made.im += product,
@@ -175,10 +177,12 @@ pub(super) fn subtract_product<F: ScalarField>(
     right: MatrixView<'_, F>,
 ) -> Result<()> {
     let (width, stride) = (from.columns.len(), from.stride);
+    // There is nothing to subtract, and the width divides below.
     if width == 0 || depth == 0 {
         return Ok(());
     }
     let at_once = (PRODUCT_CHUNK / width).max(1);
+    // Whole rows, so that each piece is a product of its own.
     let pieces = from.elements.chunks_mut(at_once.saturating_mul(stride).max(1));
     for (index, elements) in pieces.enumerate().take(rows.div_ceil(at_once)) {
         let first = index * at_once;

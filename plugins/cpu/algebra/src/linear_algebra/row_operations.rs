@@ -31,6 +31,7 @@ pub(super) fn dot_product<T: SimdTarget, F: ScalarField>(one: &[F], other: &[F])
             sums[lane] = sums[lane].add_product::<T>(one[lane], other[lane]);
         }
     }
+    // Joined in an order that only the length decides.
     sum_lanes(sums) + rest
 }
 
@@ -80,6 +81,7 @@ impl<F: ScalarField> SimdTask for EliminateRows<'_, F> {
         let Some((own, pivot)) = self.pivot.split_first() else { return };
         for row in self.below.iter_rows() {
             let Some((first, rest)) = row.split_first_mut() else { return };
+            // Not a product with the reciprocal, which is rounded once more, and infinite for a tiny pivot.
             *first = *first / *own;
             add_scaled::<T, F>(rest, -*first, pivot);
         }

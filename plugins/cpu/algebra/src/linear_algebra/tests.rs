@@ -120,6 +120,7 @@ fn check_decompositions<F: ScalarField>(team: &dyn ThreadTeam, matrix: &DenseMat
         assert_unitary(&left);
         assert_unitary(&right.adjoint().unwrap());
         assert!(values.is_sorted_by(|one, other| one >= other) && values.iter().all(|value| *value >= 0.0));
+        // With and without vectors, the same steps are taken, so the bits are the same.
         assert_eq!(values, alone);
         let result = multiply_naive(
             &multiply_naive(&left, &diagonal_matrix(&values, left.columns, right.rows)),
@@ -163,6 +164,7 @@ fn check_eigenvalues<F: ScalarField>(team: &dyn ThreadTeam, matrix: &DenseMatrix
     let matrix = self_adjoint_matrix(matrix);
     let mut lower = copy_matrix(&matrix);
     for row in 0..size {
+        // Only the lower triangle may be read.
         lower.row_mut(row)[row + 1..].fill(F::from_real(7.0));
     }
     let (values, vectors) = eigen::eigh(team, copy_matrix(&lower), true).unwrap();
@@ -200,8 +202,10 @@ fn check_solve_and_cholesky<F: ScalarField>(team: &dyn ThreadTeam, size: usize) 
         assert!((*found - *expected).max_component() < 1e-11);
     }
     let mut positive = multiply_naive(&matrix, &matrix.adjoint().unwrap());
+    // Well above 0, so that no rounding error makes it indefinite.
     (0..size).for_each(|at| *positive.element_at_mut(at, at) = positive.element_at(at, at) + F::ONE);
     let mut lower = copy_matrix(&positive);
+    // If the upper triangle were read, all of the result would be NaN.
     (0..size).for_each(|row| lower.row_mut(row)[row + 1..].fill(F::from_real(f64::NAN)));
     let root = triangular::cholesky(team, lower).unwrap().unwrap();
     assert_near(&multiply_naive(&root, &root.adjoint().unwrap()), &positive);
@@ -238,6 +242,7 @@ fn what_is_not_finite_ends_at_once_and_as_no_number() {
             let (left, values, right) =
                 singular_values::svd(&team, copy_matrix(&matrix), SingularVectors::Complete).unwrap();
             assert!(is_nothing(&values) && is_no_matrix(&left) && is_no_matrix(&right));
+            // Element 3 is in the upper triangle, which is not read.
             if at != 3 {
                 let (values, vectors) = eigen::eigh(&team, copy_matrix(&matrix), true).unwrap();
                 assert!(is_nothing(&values) && is_no_matrix(&vectors));
@@ -286,4 +291,13 @@ fn every_dtype_has_kernels_for_stacks_of_matrices() {
     check_elements::<f32>(&numbers.map(|x| x as f32), (Dtype::F32, Dtype::F32));
     check_elements::<Complex<f64>>(&numbers.map(|x| Complex::new(x, 0.0)), (Dtype::C128, Dtype::F64));
     check_elements::<Complex<f32>>(&numbers.map(|x| Complex::new(x as f32, 0.0)), (Dtype::C64, Dtype::F32));
+}
+
+#[test]
+fn a_tiny_determinant_has_a_sign() {
+    // 1 / 1e-310 is infinite.
+    let x = TestArray::from_values(&[1, 1], &[-1e-310f64]);
+    let (sign, logarithm) =
+        (TestArray::from_values(&[], &[-1.0f64]), TestArray::from_values(&[], &[1e-310f64.ln()]));
+    KERNELS.check_kernel("oarlock:SlogDet", 1, &[], &[Some(&x)], &[sign, logarithm]);
 }

@@ -14,14 +14,13 @@ use oarlock_cpu_base::rows::output_parts::{AxisLines, AxisLinesPart, OutputRows,
 use oarlock_cpu_base::with_isa;
 use oarlock_sdk::{Kernel, KernelCall, KernelFlags, PluginError, Result, dispatch};
 
+use super::L1_ELEMENTS;
 use super::real_operand;
 
 /// Adjacent lines gathered together: 16 of f32 use a whole cache line per step.
 const GATHERED_LINES: usize = 16;
 /// The most consecutive lines normalized together.
 const CONSECUTIVE_LINES: usize = 8;
-/// Elements of lines normalized together: 8 KiB of f32, which stay in L1 over all passes.
-const L1_ELEMENTS: usize = 2048;
 
 pub(super) fn axis_normalization_kernels() -> Vec<Kernel<Cpu>> {
     let mut kernels = Vec::new();
@@ -174,6 +173,7 @@ fn normalize_groups<I: SimdTarget, F: ComputeFloat, L: LineNormalization>(
     input: &[F],
     output: &mut [F],
 ) {
+    // The normalization takes several passes over these lines, which stay in L1 meanwhile.
     let width = (L1_ELEMENTS / length).clamp(1, CONSECUTIVE_LINES) * length;
     for (output, input) in output.chunks_mut(width).zip(input.chunks(width)) {
         let (input, output) =
@@ -205,7 +205,7 @@ fn normalize_short_lines<T: FloatElement, L: LineNormalization>(
     });
 }
 
-/// Normalizes adjacent lines of a tile, whose consecutive elements are `stride` apart.
+/// Normalizes adjacent lines of a tile, whose consecutive elements are `step` tiles apart.
 fn normalize_tile<T: FloatElement, L: LineNormalization>(
     isa: Isa,
     line: L,
@@ -301,6 +301,7 @@ impl LineNormalization for SoftmaxLine {
     ) {
         // Relative to the maximum, no exponential overflows. NaN is skipped here, but reaches all results through the sum.
         let greatest = input.max_of_lines();
+        // No difference is above 0, so the cheaper exponential is enough.
         output.write_mapped(
             input,
             #[inline(always)]

@@ -76,6 +76,7 @@ impl BatchNormOptions {
 
     fn inference_options(call: &KernelCall<'_>) -> Result<Self> {
         let spatial = call.int_attribute("spatial")?.unwrap_or(1);
+        // Otherwise each element of an image would have statistics of its own.
         if spatial != 1 {
             return Err(PluginError::unimplemented(format!("expected `spatial` to be 1, found {spatial}")));
         }
@@ -248,6 +249,7 @@ fn update_statistic<F: ComputeFloat>(
     operands.expect_dims(&output, "the running statistic", &[running.len() as i64])?;
     dispatch!(output.dtype(), floating_and_half + bf16, S => {
         for ((new, running), batch) in operands.write_output::<S>(index)?.iter_mut().zip(running).zip(batch) {
+            // In ONNX the momentum is the weight of the old value; in PyTorch it is that of the new one.
             let value = *running * momentum + *batch * (F::ONE - momentum);
             *new = S::from_float(<S as ComputeElement>::Float::from_f64(value.to_f64()));
         }

@@ -10,12 +10,10 @@ use oarlock_cpu_base::rows::output_parts::{OutputRows, parallel_for_parts};
 use oarlock_cpu_base::with_isa;
 use oarlock_sdk::{Kernel, KernelCall, KernelFlags, PluginError, Result, dispatch, ensure};
 
+use super::L1_ELEMENTS;
 use super::moments::{inverse_deviation, mean_and_variance};
 use super::parameters::read_per_channel;
 use super::real_operand;
-
-/// Elements of groups normalized together: 8 KiB of f32, which stay in L1 over all passes.
-const L1_ELEMENTS: usize = 2048;
 
 pub(super) fn group_normalization_kernels() -> Vec<Kernel<Cpu>> {
     let finish = |kernel: Kernel<Cpu>, names: [&'static str; 4]| {
@@ -32,6 +30,7 @@ pub(super) fn group_normalization_kernels() -> Vec<Kernel<Cpu>> {
         dispatch_group_norm,
     );
     vec![
+        // Version 21 replaced a scale and bias per group by one per channel.
         groups(true).since_version(18).until_version(20),
         groups(false).since_version(21),
         finish(instances, ["input", "scale", "B", "output"]),
@@ -149,6 +148,7 @@ impl<F: ComputeFloat> GroupNormRule<'_, F> {
         let Self { groups, channels, size, scales_groups, epsilon, scale, bias } = *self;
         let items = results.chunks_mut(channels * size).zip(elements.chunks(channels * size));
         for (index, (results, elements)) in items.enumerate() {
+            // Groups are counted over all images, but scales belong to those of one image.
             let group = (first + index) % groups;
             let (mean, variance) = mean_and_variance(elements);
             let factor = inverse_deviation(variance, epsilon);

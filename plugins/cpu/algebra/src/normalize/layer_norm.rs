@@ -14,6 +14,7 @@ use oarlock_sdk::{
     dispatch, family,
 };
 
+use super::L1_ELEMENTS;
 use super::moments::{inverse_deviation, mean_and_variance, sum_values};
 use super::parameters::read_broadcast;
 use super::{REALS, real_operand};
@@ -22,8 +23,6 @@ const STATISTICS_DTYPES: DtypeSet = family::FLOATING.union(DtypeSet::BF16);
 
 /// The most rows normalized together.
 const ROWS_AT_ONCE: usize = 16;
-/// Elements of rows normalized together: 8 KiB of f32, which stay in L1 over all passes.
-const L1_ELEMENTS: usize = 2048;
 
 pub(super) fn layer_normalization_kernels() -> Vec<Kernel<Cpu>> {
     let optional = OperandFlags::OPTIONAL;
@@ -131,6 +130,7 @@ fn run_layer_norm<T: FloatElement, S: ComputeElement + Element>(
         scale: &scale,
         bias: bias.as_deref(),
     };
+    // Narrow floats are converted for several short rows at once, as many as stay in L1.
     let (together, isa) = ((L1_ELEMENTS / length).clamp(1, ROWS_AT_ONCE), cpu.isa());
     let outputs = (OutputRows::new(output, length), means, deviations);
     parallel_for_parts(
@@ -150,6 +150,7 @@ fn run_layer_norm<T: FloatElement, S: ComputeElement + Element>(
                 for (statistic, is_mean) in [(&mut means, true), (&mut deviations, false)] {
                     let Some(statistic) = statistic else { continue };
                     for (statistic, (mean, deviation)) in statistic[next..].iter_mut().zip(&*found) {
+                        // By way of `f64`, which holds every value of the compute type.
                         let value = if is_mean { *mean } else { *deviation };
                         *statistic = S::from_float(S::Float::from_f64(value.to_f64()));
                     }

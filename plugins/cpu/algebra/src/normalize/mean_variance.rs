@@ -49,6 +49,8 @@ fn run_mean_variance<T: FloatElement>(
             *element = input[shape.element_offset(group, index)].to_float();
         }
         let (mean, variance) = with_isa!(cpu.isa(), || mean_and_variance(&gathered));
+        // Beside the root and not below it: this op adds epsilon to the deviation, others add it to the
+        // variance.
         let factor = T::Float::ONE / (variance.square_root() + T::Float::from_f64(EPSILON));
         for (index, element) in gathered.iter().enumerate() {
             output[shape.element_offset(group, index)] = T::from_float((*element - mean) * factor);

@@ -14,6 +14,9 @@ use oarlock_sdk::{DtypeSet, Kernel, OperandSpec, family};
 
 pub(crate) use self::along_axis::{LogSoftmaxLine, normalize_axis};
 
+/// Elements of lines normalized together: 8 KiB of f32, which stay in L1 over all passes.
+const L1_ELEMENTS: usize = 2048;
+
 /// The dtypes of all normalizations.
 const REALS: DtypeSet = family::FLOATING_AND_HALF.union(DtypeSet::BF16);
 

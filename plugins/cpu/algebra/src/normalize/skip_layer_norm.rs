@@ -1,5 +1,6 @@
 //! `SkipLayerNormalization` of the domain `oarlock`: a sum and its normalization over the last axis, while each row is in L1.
 
+use oarlock_cpu_base::OARLOCK_DOMAIN;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::rows::grain_for;
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
@@ -19,7 +20,7 @@ pub(super) fn skip_layer_norm_kernels() -> Vec<Kernel<Cpu>> {
     let skip = operand_kernel("SkipLayerNormalization", epsilon, |cpu, epsilon, operands| {
         run_skip_layer_norm(cpu, *epsilon, operands)
     })
-    .with_domain("oarlock")
+    .with_domain(OARLOCK_DOMAIN)
     .with_flags(KernelFlags::DETERMINISTIC)
     .with_inputs([
         float("X").with_rank(1, u32::MAX),
@@ -56,6 +57,7 @@ fn run_skip_layer_norm(cpu: &Cpu, epsilon: f32, operands: &KernelOperands<'_, '_
     }
     let (x, skip) = (operands.read_input::<f32>(0)?, operands.read_input::<f32>(1)?);
     let (y, sums) = (operands.write_output::<f32>(0)?, operands.write_optional_output::<f32>(1)?);
+    // Rows without elements may be too many to visit.
     let count = x.len().checked_div(length).unwrap_or(0);
     if count == 0 {
         return Ok(());
@@ -68,6 +70,7 @@ fn run_skip_layer_norm(cpu: &Cpu, epsilon: f32, operands: &KernelOperands<'_, '_
                 // If the sum is no output, it is kept in the memory of the result.
                 add_skip(y, &x[range.clone()], &skip[range], bias);
                 if let Some(sums) = &mut sums {
+                    // Before the normalization, which is in place.
                     sums[row * length..][..length].copy_from_slice(y);
                 }
                 let (mean, variance) = mean_and_variance(y);

@@ -34,6 +34,7 @@ fn many_lines_side_by_side_are_each_normalized() {
 fn many_short_lines_are_normalized_as_each_of_them_alone() {
     let number = |index: usize| match index % 61 {
         13 => f32::NAN,
+        // As the masks of attention have them: e to this power is 0, and no NaN may come up on the way.
         17 | 19 => f32::NEG_INFINITY,
         _ => ((index * 7919) % 1013) as f32 / 70.0 - 7.3,
     };
@@ -54,6 +55,7 @@ fn many_short_lines_are_normalized_as_each_of_them_alone() {
 
 #[test]
 fn lines_of_each_length_have_the_softmax_that_a_plain_loop_gives() {
+    // Lengths below, at and between multiples of the lanes, each with another remainder.
     for length in (1..=70).chain([100, 127, 300, 1025]) {
         let lines = 19;
         let values: Vec<f32> =
@@ -80,6 +82,7 @@ fn lines_of_each_length_have_the_softmax_that_a_plain_loop_gives() {
 #[test]
 fn elements_of_minus_infinity_have_no_share_of_a_softmax() {
     let mut values = vec![f32::NEG_INFINITY; 75];
+    // Far apart, so that only numbers relative to the maximum have exponentials in range.
     (values[2], values[40], values[74]) = (1e30, 1e30, -1e30);
     let mut expected = vec![0f32; 75];
     (expected[2], expected[40]) = (0.5, 0.5);
@@ -98,6 +101,7 @@ fn elements_of_minus_infinity_have_no_share_of_a_softmax() {
 
 #[test]
 fn nothing_is_left_of_a_row_of_equal_elements() {
+    // If the mean were off by a rounding error, the tiny epsilon would blow the deviations up.
     for (length, value) in [(8i64, 0.1f32), (64, -3.3), (768, 1234.567), (1001, 1e-20)] {
         let x = TestArray::from_values(&[2, length], &vec![value; 2 * length as usize]);
         let (scale, bias) =

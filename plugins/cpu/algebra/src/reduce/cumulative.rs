@@ -120,6 +120,7 @@ fn accumulate_lines<T: Element, R: Reducer<T>>(
             next
         })
     };
+    // Made once for all groups; no group has more lines.
     let mut partials = vec![R::NONE; LINES_ABREAST.min(axis.inner)];
     for (line, lines) in part.line_groups(LINES_ABREAST) {
         // A group ends where the inner dimension does, so its lines lie side by side from `start` on.

@@ -44,6 +44,7 @@ enum ReductionOp {
 
 pub(super) fn axis_reduction_kernels() -> Vec<Kernel<Cpu>> {
     [
+        // In opset 13 only `ReduceSum` got its axes as an input; the others followed in opset 18.
         versioned_kernels("ReduceSum", 13, REDUCED_DTYPES, ReductionOp::Sum),
         versioned_kernels("ReduceMean", 18, REDUCED_DTYPES, ReductionOp::Mean),
         versioned_kernels("ReduceProd", 18, REDUCED_DTYPES, ReductionOp::Product),
@@ -156,13 +157,16 @@ fn reduce_floats<T: FloatElement>(op: ReductionOp, cpu: &Cpu, shape: &ReduceShap
     match op {
         ReductionOp::Sum => {
             reduce_elements::<T, Sum>(cpu, shape, x, y, finalize::finalize_plain::<T, Sum>);
-            repair_overflow(cpu, shape, x, y, |sum, _| sum);
+            repair_overflow(cpu, shape, x, y, |sum, factor, _| sum / factor);
         }
         ReductionOp::Mean => {
             reduce_elements::<T, Sum>(cpu, shape, x, y, finalize::finalize_mean);
-            repair_overflow(cpu, shape, x, y, |sum, count| sum / count as f64);
+            repair_overflow(cpu, shape, x, y, |sum, factor, count| sum / count as f64 / factor);
         }
-        ReductionOp::LogSum => reduce_elements::<T, Sum>(cpu, shape, x, y, finalize::finalize_logarithm),
+        ReductionOp::LogSum => {
+            reduce_elements::<T, Sum>(cpu, shape, x, y, finalize::finalize_logarithm);
+            repair_overflow(cpu, shape, x, y, |sum, factor, _| sum.ln() - factor.ln());
+        }
         // Squares and magnitudes do not cancel: if their sum overflows, infinity is the right result.
         ReductionOp::SumSquare => {
             reduce_elements::<T, SumSquare>(cpu, shape, x, y, finalize::finalize_plain::<T, SumSquare>);

@@ -23,14 +23,14 @@ const fn overflow_scale<T: Element>() -> Option<f64> {
     }
 }
 
-/// Computes those results of a sum again that are not finite, in which large elements may cancel. `finish` finalizes the sum of
-/// the given number of elements.
+/// Computes those results of a sum again that are not finite, in which large elements may cancel. `finish` gets the sum of the
+/// scaled elements, the factor by which they are scaled and their number. What it returns out of range rounds to infinity.
 pub(super) fn repair_overflow<T: ComputeElement>(
     cpu: &Cpu,
     shape: &ReduceShape,
     input: &[T],
     output: &mut [T],
-    finish: fn(f64, usize) -> f64,
+    finish: fn(f64, f64, usize) -> f64,
 ) {
     let Some(factor) = (const { overflow_scale::<T>() }) else { return };
     // A single element is its own sum, in which nothing can cancel.
@@ -45,9 +45,7 @@ pub(super) fn repair_overflow<T: ComputeElement>(
                 continue;
             }
             let sum = sum_scaled(shape, input, begin + index, factor);
-            // Sum and mean are linear, so the factor may be taken out after `finish`. What is still out of range rounds to
-            // infinity.
-            *result = T::from_float(T::Float::from_f64(finish(sum, shape.share) / factor));
+            *result = T::from_float(T::Float::from_f64(finish(sum, factor, shape.share)));
         }
     });
 }

@@ -53,6 +53,7 @@ impl ReduceShape {
         shape::element_count(dims)?;
         let share: Vec<i64> =
             dims.iter().zip(is_reduced).filter(|pair| *pair.1).map(|pair| *pair.0).collect();
+        // Merged, most shapes are a single kept and a single reduced dimension, with long inner loops.
         let mut merged: Vec<(usize, bool)> = Vec::new();
         for (dim, is_reduced) in dims.iter().zip(is_reduced).filter(|pair| *pair.0 != 1) {
             match merged.last_mut().filter(|last| last.1 == *is_reduced) {

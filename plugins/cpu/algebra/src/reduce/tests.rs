@@ -23,6 +23,7 @@ fn large_sums_are_exact_along_each_axis() {
     let values = whole_numbers(dims.iter().product());
     let shape: Vec<i64> = dims.iter().map(|dim| *dim as i64).collect();
     let data = TestArray::from_values(&shape, &values);
+    // Every set of axes: inner, middle and outer ones are walked in different ways.
     for mask in 1..8 {
         let axes: Vec<i64> = (0..3).filter(|axis| mask >> axis & 1 == 1).collect();
         let kept: Vec<i64> = (0..3).map(|axis| if mask >> axis & 1 == 1 { 1 } else { shape[axis] }).collect();
@@ -54,6 +55,7 @@ fn long_lines_are_cut_without_losing_elements() {
         &[Some(&data), None],
         &[TestArray::from_values(&[1, 1], &[values.iter().sum::<f32>()])],
     );
+    // Added up in `f16`, the sum would stop at 1024, where a half is lost in rounding.
     let halves: Vec<f16> = vec![f16::from_f32(0.5); 40_000];
     let sum = TestArray::from_values(&[1], &[f16::from_f32(20_000.0)]);
     KERNELS.check_kernel(
@@ -86,6 +88,7 @@ fn lines_spread_over_two_axes_are_each_counted_once() {
 /// All of them are rounded the same way, so that errors do not cancel.
 #[test]
 fn rounding_does_not_add_up_in_long_sums() {
+    // Beyond 65536 the last bit of a running sum is 1/128, so it would grow by 13/128 for each 0.1.
     let count = 1usize << 20;
     let data = vec![0.1f32; count];
     for (dims, axes) in [
@@ -135,25 +138,28 @@ fn large_numbers_cancel_whichever_lanes_they_meet_in() {
         for item in 0..outputs {
             (1..share).step_by(2).for_each(|index| signs[shape.element_offset(item, index)] = -1.0);
         }
+        // Three of one sign overflow, so the sum of a lane does, although the whole sum is 0.
         let wide: Vec<f64> = signs.iter().map(|sign| sign * 1.5 * 2f64.powi(1022)).collect();
         let narrow: Vec<f32> = signs.iter().map(|sign| *sign as f32 * 1.5 * 2f32.powi(126)).collect();
         let axes = TestArray::from_values(&[axes.len() as i64], axes);
-        for (op, since) in [("ReduceSum", 13), ("ReduceMean", 18)] {
-            let zeros = TestArray::from_values(&kept, &vec![0f64; outputs]);
+        for (op, since, of_zero) in
+            [("ReduceSum", 13, 0.0), ("ReduceMean", 18, 0.0), ("ReduceLogSum", 18, f64::NEG_INFINITY)]
+        {
+            let expected = TestArray::from_values(&kept, &vec![of_zero; outputs]);
             KERNELS.check_kernel(
                 op,
                 since,
                 &[],
                 &[Some(&TestArray::from_values(&dims, &wide)), Some(&axes)],
-                &[zeros],
+                &[expected],
             );
-            let zeros = TestArray::from_values(&kept, &vec![0f32; outputs]);
+            let expected = TestArray::from_values(&kept, &vec![of_zero as f32; outputs]);
             KERNELS.check_kernel(
                 op,
                 since,
                 &[],
                 &[Some(&TestArray::from_values(&dims, &narrow)), Some(&axes)],
-                &[zeros],
+                &[expected],
             );
         }
     }
@@ -182,6 +188,7 @@ fn sums_beyond_the_range_and_of_infinities_are_what_they_are() {
         &[mean],
     );
     values.iter_mut().skip(1).step_by(2).for_each(|value| *value = f64::MIN);
+    // One infinity decides the sum; with both there is none.
     values[7] = f64::NEG_INFINITY;
     sum(&values, f64::NEG_INFINITY);
     values[8] = f64::INFINITY;
@@ -191,7 +198,9 @@ fn sums_beyond_the_range_and_of_infinities_are_what_they_are() {
 #[test]
 fn what_is_not_a_number_is_the_extreme_wherever_it_lies() {
     let undefined = TestArray::from_values(&[1], &[f32::NAN]);
+    // First and last, on both sides of whole lanes, and in the remainder.
     for place in [0, 63, 64, 4095, 5000, 20_000, 20_030] {
+        // NaN of either sign: a comparison of bits would take them for the largest and the smallest.
         for found in [f32::NAN, -f32::NAN] {
             let mut values = whole_numbers(20_031);
             values[place] = found;
@@ -325,6 +334,7 @@ fn find_extreme(elements: &[f32], is_least: bool, is_last: bool) -> i64 {
 #[test]
 fn places_of_extremes_are_found_across_any_number_of_lines() {
     let (outer, length) = (2, 9);
+    // Around the numbers of lines that are processed together.
     for inner in [1, 7, 8, 64, 65, 150] {
         let mut values = whole_numbers(outer * length * inner);
         (0..values.len()).step_by(13).for_each(|place| values[place] = f32::NAN);
@@ -427,6 +437,7 @@ fn axes_that_do_not_fit_are_refused() {
         &[Some((Dtype::I64, &[1, 2]))],
     );
     assert!(message.contains("found -3"), "{message}");
+    // No position can stand for a line without elements.
     let none = TestArray::from_values(&[2, 0], &[0f32; 0]);
     let message = KERNELS.refusal_message(
         "ArgMax",

@@ -93,6 +93,7 @@ fn run_dft<T: FloatElement>(
     let call = operands.call();
     let (input, output) = (call.input(0)?, call.output(0)?);
     let dims = input.dims();
+    // Up to version 19 the axis is an attribute, later an operand.
     let axis = optional_integer(operands, 2)?.or(settings.axis).unwrap_or(settings.default_axis);
     let Some((parts, outer)) = dims.split_last() else {
         return Err(PluginError::invalid_argument("expected two dimensions or more, found a scalar"));
@@ -127,8 +128,9 @@ fn run_dft<T: FloatElement>(
     }
     let is_real_input = *parts == 1 && !settings.is_inverse;
     let is_halved = length % 2 == 0 && (is_real_input || is_real_output);
-    let way = settings.line_transform(cpu, length as usize, is_halved)?;
-    let job = DftTask { way: &way, parts: *parts as usize, from, to, is_inverse: settings.is_inverse };
+    let transform = settings.line_transform(cpu, length as usize, is_halved)?;
+    let job =
+        DftTask { transform: &transform, parts: *parts as usize, from, to, is_inverse: settings.is_inverse };
     if is_real_output {
         job.run_lines::<T, 1>(cpu, input, output.as_chunks_mut().0)
     } else {
@@ -152,27 +154,27 @@ impl LineTransform {
 
 impl DftSettings {
     fn line_transform(&self, cpu: &Cpu, length: usize, is_halved: bool) -> Result<Arc<LineTransform>> {
-        let fits = |way: &&Arc<LineTransform>| {
-            way.length() == length && matches!(***way, LineTransform::Halved(_)) == is_halved
+        let fits = |transform: &&Arc<LineTransform>| {
+            transform.length() == length && matches!(***transform, LineTransform::Halved(_)) == is_halved
         };
         // The lock is not held while a transform is made: two calls may both make one, and the later one stays. A lock that a panic
         // poisoned guards a whole value, because it is only ever replaced.
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(way) = known.as_ref().filter(fits) {
-            return Ok(way.clone());
+        if let Some(transform) = known.as_ref().filter(fits) {
+            return Ok(transform.clone());
         }
-        let way = Arc::new(if is_halved {
+        let transform = Arc::new(if is_halved {
             LineTransform::Halved(RealFourierTransform::new(cpu, length)?)
         } else {
             LineTransform::Whole(FourierTransform::new(cpu, length)?)
         });
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(way.clone());
-        Ok(way)
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(transform.clone());
+        Ok(transform)
     }
 }
 
 struct DftTask<'a> {
-    way: &'a LineTransform,
+    transform: &'a LineTransform,
     /// The number of elements per number of the input.
     parts: usize,
     from: AxisLayout,
@@ -187,7 +189,7 @@ impl DftTask<'_> {
         input: &[T],
         output: &mut [[T; PARTS]],
     ) -> Result<()> {
-        let length = self.way.length();
+        let length = self.transform.length();
         let inner = self.from.inner / self.parts;
         let lines = self.to.outer * inner;
         let outputs = AxisLines::new(output, self.to.length, inner);
@@ -201,7 +203,7 @@ impl DftTask<'_> {
                 let numbers = self.reset_line(&mut work, PARTS == 1)?;
                 self.read_line(elements, inner, numbers);
                 self.transform_line(cpu, &mut work, PARTS == 1)?;
-                let is_paired = PARTS == 1 && matches!(self.way, LineTransform::Halved(_));
+                let is_paired = PARTS == 1 && matches!(self.transform, LineTransform::Halved(_));
                 write_line(outputs.line_elements(line), &work.numbers, is_paired);
             }
             Ok(())
@@ -214,9 +216,9 @@ impl DftTask<'_> {
         work: &'w mut DftScratch,
         is_real_output: bool,
     ) -> Result<&'w mut [Complex<f64>]> {
-        let length = self.way.length();
+        let length = self.transform.length();
         // Transforms of real numbers work on half as many complex ones, and spectra have one more number than that.
-        let (count, read) = match self.way {
+        let (count, read) = match self.transform {
             LineTransform::Halved(_) if is_real_output => (length / 2 + 1, length / 2 + 1),
             LineTransform::Halved(_) => (length / 2, length / 2),
             // Only one half of a one-sided spectrum is read; the other is its mirror image.
@@ -242,7 +244,8 @@ impl DftTask<'_> {
             }
             return;
         }
-        let is_paired = matches!(self.way, LineTransform::Halved(_));
+        // Pairs are those of a real signal. A spectrum of real numbers has one in each bin.
+        let is_paired = !self.is_inverse && matches!(self.transform, LineTransform::Halved(_));
         let mut from = elements.iter().step_by(inner).take(count);
         for number in numbers {
             let Some(re) = from.next() else { return };
@@ -256,8 +259,9 @@ impl DftTask<'_> {
     /// Transforms a line in place. The inverse is the transform of numbers with swapped components.
     fn transform_line(&self, cpu: &Cpu, work: &mut DftScratch, is_real_output: bool) -> Result<()> {
         let DftScratch { numbers, others, room } = work;
-        let scale = 1.0 / self.way.length() as f64;
-        match self.way {
+        // Only the inverse is scaled, as in NumPy.
+        let scale = 1.0 / self.transform.length() as f64;
+        match self.transform {
             LineTransform::Whole(fourier) if self.is_inverse => {
                 if is_real_output {
                     mirror_spectrum(numbers);
@@ -403,6 +407,12 @@ mod tests {
             }
             let found = run(&["inverse", "onesided"], &[1, bins, 2], &half, &[1, size, 1]);
             assert!(is_close(&found, &reals, length), "half of {length} and back");
+            // The spectrum of an even signal is real, and may come without imaginary parts.
+            let even: Vec<f64> = (0..length).map(|at| reals[at] + reals[(length - at) % length]).collect();
+            let half = run(&["onesided"], &[1, size, 1], &even, &[1, bins, 2]);
+            let half: Vec<f64> = half.chunks(2).map(|number| number[0]).collect();
+            let found = run(&["inverse", "onesided"], &[1, bins, 1], &half, &[1, size, 1]);
+            assert!(is_close(&found, &even, length), "the real half of {length} and back");
         }
     }
 

@@ -22,7 +22,7 @@ pub(super) type ComplexF64 = Complex<f64>;
 /// A forward transform of a length.
 pub(super) struct FourierTransform {
     length: usize,
-    way: FourierMethod,
+    method: FourierMethod,
 }
 
 enum FourierMethod {
@@ -44,12 +44,12 @@ impl FourierTransform {
     pub(super) fn new(cpu: &Cpu, length: usize) -> Result<Self> {
         let factors = prime_factors(length);
         let is_awkward = factors.iter().any(|factor| *factor > LARGEST_FACTOR);
-        let way = if is_awkward {
+        let method = if is_awkward {
             FourierMethod::Convolution(Box::new(BluesteinTransform::new(cpu, length)?))
         } else {
             FourierMethod::Matrix(FactoredTransform::new(&factors)?)
         };
-        Ok(Self { length, way })
+        Ok(Self { length, method })
     }
 
     pub(super) fn length(&self) -> usize {
@@ -64,7 +64,7 @@ impl FourierTransform {
         room: &mut Vec<ComplexF64>,
     ) -> Result<()> {
         assert_eq!(numbers.len(), self.length, "as many numbers as the transform is for");
-        match &self.way {
+        match &self.method {
             FourierMethod::Matrix(matrix) => matrix.transform(cpu, numbers, room),
             FourierMethod::Convolution(convolution) => convolution.transform(cpu, numbers, room),
         }

@@ -68,7 +68,7 @@ fn write_mel_weights<T: ComputeElement>(operands: &KernelOperands<'_, '_>) -> Re
     out.fill(T::from_accumulator(T::Accumulator::ZERO));
     for (column, corners) in places.windows(3).enumerate() {
         let [left, middle, right] = [corners[0], corners[1], corners[2]];
-        for row in left as usize..=(right as usize).max(middle as usize) {
+        for row in left as usize..=right as usize {
             let at = row as f64;
             let weight = match () {
                 () if at < middle => (at - left) / (middle - left),

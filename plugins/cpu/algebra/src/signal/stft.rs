@@ -63,6 +63,7 @@ fn transform_windows<T: FloatElement>(
         "expected frames of a window's length that step forwards over {samples} samples, found {length} samples and a step \
          of {step}"
     );
+    // Only frames that fit as a whole: ONNX does not pad the signal.
     let frames = (samples - length) / step + 1;
     let bins = if is_onesided { length / 2 + 1 } else { length };
     operands.expect_dims(&output, "output", &[signals, frames, bins, 2])?;

@@ -1,5 +1,6 @@
 //! `DynamicTimeWarping`: the cheapest path through a matrix of costs, from the first corner to the last.
 
+use oarlock_cpu_base::OARLOCK_DOMAIN;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
 use oarlock_cpu_base::rows::scratch::try_filled_vec;
@@ -10,7 +11,7 @@ pub(super) fn time_warping_kernels() -> Vec<Kernel<Cpu>> {
         operand_kernel("DynamicTimeWarping", |_| Ok(()), |_, (), operands| run_time_warping(operands));
     vec![
         kernel
-            .with_domain("oarlock")
+            .with_domain(OARLOCK_DOMAIN)
             .with_flags(KernelFlags::ALLOCATES_OUTPUTS)
             .with_inputs([OperandSpec::new(DtypeSet::F32).with_name("input").with_rank(2, 3)])
             .with_outputs([OperandSpec::new(DtypeSet::I32).with_name("output")]),

@@ -53,6 +53,7 @@ fn write_window<T: ComputeElement>(
         size.ok_or_else(|| PluginError::invalid_argument("expected `size` of at least 0, found another"))?;
     operands.expect_dims(&operands.call().output(0)?, "output", &[size])?;
     // A symmetric window ends where the next period would begin.
+    // At least 1, as 0 must not divide.
     let period = if is_periodic { size } else { size - 1 }.max(1) as f64;
     for (index, out) in operands.write_output::<T>(0)?.iter_mut().enumerate() {
         let turn = TAU * index as f64 / period;

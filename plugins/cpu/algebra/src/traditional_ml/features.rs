@@ -7,7 +7,8 @@ use oarlock_cpu_base::rows::number::{AccumulatorNumber, ComputeElement, ComputeF
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
 use oarlock_cpu_base::text_operand::{read_texts, write_texts};
 use oarlock_sdk::{
-    Dtype, DtypeSet, Kernel, KernelCall, OperandFlags, OperandSpec, PluginError, Result, dispatch, ensure,
+    Dtype, DtypeSet, Element, Kernel, KernelCall, OperandFlags, OperandSpec, PluginError, Result, dispatch,
+    ensure,
 };
 
 use super::FEATURE_DTYPES;
@@ -44,8 +45,11 @@ pub(super) fn feature_kernels() -> Vec<Kernel<Cpu>> {
         .with_inputs([number.with_name("X")])
         .with_outputs([number.with_name("Y")]),
         operand_kernel("Imputer", ImputedValues::new, |_, imputed, operands| {
-            let dtype = operands.call().input(0)?.dtype();
-            dispatch!(dtype, floating + i32 + i64, T => imputed.impute_missing::<T>(operands))
+            match operands.call().input(0)?.dtype() {
+                Dtype::I32 => imputed.impute_integers::<i32>(operands),
+                Dtype::I64 => imputed.impute_integers::<i64>(operands),
+                dtype => dispatch!(dtype, floating, T => imputed.impute_floats::<T>(operands)),
+            }
         })
         .with_inputs([number.with_name("X")])
         .with_outputs([number.with_name("Y")]),
@@ -90,6 +94,7 @@ fn extract_features<T: ComputeElement>(operands: &KernelOperands<'_, '_>) -> Res
 fn extract_strings(operands: &KernelOperands<'_, '_>) -> Result<()> {
     let (columns, indices) = selected_columns(operands)?;
     let x = read_texts(&operands.call().input(0)?)?;
+    // Chunks of 0 would panic; without columns there are no elements.
     let rows = x.chunks(columns.max(1));
     let found: Vec<&str> = rows.flat_map(|row| indices.iter().map(|index| row[*index as usize])).collect();
     write_texts(&operands.call().output(0)?, found.into_iter())
@@ -141,33 +146,52 @@ impl ImputedValues {
         })
     }
 
-    fn impute_missing<T: ComputeElement>(&self, operands: &KernelOperands<'_, '_>) -> Result<()> {
-        let (x, y) = (operands.call().input(0)?, operands.call().output(0)?);
-        operands.expect_dims(&y, "Y", x.dims())?;
-        let columns = x.dims().last().map_or(1, |columns| *columns as usize);
-        let of_int = |value: i64| T::from_float(T::Float::from_f64(value as f64));
-        let is_integer = matches!(T::DTYPE, Dtype::I32 | Dtype::I64);
-        let (values, missing): (Vec<T>, f64) = if is_integer {
-            (self.ints.iter().map(|value| of_int(*value)).collect(), self.missing_int as f64)
-        } else {
-            let value = |value: &f64| T::from_float(T::Float::from_f64(*value));
-            (self.floats.iter().map(value).collect(), self.missing_float)
-        };
-        ensure!(
-            values.len() == 1 || values.len() == columns,
-            invalid_argument,
-            "expected one value to impute or one for each of {columns} columns, found {}",
-            values.len()
-        );
-        let elements = operands.read_input::<T>(0)?.iter().enumerate();
-        for (out, (at, element)) in operands.write_output::<T>(0)?.iter_mut().zip(elements) {
+    fn impute_floats<T: ComputeElement>(&self, operands: &KernelOperands<'_, '_>) -> Result<()> {
+        let values: Vec<T> =
+            self.floats.iter().map(|value| T::from_float(T::Float::from_f64(*value))).collect();
+        impute_missing(&values, operands, |element: T| {
             let number = element.to_float().to_f64();
             // NaN can mark what is missing, though it equals nothing.
-            let is_missing = number == missing || number.is_nan() && missing.is_nan();
-            *out = if is_missing { values[at % columns % values.len()] } else { *element };
-        }
-        Ok(())
+            number == self.missing_float || number.is_nan() && self.missing_float.is_nan()
+        })
     }
+
+    fn impute_integers<T: Element + TryFrom<i64> + Into<i64>>(
+        &self,
+        operands: &KernelOperands<'_, '_>,
+    ) -> Result<()> {
+        let narrow = |value: &i64| {
+            T::try_from(*value).map_err(|_| {
+                PluginError::invalid_argument(format!(
+                    "expected an `imputed_value_int64s` that fits the dtype of the elements, found {value}",
+                ))
+            })
+        };
+        let values = self.ints.iter().map(narrow).collect::<Result<Vec<T>>>()?;
+        impute_missing(&values, operands, |element: T| element.into() == self.missing_int)
+    }
+}
+
+fn impute_missing<T: Element>(
+    values: &[T],
+    operands: &KernelOperands<'_, '_>,
+    is_missing: impl Fn(T) -> bool,
+) -> Result<()> {
+    let (x, y) = (operands.call().input(0)?, operands.call().output(0)?);
+    operands.expect_dims(&y, "Y", x.dims())?;
+    let columns = x.dims().last().map_or(1, |columns| *columns as usize);
+    ensure!(
+        values.len() == 1 || values.len() == columns,
+        invalid_argument,
+        "expected one value to impute or one for each of {columns} columns, found {}",
+        values.len()
+    );
+    let elements = operands.read_input::<T>(0)?.iter().enumerate();
+    for (out, (at, element)) in operands.write_output::<T>(0)?.iter_mut().zip(elements) {
+        // The second remainder serves the case of one value for all columns.
+        *out = if is_missing(*element) { values[at % columns % values.len()] } else { *element };
+    }
+    Ok(())
 }
 
 fn scale_features(offset: &[f64], scale: &[f64], operands: &KernelOperands<'_, '_>) -> Result<()> {
@@ -263,14 +287,19 @@ impl OneHotCategories {
         let found: Vec<Option<usize>> = if x.dtype() == Dtype::STRING {
             read_texts(&x)?.iter().map(|text| self.words.iter().position(|word| word == text)).collect()
         } else {
-            dispatch!(x.dtype(), floating + i32 + i64, T => {
-                let place = |element: &T| {
-                    // Truncated towards 0.
-                    let number = element.to_float().to_f64() as i64;
-                    self.ints.iter().position(|category| *category == number)
-                };
-                Result::Ok(operands.read_input::<T>(0)?.iter().map(place).collect())
-            })?
+            let position = |number: i64| self.ints.iter().position(|category| *category == number);
+            match x.dtype() {
+                // Not by way of a float: an `f64` does not hold every `i64`.
+                Dtype::I64 => operands.read_input::<i64>(0)?.iter().map(|number| position(*number)).collect(),
+                dtype => dispatch!(dtype, floating + i32, T => {
+                    // Truncated towards 0. NaN, which `as` would make 0, is in no category.
+                    let place = |element: &T| {
+                        let number = element.to_float().to_f64();
+                        if number.is_nan() { None } else { position(number as i64) }
+                    };
+                    Result::Ok(operands.read_input::<T>(0)?.iter().map(place).collect())
+                })?,
+            }
         };
         let width = if x.dtype() == Dtype::STRING { self.words.len() } else { self.ints.len() };
         operands.expect_dims(&y, "Y", &[x.dims(), &[width as i64]].concat())?;
@@ -295,6 +324,7 @@ fn concatenate_features(widths: &[i64], operands: &KernelOperands<'_, '_>) -> Re
     let call = operands.call();
     let count = call.input_count();
     ensure!(
+        // Below 2³¹ each, so that their sum does not overflow.
         widths.len() == count && widths.iter().all(|width| (0..=i64::from(i32::MAX)).contains(width)),
         invalid_argument,
         "expected `inputdimensions` of at least 0 for each of {count} inputs, found {widths:?}"
@@ -323,4 +353,45 @@ fn concatenate_features(widths: &[i64], operands: &KernelOperands<'_, '_>) -> Re
         start += *width as usize;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use oarlock_cpu_testing::runner::{TestArray, TestAttribute};
+    use oarlock_sdk::Dtype;
+
+    use crate::KERNELS;
+
+    /// Neighbors that are the same number as an `f64`.
+    const NEIGHBORS: [i64; 2] = [i64::MAX - 1, i64::MAX];
+
+    #[test]
+    fn the_imputer_tells_large_integers_apart() {
+        let imputed = TestAttribute::Ints(&[i64::MAX - 7]);
+        let attributes =
+            [("imputed_value_int64s", imputed), ("replaced_value_int64", TestAttribute::Int(NEIGHBORS[0]))];
+        let x = TestArray::from_values(&[1, 2], &NEIGHBORS);
+        let y = TestArray::from_values(&[1, 2], &[i64::MAX - 7, NEIGHBORS[1]]);
+        KERNELS.check_kernel("Imputer", 1, &attributes, &[Some(&x)], &[y]);
+        let x = TestArray::from_values(&[1, 2], &[1i32, 2]);
+        let error =
+            KERNELS.run_kernel("Imputer", 1, &attributes, &[Some(&x)], &[Some((Dtype::I32, &[1, 2]))]);
+        assert!(error.unwrap_err().contains("that fits the dtype"));
+    }
+
+    #[test]
+    fn categories_of_large_integers_are_told_apart() {
+        let x = TestArray::from_values(&[2], &NEIGHBORS);
+        let attributes = [("cats_int64s", TestAttribute::Ints(&NEIGHBORS))];
+        let y = TestArray::from_values(&[2, 2], &[1f32, 0.0, 0.0, 1.0]);
+        KERNELS.check_kernel("OneHotEncoder", 1, &attributes, &[Some(&x)], &[y]);
+    }
+
+    #[test]
+    fn no_category_is_nan() {
+        let x = TestArray::from_values(&[2], &[f32::NAN, 1.5]);
+        let attributes = [("cats_int64s", TestAttribute::Ints(&[0, 1]))];
+        let y = TestArray::from_values(&[2, 2], &[0f32, 0.0, 0.0, 1.0]);
+        KERNELS.check_kernel("OneHotEncoder", 1, &attributes, &[Some(&x)], &[y]);
+    }
 }

@@ -68,7 +68,7 @@ impl DecisionForest {
     }
 
     fn check_branches(&self) -> Result<()> {
-        let exists = |way: TreeBranch| match way {
+        let exists = |branch: TreeBranch| match branch {
             TreeBranch::Question(index) => index < self.questions.len(),
             TreeBranch::Leaf(index) => index < self.leaves.len(),
         };
@@ -92,8 +92,8 @@ impl DecisionForest {
     fn check_for_cycles(&self) -> Result<()> {
         let mut leading = vec![0usize; self.questions.len()];
         let next = |question: &TreeNode| [question.yes, question.no];
-        for way in self.questions.iter().flat_map(next) {
-            if let TreeBranch::Question(index) = way {
+        for branch in self.questions.iter().flat_map(next) {
+            if let TreeBranch::Question(index) = branch {
                 leading[index] += 1;
             }
         }
@@ -101,8 +101,8 @@ impl DecisionForest {
         let mut taken = 0;
         while let Some(index) = free.pop() {
             taken += 1;
-            for way in next(&self.questions[index]) {
-                if let TreeBranch::Question(other) = way {
+            for branch in next(&self.questions[index]) {
+                if let TreeBranch::Question(other) = branch {
                     leading[other] -= 1;
                     if leading[other] == 0 {
                         free.push(other);
@@ -122,14 +122,15 @@ impl DecisionForest {
 
     /// The leaf that a row reaches from a root.
     fn find_leaf(&self, root: TreeBranch, row: &[f64]) -> usize {
-        let mut way = root;
+        // This ends: a forest with a cycle is refused when it is prepared.
+        let mut branch = root;
         loop {
-            match way {
+            match branch {
                 TreeBranch::Leaf(index) => return index,
                 TreeBranch::Question(index) => {
                     let question = &self.questions[index];
                     let answer = self.takes_true_branch(question, row[question.feature]);
-                    way = if answer { question.yes } else { question.no };
+                    branch = if answer { question.yes } else { question.no };
                 }
             }
         }
@@ -141,6 +142,7 @@ impl DecisionForest {
         for (target, weight) in &self.leaves[leaf] {
             let score = &mut scores[*target];
             *score = Some(match (*score, self.aggregate) {
+                // The first vote is taken as it is. A start of 0 would win a minimum over positive votes.
                 (None, _) => *weight,
                 (Some(score), AggregateFunction::Sum | AggregateFunction::Mean) => score + weight,
                 (Some(score), AggregateFunction::Least) => score.min(*weight),
@@ -151,6 +153,7 @@ impl DecisionForest {
 
     #[inline(always)]
     fn takes_true_branch(&self, question: &TreeNode, feature: f64) -> bool {
+        // For NaN only `Unequal` holds. So all other questions leave the answer to `takes_missing`.
         let answer = match question.comparison {
             SplitCondition::AtMost => feature <= question.value,
             SplitCondition::Below => feature < question.value,

@@ -21,6 +21,7 @@ pub(super) fn label_encoder_kernels() -> Vec<Kernel<Cpu>> {
         operand_kernel("LabelEncoder", LabelMap::from_class_list, |_, labels, operands| {
             labels.encode_labels(operands)
         })
+        // Version 1 maps between text and integers, with other attributes.
         .until_version(1)
         .with_inputs([OperandSpec::new(DtypeSet::STRING).with_name("X")])
         .with_outputs([OperandSpec::new(DtypeSet::I64).with_name("Y")]),
@@ -77,6 +78,7 @@ impl LabelMap {
     fn encode_labels(&self, operands: &KernelOperands<'_, '_>) -> Result<()> {
         let (x, y) = (operands.call().input(0)?, operands.call().output(0)?);
         operands.expect_dims(&y, "Y", x.dims())?;
+        // In two steps, key to position and position to value: otherwise there would be a loop for each pair of types.
         let found: Vec<Option<usize>> = match (&self.keys, x.dtype()) {
             (LabelKeys::Words(keys), Dtype::STRING) => {
                 read_texts(&x)?.into_iter().map(|text| keys.get(text).copied()).collect()
@@ -103,6 +105,7 @@ impl LabelMap {
             }),
             LabelValues::Ints(values, default) => dispatch!(y.dtype(), integral, T => {
                 for (out, place) in operands.write_output::<T>(0)?.iter_mut().zip(found) {
+                    // A value that does not fit the dtype of the output wraps around.
                     *out = place.map_or(*default, |place| values[place]) as T;
                 }
                 Ok(())

@@ -110,6 +110,7 @@ impl SupportVectorMachine {
     fn check_sizes(&self, columns: usize, rows: usize) -> Result<()> {
         let (vectors, coefficients) = (self.vectors.len(), self.coefficients.len());
         let width = if self.count == 0 { columns } else { self.count };
+        // Sizes are attributes, and their products may overflow.
         let fits = (self.count == 0 || self.count.checked_mul(columns) == Some(vectors))
             && rows.checked_mul(width) == Some(coefficients);
         ensure!(
@@ -193,6 +194,7 @@ impl SvmClassifier {
         let list = |name| Ok::<_, PluginError>(call.floats_attribute(name)?.unwrap_or_default());
         let (factors, summands) = (list("prob_a")?, list("prob_b")?);
         let machine = SupportVectorMachine::new(call, count)?;
+        // Support vector machines separate two classes, so there is one for each pair.
         let pairs = labels.len() * (labels.len() - 1) / 2;
         let fits = count == 0 || classes.len() == labels.len() && machine.offsets.len() == pairs;
         ensure!(
@@ -302,6 +304,8 @@ impl SvmClassifier {
             self.class_pairs().zip(scores.iter().zip(&self.shares))
         {
             let share = 1.0 / (1.0 + (score * factor + summand).exp());
+            // As in libsvm: a pair that is certain could leave a class without any conflict, by which the
+            // coupling divides.
             let share = share.clamp(MIN_PROBABILITY, 1.0 - MIN_PROBABILITY);
             (wins[one][other], wins[other][one]) = (share, 1.0 - share);
         }

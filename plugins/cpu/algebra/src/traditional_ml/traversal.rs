@@ -110,8 +110,8 @@ impl PackedTreeNode {
     }
 }
 
-fn pack_branch(way: TreeBranch) -> Option<u32> {
-    let (index, mark) = match way {
+fn pack_branch(branch: TreeBranch) -> Option<u32> {
+    let (index, mark) = match branch {
         TreeBranch::Question(index) => (index, 0),
         TreeBranch::Leaf(index) => (index, LEAF_BIT),
     };

@@ -42,6 +42,7 @@ pub(super) fn tree_kernels() -> Vec<Kernel<Cpu>> {
 }
 
 fn check_features(trees: &TreeEnsemble, matrix: &FeatureMatrix) -> Result<()> {
+    // Once for all rows, so that the walks through the trees cannot fail.
     let (asked, found) = (trees.forest.features, matrix.columns);
     ensure!(asked <= found, invalid_argument, "expected rows of at least {asked} features, found {found}");
     Ok(())
@@ -61,6 +62,7 @@ fn regress_rows<T: FloatElement>(
     check_features(trees, &matrix)?;
     let targets = trees.forest.target_count();
     operands.expect_dims(&operands.call().output(0)?, "Y", &[matrix.rows as i64, targets as i64])?;
+    // Chunks of 0 would panic.
     if targets == 0 {
         return Ok(());
     }
@@ -125,6 +127,7 @@ impl TreeClassifier {
         }
         let score = |(class, vote): (usize, &TargetScore)| vote.unwrap_or(0.0) + trees.base_value(class);
         let mut scores: Vec<f64> = votes.iter().enumerate().map(score).collect();
+        // Before the transform, as `SOFTMAX_ZERO` does not keep the order of scores.
         let best = index_of_largest(&scores);
         trees.finish.apply_to_scores(&mut scores);
         (best, scores)

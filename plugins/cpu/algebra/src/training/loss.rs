@@ -95,6 +95,7 @@ fn run_loss<T: FloatElement>(
         let target: &mut [T] = match operands.write_optional_output::<T>(1)? {
             Some(output) => output,
             None => {
+                // The loss needs the logarithms even if nobody asks for them.
                 own_logarithms.resize(elements.len(), T::from_float(T::Float::ZERO));
                 &mut own_logarithms
             }
@@ -112,6 +113,7 @@ fn run_loss<T: FloatElement>(
     let output = operands.write_output::<T>(0)?;
     if options.reduction == LossReduction::None {
         for (index, (result, class)) in output.iter_mut().zip(&classes).enumerate() {
+            // An ignored target keeps its place in the output, with a loss of 0.
             let loss = class.map_or(0.0, |class| of_target(index, class).0);
             *result = T::from_float(T::Float::from_f64(loss));
         }

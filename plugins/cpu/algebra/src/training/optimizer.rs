@@ -1,8 +1,9 @@
-//! Optimizers: `Adam`, `Adagrad` and `Momentum` of `ai.onnx.preview.training`, and plain steps, `SgdRule` of `oarlock`.
+//! Optimizers: `Adam`, `Adagrad` and `Momentum` of `ai.onnx.preview.training`, and plain steps, `Sgd` of `oarlock`.
 //!
 //! The operands after the rate and the update count are lists of the same length: all tensors to optimize, then their gradients,
 //! then each kind of state. The outputs are the new tensors, then each kind of new state.
 
+use oarlock_cpu_base::OARLOCK_DOMAIN;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::rows::grain_for;
 use oarlock_cpu_base::rows::number::ComputeFloat;
@@ -20,7 +21,8 @@ pub(super) fn optimizer_kernels() -> Vec<Kernel<Cpu>> {
         optimizer_kernel("Adagrad", AdagradRule::new),
         optimizer_kernel("Momentum", MomentumRule::new),
         operand_kernel("Sgd", |_| Ok(SgdRule), run_optimizer)
-            .with_domain("oarlock")
+            .with_domain(OARLOCK_DOMAIN)
+            // An op of our own has no schema of ONNX to infer its shape.
             .with_shape_inference(|_, call| {
                 let x = call.input(1)?;
                 call.allocate_output(0, x.dtype(), x.dims())
@@ -83,6 +85,7 @@ fn run_optimizer<R: UpdateRule>(cpu: &Cpu, rule: &R, operands: &KernelOperands<'
     let (first, lists) = (1 + usize::from(R::COUNTS_UPDATES), 2 + R::STATES);
     let (inputs, outputs) =
         (operands.call().input_count().saturating_sub(first), operands.call().output_count());
+    // The number of tensors is not an attribute; it follows from the number of operands.
     let tensors = inputs / lists;
     ensure!(
         tensors * lists == inputs && outputs == tensors * (1 + R::STATES),
@@ -90,8 +93,10 @@ fn run_optimizer<R: UpdateRule>(cpu: &Cpu, rule: &R, operands: &KernelOperands<'
         "expected {lists} inputs and {} outputs for each tensor, found {inputs} and {outputs}",
         1 + R::STATES
     );
+    // Once for all elements, in `f64`: powers of the update count lose digits otherwise.
     let factors = rule.update_factors(rate, updates);
     for tensor in 0..tensors {
+        // Tensors of one call may have different dtypes.
         let dtype = operands.call().input(first + tensor)?.dtype();
         let places = TensorOperands { first, tensor, tensors };
         dispatch!(dtype, floating, F => update_tensor::<F, R>(cpu, rule, factors.map(F::from_f64), places, operands))?;
@@ -141,6 +146,7 @@ fn update_tensor<F: ComputeFloat, R: UpdateRule>(
     operands: &KernelOperands<'_, '_>,
 ) -> Result<()> {
     let dims = operands.call().input(places.input_index(0))?.dims();
+    // The kernel indexes all lists by the places of the first one.
     for list in 1..2 + R::STATES {
         operands.expect_dims(&operands.call().input(places.input_index(list))?, "each list", dims)?;
     }
@@ -149,6 +155,7 @@ fn update_tensor<F: ComputeFloat, R: UpdateRule>(
     }
     let (x, gradient) =
         (operands.read_input::<F>(places.input_index(0))?, operands.read_input::<F>(places.input_index(1))?);
+    // Rules have no, one or two states; absent ones read as 0 and are not stored.
     let (mut states, mut new_states) = ([None, None], [None, None]);
     for state in 0..R::STATES {
         states[state] = Some(operands.read_input::<F>(places.input_index(2 + state))?);
@@ -219,6 +226,7 @@ impl UpdateRule for AdamRule {
         gradient: F,
         [v, h]: [F; 2],
     ) -> (F, [F; 2]) {
+        // L2 regularization, added to the gradient as ONNX has it.
         let gradient = F::from_f64(self.decay) * x + gradient;
         let v = F::from_f64(self.alpha) * v + F::from_f64(1.0 - self.alpha) * gradient;
         let h = F::from_f64(self.beta) * h + F::from_f64(1.0 - self.beta) * gradient * gradient;
@@ -310,6 +318,7 @@ impl UpdateRule for MomentumRule {
     ) -> (F, [F; 2]) {
         let gradient = F::from_f64(self.decay) * x + gradient;
         let v = F::from_f64(self.alpha) * v + beta * gradient;
+        // Nesterov looks ahead: the step goes where the momentum would lead next.
         let change = if self.is_nesterov { gradient + F::from_f64(self.alpha) * v } else { v };
         (x - rate * change, [v, other])
     }

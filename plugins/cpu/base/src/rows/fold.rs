@@ -135,6 +135,7 @@ pub fn fold_positions<'a, T: Copy + 'a, P: Copy, const LINES: usize>(
     for _ in 0..rounds {
         lanes.iter_mut().zip(&mut positions).for_each(|(lane, elements)| add_to_lines(lane, elements, &add));
     }
+    // A remainder goes to the last lanes, as in `fold_lanes`, so that both give the same bits.
     lanes[FOLD_LANES - rest..]
         .iter_mut()
         .zip(positions)

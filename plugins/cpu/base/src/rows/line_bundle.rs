@@ -45,6 +45,7 @@ pub fn for_transposed_blocks<T: Copy, const LINES: usize>(
     mut body: impl FnMut(usize, &[[T; LINES]]),
 ) {
     let Some(first) = input.first() else { return };
+    // Any element will do: lanes without a block are computed too, and nobody reads their results.
     let mut tile = vec![[*first; LINES]; block];
     for (index, input) in input.chunks(block * LINES).enumerate() {
         let (out, columns) = (tile.as_flattened_mut(), input.len() / block);
@@ -64,6 +65,7 @@ pub fn transpose_back<T: Copy, const LINES: usize>(
     let output = &mut output[first * block..];
     let rows = LINES.min(output.len() / block);
     let out = &mut output[..rows * block];
+    // With blocks of one element, the tile is in the order of the output already.
     if let [only] = tile {
         out.copy_from_slice(&only[..rows]);
         return;
@@ -167,6 +169,7 @@ impl<F: ComputeFloat, const LINES: usize> LineBundle<'_, F, LINES> {
             BundleLayout::InTurn { length } => {
                 let mut found = [F::LOWEST; LINES];
                 for (found, line) in found.iter_mut().zip(self.elements.chunks_exact(length)) {
+                    // A maximum may see an element twice, which spares the mask for the remainder.
                     *found = fold_idempotent(line, F::LOWEST, greater);
                 }
                 found

@@ -42,6 +42,7 @@ pub trait AccumulatorNumber: Copy + Send + Sync + PartialOrd + 'static {
 
     #[inline(always)]
     fn maximum(self, other: Self) -> Self {
+        // `|` and not `||`, whose branch would keep loops from vectorizing.
         if (self > other) | self.is_nan() { self } else { other }
     }
 

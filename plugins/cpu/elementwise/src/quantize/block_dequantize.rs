@@ -129,6 +129,7 @@ impl SimdTask for DequantizeTask<'_, '_> {
         for (index, output) in (self.first..).zip(self.output.chunks_exact_mut(row)) {
             let first_block = index * row.div_ceil(block);
             let mut bytes = &bytes[index * row / shared..];
+            // Blocks end with their row, so the last one may be shorter.
             for (place, output) in (first_block..).zip(output.chunks_mut(block)) {
                 let (own, rest) = bytes.split_at(output.len() / shared);
                 bytes = rest;

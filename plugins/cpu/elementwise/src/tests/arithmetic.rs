@@ -33,6 +33,7 @@ fn integers_wrap_around() {
 
 #[test]
 fn the_smallest_integer_divided_by_minus_one_wraps_around() {
+    // The machine's division traps on this quotient, which no integer of the type holds.
     assert_eq!(compute_pairwise::<i32, i32>("Div", 14, &[i32::MIN, 6], &[-1, -4]), [i32::MIN, -1]);
     assert_eq!(compute_pairwise::<i64, i64>("Mod", 13, &[i64::MIN, -7, 7], &[-1, 3, -3]), [0, 2, -2]);
 }
@@ -86,6 +87,7 @@ fn halves_are_computed_as_floats_and_rounded_once() {
 
 #[test]
 fn what_is_no_number_is_neither_equal_nor_less_and_wins_over_the_largest() {
+    // NaN on either side, as the `max` and `min` of x86 treat their operands differently.
     let (a, b) = ([f32::NAN, 1.0, 2.0, -0.0], [1.0, f32::NAN, 2.0, 0.0]);
     assert_eq!(compute_pairwise::<f32, bool>("Equal", 19, &a, &b), [false, false, true, true]);
     assert_eq!(compute_pairwise::<f32, bool>("Less", 13, &a, &b), [false; 4]);
@@ -137,6 +139,7 @@ fn powers_are_of_any_exponents() {
             .values::<f64>();
     assert_eq!(found, [2f64.sqrt(), 10f64.powf(-3.0)]);
     let (x, y) = (TestArray::from_values(&[1], &[0i64]), TestArray::from_values(&[1], &[-1i64]));
+    // No integer is 0 to a negative power.
     assert!(compute_with_isa("", "Pow", 15, &[], &[&x, &y], (Dtype::I64, &[1])).is_err());
 }
 
@@ -144,6 +147,7 @@ fn powers_are_of_any_exponents() {
 fn any_number_of_inputs_is_summed_up() {
     let inputs: Vec<TestArray> =
         (0..11).map(|x| TestArray::from_values(&[3, 1], &[x as f32, 1.0, -0.5 * x as f32])).collect();
+    // A loop takes up to 8 inputs, so 9 and 11 take two loops.
     for count in [1, 2, 3, 8, 9, 11] {
         let some: Vec<&TestArray> = inputs[..count].iter().collect();
         let n = count as f32;
@@ -155,10 +159,24 @@ fn any_number_of_inputs_is_summed_up() {
         let found = compute_on_all_isas("Max", 13, &[], &some, (Dtype::F32, &[3, 1])).values::<f32>();
         assert_eq!(found, [n - 1.0, 1.0, 0.0]);
     }
+    // A column, a row and another column, so that each input broadcasts in its own way.
     let row = TestArray::from_values(&[700], &(0..700).map(|x| x as f32).collect::<Vec<_>>());
     let found = compute_on_all_isas("Sum", 13, &[], &[&inputs[2], &row, &inputs[1]], (Dtype::F32, &[3, 700]))
         .values::<f32>();
     assert!((0..2100).all(|index| found[index] == [3.0, 2.0, -1.5][index / 700] + (index % 700) as f32));
+}
+
+#[test]
+fn many_narrow_floats_are_rounded_once() {
+    let large = TestArray::from_values(&[2], &[f16::from_f32(30000.0), f16::from_f32(1.0)]);
+    let mut inputs = vec![&large; 9];
+    let found = compute_on_all_isas("Mean", 13, &[], &inputs, (Dtype::F16, &[2])).values::<f16>();
+    assert_eq!(found, [30000.0, 1.0].map(f16::from_f32));
+    // The first eight are above the largest `f16`, the sum of all is not.
+    let negative = TestArray::from_values(&[2], &[f16::from_f32(-60000.0), f16::from_f32(1.0)]);
+    inputs.extend([&negative; 4]);
+    let found = compute_on_all_isas("Sum", 13, &[], &inputs, (Dtype::F16, &[2])).values::<f16>();
+    assert_eq!(found, [30000.0, 13.0].map(f16::from_f32));
 }
 
 #[test]
@@ -212,6 +230,7 @@ fn values_are_clipped_at_the_bounds_there_are() {
     same(clip(Some(&low), None), [-1.0, f32::NAN, 0.5, 9.0]);
     same(clip(None, Some(&high)), [-3.0, f32::NAN, 0.5, 2.0]);
     same(clip(None, None), [-3.0, f32::NAN, 0.5, 9.0]);
+    // With crossed bounds the upper one wins.
     same(clip(Some(&high), Some(&low)), [-1.0, f32::NAN, -1.0, -1.0]);
     assert_eq!(
         compute_unary::<f32, f32>("Clip", 6, &[("max", TestAttribute::Float(1.0))], &[-3.0, 3.0]),

@@ -29,6 +29,7 @@ fn floats_lose_their_fraction() {
 #[test]
 fn everything_but_zero_is_true() {
     assert_eq!(cast_values::<f32, bool>(&[0.0, -0.0, 0.1, f32::NAN]), [false, false, true, true]);
+    // The lowest 32 bits of the second are 0, which does not make it false.
     assert_eq!(cast_values::<i64, bool>(&[0, 1 << 40]), [false, true]);
     assert_eq!(cast_values::<f16, bool>(&[f16::ZERO, f16::from_bits(1)]), [false, true]);
     assert_eq!(cast_values::<bool, f64>(&[true, false]), [1.0, 0.0]);
@@ -38,13 +39,16 @@ fn everything_but_zero_is_true() {
 
 #[test]
 fn floats_are_rounded_once() {
+    // Just above the middle of two `f16`, by a bit that an `f32` has no room for.
     let above = 1.0 + f64::powi(2.0, -11) + f64::powi(2.0, -40);
     assert_eq!(
         cast_values::<f64, f16>(&[above, 1e300, -1e-300]),
         [f16::from_bits(0x3C01), f16::INFINITY, f16::NEG_ZERO]
     );
     assert_eq!(cast_values::<i32, bf16>(&[(1 << 30) + (1 << 22) + 1]), [bf16::from_bits(0x4E81)]);
+    // By way of `f64` the last bit would be lost, and a tie would go down.
     assert_eq!(cast_values::<i64, f32>(&[(1 << 60) + (1 << 36) + 1]), [f32::from_bits((127 + 60) << 23 | 1)]);
+    // From the middle of the largest `f16` and the next power of two on, the result is infinity.
     assert_eq!(cast_values::<f32, f16>(&[65519.0, 65520.0]), [f16::MAX, f16::INFINITY]);
     assert_eq!(cast_values::<f16, bf16>(&[f16::from_f32(1.0039)]), [bf16::from_f32(1.0039)]);
     assert_eq!(cast_values::<f64, f32>(&[0.1, 1e39]), [0.1, f32::INFINITY]);
@@ -80,6 +84,7 @@ fn floats_of_eight_bits_end_where_they_are_told_to() {
 
 #[test]
 fn elements_of_four_bits_lie_two_in_a_byte() {
+    // Odd, so that the last byte is only half full.
     let count = 5001;
     let values: Vec<i8> = (0..count).map(|x| (x % 16 - 8) as i8).collect();
     let packed = compute_on_all_isas(
@@ -102,6 +107,7 @@ fn elements_of_four_bits_lie_two_in_a_byte() {
 
 #[test]
 fn elements_of_two_bits_lie_four_in_a_byte() {
+    // No multiple of 4, so that the last byte is not full.
     let count = 5003;
     let values: Vec<i8> = (0..count).map(|x| (x % 4 - 2) as i8).collect();
     let packed = compute_on_all_isas(

@@ -17,6 +17,7 @@ fn one_scale_is_for_all() {
     let x = TestArray::from_values(&[6], &[0f32, 2.0, 3.0, 1000.0, -254.0, -1000.0]);
     let (scale, zero) = (TestArray::from_values(&[], &[2f32]), TestArray::from_values(&[], &[128u8]));
     let y = run_quantize(&[], &[&x, &scale, &zero], Dtype::U8);
+    // 3 / 2 is a tie, which goes to the even 2. The largest and the smallest saturate.
     assert_eq!(y.values::<u8>(), [128, 129, 130, 255, 1, 0]);
     assert_eq!(run_dequantize(&[], &[&y, &scale, &zero]), [0.0, 2.0, 4.0, 254.0, -254.0, -256.0]);
     let y = run_quantize(&[], &[&x, &scale], Dtype::I16);

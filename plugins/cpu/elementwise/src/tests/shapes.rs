@@ -49,6 +49,7 @@ fn inputs_broadcast_in_all_ways() {
         (&[7, 1500], &[1500], &[7, 1500]),
         (&[7, 1500], &[7, 1], &[7, 1500]),
         (&[1400, 3], &[3], &[1400, 3]),
+        // More dimensions than are held without a heap allocation, none of which merge.
         (&[2, 1, 2, 1, 2, 1, 2, 1, 2], &[1, 3, 1, 3, 1, 3, 1, 3, 1], &[2, 3, 2, 3, 2, 3, 2, 3, 2]),
         (&[2, 600, 3], &[2, 1, 3], &[2, 600, 3]),
         (&[2, 3, 700, 2], &[3, 1, 2], &[2, 3, 700, 2]),
@@ -81,6 +82,7 @@ fn inputs_may_have_any_strides() {
 fn halves_with_strides_are_collected_and_converted() {
     let values: Vec<f16> = (0..6000).map(|value| f16::from_f32((value % 97) as f32)).collect();
     let base = TestArray::from_values(&[6000], &values);
+    // Both gathered and widened: the loop takes neither strides nor `f16`.
     let (x, y) = (base.with_strides(&[60, 50], &[1, 60], 0), base.with_strides(&[50], &[2], 0));
     let found = compute_on_all_isas("Mul", 14, &[], &[&x, &y], (Dtype::F16, &[60, 50])).values::<f16>();
     for (index, found) in found.iter().enumerate() {
@@ -101,6 +103,7 @@ fn nothing_and_a_single_element_work() {
 fn shapes_that_do_not_fit_are_refused() {
     let cases: [(&[i64], &[i64], &[i64]); 5] = [
         (&[3], &[2], &[3]),
+        // Both would broadcast to this, but neither has the size.
         (&[1], &[1], &[5]),
         (&[3], &[3], &[1, 3]),
         (&[2, 3], &[3], &[3]),
@@ -127,6 +130,7 @@ fn memory_that_is_too_small_is_refused() {
         base.with_strides(&[4], &[4], 0),
         base.with_strides(&[3, 4], &[4, 1], 0),
         base.with_strides(&[2], &[-1], 5),
+        // As many elements as there are, but from the second on.
         base.with_strides(&[10], &[1], 1),
     ] {
         let output = view.dims.clone();

@@ -36,6 +36,7 @@ pub(super) fn copy_mapped<const N: usize>(
         return Ok(());
     };
     let steps = shape::contiguous_strides(dims);
+    // The maps replace the strides, so the cursor only counts.
     let (outer_lengths, still) = (&lengths[..outer.len()], vec![0; outer.len()]);
     let line = RowMapping::new(columns, dims[outer.len()]);
     for_parallel_pieces(cpu, out, columns.len(), |begin, out| {

@@ -25,6 +25,7 @@ pub(super) fn concat_and_split_kernels() -> Vec<Kernel<Cpu>> {
     };
     vec![
         Kernel::new_prepared("Concat", |_, call| {
+            // Up to version 3 the attribute may be missing, and means 1.
             let axis = call.int_attribute("axis")?.unwrap_or(1);
             Ok(Arc::new(move |cpu: &Cpu, call: &KernelCall<'_>| concat(cpu, call, axis)))
         })
@@ -52,6 +53,7 @@ fn concat(cpu: &Cpu, call: &KernelCall<'_>, axis: i64) -> Result<()> {
             invalid_argument,
             "expected inputs of one rank, found {expected:?} and {dims:?}"
         );
+        // With the one difference that is allowed taken out, a single comparison checks the rest.
         lengths.push(std::mem::replace(&mut dims[axis], expected[axis]));
         ensure!(
             dims == expected,

@@ -61,6 +61,7 @@ fn gather(cpu: &Cpu, call: &KernelCall<'_>, axis: i64) -> Result<()> {
     let expected = [&dims[..axis], &shape::shape_dims(&positions)?, &dims[axis + 1..]].concat();
     shape::expect_shape(&output, "output", &expected)?;
     let (_, length, inner) = shape::split_at_axis(&dims, axis);
+    // Checked and made positive once, although each is used again for every outer index.
     let positions = checked_indices(&positions, length)?;
     by_size!(input.dtype(), N => {
         let from = element_bytes::<N>(&input)?;
@@ -91,6 +92,7 @@ fn gather_elements(cpu: &Cpu, call: &KernelCall<'_>, axis: i64) -> Result<()> {
     shape::expect_shape(&output, "output", &along.dims)?;
     by_size!(input.dtype(), N => {
         let (from, out) = (element_bytes::<N>(&input)?, element_bytes_mut::<N>(&output)?);
+        // A copy of the loop for each dtype, instead of a converted copy of all positions.
         match positions.dtype() {
             Dtype::I32 => along.gather_indexed(cpu, typed_values::<i32>(&positions)?, from, out),
             _ => along.gather_indexed(cpu, typed_values::<i64>(&positions)?, from, out),
@@ -152,6 +154,7 @@ impl IndexedAxis {
                 cursor.advance();
             }
             if !all_fit {
+                // Relaxed is enough: the end of the loop comes before the read.
                 fits.store(false, Ordering::Relaxed);
             }
         });
@@ -309,6 +312,7 @@ impl IndexTuples {
         // If the remainder is empty the offsets mean nothing, but then nothing is moved. There may also be more tuples without
         // indices than fit into memory.
         let tuples = if length == 0 && width == 0 { 0 } else { tuples };
+        // Before any element is copied, as the loop that copies cannot return an error.
         let starts = (0..tuples).map(start).collect::<Result<_>>()?;
         Ok(Self { dims, depth, width, starts })
     }

@@ -48,6 +48,7 @@ pub(super) fn generator_kernels() -> Vec<Kernel<Cpu>> {
         .with_inputs([any.with_name("data")])
         .with_outputs([integer.with_name("size")]),
         Kernel::new_prepared("ConstantOfShape", |_, call| {
+            // Without a value ONNX fills with zeros of `f32`. An element of any dtype fits into 16 bytes.
             let value = first_attribute_element(call, "value")?.unwrap_or((Dtype::F32, [0; 16]));
             Ok(Arc::new(move |cpu: &Cpu, call: &KernelCall<'_>| constant_of_shape(cpu, call, value)))
         })
@@ -88,6 +89,7 @@ fn shape_of(call: &KernelCall<'_>, start: i64, end: i64) -> Result<()> {
     let rank = dims.len() as i64;
     let place = |at: i64| (if at < 0 { at.saturating_add(rank) } else { at }).clamp(0, rank) as usize;
     let (start, end) = (place(start), place(end));
+    // ONNX returns no dimensions, and no error, if the end comes before the start.
     let wanted = &dims[start..end.max(start)];
     shape::expect_shape(&output, "shape", &[wanted.len()])?;
     typed_values_mut::<i64>(&output)?.copy_from_slice(wanted);
@@ -121,6 +123,7 @@ macro_rules! countables {
     ($($integer:ty)*; $($float:ty)*; $($half:ty)*) => {
         $(impl RangeElement for $integer {
             fn range_value(start: Self, delta: Self, index: usize) -> Self {
+                // Arithmetic modulo 2ⁿ: the bits that the index loses here could not reach the result.
                 start.wrapping_add(delta.wrapping_mul(index as Self))
             }
             fn as_f64(self) -> f64 { self as f64 }
@@ -132,6 +135,7 @@ macro_rules! countables {
         })*
         $(impl RangeElement for $half {
             fn range_value(start: Self, delta: Self, index: usize) -> Self {
+                // In `f32`: a narrow float cannot even count to a large index.
                 Self::from_f32(start.to_f32() + delta.to_f32() * index as f32)
             }
             fn as_f64(self) -> f64 { self.to_f64() }
@@ -181,6 +185,7 @@ fn truncated_integers(tensor: &TensorView<'_>) -> Result<Vec<i64>> {
     match tensor.dtype() {
         Dtype::I64 => Ok(typed_values::<i64>(tensor)?.to_vec()),
         Dtype::U64 => {
+            // No depth is so large, so the highest integer stays out of bounds.
             let whole = |value: &u64| i64::try_from(*value).unwrap_or(i64::MAX);
             Ok(typed_values::<u64>(tensor)?.iter().map(whole).collect())
         }
@@ -220,6 +225,7 @@ fn one_hot(call: &KernelCall<'_>, axis: i64) -> Result<()> {
         for (at, position) in positions.iter().enumerate() {
             // An index outside of the depth leaves its place off.
             if let Some(position) = shape::resolve_index(*position, depth) {
+                // The new axis splits the place of an index into what is before and behind it.
                 out[(at / inner * depth + position) * inner + at % inner] = levels[1];
             }
         }
@@ -262,6 +268,7 @@ fn one_as_bytes(dtype: Dtype) -> Result<[u8; 16]> {
         Dtype::F16 => set(&f16::ONE.to_ne_bytes()),
         Dtype::BF16 => set(&bf16::ONE.to_ne_bytes()),
         Dtype::I32 | Dtype::U32 => set(&1u32.to_ne_bytes()),
+        // The bytes behind stay 0, and are the imaginary part.
         Dtype::F32 | Dtype::C64 => set(&1f32.to_ne_bytes()),
         Dtype::I64 | Dtype::U64 => set(&1u64.to_ne_bytes()),
         Dtype::F64 | Dtype::C128 => set(&1f64.to_ne_bytes()),

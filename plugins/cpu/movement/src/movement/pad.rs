@@ -21,6 +21,7 @@ pub(super) fn pad_kernels() -> Vec<Kernel<Cpu>> {
             let mode = PadMode::new(call)?;
             Ok(Arc::new(move |cpu: &Cpu, call: &KernelCall<'_>| {
                 let (pads, axes) = (read_integers(&call.input(1)?)?, read_optional_integers(call, 3)?);
+                // As bytes: padding never computes with the value, so dtypes of a size share the code.
                 let value = call.optional_input(2)?.map(|value| first_element_bytes(&value)).transpose()?;
                 pad(cpu, call, mode, &pads, axes.as_deref(), value.as_deref())
             }))
@@ -93,6 +94,7 @@ impl PadMode {
             Self::Wrap => Some(at.rem_euclid(dim)),
             Self::Reflect => {
                 // The ends are not repeated, so the pattern repeats after twice the distance between them.
+                // An axis of one element has no distance between its ends, and 0 must not divide.
                 let period = (2 * (dim - 1)).max(1);
                 let at = at.rem_euclid(period);
                 Some(at.min(period - at).min(dim - 1))
@@ -130,8 +132,10 @@ fn pad(
                 dims[*axis]
             ))
         })?;
+        // A negative pad begins inside of the input. So one copy both adds and removes.
         begins[*axis] = -before;
         ensure!(
+            // All other modes repeat elements of the axis.
             mode == PadMode::Constant || dims[*axis] > 0 || expected[*axis] == 0,
             invalid_argument,
             "expected elements along axis {axis} to pad with, found none"
@@ -194,6 +198,7 @@ fn copy_padded(
     value: Option<&[u8]>,
 ) -> Result<()> {
     let (from, to) = (shape::shape_dims(input)?, shape::shape_dims(output)?);
+    // An axis beside an empty one may be longer than memory, so no map is made.
     if to.contains(&0) {
         return Ok(());
     }

@@ -29,6 +29,7 @@ fn expand(cpu: &Cpu, call: &KernelCall<'_>) -> Result<()> {
     let steps = shape::contiguous_strides(&from);
     let mut strides = vec![0; rank];
     for (axis, stride) in strides.iter_mut().enumerate() {
+        // Shapes are aligned at the last dimension, so a shorter one lacks leading dimensions.
         let at = (axis + from.len()).checked_sub(rank);
         let dim = at.map_or(1, |at| from[at]);
         let wish = (axis + wanted.len()).checked_sub(rank).map_or(1, |at| wanted[at]);
@@ -39,6 +40,7 @@ fn expand(cpu: &Cpu, call: &KernelCall<'_>) -> Result<()> {
             invalid_argument,
             "expected `shape` to broadcast with {from:?} to the output's {to:?}, found {wanted:?}"
         );
+        // Any other axis keeps its stride of 0, which repeats the one element there.
         if let Some(at) = at.filter(|_| dim != 1) {
             *stride = steps[at] as isize;
         }

@@ -27,6 +27,7 @@ pub(super) fn reshape_kernels() -> Vec<Kernel<Cpu>> {
     let same = |op: &str| Kernel::new(op, reshape).with_outputs([output]).with_in_place(0, 0);
     vec![
         same("Identity").with_inputs([input]),
+        // Below the default score of 100: for inputs with strides, which the kernel above does not take.
         Kernel::new("Identity", identity).with_score(90).with_inputs([strided]).with_outputs([output]),
         same("Reshape").until_version(4).with_inputs([input]),
         same("Reshape").since_version(5).with_inputs([input, host_operand("shape", DtypeSet::I64)]),
@@ -36,6 +37,7 @@ pub(super) fn reshape_kernels() -> Vec<Kernel<Cpu>> {
         Kernel::new_prepared("Unsqueeze", |_, call| {
             let axes = call.ints_attribute("axes")?.map(<[i64]>::to_vec);
             Ok(Arc::new(move |cpu: &Cpu, call: &KernelCall<'_>| {
+                // Axes count in the output, which has the dimensions that they name.
                 shape::resolve_axes(axes.as_deref().unwrap_or_default(), call.output(0)?.dims().len())?;
                 reshape(cpu, call)
             }))

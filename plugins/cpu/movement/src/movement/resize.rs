@@ -38,6 +38,7 @@ pub(super) fn resize_kernels() -> Vec<Kernel<Cpu>> {
         .with_outputs([output])
     };
     vec![
+        // Version 7 has its scales as an attribute, so no input holds them.
         row("Upsample", usize::MAX, true).since_version(7).until_version(8).with_inputs([input]),
         row("Upsample", 1, true).since_version(9).until_version(9).with_inputs([input, scales]),
         row("Resize", 1, true).since_version(10).until_version(10).with_inputs([input, scales]),
@@ -106,6 +107,7 @@ impl ResizeAttributes {
             None => (0..rank).collect(),
         };
         let given = call.optional_input(self.scales_at)?.map(|scales| read_numbers(&scales)).transpose()?;
+        // Exporters for opset 11 give an empty tensor where `sizes` is meant.
         let scales = match given.filter(|scales| !scales.is_empty()).or_else(|| self.scales.clone()) {
             Some(scales) => scales,
             None => self.scales_from_sizes(call, from, &axes)?,
@@ -149,7 +151,10 @@ impl ResizeAttributes {
         let sizes = read_optional_integers(call, 3)?
             .ok_or_else(|| PluginError::invalid_argument("expected `scales` or `sizes`, found neither"))?;
         shape::expect_length(&sizes, "sizes", axes.len())?;
-        let scales = axes.iter().zip(sizes).map(|(axis, size)| size as f64 / from[*axis] as f64);
+        let scales = axes.iter().zip(sizes).map(|(axis, size)| {
+            // An empty axis stays empty at any scale.
+            if from[*axis] == 0 && size == 0 { 1.0 } else { size as f64 / from[*axis] as f64 }
+        });
         let shared = match self.keeps_aspect {
             None => return Ok(scales.collect()),
             Some(true) => scales.reduce(f64::min),
@@ -233,6 +238,7 @@ impl ResizeAttributes {
         if taps.iter().flatten().all(Option::is_some) {
             return Ok(());
         }
+        // Strides of 0: only the indices of the cursor are used.
         let (still, outside) = (vec![0; dims.len()], T::narrow(T::ComputeType::from_f64(self.outside)));
         for_parallel_pieces(cpu, out, 1, |begin, out| {
             let mut cursor = StrideCursor::new(&dims, &still, begin);
@@ -250,6 +256,7 @@ impl ResizeAttributes {
 /// The bytes of a number as an element of a dtype; zeros for dtypes that are not numbers.
 fn number_to_bytes(number: f64, dtype: Dtype) -> [u8; 16] {
     let mut bytes = [0; 16];
+    // `as` saturates, so a number beyond the range of a dtype becomes its bound.
     let mut set = |found: &[u8]| bytes[..found.len()].copy_from_slice(found);
     match dtype {
         Dtype::F16 => set(&f16::from_f64(number).to_ne_bytes()),
@@ -273,6 +280,7 @@ fn number_to_bytes(number: f64, dtype: Dtype) -> [u8; 16] {
 /// True if each element of an axis stays as it is.
 fn is_identity(taps: &ResizeTaps, length: usize) -> bool {
     let stays = |(index, taps): (usize, &Option<Vec<(usize, f64)>>)| {
+        // At a whole coordinate the neighbors have weight 0, and do not count.
         taps.as_ref().is_some_and(|taps| taps.iter().all(|(at, weight)| *at == index || *weight == 0.0))
     };
     taps.len() == length && taps.iter().enumerate().all(stays)
@@ -314,6 +322,14 @@ mod tests {
         );
         let smooth = [("mode", TestAttribute::Text("linear")), ("antialias", TestAttribute::Int(1))];
         assert_eq!(resize_line(&smooth, 0.5, 2), [1.625, 3.375]);
+    }
+
+    #[test]
+    fn an_empty_axis_stays_empty() {
+        let empty = TestArray::from_values::<f32>(&[0, 2], &[]);
+        let sizes = TestArray::from_values(&[2], &[0i64, 4]);
+        let expected = TestArray::from_values::<f32>(&[0, 4], &[]);
+        KERNELS.check_kernel("Resize", 19, &[], &[Some(&empty), None, None, Some(&sizes)], &[expected]);
     }
 
     #[test]

@@ -26,6 +26,7 @@ pub(super) fn scatter_kernels() -> Vec<Kernel<Cpu>> {
         .with_in_place(0, 0)
     };
     vec![
+        // The old name of `ScatterElements`, without reductions.
         elements("Scatter").since_version(9).until_version(10),
         elements("ScatterElements").since_version(11),
         Kernel::new_prepared("ScatterND", |_, call| {
@@ -67,6 +68,7 @@ impl ScatterReduction {
         }
     }
 
+    // A pointer, so that the loop is compiled once for a dtype; random access takes longer than the call.
     fn combine_function<T: ScatterElement>(self) -> fn(T, T) -> T {
         match self {
             Self::None => |_, update| update,
@@ -106,6 +108,7 @@ numbers!(i8 u8 i16 u16 i32 u32 i64 u64; f32 f64 f16 bf16);
 
 impl ScatterElement for bool {
     fn add(self, other: Self) -> Self {
+        // Addition and multiplication of truth values, as NumPy defines them.
         self | other
     }
 
@@ -144,6 +147,7 @@ fn scatter_updates<I: Iterator<Item = usize>>(
         "expected `updates` of the dtype of the data, found {}",
         updates.dtype().name().unwrap_or("an unknown one")
     );
+    // Nothing to copy if the output has the memory of the data.
     copy_contiguous(cpu, &input, &output)?;
     // Replaced elements are bytes of a size; only what is combined needs its dtype.
     if reduction == ScatterReduction::None {
@@ -168,6 +172,7 @@ fn write_updates<T: Copy>(
     if width == 0 {
         return;
     }
+    // On one thread: two updates of one place must keep their order.
     for (start, updates) in starts.zip(updates.chunks_exact(width)) {
         for (cell, update) in out[start..start + width].iter_mut().zip(updates) {
             *cell = combine(*cell, *update);

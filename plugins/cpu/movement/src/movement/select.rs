@@ -145,6 +145,7 @@ fn non_zero(call: &KernelCall<'_>) -> Result<()> {
     let out = typed_values_mut::<i64>(&call.output(0)?)?;
     // If an element is set, no dimension is 0, and `last` can be the size of a chunk.
     let Some((last, outer)) = dims.split_last().filter(|_| count > 0) else { return Ok(()) };
+    // The output has a row for each axis, so positions along the last axis are contiguous.
     let (outer_places, last_places) = out.split_at_mut(outer.len() * count);
     // The positions along the other axes are the same for a whole row.
     let mut row_places = vec![0; outer.len()];
@@ -192,6 +193,7 @@ fn compress(call: &KernelCall<'_>, axis: Option<i64>) -> Result<()> {
     let output = call.output(0)?;
     by_size!(input.dtype(), N => {
         let (from, out) = (element_bytes::<N>(&input)?, element_bytes_mut::<N>(&output)?);
+        // Single elements are selected without branches. If none is kept, chunks of 0 would panic.
         if inner == 1 && kept > 0 {
             for (from, out) in from.chunks_exact(length).zip(out.chunks_exact_mut(kept)) {
                 write_selected(condition, |at| from[at], out);
@@ -224,6 +226,7 @@ fn unique_numbers<const N: usize>(cpu: &Cpu, call: &KernelCall<'_>, is_sorted: b
     let input = call.input(0)?;
     let elements = element_bytes::<N>(&input)?;
     let axis = AxisLayout { outer: 1, length: elements.len(), inner: 1 };
+    // Equal elements are neighbors once they are sorted, so there is no hash table.
     let sorting = LineSort::new(cpu, axis, false, input.dtype());
     // Without places, the entries that are sorted have half the size.
     let mut wants_places = !is_sorted;

@@ -19,6 +19,7 @@ pub(super) fn sequence_kernels() -> Vec<Kernel<Cpu>> {
                 call.int_attribute("time_axis")?.unwrap_or(0),
             );
             ensure!(
+                // The schema allows no other axes.
                 matches!((batch, time), (0, 1) | (1, 0)),
                 invalid_argument,
                 "expected `batch_axis` and `time_axis` to be 0 and 1 in some order, found {batch} and {time}"
@@ -56,11 +57,14 @@ fn reverse_sequence(cpu: &Cpu, call: &KernelCall<'_>, is_time_first: bool) -> Re
     shape::expect_shape(&output, "Y", &dims)?;
     shape::expect_shape(&lengths, "sequence_lens", &[batches])?;
     let lengths = typed_values::<i64>(&lengths)?;
+    // Checked before the loop, whose body cannot return an error. A longer sequence would read those of
+    // others.
     if let Some(found) = lengths.iter().find(|length| !(0..=times as i64).contains(*length)) {
         return Err(PluginError::out_of_range(format!(
             "expected `sequence_lens` from 0 to {times}, found {found}"
         )));
     }
+    // Both axes lead, so a step of a sequence is contiguous.
     let (second, inner) = (*second, rest.iter().product());
     by_size!(input.dtype(), N => {
         let from = element_bytes::<N>(&input)?;
@@ -98,8 +102,10 @@ fn trilu(cpu: &Cpu, call: &KernelCall<'_>, is_upper: bool) -> Result<()> {
         for_parallel_pieces(cpu, element_bytes_mut::<N>(&output)?, columns, |begin, out| {
             for (index, out) in out.chunks_mut(columns).enumerate() {
                 let from = &from[(begin + index) * columns..][..columns];
+                // Leading dimensions are a batch, so rows are counted within one matrix.
                 let row = ((begin + index) % rows) as i64;
                 // The first column on or right of the diagonal; for the lower part, the first right of it.
+                // `k` may be any integer. One that wrapped around would end on the wrong side of the matrix.
                 let edge = row.saturating_add(diagonal).saturating_add(i64::from(!is_upper));
                 let edge = edge.clamp(0, columns as i64) as usize;
                 let (kept, cleared) = if is_upper { (edge..columns, 0..edge) } else { (0..edge, edge..columns) };

@@ -80,6 +80,7 @@ impl SliceAttributes {
             // A step that is taken is shorter than the dimension, so sums and products fit if there are elements.
             begin = begin.saturating_add(first.saturating_mul(strides[axis] as usize));
             dims[axis] = length;
+            // A single element is never left, so a step of any size does no harm there.
             if length > 1 {
                 strides[axis] = strides[axis].saturating_mul(steps[index] as isize);
             }

@@ -41,6 +41,7 @@ impl StridedCopy {
             out_of_range,
             "expected elements inside of the {limit} of the input, found some from {lowest} to {highest}"
         );
+        // A dimension of 1 is never walked, but would keep those around it from merging.
         for (dim, stride) in dims.iter().zip(strides).filter(|(dim, _)| **dim != 1) {
             this.push_dimension(*dim, *stride);
         }
@@ -230,6 +231,7 @@ impl<'a> StrideCursor<'a> {
     pub(super) fn new(dims: &'a [usize], strides: &'a [isize], position: usize) -> Self {
         let (mut counter, mut rest, mut offset) = (vec![0; dims.len()], position, 0);
         for axis in (0..dims.len()).rev() {
+            // An empty dimension has no position, but 0 must not divide.
             counter[axis] = rest % dims[axis].max(1);
             rest /= dims[axis].max(1);
             offset += counter[axis] as isize * strides[axis];

@@ -78,10 +78,13 @@ fn write_to_cache(cpu: &Cpu, call: &KernelCall<'_>, axis: i64, wraps: bool) -> R
         if to.is_empty() || inner == 0 {
             return Ok(());
         }
+        // Dimensions between the batch and the axis, such as heads, share the start of their sequence.
         let per_sequence = outer / dims[0];
         for part in 0..outer {
             let start = starts.as_ref().map_or(0, |starts| starts[part / per_sequence]) as usize % length;
             for step in 0..count {
+                // Without wrapping, the check of starts keeps the sum below `length`, so the remainder
+                // changes nothing.
                 let place = part * length + (start + step) % length;
                 to[place * inner..][..inner].copy_from_slice(&from[(part * count + step) * inner..][..inner]);
             }

@@ -66,6 +66,7 @@ fn transpose(cpu: &Cpu, call: &KernelCall<'_>, order: Option<&[i64]>) -> Result<
             shape::expect_length(order, "perm", dims.len())?;
             shape::resolve_axes(order, dims.len())?
         }
+        // Without `perm`, ONNX reverses the dimensions.
         None => (0..dims.len()).rev().collect(),
     };
     let reordered: Vec<_> = order.iter().map(|axis| dims[*axis]).collect();
@@ -89,6 +90,7 @@ fn depth_to_space(cpu: &Cpu, call: &KernelCall<'_>, side: usize, is_depth_first:
     );
     let channels = depth / (side * side);
     shape::expect_shape(&output, "output", &[batch, channels, height * side, width * side])?;
+    // In DCR the place in the block is the slow part of the depth; in CRD the channel is.
     if is_depth_first {
         copy_transposed(
             cpu,
@@ -126,6 +128,7 @@ fn space_to_depth(cpu: &Cpu, call: &KernelCall<'_>, side: usize, is_depth_first:
         "output",
         &[batch, shape::element_count(&channels_and_block)?, height, width],
     )?;
+    // In either mode the inverse of `depth_to_space`.
     let order = if is_depth_first { [0, 3, 5, 1, 2, 4] } else { [0, 1, 3, 5, 2, 4] };
     copy_transposed(cpu, &input, &output, &[batch, channels, height, side, width, side], &order)
 }
@@ -138,6 +141,7 @@ fn copy_transposed(
     dims: &[usize],
     order: &[usize],
 ) -> Result<()> {
+    // Permuted strides say where each element of the output comes from, so one loop serves all orders.
     let steps = shape::contiguous_strides(dims);
     let strides: Vec<_> = order.iter().map(|axis| steps[*axis] as isize).collect();
     let dims: Vec<_> = order.iter().map(|axis| dims[*axis]).collect();

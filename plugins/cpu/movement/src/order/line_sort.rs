@@ -78,6 +78,7 @@ impl<'a> LineSort<'a> {
         places: Option<&mut [i64]>,
     ) -> Result<()> {
         let AxisLayout { length, inner, .. } = self.axis;
+        // Then a rank leaves half of a `u64` for the place.
         let is_narrow = N <= 4;
         let outputs = (
             AxisLines::new(values, length, inner),
@@ -128,10 +129,12 @@ impl<'a> LineSort<'a> {
         let ranks = RankMapping::<N>::new(self.order, self.is_largest_first);
         let mut entries = try_filled_vec(E::default(), input.length)?;
         for (at, (entry, cell)) in entries.iter_mut().zip(input.iter()).enumerate() {
+            // With the place in the low bits, entries are distinct, and equal elements keep their order.
             *entry = E::new(ranks.rank_of(cell), at, place_bits);
         }
         sort_entries(self.cpu, &mut entries, place_bits)?;
         for (value, entry) in values.line_elements(line).zip(&entries) {
+            // Cheaper than reading the input at the place, which is a random access for each element.
             *value = ranks.element_of_rank(entry.entry_rank(place_bits));
         }
         if let Some(places) = places {
@@ -180,6 +183,7 @@ struct RankMapping<const N: usize> {
 
 impl<const N: usize> RankMapping<N> {
     fn new(order: BitOrder, is_largest_first: bool) -> Self {
+        // Signed integers compare as unsigned ones once the sign bit is flipped.
         let (top, all) = (1u64 << (8 * N - 1), u64::MAX >> (64 - 8 * N));
         let (sign, infinity) = match order {
             BitOrder::Unsigned => (0, all),

@@ -159,7 +159,8 @@ impl SimdTask for BoxSelection<'_> {
 /// A sort key: lower for a better score and, among equal ones, for a lower index, which is its lower half.
 #[inline(always)]
 fn score_rank(score: f32, index: usize) -> u128 {
-    // NaN passes no limit, so all scores are ordered by their bits.
+    // NaN passes no limit, so all scores are ordered by their bits. Adding 0 turns -0, which equals 0, into it.
+    let score = score + 0.0;
     let bits = score.to_bits();
     let rising = if score.is_sign_negative() { !bits } else { bits | 1 << 31 };
     u128::from(!rising) << 64 | index as u128

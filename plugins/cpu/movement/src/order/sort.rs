@@ -139,6 +139,7 @@ impl RadixSorter {
         if entries.len() > COMPARISON_SORT_COUNT {
             let (lowest, bits) = self.rank_spread(entries);
             let is_wide = bits > WIDE_RANK_BITS;
+            // Without bits that differ there are no passes, and at most a copy.
             if bits == 0 || !is_wide && entries.len() <= CACHED_RADIX_COUNT {
                 return self.sort_by_digits(entries, other, to, lowest, bits);
             }
@@ -157,6 +158,7 @@ impl RadixSorter {
         let first = entries.first().copied().unwrap_or_default();
         let (low, high) =
             entries.iter().fold((first, first), |(low, high), entry| (low.min(*entry), high.max(*entry)));
+        // Ranks count from the lowest, so that large numbers close together differ in few bits.
         let lowest = low.lowest_of_rank(self.place_bits);
         (lowest, high.offset_bits(lowest).saturating_sub(self.place_bits))
     }
@@ -247,6 +249,7 @@ impl RadixSorter {
             }
             (from, next, side) = (next, from, side.opposite());
         }
+        // Each pass changes sides, so the number of passes decides where entries end.
         if side != to {
             next.copy_from_slice(from);
         }

@@ -43,6 +43,20 @@ fn boxes_that_overlap_a_better_one_are_left_out() {
     assert_eq!(run_suppression(0, 0.5, 0.0), []);
 }
 
+#[test]
+fn zeros_of_either_sign_are_equal_scores() {
+    let boxes = TestArray::from_values(&[1, 2, 4], &[0f32, 0., 1., 1., 2., 2., 3., 3.]);
+    let scores = TestArray::from_values(&[1, 1, 2], &[-0f32, 0.]);
+    let (count, half, least) = (
+        TestArray::from_values(&[1], &[2i64]),
+        TestArray::from_values(&[1], &[0.5f32]),
+        TestArray::from_values(&[1], &[-1f32]),
+    );
+    let inputs = [Some(&boxes), Some(&scores), Some(&count), Some(&half), Some(&least)];
+    let expected = TestArray::from_values(&[2, 3], &[0i64, 0, 0, 0, 0, 1]);
+    KERNELS.check_kernel("NonMaxSuppression", 11, &[], &inputs, &[expected]);
+}
+
 /// The intersection of two boxes as a share of their union; 0 if one has no area.
 fn overlap_ratio(a: &[f32], b: &[f32]) -> f32 {
     let ends = |corners: &[f32], axis: usize| {
@@ -81,7 +95,7 @@ fn boxes_of_many_classes_and_images_are_those_that_a_plain_search_selects() {
             let boxes = &boxes[row / classes * count * 4..][..count * 4];
             let corners = |index: usize| &boxes[index * 4..][..4];
             let mut candidates: Vec<usize> = (0..count).filter(|index| scores[*index] > least).collect();
-            candidates.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));
+            candidates.sort_by(|a, b| scores[*b].partial_cmp(&scores[*a]).unwrap());
             let mut chosen: Vec<usize> = Vec::new();
             for candidate in candidates {
                 let fits = |better: &usize| overlap_ratio(corners(*better), corners(candidate)) <= limit;

@@ -47,6 +47,7 @@ pub(super) fn top_k_kernels() -> Vec<Kernel<Cpu>> {
             .with_outputs([number.with_name("Values"), places])
     };
     let k = OperandSpec::new(DtypeSet::I64).with_name("K").with_rank(0, 1).in_memory(MemoryKind::HOST);
+    // Up to opset 9, `k` was an attribute.
     vec![row(&[number.with_name("X")]).until_version(9), row(&[number.with_name("X"), k]).since_version(10)]
 }
 
@@ -139,6 +140,7 @@ fn find_best<T: ComputeElement, const LARGEST: bool>(
         grain_for(axis.length),
         outputs,
         |_, (mut values, mut places)| {
+            // A contiguous copy in the type of comparisons: strided lines are read once, and not at every comparison.
             let mut elements = Vec::with_capacity(axis.length);
             let mut best = Vec::new();
             for (line, _) in values.line_groups(1) {
@@ -151,6 +153,7 @@ fn find_best<T: ComputeElement, const LARGEST: bool>(
                     let line = input[start..].iter().step_by(axis.inner).take(axis.length);
                     elements.extend(line.map(|element| element.to_accumulator()));
                 }
+                // The scan is vectorized; writing the few results need not be.
                 with_isa!(cpu.isa(), || select_best::<_, LARGEST>(&elements, k, &mut best));
                 for (rank, key) in best.iter().enumerate() {
                     let place = place_of_key(*key);
@@ -210,6 +213,7 @@ fn rank_lines<'a, T: ComputeElement, const LARGEST: bool>(
         for line in 0..LINES_ABREAST {
             added[line] = elements[line].to_accumulator();
         }
+        // While there are fewer than `k`, the new element takes the last rank before it moves up.
         if place < k {
             ranked[place] = (added, [place as u32; LINES_ABREAST]);
         }
@@ -239,6 +243,7 @@ const SCAN_BLOCK: usize = 64;
 #[inline(always)]
 fn select_best<E: AccumulatorNumber, const LARGEST: bool>(elements: &[E], k: usize, best: &mut Vec<u128>) {
     best.clear();
+    // The first `k` are the best so far, whatever they are.
     let (first, others) = elements.split_at(k);
     best.extend(
         first.iter().enumerate().map(|(place, element)| selection_key::<E, LARGEST>(*element, place)),
@@ -253,6 +258,7 @@ fn select_best<E: AccumulatorNumber, const LARGEST: bool>(elements: &[E], k: usi
         for (place, element) in (k + index * SCAN_BLOCK..).zip(block) {
             if is_better::<E, LARGEST>(*element, worst) {
                 best.push(selection_key::<E, LARGEST>(*element, place));
+                // Each selection takes as long as adding the keys did, so the total stays linear.
                 if best.len() / 2 >= k {
                     worst = elements[keep_best(best, k)];
                 }
@@ -260,6 +266,7 @@ fn select_best<E: AccumulatorNumber, const LARGEST: bool>(elements: &[E], k: usi
         }
     }
     keep_best(best, k);
+    // Keys are distinct, as places are, so an unstable sort is stable here.
     best.sort_unstable();
 }
 

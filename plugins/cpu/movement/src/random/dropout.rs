@@ -23,6 +23,7 @@ pub(super) fn dropout_kernels() -> Vec<Kernel<Cpu>> {
         without_training(
             operand_kernel("Dropout", |_| Ok(None), run_dropout).since_version(7).until_version(9),
         )
+        // Before version 10 a mask has the dtype of the data.
         .with_outputs([data.with_name("output"), mask(DROPOUT_DTYPES).with_dtype_group(1)]),
         without_training(
             operand_kernel("Dropout", |_| Ok(None), run_dropout).since_version(10).until_version(11),
@@ -61,6 +62,7 @@ fn read_ratio(operands: &KernelOperands<'_, '_>) -> Result<f64> {
     if !is_training {
         return Ok(0.0);
     }
+    // The schema's default.
     let Some(found) = operands.call().optional_input(1)? else { return Ok(0.5) };
     let ratio = dispatch!(found.dtype(), floating_and_half + bf16, T => {
         match operands.read_input::<T>(1)? {

@@ -99,6 +99,7 @@ fn fill_output(cpu: &Cpu, plan: &RandomFill, operands: &KernelOperands<'_, '_>) 
 fn sample_unit<T: FloatElement>(source: PhiloxSource, index: usize, is_normal: bool) -> T::Float {
     let uniform = |index| match T::DTYPE {
         Dtype::F64 => source.f64_at(index),
+        // Narrow floats round the number of `f32`, so a seed gives about the same numbers in all of them.
         _ => f64::from(source.f32_at(index)),
     };
     if !is_normal {

@@ -40,6 +40,8 @@ impl MersenneTwister {
     }
 
     fn regenerate_state(&mut self) {
+        // In place: words further on are still the old ones, and those that wrap around are new, as the
+        // recurrence asks.
         for at in 0..STATE_LENGTH {
             let joined = self.words[at] & 0x8000_0000 | self.words[(at + 1) % STATE_LENGTH] & 0x7FFF_FFFF;
             let odd = if joined & 1 == 1 { 0x9908_B0DF } else { 0 };

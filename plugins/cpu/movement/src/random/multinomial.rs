@@ -64,6 +64,7 @@ fn draw_classes<T: FloatElement, I: ComputeElement + Element>(
     }
     let is_drawable = |row: &[T]| {
         let sum = cumulative_weights(row).last().copied();
+        // A logarithm that is NaN or +∞ makes the sum NaN. So does a row of -∞ alone.
         sum.is_some_and(|sum| sum > 0.0 && sum.is_finite())
     };
     ensure!(
@@ -82,11 +83,12 @@ fn draw_classes<T: FloatElement, I: ComputeElement + Element>(
                 let row = begin + index;
                 let sums = cumulative_weights(&logarithms[row * classes..][..classes]);
                 let total = sums[classes - 1];
+                let last_drawable = sums.partition_point(|sum| *sum < total);
                 for (sample, class) in drawn.iter_mut().enumerate() {
                     // Classes without weight have the sum of the class before and are never the first to exceed the level. If that
-                    // is rounded up to the total, it takes the last class.
+                    // is rounded up to the total, it takes the last class that has weight.
                     let level = source.f64_at(row * samples + sample) * total;
-                    let found = sums.partition_point(|sum| *sum <= level).min(classes - 1);
+                    let found = sums.partition_point(|sum| *sum <= level).min(last_drawable);
                     *class = I::from_float(I::Float::from_f64(found as f64));
                 }
             }

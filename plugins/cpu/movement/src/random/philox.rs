@@ -17,6 +17,7 @@ impl PhiloxSource {
 
     #[inline(always)]
     pub(super) fn words_at(self, index: u64) -> [u32; 4] {
+        // 64 of the 128 bits of a counter are enough; the others stay 0.
         let counter = self.offset.wrapping_add(index);
         philox_rounds([counter as u32, (counter >> 32) as u32, 0, 0], self.key)
     }

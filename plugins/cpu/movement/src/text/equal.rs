@@ -61,12 +61,14 @@ impl BroadcastPositions {
                 "expected a shape that can be repeated to {to:?}, found {dims:?}"
             ))
         };
+        // Shapes are aligned at their last dimension; missing ones count as 1.
         let added = to.len().checked_sub(dims.len()).ok_or_else(unfit)?;
         let mut steps = vec![0; to.len()];
         let mut step = 1;
         for axis in (added..to.len()).rev() {
             let dim = dims[axis - added];
             ensure!(dim == 1 || dim == to[axis], invalid_argument, "{}", unfit().message());
+            // A dimension of 1 keeps its step of 0, and so repeats.
             if dim != 1 {
                 steps[axis] = step;
                 step *= dim as usize;

@@ -1,5 +1,6 @@
 //! `MurmurHash3`: a 32-bit hash of each string or number, by the variant of that algorithm for 32-bit processors.
 
+use oarlock_cpu_base::OARLOCK_DOMAIN;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
 use oarlock_cpu_base::text_operand::read_texts;
@@ -15,7 +16,7 @@ pub(super) fn hash_kernels() -> Vec<Kernel<Cpu>> {
     let result = OperandSpec::new(dtype_set(&[Dtype::I32, Dtype::U32]));
     vec![
         kernel
-            .with_domain("oarlock")
+            .with_domain(OARLOCK_DOMAIN)
             .with_inputs([OperandSpec::new(HASHABLE_DTYPES).with_name("X")])
             .with_outputs([result.with_name("Y")]),
     ]
@@ -29,6 +30,7 @@ fn hash_all(seed: u32, operands: &KernelOperands<'_, '_>) -> Result<()> {
             operands,
             read_texts(&x)?.into_iter().map(|text| murmur_hash3(text.as_bytes(), seed)),
         ),
+        // In little-endian order, so that a hash is the same on every machine.
         Dtype::I32 => hash_numbers(operands, seed, i32::to_le_bytes),
         Dtype::U32 => hash_numbers(operands, seed, u32::to_le_bytes),
         Dtype::F32 => hash_numbers(operands, seed, f32::to_le_bytes),

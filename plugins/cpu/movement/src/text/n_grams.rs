@@ -109,6 +109,7 @@ impl NGramVectorizer {
             };
             return Ok(numbers.iter().map(&mut number_of).collect());
         }
+        // Words become ids as numbers do, so that one trie serves both.
         let known = &mut self.words;
         let mut number_of = |word: &&str| {
             let next = known.len();
@@ -201,6 +202,7 @@ impl NGramVectorizer {
             counts.fill(0);
             self.count_sequences(&items[row * length..][..length], &mut counts);
             for ((column, out), count) in out.iter_mut().enumerate().zip(&counts) {
+                // Without the attribute all weights are 1.
                 let weight = self.weights.get(column).copied().unwrap_or(1.0);
                 *out = match self.mode {
                     NGramMode::Count => *count as f32,

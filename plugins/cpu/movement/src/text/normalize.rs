@@ -40,6 +40,8 @@ impl StopWords {
     fn new(call: &KernelCall<'_>) -> Result<Self> {
         let is_case_sensitive = call.int_attribute("is_case_sensitive")?.unwrap_or(0) != 0;
         let words = attributes::string_list(call, "stopwords")?.unwrap_or_default();
+        // Lower case as Unicode defines it. The attribute `locale` is not read, since this does not depend on
+        // one.
         let as_compared =
             |word: &&str| if is_case_sensitive { (*word).to_owned() } else { word.to_lowercase() };
         Ok(Self { words: words.iter().map(as_compared).collect(), is_case_sensitive })

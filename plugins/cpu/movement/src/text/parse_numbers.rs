@@ -1,6 +1,7 @@
 //! `Cast` and `CastLike` of strings to numbers. The engine casts numbers to strings, as kernels have nowhere to store new text.
 
 use oarlock_cpu_base::device::Cpu;
+use oarlock_cpu_base::float_bits::round_to_odd;
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
 use oarlock_cpu_base::text_operand::read_texts;
 use oarlock_sdk::{
@@ -56,6 +57,7 @@ macro_rules! floats {
     ($($ty:ty: $read:expr),*) => {
         $(impl ParseNumber for $ty {
             fn parse_text(text: &str) -> Option<Self> {
+                // Rust reads what ONNX lists: exponents, and `inf` and `nan` in either case.
                 text.parse().ok().map($read)
             }
         })*
@@ -75,12 +77,19 @@ macro_rules! integers {
     };
 }
 
-floats!(f32: |number: f32| number, f64: |number: f64| number, f16: f16::from_f32, bf16: bf16::from_f32);
+// `half` converts `f64` by way of `f32`, or without its last 32 bits. Rounded to odd, no digit is lost for the second rounding.
+floats!(
+    f32: |number: f32| number,
+    f64: |number: f64| number,
+    f16: |number| f16::from_f32(round_to_odd(number)),
+    bf16: |number| bf16::from_f32(round_to_odd(number))
+);
 integers!(i8 u8 i16 u16 i32 u32 i64 u64);
 
 impl ParseNumber for bool {
     fn parse_text(text: &str) -> Option<Self> {
         let truth = || text.parse::<f64>().ok().map(|number| number != 0.0);
+        // Rust reads `true` and `false` in lower case alone.
         text.to_ascii_lowercase().parse().ok().or_else(truth)
     }
 }
@@ -94,6 +103,8 @@ mod tests {
         let floats = ["3.25", "1e-5", "1E8", "-INF", "+inf", "Infinity", ".5", "7"].map(f32::parse_text);
         let expected = [3.25, 1e-5, 1e8, f32::NEG_INFINITY, f32::INFINITY, f32::INFINITY, 0.5, 7.0];
         assert_eq!(floats, expected.map(Some));
+        // Just above the middle of 1 and the next `f16`, which an `f32` does not hold.
+        assert_eq!(f16::parse_text("1.00048828126"), Some(f16::from_bits(0x3C01)));
         assert!(f64::parse_text("NaN").is_some_and(f64::is_nan));
         assert_eq!(["12", "-3.9", "300", "-1"].map(u8::parse_text), [Some(12), Some(0), Some(255), Some(0)]);
         assert_eq!(["9223372036854775807", "1e3"].map(i64::parse_text), [Some(i64::MAX), Some(1000)]);

@@ -28,6 +28,7 @@ struct StringSplitter {
 impl StringSplitter {
     fn new(call: &KernelCall<'_>) -> Result<Self> {
         let delimiter = call.string_attribute("delimiter")?.filter(|delimiter| !delimiter.is_empty());
+        // A negative number means no limit, as in Python.
         let most = call.int_attribute("maxsplit")?.and_then(|most| usize::try_from(most).ok());
         Ok(Self { delimiter: delimiter.map(str::to_owned), most: most.unwrap_or(usize::MAX) })
     }

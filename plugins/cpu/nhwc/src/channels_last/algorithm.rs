@@ -19,7 +19,7 @@ use super::winograd::{WinogradConv, WinogradTileSize};
 /// A convolution of known geometry with its algorithm.
 pub(super) struct NhwcConv {
     geometry: NhwcGeometry,
-    way: ConvAlgorithm,
+    algorithm: ConvAlgorithm,
     paired: Bf16Images,
 }
 
@@ -49,14 +49,15 @@ static PACKED_WEIGHTS: ConstantCache<ConvWeightsKey, PackedConvWeights> = Consta
 
 impl NhwcConv {
     pub(super) fn new(team: &dyn ThreadTeam, geometry: &NhwcGeometry) -> Self {
-        let way = if geometry.is_depthwise() {
+        // Depthwise first: with one channel for each output, there is nothing for a matrix product to share.
+        let algorithm = if geometry.is_depthwise() {
             ConvAlgorithm::Depthwise
         } else if let Some(outputs) = WinogradTileSize::profitable_size(geometry) {
             ConvAlgorithm::Winograd(WinogradConv::new(team, geometry, outputs))
         } else {
             ConvAlgorithm::Dense(DenseConv::new(team, geometry, ConvFactors::Whole))
         };
-        Self::with_algorithm(way, geometry)
+        Self::with_algorithm(algorithm, geometry)
     }
 
     /// A convolution with products in bf16, or the reason why there is none.
@@ -75,6 +76,7 @@ impl NhwcConv {
             unimplemented,
             "expected a convolution of several channels at a time for bf16, found one of each for itself"
         );
+        // A pair of bf16 takes the place of one `f32`; with an odd number of channels, a pair would belong to two pixels or groups.
         let whole_pairs = |channels: usize, are_paired: bool| !are_paired || channels.is_multiple_of(2);
         ensure!(
             whole_pairs(geometry.channels_per_group(), paired.input)
@@ -101,13 +103,14 @@ impl NhwcConv {
             "expected a convolution that may round for images in bf16, or one of each of an even number of channels for \
              itself, found neither"
         );
+        // Depthwise convolutions have no products to round; all they gain from bf16 is half the memory traffic.
         let paired = Bf16Images { input: true, residual: true, output: true };
         Ok(Self { paired, ..Self::with_algorithm(ConvAlgorithm::Depthwise, geometry) })
     }
 
     /// Uses a given algorithm, which must support the geometry.
-    pub(super) fn with_algorithm(way: ConvAlgorithm, geometry: &NhwcGeometry) -> Self {
-        Self { geometry: geometry.clone(), way, paired: Bf16Images::NONE }
+    pub(super) fn with_algorithm(algorithm: ConvAlgorithm, geometry: &NhwcGeometry) -> Self {
+        Self { geometry: geometry.clone(), algorithm, paired: Bf16Images::NONE }
     }
 
     pub(super) fn output_channels(&self) -> usize {
@@ -117,7 +120,7 @@ impl NhwcConv {
     /// The algorithm and instruction set, as shown to users.
     pub(super) fn description(&self, team: &dyn ThreadTeam) -> String {
         let isa = team.isa();
-        let way = match &self.way {
+        let algorithm = match &self.algorithm {
             ConvAlgorithm::Dense(dense) if dense.factors() == ConvFactors::Rounded => {
                 return format!("indirect GEMM in bf16, {isa}");
             }
@@ -125,11 +128,12 @@ impl NhwcConv {
             ConvAlgorithm::Depthwise => "depthwise",
             ConvAlgorithm::Winograd(winograd) => winograd.tile_size().name(),
         };
-        format!("{way}, {}", isa.without_amx())
+        // Tiles of AMX multiply bf16 and bytes, not `f32`.
+        format!("{algorithm}, {}", isa.without_amx())
     }
 
     fn weights_layout(&self) -> ConvWeightsLayout {
-        match &self.way {
+        match &self.algorithm {
             ConvAlgorithm::Dense(dense) => ConvWeightsLayout::Panels(dense.factors()),
             ConvAlgorithm::Depthwise => ConvWeightsLayout::Channels,
             ConvAlgorithm::Winograd(winograd) => ConvWeightsLayout::Transformed(winograd.tile_size()),
@@ -145,7 +149,7 @@ impl NhwcConv {
         if self.geometry.output_pixels() * self.geometry.outputs == 0 {
             return 0;
         }
-        match &self.way {
+        match &self.algorithm {
             ConvAlgorithm::Dense(dense) => dense.scratch_size(),
             ConvAlgorithm::Winograd(winograd) => winograd.scratch_size(),
             ConvAlgorithm::Depthwise => 0,
@@ -153,7 +157,7 @@ impl NhwcConv {
     }
 
     pub(super) fn pack_weights(&self, team: &dyn ThreadTeam, weights: &[f32]) -> PackedConvWeights {
-        match &self.way {
+        match &self.algorithm {
             ConvAlgorithm::Dense(dense) => PackedConvWeights::Panels(dense.pack_weights(team, weights)),
             ConvAlgorithm::Winograd(winograd) => {
                 PackedConvWeights::Panels(winograd.pack_weights(team, weights))
@@ -174,6 +178,7 @@ impl NhwcConv {
     ) -> Result<Arc<PackedConvWeights>> {
         let NhwcGeometry { outputs, groups, .. } = self.geometry;
         let sizes = [self.geometry.channels_per_group(), outputs, groups, self.geometry.tap_count()];
+        // Sessions that share weights share what is packed of them, if it would be the same.
         let key = (self.weights_layout(), team.isa(), dtype.0, sizes);
         PACKED_WEIGHTS.get_or_make_at(place, key, || Ok(self.pack_weights(team, &weights()?)))
     }
@@ -191,7 +196,7 @@ impl NhwcConv {
             return;
         }
         let scratch = scratch.allocate_elements(self.scratch_elements());
-        match (&self.way, weights) {
+        match (&self.algorithm, weights) {
             (ConvAlgorithm::Dense(dense), PackedConvWeights::Panels(weights)) => {
                 dense.compute(team, (x, weights), epilogue, y, scratch);
             }

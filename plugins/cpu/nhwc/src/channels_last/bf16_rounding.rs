@@ -7,6 +7,7 @@
     reason = "vectors are loaded and stored through pointers, with instructions a machine may lack"
 )]
 
+use oarlock_cpu_base::float_bits::bf16_bits;
 use oarlock_cpu_base::isa::{Isa, SimdTarget, SimdTask};
 
 /// Pairs for this many numbers. If the count is odd, the last pair is filled with 0.
@@ -80,15 +81,6 @@ impl GatheredFloatRows {
 /// Rounds two rows into pairs of one number from each. A missing second row counts as 0.
 pub(super) fn round_interleaved_rows(isa: Isa, rows: [&[f32]; 2], pairs: &mut [f32]) {
     isa.vectorize(InterleavedRounding { rows, pairs });
-}
-
-/// The bits of a number in bf16. NaN stays NaN.
-#[inline(always)]
-pub(super) fn bf16_bits(number: f32) -> u32 {
-    let bits = number.to_bits();
-    let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16;
-    // Rounding a NaN could carry into the sign; all other numbers are safe. Setting a mantissa bit keeps the NaN a NaN.
-    if number.is_nan() { bits >> 16 | 0x40 } else { rounded }
 }
 
 #[inline(always)]

@@ -5,6 +5,7 @@
 use std::slice;
 use std::sync::Arc;
 
+use oarlock_cpu_base::OARLOCK_DOMAIN;
 use oarlock_cpu_base::constant_cache;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::fused_activation::FusedActivation;
@@ -25,7 +26,7 @@ pub(super) fn nhwc_conv_kernel() -> Kernel<Cpu> {
     let number = OperandSpec::new(DtypeSet::F32);
     let image = OperandSpec::new(dtype_set(&[Dtype::F32, Dtype::BF16])).with_rank(3, 4);
     Kernel::new_prepared("Conv", prepare_conv)
-        .with_domain("oarlock")
+        .with_domain(OARLOCK_DOMAIN)
         .with_support_check(|cpu, call| {
             ensure!(
                 call.input(1)?.is_constant(),

@@ -27,7 +27,7 @@ use super::tile::{ConvMicroKernels, even_tile_size};
 use super::weight_panels::WeightPanels;
 
 /// Bytes of weights that a task works on at a time: they stay in L2 beside the inputs.
-const WEIGHTS_BLOCK_BYTES: usize = 1024 * 1024;
+pub(super) const WEIGHTS_BLOCK_BYTES: usize = 1024 * 1024;
 /// Multiply-adds that make it worth waking another thread.
 const MIN_WORK_PER_THREAD: usize = 1 << 17;
 /// Elements of a 4 KiB page, and ways of L1. An L1 of 32 KiB with 8 ways has 4 KiB per way, so addresses a page apart compete for
@@ -106,6 +106,8 @@ impl DenseConv {
             ConvFactors::Rounded => ConvMicroKernels::for_pairs(team.isa()),
         };
         let along = geometry.along;
+        // With groups or gaps, a row of a window is not contiguous. By the limit of the pads, the copy is at
+        // most twice as wide as the image.
         let by_rows = geometry.groups == 1
             && geometry.channels <= FEW_CHANNELS
             && along.kernel > 1
@@ -213,6 +215,7 @@ impl DenseConv {
             _ if self.is_paged => most_pixels * (word_count(depth, self.paired.input) + 16),
             _ => 0,
         };
+        // Whole cache lines, so that no two parts share one.
         [channels.max(depth), copy, rounded, pointers, rows].map(|count| count.next_multiple_of(16))
     }
 
@@ -233,6 +236,7 @@ impl DenseConv {
         let (zeros, rest) = scratch.split_at_mut(zeros);
         let (copy, rest) = rest.split_at_mut(copy);
         let (rounded, lanes) = rest.split_at_mut(rounded);
+        // Scratch memory may hold anything, and the padding is read from here.
         zeros.fill(0.0);
         if !copy.is_empty() {
             self.copy_padded(team, x, copy);

@@ -16,7 +16,7 @@ use oarlock_cpu_gemm::{AlignedBuffer, DisjointSlice};
 use super::dense::word_count;
 use super::epilogue::ConvEpilogue;
 use super::geometry::NhwcGeometry;
-use super::simd::{FloatVector, FloatVectorTask, run_with_bf16_vectors, run_with_vectors};
+use oarlock_cpu_base::simd::{F32Vector, F32VectorTask, run_with_bf16_vectors, run_with_vectors};
 
 /// Multiply-adds that make it worth waking another thread.
 const MIN_WORK_PER_THREAD: usize = 1 << 16;
@@ -78,9 +78,9 @@ struct DepthwiseRows<'a> {
     y: &'a mut [f32],
 }
 
-impl FloatVectorTask for DepthwiseRows<'_> {
+impl F32VectorTask for DepthwiseRows<'_> {
     #[inline(always)]
-    unsafe fn run_on_vectors<V: FloatVector>(self) {
+    unsafe fn run_on_vectors<V: F32Vector>(self) {
         if V::HAS_BF16 {
             // SAFETY: guaranteed by the caller.
             unsafe { self.compute_rows::<V, u16>() };
@@ -99,35 +99,35 @@ trait DepthwiseElement: Copy {
     /// # Safety
     ///
     /// All lanes (or `count` of them) can be read or written, and the machine has the instructions.
-    unsafe fn load_lanes<V: FloatVector>(place: *const Self) -> V;
-    unsafe fn load_partial<V: FloatVector>(place: *const Self, count: usize) -> V;
-    unsafe fn store_lanes<V: FloatVector>(vector: V, place: *mut Self);
-    unsafe fn store_partial<V: FloatVector>(vector: V, place: *mut Self, count: usize);
+    unsafe fn load_lanes<V: F32Vector>(place: *const Self) -> V;
+    unsafe fn load_partial<V: F32Vector>(place: *const Self, count: usize) -> V;
+    unsafe fn store_lanes<V: F32Vector>(vector: V, place: *mut Self);
+    unsafe fn store_partial<V: F32Vector>(vector: V, place: *mut Self, count: usize);
 }
 
 impl DepthwiseElement for f32 {
     const ARE_PAIRS: bool = false;
 
     #[inline(always)]
-    unsafe fn load_lanes<V: FloatVector>(place: *const Self) -> V {
+    unsafe fn load_lanes<V: F32Vector>(place: *const Self) -> V {
         // SAFETY: guaranteed by the caller.
         unsafe { V::load(place) }
     }
 
     #[inline(always)]
-    unsafe fn load_partial<V: FloatVector>(place: *const Self, count: usize) -> V {
+    unsafe fn load_partial<V: F32Vector>(place: *const Self, count: usize) -> V {
         // SAFETY: guaranteed by the caller.
         unsafe { V::load_partial(place, count) }
     }
 
     #[inline(always)]
-    unsafe fn store_lanes<V: FloatVector>(vector: V, place: *mut Self) {
+    unsafe fn store_lanes<V: F32Vector>(vector: V, place: *mut Self) {
         // SAFETY: guaranteed by the caller.
         unsafe { vector.store(place) };
     }
 
     #[inline(always)]
-    unsafe fn store_partial<V: FloatVector>(vector: V, place: *mut Self, count: usize) {
+    unsafe fn store_partial<V: F32Vector>(vector: V, place: *mut Self, count: usize) {
         // SAFETY: guaranteed by the caller.
         unsafe { vector.store_partial(place, count) };
     }
@@ -137,25 +137,25 @@ impl DepthwiseElement for u16 {
     const ARE_PAIRS: bool = true;
 
     #[inline(always)]
-    unsafe fn load_lanes<V: FloatVector>(place: *const Self) -> V {
+    unsafe fn load_lanes<V: F32Vector>(place: *const Self) -> V {
         // SAFETY: guaranteed by the caller.
         unsafe { V::load_bf16(place, V::LANES) }
     }
 
     #[inline(always)]
-    unsafe fn load_partial<V: FloatVector>(place: *const Self, count: usize) -> V {
+    unsafe fn load_partial<V: F32Vector>(place: *const Self, count: usize) -> V {
         // SAFETY: guaranteed by the caller.
         unsafe { V::load_bf16(place, count) }
     }
 
     #[inline(always)]
-    unsafe fn store_lanes<V: FloatVector>(vector: V, place: *mut Self) {
+    unsafe fn store_lanes<V: F32Vector>(vector: V, place: *mut Self) {
         // SAFETY: guaranteed by the caller.
         unsafe { vector.store_bf16(place, V::LANES) };
     }
 
     #[inline(always)]
-    unsafe fn store_partial<V: FloatVector>(vector: V, place: *mut Self, count: usize) {
+    unsafe fn store_partial<V: F32Vector>(vector: V, place: *mut Self, count: usize) {
         // SAFETY: guaranteed by the caller.
         unsafe { vector.store_bf16(place, count) };
     }
@@ -163,7 +163,7 @@ impl DepthwiseElement for u16 {
 
 impl DepthwiseRows<'_> {
     #[inline(always)]
-    unsafe fn compute_rows<V: FloatVector, E: DepthwiseElement>(self) {
+    unsafe fn compute_rows<V: F32Vector, E: DepthwiseElement>(self) {
         let Self { isa, geometry, x, weights, epilogue, rows, y } = self;
         let NhwcGeometry { channels, down, along, .. } = *geometry;
         let row_size = word_count(along.output * channels, E::ARE_PAIRS);
@@ -219,7 +219,7 @@ struct DepthwiseRow<'a, E> {
 
 impl<E: DepthwiseElement> DepthwiseRow<'_, E> {
     #[inline(always)]
-    unsafe fn compute_row<V: FloatVector>(&self) {
+    unsafe fn compute_row<V: F32Vector>(&self) {
         let along = &self.geometry.along;
         // SAFETY: guaranteed by the caller.
         unsafe {
@@ -237,7 +237,7 @@ impl<E: DepthwiseElement> DepthwiseRow<'_, E> {
 
     /// Computes the row with windows of known size and stride, or of any if both are 0.
     #[inline(always)]
-    unsafe fn compute_windows<V: FloatVector, const STEPS: usize, const STRIDE: usize>(&self) {
+    unsafe fn compute_windows<V: F32Vector, const STEPS: usize, const STRIDE: usize>(&self) {
         let along = &self.geometry.along;
         let inside = windows_inside(along);
         // SAFETY: as the caller guarantees; these steps lie in the image.
@@ -264,7 +264,7 @@ impl<E: DepthwiseElement> DepthwiseRow<'_, E> {
 
     /// Computes a pixel whose window may reach into the padding.
     #[inline(always)]
-    unsafe fn compute_edge<V: FloatVector, const STEPS: usize>(&self, pixel: usize) {
+    unsafe fn compute_edge<V: F32Vector, const STEPS: usize>(&self, pixel: usize) {
         let steps = steps_inside(&self.geometry.along, pixel);
         // SAFETY: as the caller guarantees; these steps lie in the image.
         unsafe {
@@ -279,7 +279,7 @@ impl<E: DepthwiseElement> DepthwiseRow<'_, E> {
 
     /// Computes adjacent pixels from some steps of their windows.
     #[inline(always)]
-    unsafe fn compute_pixels<V: FloatVector, const PIXELS: usize, const STEPS: usize, const STRIDE: usize>(
+    unsafe fn compute_pixels<V: F32Vector, const PIXELS: usize, const STEPS: usize, const STRIDE: usize>(
         &self,
         pixel: usize,
         steps: Range<usize>,
@@ -307,7 +307,7 @@ impl<E: DepthwiseElement> DepthwiseRow<'_, E> {
     /// Computes a vector of channels, or `count` lanes of it, for some pixels.
     #[inline(always)]
     unsafe fn compute_channels<
-        V: FloatVector,
+        V: F32Vector,
         const SOME: bool,
         const PIXELS: usize,
         const STEPS: usize,

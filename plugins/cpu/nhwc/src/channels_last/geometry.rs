@@ -78,6 +78,7 @@ impl NhwcGeometry {
             return Err(pooling_shape_error(x, y));
         };
         let (down, along) = spatial_axes(images, settings.pooling_window(input, output)?.axes)?;
+        // Each channel is pooled for itself, as in a depthwise convolution.
         Ok(Self { images, channels, outputs: channels, groups: channels, down, along })
     }
 
@@ -106,6 +107,7 @@ impl NhwcGeometry {
     }
 
     pub fn is_depthwise(&self) -> bool {
+        // With a single channel, all but one lane of a vector of channels would be empty.
         self.groups == self.channels && self.groups == self.outputs && self.groups > 1
     }
 }
@@ -119,6 +121,7 @@ pub fn spatial_axes(images: usize, mut axes: Vec<WindowAxis>) -> Result<(WindowA
     let (down, along) = (axes[0], axes[1]);
     let fits = |size: usize| images.checked_mul(size).is_some_and(|all| all <= MAX_PIXELS);
     ensure!(
+        // Sizes are limited so that the product of two fits.
         fits(down.output * along.output) && fits(down.input * along.input),
         out_of_range,
         "expected images that fit into memory, found {images} of {} by {}",

@@ -21,7 +21,6 @@ pub mod geometry;
 pub(crate) mod indirection;
 mod narrow_conv;
 mod pool;
-mod simd;
 #[cfg(test)]
 pub(crate) mod tests;
 pub(crate) mod tile;

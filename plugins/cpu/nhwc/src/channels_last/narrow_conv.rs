@@ -109,6 +109,7 @@ impl NarrowConvolution {
     ) {
         let rest = self.convolution.scratch_size().div_ceil(size_of::<f32>());
         let scratch = scratch.allocate_elements::<f32>(2 * self.buffer_elements() + rest);
+        // Two buffers, which are read and written by turns: widen, transpose, convolve, transpose back.
         let (first, scratch) = scratch.split_at_mut(self.buffer_elements());
         let (second, rest) = scratch.split_at_mut(self.buffer_elements());
         // SAFETY: numbers are valid with any bytes, and the slice is borrowed with them.
@@ -122,6 +123,7 @@ impl NarrowConvolution {
         parallel_pieces(cpu, &mut first[..x.len()], |begin, to| {
             cpu.isa().vectorize(MapElements { from: &x[begin..begin + to.len()], to, map: E::to_float });
         });
+        // Winograd's algorithm reads unpacked weights where an input is not finite.
         let given = |first: usize, to: &mut [f32]| {
             for (to, weight) in to.iter_mut().zip(&given[first..]) {
                 *to = weight.to_float();

@@ -8,6 +8,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use oarlock_cpu_base::OARLOCK_DOMAIN;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::thread_team::ThreadTeam;
 use oarlock_cpu_base::window::{WindowAttributes, WindowAxis};
@@ -16,7 +17,7 @@ use oarlock_sdk::{DtypeSet, Kernel, KernelCall, KernelFlags, OperandSpec, Result
 
 use super::depthwise::steps_inside;
 use super::geometry::NhwcGeometry;
-use super::simd::{FloatVector, FloatVectorTask, run_with_vectors};
+use oarlock_cpu_base::simd::{F32Vector, F32VectorTask, run_with_vectors};
 
 /// Elements that make it worth waking another thread.
 const MIN_WORK_PER_THREAD: usize = 1 << 14;
@@ -50,7 +51,7 @@ fn nhwc_pool_kernel(op: &'static str, fold: fn(&KernelCall<'_>) -> Result<PoolRe
             Ok(())
         }))
     })
-    .with_domain("oarlock")
+    .with_domain(OARLOCK_DOMAIN)
     .with_support_check(|_, call| {
         NhwcGeometry::for_pooling(
             &WindowAttributes::new(call)?,
@@ -88,6 +89,7 @@ pub(super) fn compute_pool(
     let row_size = geometry.along.output * geometry.channels;
     let work = row_size.saturating_mul(geometry.tap_count()).saturating_mul(rows);
     let threads = team.worker_count().min(work / MIN_WORK_PER_THREAD).max(1);
+    // Several pieces per thread even out the load when other work runs on the machine.
     let share = rows.div_ceil(if threads == 1 { 1 } else { 4 * threads }).max(1);
     let y = DisjointSlice::new(y);
     team.parallel_for_each(rows.div_ceil(share), &|piece| {
@@ -106,9 +108,9 @@ struct NhwcPoolRows<'a> {
     y: &'a mut [f32],
 }
 
-impl FloatVectorTask for NhwcPoolRows<'_> {
+impl F32VectorTask for NhwcPoolRows<'_> {
     #[inline(always)]
-    unsafe fn run_on_vectors<V: FloatVector>(self) {
+    unsafe fn run_on_vectors<V: F32Vector>(self) {
         let Self { geometry, fold, x, rows, y } = self;
         let NhwcGeometry { channels, down, along, .. } = *geometry;
         for (row, output) in rows.zip(y.chunks_exact_mut(along.output * channels)) {
@@ -126,6 +128,7 @@ impl FloatVectorTask for NhwcPoolRows<'_> {
                         PoolReduction::Mean { with_padding: true } => {
                             (counted_steps(&down, window) * counted_steps(&along, pixel)) as f32
                         }
+                        // Without the padding, only what lies in the image counts.
                         _ => (lines.len() * steps.len()) as f32,
                     },
                 };
@@ -171,16 +174,13 @@ struct NhwcPoolWindow<'a> {
 impl NhwcPoolWindow<'_> {
     /// Reduces some channels.
     #[inline(always)]
-    unsafe fn reduce_channels<V: FloatVector, const GREATEST: bool>(
-        &self,
-        channel: usize,
-        output: &mut [f32],
-    ) {
+    unsafe fn reduce_channels<V: F32Vector, const GREATEST: bool>(&self, channel: usize, output: &mut [f32]) {
         let (count, vectors) = (output.len(), output.len().div_ceil(V::LANES));
         let lanes = |vector: usize| (count - vector * V::LANES).min(V::LANES);
         let is_whole = count == VECTORS_AT_ONCE * V::LANES;
         // SAFETY: the window lies in the image and has these channels, and the caller guarantees the instructions.
         unsafe {
+            // A window in the padding alone keeps these.
             let mut sums = [V::splat(if GREATEST { f32::NEG_INFINITY } else { 0.0 }); VECTORS_AT_ONCE];
             let add = |sum: V, element: V| if GREATEST { sum.max(element) } else { sum.add(element) };
             for line in 0..self.lines.2 {

@@ -24,7 +24,7 @@ const RELU: FusedActivation = FusedActivation::Bounds([0.0, f32::INFINITY]);
 /// All algorithms that support a case, and whether each is exact.
 fn applicable_algorithms(case: &ConvCase, team: &TestTeam) -> Vec<(NhwcConv, bool)> {
     let geometry = &case.geometry;
-    let by = |way| NhwcConv::with_algorithm(way, geometry);
+    let by = |algorithm| NhwcConv::with_algorithm(algorithm, geometry);
     let mut ways = vec![(by(ConvAlgorithm::Dense(DenseConv::new(team, geometry, ConvFactors::Whole))), true)];
     if geometry.is_depthwise() {
         ways.push((by(ConvAlgorithm::Depthwise), true));
@@ -307,8 +307,8 @@ fn what_is_not_finite_reaches_only_the_outputs_that_read_it() {
                         let is_right = found == *expected
                             || found.is_nan() && expected.is_nan()
                             || (found - expected).abs() <= most;
-                        let way = convolution.description(&team);
-                        assert!(is_right, "{:?}, {way}: {found}, not {expected}", case.geometry);
+                        let algorithm = convolution.description(&team);
+                        assert!(is_right, "{:?}, {algorithm}: {found}, not {expected}", case.geometry);
                     }
                 }
             }
@@ -338,9 +338,9 @@ fn huge_weights_give_what_is_finite_where_their_sums_are() {
             for (convolution, _) in applicable_algorithms(&case, &team) {
                 let found = compute_case(&case, &convolution, &team, &epilogue);
                 for (found, expected) in found.iter().map(|found| f64::from(*found)).zip(&expected) {
-                    let way = convolution.description(&team);
+                    let algorithm = convolution.description(&team);
                     let is_right = (found - expected).abs() <= 0.01 * f64::from(f32::MAX);
-                    assert!(is_right, "{way}: {found}, not {expected}");
+                    assert!(is_right, "{algorithm}: {found}, not {expected}");
                 }
             }
         }

@@ -11,7 +11,7 @@ use oarlock_cpu_base::prefetch::prefetch_l1;
 use oarlock_cpu_base::tile_block::BlockOperands;
 
 use super::dense::Bf16Images;
-use super::simd::FloatVector;
+use oarlock_cpu_base::simd::F32Vector;
 #[cfg(x86_vectors)]
 use oarlock_cpu_base::tile_block::TILE_LINES;
 use oarlock_cpu_base::unrolled;
@@ -35,7 +35,7 @@ pub(super) struct ConvTile {
     pub(super) skip: usize,
     /// Whole vectors of weights for each tap and step.
     pub(super) weights: *const f32,
-    pub(super) ending: TileEpilogue,
+    pub(super) epilogue: TileEpilogue,
 }
 
 /// The epilogue of a tile and where its results go.
@@ -127,7 +127,7 @@ pub(super) fn even_tile_size(pixels: usize, most: usize) -> usize {
 impl TileEpilogue {
     /// Lanes of a vector that are channels.
     #[inline(always)]
-    fn vector_lanes<V: FloatVector>(&self, vector: usize) -> usize {
+    fn vector_lanes<V: F32Vector>(&self, vector: usize) -> usize {
         (self.channels - vector * V::LANES).min(V::LANES)
     }
 
@@ -137,7 +137,7 @@ impl TileEpilogue {
     ///
     /// There is a number for each channel, and the machine has the instructions of `V`.
     #[inline(always)]
-    unsafe fn load_channels<V: FloatVector>(&self, place: *const f32, vector: usize) -> V {
+    unsafe fn load_channels<V: F32Vector>(&self, place: *const f32, vector: usize) -> V {
         let lanes = self.vector_lanes::<V>(vector);
         // SAFETY: the caller guarantees the instructions and one number per channel.
         unsafe {
@@ -151,14 +151,14 @@ impl TileEpilogue {
 ///
 /// As for [`ConvMicroKernel`].
 #[inline(always)]
-unsafe fn compute_tile<V: FloatVector, const PIXELS: usize, const VECTORS: usize>(tile: &ConvTile) {
+unsafe fn compute_tile<V: F32Vector, const PIXELS: usize, const VECTORS: usize>(tile: &ConvTile) {
     // SAFETY: the caller guarantees that everything is there; partial vectors are loaded and stored as such.
     unsafe {
         let zero = V::splat(0.0);
         let mut sums = [[zero; 2]; MAX_TILE_PIXELS];
-        if !tile.ending.bias.is_null() {
+        if !tile.epilogue.bias.is_null() {
             unrolled!(VECTOR in 0..VECTORS, at most 2 {
-                let bias = tile.ending.load_channels::<V>(tile.ending.bias, VECTOR);
+                let bias = tile.epilogue.load_channels::<V>(tile.epilogue.bias, VECTOR);
                 unrolled!(PIXEL in 0..PIXELS, at most 14 { sums[PIXEL][VECTOR] = bias; });
             });
         }
@@ -186,7 +186,7 @@ unsafe fn compute_tile<V: FloatVector, const PIXELS: usize, const VECTORS: usize
             }
             pointers = pointers.add(PIXELS);
         }
-        finish_pixels::<V, PIXELS, VECTORS>(&tile.ending, 0, sums);
+        finish_pixels::<V, PIXELS, VECTORS>(&tile.epilogue, 0, sums);
     }
 }
 
@@ -196,32 +196,32 @@ unsafe fn compute_tile<V: FloatVector, const PIXELS: usize, const VECTORS: usize
 ///
 /// As for [`ConvMicroKernel`].
 #[inline(always)]
-unsafe fn finish_pixels<V: FloatVector, const PIXELS: usize, const VECTORS: usize>(
-    ending: &TileEpilogue,
+unsafe fn finish_pixels<V: F32Vector, const PIXELS: usize, const VECTORS: usize>(
+    epilogue: &TileEpilogue,
     first: usize,
     mut sums: [[V; 2]; MAX_TILE_PIXELS],
 ) {
-    let begin = first * ending.pixel;
+    let begin = first * epilogue.pixel;
     // SAFETY: the caller guarantees that everything is there; partial vectors are loaded and stored as such.
     unsafe {
-        if V::HAS_BF16 && ending.paired.residual && !ending.residual.is_null() {
-            let residual = ending.residual.cast::<u16>().add(begin);
+        if V::HAS_BF16 && epilogue.paired.residual && !epilogue.residual.is_null() {
+            let residual = epilogue.residual.cast::<u16>().add(begin);
             unrolled!(PIXEL in 0..PIXELS, at most 14 {
                 unrolled!(VECTOR in 0..VECTORS, at most 2 {
-                    let place = residual.add(PIXEL * ending.pixel + VECTOR * V::LANES);
-                    let residual = V::load_bf16(place, ending.vector_lanes::<V>(VECTOR));
+                    let place = residual.add(PIXEL * epilogue.pixel + VECTOR * V::LANES);
+                    let residual = V::load_bf16(place, epilogue.vector_lanes::<V>(VECTOR));
                     sums[PIXEL][VECTOR] = sums[PIXEL][VECTOR].add(residual);
                 });
             });
-        } else if !ending.residual.is_null() {
+        } else if !epilogue.residual.is_null() {
             unrolled!(PIXEL in 0..PIXELS, at most 14 {
                 unrolled!(VECTOR in 0..VECTORS, at most 2 {
-                    let residual = ending.load_channels::<V>(ending.residual.add(begin + PIXEL * ending.pixel), VECTOR);
+                    let residual = epilogue.load_channels::<V>(epilogue.residual.add(begin + PIXEL * epilogue.pixel), VECTOR);
                     sums[PIXEL][VECTOR] = sums[PIXEL][VECTOR].add(residual);
                 });
             });
         }
-        if let Some([low, high]) = ending.bounds {
+        if let Some([low, high]) = epilogue.bounds {
             let (low, high) = (V::splat(low), V::splat(high));
             unrolled!(PIXEL in 0..PIXELS, at most 14 {
                 unrolled!(VECTOR in 0..VECTORS, at most 2 {
@@ -229,21 +229,21 @@ unsafe fn finish_pixels<V: FloatVector, const PIXELS: usize, const VECTORS: usiz
                 });
             });
         }
-        if V::HAS_BF16 && ending.paired.output {
-            let output = ending.output.cast::<u16>().add(begin);
+        if V::HAS_BF16 && epilogue.paired.output {
+            let output = epilogue.output.cast::<u16>().add(begin);
             unrolled!(VECTOR in 0..VECTORS, at most 2 {
-                let count = ending.vector_lanes::<V>(VECTOR);
+                let count = epilogue.vector_lanes::<V>(VECTOR);
                 unrolled!(PIXEL in 0..PIXELS, at most 14 {
                     sums[PIXEL][VECTOR]
-                        .store_bf16(output.add(PIXEL * ending.pixel + VECTOR * V::LANES), count);
+                        .store_bf16(output.add(PIXEL * epilogue.pixel + VECTOR * V::LANES), count);
                 });
             });
             return;
         }
         unrolled!(VECTOR in 0..VECTORS, at most 2 {
-            let count = ending.vector_lanes::<V>(VECTOR);
+            let count = epilogue.vector_lanes::<V>(VECTOR);
             unrolled!(PIXEL in 0..PIXELS, at most 14 {
-                let place = ending.output.add(begin + PIXEL * ending.pixel + VECTOR * V::LANES);
+                let place = epilogue.output.add(begin + PIXEL * epilogue.pixel + VECTOR * V::LANES);
                 if count == V::LANES {
                     sums[PIXEL][VECTOR].store(place);
                 } else {
@@ -258,7 +258,7 @@ unsafe fn finish_pixels<V: FloatVector, const PIXELS: usize, const VECTORS: usiz
 macro_rules! kernels {
     ($module:ident, $lanes:ident, $(#[$attribute:meta])* [$($pixels:literal)*]) => {
         mod $module {
-            use super::super::simd::{FloatVector, $lanes};
+            use oarlock_cpu_base::simd::{FloatVector, $lanes};
             use super::{ConvMicroKernel, ConvMicroKernels, ConvTile};
 
             pub(super) static KERNELS: ConvMicroKernels = ConvMicroKernels { lanes: $lanes::LANES, by_vectors: [&ONE_VECTOR_TILES, &TWO_VECTOR_TILES] };
@@ -276,10 +276,10 @@ macro_rules! kernels {
 }
 
 #[cfg(x86_vectors)]
-kernels!(avx512, Avx512FloatVector, #[target_feature(enable = "avx2,fma,avx512f")] [1 2 3 4 5 6 7 8 9 10 11 12 13 14]);
+kernels!(avx512, Avx512F32Vector, #[target_feature(enable = "avx2,fma,avx512f")] [1 2 3 4 5 6 7 8 9 10 11 12 13 14]);
 #[cfg(x86_vectors)]
-kernels!(avx2, Avx2FloatVector, #[target_feature(enable = "avx2,fma")] [1 2 3 4 5 6]);
-kernels!(plain, PortableFloatVector, [1 2 3 4 5 6]);
+kernels!(avx2, Avx2F32Vector, #[target_feature(enable = "avx2,fma")] [1 2 3 4 5 6]);
+kernels!(plain, PortableF32Vector, [1 2 3 4 5 6]);
 
 #[cfg(x86_vectors)]
 kernels!(joined, Avx512PairVector, #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512vl,avx512bf16")] [1 2 3 4 5 6 7 8 9 10 11 12 13 14]);
@@ -292,34 +292,34 @@ kernels!(plain_pairs, PortablePairVector, [1 2 3 4 5 6]);
 mod blocks {
     use std::mem::MaybeUninit;
 
-    use super::super::simd::{Avx512PairVector, FloatVector};
     use super::{ConvBlockKernel, MAX_TILE_PIXELS, TileEpilogue, finish_pixels};
     use oarlock_cpu_base::amx::{Bf16Pairs, TileAccumulators, TileProduct};
+    use oarlock_cpu_base::simd::{Avx512PairVector, FloatVector};
     use oarlock_cpu_base::tile_block::{BLOCK_LINES, BlockOperands};
     use oarlock_cpu_base::unrolled;
 
     pub(super) static BLOCK_KERNELS: [ConvBlockKernel; 2] = [compute_block::<1>, compute_block::<2>];
 
     #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512vl,avx512bf16")]
-    unsafe fn compute_block<const VECTORS: usize>(block: &BlockOperands, ending: &TileEpilogue) {
+    unsafe fn compute_block<const VECTORS: usize>(block: &BlockOperands, epilogue: &TileEpilogue) {
         let mut sums = MaybeUninit::<TileAccumulators<f32>>::uninit();
         let sums = sums.as_mut_ptr();
         // SAFETY: the caller guarantees the block and the instructions. All sums that are read are written before.
         unsafe {
             let first = (&raw mut (*sums).0[0]).cast::<f32>();
             let mut start = [Avx512PairVector::splat(0.0); 2];
-            if !ending.bias.is_null() {
-                unrolled!(VECTOR in 0..VECTORS, at most 2 { start[VECTOR] = ending.load_channels(ending.bias, VECTOR); });
+            if !epilogue.bias.is_null() {
+                unrolled!(VECTOR in 0..VECTORS, at most 2 { start[VECTOR] = epilogue.load_channels(epilogue.bias, VECTOR); });
             }
             start[0].store(first);
             start[1].store(first.add(Avx512PairVector::LANES));
             Bf16Pairs::multiply_block(block, sums);
             let whole = block.rows / ROWS_AT_ONCE * ROWS_AT_ONCE;
             for row in (0..whole).step_by(ROWS_AT_ONCE) {
-                finish_rows::<ROWS_AT_ONCE, VECTORS>(first, row, ending);
+                finish_rows::<ROWS_AT_ONCE, VECTORS>(first, row, epilogue);
             }
             for row in whole..block.rows {
-                finish_rows::<1, VECTORS>(first, row, ending);
+                finish_rows::<1, VECTORS>(first, row, epilogue);
             }
         }
     }
@@ -336,7 +336,7 @@ mod blocks {
     unsafe fn finish_rows<const ROWS: usize, const VECTORS: usize>(
         first: *const f32,
         row: usize,
-        ending: &TileEpilogue,
+        epilogue: &TileEpilogue,
     ) {
         // SAFETY: guaranteed by the caller.
         unsafe {
@@ -346,7 +346,7 @@ mod blocks {
                     sums[ROW][VECTOR] = Avx512PairVector::load(first.add((row + ROW) * BLOCK_LINES + VECTOR * Avx512PairVector::LANES));
                 });
             });
-            finish_pixels::<Avx512PairVector, ROWS, VECTORS>(ending, row, sums);
+            finish_pixels::<Avx512PairVector, ROWS, VECTORS>(epilogue, row, sums);
         }
     }
 }

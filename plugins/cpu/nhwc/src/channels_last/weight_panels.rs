@@ -32,6 +32,7 @@ struct WeightPanelLayout {
 
 impl WeightPanelLayout {
     fn matrix_size(&self) -> usize {
+        // Only the last panel is padded, and only to whole vectors.
         self.steps * self.channels.next_multiple_of(self.lanes)
     }
 
@@ -98,6 +99,7 @@ impl WeightPanels {
                     let mut places = [0; PACKED_STEPS];
                     let places = &mut places[..PACKED_STEPS.min(steps - begin)];
                     for (step, place) in (begin..).zip(&mut *places) {
+                        // ONNX has the taps last; the kernels read all channels of a tap before the next.
                         *place = step % depth * taps + step / depth;
                     }
                     let (rows, width) = panel.rows_mut(group, begin..begin + places.len());
@@ -117,11 +119,13 @@ impl WeightPanels {
         let (outputs, steps) = (geometry.outputs_per_group(), depth * taps);
         let (isa, pairs) = (team.isa(), pair_count(steps));
         Self::from_pairs(team, (geometry.groups, pairs, outputs), |panel| {
+            // Reordered before rounding, because a pair is two consecutive steps.
             let (mut in_order, mut rounded) = (vec![0.0; steps], vec![0.0; panel.count * pairs]);
             for group in 0..geometry.groups {
                 let source = &weights[(group * outputs + panel.first) * steps..][..panel.count * steps];
                 let channels = source.chunks_exact(steps.max(1)).zip(rounded.chunks_exact_mut(pairs.max(1)));
                 for (source, rounded) in channels {
+                    // Without taps the order is right already.
                     if taps == 1 {
                         round_to_pairs(isa, source, rounded);
                         continue;
@@ -147,6 +151,7 @@ impl WeightPanels {
         Self::from_pairs(team, (1, pairs, outputs), |panel| {
             let (first, count) = (panel.first, panel.count);
             let row = |step: usize| {
+                // An odd last step is paired with zeros.
                 if step < steps { &matrix[step * outputs + first..][..count] } else { &[] }
             };
             let (rows, width) = panel.rows_mut(0, 0..pairs);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use oarlock_cpu_base::OARLOCK_DOMAIN;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::quantized_operand::BYTE_DTYPES;
 use oarlock_cpu_base::window::WindowAttributes;
@@ -34,7 +35,7 @@ pub(super) fn quantized_layer_kernel(
         let ready = layer.prepare_layer(cpu, call)?;
         Ok(Arc::new(move |cpu: &Cpu, call: &KernelCall<'_>| ready.run(cpu, call)))
     })
-    .with_domain("oarlock")
+    .with_domain(OARLOCK_DOMAIN)
     .with_support_check(move |cpu, call| layer(cpu, call).map(drop))
     .with_workspace(move |cpu, call| Ok(layer(cpu, call)?.scratch_size() as u64))
     .with_flags(KernelFlags::DETERMINISTIC)

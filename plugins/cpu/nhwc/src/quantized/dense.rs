@@ -9,9 +9,6 @@ use std::ptr;
 use super::layer::QuantizedImages;
 use super::quantized_panels::{QuantizedPanels, WeightSource};
 use super::requantize::{QuantizedEpilogue, QuantizedTileEpilogue};
-use super::simd::QUAD;
-#[cfg(x86_vectors)]
-use super::simd::SIGN_BIT;
 use super::tile::{
     MAX_TILE_PIXELS, QuantizedMicroKernels, QuantizedTile, SumsTarget, TileOutcome, block_kernel,
 };
@@ -19,6 +16,9 @@ use super::window_rows::WindowRows;
 #[cfg(x86_vectors)]
 use oarlock_cpu_base::amx;
 use oarlock_cpu_base::row_blocks::{RowBlocks, StridedRows, StripeBuffer};
+use oarlock_cpu_base::simd::QUAD;
+#[cfg(x86_vectors)]
+use oarlock_cpu_base::simd::SIGN_BIT;
 use oarlock_cpu_base::thread_team::ThreadTeam;
 use oarlock_cpu_base::tile_block::{BLOCK_LINES, LINE_BYTES};
 use oarlock_cpu_gemm::{DisjointSlice, GemmEpilogue, OutputBlock, ScratchBuffer, TaskQueue};
@@ -149,11 +149,11 @@ impl QuantizedDenseConv {
             weights,
             starts,
             written: match results {
-                QuantizedOutput::Bytes(finish, y) => {
-                    SharedQuantizedOutput::Bytes(finish, DisjointSlice::new(y))
+                QuantizedOutput::Bytes(epilogue, y) => {
+                    SharedQuantizedOutput::Bytes(epilogue, DisjointSlice::new(y))
                 }
-                QuantizedOutput::Sums(finish, y) => {
-                    SharedQuantizedOutput::Sums(finish, DisjointSlice::new(y))
+                QuantizedOutput::Sums(epilogue, y) => {
+                    SharedQuantizedOutput::Sums(epilogue, DisjointSlice::new(y))
                 }
             },
         };
@@ -288,10 +288,10 @@ impl QuantizedDenseJob<'_> {
         // Checking the last result is enough: those before it are at lower indices.
         let last = (pixels.len() - 1) * outputs + width - 1;
         match &self.written {
-            SharedQuantizedOutput::Bytes(finish, y) => TileOutcome::Bytes(QuantizedTileEpilogue {
-                requantize: *finish.requantize,
-                factors: &finish.factors[output..output + width],
-                residual: finish.residual.map_or(ptr::null(), |residual| residual[place..].as_ptr()),
+            SharedQuantizedOutput::Bytes(epilogue, y) => TileOutcome::Bytes(QuantizedTileEpilogue {
+                requantize: *epilogue.requantize,
+                factors: &epilogue.factors[output..output + width],
+                residual: epilogue.residual.map_or(ptr::null(), |residual| residual[place..].as_ptr()),
                 output: y.element_pointer(place + last).wrapping_sub(last),
                 pixel: outputs,
             }),
@@ -311,13 +311,13 @@ impl QuantizedDenseJob<'_> {
         channels: Range<usize>,
         outcome: &TileOutcome<'_>,
     ) {
-        if let (SharedQuantizedOutput::Sums(Some(finish), _), TileOutcome::Sums(place)) =
+        if let (SharedQuantizedOutput::Sums(Some(epilogue), _), TileOutcome::Sums(place)) =
             (&self.written, outcome)
         {
             let first = group * self.dense.geometry.outputs_per_group();
             let outputs = first + channels.start..first + channels.end;
             // SAFETY: only this thread accesses these sums.
-            finish(unsafe { OutputBlock::new(0, pixels, outputs, place.output, place.pixel) });
+            epilogue(unsafe { OutputBlock::new(0, pixels, outputs, place.output, place.pixel) });
         }
     }
 

@@ -11,9 +11,9 @@ use oarlock_cpu_gemm::DisjointSlice;
 
 use super::layer::QuantizedImages;
 use super::requantize::{QuantizedEpilogue, RequantizeParameters};
-use super::simd::SIGN_BIT;
 use crate::channels_last::depthwise::{steps_inside, windows_inside};
 use crate::channels_last::geometry::NhwcGeometry;
+use oarlock_cpu_base::simd::SIGN_BIT;
 
 /// Multiply-adds that make it worth waking another thread.
 const MIN_WORK_PER_THREAD: usize = 1 << 17;
@@ -71,6 +71,7 @@ impl SimdTask for QuantizedDepthwiseRows<'_> {
     fn run_on_target<T: SimdTarget>(self) {
         let NhwcGeometry { channels, down, along, .. } = *self.geometry;
         let sign_flip = if self.images.is_signed { SIGN_BIT } else { 0 };
+        // Flipped as the inputs are, so that the difference stays the same.
         let zero = i32::from(self.images.zero ^ sign_flip);
         let (finish, requantize) = (self.finish, *self.finish.requantize);
         // Windows that lie entirely in the image.

@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use oarlock_cpu_base::OARLOCK_DOMAIN;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::fused_activation::FusedActivation;
 use oarlock_cpu_base::isa::{SimdTarget, SimdTask};
@@ -41,6 +42,7 @@ pub fn dequantized_kernels() -> [Kernel<Cpu>; 2] {
             let groups = call.int_attribute("group")?.unwrap_or(1);
             let geometry = NhwcGeometry::for_convolution(&WindowAttributes::new(call)?, groups, x, w, y)?;
             ensure!(
+                // With one channel for each output, packing in fours leaves three quarters of the products empty.
                 !geometry.is_depthwise(),
                 unimplemented,
                 "expected a convolution of several channels, found one of each for itself"
@@ -52,6 +54,7 @@ pub fn dequantized_kernels() -> [Kernel<Cpu>; 2] {
             let ([rows @ .., depth], [first, columns], [y_rows @ .., outputs]) = (a, w, y) else {
                 return Err(matmul_shape_error(a, w, y));
             };
+            // All dimensions but the last are rows of one product.
             let count = rows.iter().try_fold(1, |count: i64, dim| count.checked_mul(*dim));
             let fits = |size: Option<i64>| size.filter(|size| (0..=MAX_SIZE).contains(size));
             let sizes = [fits(count), fits(Some(*depth)), fits(Some(*columns))];
@@ -99,7 +102,7 @@ fn dequantized_kernel(
         call.describe_kernel(&format!("indirect GEMM in 8 bits, {}", cpu.isa()));
         Ok(Arc::new(move |cpu: &Cpu, call: &KernelCall<'_>| state.run(cpu, call)))
     })
-    .with_domain("oarlock")
+    .with_domain(OARLOCK_DOMAIN)
     .with_support_check(move |cpu, call| check_operands(sums(cpu, call)?, call).map(drop))
     .with_workspace(move |cpu, call| Ok(sums(cpu, call)?.scratch_size() as u64))
     .with_flags(KernelFlags::DETERMINISTIC)
@@ -118,6 +121,7 @@ fn dequantized_kernel(
 }
 
 fn check_operands(sums: IntegerSums, call: &KernelCall<'_>) -> Result<IntegerSums> {
+    // Packing weights in each run would cost more than the integers save; the engine then keeps the ops as they are.
     ensure!(call.input(1)?.is_constant(), unimplemented, "expected `W` to be constant, found that it is not");
     let outputs = sums.geometry().outputs;
     let counts: [(usize, &str, &[usize]); 6] = [
@@ -202,8 +206,9 @@ impl DequantizedState {
             weight_zeros: &weight_zeros,
             bias: bias.as_deref(),
         };
-        let ending = DequantizeEpilogue { factors: &factors, addend, residual, activation: self.activation };
-        compute_dequantized(cpu, &self.sums, &operands, &ending, y, &mut ScratchBuffer::from_call(call));
+        let epilogue =
+            DequantizeEpilogue { factors: &factors, addend, residual, activation: self.activation };
+        compute_dequantized(cpu, &self.sums, &operands, &epilogue, y, &mut ScratchBuffer::from_call(call));
         Ok(())
     }
 }
@@ -211,6 +216,7 @@ impl DequantizedState {
 /// The real value of one unit of each output's sum. Weights have one scale, or one per output.
 pub fn output_factors(scale: f32, of_weights: &[f32], outputs: usize) -> Vec<f32> {
     match of_weights {
+        // One product for each output, not for each result.
         [one] => vec![one * scale; outputs],
         each => each.iter().map(|own| own * scale).collect(),
     }
@@ -231,15 +237,15 @@ pub fn compute_dequantized(
     cpu: &Cpu,
     sums: &IntegerSums,
     operands: &IntegerSumOperands<'_>,
-    ending: &DequantizeEpilogue<'_>,
+    epilogue: &DequantizeEpilogue<'_>,
     y: &mut [f32],
     scratch: &mut ScratchBuffer<'_>,
 ) {
     // SAFETY: integers and floats have the same size and alignment, and every bit pattern is valid for both.
     let y = unsafe { std::slice::from_raw_parts_mut(y.as_mut_ptr().cast::<i32>(), y.len()) };
     let (isa, outputs) = (cpu.isa(), sums.geometry().outputs);
-    let finish = &|part: OutputBlock<'_, i32>| isa.vectorize(DequantizeSums { part, ending, outputs });
-    sums.compute(cpu, operands, y, Some(finish), scratch);
+    let epilogue = &|part: OutputBlock<'_, i32>| isa.vectorize(DequantizeSums { part, epilogue, outputs });
+    sums.compute(cpu, operands, y, Some(epilogue), scratch);
 }
 
 /// Converts the sum stored in a float's memory.
@@ -250,7 +256,7 @@ fn sum_to_float(number: &f32) -> f32 {
 
 struct DequantizeSums<'a> {
     part: OutputBlock<'a, i32>,
-    ending: &'a DequantizeEpilogue<'a>,
+    epilogue: &'a DequantizeEpilogue<'a>,
     outputs: usize,
 }
 
@@ -259,8 +265,8 @@ impl SimdTask for DequantizeSums<'_> {
 
     #[inline(always)]
     fn run_on_target<T: SimdTarget>(self) {
-        let Self { mut part, ending, outputs } = self;
-        let DequantizeEpilogue { factors, addend, residual, activation } = *ending;
+        let Self { mut part, epilogue, outputs } = self;
+        let DequantizeEpilogue { factors, addend, residual, activation } = *epilogue;
         let columns = part.columns.clone();
         let (factors, addend) = (&factors[columns.clone()], addend.map(|addend| &addend[columns.clone()]));
         for (row, sums) in part.rows_mut() {
@@ -269,6 +275,7 @@ impl SimdTask for DequantizeSums<'_> {
                 unsafe { std::slice::from_raw_parts_mut(sums.as_mut_ptr().cast::<f32>(), sums.len()) };
             if let Some(addend) = addend {
                 for ((number, factor), addend) in numbers.iter_mut().zip(factors).zip(addend) {
+                    // Fused: the scaled sum is not rounded before the addend joins.
                     *number = sum_to_float(number).multiply_add::<T>(*factor, *addend);
                 }
             } else {

@@ -43,6 +43,7 @@ fn value_range(cpu: &Cpu, elements: &[f32]) -> (f32, f32) {
     cpu.parallel_for(elements.len(), GRAIN, |begin, end| {
         let (low, high) = cpu.isa().vectorize(ValueRangeTask(&elements[begin..end]));
         let mut range = range.lock().unwrap_or_else(PoisonError::into_inner);
+        // Minimum and maximum do not depend on the order, so threads may come in any.
         *range = (AccumulatorNumber::minimum(low, range.0), AccumulatorNumber::maximum(high, range.1));
     });
     range.into_inner().unwrap_or_else(PoisonError::into_inner)
@@ -78,7 +79,7 @@ pub fn quantize_by_range(cpu: &Cpu, x: &[f32], y: &mut [u8]) -> (f32, u8) {
         // A NaN zero point makes every result NaN, which no byte can hold.
         y.fill(0);
     } else {
-        // The scale is 0 only if all elements are 0, and then any other divisor will do.
+        // The scale is 0 only if all elements are 0 or subnormal, and divided by 1 these become 0 as well.
         let divisor = if scale == 0.0 { 1.0 } else { scale };
         quantize_floats(cpu, x, (divisor, zero as u8), [-zero, 255.0 - zero], y);
     }

@@ -23,10 +23,10 @@ use oarlock_sdk::{Dtype, Result, TensorView};
 use super::dense::{QuantizedDenseConv, QuantizedOutput};
 use super::layer::{QuantizedImages, tensor_bytes};
 use super::quantized_panels::{QuantizedPanels, WeightOrder, WeightSource};
-use super::simd::SIGN_BIT;
 use super::tile::QuantizedMicroKernels;
 use super::window_sums::sum_windows;
 use crate::channels_last::geometry::NhwcGeometry;
+use oarlock_cpu_base::simd::SIGN_BIT;
 
 pub struct IntegerSums {
     geometry: NhwcGeometry,
@@ -114,6 +114,7 @@ impl IntegerSums {
         let (depth, (taps, steps)) = (self.geometry.channels_per_group(), self.dense.tap_shape());
         let sizes = [groups, depth, outputs, along.kernel, self.geometry.tap_count(), taps, steps];
         let key = (QuantizedMicroKernels::for_isa(team.isa()).lanes, self.order, self.signed[1], sizes);
+        // The range of memory is the identity of a constant, since nobody writes it.
         let (address, size) = constant_cache::constant_range(weights);
         let size = size / parts;
         let pack = || {
@@ -133,7 +134,7 @@ impl IntegerSums {
         team: &dyn ThreadTeam,
         operands: &IntegerSumOperands<'_>,
         y: &mut [i32],
-        finish: Option<&GemmEpilogue<'_, i32>>,
+        epilogue: Option<&GemmEpilogue<'_, i32>>,
         scratch: &mut ScratchBuffer<'_>,
     ) {
         if self.is_empty() {
@@ -153,14 +154,18 @@ impl IntegerSums {
         let read = |zeros: &[i32], added: i32| -> Vec<i32> {
             zeros.iter().map(|zero| zero.wrapping_add(added)).collect()
         };
+        // Flipping the sign bit adds 128 to numbers, so their zero points move along. For weights the flip goes the other way:
+        // unsigned ones become signed.
         let zeros = read(image_zeros, sign_flip_offset(is_signed));
         let weight_zeros = read(weight_zeros, -sign_flip_offset(!has_signed_weights));
         let own = self.geometry.outputs_per_group();
         let padded = own.next_multiple_of(QuantizedMicroKernels::for_isa(team.isa()).lanes);
         let mut starts = vec![0; groups * padded];
+        // With a zero point for each row, the second term depends on the row, and is subtracted at the end.
         let zero = if let [zero] = zeros[..] { zero } else { 0 };
         for (group, starts) in starts.chunks_exact_mut(padded).enumerate() {
             for (start, sum) in starts.iter_mut().zip(&weights.sums[group * own..][..own]) {
+                // Wrapping: the sums wrap as a whole, so an intermediate may overflow and the result is still right.
                 *start = sum.wrapping_mul(zero).wrapping_neg();
             }
             for (start, bias) in
@@ -169,6 +174,7 @@ impl IntegerSums {
                 *start = start.wrapping_add(*bias);
             }
         }
+        // Sums over windows read all images once more; symmetric weights, the usual kind, do not need them.
         let windows = if weight_zeros.iter().all(|zero| *zero == 0) {
             Vec::new()
         } else {
@@ -185,14 +191,15 @@ impl IntegerSums {
         let isa = team.isa();
         let finish_rest = |mut part: OutputBlock<'_, i32>| {
             isa.vectorize(CorrectedBlock { rest: &rest, part: part.reborrow() });
-            if let Some(finish) = finish {
-                finish(part);
+            if let Some(epilogue) = epilogue {
+                epilogue(part);
             }
         };
+        // Without a correction, the epilogue of the caller is called directly.
         let has_rest = !rest.windows.is_empty() || !rest.zeros.is_empty();
-        let finish = if has_rest { Some(&finish_rest as &GemmEpilogue<'_, i32>) } else { finish };
+        let epilogue = if has_rest { Some(&finish_rest as &GemmEpilogue<'_, i32>) } else { epilogue };
         let images = QuantizedImages { x: images, is_signed, zero: image_zeros[0] as u8 };
-        self.dense.compute(team, &images, (weights, &starts), QuantizedOutput::Sums(finish, y), scratch);
+        self.dense.compute(team, &images, (weights, &starts), QuantizedOutput::Sums(epilogue, y), scratch);
     }
 }
 
@@ -220,6 +227,7 @@ impl SimdTask for CorrectedBlock<'_> {
     fn run_on_target<T: SimdTarget>(self) {
         let Self { rest, mut part } = self;
         let columns = part.columns.clone();
+        // A block never spans two groups, whose panels are apart.
         let group = columns.start / rest.outputs;
         for (row, sums) in part.rows_mut() {
             if let Some(zero) = rest.zeros.get(row) {

@@ -19,8 +19,8 @@ use oarlock_cpu_gemm::DisjointSlice;
 
 use super::layer::QuantizedImages;
 use super::requantize::RequantizeParameters;
-use super::simd::QUAD;
 use crate::channels_last::geometry::NhwcGeometry;
+use oarlock_cpu_base::simd::QUAD;
 
 /// Multiply-adds that make it worth waking another thread.
 const MIN_WORK_PER_THREAD: usize = 1 << 18;
@@ -88,6 +88,7 @@ impl InterleavedDepthwise {
     pub(super) fn new(isa: Isa, geometry: &NhwcGeometry) -> Option<Self> {
         let NhwcGeometry { down, along, .. } = geometry;
         let is_there = cfg!(x86_vectors) && has_instructions(isa);
+        // Two windows that overlap in all but one pixel share the interleaving, which takes as long as the products.
         let windows = if along.stride == 1 && along.dilation == 1 && along.output > 1 { 2 } else { 1 };
         let quads_of_line = along.kernel.checked_add(windows - 1)?.div_ceil(QUAD);
         let quads = quads_of_line.checked_mul(down.kernel)?;
@@ -111,8 +112,10 @@ impl InterleavedDepthwise {
             let lane = channel_position(channel, channels) - first;
             for (tap, weight) in weights.iter().enumerate() {
                 for window in 0..self.windows {
+                    // The second window sees the same pixels one place later, so its weights move by one byte.
                     let pixel = tap % kernel + window;
                     let quad = tap / kernel * self.quads_of_line + pixel / QUAD;
+                    // In the order in which the kernel reads, so that it walks through memory with one pointer.
                     let row = (quad * self.windows + window) * size + lane;
                     bytes[first * of_channel + row * QUAD + pixel % QUAD] = *weight;
                 }
@@ -177,7 +180,7 @@ impl InterleavedDepthwise {
             let rows = piece * share..rows.min((piece + 1) * share);
             // SAFETY: no two pieces share rows.
             let y = unsafe { y.range_mut(rows.start * row_size..rows.end * row_size) };
-            let job = InterleavedJob { way: self, geometry, x: images.x, operands, rows, y };
+            let job = InterleavedJob { depthwise: self, geometry, x: images.x, operands, rows, y };
             #[cfg(x86_vectors)]
             // SAFETY: the machine has the instructions, and the operands have their sizes.
             unsafe {
@@ -193,7 +196,7 @@ impl InterleavedDepthwise {
 
 #[cfg_attr(not(x86_vectors), expect(dead_code, reason = "there are no instructions for it"))]
 struct InterleavedJob<'a> {
-    way: &'a InterleavedDepthwise,
+    depthwise: &'a InterleavedDepthwise,
     geometry: &'a NhwcGeometry,
     x: &'a [u8],
     operands: &'a InterleavedOperands<'a>,
@@ -208,6 +211,7 @@ impl InterleavedJob<'_> {
         let NhwcGeometry { channels, down, along, .. } = *self.geometry;
         let (image, window) = (row / down.output, row % down.output);
         for (step, line) in lines.iter_mut().enumerate() {
+            // Above the image this wraps to a huge number, so one comparison tests both borders.
             let top = (window * down.stride + step * down.dilation).wrapping_sub(down.pad.0);
             let place = (image * down.input).wrapping_add(top).wrapping_mul(along.input * channels);
             *line = if top < down.input { self.x.as_ptr().wrapping_add(place) } else { ptr::null() };
@@ -222,7 +226,7 @@ impl InterleavedJob<'_> {
 
     /// Pixels of a line that the windows computed at a time read.
     fn window_reach(&self) -> usize {
-        self.geometry.along.kernel + self.way.windows - 1
+        self.geometry.along.kernel + self.depthwise.windows - 1
     }
 
     /// True if these windows lie inside their lines.
@@ -244,17 +248,19 @@ impl InterleavedJob<'_> {
         let NhwcGeometry { channels, along, .. } = *self.geometry;
         let (left, reach, padding) =
             (self.window_start(column), self.window_reach(), self.operands.padding.as_ptr());
-        let step = self.way.windows * along.stride * channels;
+        let step = self.depthwise.windows * along.stride * channels;
         let mut quad = 0;
         for line in lines {
-            for index in 0..QUAD * self.way.quads_of_line {
+            for index in 0..QUAD * self.depthwise.quads_of_line {
                 let place = left.wrapping_add(index * along.dilation);
+                // Beyond the reach the weights are 0, but the pixel must be readable.
                 let is_there = place < along.input && !line.is_null() && index < reach;
                 let inside = line.wrapping_add(place.wrapping_mul(channels));
                 pixels[quad + index / QUAD][index % QUAD] = if is_there { inside } else { padding };
+                // Padding is the same pixel for every window, so its pointer stays.
                 steps[quad + index / QUAD][index % QUAD] = if is_there { step } else { 0 };
             }
-            quad += self.way.quads_of_line;
+            quad += self.depthwise.quads_of_line;
         }
     }
 }

@@ -14,10 +14,10 @@ use super::depthwise;
 use super::interleaved::{self, InterleavedDepthwise, InterleavedOperands, InterleavedWeights};
 use super::quantized_panels::{QuantizedPanels, WeightOrder, WeightSource};
 use super::requantize::{QuantizedEpilogue, RequantizeParameters, zero_point};
-use super::simd::SIGN_BIT;
 use super::tile::QuantizedMicroKernels;
 use crate::channels_last::expect_prepared;
 use crate::channels_last::geometry::NhwcGeometry;
+use oarlock_cpu_base::simd::SIGN_BIT;
 
 /// Indices of the operands besides the image and the weights.
 const SCALE: usize = 2;
@@ -27,7 +27,7 @@ const RESIDUAL: usize = 4;
 /// A convolution of known geometry with its epilogue.
 pub(super) struct QuantizedLayer {
     geometry: NhwcGeometry,
-    way: QuantizedAlgorithm,
+    algorithm: QuantizedAlgorithm,
     order: WeightOrder,
     requantize: RequantizeParameters,
     is_signed: bool,
@@ -124,7 +124,7 @@ impl QuantizedLayer {
             }
         }
         let dtype = call.input(0)?.dtype();
-        let way = if !geometry.is_depthwise() {
+        let algorithm = if !geometry.is_depthwise() {
             QuantizedAlgorithm::Dense(Box::new(QuantizedDenseConv::new(cpu, &geometry)))
         } else if call.optional_input(RESIDUAL)?.is_none()
             && let Some(interleaved) = InterleavedDepthwise::new(cpu.isa(), &geometry)
@@ -134,7 +134,7 @@ impl QuantizedLayer {
             QuantizedAlgorithm::Depthwise
         };
         Ok(Self {
-            way,
+            algorithm,
             geometry,
             order,
             requantize: RequantizeParameters::from_call(call)?,
@@ -145,7 +145,7 @@ impl QuantizedLayer {
 
     /// The algorithm, as shown to users.
     pub(super) fn description(&self) -> &'static str {
-        match &self.way {
+        match &self.algorithm {
             QuantizedAlgorithm::Dense(_) => "indirect GEMM in 8 bits",
             QuantizedAlgorithm::Depthwise => "depthwise in 8 bits",
             QuantizedAlgorithm::Interleaved(_) => "interleaved depthwise in 8 bits",
@@ -153,7 +153,7 @@ impl QuantizedLayer {
     }
 
     pub(super) fn scratch_size(&self) -> usize {
-        match &self.way {
+        match &self.algorithm {
             QuantizedAlgorithm::Dense(dense) if self.geometry.output_pixels() * self.geometry.outputs > 0 => {
                 dense.scratch_size()
             }
@@ -172,7 +172,7 @@ impl QuantizedLayer {
             let (factors, starts, padding) = Default::default();
             return Ok(PreparedLayer { layer: self, packed, factors, starts, padding, dims });
         }
-        let steps = match &self.way {
+        let steps = match &self.algorithm {
             QuantizedAlgorithm::Dense(dense) => dense.tap_shape(),
             QuantizedAlgorithm::Depthwise => (0, 0),
             QuantizedAlgorithm::Interleaved(interleaved) => interleaved.weights_key(),
@@ -191,7 +191,7 @@ impl QuantizedLayer {
             || {
                 // SAFETY: as above.
                 let weights = unsafe { w.constant_elements::<i8>() }?;
-                Ok::<_, oarlock_sdk::PluginError>(match &self.way {
+                Ok::<_, oarlock_sdk::PluginError>(match &self.algorithm {
                     QuantizedAlgorithm::Dense(dense) => {
                         // SAFETY: as above.
                         let bytes = unsafe { tensor_bytes(&w) }?;
@@ -222,10 +222,12 @@ impl QuantizedLayer {
     /// Initial sums of all outputs: the bias less what the zero point adds to the sum, in whole vectors for each group.
     fn initial_sums(&self, bias: Option<&[i32]>, packed: &PackedQuantizedWeights, lanes: usize) -> Vec<i32> {
         let of_bias = |output: usize| bias.map_or(0, |bias| bias[output]);
+        // Kernels read signed inputs as unsigned ones that are 128 higher, so their zero point moves along.
         let zero = self.zero as i32 + if self.is_signed { i32::from(SIGN_BIT) } else { 0 };
         let start = |(output, sum): (usize, &i32)| of_bias(output).wrapping_sub(zero.wrapping_mul(*sum));
         let panels = match packed {
             PackedQuantizedWeights::Panels(panels) => panels,
+            // This kernel subtracts the zero point from each input, so only the bias is left.
             PackedQuantizedWeights::Channels(_) => return (0..self.geometry.outputs).map(of_bias).collect(),
             PackedQuantizedWeights::Interleaved(weights) => {
                 let starts: Vec<i32> = weights.sums.iter().enumerate().map(start).collect();
@@ -265,10 +267,10 @@ impl PreparedLayer {
         if y.is_empty() {
             return Ok(());
         }
-        let QuantizedLayer { geometry, way, requantize, is_signed, zero, .. } = &self.layer;
+        let QuantizedLayer { geometry, algorithm, requantize, is_signed, zero, .. } = &self.layer;
         let images = QuantizedImages { x, is_signed: *is_signed, zero: *zero as u8 };
         let finish = QuantizedEpilogue { requantize, factors: &self.factors, residual };
-        match (way, &*self.packed) {
+        match (algorithm, &*self.packed) {
             (QuantizedAlgorithm::Dense(dense), PackedQuantizedWeights::Panels(weights)) => {
                 let scratch = &mut ScratchBuffer::from_call(call);
                 dense.compute(

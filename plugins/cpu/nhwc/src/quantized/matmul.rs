@@ -47,6 +47,7 @@ fn matmul_shape_error(a: &[i64], w: &[i64], y: &[i64]) -> PluginError {
 fn matmul_geometry(a: &[i64], w: &[i64], y: &[i64], order: WeightOrder) -> Option<NhwcGeometry> {
     let ([rows @ .., depth], [first, second], [y_rows @ .., outputs]) = (a, w, y) else { return None };
     let expected = if order == WeightOrder::OutputsLast { (depth, outputs) } else { (outputs, depth) };
+    // Leading dimensions are more rows: the matrix on the right is the same for all of them.
     let count = rows.iter().try_fold(1, |count: i64, dim| count.checked_mul(*dim))?;
     let is_size = |size: i64| (0..=MAX_SIZE).contains(&size);
     if rows != y_rows || (first, second) != expected || ![count, *depth, *outputs].into_iter().all(is_size) {

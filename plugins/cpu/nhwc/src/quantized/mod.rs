@@ -22,7 +22,7 @@ mod pool;
 mod quantize_linear;
 pub mod quantized_panels;
 mod requantize;
-mod simd;
+mod requantized_vector;
 #[cfg(test)]
 mod tests;
 mod tile;

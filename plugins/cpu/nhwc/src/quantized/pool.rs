@@ -8,6 +8,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use oarlock_cpu_base::OARLOCK_DOMAIN;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::isa::{SimdTarget, SimdTask};
 use oarlock_cpu_base::quantized_operand::BYTE_DTYPES;
@@ -17,10 +18,10 @@ use oarlock_cpu_gemm::DisjointSlice;
 use oarlock_sdk::{Dtype, Kernel, KernelCall, KernelFlags, OperandSpec, Result};
 
 use super::layer::{tensor_bytes, tensor_bytes_mut};
-use super::simd::SIGN_BIT;
 use crate::channels_last::depthwise::steps_inside;
 use crate::channels_last::expect_prepared;
 use crate::channels_last::geometry::NhwcGeometry;
+use oarlock_cpu_base::simd::SIGN_BIT;
 
 /// Elements that make it worth waking another thread.
 const MIN_WORK_PER_THREAD: usize = 1 << 17;
@@ -40,7 +41,7 @@ pub(super) fn quantized_max_pool_kernel() -> Kernel<Cpu> {
             Ok(())
         }))
     })
-    .with_domain("oarlock")
+    .with_domain(OARLOCK_DOMAIN)
     .with_support_check(|_, call| pool_geometry(call).map(drop))
     .with_flags(KernelFlags::DETERMINISTIC)
     .with_inputs([image.with_name("X")])
@@ -93,6 +94,7 @@ impl SimdTask for QuantizedPoolRows<'_> {
             for (pixel, output) in output.chunks_exact_mut(channels).enumerate() {
                 let steps = steps_inside(&along, pixel);
                 for (block, output) in output.chunks_mut(CHANNELS_AT_ONCE).enumerate() {
+                    // The least byte, which a window in the padding alone keeps.
                     let mut greatest = [0; CHANNELS_AT_ONCE];
                     for line in lines.clone() {
                         for step in steps.clone() {
@@ -102,6 +104,8 @@ impl SimdTask for QuantizedPoolRows<'_> {
                             let place =
                                 (line * along.input + along_line) * channels + block * CHANNELS_AT_ONCE;
                             let inputs = &self.x[place..][..output.len()];
+                            // A constant count becomes whole vectors; only the last block of channels has
+                            // another.
                             match inputs.first_chunk::<CHANNELS_AT_ONCE>() {
                                 Some(inputs) => max_bytes(&mut greatest, inputs, self.sign_flip),
                                 None => max_bytes(&mut greatest[..inputs.len()], inputs, self.sign_flip),

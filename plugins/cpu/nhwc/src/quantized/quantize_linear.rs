@@ -26,6 +26,7 @@ pub(super) fn quantize_bytes_kernel() -> Kernel<Cpu> {
     let byte = OperandSpec::new(BYTE_DTYPES).with_dtype_group(2);
     Kernel::new("QuantizeLinear", run_quantize)
         .since_version(10)
+        // Above the default of 100, which the general kernel has.
         .with_score(110)
         .with_support_check(|_, call| check_operands(call))
         .with_flags(KernelFlags::DETERMINISTIC)
@@ -71,6 +72,7 @@ fn run_quantize(cpu: &Cpu, call: &KernelCall<'_>) -> Result<()> {
     };
     let number = i64::from(if dtype == Dtype::I8 { i32::from(zero.cast_signed()) } else { i32::from(zero) });
     let (least, most) = dtype_range(dtype);
+    // The zero point is added after the clamp, so the bounds are lower by it.
     let bounds = [least - number, most - number].map(|bound| bound as f32);
     quantize_floats(cpu, x, (scale[0], zero), bounds, y);
     Ok(())
@@ -115,6 +117,8 @@ impl SimdTask for QuantizePiece<'_> {
     fn run_on_target<T: SimdTarget>(self) {
         let Self { x, scale, zero, bounds, y } = self;
         for (x, y) in x.iter().zip(y) {
+            // A division, as in the definition: a product with the reciprocal would be rounded twice, and
+            // ties would move.
             let step = x / scale;
             let whole = (clamp_value(step, bounds) + ROUNDING_OFFSET).to_bits() as u8;
             // NaN becomes 0, as when floats are converted to integers.

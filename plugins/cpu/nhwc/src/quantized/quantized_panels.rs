@@ -7,10 +7,10 @@ use oarlock_cpu_base::thread_team::ThreadTeam;
 use oarlock_cpu_base::tile_block::LINE_BYTES;
 use oarlock_cpu_gemm::{AlignedBuffer, DisjointSlice};
 
-use super::simd::QUAD;
 use super::tile::QuantizedMicroKernels;
 use super::window_rows::WindowRows;
 use crate::channels_last::geometry::NhwcGeometry;
+use oarlock_cpu_base::simd::QUAD;
 
 /// Order of the dimensions of unpacked weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -89,6 +89,7 @@ impl QuantizedPanels {
                 let size = steps * count.next_multiple_of(layout.lanes);
                 (target.range_mut(start..start + size), target_sums.range_mut(output..output + count))
             };
+            // The weights of a step are contiguous here, so vectors can read them.
             if let (WeightOrder::OutputsLast, 1) = (source.order, geometry.tap_count()) {
                 let (outputs, sign_flip) = (geometry.outputs, source.sign_flip);
                 team.isa().vectorize(ColumnPanel {
@@ -153,6 +154,8 @@ impl SimdTask for ColumnPanel<'_> {
             let bytes = a.iter().zip(b).zip(c.iter().zip(d));
             for ((quad, ((a, b), (c, d))), sum) in quads.iter_mut().zip(bytes).zip(&mut *sums) {
                 *quad = [*a, *b, *c, *d].map(|byte| (byte ^ sign_flip).cast_signed());
+                // Four bytes add up to at most 512 in size. An `i16` holds that, and twice as many of them
+                // fill a register.
                 let of_quad: i16 = quad.iter().map(|weight| i16::from(*weight)).sum();
                 *sum = sum.wrapping_add(of_quad.into());
             }

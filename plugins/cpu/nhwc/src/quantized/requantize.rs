@@ -6,7 +6,7 @@ use std::slice;
 
 use oarlock_sdk::{Dtype, KernelCall, Result, ensure};
 
-use super::simd::SIGN_BIT;
+use oarlock_cpu_base::simd::SIGN_BIT;
 
 /// The parameters of requantization besides the factor of each channel.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +44,7 @@ pub(super) const ROUNDING_OFFSET: f32 = 12_582_912.0;
 
 #[inline(always)]
 pub(super) fn clamp_value(value: f32, [low, high]: [f32; 2]) -> f32 {
+    // In this order NaN becomes `low`: it is not greater.
     let value = if value > low { value } else { low };
     if value < high { value } else { high }
 }
@@ -62,6 +63,7 @@ impl RequantizeParameters {
         let float = |name| Ok(call.float_attribute(name)?.map(|value| value as f32));
         let bounds = match call.ints_attribute("bounds")? {
             None => [least, most],
+            // Clamped to the dtype first, so that the result always fits into a byte.
             Some(bounds) => bounds_pair("bounds", bounds)?.map(|bound| bound.clamp(least, most)),
         };
         let inner = match float("inner_factor")? {
@@ -73,6 +75,7 @@ impl RequantizeParameters {
                 Some(InnerRounding { factor, bounds })
             }
         };
+        // A residual has the dtype of the output.
         let (is_signed, z_zero) = (dtype == Dtype::I8, zero_point(call, "z_zero", dtype)?);
         let residual = ResidualAddition {
             factor: float("z_factor")?.unwrap_or(1.0),
@@ -93,6 +96,7 @@ impl RequantizeParameters {
         results: &mut [u8; COUNT],
     ) {
         let mut steps = [0.0; COUNT];
+        // A sum beyond 2²⁴ is rounded here, as in the definition, which multiplies floats.
         for ((step, sum), factor) in steps.iter_mut().zip(sums).zip(factors) {
             *step = *sum as f32 * factor;
         }
@@ -108,6 +112,8 @@ impl RequantizeParameters {
             }
         }
         for (step, result) in steps.into_iter().zip(results) {
+            // Clamped before rounding: the trick works for small numbers alone, and the bounds are integers, so the order does not
+            // change the result.
             let whole = (clamp_value(step, self.bounds) + ROUNDING_OFFSET).to_bits();
             *result = whole.wrapping_add(self.zero as u32) as u8;
         }
@@ -229,6 +235,7 @@ impl QuantizedTileEpilogue<'_> {
                 (residual, slice::from_raw_parts_mut(self.output.add(place), channels))
             };
             let part = RequantizePart { sums: &sums[..channels], factors: self.factors, residual, results };
+            // Constant sizes, which vectorize; the last one takes what is left one by one.
             part.finish_chunks::<16>(&requantize)
                 .finish_chunks::<8>(&requantize)
                 .finish_chunks::<1>(&requantize);

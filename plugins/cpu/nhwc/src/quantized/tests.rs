@@ -54,6 +54,7 @@ impl QuantizedLayerCase {
         let mut zero = || least + numbers.next(256) as i64;
         let zeros = [zero(), zero(), zero()];
         let bounds = [[least, least + 255], [zeros[1].min(least + 200), least + 230]][numbers.next(2)];
+        // Results of about the range of a byte: some reach the bounds, and others do not.
         let size = 100.0 / (6000.0 * (steps.max(1) as f32).sqrt());
         let count = if numbers.next(4) == 0 { 1 } else { outputs };
         let scale = (0..count).map(|_| size * (1 + numbers.next(1000)) as f32 / 700.0).collect();
@@ -184,6 +185,7 @@ fn convolutions_are_exact() {
 #[test]
 fn sizes_around_the_edges_of_tiles_are_right() {
     let mut numbers = RandomNumbers(2);
+    // Some have fewer pixels than a tile, and others leave a remainder.
     for size in [1, 3, 4, 5, 15] {
         for (channels, outputs) in [(1, 31), (3, 33), (4, 16), (17, 1), (32, 64), (40, 65), (64, 34)] {
             for window in [(3, 1, 1), (1, 1, 0), (7, 2, 3)] {
@@ -238,6 +240,7 @@ fn windows_that_are_too_large_to_share_are_right_as_well() {
 #[test]
 fn the_largest_numbers_do_not_saturate_on_the_way() {
     let mut numbers = RandomNumbers(4);
+    // Pairs of such products exceed 16 bits, in which some instructions add them up.
     for (byte, weight) in [(255, 127), (255, -128), (0, -128)] {
         let geometry = ConvCase::with_window(&mut numbers, (3, 3), (512, 40), (3, 1, 1)).geometry;
         let mut layer = QuantizedLayerCase::random(&mut numbers, geometry);
@@ -255,6 +258,7 @@ fn the_largest_numbers_do_not_saturate_on_the_way() {
 #[test]
 fn factors_of_any_size_end_at_the_bounds() {
     let mut numbers = RandomNumbers(5);
+    // Products beyond the range of integers, and those that vanish.
     for scale in [1e30, f32::MAX, 1e-30, 1e7] {
         let dense = ConvCase::with_window(&mut numbers, (5, 5), (20, 40), (3, 1, 1)).geometry;
         let depthwise = ConvCase::with_groups(&mut numbers, (5, 5), 40, (1, 1), 1).geometry;
@@ -359,10 +363,10 @@ fn compute_layer(layer: &QuantizedLayerCase, team: &TestTeam) -> Vec<u8> {
     let finish = QuantizedEpilogue { requantize: &requantize, factors: &layer.scale, residual: None };
     let images = QuantizedImages { x: &layer.x, is_signed: layer.is_signed, zero: layer.zeros[0] as u8 };
     let mut y = vec![77; layer.geometry.output_pixels() * layer.geometry.outputs];
-    if let Some(way) =
+    if let Some(depthwise) =
         InterleavedDepthwise::new(team.isa, &layer.geometry).filter(|_| layer.geometry.is_depthwise())
     {
-        let weights = way.pack_weights(&layer.geometry, &layer.w);
+        let weights = depthwise.pack_weights(&layer.geometry, &layer.w);
         let starts: Vec<i32> = weights.sums.iter().map(|sum| -i32::from(zero) * sum).collect();
         let (starts, factors) = (reorder_channels(&starts), reorder_channels(&layer.scale));
         let padding = vec![images.zero; layer.geometry.channels];
@@ -373,7 +377,7 @@ fn compute_layer(layer: &QuantizedLayerCase, team: &TestTeam) -> Vec<u8> {
             padding: &padding,
             requantize: &requantize,
         };
-        way.compute(team, &layer.geometry, &images, &operands, &mut y);
+        depthwise.compute(team, &layer.geometry, &images, &operands, &mut y);
         return y;
     }
     if layer.geometry.is_depthwise() {

@@ -11,8 +11,9 @@ use oarlock_cpu_base::prefetch::prefetch_l1;
 use oarlock_cpu_base::tile_block::BlockOperands;
 
 use super::requantize::QuantizedTileEpilogue;
-use super::simd::{IntegerVector, MAX_LANES, QUAD};
+use super::requantized_vector::RequantizedVector;
 pub(super) use crate::channels_last::tile::MAX_TILE_PIXELS;
+use oarlock_cpu_base::simd::{MAX_LANES, QUAD};
 #[cfg(x86_vectors)]
 use oarlock_cpu_base::tile_block::TILE_LINES;
 use oarlock_cpu_base::unrolled;
@@ -117,7 +118,12 @@ impl QuantizedMicroKernels {
 ///
 /// As for [`QuantizedMicroKernel`].
 #[inline(always)]
-unsafe fn compute_tile<V: IntegerVector, const SIGNED: bool, const PIXELS: usize, const VECTORS: usize>(
+unsafe fn compute_tile<
+    V: RequantizedVector,
+    const SIGNED: bool,
+    const PIXELS: usize,
+    const VECTORS: usize,
+>(
     tile: &QuantizedTile<'_>,
 ) {
     let size = QUAD * V::LANES;
@@ -150,7 +156,7 @@ unsafe fn compute_tile<V: IntegerVector, const SIGNED: bool, const PIXELS: usize
             pointers = pointers.add(PIXELS);
         }
         match tile.outcome {
-            TileOutcome::Bytes(ending) => V::finish_tile::<PIXELS, VECTORS>(&sums, ending),
+            TileOutcome::Bytes(epilogue) => V::finish_tile::<PIXELS, VECTORS>(&sums, epilogue),
             // Whole vectors of channels are stored directly; only a ragged tile goes through memory.
             TileOutcome::Sums(place) if place.channels == VECTORS * V::LANES => {
                 unrolled!(PIXEL in 0..PIXELS, at most 14 {
@@ -182,7 +188,7 @@ unsafe fn compute_tile<V: IntegerVector, const SIGNED: bool, const PIXELS: usize
 macro_rules! kernels {
     ($module:ident, $vector:ident, $(#[$attribute:meta])* [$($pixels:literal)*]) => {
         mod $module {
-            use super::super::simd::{IntegerVector, $vector};
+            use oarlock_cpu_base::simd::{IntegerVector, $vector};
             use super::{QuantizedMicroKernel, QuantizedMicroKernels, QuantizedTile};
 
             pub(super) static KERNELS: QuantizedMicroKernels = QuantizedMicroKernels {
@@ -208,15 +214,15 @@ macro_rules! kernels {
 #[cfg(x86_vectors)]
 kernels!(
     vnni,
-    Avx512IntegerVector,
+    Avx512VnniVector,
     #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512vl,avx512vnni")]
     [1 2 3 4 5 6 7 8 9 10 11 12 13 14]
 );
 // Without VNNI, weights and inputs are widened into even and odd bytes: 4 x 2 accumulators, 2 x 2 weights, 2 inputs and 1 product
 // take 15 of 16 ymm registers.
 #[cfg(x86_vectors)]
-kernels!(avx2, Avx2IntegerVector, #[target_feature(enable = "avx2")] [1 2 3 4]);
-kernels!(plain, PortableIntegerVector, [1 2 3 4]);
+kernels!(avx2, Avx2I32Vector, #[target_feature(enable = "avx2")] [1 2 3 4]);
+kernels!(plain, PortableI32Vector, [1 2 3 4]);
 
 /// The AMX kernels.
 #[cfg(x86_vectors)]
@@ -224,9 +230,10 @@ mod blocks {
     use std::mem::MaybeUninit;
     use std::ptr;
 
-    use super::super::simd::{Avx512IntegerVector, IntegerVector};
+    use super::super::requantized_vector::{finish_rows, store_row};
     use super::{QuantizedBlockKernel, TileOutcome};
     use oarlock_cpu_base::amx::{TileAccumulators, TileProduct, UnsignedSignedBytes};
+    use oarlock_cpu_base::simd::{Avx512VnniVector, IntegerVector};
     use oarlock_cpu_base::tile_block::{BLOCK_LINES, BlockOperands};
 
     pub(super) static BLOCK_KERNELS: [QuantizedBlockKernel; 2] = [compute_block::<1>, compute_block::<2>];
@@ -243,15 +250,15 @@ mod blocks {
         unsafe {
             let first = sums.cast::<i32>();
             first.write_bytes(0, BLOCK_LINES);
-            ptr::copy_nonoverlapping(start, first, VECTORS * Avx512IntegerVector::LANES);
+            ptr::copy_nonoverlapping(start, first, VECTORS * Avx512VnniVector::LANES);
             UnsignedSignedBytes::multiply_block(block, sums);
-            let rows = std::slice::from_raw_parts(sums.cast::<[Avx512IntegerVector; 2]>(), block.rows);
+            let rows = std::slice::from_raw_parts(sums.cast::<[Avx512VnniVector; 2]>(), block.rows);
             match outcome {
-                TileOutcome::Bytes(ending) => Avx512IntegerVector::finish_rows::<VECTORS>(rows, ending),
+                TileOutcome::Bytes(epilogue) => finish_rows::<VECTORS>(rows, epilogue),
                 TileOutcome::Sums(place) => {
                     for (pixel, sums) in rows.iter().enumerate() {
                         let output = place.output.wrapping_add(pixel * place.pixel);
-                        Avx512IntegerVector::store_row(*sums, output, place.channels);
+                        store_row(*sums, output, place.channels);
                     }
                 }
             }

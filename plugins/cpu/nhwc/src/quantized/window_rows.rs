@@ -9,9 +9,9 @@
 use oarlock_cpu_base::thread_team::ThreadTeam;
 use oarlock_cpu_gemm::DisjointSlice;
 
-use super::simd::QUAD;
 use crate::channels_last::geometry::NhwcGeometry;
 use crate::channels_last::indirection::IndirectionWindows;
+use oarlock_cpu_base::simd::QUAD;
 
 /// The most input channels for which a row of the window is one tap.
 const FEW_CHANNELS: usize = 15;
@@ -91,6 +91,7 @@ impl WindowRows {
                 if self.by_rows {
                     let (before, rest) = target.split_at_mut(along.pad.0 * channels);
                     let (inside, after) = rest.split_at_mut(narrow);
+                    // The zero point, whose products cancel against the correction of the sums.
                     before.fill(padding);
                     inside.copy_from_slice(source);
                     after.fill(padding);

@@ -9,8 +9,8 @@ use oarlock_cpu_base::thread_team::ThreadTeam;
 use oarlock_cpu_base::window::WindowAxis;
 use oarlock_cpu_gemm::DisjointSlice;
 
-use super::simd::SIGN_BIT;
 use crate::channels_last::geometry::NhwcGeometry;
+use oarlock_cpu_base::simd::SIGN_BIT;
 
 /// Bytes that are worth a task of their own.
 const BYTES_PER_TASK: usize = 1 << 16;
@@ -58,6 +58,7 @@ pub(super) fn sum_windows(
 fn add_window_steps(axis: &WindowAxis, size: usize, from: &[i32], windows: &mut [i32]) {
     for step in 0..axis.kernel {
         for (window, sums) in windows.chunks_exact_mut(size).enumerate() {
+            // Padding holds the zero point. The sums are less the zero points, so it adds nothing.
             let Some(place) = axis.input_position(window, step) else { continue };
             for (sum, addend) in sums.iter_mut().zip(&from[place * size..][..size]) {
                 *sum = sum.wrapping_add(*addend);

@@ -72,6 +72,8 @@ impl BlockedAttentionPlan {
     ) -> Self {
         let (most, columns) = row_tile_size::<f32>(team.isa());
         let tile = (most.min(MAX_TILE_ROWS), columns);
+        // Heads of a group read the same keys, so stacking their rows makes one taller product, which reuses each packed panel more
+        // often.
         let rows = geometry.group_size() * geometry.queries;
         let work = [
             geometry.batches,
@@ -86,6 +88,7 @@ impl BlockedAttentionPlan {
         let items = geometry.batches * geometry.shared;
         // A few tasks for each thread even out what else the machine does.
         let wanted = if threads == 1 { 1 } else { (4 * threads).div_ceil(items.max(1)) };
+        // At least two tiles in a task, for which packing the keys pays.
         let tasks = rows.div_ceil(MAX_TASK_ROWS).max(wanted.min(rows.div_ceil(2 * tile.0))).max(1);
         let padded = KEYS_PER_BLOCK.min(geometry.total_keys().max(1)).next_multiple_of(LANES.max(tile.1));
         Self {
@@ -95,6 +98,7 @@ impl BlockedAttentionPlan {
             tile,
             padded_values: geometry.value_size.next_multiple_of(tile.1),
             padded_keys: padded,
+            // Only `f32` can be read in place; narrower floats must be widened, which packing does on the way.
             in_place: rows <= FEW_ROWS && <E as oarlock_cpu_gemm::ConvertTo<f32>>::IS_IDENTITY,
         }
     }
@@ -110,6 +114,7 @@ impl BlockedAttentionPlan {
             self.rows_of_task.saturating_mul(self.padded_values),
             2 * self.rows_of_task,
         ]
+        // Each part starts at a cache line.
         .map(|size| size.next_multiple_of(16))
     }
 
@@ -123,6 +128,7 @@ impl BlockedAttentionPlan {
     }
 
     pub(super) fn scratch_size(&self, geometry: &AttentionShape) -> u64 {
+        // Saturating: a request that is too large fails as an allocation, with its message.
         let numbers = self.threads.saturating_mul(self.worker_scratch_size(geometry));
         (numbers.saturating_mul(size_of::<f32>()) as u64).saturating_add(64)
     }
@@ -153,6 +159,7 @@ pub(super) fn compute_blocked<E: StoredElement<ComputeType = f32>>(
             let (item, begin) = (task / tasks_of_item, task % tasks_of_item * plan.rows_of_task);
             let (batch, head) = (item / geometry.shared, item % geometry.shared);
             if begin == 0 {
+                // One task of each head copies the cache, the first, so that it is written once.
                 operands.write_present(geometry, batch, head);
             }
             AttentionTask {
@@ -189,6 +196,7 @@ impl<'a, E: Copy> KeyValueCache<'a, E> {
             _ => (self.fresh, self.steps, geometry.fresh),
         };
         let start = steps.row_start(batch, head, 0);
+        // An empty tensor has no element at `start`, even if `start` is 0 for others.
         (if rows == 0 { &[] } else { &elements[start..] }, steps.row)
     }
 
@@ -252,6 +260,7 @@ impl<E: StoredElement<ComputeType = f32>> AttentionTask<'_, '_, E> {
         for (part, first, count) in [(0, 0, geometry.past), (1, geometry.past, geometry.fresh)] {
             for begin in (0..count).step_by(KEYS_PER_BLOCK) {
                 let block = begin..count.min(begin + KEYS_PER_BLOCK);
+                // Blocks that the mask hides from all rows are skipped: with a causal mask, up to half of them.
                 if first + block.start < seen.end && seen.start < first + block.end {
                     self.accumulate_block(part, first, block);
                 }
@@ -287,6 +296,7 @@ impl<E: StoredElement<ComputeType = f32>> AttentionTask<'_, '_, E> {
         for row in 0..self.rows.len() {
             let [batch, head, row_of_head] = self.row_position(row);
             let start = self.geometry.query.row_start(batch, head, row_of_head);
+            // Scaling the query once costs less than scaling every score.
             let elements = &self.operands.query[start..][..size];
             let to = &mut self.query[row * size..][..size];
             self.team.isa().vectorize(ScaledRow { from: elements, to, factor: scale });
@@ -306,6 +316,7 @@ impl<E: StoredElement<ComputeType = f32>> AttentionTask<'_, '_, E> {
         };
         let in_place = if self.plan.in_place { as_f32_view(keys).zip(as_f32_view(values)) } else { None };
         let (isa, width) = (self.team.isa(), self.plan.tile.1);
+        // Keys and values are packed for each task, not shared by tasks: sharing would need a barrier between packing and use.
         if in_place.is_none() {
             for panel in 0..block.len().div_ceil(width) {
                 let begin = panel * width;

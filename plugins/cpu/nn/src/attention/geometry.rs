@@ -56,6 +56,7 @@ impl HeadsLayout {
                 Ok(Self { batches, count, rows, size, steps: HeadStrides::heads_first(count, rows, size) })
             }
             [batches, rows, width] => {
+                // Without a dimension for heads, only the attribute tells how many there are.
                 let stated = call.int_attribute(name)?.filter(|count| *count > 0 && width % count == 0);
                 let count = stated.ok_or_else(|| {
                     PluginError::invalid_argument(format!(
@@ -141,6 +142,7 @@ impl AttentionWindow {
         let most = count as i64;
         let after =
             |bound: Option<i64>| bound.map_or(most, |bound| place.saturating_add(bound).saturating_add(1));
+        // A causal row sees itself, so its bound is 0 keys after it.
         let end = after(self.right).min(after(self.is_causal.then_some(0))).clamp(0, most);
         let begin = self.left.map_or(0, |bound| place.saturating_sub(bound)).clamp(0, end);
         begin as usize..end as usize
@@ -153,6 +155,7 @@ impl AttentionShape {
         let query = HeadsLayout::new(call, &q, "q_num_heads")?;
         let key = HeadsLayout::new(call, &k, "kv_num_heads")?;
         let value = HeadsLayout::new(call, &v, "kv_num_heads")?;
+        // Groups of equal size share a head of keys. No query heads share no key heads.
         let is_whole = key.count > 0 && query.count.is_multiple_of(key.count) || query.count == 0;
         ensure!(
             q.dims().len() == k.dims().len()
@@ -176,8 +179,10 @@ impl AttentionShape {
             }
         };
         let total = past + key.rows;
+        // Keeps the variance of scores at 1, whatever the size of a head.
         let default = 1.0 / (query.size as f64).sqrt();
         let is_narrow = q.dims().len() == 3;
+        // The output has the layout of the query, while past and present always have a dimension for heads.
         let output = if is_narrow { HeadStrides::rows_first } else { HeadStrides::heads_first };
         let has_scores = call.optional_output(3)?.is_some();
         let precision = call.int_attribute("softmax_precision")?.unwrap_or(1);
@@ -210,9 +215,11 @@ impl AttentionShape {
             present_key: HeadStrides::heads_first(key.count, total, key.size),
             present_value: HeadStrides::heads_first(key.count, total, value.size),
             scale: call.float_attribute("scale")?.unwrap_or(default),
+            // 0 switches it off; a negative one would flip the sign of scores.
             softcap: call.float_attribute("softcap")?.unwrap_or(0.0).max(0.0),
             window: AttentionWindow::new(call)?,
             score_mode: has_scores.then_some(mode),
+            // 16-bit softmax is computed in `f32`, which is at least as exact; only `f64` needs another way.
             is_double: precision == 11,
         })
     }
@@ -235,6 +242,7 @@ fn past_row_count(
 ) -> Result<usize> {
     let expected =
         |rows: i64, heads: &HeadsLayout| [heads.batches as i64, heads.count as i64, rows, heads.size as i64];
+    // The length of the past is free; everything else must match the new rows.
     let rows = past_key.dims().get(2).copied().unwrap_or(0);
     ensure!(
         past_key.dims() == expected(rows, key) && past_value.dims() == expected(rows, value),

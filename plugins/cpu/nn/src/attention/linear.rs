@@ -74,6 +74,7 @@ impl LinearAttentionPlan {
                 )));
             }
         };
+        // ONNX gives 0 the meaning of "not set".
         let scale = call.float_attribute("scale")?.filter(|scale| *scale != 0.0).map(|scale| scale as f32);
         Ok(Self { heads, shared, scale, decays, corrects })
     }
@@ -106,7 +107,9 @@ impl LinearAttentionShape {
             invalid_argument,
             "expected {heads} heads of queries and {shared} of values, found rows of {width} and {value_width}"
         );
+        // Queries have more heads than keys and values; a group of them reads one state.
         let (size, value_size) = (width / heads, value_width / shared);
+        // Products of sizes that are computed below must not overflow, so they are tried here.
         element_count(&[shared, size, value_size])?;
         element_count(&[batches, steps, heads, value_size])?;
         operands.expect_dims(&key, "key", &[batches, steps, shared * size])?;
@@ -133,6 +136,7 @@ impl LinearAttentionShape {
                 invalid_argument,
                 "expected `{name}` of shape [{batches}, {steps}, {most} or {fewest}], found {dims:?}"
             );
+            // The two coincide where a head has one element; then it does not matter which.
             Ok(if dims[2] == most { most } else { fewest })
         };
         let decay = gate(DECAY_INPUT, "decay", decays, shared * size, shared)?;
@@ -172,7 +176,7 @@ fn run_typed<E: LinearAttentionFloat>(
     plan: &LinearAttentionPlan,
     operands: &KernelOperands<'_, '_>,
 ) -> Result<()> {
-    let extent = LinearAttentionShape::new(plan, operands)?;
+    let sizes = LinearAttentionShape::new(plan, operands)?;
     // Rows without elements may be too many to iterate over.
     if operands.call().output(0)?.dims().contains(&0) && operands.call().output(1)?.dims().contains(&0) {
         return Ok(());
@@ -182,7 +186,7 @@ fn run_typed<E: LinearAttentionFloat>(
     let optional = |index| Ok::<_, PluginError>(operands.read_optional_input(index)?.map(widened));
     let (query, key, value) = (floats(0)?, floats(1)?, floats(2)?);
     let (decay, beta) = (optional(DECAY_INPUT)?, optional(BETA_INPUT)?);
-    let scale = plan.scale.unwrap_or(1.0 / (extent.size as f32).sqrt());
+    let scale = plan.scale.unwrap_or(1.0 / (sizes.size as f32).sqrt());
     let attention = LinearAttentionOperands {
         query: &query,
         key: &key,
@@ -190,16 +194,17 @@ fn run_typed<E: LinearAttentionFloat>(
         decay: decay.as_deref(),
         beta: beta.as_deref(),
         scale,
-        extent: &extent,
+        sizes: &sizes,
     };
-    let mut made =
-        vec![0.0; extent.batches * extent.shared * extent.steps * extent.group * extent.value_size];
+    // Grouped by head, because a task computes one head through all steps, and its results must be one slice. The output has the
+    // heads innermost.
+    let mut made = vec![0.0; sizes.batches * sizes.shared * sizes.steps * sizes.group * sizes.value_size];
     match operands.call().output(1)?.dtype() {
         Dtype::F32 => compute_states::<f32>(cpu, &attention, operands, &mut made)?,
         Dtype::F16 => compute_states::<f16>(cpu, &attention, operands, &mut made)?,
         _ => compute_states::<bf16>(cpu, &attention, operands, &mut made)?,
     }
-    let LinearAttentionShape { batches, steps, shared, group, value_size, .. } = extent;
+    let LinearAttentionShape { batches, steps, shared, group, value_size, .. } = sizes;
     let width = group * value_size;
     let output = operands.write_output::<E>(0)?;
     for place in 0..batches * steps * shared {
@@ -218,7 +223,7 @@ fn compute_states<S: LinearAttentionFloat>(
     operands: &KernelOperands<'_, '_>,
     made: &mut [f32],
 ) -> Result<()> {
-    let &LinearAttentionShape { batches, steps, shared, group, size, value_size, .. } = attention.extent;
+    let &LinearAttentionShape { batches, steps, shared, group, size, value_size, .. } = attention.sizes;
     let past = operands.read_optional_input::<S>(PAST_INPUT)?.map(|past| S::to_floats(cpu.isa(), past));
     let (state_size, made_size) = (size * value_size, steps * group * value_size);
     S::write_floats(cpu.isa(), operands.write_output::<S>(1)?, |states| {
@@ -227,8 +232,10 @@ fn compute_states<S: LinearAttentionFloat>(
             None => states.fill(0.0),
         }
         let outputs = (OutputRows::new(states, state_size), OutputRows::new(made, made_size));
+        // Steps depend on each other, so only heads and batches run in parallel.
         let grain = grain_for(steps.saturating_mul(state_size));
         parallel_for_parts(cpu, batches * shared, grain, outputs, |first, (states, made)| {
+            // States without elements may still have outputs of zeros, which `made` already holds.
             let heads = states.len().checked_div(state_size).unwrap_or(0);
             for index in 0..heads {
                 let state = &mut states[index * state_size..][..state_size];
@@ -247,7 +254,7 @@ struct LinearAttentionOperands<'a> {
     decay: Option<&'a [f32]>,
     beta: Option<&'a [f32]>,
     scale: f32,
-    extent: &'a LinearAttentionShape,
+    sizes: &'a LinearAttentionShape,
 }
 
 /// One head of one batch, its state, and room for its results of all steps.
@@ -264,19 +271,21 @@ impl SimdTask for LinearAttentionHead<'_> {
     #[inline(always)]
     fn run_on_target<T: SimdTarget>(self) {
         let Self { attention, number, state, made } = self;
-        let &LinearAttentionOperands { query, key, value, decay, beta, scale, extent } = attention;
+        let &LinearAttentionOperands { query, key, value, decay, beta, scale, sizes } = attention;
         let &LinearAttentionShape { steps, shared, group, size, value_size, decay_size, beta_size, .. } =
-            extent;
+            sizes;
         let (batch, head) = (number / shared, number % shared);
         let mut added = vec![0.0; value_size];
         for step in 0..steps {
             let row = batch * steps + step;
             let place = row * shared + head;
             let key = &key[place * size..][..size];
+            // The rule "delta" subtracts from the value what the state returns for its key; what is left is new.
             added.copy_from_slice(&value[place * value_size..][..value_size]);
             if let Some(decay) = decay {
                 let decay = &decay[place * decay_size..][..decay_size];
                 for (index, line) in state.chunks_exact_mut(value_size).enumerate() {
+                    // Decays are logarithms. With one for the whole head, `decay_size` is 1 and every row takes it.
                     let kept = math::exp::<T, f32>(decay[index % decay_size]);
                     line.iter_mut().for_each(|element| *element *= kept);
                 }
@@ -284,6 +293,8 @@ impl SimdTask for LinearAttentionHead<'_> {
             if let Some(beta) = beta {
                 let share = beta[if beta_size == 1 { row } else { place }];
                 for (key, line) in key.iter().zip(state.chunks_exact(value_size)) {
+                    // Row by row, with unit stride, the transposed product is a sum of scaled rows, which vectorizes; dot products
+                    // with columns would not.
                     add_scaled::<T>(&mut added, -*key, line);
                 }
                 added.iter_mut().for_each(|element| *element *= share);
@@ -295,6 +306,7 @@ impl SimdTask for LinearAttentionHead<'_> {
                 let query = &query[(place * group + query_head) * size..][..size];
                 let sums = &mut made[(step * group + query_head) * value_size..][..value_size];
                 for (query, line) in query.iter().zip(state.chunks_exact(value_size)) {
+                    // After the update: a query sees its own step.
                     add_scaled::<T>(sums, scale * query, line);
                 }
             }

@@ -64,6 +64,7 @@ impl<'a> AttentionMask<'a> {
         };
         let expected = [geometry.batches, geometry.heads, geometry.queries];
         let (mut steps, mut step) = ([0; 3], *keys as usize);
+        // Aligned at the last dimension, as in every broadcast; a missing dimension repeats.
         let pairs = outer.iter().rev().zip(expected.iter().zip(&mut steps).rev());
         let mut fits = outer.len() <= 3 && *keys >= 0 && *keys as usize <= total;
         for (found, (expected, target)) in pairs {
@@ -81,6 +82,7 @@ impl<'a> AttentionMask<'a> {
             Dtype::BOOL => MaskValues::Flags(operand_elements(&mask)?),
             Dtype::F32 => MaskValues::Numbers(Cow::Borrowed(operand_elements(&mask)?)),
             Dtype::F64 => MaskValues::Numbers(
+                // Scores are `f32`, so more digits of the mask would be lost in the sum.
                 operand_elements::<f64>(&mask)?.iter().map(|value| *value as f32).collect(),
             ),
             Dtype::F16 => MaskValues::Numbers(converted_elements::<f16>(&mask)?),
@@ -105,6 +107,7 @@ impl<'a> AttentionMask<'a> {
 
     pub(super) fn visible_keys(&self, geometry: &AttentionShape, batch: usize, row: usize) -> Range<usize> {
         let length = self.lengths.map(|lengths| lengths[batch]);
+        // The queries are the last rows of a sequence: with lengths, those before the padding, otherwise those after the past.
         let before = match length {
             Some(length) => length.saturating_sub(geometry.queries as i64),
             None => geometry.past as i64,

@@ -36,8 +36,9 @@ pub(crate) fn attention_kernels() -> Vec<Kernel<Cpu>> {
     let attention = Kernel::new_prepared("Attention", |cpu: &Cpu, call| {
         let geometry = AttentionShape::new(call)?;
         let dtype = call.input(0)?.dtype();
-        let way = if is_plain(&geometry, dtype) { "row by row" } else { "fused, block by block" };
-        call.describe_kernel(&format!("{way}, {}", cpu.isa().without_amx()));
+        // Tiles of AMX multiply no `f32`, so this kernel has no variant for it.
+        let description = if is_plain(&geometry, dtype) { "row by row" } else { "fused, block by block" };
+        call.describe_kernel(&format!("{description}, {}", cpu.isa().without_amx()));
         Ok(Arc::new(move |cpu: &Cpu, call: &KernelCall<'_>| run_attention(dtype, cpu, &geometry, call)))
     })
     .with_workspace(|cpu, call| {
@@ -45,6 +46,7 @@ pub(crate) fn attention_kernels() -> Vec<Kernel<Cpu>> {
         match call.input(0)?.dtype() {
             dtype if is_plain(&geometry, dtype) => Ok(0),
             Dtype::F32 => Ok(BlockedAttentionPlan::new::<f32>(cpu, &geometry).scratch_size(&geometry)),
+            // The plan only depends on whether elements are widened, so `f16` stands for both 16-bit types.
             _ => Ok(BlockedAttentionPlan::new::<f16>(cpu, &geometry).scratch_size(&geometry)),
         }
     })
@@ -127,6 +129,7 @@ fn attention_outputs<'a, E: Element>(
     geometry: &AttentionShape,
 ) -> Result<AttentionOutputs<'a, E>> {
     let AttentionShape { batches, heads, shared, queries, size, value_size, .. } = *geometry;
+    // The shape of the output follows that of the query; past and present are always of four dimensions.
     let is_narrow = call.input(0)?.dims().len() == 3;
     let dims = if is_narrow {
         &[batches, queries, heads * value_size][..]
@@ -190,6 +193,7 @@ fn run_plain<E: plain::AttentionElement>(
         fresh: value,
         steps: geometry.value,
     };
+    // Copied here and not by the threads below: several query heads share a head of keys.
     for head in 0..batches * geometry.shared {
         let place = [head / geometry.shared, head % geometry.shared];
         keys.copy_present(geometry, place, (geometry.present_key, geometry.size), present_keys.as_ref());

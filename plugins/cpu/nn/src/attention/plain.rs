@@ -80,6 +80,7 @@ impl<'a, E: AttentionElement> PlainAttentionOperands<'a, E> {
         }
         self.write_scores(geometry, 1, number, scores);
         let keys = self.mask.visible_keys(geometry, batch, row);
+        // Scores before the mask are an output of their own, so bounds are applied after they are written.
         scores[..keys.start].fill(f64::NEG_INFINITY);
         scores[keys.end..].fill(f64::NEG_INFINITY);
         let counted = scores[keys.clone()].iter_mut();
@@ -94,10 +95,12 @@ impl<'a, E: AttentionElement> PlainAttentionOperands<'a, E> {
             }
         }
         self.write_scores(geometry, 2, number, scores);
+        // Subtracted before `exp`, which then cannot overflow.
         let greatest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         if greatest == f64::NEG_INFINITY && !scores.iter().any(|score| score.is_nan())
             || self.mask.hides_all(geometry, place)
         {
+            // A row that sees nothing has weights of 0, as ONNX says, and not 0/0.
             scores.fill(0.0);
         } else {
             scores.iter_mut().for_each(|score| *score = (*score - greatest).exp());

@@ -62,12 +62,14 @@ impl SimdTask for SoftmaxBlock<'_, '_> {
             prepare_scores::<T>(row, scores, softcap);
             // The maximum ignores NaN, which then spreads through its own exponential.
             let greatest = lane_reduce::reduce_max(isa, scores, row.sums.greatest);
+            // Only the exponent here; `exp` follows in the second loop, with those of the scores.
             row.factor = row.sums.greatest - greatest;
             row.sums.greatest = greatest;
         }
         for (row, scores) in rows.iter_mut().zip(scores.chunks_mut(stride)) {
             let scores = &mut scores[..padded];
             for score in scores.iter_mut() {
+                // Never positive after the subtraction, so a cheaper `exp` without a test for overflow suffices.
                 *score = math::exp_of_negative::<T, f32>(*score - row.sums.greatest);
             }
             let sum = lane_reduce::reduce_sum(isa, scores);

@@ -62,6 +62,7 @@ fn run_causal_conv<E: FloatElement + ComputeElement<Float = f32>>(
             "expected `input` and `weight` of three dimensions, found others",
         ));
     };
+    // Without a tap there would be -1 elements of state.
     ensure!(taps > 0, invalid_argument, "expected `weight` with at least one element a channel, found none");
     let state = [batches, channels, taps - 1];
     operands.expect_dims(&call.input(1)?, "weight", &[channels, 1, taps])?;
@@ -134,7 +135,9 @@ impl SimdTask for CausalLines<'_> {
     fn run_on_target<T: SimdTarget>(self) {
         let &CausalFilters { channels, length, taps, is_swish, x, weights, bias, past } = self.filters;
         let (back, has_output) = (taps - 1, length > 0);
+        // An empty sequence still has to pass on its state.
         let count = if has_output { self.output.len() / length } else { self.present.len() / back.max(1) };
+        // State and input as one line, so that no tap asks which of the two it reads. Without a past, the state is zeros.
         let mut line = vec![0.0; back + length];
         for index in 0..count {
             let (number, channel) = (self.first + index, (self.first + index) % channels);
@@ -144,6 +147,7 @@ impl SimdTask for CausalLines<'_> {
             line[back..].copy_from_slice(&x[number * length..][..length]);
             let output = &mut self.output[index * length..][..length];
             output.fill(bias.map_or(0.0, |bias| bias[channel]));
+            // Tap by tap over the whole line: unit stride, and one weight in a register.
             for (offset, weight) in weights[channel * taps..][..taps].iter().enumerate() {
                 for (sum, x) in output.iter_mut().zip(&line[offset..]) {
                     *sum = weight.multiply_add::<T>(*x, *sum);
@@ -152,6 +156,7 @@ impl SimdTask for CausalLines<'_> {
             if is_swish {
                 output.iter_mut().for_each(|value| *value = *value * math::sigmoid::<T, f32>(*value));
             }
+            // The end of the joined line, so a short input keeps part of the old state.
             self.present[index * back..][..back].copy_from_slice(&line[length..]);
         }
     }

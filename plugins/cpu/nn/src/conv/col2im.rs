@@ -38,6 +38,8 @@ impl<T: ComputeElement> SimdTask for Col2ImFold<'_, T> {
             index += 1;
             let at = step[outer.len()];
             let run = ColumnRun { axis: last, step: at, windows: last.windows_with_step(at) };
+            // With stride 2, one step touches every second element. Two adjacent steps together touch all, so pairs of them are
+            // added with unit stride.
             let mut pair = None;
             if run.has_next_beside() && index < steps.end {
                 let next = ColumnRun { axis: last, step: at + 1, windows: last.windows_with_step(at + 1) };
@@ -50,6 +52,7 @@ impl<T: ComputeElement> SimdTask for Col2ImFold<'_, T> {
             for ((inside, axis), step) in inside.iter_mut().zip(outer).zip(&step) {
                 *inside = axis.windows_with_step(*step);
             }
+            // A step that lies in the padding for all windows.
             if run.windows.is_empty() || inside.iter().any(Range::is_empty) {
                 continue;
             }
@@ -69,6 +72,7 @@ impl<T: ComputeElement> SimdTask for Col2ImFold<'_, T> {
                     let others = &column[row];
                     let image_of_both = &mut image[last.first_position(at, both.start)..];
                     add_interleaved(image_of_both, [&elements[both.clone()], &others[both.clone()]]);
+                    // At the edges, only one of the two steps may be inside.
                     for (run, elements) in [(&run, elements), (next, others)] {
                         run.add_windows(image, elements, run.windows.start..both.start);
                         run.add_windows(image, elements, both.end..run.windows.end);

@@ -47,6 +47,7 @@ impl ConvShape {
             && rows == y_rows
             && rows % groups == 0
             && depth.checked_mul(groups) == Some(*channels)
+            // Below this bound, products of two sizes fit into 64 bits.
             && [images, channels, rows, &groups].into_iter().all(|dim| (0..=MAX_SIZE).contains(dim));
         if !fits {
             return Err(unfit());
@@ -94,6 +95,7 @@ impl ConvShape {
         isa: Isa,
     ) -> Result<Box<dyn PanelSource<T> + 'a>> {
         let items = self.images * self.groups;
+        // A 1×1 window without padding or stride: the image is the matrix already.
         if self.window.is_pointwise() {
             let columns = self.window.output_count();
             let offsets = (0..items).map(|item| item * self.channels * columns).collect();
@@ -108,6 +110,7 @@ impl ConvShape {
     pub(super) fn images_form(&self, as_stored: bool) -> OperandForm {
         let items = self.images * self.groups;
         if as_stored && self.window.is_pointwise() {
+            // Pixels of a channel are adjacent, as the columns of a right panel should be.
             OperandForm::InPlace { items, side_by_side: true }
         } else {
             OperandForm::Anew { items }

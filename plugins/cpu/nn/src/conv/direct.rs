@@ -62,6 +62,7 @@ impl<E: StoredElement> SimdTask for DirectConvPlane<'_, E> {
             unravel_index(row, outer.iter().map(|axis| axis.output), &mut place);
             for begin in (0..last.output).step_by(SUMS_AT_ONCE) {
                 let range = begin..last.output.min(begin + SUMS_AT_ONCE);
+                // On the stack, so that the compiler knows that nothing else points at it.
                 let mut sums = [E::ComputeType::default(); SUMS_AT_ONCE];
                 self.sum_windows::<T>(&place, range.clone(), &mut sums[..range.len()]);
                 let output = &mut self.output[row * last.output..][range.clone()];
@@ -98,6 +99,7 @@ impl<E: StoredElement> DirectConvPlane<'_, E> {
                         .zip(axis.input_position(*place, *step))
                         .map(|(row, place)| row * axis.input + place);
                 }
+                // A row in the padding adds nothing.
                 let Some(row) = row else { continue };
                 let row = &self.x[input + row * last.input..][..last.input];
                 for (step, weight) in weights.iter().enumerate() {

@@ -31,6 +31,7 @@ pub(super) fn conv_kernel() -> Kernel<Cpu> {
             Dtype::BF16 => prepare_narrow::<bf16>(cpu, call)?,
             _ => None,
         };
+        // The NHWC kernels for 16-bit floats do not know every shape; the general ones convert while they pack.
         if let Some(run) = narrow {
             return Ok(run);
         }
@@ -77,6 +78,7 @@ fn prepare_narrow<E: StoredElement + rows::number::ComputeElement<Float = f32>>(
     let weights = convolution.pack_weights::<E>(cpu, call)?;
     Ok(Some(Arc::new(move |cpu, call| {
         if !convolution.matches_call(call)? {
+            // A call with other shapes than those prepared for: slower, but right.
             return convolve::<E>(cpu, call, &settings, groups, None);
         }
         with_float_operands::<E>(call, convolution.output_channels(), |x, w, bias, y| {
@@ -90,6 +92,7 @@ fn prepare_conv<E: StoredElement>(cpu: &Cpu, call: &KernelCall<'_>) -> Result<Ar
     let (settings, groups) = (WindowAttributes::new(call)?, group_count(call)?);
     let layer = call_shape(call, &settings, groups)?;
     let w = call.input(1)?;
+    // The direct algorithm reads each weight once for a whole row, so there is nothing to pack.
     let packed = if w.is_constant() && !layer.is_direct() {
         // SAFETY: device memory is host memory, and a constant is never written.
         let left = layer.weights_operand::<E>(unsafe { w.elements() }?)?;
@@ -172,6 +175,7 @@ fn convolve_by_gemm<E: StoredElement>(
         return Ok(());
     }
     let left = layer.weights_operand(w)?;
+    // A call may bring other weights than the constant that was packed.
     let fits =
         |packed: &&PackedOperand<_>| (packed.lane_count(), packed.depth()) == (layer.rows, layer.depth());
     let left = match packed.filter(fits) {
@@ -180,13 +184,13 @@ fn convolve_by_gemm<E: StoredElement>(
     };
     let right = layer.images_operand(x, cpu.isa())?;
     let add_bias = bias.map(|bias| add_bias(bias, layer.groups));
-    let finish = add_bias.as_ref().map(|add_bias| add_bias as &GemmEpilogue<'_, E::ComputeType>);
+    let epilogue = add_bias.as_ref().map(|add_bias| add_bias as &GemmEpilogue<'_, E::ComputeType>);
     compute_stored_gemm(
         cpu,
         layer.gemm_shape(),
         (left, GemmOperand::Operand(&*right)),
         y,
-        finish,
+        epilogue,
         &mut ScratchBuffer::from_call(call),
     );
     Ok(())

@@ -49,6 +49,7 @@ impl<T: GemmElement, E: ConvertTo<T>> PanelSource<T> for Im2colOperand<'_, E> {
         width: usize,
         panel: &mut [T],
     ) {
+        // The micro-kernel multiplies whole vectors, and the lanes beyond the last window must hold numbers.
         if lanes.len() < width {
             panel.fill(T::default());
         }
@@ -85,6 +86,7 @@ impl PatchRun {
         let mut lane = lanes.start;
         while lane < lanes.end {
             let (row, first) = (lane / across, lane % across);
+            // A run ends at the end of an output row, where the next window begins a row lower.
             let end = lanes.end.min(lane + across - first);
             let mut places = vec![0; outer.len()];
             unravel_index(row, outer.iter().map(|axis| axis.output), &mut places);
@@ -110,8 +112,10 @@ impl<T: GemmElement, E: ConvertTo<T>> SimdTask for Im2colPanel<'_, T, E> {
         let Self { image, window, depth, lanes, width, panel } = self;
         let Some((last, outer)) = window.axes.split_last() else { return };
         let runs = PatchRun::collect_runs(window, outer, lanes);
+        // The windows that a step puts inside of the image, once for each step instead of a test for each element.
         let insides: Vec<_> = (0..last.kernel).map(|step| last.windows_with_step(step)).collect();
         let mut steps = vec![0; window.axes.len() + 1];
+        // Channels come first; as the outermost part they need no bound.
         let sizes = std::iter::once(usize::MAX).chain(window.axes.iter().map(|axis| axis.kernel));
         unravel_index(depth.start, sizes.collect::<Vec<_>>().into_iter(), &mut steps);
         let mut rows = vec![None; runs.len()];
@@ -129,6 +133,7 @@ impl<T: GemmElement, E: ConvertTo<T>> SimdTask for Im2colPanel<'_, T, E> {
                 let target = &mut target[run.lanes.clone()];
                 let windows = run.first..run.first + target.len();
                 match row {
+                    // No padding in sight: the common case, one strided copy.
                     Some(row) if inside.start <= windows.start && windows.end <= inside.end => {
                         copy_strided(target, &row[last.first_position(step, windows.start)..], last.stride);
                     }
@@ -153,6 +158,7 @@ impl<T: GemmElement, E: ConvertTo<T>> SimdTask for Im2colPanel<'_, T, E> {
 #[inline(always)]
 fn copy_strided<T: GemmElement, E: ConvertTo<T>>(targets: &mut [T], elements: &[E], stride: usize) {
     if stride > 1 {
+        // Strided loads do not vectorize; a loop of single elements is what is left.
         for (target, element) in targets.iter_mut().zip(elements.iter().step_by(stride)) {
             *target = element.convert();
         }

@@ -82,6 +82,7 @@ fn prepare_integer_conv(
 ) -> Result<Arc<PreparedIntegerConv>> {
     let (settings, groups) = (WindowAttributes::new(call)?, call.int_attribute("group")?.unwrap_or(1));
     let (x, w, y) = (call.input(0)?, call.input(place)?, call.output(0)?);
+    // The shapes as NHWC would have them.
     let last = |dims: &[i64]| match dims {
         [images, channels, spatial @ ..] => [&[*images], spatial, &[*channels]].concat(),
         _ => Vec::new(),
@@ -93,29 +94,30 @@ fn prepare_integer_conv(
         None => None,
         Some(geometry) => {
             let sums = IntegerSums::for_images(cpu, geometry, [x.dtype(), w.dtype()]);
+            // Weights that a run computes are packed in each run.
             let packed = w.is_constant().then(|| sums.pack_constant(cpu, &w)).transpose()?;
             Some((sums, packed))
         }
     };
     let dims = [x.dims(), w.dims(), y.dims()].map(<[i64]>::to_vec);
-    let way = IntegerConvPlan { settings, groups, dims, sums };
-    Ok(Arc::new(move |cpu, call| run(cpu, call, &way)))
+    let plan = IntegerConvPlan { settings, groups, dims, sums };
+    Ok(Arc::new(move |cpu, call| run(cpu, call, &plan)))
 }
 
-fn conv_integer(cpu: &Cpu, call: &KernelCall<'_>, way: &IntegerConvPlan) -> Result<()> {
+fn conv_integer(cpu: &Cpu, call: &KernelCall<'_>, plan: &IntegerConvPlan) -> Result<()> {
     let (x, w, y) = (call.input(0)?, call.input(1)?, call.output(0)?);
-    expect_prepared(way.dims == [x.dims(), w.dims(), y.dims()])?;
-    let layer = ConvShape::new(&way.settings, way.groups, x.dims(), w.dims(), y.dims())?;
+    expect_prepared(plan.dims == [x.dims(), w.dims(), y.dims()])?;
+    let layer = ConvShape::new(&plan.settings, plan.groups, x.dims(), w.dims(), y.dims())?;
     let zero = |index| call.optional_input(index)?.map_or(Ok(vec![0]), |zero| read_integers(&zero));
     // SAFETY: device memory is host memory, and the call guarantees its operands.
     let y = unsafe { y.elements_mut::<i32>() }?;
-    convolve_integers(cpu, call, (way, &layer), (&x, &zero(2)?), (&w, &zero(3)?), Some(y), None)
+    convolve_integers(cpu, call, (plan, &layer), (&x, &zero(2)?), (&w, &zero(3)?), Some(y), None)
 }
 
-fn qlinear_conv(cpu: &Cpu, call: &KernelCall<'_>, way: &IntegerConvPlan) -> Result<()> {
+fn qlinear_conv(cpu: &Cpu, call: &KernelCall<'_>, plan: &IntegerConvPlan) -> Result<()> {
     let (x, w, y) = (call.input(0)?, call.input(3)?, call.output(0)?);
-    expect_prepared(way.dims == [x.dims(), w.dims(), y.dims()])?;
-    let layer = ConvShape::new(&way.settings, way.groups, x.dims(), w.dims(), y.dims())?;
+    expect_prepared(plan.dims == [x.dims(), w.dims(), y.dims()])?;
+    let layer = ConvShape::new(&plan.settings, plan.groups, x.dims(), w.dims(), y.dims())?;
     let (x_scale, y_scale) =
         (single_value(read_scales(&call.input(1)?)?)?, single_value(read_scales(&call.input(6)?)?)?);
     let (w_scale, y_zero) = (read_scales(&call.input(4)?)?, single_value(read_integers(&call.input(7)?)?)?);
@@ -133,13 +135,14 @@ fn qlinear_conv(cpu: &Cpu, call: &KernelCall<'_>, way: &IntegerConvPlan) -> Resu
     dispatch!(y.dtype(), integral, T => {
         // SAFETY: as above.
         let y = DisjointSlice::new(unsafe { y.elements_mut::<T>() }?);
-        let finish: &GemmEpilogue<'_, i32> = &|mut part| {
+        let epilogue: &GemmEpilogue<'_, i32> = &|mut part| {
             let (item, columns_of_part) = (part.item, part.columns.clone());
             for (row, numbers) in part.rows_mut() {
                 let output = item % layer.groups * layer.rows + row;
                 let start = (item * layer.rows + row) * columns;
                 // SAFETY: each element of the output is finished once, by one thread.
                 let elements = unsafe { y.range_mut(start + columns_of_part.start..start + columns_of_part.end) };
+                // In this order, as the definition of the op has it: another one rounds differently.
                 let scale = x_scale * w_scale[output % w_scale.len()] / y_scale;
                 let bias = bias.as_ref().map_or(0, |bias| bias[output]);
                 for (element, number) in elements.iter_mut().zip(numbers) {
@@ -148,7 +151,7 @@ fn qlinear_conv(cpu: &Cpu, call: &KernelCall<'_>, way: &IntegerConvPlan) -> Resu
             }
         };
         let zeros = (read_integers(&call.input(2)?)?, read_integers(&call.input(5)?)?);
-        convolve_integers(cpu, call, (way, &layer), (&x, &zeros.0), (&w, &zeros.1), None, Some(finish))
+        convolve_integers(cpu, call, (plan, &layer), (&x, &zeros.0), (&w, &zeros.1), None, Some(epilogue))
     })
 }
 
@@ -167,11 +170,11 @@ fn single_value<T: Copy>(values: Vec<T>) -> Result<T> {
 fn convolve_integers(
     cpu: &Cpu,
     call: &KernelCall<'_>,
-    (way, layer): (&IntegerConvPlan, &ConvShape),
+    (plan, layer): (&IntegerConvPlan, &ConvShape),
     (x, x_zero): (&TensorView<'_>, &[i32]),
     (w, w_zero): (&TensorView<'_>, &[i32]),
     output: Option<&mut [i32]>,
-    finish: Option<&GemmEpilogue<'_, i32>>,
+    epilogue: Option<&GemmEpilogue<'_, i32>>,
 ) -> Result<()> {
     let (outputs, depth) = (layer.groups * layer.rows, layer.depth());
     ensure!(
@@ -184,7 +187,7 @@ fn convolve_integers(
     if layer.gemm_shape().items * layer.rows * layer.window.output_count() == 0 {
         return Ok(());
     }
-    if let Some((sums, packed)) = &way.sums {
+    if let Some((sums, packed)) = &plan.sums {
         // SAFETY: device memory is host memory, and the call guarantees its operands.
         let (x, w) = unsafe { (tensor_bytes(x)?, tensor_bytes(w)?) };
         let now;
@@ -202,16 +205,17 @@ fn convolve_integers(
             (sums, weights),
             (x, zeros),
             output,
-            finish,
+            epilogue,
             &mut ScratchBuffer::from_call(call),
         );
     }
+    // Few outputs for each group, as in depthwise convolutions: 32-bit numbers without zero points, in the general product.
     let x = subtract_zero_points(x, |_| x_zero[0])?;
     let w = subtract_zero_points(w, |index| w_zero[index / depth % w_zero.len()])?;
     let (left, right) = (layer.weights_operand(&w)?, layer.images_operand(&x, cpu.isa())?);
     let (left, right) = (GemmOperand::Operand(&left), GemmOperand::Operand(&*right));
     let sizes = layer.gemm_shape();
-    BatchedGemm { sizes, left, right, output, finish }.compute(cpu, &mut ScratchBuffer::from_call(call));
+    BatchedGemm { sizes, left, right, output, epilogue }.compute(cpu, &mut ScratchBuffer::from_call(call));
     Ok(())
 }
 
@@ -222,7 +226,7 @@ fn convolve_by_sums(
     (sums, weights): (&IntegerSums, &QuantizedPanels),
     (x, (x_zero, w_zero)): (&[u8], (&[i32], &[i32])),
     output: Option<&mut [i32]>,
-    finish: Option<&GemmEpilogue<'_, i32>>,
+    epilogue: Option<&GemmEpilogue<'_, i32>>,
     scratch: &mut ScratchBuffer<'_>,
 ) -> Result<()> {
     let (channels, outputs, pixels) =
@@ -230,6 +234,7 @@ fn convolve_by_sums(
     let mut images = vec![0; x.len()];
     let inputs = (x.len() / layer.images.max(1)).max(1);
     for (image, from) in images.chunks_exact_mut(inputs).zip(x.chunks_exact(inputs)) {
+        // To NHWC, where the channels that are summed lie side by side in fours.
         transpose_blocks(from, (channels, inputs / channels.max(1)), image);
     }
     let operands = IntegerSumOperands {
@@ -241,6 +246,7 @@ fn convolve_by_sums(
     };
     let mut result = vec![0; layer.images * pixels * outputs];
     sums.compute(cpu, &operands, &mut result, None, scratch);
+    // The epilogue wants NCHW sums, which only `ConvInteger` has memory of the caller for.
     let mut own = Vec::new();
     let y = match output {
         Some(y) => y,
@@ -252,10 +258,10 @@ fn convolve_by_sums(
     for (image, from) in y.chunks_exact_mut(pixels * outputs).zip(result.chunks_exact(pixels * outputs)) {
         transpose_blocks(from, (pixels, outputs), image);
     }
-    let Some(finish) = finish else { return Ok(()) };
+    let Some(epilogue) = epilogue else { return Ok(()) };
     for (item, part) in y.chunks_exact_mut(layer.rows * pixels).enumerate() {
         // SAFETY: the rows follow each other, and nothing else accesses them.
-        finish(unsafe { OutputBlock::new(item, 0..layer.rows, 0..pixels, part.as_mut_ptr(), pixels) });
+        epilogue(unsafe { OutputBlock::new(item, 0..layer.rows, 0..pixels, part.as_mut_ptr(), pixels) });
     }
     Ok(())
 }

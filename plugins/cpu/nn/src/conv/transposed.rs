@@ -29,6 +29,7 @@ pub(super) fn conv_transpose_kernel() -> Kernel<Cpu> {
         dispatch!(dtype, floating_and_half + bf16, T => run_conv_transpose::<T>(cpu, attributes, operands))
     })
     .with_workspace(|_, call| {
+        // The workspace holds numbers of the compute type, which is wider than 16-bit elements.
         let layer = ConvTransposeAttributes::new(call)?.resolve_shape(call)?;
         let size = dispatch!(call.output(0)?.dtype(), floating_and_half + bf16, T => {
             Ok::<_, PluginError>(size_of::<<T as StoredElement>::ComputeType>())
@@ -90,6 +91,7 @@ impl ConvTransposeAttributes {
         if !fits {
             return Err(unfit());
         }
+        // As a window over the output, so that input and output change places: `axis.input` is the size of the output from here on.
         let mut window = self.window.transposed_window(input, kernel, output)?;
         self.resolve_padding(&mut window)?;
         Ok(ConvTransposeShape {
@@ -193,6 +195,7 @@ where
         E::write_floats(cpu.isa(), y, |y| {
             for (row, y) in y.chunks_mut(plane).enumerate() {
                 let output = (first * layer.rows + row) % outputs;
+                // Sums start at the bias, because windows are added to what is there.
                 y.fill(bias.map_or(E::Float::default(), |bias| bias[output].convert()));
             }
             result = layer.add_windows(cpu, first, (x, w), columns, y);
@@ -209,6 +212,7 @@ impl ConvTransposeShape {
     }
 
     fn items_at_once(&self) -> usize {
+        // Small items are multiplied together, as one product per item would be mostly overhead.
         (ELEMENTS_AT_ONCE / self.windows_per_item().max(1)).min(self.images * self.groups).max(1)
     }
 
@@ -218,6 +222,7 @@ impl ConvTransposeShape {
         if [self.images, self.channels, self.rows].contains(&0) {
             return 0;
         }
+        // At least one row of windows, even if that is more than wanted.
         (items * self.windows_per_item()).min((ELEMENTS_AT_ONCE / windows.max(1)).max(1) * windows)
     }
 
@@ -244,8 +249,10 @@ impl ConvTransposeShape {
         for begin in (0..lanes).step_by(lanes_at_once) {
             let some = begin..lanes.min(begin + lanes_at_once);
             let columns = &mut columns[..items * some.len() * windows];
+            // Weights repeat with every image.
             let groups = (first..first + items).map(|item| item % self.groups);
             let offsets = groups.map(|group| group * self.channels * lanes + begin).collect();
+            // Weights are stored with the input channels first, so the left operand is a transposed view and nothing is copied.
             let left = StridedMatrix::new(w, offsets, (some.len(), 1), (self.channels, lanes));
             let offsets = (first..first + items).map(|item| item * self.channels * windows).collect();
             let right = StridedMatrix::new(x, offsets, (windows, 1), (self.channels, windows));
@@ -256,7 +263,7 @@ impl ConvTransposeShape {
             };
             let sizes = GemmShape { items, rows: some.len(), columns: windows, depth: self.channels };
             let (left, right) = (GemmOperand::Operand(&left), GemmOperand::Operand(&right));
-            BatchedGemm { sizes, left, right, output: Some(columns), finish: None }
+            BatchedGemm { sizes, left, right, output: Some(columns), epilogue: None }
                 .compute(cpu, &mut ScratchBuffer::without_workspace());
             let columns = &*columns;
             // Several items have all rows; a single one may start and end within a row.
@@ -265,6 +272,7 @@ impl ConvTransposeShape {
             parallel_for_parts(cpu, planes.len(), grain_for(steps * windows), y, |first, y| {
                 for (index, image) in y.chunks_mut(plane).enumerate() {
                     let row = planes.start + first + index;
+                    // The block of lanes may begin in the middle of the steps of a row.
                     let start = begin.max(row * steps);
                     let end = ((row + 1) * steps).min(begin + columns.len() / windows);
                     let columns = &columns[(start - begin) * windows..(end - begin) * windows];

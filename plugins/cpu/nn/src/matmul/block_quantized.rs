@@ -10,6 +10,7 @@ use std::array::from_fn;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use oarlock_cpu_base::OARLOCK_DOMAIN;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::isa::{SimdTarget, SimdTask};
 use oarlock_cpu_base::rows::grain_for;
@@ -32,7 +33,7 @@ pub(super) fn block_matmul_kernel() -> Kernel<Cpu> {
         call.describe_kernel(&format!("weights read as they are, in one pass, {}", cpu.isa().without_amx()));
         Ok(Arc::new(move |cpu: &Cpu, call: &KernelCall<'_>| sizes.run(cpu, call)))
     })
-    .with_domain("oarlock")
+    .with_domain(OARLOCK_DOMAIN)
     .with_support_check(|_, call| BlockMatmulShape::new(call).map(drop))
     .with_workspace(|_, call| {
         Ok((BlockMatmulShape::new(call)?.scratch_elements() * size_of::<f32>() + 64) as u64)
@@ -72,6 +73,7 @@ impl BlockMatmulShape {
             "expected weights of {depth} elements a row, found {length}"
         );
         ensure!(
+            // With more rows the arithmetic decides, not the memory; the engine then dequantizes and multiplies in f32.
             (1..=FEW_ROWS as i64).contains(&count) && *columns > 0,
             unimplemented,
             "expected 1 to {FEW_ROWS} rows and some columns, found {count} and {columns}"
@@ -83,6 +85,7 @@ impl BlockMatmulShape {
             block,
             dtype: w.dtype(),
         };
+        // Whole vectors of bytes in each block, so that a scale changes only between vectors.
         let step = LANES * sizes.integers_per_byte();
         ensure!(
             block > 0 && block.is_multiple_of(step) && sizes.depth.is_multiple_of(block) && *depth > 0,
@@ -107,6 +110,7 @@ impl BlockMatmulShape {
 
     /// Floats that the rows take once they are deinterleaved.
     fn scratch_elements(&self) -> usize {
+        // Bytes hold one integer each, in order, so their rows are used as they are.
         if self.integers_per_byte() == 2 { self.rows * self.depth } else { 0 }
     }
 
@@ -146,11 +150,14 @@ impl BlockMatmulShape {
         );
         let mut scratch = ScratchBuffer::from_call(call);
         let a = if shared == 2 {
+            // A byte holds two neighbors. Splitting bytes into low and high halves is one shift for a vector, interleaving the
+            // results is a shuffle for each; so the row is reordered once, for all columns.
             self.deinterleave_rows(a, scratch.allocate_elements(self.scratch_elements()))
         } else {
             a
         };
         let matrix = BlockQuantizedMatrix { sizes: *self, weights, scales, zeros };
+        // Chosen once for a call, so that the loops have no branch on the dtype.
         let multiply = match self.dtype {
             Dtype::U4 => BlockQuantizedMatrix::multiply_row::<UnsignedNibbles>,
             Dtype::I4 => BlockQuantizedMatrix::multiply_row::<SignedNibbles>,
@@ -209,6 +216,7 @@ impl PackedIntegers for SignedNibbles {
 
     #[inline(always)]
     fn unpack_lanes(bytes: &[u8; LANES], place: usize) -> [f32; LANES] {
+        // Shifted to the top and back: the arithmetic shift extends the sign.
         bytes.map(|byte| (i32::from(byte) << (28 - 4 * place) >> 28) as f32)
     }
 
@@ -300,6 +308,7 @@ impl<I: PackedIntegers> SimdTask for BlockMatmulColumns<'_, '_, I> {
             let mut sums = [0f32; LANES];
             for ((place, scale), (bytes, row)) in places.zip(parts) {
                 let zero = zeros.map_or(0.0, |zeros| I::unpack_at(zeros, place));
+                // The sum of a block apart from the total, so that the scale is applied once to it and not to each product.
                 let mut own = [0f32; LANES];
                 for (bytes, row) in bytes.iter().zip(row.chunks_exact(I::PER_BYTE)) {
                     for (place, row) in row.iter().enumerate() {

@@ -24,6 +24,7 @@ pub(super) fn einsum_kernel() -> Kernel<Cpu> {
     Kernel::new_prepared("Einsum", |_: &Cpu, call| {
         let text = call.string_attribute("equation")?;
         let text = text.ok_or_else(|| PluginError::invalid_argument("expected an attribute `equation`, found none"))?;
+        // Parsed once; shapes are only known in a call.
         let equation = EinsumEquation::new(text)?;
         Ok(Arc::new(move |cpu: &Cpu, call: &KernelCall<'_>| {
             let dtype = call.output(0)?.dtype();
@@ -55,9 +56,11 @@ fn run_einsum<E: StoredElement>(cpu: &Cpu, call: &KernelCall<'_>, equation: &Ein
     let mut result: Option<LabeledArray<E::ComputeType>> = None;
     for (index, names) in labels.inputs.iter().enumerate() {
         let input = call.input(index)?;
+        // A copy in the compute type: contraction reorders dimensions anyway.
         // SAFETY: as above.
         let elements = unsafe { input.elements::<E>() }?.iter().map(|element| element.convert()).collect();
         let operand = LabeledArray::new(elements, input.dims(), names, |label| labels.label_size(label));
+        // A label that nothing later reads is summed now, while the product is small.
         let is_needed = |label| {
             labels.output.contains(&label)
                 || labels.inputs[index + 1..].iter().any(|names| names.contains(&label))

@@ -44,19 +44,20 @@ impl MatmulEpilogue<'_> {
         let (item, columns) = (part.item, part.columns.clone());
         for (row, numbers) in part.rows_mut() {
             let addend = self.addend.as_ref().map(|addend| {
+                // Matrices of the output may form one tall product; each starts again at the first row of the addend.
                 let row = &addend.elements[row % self.rows * addend.row..];
                 if addend.column == 0 { &row[..1] } else { &row[columns.clone()] }
             });
             let start = (item * self.rows_of_product + row) * self.columns;
             let residual = self.residual.map(|residual| &residual[start..][columns.clone()]);
-            self.isa.vectorize(EpilogueRow { finishing: self, numbers, addend, residual });
+            self.isa.vectorize(EpilogueRow { epilogue: self, numbers, addend, residual });
         }
     }
 }
 
 /// Some results of one row, with their addends.
 struct EpilogueRow<'a> {
-    finishing: &'a MatmulEpilogue<'a>,
+    epilogue: &'a MatmulEpilogue<'a>,
     numbers: &'a mut [f32],
     /// One for all, or one for each.
     addend: Option<&'a [f32]>,
@@ -68,8 +69,8 @@ impl SimdTask for EpilogueRow<'_> {
 
     #[inline(always)]
     fn run_on_target<T: SimdTarget>(self) {
-        let Self { finishing, numbers, addend, residual } = self;
-        let alpha = finishing.alpha;
+        let Self { epilogue, numbers, addend, residual } = self;
+        let alpha = epilogue.alpha;
         match (addend, residual) {
             (None, None) if alpha == 1.0 => {}
             (None, None) => numbers.iter_mut().for_each(|number| *number *= alpha),
@@ -83,6 +84,7 @@ impl SimdTask for EpilogueRow<'_> {
                     *number = number.multiply_add::<T>(alpha, *residual);
                 }
             }
+            // One pass for each combination: a second pass over the numbers would load and store them again.
             (Some(addend), Some(residual)) if addend.len() == numbers.len() => {
                 for ((number, addend), residual) in numbers.iter_mut().zip(addend).zip(residual) {
                     *number = number.multiply_add::<T>(alpha, *addend) + *residual;
@@ -96,6 +98,6 @@ impl SimdTask for EpilogueRow<'_> {
                 }
             }
         }
-        finishing.activation.apply_on_target::<T>(numbers);
+        epilogue.activation.apply_on_target::<T>(numbers);
     }
 }

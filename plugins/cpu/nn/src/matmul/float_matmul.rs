@@ -89,6 +89,7 @@ fn run_matmul<E: StoredElement>(
     let left =
         StridedMatrix::new(a, shape.left.clone(), lanes, (sizes.depth, 1)).ok_or_else(operand_size_error)?;
     let right = right_matrix(b, &shape)?;
+    // The shapes of a call may differ from those it was prepared for.
     let fits =
         |packed: &&PackedOperand<_>| (packed.lane_count(), packed.depth()) == (sizes.columns, sizes.depth);
     let right = match packed.filter(fits) {

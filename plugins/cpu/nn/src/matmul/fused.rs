@@ -6,6 +6,7 @@ mod bf16_product;
 
 use std::sync::Arc;
 
+use oarlock_cpu_base::OARLOCK_DOMAIN;
 use oarlock_cpu_base::constant_cache::{self, ConstantCache};
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::fused_activation::FusedActivation;
@@ -36,7 +37,7 @@ pub(super) fn fused_matmul_kernel() -> Kernel<Cpu> {
         let run: Arc<PreparedMatmul> = Arc::new(move |cpu: &Cpu, call: &KernelCall<'_>| state.run(cpu, call));
         Ok(run)
     })
-    .with_domain("oarlock")
+    .with_domain(OARLOCK_DOMAIN)
     .with_support_check(|cpu, call| match ProductPrecision::from_attribute(call)? {
         ProductPrecision::F32 => Ok(()),
         ProductPrecision::Bf16 => bf16_product::plan_bf16(cpu, &FusedMatmulPlan::new(call)?, call).map(drop),
@@ -201,14 +202,14 @@ impl FusedMatmulState {
         } else {
             RightMatrix::Aligned(ALIGNED_MATRICES.get_or_make_at(place, (), || Ok(elements()?.into_owned()))?)
         };
-        let way = match right {
+        let description = match right {
             RightMatrix::Packed(_) => "GEMM, constant packed",
             RightMatrix::Anywhere | RightMatrix::Aligned(_) | RightMatrix::InPlace if plan.is_streamed() => {
                 "matrix read in one pass"
             }
             RightMatrix::Anywhere | RightMatrix::Aligned(_) | RightMatrix::InPlace => "GEMM",
         };
-        call.describe_kernel(&format!("{way}, {}", cpu.isa().without_amx()));
+        call.describe_kernel(&format!("{description}, {}", cpu.isa().without_amx()));
         let alpha = call.float_attribute("alpha")?.unwrap_or(1.0) as f32;
         Ok(Self { plan, right, alpha, activation: FusedActivation::from_attributes(call)? })
     }
@@ -250,7 +251,7 @@ impl FusedMatmulState {
                 GemmOperand::Operand(&matrix)
             }
         };
-        let finishing = MatmulEpilogue {
+        let epilogue = MatmulEpilogue {
             isa: cpu.isa(),
             rows_of_product: plan.sizes.rows,
             rows: plan.rows,
@@ -260,13 +261,13 @@ impl FusedMatmulState {
             residual,
             activation: self.activation,
         };
-        let finish = &|part: OutputBlock<'_, f32>| finishing.finish_block(part);
+        let finish_block = &|part: OutputBlock<'_, f32>| epilogue.finish_block(part);
         let product = BatchedGemm {
             sizes: plan.sizes,
             left: GemmOperand::Operand(&left),
             right,
             output: Some(y),
-            finish: (!finishing.is_empty()).then_some(finish),
+            epilogue: (!epilogue.is_empty()).then_some(finish_block),
         };
         product.compute(cpu, &mut ScratchBuffer::from_call(call));
         Ok(())

@@ -76,6 +76,7 @@ fn workspace_size<E: StoredElement>(cpu: &Cpu, call: &KernelCall<'_>) -> Result<
         matrix_form::<E>(1, !settings.b_transposed)
     };
     let left = matrix_form::<E>(1, settings.a_transposed);
+    // A transposed A is read against its direction, so its panels are copied.
     let buffered = matches!(left, OperandForm::Anew { .. });
     Ok(gemm_scratch_size::<E::ComputeType>(cpu, sizes, (left, right), buffered))
 }
@@ -97,6 +98,7 @@ fn run_gemm<E: StoredElement>(
     let left = StridedMatrix::new(a, vec![0], (sizes.rows, lane), (sizes.depth, step))
         .ok_or_else(operand_size_error)?;
     let right = right_matrix(&settings, b, &sizes)?;
+    // Prepared for one shape; with another, B is read as it is.
     let fits =
         |packed: &&PackedOperand<_>| (packed.lane_count(), packed.depth()) == (sizes.columns, sizes.depth);
     let right = match packed.filter(fits) {
@@ -107,6 +109,7 @@ fn run_gemm<E: StoredElement>(
         let columns = part.columns.clone();
         for (row, numbers) in part.rows_mut() {
             for (column, number) in columns.clone().zip(numbers) {
+                // In the compute type, before rounding to a narrow float: rounded once.
                 let scaled = E::scale_computed(*number, settings.alpha);
                 *number = match &addend {
                     Some(addend) => {
@@ -117,13 +120,14 @@ fn run_gemm<E: StoredElement>(
             }
         }
     };
-    let finish = (settings.alpha != 1.0 || addend.is_some()).then_some(scale_and_add);
+    // Without an epilogue, sums are stored by the micro-kernel itself.
+    let epilogue = (settings.alpha != 1.0 || addend.is_some()).then_some(scale_and_add);
     compute_stored_gemm(
         cpu,
         sizes,
         (GemmOperand::Operand(&left), right),
         y,
-        finish,
+        epilogue,
         &mut ScratchBuffer::from_call(call),
     );
     Ok(())

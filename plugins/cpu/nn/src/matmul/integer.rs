@@ -84,6 +84,7 @@ fn qlinear_matmul(products: &IntegerMatmul, cpu: &Cpu, call: &KernelCall<'_>) ->
         );
         Ok(())
     };
+    // Any number that divides the rows repeats over them: one for all, for each row of a matrix, or for each row of all.
     per_row("a_scale", a_scale.len())?;
     per_row("y_scale", y_scale.len())?;
     per_row("y_zero_point", y_zero.len())?;
@@ -100,7 +101,7 @@ fn qlinear_matmul(products: &IntegerMatmul, cpu: &Cpu, call: &KernelCall<'_>) ->
         // SAFETY: device memory is host memory, and the call guarantees its operands.
         let output = unsafe { y.elements_mut::<T>() }?;
         let (mut sums, output) = (vec![0; output.len()], DisjointSlice::new(output));
-        let finish: &GemmEpilogue<'_, i32> = &|mut part| {
+        let epilogue: &GemmEpilogue<'_, i32> = &|mut part| {
             let (item, columns) = (part.item, part.columns.clone());
             for (row, numbers) in part.rows_mut() {
                 let row = item * sizes.rows + row;
@@ -115,7 +116,7 @@ fn qlinear_matmul(products: &IntegerMatmul, cpu: &Cpu, call: &KernelCall<'_>) ->
                 }
             }
         };
-        products.multiply_integers(cpu, call, [&zero(2)?, &zero(5)?], &mut sums, Some(finish))
+        products.multiply_integers(cpu, call, [&zero(2)?, &zero(5)?], &mut sums, Some(epilogue))
     })
 }
 
@@ -152,6 +153,7 @@ impl IntegerMatmul {
             "expected matrices of at most {MAX_SIZE} rows and columns, found {rows} by {depth} and {depth} by {columns}"
         );
         let sums = IntegerSums::for_matmul(cpu, [rows, depth, columns], [a.dtype(), b.dtype()]);
+        // Rows of one matrix, which zero points count; the product may have those of several.
         let rows = if a.dims().len() < 2 { 1 } else { element_count(&a.dims()[a.dims().len() - 2..][..1])? };
         let dims = [a.dims().to_vec(), b.dims().to_vec()];
         Ok(Self { shape, sums, b: place, rows, dims, packed: None })
@@ -160,6 +162,7 @@ impl IntegerMatmul {
     /// Packs B if it is constant.
     fn prepare_constants(mut self, cpu: &Cpu, call: &KernelCall<'_>) -> Result<Self> {
         let b = call.input(self.b)?;
+        // One matrix for all products, or there would be several packed ones.
         let is_packed = b.is_constant() && self.shape.right.len() == 1 && self.shape.sizes.items > 0;
         self.packed = is_packed.then(|| self.sums.pack_constant(cpu, &b)).transpose()?;
         super::describe_product(cpu, call, is_packed);
@@ -173,7 +176,7 @@ impl IntegerMatmul {
         call: &KernelCall<'_>,
         [a_zeros, b_zeros]: [&[i32]; 2],
         y: &mut [i32],
-        finish: Option<&GemmEpilogue<'_, i32>>,
+        epilogue: Option<&GemmEpilogue<'_, i32>>,
     ) -> Result<()> {
         let (a, b) = (call.input(0)?, call.input(self.b)?);
         expect_prepared(self.dims == [a.dims(), b.dims()])?;
@@ -197,6 +200,7 @@ impl IntegerMatmul {
             if zeros.len() == 1 {
                 zeros.to_vec()
             } else {
+                // Zero points repeat where the matrices of a broadcast operand do.
                 (first..first + count).map(|at| zeros[at % zeros.len()]).collect()
             }
         };
@@ -210,6 +214,7 @@ impl IntegerMatmul {
                 &**packed
             } else {
                 let matrix = b.get(right..right + depth * columns).ok_or_else(operand_size_error)?;
+                // Consecutive products often share a matrix.
                 if now.as_ref().is_none_or(|(packed, _)| *packed != right) {
                     now = Some((right, self.sums.pack_weights(cpu, matrix)));
                 }
@@ -224,12 +229,13 @@ impl IntegerMatmul {
                 bias: None,
             };
             let of_item = |mut part: OutputBlock<'_, i32>| {
+                // Each product is a call of its own here, whose only item is 0.
                 part.item = item;
-                if let Some(finish) = finish {
-                    finish(part);
+                if let Some(epilogue) = epilogue {
+                    epilogue(part);
                 }
             };
-            self.sums.compute(cpu, &operands, y, finish.is_some().then_some(&of_item), &mut scratch);
+            self.sums.compute(cpu, &operands, y, epilogue.is_some().then_some(&of_item), &mut scratch);
         }
         Ok(())
     }

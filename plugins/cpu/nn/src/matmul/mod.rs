@@ -50,8 +50,8 @@ fn matrix_form<E: StoredElement>(items: usize, side_by_side: bool) -> OperandFor
 
 /// Records the algorithm of a product for the user.
 fn describe_product(cpu: &Cpu, call: &KernelCall<'_>, is_packed: bool) {
-    let way = if is_packed { "GEMM, constant packed" } else { "GEMM" };
-    call.describe_kernel(&format!("{way}, {}", cpu.isa().without_amx()));
+    let description = if is_packed { "GEMM, constant packed" } else { "GEMM" };
+    call.describe_kernel(&format!("{description}, {}", cpu.isa().without_amx()));
 }
 
 /// The error for an operand with elements outside its memory, which its own checks rule out.

@@ -47,7 +47,7 @@ const MIN_WORK_PER_THREAD: usize = 1 << 15;
 fn run_global_pool<E: Element, F: WindowReduction<E>>(
     cpu: &Cpu,
     call: &KernelCall<'_>,
-    how: &F,
+    reduction: &F,
 ) -> Result<()> {
     let (x, y) = (call.input(0)?, call.output(0)?);
     let ([x_planes @ .., _], [y_planes @ .., _]) = (x.dims(), y.dims()) else {
@@ -73,7 +73,7 @@ fn run_global_pool<E: Element, F: WindowReduction<E>>(
     cpu.parallel_for(planes, MIN_WORK_PER_THREAD.div_ceil(size.max(1)), |begin, end| {
         // SAFETY: the pieces do not overlap.
         let y = unsafe { y.range_mut(begin..end) };
-        cpu.isa().vectorize(GlobalPoolPlanes { x: &x[begin * size..end * size], y, size, how });
+        cpu.isa().vectorize(GlobalPoolPlanes { x: &x[begin * size..end * size], y, size, reduction });
     });
     Ok(())
 }
@@ -82,7 +82,7 @@ struct GlobalPoolPlanes<'a, E, F> {
     x: &'a [E],
     y: &'a mut [E],
     size: usize,
-    how: &'a F,
+    reduction: &'a F,
 }
 
 impl<E: Element, F: WindowReduction<E>> SimdTask for GlobalPoolPlanes<'_, E, F> {
@@ -92,9 +92,9 @@ impl<E: Element, F: WindowReduction<E>> SimdTask for GlobalPoolPlanes<'_, E, F> 
     fn run_on_target<T: SimdTarget>(self) {
         for (plane, y) in self.y.iter_mut().enumerate() {
             let (blocks, rest) = self.x[plane * self.size..][..self.size].as_chunks::<SUMS_AT_ONCE>();
-            let mut sums = [self.how.initial_accumulator(); SUMS_AT_ONCE];
+            let mut sums = [self.reduction.initial_accumulator(); SUMS_AT_ONCE];
             let add = |(sum, element): (&mut F::Accumulator, &E)| {
-                *sum = self.how.accumulate_element(*sum, *element);
+                *sum = self.reduction.accumulate_element(*sum, *element);
             };
             for block in blocks {
                 sums.iter_mut().zip(block).for_each(add);
@@ -103,11 +103,11 @@ impl<E: Element, F: WindowReduction<E>> SimdTask for GlobalPoolPlanes<'_, E, F> 
             let mut half = SUMS_AT_ONCE / 2;
             while half > 0 {
                 for index in 0..half {
-                    sums[index] = self.how.merge_accumulators(sums[index], sums[index + half]);
+                    sums[index] = self.reduction.merge_accumulators(sums[index], sums[index + half]);
                 }
                 half /= 2;
             }
-            *y = self.how.finish_window(sums[0], self.size);
+            *y = self.reduction.finish_window(sums[0], self.size);
         }
     }
 }

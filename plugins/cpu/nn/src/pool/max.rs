@@ -61,6 +61,7 @@ macro_rules! ordered {
 }
 
 ordered! {
+    // NaN has the largest fields of all, so it must be excluded; the comparison of floats does so for the others.
     f16: f16::NEG_INFINITY, |a: f16, b: f16| is_number(a) & (to_ordered(a) > to_ordered(b));
     bf16: bf16::NEG_INFINITY, |a: bf16, b: bf16| a.to_f32() > b.to_f32();
     f32: f32::NEG_INFINITY, |a, b| a > b;
@@ -94,6 +95,8 @@ impl<E: OrderedElement> WindowReduction<E> for MaxReduction {
 
     #[inline(always)]
     fn accumulate_element(&self, sum: E, element: E) -> E {
+        // A select, not `max`: it keeps the sum if the element is NaN, which a vector instruction does only with this operand
+        // order.
         if element.exceeds(sum) { element } else { sum }
     }
 
@@ -133,6 +136,7 @@ fn run_max_pool<E: OrderedElement>(
             let indices = unsafe { indices.elements_mut() }?;
             max_pool_with_indices(cpu, &pool, column_major, x, y, indices);
         }
+        // Without indices, the order of comparisons is free, and columns can be shared by windows.
         None => reduce_windows(cpu, &pool, false, x, y, &MaxReduction),
     }
     Ok(())
@@ -152,6 +156,7 @@ fn max_pool_with_indices<E: OrderedElement>(
         return;
     }
     let (y, indices) = (DisjointSlice::new(y), DisjointSlice::new(indices));
+    // An index is the place of the first maximum in reading order, so windows are scanned one by one.
     cpu.parallel_for(pool.planes, 1, |begin, end| {
         let (mut place, mut step) = (vec![0; axes.len()], vec![0; axes.len()]);
         let mut near: Vec<Range<usize>> = Vec::with_capacity(axes.len());
@@ -163,6 +168,7 @@ fn max_pool_with_indices<E: OrderedElement>(
             for (output, (y, index)) in y.iter_mut().zip(indices).enumerate() {
                 unravel_index(output, axes.iter().map(|axis| axis.output), &mut place);
                 let (mut greatest, mut at, mut first) = (E::LOWEST, None, None);
+                // Steps outside of the input are skipped as ranges: a window may be far larger than the input.
                 near.clear();
                 near.extend(
                     axes.iter().zip(&place).map(|(axis, place)| steps_inside(axis, *place..*place + 1)),
@@ -174,6 +180,7 @@ fn max_pool_with_indices<E: OrderedElement>(
                     for ((axis, place), (step, near)) in axes.iter().zip(&place).zip(step.iter().zip(&near)) {
                         let found = axis.input_position(*place, near.start + step);
                         row_major = row_major.zip(found).map(|(index, place)| index * axis.input + place);
+                        // Column-major order has the first axis fastest.
                         turned += found.unwrap_or(0) * stride;
                         stride *= axis.input;
                     }

@@ -24,6 +24,7 @@ pub(super) fn average_pool_kernels() -> [Kernel<Cpu>; 2] {
             })
         }))
     });
+    // Padding adds zeros to a norm, which change nothing, so it never counts.
     let norm = Kernel::new_prepared("LpPool", |_: &Cpu, call| {
         let (settings, norm) = (WindowAttributes::new(call)?, NormReduction::new(call)?);
         Ok(Arc::new(move |cpu: &Cpu, call: &KernelCall<'_>| {
@@ -70,6 +71,7 @@ macro_rules! wide {
         $(impl AverageAccumulator for $float {
             #[inline(always)]
             fn divide_by_count(self, count: usize) -> Self {
+                // A window with nothing in it is 0, not 0/0.
                 self / count.max(1) as $float
             }
 
@@ -87,6 +89,7 @@ macro_rules! wide {
             fn nth_root(self, degree: i32) -> Self {
                 match degree {
                     1 => self,
+                    // `sqrt` is correctly rounded and one instruction; `powf` is neither.
                     2 => self.sqrt(),
                     _ => self.powf(1.0 / degree as $float),
                 }
@@ -114,6 +117,7 @@ macro_rules! averaged {
 }
 
 wide!(f32 f64);
+// 16-bit floats are summed in `f32`: a sum of 2048 ones in `f16` would not grow any more.
 averaged!(f32 => f32: |wide| wide, f64 => f64: |wide| wide, f16 => f32: f16::from_f32, bf16 => f32: bf16::from_f32);
 
 /// The mean of the elements that count.
@@ -152,6 +156,7 @@ impl NormReduction {
     pub(super) fn new(call: &KernelCall<'_>) -> Result<Self> {
         let degree = call.int_attribute("p")?.unwrap_or(2);
         ensure!(
+            // The root of a higher degree is the maximum within rounding, and powers overflow before.
             (1..=1024).contains(&degree),
             invalid_argument,
             "expected `p` between 1 and 1024, found {degree}"
@@ -171,6 +176,7 @@ impl<E: AveragedElement> WindowReduction<E> for NormReduction {
     #[inline(always)]
     fn accumulate_element(&self, sum: E::Wide, element: E) -> E::Wide {
         let element = element.widen_element().abs();
+        // The common degree without a loop over the bits of the exponent.
         sum + if self.degree == 2 { element * element } else { element.powi(self.degree) }
     }
 
@@ -190,13 +196,13 @@ fn run_average_pool<E: AveragedElement, F: WindowReduction<E>>(
     call: &KernelCall<'_>,
     settings: &WindowAttributes,
     with_padding: bool,
-    how: &F,
+    reduction: &F,
 ) -> Result<()> {
     let (x, y) = (call.input(0)?, call.output(0)?);
     let pool = PoolShape::new(settings, x.dims(), y.dims())?;
     // SAFETY: device memory is host memory, and the call guarantees its operands.
     let (x, y) = unsafe { (x.elements::<E>()?, y.elements_mut::<E>()?) };
-    reduce_windows(cpu, &pool, with_padding, x, y, how);
+    reduce_windows(cpu, &pool, with_padding, x, y, reduction);
     Ok(())
 }
 

@@ -46,6 +46,7 @@ fn pooled_shape(call: &KernelCall<'_>, x: &[i64]) -> Result<Vec<usize>> {
         let size = match axis.checked_sub(2) {
             None => *dim,
             Some(axis) => {
+                // The smallest image that gives that many maxima.
                 let windows = (dim - 1).checked_mul(strides[axis]);
                 windows.map_or(-1, |windows| windows + kernel[axis] - pads[axis] - pads[rank + axis])
             }
@@ -77,9 +78,11 @@ fn run_max_unpool<E: Element + Default>(call: &KernelCall<'_>) -> Result<()> {
     let dims: Vec<usize> = y.dims().iter().map(|dim| *dim as usize).collect();
     // SAFETY: device memory is host memory, and the call guarantees its operands.
     let (x, indices, y) = unsafe { (x.elements::<E>()?, indices.elements::<i64>()?, y.elements_mut::<E>()?) };
+    // Elements that were no maximum are 0.
     y.fill(E::default());
     let mut place = vec![0; shape.len()];
     for (value, index) in x.iter().zip(indices) {
+        // Indices are data: an unchecked one would write outside of the output.
         let known = usize::try_from(*index).ok().filter(|index| *index < count);
         let index = known.ok_or_else(|| {
             PluginError::out_of_range(format!(

@@ -43,12 +43,13 @@ pub(super) fn reduce_windows<E: Copy + Send + Sync, F: WindowReduction<E>>(
     with_padding: bool,
     x: &[E],
     y: &mut [E],
-    how: &F,
+    reduction: &F,
 ) {
     let outputs = pool.window.output_count();
     if y.is_empty() {
         return;
     }
+    // Coverage along one axis does not depend on the others, so it is computed once for each axis, not for each window.
     let under: Vec<Vec<AxisCoverage>> = pool
         .window
         .axes
@@ -57,9 +58,11 @@ pub(super) fn reduce_windows<E: Copy + Send + Sync, F: WindowReduction<E>>(
             let end = axis.input + axis.pad.0 + axis.pad.1;
             let under = |window: usize| {
                 let steps = steps_inside(axis, window..window + 1);
+                // Elements beyond the padding do not count: with `ceil_mode`, the last window may reach past it.
                 let with_padding = with_padding.then(|| {
                     end.saturating_sub(window * axis.stride).div_ceil(axis.dilation).min(axis.kernel)
                 });
+                // A window that lies in the padding has no first element; 0 is a place that exists.
                 let first = if steps.is_empty() { 0 } else { axis.first_position(steps.start, window) };
                 AxisCoverage { first, steps: steps.len(), count: with_padding.unwrap_or(steps.len()) }
             };
@@ -68,12 +71,13 @@ pub(super) fn reduce_windows<E: Copy + Send + Sync, F: WindowReduction<E>>(
         .collect();
     let work = outputs.saturating_mul(pool.window.step_count()).max(1);
     let y = DisjointSlice::new(y);
+    // Planes are independent, and each is computed by one thread in one order, so the number of threads does not change a bit.
     cpu.parallel_for(pool.planes, MIN_WORK_PER_THREAD.div_ceil(work), |begin, end| {
         for plane in begin..end {
             // SAFETY: no two planes overlap, and each is one thread's.
             let output = unsafe { y.range_mut(plane * outputs..(plane + 1) * outputs) };
             let input = &x[plane * pool.window.input_count()..][..pool.window.input_count()];
-            cpu.isa().vectorize(PoolPlane { pool, under: &under, input, output, how });
+            cpu.isa().vectorize(PoolPlane { pool, under: &under, input, output, reduction });
         }
     });
 }
@@ -100,7 +104,7 @@ struct PoolPlane<'a, E, F> {
     under: &'a [Vec<AxisCoverage>],
     input: &'a [E],
     output: &'a mut [E],
-    how: &'a F,
+    reduction: &'a F,
 }
 
 impl<E: Copy, F: WindowReduction<E>> SimdTask for PoolPlane<'_, E, F> {
@@ -108,14 +112,16 @@ impl<E: Copy, F: WindowReduction<E>> SimdTask for PoolPlane<'_, E, F> {
 
     #[inline(always)]
     fn run_on_target<T: SimdTarget>(self) {
-        let Self { pool, under, input, output, how } = self;
+        let Self { pool, under, input, output, reduction } = self;
         let Some((last, outer)) = pool.window.axes.split_last() else { return };
         let Some((last_under, outer_under)) = under.split_last() else { return };
         let line = PoolLine::new(last, last_under);
+        // Groups of a stride are read whole, so the last window reads up to a stride less one beyond its last column.
         let width = line.padded.input + MAX_KNOWN_STRIDE - 1;
         let at_once = (COLUMNS_AT_ONCE / width).max(1).min(output.len() / last.output);
-        let (mut columns, mut counts) = (vec![how.initial_accumulator(); at_once * width], vec![0; at_once]);
-        let mut sums = vec![how.initial_accumulator(); last.output];
+        let (mut columns, mut counts) =
+            (vec![reduction.initial_accumulator(); at_once * width], vec![0; at_once]);
+        let mut sums = vec![reduction.initial_accumulator(); last.output];
         let mut place = vec![0; outer.len()];
         // Most windows have as many steps as the previous one.
         let (mut steps, mut rows) = (vec![usize::MAX; outer.len()], vec![0]);
@@ -124,6 +130,7 @@ impl<E: Copy, F: WindowReduction<E>> SimdTask for PoolPlane<'_, E, F> {
             for (columns, count) in columns.chunks_exact_mut(width).zip(&mut counts).take(lines) {
                 let under = || outer_under.iter().zip(&place).map(|(under, place)| &under[*place]);
                 *count = under().map(|under| under.count).product();
+                // Offsets are relative to the first row of a window, so they only change with the number of steps.
                 if under().zip(&steps).any(|(under, steps)| under.steps != *steps) {
                     steps.iter_mut().zip(under()).for_each(|(steps, under)| *steps = under.steps);
                     rows = covered_rows(outer, &steps, last.input);
@@ -136,13 +143,13 @@ impl<E: Copy, F: WindowReduction<E>> SimdTask for PoolPlane<'_, E, F> {
                         |row, (axis, under): (&WindowAxis, &AxisCoverage)| row * axis.input + under.first;
                     &input[outer.iter().zip(under()).fold(0, add) * last.input..]
                 };
-                reduce_rows(how, input, &rows, &mut columns[line.begin..line.begin + last.input]);
+                reduce_rows(reduction, input, &rows, &mut columns[line.begin..line.begin + last.input]);
                 advance_index(&mut place, outer.iter().map(|axis| axis.output));
             }
             for ((output, columns), count) in
                 output.chunks_exact_mut(last.output).zip(columns.chunks_exact(width)).zip(&counts)
             {
-                line.reduce_line(how, columns, *count, &mut sums, output);
+                line.reduce_line(reduction, columns, *count, &mut sums, output);
             }
         }
     }
@@ -174,6 +181,7 @@ struct PoolLine<'a> {
 
 impl<'a> PoolLine<'a> {
     fn new(axis: &'a WindowAxis, under: &'a [AxisCoverage]) -> Self {
+        // A window deep in the padding has nothing to reduce; more padding than input would be memory for nothing.
         let (before, after) = (axis.pad.0.min(axis.input), axis.pad.1.min(axis.input));
         let pad = (axis.pad.0 - before, axis.pad.1 - after);
         let padded = WindowAxis { input: before + axis.input + after, pad, ..*axis };
@@ -185,28 +193,31 @@ impl<'a> PoolLine<'a> {
     #[inline(always)]
     fn reduce_line<E: Copy, F: WindowReduction<E>>(
         &self,
-        how: &F,
+        reduction: &F,
         columns: &[F::Accumulator],
         count: usize,
         sums: &mut [F::Accumulator],
         output: &mut [E],
     ) {
         let Self { padded, whole, whole_when_padded, .. } = self;
+        // Windows that reach over the padded input are few, and take the slow way.
         for window in (0..whole_when_padded.start).chain(whole_when_padded.end..output.len()) {
             let steps = steps_inside(padded, window..window + 1);
             let places = steps.map(|step| columns[padded.first_position(step, window)]);
-            sums[window] =
-                places.fold(how.initial_accumulator(), |sum, column| how.merge_accumulators(sum, column));
+            sums[window] = places.fold(reduction.initial_accumulator(), |sum, column| {
+                reduction.merge_accumulators(sum, column)
+            });
         }
         if !whole_when_padded.is_empty() {
             let columns = &columns[padded.first_position(0, whole_when_padded.start)..];
-            reduce_inner_windows(how, padded, columns, &mut sums[whole_when_padded.clone()]);
+            reduce_inner_windows(reduction, padded, columns, &mut sums[whole_when_padded.clone()]);
         }
+        // The count differs from window to window only at the edges.
         for window in (0..whole.start).chain(whole.end..output.len()) {
-            output[window] = how.finish_window(sums[window], count * self.under[window].count);
+            output[window] = reduction.finish_window(sums[window], count * self.under[window].count);
         }
         for (output, sum) in output[whole.clone()].iter_mut().zip(&sums[whole.clone()]) {
-            *output = how.finish_window(*sum, count * self.axis.kernel);
+            *output = reduction.finish_window(*sum, count * self.axis.kernel);
         }
     }
 }
@@ -226,6 +237,7 @@ fn advance_index(index: &mut [usize], sizes: impl DoubleEndedIterator<Item = usi
 /// The windows that lie entirely in the input.
 fn windows_inside(axis: &WindowAxis) -> Range<usize> {
     let (first, last) = (axis.windows_with_step(0), axis.windows_with_step(axis.kernel - 1));
+    // The windows whose first step and whose last step lie in the input. There are none if windows are longer than the input.
     let begin = first.start.min(last.end);
     begin..last.end.min(first.end).max(begin)
 }
@@ -234,6 +246,8 @@ fn windows_inside(axis: &WindowAxis) -> Range<usize> {
 macro_rules! by_lanes {
     ($count:expr, $function:ident::<_$(, $more:tt)*>($($argument:expr),*)) => {
         match $count {
+            // A constant number of lanes is a constant number of registers. 32 `f32` are two zmm or four ymm: independent chains
+            // that hide the latency.
             32.. => $function::<32, $($more),*>($($argument),*),
             16.. => $function::<16, $($more),*>($($argument),*),
             8.. => $function::<8, $($more),*>($($argument),*),
@@ -247,17 +261,17 @@ macro_rules! by_lanes {
 /// Reduces image rows, which start at these offsets, to one.
 #[inline(always)]
 fn reduce_rows<E: Copy, F: WindowReduction<E>>(
-    how: &F,
+    reduction: &F,
     input: &[E],
     rows: &[usize],
     columns: &mut [F::Accumulator],
 ) {
-    by_lanes!(columns.len(), reduce_rows_in_lanes::<_, E, F>(how, input, rows, columns));
+    by_lanes!(columns.len(), reduce_rows_in_lanes::<_, E, F>(reduction, input, rows, columns));
 }
 
 #[inline(always)]
 fn reduce_rows_in_lanes<const LANES: usize, E: Copy, F: WindowReduction<E>>(
-    how: &F,
+    reduction: &F,
     input: &[E],
     rows: &[usize],
     columns: &mut [F::Accumulator],
@@ -265,11 +279,12 @@ fn reduce_rows_in_lanes<const LANES: usize, E: Copy, F: WindowReduction<E>>(
     for begin in (0..columns.len()).step_by(LANES) {
         // The last lanes overlap those before them. Each chunk is computed from the rows again, so nothing counts twice.
         let begin = begin.min(columns.len() - LANES);
-        let mut sums = [how.initial_accumulator(); LANES];
+        let mut sums = [reduction.initial_accumulator(); LANES];
         for row in rows {
+            // One check for all lanes, after which the loop has none.
             let Some(elements) = input[row + begin..].first_chunk::<LANES>() else { return };
             for lane in 0..LANES {
-                sums[lane] = how.accumulate_element(sums[lane], elements[lane]);
+                sums[lane] = reduction.accumulate_element(sums[lane], elements[lane]);
             }
         }
         columns[begin..begin + LANES].copy_from_slice(&sums);
@@ -282,33 +297,34 @@ const MAX_KNOWN_STRIDE: usize = 2;
 /// Reduces windows that lie entirely in the input, which starts at the first of them.
 #[inline(always)]
 fn reduce_inner_windows<E: Copy, F: WindowReduction<E>>(
-    how: &F,
+    reduction: &F,
     axis: &WindowAxis,
     columns: &[F::Accumulator],
     sums: &mut [F::Accumulator],
 ) {
     match axis.stride {
-        1 => by_lanes!(sums.len(), reduce_windows_in_lanes::<_, 1, E, F>(how, axis, columns, sums)),
-        2 => by_lanes!(sums.len(), reduce_windows_in_lanes::<_, 2, E, F>(how, axis, columns, sums)),
-        _ => reduce_windows_in_lanes::<1, 1, E, F>(how, axis, columns, sums),
+        1 => by_lanes!(sums.len(), reduce_windows_in_lanes::<_, 1, E, F>(reduction, axis, columns, sums)),
+        2 => by_lanes!(sums.len(), reduce_windows_in_lanes::<_, 2, E, F>(reduction, axis, columns, sums)),
+        // Larger strides gather single elements, which no vector load does.
+        _ => reduce_windows_in_lanes::<1, 1, E, F>(reduction, axis, columns, sums),
     }
 }
 
 #[inline(always)]
 fn reduce_windows_in_lanes<const LANES: usize, const STRIDE: usize, E: Copy, F: WindowReduction<E>>(
-    how: &F,
+    reduction: &F,
     axis: &WindowAxis,
     columns: &[F::Accumulator],
     sums: &mut [F::Accumulator],
 ) {
     for begin in (0..sums.len()).step_by(LANES) {
         let begin = begin.min(sums.len() - LANES);
-        let mut found = [how.initial_accumulator(); LANES];
+        let mut found = [reduction.initial_accumulator(); LANES];
         for step in 0..axis.kernel {
             let (groups, _) = columns[begin * axis.stride + step * axis.dilation..].as_chunks::<STRIDE>();
             let Some(groups) = groups.first_chunk::<LANES>() else { return };
             for lane in 0..LANES {
-                found[lane] = how.merge_accumulators(found[lane], groups[lane][0]);
+                found[lane] = reduction.merge_accumulators(found[lane], groups[lane][0]);
             }
         }
         sums[begin..begin + LANES].copy_from_slice(&found);

@@ -67,6 +67,7 @@ impl RecurrentActivation {
         let mut betas = call.floats_attribute("activation_beta")?.unwrap_or_default().iter();
         let find = |name: &&str| {
             let known =
+                // ONNX says that case does not matter.
                 FUNCTIONS.iter().find(|(known, ..)| known.eq_ignore_ascii_case(name)).ok_or_else(|| {
                     let all = FUNCTIONS.map(|(known, ..)| known).join("`, `");
                     PluginError::invalid_argument(format!(
@@ -75,6 +76,7 @@ impl RecurrentActivation {
                 })?;
             let (_, function, count, alpha, beta) = *known;
             let mut next = |index: usize, default: f64| match index {
+                // A function without parameters takes none from the lists, or later functions would get the wrong ones.
                 _ if index >= count => default,
                 0 => alphas.next().copied().unwrap_or(default),
                 _ => betas.next().copied().unwrap_or(default),
@@ -103,6 +105,7 @@ impl<F: MathFloat> SimdTask for RecurrentActivationTask<'_, F> {
         let (alpha, beta) = (F::from_f64(self.activation.alpha), F::from_f64(self.activation.beta));
         let (zero, one) = (F::ZERO, F::ONE);
         match self.activation.function {
+            // In this form NaN stays NaN: it does not compare.
             ActivationFunction::Relu => map_values(self.values, |x| if x < zero { zero } else { x }),
             ActivationFunction::Tanh => map_values(self.values, |x| math::tanh::<T, F>(x)),
             ActivationFunction::Sigmoid => map_values(self.values, |x| math::sigmoid::<T, F>(x)),

@@ -32,6 +32,7 @@ impl RoundedWeights<f32> for ByteWeights {
     }
 
     fn multiply_rows(&self, cpu: &Cpu, left: &[f32], output: &mut [f32]) {
+        // Quantized anew for each product, since the range is known only then.
         let mut images = vec![0; left.len()];
         let (scale, zero) = quantize_by_range(cpu, left, &mut images);
         let sizes = [output.len() / self.rows, self.depth, self.rows];
@@ -43,14 +44,21 @@ impl RoundedWeights<f32> for ByteWeights {
             bias: None,
         };
         let factors = output_factors(scale, &self.scales, self.rows);
-        let ending = DequantizeEpilogue {
+        let epilogue = DequantizeEpilogue {
             factors: &factors,
             addend: None,
             residual: None,
             activation: FusedActivation::NONE,
         };
         let sums = IntegerSums::for_matmul(cpu, sizes, [Dtype::U8, self.dtype]);
-        compute_dequantized(cpu, &sums, &operands, &ending, output, &mut ScratchBuffer::without_workspace());
+        compute_dequantized(
+            cpu,
+            &sums,
+            &operands,
+            &epilogue,
+            output,
+            &mut ScratchBuffer::without_workspace(),
+        );
     }
 }
 
@@ -64,6 +72,7 @@ pub(super) fn prepare_byte_weights(
     let &[directions, depth, rows] = weights.dims() else { return Ok(Vec::new()) };
     let (depth, rows) = (depth as usize, rows as usize);
     let (scales, zeros) = (scale.element_count()?, zero.element_count()?);
+    // One scale for each direction, or one for each element of each direction.
     let each = [directions as usize, directions as usize * rows];
     ensure!(
         each.contains(&scales) && each.contains(&zeros),
@@ -71,6 +80,7 @@ pub(super) fn prepare_byte_weights(
         "expected scales and zero points for {directions} directions or {rows} elements of each, found {scales} and {zeros}"
     );
     let (scales, zeros, dtype) = (read_scales(&scale)?, read_integers(&zero)?, weights.dtype());
+    // Packing depends on the columns and the depth, not on the number of rows, so one row stands for any.
     let sums = IntegerSums::for_matmul(cpu, [1, depth, rows], [Dtype::U8, dtype]);
     let (directions, of) = (directions as usize, |direction: usize, count: usize| {
         let size = count / directions as usize;

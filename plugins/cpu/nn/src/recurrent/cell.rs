@@ -31,6 +31,7 @@ impl<C: RecurrentFloat> RecurrentCell<'_, C> {
 
     fn activate_gate(&self, function: usize, gate: &mut [C]) {
         if let Some(clip) = self.clip {
+            // Before the function, as ONNX says, so that it bounds what the function sees and not its result.
             gate.iter_mut().for_each(|value| *value = math::clamp_keeping_nan(*value, -clip, clip));
         }
         self.functions[function].apply_to(self.isa, gate);
@@ -46,10 +47,12 @@ impl<C: RecurrentFloat> RecurrentCell<'_, C> {
     /// The next state and cells of `LSTM`.
     pub(super) fn step_lstm(&self, input: &[C], gates: &mut [C], state: &mut [C], cells: &mut [C]) {
         self.add_input(gates, input, 0);
+        // ONNX orders the gates input, output, forget, cell.
         let (fill, rest) = gates.split_at_mut(self.hidden);
         let (out, rest) = rest.split_at_mut(self.hidden);
         let (clear, new) = rest.split_at_mut(self.hidden);
         if let Some([to_fill, _, to_clear]) = self.peepholes {
+            // The input and forget gates see the old cells, the output gate below sees the new ones.
             self.isa.vectorize(PeepholeAddition { sums: fill, left: to_fill, right: cells });
             self.isa.vectorize(PeepholeAddition { sums: clear, left: to_clear, right: cells });
         }
@@ -57,6 +60,7 @@ impl<C: RecurrentFloat> RecurrentCell<'_, C> {
         self.activate_gate(1, new);
         if self.couples_gates {
             let one = <C as math::MathFloat>::ONE;
+            // With coupled gates, what is not forgotten is not written: the forget gate follows from the input gate.
             clear.iter_mut().zip(&*fill).for_each(|(clear, fill)| *clear = one - *fill);
         } else {
             self.activate_gate(0, clear);
@@ -67,6 +71,7 @@ impl<C: RecurrentFloat> RecurrentCell<'_, C> {
         }
         self.activate_gate(0, out);
         state.copy_from_slice(cells);
+        // Without `clip`, which ONNX applies to gates only.
         self.functions[2].apply_to(self.isa, state);
         state.iter_mut().zip(out).for_each(|(state, out)| *state = *state * *out);
     }
@@ -96,6 +101,7 @@ impl<C: RecurrentFloat> RecurrentCell<'_, C> {
         self.add_input(first, input, 0);
         self.activate_gate(0, first);
         let (update, reset) = first.split_at(self.hidden);
+        // The input joins after the reset, in `step_gru`.
         for ((new, bias), factor) in new.iter_mut().zip(&self.reset_bias).zip(reset) {
             *new = (*new + *bias) * *factor;
         }

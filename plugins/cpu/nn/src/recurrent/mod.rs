@@ -12,6 +12,7 @@ mod recurrence;
 mod tests;
 mod weights;
 
+use oarlock_cpu_base::OARLOCK_DOMAIN;
 use oarlock_cpu_base::constant_cache::ConstantCache;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::isa::Isa;
@@ -62,7 +63,7 @@ fn quantized_lstm_kernel() -> Kernel<Cpu> {
             ready => run_with_weights(cpu, &plan, ready, operands),
         }))
     })
-    .with_domain("oarlock")
+    .with_domain(OARLOCK_DOMAIN)
     .with_flags(KernelFlags::DETERMINISTIC)
     .with_inputs(inputs)
     .with_outputs(outputs)

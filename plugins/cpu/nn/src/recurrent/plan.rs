@@ -67,9 +67,11 @@ pub(super) struct PreparedWeights<E: RecurrentElement> {
 impl RecurrentPlan<f32> {
     /// The plan of a network with 8-bit weights, which are prepared if they are constant.
     pub(super) fn from_byte_weights(cpu: &Cpu, call: &KernelCall<'_>) -> Result<Self> {
+        // onnxruntime defines only the LSTM with dynamic quantization.
         let mut plan = Self::from_attributes(call, RecurrentCellKind::Memory)?;
         plan.has_bytes = true;
         let is_constant = |index: usize| call.input(index).is_ok_and(|operand| operand.is_constant());
+        // Scales and zero points as well: the prepared weights contain both.
         if INPUT_OPERANDS.into_iter().chain(RECURRENT_OPERANDS).all(is_constant) {
             plan.ready = Self::prepare_byte_weights(cpu, call)?;
         }
@@ -126,6 +128,7 @@ impl<E: RecurrentElement> RecurrentPlan<E> {
             activations,
             // Some models write a bound of 0 for no bound.
             clip: clip.filter(|clip| *clip > 0.0),
+            // Attributes that a kind does not have are absent, and so false.
             is_batch_first: is_set("layout")?,
             couples_gates: is_set("input_forget")?,
             resets_product: is_set("linear_before_reset")?,
@@ -143,6 +146,7 @@ impl<E: RecurrentElement> RecurrentPlan<E> {
     /// The gates that each product with the state computes.
     pub(super) fn recurrent_gates(&self) -> &'static [usize] {
         match self.kind {
+            // The last gate multiplies the reset state, which the first two determine.
             RecurrentCellKind::Gated if !self.resets_product => &[2, 1],
             RecurrentCellKind::Gated => &[3],
             RecurrentCellKind::Plain => &[1],
@@ -156,6 +160,7 @@ impl<E: RecurrentElement> RecurrentPlan<E> {
         let ([first, second, _], &[directions, rows, features], &[_, _, hidden]) =
             (x.dims(), w.dims(), r.dims())
         else {
+            // Preparation only makes calls faster. The run checks the shapes again, and there the message is about the call.
             return Ok(Vec::new());
         };
         let batches = if self.is_batch_first { *first } else { *second };
@@ -173,6 +178,7 @@ impl<E: RecurrentElement> RecurrentPlan<E> {
         let (steps_and_batches, batches) = (lines(steps_and_batches), lines(batches));
         let ready = |elements: &[E], rows: usize, depth: usize, lines: usize| {
             let is_small = PackedGateWeights::<FloatOf<E>>::is_small_product(cpu, (rows, depth), lines);
+            // Everything that the packed form depends on, as sessions share one cache.
             let key = (cpu.isa(), E::DTYPE.0, rows, depth, is_small);
             let make =
                 || PackedGateWeights::new(cpu, &E::to_floats(cpu.isa(), elements), (rows, depth), lines);

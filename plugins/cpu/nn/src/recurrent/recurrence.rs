@@ -42,9 +42,11 @@ impl RecurrentShape {
                 r.dims()
             )));
         };
+        // 8-bit weights are stored transposed, as onnxruntime defines `DynamicQuantizeLSTM`.
         let hidden = if plan.has_bytes { transposed_hidden } else { hidden };
         let (steps, batches) = if plan.is_batch_first { (second, first) } else { (first, second) };
         let directions = plan.directions.len();
+        // The largest of the buffers below, so that products of these sizes cannot overflow later.
         element_count(&[*hidden, *batches, 4 * 2])?;
         let rows = hidden.saturating_mul(plan.kind.gate_count() as i64);
         let known = directions as i64;
@@ -102,16 +104,17 @@ pub(super) fn run_with_weights<E: RecurrentElement>(
     ready: &[PreparedWeights<E>],
     operands: &KernelOperands<'_, '_>,
 ) -> Result<()> {
-    let extent = RecurrentShape::new(plan, operands)?;
+    let sizes = RecurrentShape::new(plan, operands)?;
     let widened = |elements| E::to_floats(cpu.isa(), elements);
     let floats = |index| operands.read_input(index).map(widened);
     let optional = |index| Ok(operands.read_optional_input(index)?.map(widened));
-    let x = extent.steps_first(floats(0)?, plan.is_batch_first);
+    let x = sizes.steps_first(floats(0)?, plan.is_batch_first);
     let (bias, peepholes) = (optional(3)?, optional(7)?);
     // 8-bit weights are always prepared.
     let none = || Cow::Borrowed(&[][..]);
     let (w, r) = if plan.has_bytes { (none(), none()) } else { (floats(1)?, floats(2)?) };
-    let lengths = sequence_lengths(operands, extent.steps)?;
+    // Checked before anything is written, since they index the steps.
+    let lengths = sequence_lengths(operands, sizes.steps)?;
     let initial = (optional(5)?, optional(6)?);
     let mut outputs = RecurrentOutputs::<E> {
         all: operands.write_optional_output(0)?,
@@ -119,13 +122,15 @@ pub(super) fn run_with_weights<E: RecurrentElement>(
         cells: if plan.kind == RecurrentCellKind::Memory { operands.write_optional_output(2)? } else { None },
         is_batch_first: plan.is_batch_first,
     };
-    let RecurrentShape { hidden, rows, features, .. } = extent;
-    if extent.batches == 0 || hidden == 0 {
+    let RecurrentShape { hidden, rows, features, .. } = sizes;
+    if sizes.batches == 0 || hidden == 0 {
         return Ok(());
     }
+    // Directions run one after the other: each uses all threads, and both write parts of the same rows of the output.
     for (direction, is_reverse) in plan.directions.iter().enumerate() {
         let ready = ready.get(direction);
         let input = weight_range(&w, direction * rows * features, rows * features);
+        // The gates of some cells need products at different moments: a GRU resets the state before it multiplies the last one.
         let mut start = direction * rows * hidden;
         let mut recurrent = Vec::new();
         for (index, gates) in plan.recurrent_gates().iter().enumerate() {
@@ -137,21 +142,21 @@ pub(super) fn run_with_weights<E: RecurrentElement>(
         let mut walk = DirectionWalk {
             cpu,
             plan,
-            extent: &extent,
+            sizes: &sizes,
             lengths: lengths.as_deref(),
-            cell: make_cell(cpu, plan, &extent, direction, bias.as_deref(), peepholes.as_deref()),
+            cell: make_cell(cpu, plan, &sizes, direction, bias.as_deref(), peepholes.as_deref()),
             recurrent,
-            gates: try_filled_vec(FloatOf::<E>::default(), extent.batches * rows)?,
-            reset: try_filled_vec(FloatOf::<E>::default(), extent.batches * hidden)?,
-            state: extent.initial_states(initial.0.as_deref(), direction, plan.is_batch_first)?,
-            cells: extent.initial_states(initial.1.as_deref(), direction, plan.is_batch_first)?,
-            room: ReusableScratch::default(),
+            gates: try_filled_vec(FloatOf::<E>::default(), sizes.batches * rows)?,
+            reset: try_filled_vec(FloatOf::<E>::default(), sizes.batches * hidden)?,
+            state: sizes.initial_states(initial.0.as_deref(), direction, plan.is_batch_first)?,
+            cells: sizes.initial_states(initial.1.as_deref(), direction, plan.is_batch_first)?,
+            scratch: ReusableScratch::default(),
         };
         let input = GateWeights::new(input, rows, features, ready.and_then(|ready| ready.input.as_deref()));
         walk.walk_steps(&x, &input, *is_reverse, |step, state| {
-            outputs.write_step(&extent, direction, step, state);
+            outputs.write_step(&sizes, direction, step, state);
         })?;
-        outputs.write_final(&extent, direction, &walk.state, &walk.cells);
+        outputs.write_final(&sizes, direction, &walk.state, &walk.cells);
     }
     Ok(())
 }
@@ -176,18 +181,20 @@ fn sequence_lengths(operands: &KernelOperands<'_, '_>, steps: usize) -> Result<O
 fn make_cell<'a, E: RecurrentElement>(
     cpu: &Cpu,
     plan: &'a RecurrentPlan<E>,
-    extent: &RecurrentShape,
+    sizes: &RecurrentShape,
     direction: usize,
     bias: Option<&[FloatOf<E>]>,
     peepholes: Option<&'a [FloatOf<E>]>,
 ) -> RecurrentCell<'a, FloatOf<E>> {
-    let RecurrentShape { hidden, rows, .. } = *extent;
+    let RecurrentShape { hidden, rows, .. } = *sizes;
     let mut sums = vec![FloatOf::<E>::default(); rows];
     let mut reset_bias =
         vec![FloatOf::<E>::default(); if plan.kind == RecurrentCellKind::Gated { hidden } else { 0 }];
     if let Some(bias) = bias {
         let (of_input, of_state) = bias[direction * 2 * rows..][..2 * rows].split_at(rows);
         let shared =
+            // If the reset gate scales the product (`linear_before_reset`), it also scales the bias of the state, which must then
+            // stay apart. Everywhere else both biases are added once, here.
             if plan.kind == RecurrentCellKind::Gated && plan.resets_product { 2 * hidden } else { rows };
         sums.copy_from_slice(of_input);
         sums[..shared].iter_mut().zip(of_state).for_each(|(sum, bias)| *sum = *sum + *bias);
@@ -213,6 +220,7 @@ impl RecurrentShape {
     /// The inputs of all sequences, transposed to have the steps first.
     fn steps_first<'a, C: RecurrentFloat>(&self, x: Cow<'a, [C]>, is_batch_first: bool) -> Cow<'a, [C]> {
         let &Self { steps, batches, features, .. } = self;
+        // With one step or one sequence, both layouts are the same numbers in the same order.
         if !is_batch_first || steps == 1 || batches == 1 {
             return x;
         }
@@ -249,7 +257,7 @@ impl RecurrentShape {
 struct DirectionWalk<'a, E: RecurrentElement> {
     cpu: &'a Cpu,
     plan: &'a RecurrentPlan<E>,
-    extent: &'a RecurrentShape,
+    sizes: &'a RecurrentShape,
     lengths: Option<&'a [usize]>,
     cell: RecurrentCell<'a, FloatOf<E>>,
     recurrent: Vec<GateWeights<'a, FloatOf<E>>>,
@@ -258,7 +266,7 @@ struct DirectionWalk<'a, E: RecurrentElement> {
     reset: Vec<FloatOf<E>>,
     state: Vec<FloatOf<E>>,
     cells: Vec<FloatOf<E>>,
-    room: ReusableScratch,
+    scratch: ReusableScratch,
 }
 
 impl<E: RecurrentElement> DirectionWalk<'_, E> {
@@ -270,18 +278,21 @@ impl<E: RecurrentElement> DirectionWalk<'_, E> {
         is_reverse: bool,
         mut each: impl FnMut(usize, StepStates<'_, E>),
     ) -> Result<()> {
-        let &RecurrentShape { steps, batches, features, rows, .. } = self.extent;
+        let &RecurrentShape { steps, batches, features, rows, .. } = self.sizes;
         // Rounded inputs share one scale over all steps.
         let at_once = if self.plan.has_bytes { steps.max(1) } else { (ROWS_AT_ONCE / batches).max(1) };
+        // The inputs of all steps are known from the start, so their products are computed for many steps at once; only those with
+        // the state must wait.
         let mut products = try_filled_vec(FloatOf::<E>::default(), at_once.min(steps) * batches * rows)?;
         let blocks = steps.div_ceil(at_once);
+        // Backwards, the blocks and the steps within them are taken from the end.
         let in_order = |index: usize, count: usize| if is_reverse { count - 1 - index } else { index };
         for block in 0..blocks {
             let start = in_order(block, blocks) * at_once;
             let count = at_once.min(steps - start);
             let x = &x[start * batches * features..][..count * batches * features];
             let products = &mut products[..count * batches * rows];
-            weights.multiply_rows(self.cpu, x, products, &mut self.room)?;
+            weights.multiply_rows(self.cpu, x, products, &mut self.scratch)?;
             for index in 0..count {
                 let index = in_order(index, count);
                 self.run_step(start + index, &products[index * batches * rows..][..batches * rows])?;
@@ -293,14 +304,14 @@ impl<E: RecurrentElement> DirectionWalk<'_, E> {
 
     /// Runs one step: `input` holds the input products of all sequences.
     fn run_step(&mut self, step: usize, input: &[FloatOf<E>]) -> Result<()> {
-        let &RecurrentShape { batches, hidden, rows, .. } = self.extent;
-        let Self { cpu, cell, lengths, gates, reset, state, cells, recurrent, room, .. } = self;
+        let &RecurrentShape { batches, hidden, rows, .. } = self.sizes;
+        let Self { cpu, cell, lengths, gates, reset, state, cells, recurrent, scratch, .. } = self;
         let goes_on = |batch: usize| lengths.is_none_or(|lengths| step < lengths[batch]);
         let input = |batch: usize| &input[batch * rows..][..rows];
         let grain = grain_for(rows);
         match (self.plan.kind, &recurrent[..]) {
             (RecurrentCellKind::Memory, [weights, ..]) => {
-                weights.multiply_rows(cpu, state, gates, room)?;
+                weights.multiply_rows(cpu, state, gates, scratch)?;
                 let outputs = (
                     OutputRows::new(gates, rows),
                     OutputRows::new(state, hidden),
@@ -309,6 +320,7 @@ impl<E: RecurrentElement> DirectionWalk<'_, E> {
                 parallel_for_parts(cpu, batches, grain, outputs, |first, (gates, state, cells)| {
                     let states = state.chunks_mut(hidden).zip(cells.chunks_mut(hidden));
                     for (index, (gates, (state, cells))) in gates.chunks_mut(rows).zip(states).enumerate() {
+                        // A sequence that has ended keeps its state, which is its final one.
                         if goes_on(first + index) {
                             cell.step_lstm(input(first + index), gates, state, cells);
                         }
@@ -316,14 +328,15 @@ impl<E: RecurrentElement> DirectionWalk<'_, E> {
                 });
             }
             (RecurrentCellKind::Gated, [weights, of_reset]) => {
+                // The update and reset gates first; the product for the new state needs the reset state.
                 let (gates, new) = gates.split_at_mut(2 * batches * hidden);
-                weights.multiply_rows(cpu, state, gates, room)?;
+                weights.multiply_rows(cpu, state, gates, scratch)?;
                 for batch in 0..batches {
                     let own = batch * hidden..(batch + 1) * hidden;
                     let gates = &mut gates[2 * own.start..2 * own.end];
                     cell.step_gru_gates(input(batch), gates, &state[own.clone()], &mut reset[own]);
                 }
-                of_reset.multiply_rows(cpu, reset, new, room)?;
+                of_reset.multiply_rows(cpu, reset, new, scratch)?;
                 for batch in (0..batches).filter(|batch| goes_on(*batch)) {
                     let own = batch * hidden..(batch + 1) * hidden;
                     let update = &gates[2 * own.start..][..hidden];
@@ -331,7 +344,7 @@ impl<E: RecurrentElement> DirectionWalk<'_, E> {
                 }
             }
             (kind, [weights, ..]) => {
-                weights.multiply_rows(cpu, state, gates, room)?;
+                weights.multiply_rows(cpu, state, gates, scratch)?;
                 let outputs = (OutputRows::new(gates, rows), OutputRows::new(state, hidden));
                 parallel_for_parts(cpu, batches, grain, outputs, |first, (gates, state)| {
                     let both = gates.chunks_mut(rows).zip(state.chunks_mut(hidden));
@@ -345,6 +358,7 @@ impl<E: RecurrentElement> DirectionWalk<'_, E> {
                     }
                 });
             }
+            // Every kind has at least one product.
             (_, []) => {}
         }
         Ok(())
@@ -366,10 +380,11 @@ struct RecurrentOutputs<'a, E> {
 
 impl<E: RecurrentElement> RecurrentOutputs<'_, E> {
     /// Stores the states after a step; zeros for sequences that have ended.
-    fn write_step(&mut self, extent: &RecurrentShape, direction: usize, step: usize, at: StepStates<'_, E>) {
+    fn write_step(&mut self, sizes: &RecurrentShape, direction: usize, step: usize, at: StepStates<'_, E>) {
         let Some(all) = &mut self.all else { return };
-        let &RecurrentShape { steps, batches, hidden, directions, .. } = extent;
+        let &RecurrentShape { steps, batches, hidden, directions, .. } = sizes;
         for (batch, state) in at.states.chunks(hidden).enumerate() {
+            // With `layout` 1, ONNX has the directions behind the steps.
             let place = match self.is_batch_first {
                 true => (batch * steps + step) * directions + direction,
                 false => (step * directions + direction) * batches + batch,
@@ -378,6 +393,7 @@ impl<E: RecurrentElement> RecurrentOutputs<'_, E> {
             if at.lengths.is_none_or(|lengths| step < lengths[batch]) {
                 store_values(out, state);
             } else {
+                // The output of an ended sequence is 0, unlike its state.
                 out.fill(E::from_float(FloatOf::<E>::default()));
             }
         }
@@ -386,16 +402,16 @@ impl<E: RecurrentElement> RecurrentOutputs<'_, E> {
     /// Stores the states after the last step.
     fn write_final(
         &mut self,
-        extent: &RecurrentShape,
+        sizes: &RecurrentShape,
         direction: usize,
         state: &[FloatOf<E>],
         cells: &[FloatOf<E>],
     ) {
-        let hidden = extent.hidden;
+        let hidden = sizes.hidden;
         for (output, values) in [(&mut self.state, state), (&mut self.cells, cells)] {
             let Some(output) = output else { continue };
             for (batch, values) in values.chunks(hidden).enumerate() {
-                let place = extent.state_index(direction, batch, self.is_batch_first);
+                let place = sizes.state_index(direction, batch, self.is_batch_first);
                 store_values(&mut output[place * hidden..][..hidden], values);
             }
         }

@@ -108,6 +108,7 @@ impl<'a, C: RecurrentFloat> GateWeights<'a, C> {
         depth: usize,
         ready: Option<&'a PackedGateWeights<C>>,
     ) -> Self {
+        // Weights were prepared for the shapes of the model; a call may bring others.
         let fits = |ready: &&PackedGateWeights<C>| match ready {
             PackedGateWeights::Packed(packed) => (packed.lane_count(), packed.depth()) == (rows, depth),
             PackedGateWeights::Panels(panels) => (panels.rows, panels.depth) == (rows, depth),
@@ -127,17 +128,19 @@ impl<'a, C: RecurrentFloat> GateWeights<'a, C> {
         cpu: &Cpu,
         left: &[C],
         output: &mut [C],
-        room: &mut ReusableScratch,
+        scratch: &mut ReusableScratch,
     ) -> Result<()> {
         if output.is_empty() {
             return Ok(());
         }
         let rows = output.len() / self.rows;
         if let Some(PackedGateWeights::Rounding(weights)) = self.ready {
+            // The scale of the left operand covers all of its rows, so it must not be cut into parts.
             weights.multiply_rows(cpu, left, output);
             return Ok(());
         }
         if let Some(PackedGateWeights::Panels(panels)) = self.ready
+            // A single tile of rows: the product goes through the panels once.
             && rows <= row_tile_size::<C>(cpu.isa()).0
         {
             panels.multiply_rows(cpu, left, output);
@@ -154,8 +157,8 @@ impl<'a, C: RecurrentFloat> GateWeights<'a, C> {
         };
         let sizes = GemmShape { items: 1, rows, columns: self.rows, depth: self.depth };
         let needed = gemm_scratch_size::<C>(cpu, sizes, (left.operand_form(), right.operand_form()), false);
-        let mut scratch = room.reserve_scratch(needed);
-        BatchedGemm { sizes, left, right, output: Some(output), finish: None }.compute(cpu, &mut scratch);
+        let mut scratch = scratch.reserve_scratch(needed);
+        BatchedGemm { sizes, left, right, output: Some(output), epilogue: None }.compute(cpu, &mut scratch);
         Ok(())
     }
 }
@@ -175,6 +178,7 @@ impl ReusableScratch {
     fn reserve_scratch(&mut self, size: u64) -> ScratchBuffer<'_> {
         let size = usize::try_from(size).unwrap_or(usize::MAX).saturating_add(Self::SLACK);
         if self.0.len() < size {
+            // Grows only: steps ask for the same size again and again.
             self.0.resize(size, 0);
         }
         ScratchBuffer::new(&mut self.0)

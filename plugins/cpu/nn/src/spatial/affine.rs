@@ -59,9 +59,12 @@ fn write_affine_grid<T: FloatElement>(
     parallel_for_parts(cpu, all, grain_for(depth * depth), OutputRows::new(out, depth), |first, out| {
         for (index, out) in out.chunks_mut(depth).enumerate() {
             let (image, mut place) = ((first + index) / places, (first + index) % places);
+            // In `f64`: a sum of three products of the size of a coordinate would be off by several units of the last place in
+            // `f32`.
             let mut sums = [0.0; 3];
             let matrix = &theta[image * depth * (depth + 1)..][..depth * (depth + 1)];
             for (row, sum) in sums[..depth].iter_mut().enumerate() {
+                // The last column is the translation.
                 *sum = matrix[row * (depth + 1) + depth];
             }
             for (column, coordinates) in coordinates.iter().enumerate() {
@@ -82,6 +85,7 @@ fn write_affine_grid<T: FloatElement>(
 /// Coordinates from -1 to 1: of the outermost elements, or of the outer edges of these.
 fn axis_coordinates(length: usize, aligns_corners: bool) -> Vec<f64> {
     let place = |index: usize| match (aligns_corners, length) {
+        // A single element is the center; the formula below would divide by 0.
         (true, 1) => 0.0,
         (true, _) => 2.0 * index as f64 / (length as f64 - 1.0) - 1.0,
         (false, _) => (2.0 * index as f64 + 1.0) / length as f64 - 1.0,

@@ -49,6 +49,7 @@ fn add_blocks<T: ComputeElement>(
     let (input, output) = (call.input(0)?, call.output(0)?);
     let (image, block) = (operands.read_input::<i64>(1)?, operands.read_input::<i64>(2)?);
     let [strides, dilations, pads] = settings.for_axes(image.len())?;
+    // `image_shape` and `block_shape` are data: anything may be in them.
     let sizes_fit = image.len() == block.len()
         && !image.is_empty()
         && image.iter().all(|size| (0..=MAX_SIZE).contains(size))
@@ -63,6 +64,7 @@ fn add_blocks<T: ComputeElement>(
         let padded = image[axis] + pads[axis] + pads[axis + image.len()];
         let extent = (block[axis] - 1).saturating_mul(dilations[axis]).saturating_add(1);
         ensure!(
+            // The division below would round towards 0, and give one block where none fits.
             extent <= padded,
             invalid_argument,
             "expected blocks of at most {padded} elements along axis {axis}, found {extent}"
@@ -84,6 +86,7 @@ fn add_blocks<T: ComputeElement>(
             input.dims()
         )));
     };
+    // Rounded down; the check of `input` below refuses a remainder.
     let channels = rows / block_size as i64;
     operands.expect_dims(&input, "input", &[images, channels * block_size as i64, places as i64])?;
     operands.expect_dims(&output, "output", &[&[images, channels], image].concat())?;
@@ -98,6 +101,7 @@ fn add_blocks<T: ComputeElement>(
         grain_for(block_size * places),
         OutputRows::new(output, image_size),
         |first, output| {
+            // In the type of sums, because many blocks may overlap: 16-bit floats would round after each.
             let mut sums = vec![T::Accumulator::ZERO; image_size];
             for (index, output) in output.chunks_mut(image_size).enumerate() {
                 let columns = &input[(first + index) * block_size * places..][..block_size * places];

@@ -98,6 +98,7 @@ impl DeformConvLayer {
         let all = [images, channels, height, width, rows, depth, high, wide, out_height, out_width];
         let &DeformConvAttributes { groups, offset_groups, .. } = attributes;
         ensure!(
+            // Below this bound, the sums and products of sizes that follow cannot overflow.
             all.iter().all(|dim| (0..=MAX_SIZE).contains(dim))
                 && depth.checked_mul(groups) == Some(channels)
                 && rows % groups == 0
@@ -114,6 +115,7 @@ impl DeformConvLayer {
         let fits = |axis: usize, input: i64, kernel: i64, output: i64| {
             let padded = input + pads[axis] + pads[axis + 2];
             let extent = (kernel - 1).saturating_mul(dilations[axis]).saturating_add(1);
+            // A window larger than the padded image would make the division below round towards 0, to one output instead of none.
             extent <= padded && output == (padded - extent) / strides[axis] + 1
         };
         ensure!(
@@ -123,6 +125,7 @@ impl DeformConvLayer {
             y.dims()
         );
         let steps = element_count(&[high, wide, offset_groups])? as i64;
+        // Two offsets for each step, down and along.
         operands.expect_dims(&offset, "offset", &[images, steps.saturating_mul(2), out_height, out_width])?;
         operands.expect_dims(&y, "Y", &[images, rows, out_height, out_width])?;
         if let Some(mask) = call.optional_input(4)? {
@@ -162,6 +165,8 @@ impl DeformConvLayer {
     /// The pixels around a place, and their weights. Beyond the edges it is the pixel after the last, with weight 0.
     #[inline(always)]
     fn bilinear_corners(&self, place: [f64; 2]) -> [(usize, f64); 4] {
+        // Padding is zeros that offsets may reach at any place, so a place is not clamped to the image: it just has no pixels
+        // there.
         let along = |axis: usize| {
             let length = self.input[axis];
             AxisTaps::new(
@@ -176,6 +181,7 @@ impl DeformConvLayer {
         let (rows, columns) = (along(0), along(1));
         let corner = |row: usize, column: usize| match (rows[row], columns[column]) {
             ((Some(row), down), (Some(column), across)) => (row * self.input[1] + column, down * across),
+            // A pixel that is never in the image: the reader finds nothing there, and takes zeros.
             _ => (self.input[0] * self.input[1], 0.0),
         };
         [corner(0, 0), corner(0, 1), corner(1, 0), corner(1, 1)]
@@ -210,10 +216,12 @@ where
         width: usize,
         panel: &mut [T::Float],
     ) {
+        // The micro-kernel reads whole vectors, and multiplies by what lies beyond the last lane.
         if lanes.len() < width {
             panel.fill(T::Float::default());
         }
         let (rows, columns) = (depth.len(), lanes.len());
+        // Sampled window by window, so that a place is computed once for many channels; the panel wants step by step.
         let mut seen = vec![T::Float::default(); columns * rows];
         self.isa.vectorize(SampleWindowsTask { operand: self, item, depth, lanes, seen: &mut seen });
         PlaneTranspose { input: &seen, stride: rows, out: panel, pitch: width, rows, columns }
@@ -242,12 +250,14 @@ impl<T: FloatElement> SimdTask for SampleWindowsTask<'_, T> {
             lanes,
             seen,
         } = self;
+        // An item of the product is a group of an image.
         let (image, group) = (item / layer.groups, item % layer.groups);
         let (channels, per_offset_group) = (layer.channels, layer.channels / layer.offset_groups);
         let (outputs, steps) = (layer.output_pixels(), layer.window_pixels());
         let area = layer.input[0] * layer.input[1];
         let pixels = &pixels[image * area * channels..][..area * channels];
         // Where a window begins along an axis.
+        // In `f64`: places beyond 2²⁴ would lose their fraction in `f32`.
         let start = |axis: usize, index: usize| index as f64 * layer.strides[axis] - layer.pads[axis];
         let across = layer.output[1];
         let starts: Vec<_> =
@@ -258,6 +268,7 @@ impl<T: FloatElement> SimdTask for SampleWindowsTask<'_, T> {
             let (step, within) = (begin / layer.group_channels(), begin % layer.group_channels());
             let channel = group * layer.group_channels() + within;
             let shared = per_offset_group - channel % per_offset_group;
+            // A run ends where the offsets change, the step changes, or the panel ends.
             let count = shared.min(layer.group_channels() - within).min(depth.end - begin);
             let at = ((image * layer.offset_groups + channel / per_offset_group) * steps + step) * outputs;
             let within = [step / layer.kernel[1], step % layer.kernel[1]];
@@ -269,12 +280,15 @@ impl<T: FloatElement> SimdTask for SampleWindowsTask<'_, T> {
                 let corners =
                     layer.bilinear_corners([start[0] + within[0] + down, start[1] + within[1] + along]);
                 let from = |corner: usize| match pixels.get(corners[corner].0 * channels + channel..) {
+                    // Behind the last image the slice is empty; between images it would be the next one, which is why `pixels` ends
+                    // with this one.
                     Some([]) | None => &beyond[..count],
                     Some(pixel) => &pixel[..count],
                 };
                 let mask = mask.map(|mask| mask[at + window].to_float());
                 let weight = |corner: usize| {
                     let weight = T::Float::from_f64(corners[corner].1);
+                    // The mask scales the sample; folded into its four weights, it costs nothing for each channel.
                     mask.map_or(weight, |mask| weight * mask)
                 };
                 let weights = [weight(0), weight(1), weight(2), weight(3)];
@@ -293,6 +307,7 @@ const BLEND_BLOCK: usize = 8;
 #[inline(always)]
 fn blend_pixels<F: ComputeFloat>(sums: &mut [F], pixels: [&[F]; 4], weights: [F; 4]) {
     let blend = |[first, second, third, fourth]: [F; 4]| {
+        // Two independent sums, half as long a chain as one sum of four.
         (first * weights[0] + second * weights[1]) + (third * weights[2] + fourth * weights[3])
     };
     let blocks = pixels.map(|pixels| pixels.as_chunks::<BLEND_BLOCK>());
@@ -340,9 +355,9 @@ where
     let items = layer.images * layer.groups;
     let sizes = GemmShape { items, rows: layer.rows, columns: layer.output_pixels(), depth };
     let add_bias = bias.map(|bias| add_bias(bias, layer.groups));
-    let finish = add_bias.as_ref().map(|add_bias| add_bias as &GemmEpilogue<'_, T::Float>);
+    let epilogue = add_bias.as_ref().map(|add_bias| add_bias as &GemmEpilogue<'_, T::Float>);
     let sides = (GemmOperand::Operand(&left), GemmOperand::Operand(&right));
-    compute_stored_gemm(cpu, sizes, sides, y, finish, &mut ScratchBuffer::without_workspace());
+    compute_stored_gemm(cpu, sizes, sides, y, epilogue, &mut ScratchBuffer::without_workspace());
     Ok(())
 }
 

@@ -28,6 +28,8 @@ pub(super) fn grid_sample_kernels() -> Vec<Kernel<Cpu>> {
         operand_kernel("GridSample", GridSampleSettings::new, |cpu, settings, operands| {
             let call = operands.call();
             let (samples, places) = (call.input(0)?.dtype(), call.input(1)?.dtype());
+            // The dtypes of grid and images are independent. Behind a `dyn`, the reader of the grid does not multiply the copies of
+            // `sample_grid` by the dtypes of grids.
             let places = dispatch!(places, floating_and_half + bf16, P => grid_reader::<P>(operands))?;
             dispatch!(samples, floating_and_integral + f16 + bf16, S => {
                 sample_grid::<S>(cpu, settings, operands, &*places)
@@ -52,6 +54,7 @@ impl GridSampleSettings {
     fn new(call: &KernelCall<'_>) -> Result<Self> {
         let method = match call.string_attribute("mode")?.unwrap_or("linear") {
             "nearest" => SampleMethod::Nearest,
+            // Opset 20 renamed the modes when it allowed more than two axes.
             "linear" | "bilinear" => SampleMethod::Linear,
             "cubic" | "bicubic" => SampleMethod::Cubic,
             other => {
@@ -78,8 +81,10 @@ impl GridSampleSettings {
     fn axis_taps(&self, place: f64, length: usize) -> AxisTaps {
         let last = length as f64 - 1.0;
         let (place, edges) = if self.aligns_corners {
+            // -1 and 1 are the centers of the outermost elements, and reflection is at these centers.
             ((place + 1.0) / 2.0 * last, (0.0, last))
         } else {
+            // -1 and 1 are the outer edges of the outermost elements, and reflection is at these edges.
             (((place + 1.0) * length as f64 - 1.0) / 2.0, (-0.5, last + 0.5))
         };
         AxisTaps::new(place, length, self.method, self.beyond, edges)
@@ -126,6 +131,7 @@ fn sample_grid<S: ComputeElement>(
     }
     ensure!(size > 0, invalid_argument, "expected images with elements, found {axes:?}");
     let (channels, axes) = (*channels as usize, axes.iter().map(|axis| *axis as usize).collect::<Vec<_>>());
+    // Rows are channels of images, not places, since channels share the taps of a place.
     let rows = y.len() / places;
     parallel_for_parts(cpu, rows, grain_for(places * 8), OutputRows::new(y, places), |first, y| {
         let (mut taps, mut grid_of_part) = (TapList::<S::Float>::default(), Vec::new());
@@ -133,6 +139,7 @@ fn sample_grid<S: ComputeElement>(
         // Channels of an image share their grid.
         while row * places < y.len() {
             let image = (first + row) / channels;
+            // A part may begin or end in the middle of an image.
             let shared = (channels - (first + row) % channels).min(y.len() / places - row);
             let first_place = image * places;
             for start in (0..places).step_by(POINT_BLOCK) {
@@ -148,6 +155,7 @@ fn sample_grid<S: ComputeElement>(
                 });
                 let x = &x[(first + row) * size..][..shared * size];
                 let y = &mut y[row * places..][..shared * places];
+                // What is left of the channels is sampled one by one, by the same code with `CHANNELS` = 1.
                 let together = shared - shared % CHANNEL_BLOCK;
                 let (x, last_x) = x.split_at(together * size);
                 let (y, last_y) = y.split_at_mut(together * places);
@@ -225,6 +233,7 @@ impl<F: ComputeFloat> SimdTask for TapListTask<'_, F> {
                 }
                 std::mem::swap(&mut now, &mut next);
             }
+            // Four taps of another kind, such as a cubic with missing ones, are sums as well, so they may join the fast list.
             match <[(usize, f64); 4]>::try_from(&now[..]) {
                 Ok(taps) => list.inside.push((index, taps.map(|(at, weight)| (at, F::from_f64(weight))))),
                 Err(_) => {
@@ -244,6 +253,8 @@ impl<F: ComputeFloat> TapList<F> {
         start: usize,
         out: &mut [S],
     ) {
+        // An array of slices, not a stride: their lengths are known to be equal, so the bounds check of a tap is one comparison for
+        // each channel.
         let (size, pitch) = (image.len() / CHANNELS, out.len() / CHANNELS);
         let mut channels = [image; CHANNELS];
         for (index, channel) in channels.iter_mut().enumerate() {
@@ -270,7 +281,9 @@ impl<F: ComputeFloat> TapList<F> {
         for (place, count) in &self.others {
             let (taps, further) = rest.split_at(*count);
             let found = match taps {
+                // Only `zeros` leaves a place without taps.
                 [] => [S::from_accumulator(S::Accumulator::ZERO); CHANNELS],
+                // Copied without arithmetic: an `i64` beyond 2⁵³ would not survive the way through a float.
                 [(at, _)] if self.is_nearest => channels.map(|channel| channel[*at]),
                 _ => sums(taps),
             };

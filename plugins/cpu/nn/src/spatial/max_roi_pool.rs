@@ -39,6 +39,7 @@ impl MaxRoiPoolSettings {
     /// The pixels of each cell along one axis, as half-open ranges.
     fn cell_ranges(&self, start: f64, end: f64, cells: i64, length: i64) -> Vec<(usize, usize)> {
         let (start, end) = ((start * self.scale).round(), (end * self.scale).round());
+        // Both corners belong to the region, and a region is at least one pixel large.
         let cell = (end - start + 1.0).max(1.0) / cells as f64;
         let pixel = |place: f64| (place + start).clamp(0.0, length as f64) as usize;
         (0..cells)
@@ -68,6 +69,7 @@ fn pool_regions<T: FloatElement>(
     let regions: Vec<f64> =
         operands.read_input::<T>(1)?.iter().map(|corner| corner.to_float().to_f64()).collect();
     for region in regions.chunks(5) {
+        // The index of the image is a float among the corners. NaN is in no range.
         if !(0.0..images as f64).contains(&region[0]) {
             let found = region[0];
             return Err(PluginError::out_of_range(format!(
@@ -95,6 +97,7 @@ fn pool_regions<T: FloatElement>(
                             largest = Some(largest.map_or(pixel, |largest| largest.maximum(pixel)));
                         }
                     }
+                    // A cell without pixels is 0.
                     *y = T::from_float(largest.unwrap_or_default());
                 }
             }

@@ -32,6 +32,7 @@ pub(super) fn roi_align_kernels() -> Vec<Kernel<Cpu>> {
         ])
         .with_outputs([number.with_name("Y").with_rank(4, 4)])
     };
+    // Opset 16 changed the default of `coordinate_transformation_mode`, so the two ranges of opsets read it differently.
     vec![row(true).since_version(10).until_version(15), row(false).since_version(16)]
 }
 
@@ -100,15 +101,19 @@ impl RoiAlignSettings {
     fn region_span<F: ComputeFloat>(&self, start: F, end: F, cells: i64) -> RegionSpan {
         let (scale, shift) = (F::from_f64(self.scale), F::from_f64(self.shift));
         let start = start * scale - shift;
+        // `start` has the shift already, so it cancels: the region keeps its size, and only moves by half a pixel.
         let mut length = end * scale - shift - start;
         if self.shift == 0.0 {
+            // Without half-pixel centers, ONNX makes regions that are too small at least one pixel large.
             length = F::ONE.max_ignoring_nan(length);
         }
+        // Divided in the precision of the operands: `ceil` below makes one sample more or less of the last bit.
         let cell = (length / F::from_f64(cells as f64)).to_f64();
         let samples = if self.samples > 0.0 { self.samples } else { cell.ceil() };
         RegionSpan {
             start: start.to_f64(),
             cell,
+            // A negative length has a negative cell, and no samples: its output is 0.
             samples: samples.clamp(0.0, MAX_CELL_SAMPLES as f64) as usize,
         }
     }
@@ -126,9 +131,11 @@ impl RegionSpan {
             if !(-1.0..=length as f64).contains(&place) {
                 return None;
             }
+            // Up to one pixel outside, a sample has the value of the border.
             let place = place.max(0.0);
             let (low, last) = (place as usize, length - 1);
             if low >= last {
+                // Two pixels in any case, so that the loops over samples need no branch.
                 return Some([(last, 1.0), (last, 0.0)]);
             }
             let part = place - low as f64;
@@ -156,6 +163,7 @@ fn align_regions<T: FloatElement>(
     operands.expect_dims(&regions, "rois", &[known, 4])?;
     operands.expect_dims(&call.input(2)?, "batch_indices", &[known])?;
     operands.expect_dims(&y, "Y", &[known, channels, rows, columns])?;
+    // These are data, so no shape check covers them; an unchecked index would read another image or none.
     let images_of = operands.read_input::<i64>(2)?;
     if let Some(wrong) = images_of.iter().find(|image| !(0..images).contains(*image)) {
         return Err(PluginError::out_of_range(format!(
@@ -177,11 +185,13 @@ fn align_regions<T: FloatElement>(
     parallel_for_parts(
         cpu,
         images_of.len(),
+        // The number of samples depends on the region; 16 is a guess of the pixels that each element reads.
         grain_for(channels * area * 16),
         OutputRows::new(y, channels * area),
         |first, y| {
             for (index, y) in y.chunks_mut(channels * area).enumerate() {
                 let region = first + index;
+                // A region is x1, y1, x2, y2.
                 let corners: Vec<T::Float> =
                     regions[region * 4..][..4].iter().map(|corner| corner.to_float()).collect();
                 let down = settings.region_span(corners[1], corners[3], rows);
@@ -196,10 +206,12 @@ fn align_regions<T: FloatElement>(
                     let acrosses = &acrosses[column * across.samples..][..across.samples];
                     let mut totals = vec![None; channels];
                     settings.add_samples(&mut totals, image, width as usize, downs, acrosses);
+                    // The mean is over all samples, those outside included, which count as 0.
                     let samples = T::Float::from_f64((downs.len() * acrosses.len()) as f64);
                     for (y, total) in y[cell..].iter_mut().step_by(area).zip(totals) {
                         *y = T::from_float(match total {
                             Some(total) if settings.takes_maximum => total,
+                            // `None` is a cell without any sample, whose mean would be 0/0.
                             Some(total) => total / samples,
                             None => T::Float::default(),
                         });
@@ -244,6 +256,8 @@ impl RoiAlignSettings {
         acrosses: &CellSamples,
     ) {
         if !self.takes_maximum {
+            // A sum of products of weights factors into a product of sums, so each pixel is read once, however many samples meet in
+            // it. A maximum does not factor.
             let (downs, acrosses) = (pixel_weights(downs), pixel_weights(acrosses));
             self.add_products(
                 totals,
@@ -255,6 +269,7 @@ impl RoiAlignSettings {
         }
         let is_outside = |samples: &CellSamples| samples.iter().any(Option::is_none);
         if is_outside(downs) && !acrosses.is_empty() || is_outside(acrosses) && !downs.is_empty() {
+            // A sample outside is 0, which takes part in the maximum.
             totals.fill(Some(T::Float::default()));
         }
         let inside = downs
@@ -280,6 +295,7 @@ impl RoiAlignSettings {
                 };
                 pixels.extend(columns.iter().map(weighed));
             }
+            // The list stays in cache while all channels read it.
             if pixels.len() >= MAX_LISTED_PIXELS {
                 self.add_pixels(totals, image, &pixels);
                 pixels.clear();
@@ -316,6 +332,7 @@ impl RoiAlignSettings {
     ) {
         let size = image.len() / CHANNELS;
         let channels: [&[T]; CHANNELS] = std::array::from_fn(|index| &image[index * size..][..size]);
+        // Only the first list of a channel starts here; later ones go on from the total.
         let start = if self.takes_maximum { T::Float::LOWEST } else { T::Float::default() };
         let mut sums = totals.map(|total| total.unwrap_or(start));
         for (at, weight) in pixels {

@@ -33,6 +33,7 @@ impl AxisTaps {
         beyond: PaddingMode,
         edges: (f64, f64),
     ) -> Self {
+        // Rounded before reflection, as the reference does it: a tie goes to the even element of the unreflected axis.
         let mut place = if method == SampleMethod::Nearest { place.round_ties_even() } else { place };
         if place < edges.0 || place > edges.1 {
             place = match beyond {
@@ -43,6 +44,7 @@ impl AxisTaps {
                 PaddingMode::Reflection => reflect_at_edges(place, edges),
             };
         }
+        // Weights are computed from the place, even if the elements around it are clamped or reflected.
         let whole = place.floor();
         let part = place - whole;
         let at = |step: f64| element_index(whole + step, length, beyond, edges);
@@ -96,6 +98,7 @@ fn element_index(place: f64, length: usize, beyond: PaddingMode, edges: (f64, f6
 /// A place, reflected at the edges until it lies between them.
 fn reflect_at_edges(place: f64, (low, high): (f64, f64)) -> f64 {
     let range = high - low;
+    // A single element reflects onto itself; the remainder by 0 would be NaN.
     if range <= 0.0 {
         return low;
     }
@@ -105,6 +108,7 @@ fn reflect_at_edges(place: f64, (low, high): (f64, f64)) -> f64 {
 
 /// The cubic weights of four neighbors, for a place `part` of the way from the second to the third.
 fn cubic_weights(part: f64) -> [f64; 4] {
+    // The value that ONNX and PyTorch use; Catmull-Rom would be -0.5.
     const CUBIC_COEFFICIENT: f64 = -0.75;
     let near = |x: f64| ((CUBIC_COEFFICIENT + 2.0) * x - (CUBIC_COEFFICIENT + 3.0)) * x * x + 1.0;
     let far = |x: f64| {

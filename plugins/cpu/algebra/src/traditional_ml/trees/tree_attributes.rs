@@ -40,6 +40,7 @@ fn read_integers<'a>(call: &KernelCall<'a>, name: &str, count: usize) -> Result<
 /// A list of numbers, from an attribute or from a tensor that replaces it.
 fn read_numbers(call: &KernelCall<'_>, name: &str) -> Result<Vec<f64>> {
     if let Some(found) = tensor_attribute(call, &format!("{name}_as_tensor"))? {
+        // The tensor keeps `f64` digits that the attribute, a list of `f32`, cannot hold.
         return found.read_f64_values();
     }
     Ok(call.floats_attribute(name)?.unwrap_or_default().to_vec())
@@ -57,6 +58,7 @@ impl TreeEnsemble {
     /// The value that is added to the votes for a target.
     pub(super) fn base_value(&self, target: usize) -> f64 {
         match self.base_values[..] {
+            // One value counts for all targets.
             [one] => one,
             ref all => all.get(target).copied().unwrap_or(0.0),
         }
@@ -80,6 +82,7 @@ impl TreeEnsemble {
         let (yes, no) = (list("nodes_truenodeids")?, list("nodes_falsenodeids")?);
         let (yes_is_leaf, no_is_leaf) = (list("nodes_trueleafs")?, list("nodes_falseleafs")?);
         let missing = match call.ints_attribute("nodes_missing_value_tracks_true")?.unwrap_or_default() {
+            // Without the attribute, NaN takes the false branch everywhere.
             [] => vec![0; count],
             _ => list("nodes_missing_value_tracks_true")?.to_vec(),
         };
@@ -95,7 +98,7 @@ impl TreeEnsemble {
         // NaN ends a set.
         let mut sets = members.as_deref().unwrap_or_default().split(|value| value.is_nan());
         let mut kept = Vec::new();
-        let way = |name: &str, is_leaf: i64, to: i64| -> Result<TreeBranch> {
+        let branch = |name: &str, is_leaf: i64, to: i64| -> Result<TreeBranch> {
             let to = index_from_integer(name, to)?;
             Ok(if is_leaf != 0 { TreeBranch::Leaf(to) } else { TreeBranch::Question(to) })
         };
@@ -128,8 +131,8 @@ impl TreeEnsemble {
                 comparison,
                 value: splits[node],
                 takes_missing: missing[node] != 0,
-                yes: way("nodes_truenodeids", yes_is_leaf[node], yes[node])?,
-                no: way("nodes_falsenodeids", no_is_leaf[node], no[node])?,
+                yes: branch("nodes_truenodeids", yes_is_leaf[node], yes[node])?,
+                no: branch("nodes_falsenodeids", no_is_leaf[node], no[node])?,
             });
         }
         let votes = targets.iter().zip(&weights);
@@ -205,6 +208,7 @@ impl TreeClassifier {
     pub(super) fn new(call: &KernelCall<'_>) -> Result<Self> {
         let labels = call.ints_attribute("classlabels_int64s")?.unwrap_or_default().to_vec();
         if labels.is_empty() {
+            // Labels of text are mapped by the importer, since this kernel returns numbers.
             return Err(PluginError::unimplemented("expected classes with integers as labels, found none"));
         }
         let leaves = TreeNodeTable::read_leaf_votes(call, "class")?;
@@ -216,6 +220,7 @@ impl TreeClassifier {
         Ok(Self {
             trees,
             labels,
+            // Binary classifiers often vote for one class only; the score of the other follows from it.
             votes_for_one: votes.windows(2).all(|pair| pair[0].0 == pair[1].0),
             weights_are_positive: votes.iter().all(|(_, weight)| *weight >= 0.0),
         })
@@ -246,14 +251,15 @@ impl TreeNodeTable {
         let mut questions = 0;
         for ((tree, node), mode) in trees.iter().zip(nodes).zip(&modes) {
             let name = (*tree, *node);
-            let way = if *mode == "LEAF" {
+            let branch = if *mode == "LEAF" {
                 this.leaves.push(name);
                 TreeBranch::Leaf(this.leaves.len() - 1)
             } else {
                 questions += 1;
                 TreeBranch::Question(questions - 1)
             };
-            let before = this.by_name.insert(name, way);
+            // Nodes refer to each other by number, in any order, so all are listed before any is linked.
+            let before = this.by_name.insert(name, branch);
             ensure!(before.is_none(), invalid_argument, "expected each node once, found {name:?} twice");
             this.names.push(name);
         }
@@ -265,6 +271,7 @@ impl TreeNodeTable {
         let weights = read_numbers(call, &format!("{what}_weights"))?;
         let list = |name: &str| read_integers(call, &format!("{what}_{name}"), weights.len());
         let (trees, nodes, ids) = (list("treeids")?, list("nodeids")?, list("ids")?);
+        // A leaf may vote for several targets, so votes are listed apart from the nodes.
         let mut votes = LeafVotes::new();
         for (place, weight) in weights.iter().enumerate() {
             let vote = (index_from_integer(&format!("{what}_ids"), ids[place])?, *weight);
@@ -292,11 +299,12 @@ impl TreeNodeTable {
             values.len()
         );
         let missing = match call.ints_attribute("nodes_missing_value_tracks_true")?.unwrap_or_default() {
+            // Without the attribute, NaN takes the false branch everywhere.
             [] => vec![0; count],
             _ => list("nodes_missing_value_tracks_true")?.to_vec(),
         };
         let modes = string_list(call, "nodes_modes")?.unwrap_or_default();
-        let way = |name: TreeNodeKey| {
+        let branch = |name: TreeNodeKey| {
             let found = self.by_name.get(&name).copied();
             found
                 .ok_or_else(|| PluginError::invalid_argument(format!("expected a node {name:?}, found none")))
@@ -323,8 +331,8 @@ impl TreeNodeTable {
                 comparison,
                 value: values[node],
                 takes_missing: missing[node] != 0,
-                yes: way((tree, yes[node]))?,
-                no: way((tree, no[node]))?,
+                yes: branch((tree, yes[node]))?,
+                no: branch((tree, no[node]))?,
             });
         }
         // A leaf may have no votes. Votes of other nodes are never counted.
@@ -333,7 +341,7 @@ impl TreeNodeTable {
         let mut seen = std::collections::HashSet::new();
         // The first node of each tree is its root.
         for name in self.names.iter().filter(|name| seen.insert(name.0)) {
-            roots.push(way(*name)?);
+            roots.push(branch(*name)?);
         }
         let targets = targets(call, &leaves)?;
         let forest = DecisionForest { questions, leaves, sets: Vec::new(), roots, targets, aggregate };

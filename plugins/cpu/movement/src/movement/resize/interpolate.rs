@@ -76,6 +76,7 @@ macro_rules! narrow_floats {
 macro_rules! integers {
     ($($number:ty)*) => {
         $(impl ResizeSample for $number {
+            // An `f32` has too few digits for integers of 32 bits.
             type ComputeType = f64;
 
             fn widen(self) -> f64 {
@@ -94,6 +95,7 @@ narrow_floats!(f16 bf16);
 integers!(i8 u8 i16 u16 i32 u32 i64 u64);
 
 fn round_or_truncate(value: f64) -> f64 {
+    // Weights such as 1/3 are rounded, so a sum that should be 3 may be just below it, and truncate to 2.
     let nearest = value.round();
     if (nearest - value).abs() < 1e-6 { nearest } else { value.trunc() }
 }
@@ -108,6 +110,7 @@ pub(super) struct TapTable<C> {
 impl<C: ComputeFloat> TapTable<C> {
     /// Elements outside of a crop, which are filled later, have weights of 0.
     pub(super) fn new(taps: &ResizeTaps) -> Self {
+        // At least one, as chunks of 0 would panic.
         let per_element = taps.iter().flatten().map(Vec::len).max().unwrap_or(0).max(1);
         let mut all = Vec::with_capacity(taps.len() * per_element);
         for taps in taps {
@@ -122,6 +125,8 @@ impl<C: ComputeFloat> TapTable<C> {
 
     pub(super) fn resize_axis(&self, cpu: &Cpu, image: &[C], dims: &[usize], axis: usize, out: &mut [C]) {
         let (_, length, inner) = shape::split_at_axis(dims, axis);
+        // Along the last axis each element has taps of its own. Along any other, a row of elements shares
+        // them.
         if inner == 1 {
             for_parallel_pieces(cpu, out, self.length, |begin, out| {
                 let image = &image[begin * length..];

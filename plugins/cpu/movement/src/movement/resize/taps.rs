@@ -68,6 +68,7 @@ impl ResizeMethod {
         };
         let rounding: fn(f64) -> f64 =
             match call.string_attribute("nearest_mode")?.unwrap_or(default_rounding) {
+                // A tie goes down here and up in the next, unlike with `round`, which goes away from 0.
                 "round_prefer_floor" => |at| (at - 0.5).ceil(),
                 "round_prefer_ceil" => |at| (at + 0.5).floor(),
                 "floor" => f64::floor,
@@ -94,6 +95,7 @@ impl ResizeMethod {
     pub(super) fn nearest_indices(&self, axis: &ResizedAxis) -> Result<Vec<Option<usize>>> {
         let mut map = try_reserve_vec(axis.to)?;
         let first = |taps: Vec<(usize, f64)>| taps.first().map(|(at, _)| *at);
+        // One list for each axis: outputs of a row share it, whatever the other axes do.
         map.extend((0..axis.to).map(|index| self.taps_at(axis, index).and_then(first)));
         Ok(map)
     }
@@ -107,8 +109,10 @@ impl ResizeMethod {
         let last = axis.from as f64 - 1.0;
         let place = self.coordinates.source_coordinate(axis, index as f64);
         if self.coordinates == CoordinateTransform::Crop && !(0.0..=last).contains(&place) {
+            // Outside of the crop ONNX writes a value of the caller.
             return None;
         }
+        // Beyond an edge, the edge repeats.
         let inside = |at: f64| at.clamp(0.0, last) as usize;
         let (reach, weight): (f64, &dyn Fn(f64) -> f64) = match self.filter {
             ResizeFilter::Nearest(rounding) => return Some(vec![(inside(rounding(place)), 1.0)]),

@@ -92,10 +92,10 @@ impl DenseConvJob<'_> {
             }),
             |channel| self.weights.panel_pointer(group, channel).cast(),
             |pixels, panel, block| {
-                let ending = self.tile_epilogue(group, pixels.start, panel.clone());
+                let epilogue = self.tile_epilogue(group, pixels.start, panel.clone());
                 // SAFETY: rows and weights of the block exist, only this task accesses its outputs, and the registers belong to
                 // its thread.
-                unsafe { block_kernel(panel.len())(block, &ending) };
+                unsafe { block_kernel(panel.len())(block, &epilogue) };
                 if panel.end == last {
                     self.apply_epilogue(group, pixels, channels.clone());
                 }
@@ -150,7 +150,7 @@ impl DenseConvJob<'_> {
                     depth: length,
                     skip: offset,
                     weights: self.weights.panel_pointer(group, channel),
-                    ending: self.tile_epilogue(group, pixels.start, panel),
+                    epilogue: self.tile_epilogue(group, pixels.start, panel),
                 });
             }
         }

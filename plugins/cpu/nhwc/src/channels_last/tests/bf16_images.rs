@@ -7,13 +7,14 @@ use oarlock_cpu_testing::isa_levels::isa_levels;
 use oarlock_cpu_testing::test_team::TestTeam;
 
 use super::super::algorithm::{ConvAlgorithm, NhwcConv};
-use super::super::bf16_rounding::{bf16_bits, pair_count, round_to_pairs};
+use super::super::bf16_rounding::{pair_count, round_to_pairs};
 use super::super::dense::{Bf16Images, DenseConv, word_count};
 use super::super::depthwise;
 use super::super::epilogue::{ConvEpilogue, ResidualSource};
 use super::super::weight_panels::GivenWeights;
 use super::RELU;
 use super::reference::{ConvCase, RandomNumbers};
+use oarlock_cpu_base::float_bits::bf16_bits;
 
 fn encode_image(numbers: &[f32], is_paired: bool) -> Vec<f32> {
     if !is_paired {

@@ -58,6 +58,7 @@ fn poolings_are_those_of_onnx() {
         let ceil = index % 2;
         let room = input + pads[0] + pads[1] - extent;
         let mut output = if ceil == 1 { room.div_ceil(stride) } else { room / stride } + 1;
+        // ONNX drops a last window that would begin in the padding at the end.
         if ceil == 1 && (output - 1) * stride >= input + pads[0] {
             output -= 1;
         }
@@ -77,6 +78,7 @@ fn poolings_are_those_of_onnx() {
         let x: Vec<i64> = outer.into_iter().chain(list(input)).collect();
         let y: Vec<i64> = outer.into_iter().chain(list(output)).collect();
         let mut values = numbers.small_integers(x.iter().product::<i64>() as usize);
+        // Some with NaN or infinity: what becomes of these, the kernels of ONNX decide.
         if index % 9 == 0 {
             let place = numbers.next(values.len());
             values[place] = [f32::NAN, f32::INFINITY][index / 9 % 2];

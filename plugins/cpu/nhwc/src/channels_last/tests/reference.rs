@@ -77,6 +77,7 @@ impl ConvCase {
         let simple = axis_of(true);
         let (down, along) =
             if simple.input % 2 == 0 { (simple, simple) } else { (axis_of(false), axis_of(false)) };
+        // 19 and 40 leave a remainder after vectors of 16 lanes.
         let groups = [1, 1, 2, 3, 19, 40][numbers.next(6)];
         let is_depthwise = groups > 3 && numbers.next(4) > 0;
         let of_group =
@@ -133,6 +134,7 @@ impl ConvCase {
     pub(crate) fn make_normal(&mut self, numbers: &mut RandomNumbers) {
         let under_window = self.geometry.tap_count() * self.geometry.channels_per_group();
         self.x = numbers.normal_values(self.x.len(), 1.0).into_iter().map(|value| value.max(0.0)).collect();
+        // The deviation of He's initialization, with which sums neither grow nor shrink from layer to layer.
         self.w = numbers.normal_values(self.w.len(), (2.0 / under_window as f64).sqrt());
     }
 

@@ -53,6 +53,8 @@ impl TransposedConvCase {
         let mut any = || {
             loop {
                 let (kernel, dilation) = (1 + numbers.next(5), [1, 1, 2, 3][numbers.next(4)]);
+                // Often as wide as the kernel: then, without gaps, all remainders read the same inputs and
+                // share a product.
                 let stride = if numbers.next(3) == 0 { kernel } else { 1 + numbers.next(3) };
                 let pad = (numbers.next(4), numbers.next(4));
                 let more = numbers.next(stride.max(dilation));

@@ -9,6 +9,7 @@ mod transposed_job;
 
 use std::sync::Arc;
 
+use oarlock_cpu_base::OARLOCK_DOMAIN;
 use oarlock_cpu_base::constant_cache::{self, ConstantCache};
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::fused_activation::FusedActivation;
@@ -33,7 +34,7 @@ pub(super) fn nhwc_conv_transpose_kernel() -> Kernel<Cpu> {
     let number = OperandSpec::new(DtypeSet::F32);
     let image = number.with_rank(3, 4);
     Kernel::new_prepared("ConvTranspose", prepare_conv_transpose)
-        .with_domain("oarlock")
+        .with_domain(OARLOCK_DOMAIN)
         .with_support_check(|cpu, call| {
             ensure!(
                 call.input(1)?.is_constant(),
@@ -43,9 +44,9 @@ pub(super) fn nhwc_conv_transpose_kernel() -> Kernel<Cpu> {
             plan_convolution(cpu, call).map(drop)
         })
         .with_workspace(|cpu, call| {
-            let (way, _) = plan_convolution(cpu, call)?;
+            let (algorithm, _) = plan_convolution(cpu, call)?;
             // Scratch memory starts at the next cache line.
-            Ok((way.scratch_size() * size_of::<f32>() + 64) as u64)
+            Ok((algorithm.scratch_size() * size_of::<f32>() + 64) as u64)
         })
         .with_in_place(0, 3)
         .with_flags(KernelFlags::DETERMINISTIC)
@@ -111,11 +112,12 @@ impl TransposedAlgorithm {
 fn plan_convolution(cpu: &Cpu, call: &KernelCall<'_>) -> Result<(TransposedAlgorithm, FusedActivation)> {
     let sizes = transposed_shape(call)?;
     check_epilogue(call, sizes.outputs)?;
-    let way = match TransposedDepthwise::new(&sizes) {
+    // Depthwise, if each output has a channel of its own.
+    let algorithm = match TransposedDepthwise::new(&sizes) {
         Some(channels) => TransposedAlgorithm::Channels(channels),
         None => TransposedAlgorithm::Products(TransposedConv::new(cpu, &sizes)),
     };
-    Ok((way, FusedActivation::from_attributes(call)?))
+    Ok((algorithm, FusedActivation::from_attributes(call)?))
 }
 
 fn transposed_shape(call: &KernelCall<'_>) -> Result<NhwcTransposedShape> {
@@ -166,6 +168,7 @@ fn check_output(call: &KernelCall<'_>, axes: &[WindowAxis]) -> Result<()> {
     );
     for (index, axis) in axes.iter().enumerate() {
         ensure!(
+            // Each remainder by the stride is a product of its own, and their number must stay small.
             axis.stride <= MAX_STRIDE,
             unimplemented,
             "expected strides of at most {MAX_STRIDE}, found {}",
@@ -186,11 +189,12 @@ fn check_output(call: &KernelCall<'_>, axes: &[WindowAxis]) -> Result<()> {
 }
 
 fn prepare_conv_transpose(cpu: &Cpu, call: &KernelCall<'_>) -> Result<Arc<PreparedConvTranspose>> {
-    let (way, activation) = plan_convolution(cpu, call)?;
+    let (algorithm, activation) = plan_convolution(cpu, call)?;
     let sizes = transposed_shape(call)?;
     let w = call.input(1)?;
+    // Packed once here. The engine asks for this kernel only where weights are constant.
     ensure!(w.is_constant(), unimplemented, "expected weights that are constant, found some that are not");
-    let how = if matches!(way, TransposedAlgorithm::Channels(_)) {
+    let how = if matches!(algorithm, TransposedAlgorithm::Channels(_)) {
         "depthwise"
     } else {
         "as ordinary convolutions"
@@ -200,16 +204,17 @@ fn prepare_conv_transpose(cpu: &Cpu, call: &KernelCall<'_>) -> Result<Arc<Prepar
     let weights = || unsafe { w.constant_elements() };
     let key = (cpu.isa(), sizes.weights_key());
     let packed = PACKED_WEIGHTS.get_or_make_at(constant_cache::constant_range(&w), key, || {
-        Ok::<_, PluginError>(way.pack_weights(cpu, &weights()?))
+        Ok::<_, PluginError>(algorithm.pack_weights(cpu, &weights()?))
     })?;
     let dims = [call.input(0)?.dims().to_vec(), call.output(0)?.dims().to_vec()];
     Ok(Arc::new(move |cpu, call| {
         let is_prepared = call.input(0)?.dims() == dims[0] && call.output(0)?.dims() == dims[1];
+        // Scratch memory and tasks were planned for these shapes.
         super::expect_prepared(is_prepared)?;
         with_conv_operands(call, sizes.outputs, activation, |x, epilogue, y| {
             let mut scratch = ScratchBuffer::from_call(call);
-            let scratch = scratch.allocate_elements(way.scratch_size());
-            way.compute(cpu, (x, &packed), epilogue, y, scratch);
+            let scratch = scratch.allocate_elements(algorithm.scratch_size());
+            algorithm.compute(cpu, (x, &packed), epilogue, y, scratch);
         })
     }))
 }

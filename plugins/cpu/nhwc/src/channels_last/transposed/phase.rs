@@ -26,10 +26,12 @@ impl OutputPhase {
     /// All outputs along an axis: a phase for each remainder, or with `may_join` one phase for all of them if possible.
     pub(super) fn all_phases(axis: &WindowAxis, may_join: bool) -> Vec<Self> {
         let back = |remainder: usize, step: usize| {
-            let way = (step * axis.dilation).checked_sub(remainder)?;
-            way.is_multiple_of(axis.stride).then_some(way / axis.stride)
+            let distance = (step * axis.dilation).checked_sub(remainder)?;
+            // Only these steps lead from an input to an output with this remainder.
+            distance.is_multiple_of(axis.stride).then_some(distance / axis.stride)
         };
         let backs = |remainder| (0..axis.kernel).filter_map(|step| back(remainder, step)).collect::<Vec<_>>();
+        // If all remainders read the same inputs, they are columns of one product.
         let common = backs(0);
         if may_join && (1..axis.stride).all(|remainder| backs(remainder) == common) {
             return vec![Self::new(axis, 0..axis.stride, common)];
@@ -57,6 +59,7 @@ impl OutputPhase {
     /// True if all remainders have outputs for these quotients.
     pub(super) fn is_whole(&self, quotients: Range<usize>) -> bool {
         let is_whole = |quotient| self.remainders_at(quotient) == self.remainders;
+        // Outputs are a range, so only its ends can lack a remainder.
         is_whole(quotients.start) && is_whole(quotients.end - 1)
     }
 

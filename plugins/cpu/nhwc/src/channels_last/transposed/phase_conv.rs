@@ -9,14 +9,13 @@ use oarlock_cpu_base::thread_team::ThreadTeam;
 use oarlock_cpu_base::window::WindowAxis;
 use oarlock_cpu_gemm::{DisjointSlice, TaskQueue};
 
+use super::super::dense::WEIGHTS_BLOCK_BYTES;
 use super::super::epilogue::ConvEpilogue;
 use super::super::tile::{ConvMicroKernels, MAX_TILE_PIXELS, even_tile_size};
 use super::super::weight_panels::WeightPanels;
 use super::phase::OutputPhase;
 use super::transposed_job::TransposedConvJob;
 
-/// Bytes of weights that a task works on at a time: they stay in L2 beside the inputs.
-const WEIGHTS_BLOCK_BYTES: usize = 1024 * 1024;
 /// Multiply-adds that make it worth waking another thread.
 const MIN_WORK_PER_THREAD: usize = 1 << 17;
 /// Lanes of two of the widest vectors.
@@ -69,6 +68,8 @@ pub(super) struct PhaseConv {
 
 impl PhaseConv {
     fn new(sizes: &NhwcTransposedShape, most: usize, down: OutputPhase, along: OutputPhase) -> Self {
+        // Outputs whose places have the same remainder by the stride use the same taps; neighbors along a row are contiguous in
+        // memory.
         let run = along.remainders.len() * sizes.outputs_per_group();
         let tile = even_tile_size(along.quotients.len(), most);
         Self {
@@ -218,6 +219,7 @@ impl TransposedConv {
         let (biases, lanes) = rest.split_at_mut(biases);
         zeros.fill(0.0);
         if let Some(bias) = epilogue.bias.filter(|bias| !bias.is_empty()) {
+            // A bias for each column: the channels, once for each remainder.
             biases.chunks_mut(bias.len()).for_each(|biases| biases.copy_from_slice(&bias[..biases.len()]));
         }
         let epilogue = ConvEpilogue { bias: epilogue.bias.map(|_| &*biases), ..*epilogue };

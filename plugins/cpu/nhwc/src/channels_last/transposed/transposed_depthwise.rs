@@ -9,8 +9,8 @@ use oarlock_cpu_base::window::WindowAxis;
 use oarlock_cpu_gemm::{AlignedBuffer, DisjointSlice};
 
 use super::super::epilogue::ConvEpilogue;
-use super::super::simd::{FloatVector, FloatVectorTask, run_with_vectors};
 use super::phase_conv::NhwcTransposedShape;
+use oarlock_cpu_base::simd::{F32Vector, F32VectorTask, run_with_vectors};
 
 /// Multiply-adds that make it worth waking another thread.
 const MIN_WORK_PER_THREAD: usize = 1 << 16;
@@ -87,6 +87,7 @@ impl TransposedDepthwise {
 
 /// For each output position along an axis, the inputs that reach it.
 fn input_reaches(axis: &WindowAxis) -> Vec<Vec<InputReach>> {
+    // Listed once for each axis, as the inputs down and along do not depend on each other.
     let mut all = vec![Vec::new(); axis.input];
     for step in 0..axis.kernel {
         for input in axis.windows_with_step(step) {
@@ -106,9 +107,9 @@ struct TransposedDepthwiseRow<'a> {
     y: DisjointSlice<'a, f32>,
 }
 
-impl FloatVectorTask for TransposedDepthwiseRow<'_> {
+impl F32VectorTask for TransposedDepthwiseRow<'_> {
     #[inline(always)]
-    unsafe fn run_on_vectors<V: FloatVector>(self) {
+    unsafe fn run_on_vectors<V: F32Vector>(self) {
         let NhwcTransposedShape { channels, down, .. } = self.all.sizes;
         let place = self.row % down.input;
         let whole = channels / V::LANES * V::LANES;
@@ -133,7 +134,7 @@ impl FloatVectorTask for TransposedDepthwiseRow<'_> {
 impl TransposedDepthwiseRow<'_> {
     /// Sums up at most a vector of channels of a pixel.
     #[inline(always)]
-    unsafe fn sum_channels<V: FloatVector, const SOME: bool>(
+    unsafe fn sum_channels<V: F32Vector, const SOME: bool>(
         &self,
         pixel: usize,
         (downs, alongs): (&[InputReach], &[InputReach]),
@@ -165,6 +166,7 @@ impl TransposedDepthwiseRow<'_> {
                 sum = sum.add(load(residual));
             }
             if let Some([low, high]) = self.epilogue.clamp_bounds() {
+                // First below, then above, as everywhere: with crossed bounds the upper one wins.
                 sum = sum.max(V::splat(low)).min(V::splat(high));
             }
             if SOME { sum.store_partial(output, count) } else { sum.store(output) }

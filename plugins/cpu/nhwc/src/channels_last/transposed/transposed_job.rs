@@ -11,10 +11,10 @@ use oarlock_cpu_gemm::DisjointSlice;
 
 use super::super::dense::Bf16Images;
 use super::super::epilogue::{ConvEpilogue, ResidualSource};
-use super::super::simd::{FloatVector, FloatVectorTask, run_with_vectors};
 use super::super::tile::{ConvMicroKernels, ConvTile, TileEpilogue};
 use super::super::weight_panels::WeightPanels;
 use super::phase_conv::{NhwcTransposedShape, PhaseConv, PhaseTask, TransposedConv};
+use oarlock_cpu_base::simd::{F32Vector, F32VectorTask, run_with_vectors};
 
 pub(super) struct TransposedConvJob<'a> {
     pub(super) all: &'a TransposedConv,
@@ -82,7 +82,7 @@ impl TransposedConvJob<'_> {
                         depth,
                         skip: task.group * depth,
                         weights: weights.panel_pointer(task.group, column),
-                        ending: TileEpilogue {
+                        epilogue: TileEpilogue {
                             bias: self.epilogue.bias_pointer(first_output + column),
                             output,
                             pixel,
@@ -168,9 +168,9 @@ struct ColumnPieces<'a> {
     target: ScatterTarget,
 }
 
-impl FloatVectorTask for ColumnPieces<'_> {
+impl F32VectorTask for ColumnPieces<'_> {
     #[inline(always)]
-    unsafe fn run_on_vectors<V: FloatVector>(self) {
+    unsafe fn run_on_vectors<V: F32Vector>(self) {
         let Self { job, place, columns, results, target } = self;
         let PhaseConv { down, along, run, .. } = place.product;
         let outputs = job.all.sizes.outputs_per_group();
@@ -208,7 +208,7 @@ impl FloatVectorTask for ColumnPieces<'_> {
 ///
 /// `count` of each can be read or written, and the machine has the instructions.
 #[inline(always)]
-unsafe fn write_sums<V: FloatVector>(from: *const f32, with: *const f32, to: *mut f32, count: usize) {
+unsafe fn write_sums<V: F32Vector>(from: *const f32, with: *const f32, to: *mut f32, count: usize) {
     // SAFETY: guaranteed by the caller.
     unsafe {
         for index in (0..count).step_by(V::LANES) {

@@ -11,12 +11,12 @@ use oarlock_cpu_gemm::DisjointSlice;
 use super::super::dense::Bf16Images;
 use super::super::epilogue::ConvEpilogue;
 use super::super::geometry::NhwcGeometry;
-use super::super::simd::{FloatVector, FloatVectorTask, run_with_vectors};
 use super::super::tile::{ConvMicroKernels, ConvTile, MAX_TILE_PIXELS, TileEpilogue, even_tile_size};
 use super::super::weight_panels::{GivenWeights, WeightPanels};
 use super::exact::ExactSums;
 use super::scheme::{FourOutputScheme, TwoOutputScheme, WinogradScheme};
 use super::{WinogradConv, WinogradTileSize};
+use oarlock_cpu_base::simd::{F32Vector, F32VectorTask, run_with_vectors};
 
 /// Layout of rows of channels: the distance between rows, and between the first rows of two points.
 #[derive(Clone, Copy)]
@@ -95,7 +95,7 @@ impl WinogradBlock<'_> {
                             depth: channels,
                             skip: 0,
                             weights: self.weights.panel_pointer(point, channel),
-                            ending: TileEpilogue {
+                            epilogue: TileEpilogue {
                                 bias: ptr::null(),
                                 output: self.outputs.wrapping_add(output),
                                 pixel: outputs.row,
@@ -122,7 +122,7 @@ impl WinogradBlock<'_> {
     #[inline(always)]
     #[expect(clippy::needless_range_loop, reason = "rows and columns change places")]
     unsafe fn transform_inputs<
-        V: FloatVector,
+        V: F32Vector,
         S: WinogradScheme<OUT, POINTS>,
         const OUT: usize,
         const POINTS: usize,
@@ -173,7 +173,7 @@ impl WinogradBlock<'_> {
     #[inline(always)]
     #[expect(clippy::needless_range_loop, reason = "rows and columns change places")]
     unsafe fn transform_outputs<
-        V: FloatVector,
+        V: F32Vector,
         S: WinogradScheme<OUT, POINTS>,
         const OUT: usize,
         const POINTS: usize,
@@ -255,9 +255,9 @@ struct TransformTiles<'a> {
     tiles: Range<usize>,
 }
 
-impl FloatVectorTask for TransformTiles<'_> {
+impl F32VectorTask for TransformTiles<'_> {
     #[inline(always)]
-    unsafe fn run_on_vectors<V: FloatVector>(self) {
+    unsafe fn run_on_vectors<V: F32Vector>(self) {
         for tile in self.tiles {
             // SAFETY: the caller guarantees the instructions.
             unsafe {

@@ -6,8 +6,8 @@ use std::ops::Range;
 use oarlock_cpu_base::isa::{SimdTarget, SimdTask};
 
 use super::super::geometry::NhwcGeometry;
-use super::super::simd::MAX_LANES;
 use super::block::WinogradBlock;
+use oarlock_cpu_base::simd::MAX_LANES;
 
 /// Outputs of the larger tile, four by four.
 const MAX_OUTPUTS: usize = 16;

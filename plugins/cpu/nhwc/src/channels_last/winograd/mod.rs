@@ -59,6 +59,7 @@ impl WinogradTileSize {
         if !Self::is_supported(geometry) || geometry.channels.min(geometry.outputs) < MIN_CHANNELS {
             return None;
         }
+        // Both costs are for one pair of channels, so the number of channels cancels, except in the transforms, which pairs share.
         let without = geometry.output_pixels() * 9 + READ_COST * 9;
         let costs = [Self::Two, Self::Four].map(|outputs| (outputs.cost(geometry), outputs));
         let (cost, outputs) = costs.into_iter().min_by_key(|(cost, _)| *cost)?;
@@ -68,6 +69,7 @@ impl WinogradTileSize {
 
     pub(super) fn is_supported(geometry: &NhwcGeometry) -> bool {
         let axes = [geometry.down, geometry.along];
+        // With groups, each product would be small, and the transforms as large as before.
         geometry.groups == 1
             && axes.iter().all(|axis| axis.kernel == 3 && axis.stride == 1 && axis.dilation == 1)
     }
@@ -78,6 +80,7 @@ impl WinogradTileSize {
         let tiles = geometry.images
             * geometry.down.output.div_ceil(self.output_count())
             * geometry.along.output.div_ceil(self.output_count());
+        // One multiplication for each point of each tile.
         let places = tiles * points;
         let transforms =
             places * TRANSFORM_COST / geometry.channels + places * TRANSFORM_COST / geometry.outputs;
@@ -119,10 +122,12 @@ impl WinogradConv {
             .into_iter()
             .fold(1usize, usize::saturating_mul);
         let threads = team.worker_count().min(work / MIN_WORK_PER_THREAD).max(1);
+        // A tile takes memory twice: its transformed inputs, and the products that become outputs.
         let size = points * (geometry.channels + geometry.outputs) * size_of::<f32>();
         let most = (TILE_BLOCK_BYTES / size.max(1))
             .max(1)
             .next_multiple_of(ConvMicroKernels::for_isa(team.isa()).max_pixels());
+        // Fewer than two blocks for each thread would leave threads idle at the end. Sharing costs two barriers.
         let is_shared = threads > 1 && all < 2 * threads * most;
         let block = if is_shared { all } else { even_tile_size(all, most) };
         Self { geometry: geometry.clone(), outputs, tiles, threads, block, is_shared }
@@ -145,6 +150,7 @@ impl WinogradConv {
         let NhwcGeometry { channels, outputs, .. } = self.geometry;
         WeightPanels::new(team, (self.point_count(), channels, outputs), |panel| {
             for channel in 0..channels {
+                // One input channel at a time: its transformed windows are rows of all the matrices.
                 let of_channels = (channel, channels);
                 match self.outputs {
                     WinogradTileSize::Two => {
@@ -167,6 +173,7 @@ impl WinogradConv {
     /// Elements of scratch memory: zeros, and the transformed inputs and outputs of a block.
     fn scratch_sizes(&self) -> [usize; 3] {
         let [inputs, outputs] = self.transform_layouts().map(|layout| self.point_count() * layout.point);
+        // A cache line, so that what follows is aligned.
         [self.geometry.channels.next_multiple_of(16), inputs, outputs]
     }
 
@@ -190,6 +197,7 @@ impl WinogradConv {
         let layouts = self.transform_layouts();
         let y = DisjointSlice::new(y);
         let block_of = |lane: usize, first: usize| {
+            // A part of the scratch memory for each thread, not for each block.
             let start = lane * (inputs + outputs);
             WinogradBlock {
                 winograd: self,
@@ -209,6 +217,7 @@ impl WinogradConv {
         let all = self.tile_count();
         if self.is_shared {
             let block = block_of(0, 0);
+            // Each step ends before the next begins: a product needs all tiles, and an output tile all points.
             parallel_ranges(team, self.threads, all, |tiles| block.run_step(TransformStep::Input, tiles));
             parallel_ranges(team, self.threads, self.point_count(), |points| {
                 block.multiply_points(points, all);
@@ -246,6 +255,7 @@ fn transform_weights<S: WinogradScheme<OUT, POINTS>, const OUT: usize, const POI
     weights: &[f32],
     panel: &mut PanelWriter<'_>,
 ) {
+    // Channels beyond the panel stay 0; so do their products.
     let mut windows = WindowTransform { weights: [[0.0; MAX_CHANNELS]; 9], scheme: PhantomData::<S> };
     let source = weights[panel.first * channels * 9..].chunks_exact(9).skip(channel).step_by(channels);
     for (output, window) in source.take(panel.count).enumerate() {
@@ -277,6 +287,7 @@ impl<S: WinogradScheme<OUT, POINTS>, const OUT: usize, const POINTS: usize> Simd
     fn run_on_target<T: SimdTarget>(self) -> Self::Output {
         let mut transformed = [[[0.0; MAX_CHANNELS]; POINTS]; POINTS];
         for output in 0..MAX_CHANNELS {
+            // In `f64`: the constants of F(4×4) amplify errors, and this runs once for each model.
             let at = |place: usize| f64::from(self.weights[place][output]);
             let mut rows = [[0.0; POINTS]; 3];
             for (row, values) in rows.iter_mut().enumerate() {

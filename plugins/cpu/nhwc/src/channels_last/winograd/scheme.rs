@@ -2,7 +2,7 @@
 //! in all, at which polynomials are evaluated. The points are 0, some pairs of a number and its negative, and infinity: pairs
 //! share their even and odd parts.
 
-use super::super::simd::FloatVector;
+use oarlock_cpu_base::simd::F32Vector;
 
 /// The transforms along one axis.
 pub(super) trait WinogradScheme<const OUT: usize, const POINTS: usize>: Copy + Send + Sync {
@@ -11,14 +11,14 @@ pub(super) trait WinogradScheme<const OUT: usize, const POINTS: usize>: Copy + S
     /// # Safety
     ///
     /// The machine has the instructions of `V`.
-    unsafe fn transform_input<V: FloatVector>(inputs: [V; POINTS]) -> [V; POINTS];
+    unsafe fn transform_input<V: F32Vector>(inputs: [V; POINTS]) -> [V; POINTS];
 
     /// Interpolates the outputs from the products at the points.
     ///
     /// # Safety
     ///
     /// As above.
-    unsafe fn transform_output<V: FloatVector>(products: [V; POINTS]) -> [V; OUT];
+    unsafe fn transform_output<V: F32Vector>(products: [V; POINTS]) -> [V; OUT];
 
     /// Evaluates a window at the points, in `f64`, because weights are transformed only once.
     fn transform_weights(weights: [f64; 3]) -> [f64; POINTS];
@@ -31,12 +31,12 @@ pub(super) struct TwoOutputScheme;
 #[expect(unsafe_code, reason = "vectors of a kind may only be made where the machine has its instructions")]
 impl WinogradScheme<2, 4> for TwoOutputScheme {
     #[inline(always)]
-    unsafe fn transform_input<V: FloatVector>([a, b, c, d]: [V; 4]) -> [V; 4] {
+    unsafe fn transform_input<V: F32Vector>([a, b, c, d]: [V; 4]) -> [V; 4] {
         [a.subtract(c), b.add(c), c.subtract(b), d.subtract(b)]
     }
 
     #[inline(always)]
-    unsafe fn transform_output<V: FloatVector>([zero, plus, minus, infinity]: [V; 4]) -> [V; 2] {
+    unsafe fn transform_output<V: F32Vector>([zero, plus, minus, infinity]: [V; 4]) -> [V; 2] {
         [zero.add(plus).add(minus), plus.subtract(minus).add(infinity)]
     }
 
@@ -61,7 +61,7 @@ impl FourOutputScheme {
 #[expect(unsafe_code, reason = "vectors of a kind may only be made where the machine has its instructions")]
 impl WinogradScheme<4, 6> for FourOutputScheme {
     #[inline(always)]
-    unsafe fn transform_input<V: FloatVector>([d0, d1, d2, d3, d4, d5]: [V; 6]) -> [V; 6] {
+    unsafe fn transform_input<V: F32Vector>([d0, d1, d2, d3, d4, d5]: [V; 6]) -> [V; 6] {
         // SAFETY: the caller guarantees the instructions.
         let of = |value: f64| unsafe { V::splat(value as f32) };
         let (even_a, odd_a) = (d4.add_product(d2, of(-Self::B2)), d3.add_product(d1, of(-Self::B2)));
@@ -78,7 +78,7 @@ impl WinogradScheme<4, 6> for FourOutputScheme {
     }
 
     #[inline(always)]
-    unsafe fn transform_output<V: FloatVector>([zero, a, minus_a, b, minus_b, infinity]: [V; 6]) -> [V; 4] {
+    unsafe fn transform_output<V: F32Vector>([zero, a, minus_a, b, minus_b, infinity]: [V; 6]) -> [V; 4] {
         // SAFETY: the caller guarantees the instructions.
         let of = |value: f64| unsafe { V::splat(value as f32) };
         let (sum_a, difference_a) = (a.add(minus_a), a.subtract(minus_a));
@@ -111,8 +111,8 @@ impl WinogradScheme<4, 6> for FourOutputScheme {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::simd::PortableFloatVector;
     use super::*;
+    use oarlock_cpu_base::simd::{FloatVector, PortableF32Vector};
 
     #[expect(unsafe_code, reason = "vectors are made, of a kind that every machine has")]
     fn check_scheme<S: WinogradScheme<OUT, POINTS>, const OUT: usize, const POINTS: usize>(_: S) {
@@ -121,12 +121,12 @@ mod tests {
             std::array::from_fn(|place| (place * place) as f64 - 3.0 * place as f64 + 1.0);
         // SAFETY: this kind of vector needs no instructions of its own.
         let transformed =
-            unsafe { S::transform_input(inputs.map(|value| PortableFloatVector::splat(value as f32))) };
+            unsafe { S::transform_input(inputs.map(|value| PortableF32Vector::splat(value as f32))) };
         let window = S::transform_weights(weights);
         let mut products = transformed;
         for (product, factor) in products.iter_mut().zip(window) {
             // SAFETY: as above.
-            *product = product.multiply(unsafe { PortableFloatVector::splat(factor as f32) });
+            *product = product.multiply(unsafe { PortableF32Vector::splat(factor as f32) });
         }
         // SAFETY: as above.
         let outputs = unsafe { S::transform_output(products) };

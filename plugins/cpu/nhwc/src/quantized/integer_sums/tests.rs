@@ -36,6 +36,7 @@ impl IntegerLayerCase {
         let x = bytes(images * down.input * along.input * channels);
         let w = bytes(outputs * geometry.tap_count() * geometry.channels_per_group());
         let zeros = bytes(outputs);
+        // One for all, none, and one for each output take different paths.
         let w_zeros = match numbers.next(3) {
             0 => vec![zeros.first().copied().unwrap_or(3)],
             1 => vec![0],
@@ -85,6 +86,7 @@ impl IntegerLayerCase {
             weight_zeros: &zeros,
             bias: Some(&self.bias),
         };
+        // Scratch memory and output may hold anything before.
         let mut scratch = vec![0xff; sums.scratch_size()];
         let mut y = vec![77; self.geometry.output_pixels() * self.geometry.outputs];
         sums.compute(team, &operands, &mut y, None, &mut ScratchBuffer::new(&mut scratch));
@@ -235,6 +237,7 @@ fn sums_become_floats_with_all_that_follows_them() {
         let mut layer =
             IntegerLayerCase::random(&mut numbers, NhwcGeometry::for_matmul(rows, depth, columns));
         if round % 2 == 0 {
+            // In these rounds the operand is left out, which must count as 0.
             layer.bias.fill(0);
         }
         let scales: Vec<f32> = (0..columns).map(|at| 1.0 / (64 << (at % 3)) as f32).collect();

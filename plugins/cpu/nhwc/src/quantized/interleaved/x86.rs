@@ -10,7 +10,7 @@ use std::ptr;
 
 use super::{BLOCK_CHANNELS, InterleavedJob, MAX_QUADS, QUAD};
 use crate::quantized::requantize::RequantizeParameters;
-use crate::quantized::simd::SIGN_BIT;
+use oarlock_cpu_base::simd::SIGN_BIT;
 
 /// A vector of bytes: one per channel, or four per channel.
 trait ByteVector: Copy {
@@ -48,7 +48,7 @@ trait ByteVector: Copy {
     /// # Safety
     ///
     /// There is a factor for each sum.
-    unsafe fn requantize_sums(sums: [Self; QUAD], factors: *const f32, ending: Self::Epilogue) -> Self;
+    unsafe fn requantize_sums(sums: [Self; QUAD], factors: *const f32, epilogue: Self::Epilogue) -> Self;
 }
 
 macro_rules! bytes {
@@ -195,7 +195,7 @@ bytes!(
 pub(super) unsafe fn compute_rows(job: InterleavedJob<'_>, is_signed: bool) {
     // SAFETY: guaranteed by the caller.
     unsafe {
-        match (is_signed, job.way.windows) {
+        match (is_signed, job.depthwise.windows) {
             (false, 1) => run_rows::<false, 1>(job),
             (false, _) => run_rows::<false, 2>(job),
             (true, 1) => run_rows::<true, 1>(job),
@@ -208,9 +208,9 @@ pub(super) unsafe fn compute_rows(job: InterleavedJob<'_>, is_signed: bool) {
 unsafe fn run_rows<const SIGNED: bool, const WINDOWS: usize>(job: InterleavedJob<'_>) {
     let (channels, width) = (job.geometry.channels, job.geometry.along.output);
     let mut pixels = [[ptr::null::<u8>(); QUAD]; MAX_QUADS];
-    let pixels = &mut pixels[..job.way.quads];
+    let pixels = &mut pixels[..job.depthwise.quads];
     let mut steps = [[0; QUAD]; MAX_QUADS];
-    let steps = &mut steps[..job.way.quads];
+    let steps = &mut steps[..job.depthwise.quads];
     let mut lines = [ptr::null(); MAX_QUADS];
     let lines = &mut lines[..job.geometry.down.kernel];
     let first = job.y.as_mut_ptr();
@@ -274,7 +274,7 @@ impl InterleavedWindows<'_> {
     unsafe fn compute_block<V: ByteVector, const SIGNED: bool, const SOME: bool, const WINDOWS: usize>(
         &self,
         channel: usize,
-        ending: V::Epilogue,
+        epilogue: V::Epilogue,
     ) {
         let operands = self.job.operands;
         let channels = self.job.geometry.channels;
@@ -308,7 +308,7 @@ impl InterleavedWindows<'_> {
             }
             let factors = operands.factors.as_ptr().add(channel);
             for (window, sums) in sums.into_iter().enumerate().take(self.count) {
-                let results = V::requantize_sums(sums, factors, ending);
+                let results = V::requantize_sums(sums, factors, epilogue);
                 let place = self.place.add(window * channels + channel);
                 if SOME {
                     results.store_partial(place, left);

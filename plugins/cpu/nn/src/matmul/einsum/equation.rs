@@ -44,6 +44,7 @@ impl EinsumEquation {
     pub(super) fn new(text: &str) -> Result<Self> {
         let (inputs, output) = match text.split_once("->") {
             Some((inputs, output)) => (inputs, Some(EinsumSubscripts::new(output, text)?)),
+            // Without an arrow, the output follows from the inputs, in the implicit form of the notation.
             None => (text, None),
         };
         let inputs =
@@ -81,6 +82,7 @@ impl EinsumEquation {
             for (label, dim) in labels.iter().zip(*dims) {
                 let (dim, known) = (dimension_size(*dim)?, sizes.entry(*label).or_insert(1));
                 ensure!(
+                    // A dimension of size 1 broadcasts, as ONNX has it, also for a named label.
                     *known == 1 || dim == 1 || *known == dim,
                     invalid_argument,
                     "expected one size for `{label}` in `{}`, found {known} and {dim}",
@@ -91,11 +93,13 @@ impl EinsumEquation {
             inputs.push(labels);
         }
         let output = match &self.output {
+            // The ellipsis of the output stands for the most dimensions that one of the inputs has.
             Some(term) => term.expand_ellipsis(if term.ellipsis { widest } else { 0 })?,
             None => self.implicit_output(widest)?,
         };
         for (index, label) in output.iter().enumerate() {
             ensure!(
+                // A label that no input has would have no size.
                 sizes.contains_key(label),
                 invalid_argument,
                 "expected `{label}` of `{}` in an input",

@@ -107,7 +107,7 @@ impl<T: GemmElement> LabeledArray<T> {
         let (left, right) = left.zip(right).ok_or_else(operand_size_error)?;
         let (left, right) = (GemmOperand::Operand(&left), GemmOperand::Operand(&right));
         let output = Some(&mut values[..]);
-        BatchedGemm { sizes, left, right, output, finish: None }
+        BatchedGemm { sizes, left, right, output, epilogue: None }
             .compute(team, &mut ScratchBuffer::without_workspace());
         Ok(Self { axes, values })
     }

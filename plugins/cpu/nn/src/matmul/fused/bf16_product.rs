@@ -23,6 +23,7 @@ static BF16_MATRICES: ConstantCache<Bf16MatrixKey, Bf16Matrix> = ConstantCache::
 pub(super) fn plan_bf16(cpu: &Cpu, plan: &FusedMatmulPlan, call: &KernelCall<'_>) -> Result<Bf16Matmul> {
     let GemmShape { items, rows, columns, depth } = plan.sizes;
     ensure!(
+        // Rounding B in each run would take as long as it saves.
         call.input(1)?.is_constant() && plan.right.len() == 1 && items == 1 && !plan.transposed.0,
         unimplemented,
         "expected one constant B and an A that is not turned for a product in bf16, found others"
@@ -39,6 +40,7 @@ pub(super) fn plan_bf16(cpu: &Cpu, plan: &FusedMatmulPlan, call: &KernelCall<'_>
         unimplemented,
         "expected no factor and the same C for all rows for a product in bf16, found others"
     );
+    // Widening bf16 takes a shift for each vector, which is free while the loop waits for memory.
     let is_few = rows <= FEW_ROWS && cpu.isa() >= Isa::Avx2;
     ensure!(
         cpu.isa().prefers_bf16() || is_few,

@@ -2,45 +2,41 @@
 //! their products with those of the other factor are added to the sum in their lane. Sums are plain `f32`, so initial values and
 //! epilogue stay the same.
 
-#![expect(
-    unsafe_code,
-    reason = "vectors are loaded and stored through pointers, with instructions a machine may lack"
-)]
-
 #[cfg(x86_vectors)]
 use std::arch::x86_64::*;
 use std::marker::PhantomData;
 
+use super::float_vector::{F32Vector, FloatVector};
+use super::portable::PortableF32Vector;
 #[cfg(x86_vectors)]
-use super::{Avx2FloatVector, Avx512FloatVector};
-use super::{FloatVector, PortableFloatVector};
+use super::x86::{Avx2F32Vector, Avx512F32Vector};
 
 /// A vector whose products `P` computes.
-pub(crate) struct PairVector<V, P>(V, PhantomData<P>);
+pub struct PairVector<V, P>(V, PhantomData<P>);
 
-pub(crate) type PortablePairVector = PairVector<PortableFloatVector, WidenedPairs>;
+pub type PortablePairVector = PairVector<PortableF32Vector, WidenedPairs>;
 #[cfg(x86_vectors)]
-pub(crate) type Avx2PairVector = PairVector<Avx2FloatVector, WidenedPairs>;
+pub type Avx2PairVector = PairVector<Avx2F32Vector, WidenedPairs>;
 #[cfg(x86_vectors)]
-pub(crate) type Avx512PairVector = PairVector<Avx512FloatVector, NativePairs>;
+pub type Avx512PairVector = PairVector<Avx512F32Vector, NativePairs>;
 
 /// Computes products of pairs.
-pub(crate) trait PairProducts<V>: 'static {
+pub trait PairProducts<V>: 'static {
     /// `sum` plus both products of each lane.
     fn add_products(sum: V, left: V, right: V) -> V;
 }
 
 /// Widens each number of a pair to `f32` (a bf16 followed by 16 zero bits), then multiplies.
-pub(crate) enum WidenedPairs {}
+pub enum WidenedPairs {}
 
 /// AVX512-BF16 multiplies and adds both numbers of a pair in one instruction.
 #[cfg(x86_vectors)]
-pub(crate) enum NativePairs {}
+pub enum NativePairs {}
 
 /// Factors are plain numbers; only images hold bf16.
-pub(crate) enum UnpairedFactors {}
+pub(super) enum UnpairedFactors {}
 
-impl<V: FloatVector> PairProducts<V> for UnpairedFactors {
+impl<V: FloatVector<f32>> PairProducts<V> for UnpairedFactors {
     #[inline(always)]
     fn add_products(sum: V, left: V, right: V) -> V {
         sum.add_product(left, right)
@@ -49,52 +45,48 @@ impl<V: FloatVector> PairProducts<V> for UnpairedFactors {
 
 const SECOND_HALF_MASK: u32 = 0xffff_0000;
 
-impl PairProducts<PortableFloatVector> for WidenedPairs {
+impl PairProducts<PortableF32Vector> for WidenedPairs {
     #[inline(always)]
     fn add_products(
-        sum: PortableFloatVector,
-        left: PortableFloatVector,
-        right: PortableFloatVector,
-    ) -> PortableFloatVector {
-        let first = |pairs: PortableFloatVector| {
-            PortableFloatVector(pairs.0.map(|pair| f32::from_bits(pair.to_bits() << 16)))
+        sum: PortableF32Vector,
+        left: PortableF32Vector,
+        right: PortableF32Vector,
+    ) -> PortableF32Vector {
+        let first = |pairs: PortableF32Vector| {
+            PortableF32Vector(pairs.0.map(|pair| f32::from_bits(pair.to_bits() << 16)))
         };
-        let second = |pairs: PortableFloatVector| {
-            PortableFloatVector(pairs.0.map(|pair| f32::from_bits(pair.to_bits() & SECOND_HALF_MASK)))
+        let second = |pairs: PortableF32Vector| {
+            PortableF32Vector(pairs.0.map(|pair| f32::from_bits(pair.to_bits() & SECOND_HALF_MASK)))
         };
         sum.add_product(first(left), first(right)).add_product(second(left), second(right))
     }
 }
 
 #[cfg(x86_vectors)]
-impl PairProducts<Avx2FloatVector> for WidenedPairs {
+impl PairProducts<Avx2F32Vector> for WidenedPairs {
     #[inline(always)]
-    fn add_products(sum: Avx2FloatVector, left: Avx2FloatVector, right: Avx2FloatVector) -> Avx2FloatVector {
+    fn add_products(sum: Avx2F32Vector, left: Avx2F32Vector, right: Avx2F32Vector) -> Avx2F32Vector {
         // SAFETY: a vector exists only where the machine has the instructions.
-        let first = |pairs: Avx2FloatVector| unsafe {
-            Avx2FloatVector(_mm256_castsi256_ps(_mm256_slli_epi32::<16>(_mm256_castps_si256(pairs.0))))
+        let first = |pairs: Avx2F32Vector| unsafe {
+            Avx2F32Vector(_mm256_castsi256_ps(_mm256_slli_epi32::<16>(_mm256_castps_si256(pairs.0))))
         };
         // SAFETY: as above.
-        let second = |pairs: Avx2FloatVector| unsafe {
+        let second = |pairs: Avx2F32Vector| unsafe {
             let mask = _mm256_set1_epi32(SECOND_HALF_MASK.cast_signed());
-            Avx2FloatVector(_mm256_castsi256_ps(_mm256_and_si256(_mm256_castps_si256(pairs.0), mask)))
+            Avx2F32Vector(_mm256_castsi256_ps(_mm256_and_si256(_mm256_castps_si256(pairs.0), mask)))
         };
         sum.add_product(first(left), first(right)).add_product(second(left), second(right))
     }
 }
 
 #[cfg(x86_vectors)]
-impl PairProducts<Avx512FloatVector> for NativePairs {
+impl PairProducts<Avx512F32Vector> for NativePairs {
     #[inline(always)]
-    fn add_products(
-        sum: Avx512FloatVector,
-        left: Avx512FloatVector,
-        right: Avx512FloatVector,
-    ) -> Avx512FloatVector {
+    fn add_products(sum: Avx512F32Vector, left: Avx512F32Vector, right: Avx512F32Vector) -> Avx512F32Vector {
         // SAFETY: a vector of this kind only exists on machines that have the instructions; pairs are valid with any bits.
         unsafe {
-            let pairs = |vector: Avx512FloatVector| std::mem::transmute::<__m512, __m512bh>(vector.0);
-            Avx512FloatVector(_mm512_dpbf16_ps(sum.0, pairs(left), pairs(right)))
+            let pairs = |vector: Avx512F32Vector| std::mem::transmute::<__m512, __m512bh>(vector.0);
+            Avx512F32Vector(_mm512_dpbf16_ps(sum.0, pairs(left), pairs(right)))
         }
     }
 }
@@ -109,21 +101,8 @@ impl<V: Copy, P> Clone for PairVector<V, P> {
 impl<V: Copy, P> Copy for PairVector<V, P> {}
 
 /// Everything but products is delegated to the wrapped vector.
-impl<V: FloatVector, P: PairProducts<V>> FloatVector for PairVector<V, P> {
+impl<V: F32Vector, P: PairProducts<V>> FloatVector<f32> for PairVector<V, P> {
     const LANES: usize = V::LANES;
-    const HAS_BF16: bool = true;
-
-    #[inline(always)]
-    unsafe fn load_bf16(place: *const u16, count: usize) -> Self {
-        // SAFETY: the caller guarantees the instructions and the numbers.
-        Self(unsafe { V::load_bf16(place, count) }, PhantomData)
-    }
-
-    #[inline(always)]
-    unsafe fn store_bf16(self, place: *mut u16, count: usize) {
-        // SAFETY: as above.
-        unsafe { self.0.store_bf16(place, count) };
-    }
 
     #[inline(always)]
     unsafe fn splat(value: f32) -> Self {
@@ -193,5 +172,21 @@ impl<V: FloatVector, P: PairProducts<V>> FloatVector for PairVector<V, P> {
     #[inline(always)]
     fn is_finite(self) -> bool {
         self.0.is_finite()
+    }
+}
+
+impl<V: F32Vector, P: PairProducts<V>> F32Vector for PairVector<V, P> {
+    const HAS_BF16: bool = true;
+
+    #[inline(always)]
+    unsafe fn load_bf16(place: *const u16, count: usize) -> Self {
+        // SAFETY: the caller guarantees the instructions and the numbers.
+        Self(unsafe { V::load_bf16(place, count) }, PhantomData)
+    }
+
+    #[inline(always)]
+    unsafe fn store_bf16(self, place: *mut u16, count: usize) {
+        // SAFETY: as above.
+        unsafe { self.0.store_bf16(place, count) };
     }
 }

@@ -1,0 +1,45 @@
+//! Vectors of 32-bit sums of products of bytes. A step adds to each sum the products of four inputs, which are the same for all
+//! sums, with four weights of its own. Sums wrap around, and no intermediate saturates.
+
+/// Products per sum and step: what `vpdpbusd` multiplies in a 32-bit lane.
+pub const QUAD: usize = 4;
+
+/// The sign bit of a byte. Flipping it adds 128 to a signed byte, which makes it unsigned.
+pub const SIGN_BIT: u8 = 0x80;
+
+/// A SIMD vector of sums.
+pub trait IntegerVector: Copy + 'static {
+    const LANES: usize;
+
+    /// Four inputs, broadcast to all sums.
+    type Inputs: Copy;
+
+    /// Four weights for each sum.
+    type Weights: Copy;
+
+    /// # Safety
+    ///
+    /// All lanes can be read, and the machine has the instructions of this type. The latter holds for all functions here without
+    /// `self`.
+    unsafe fn load(place: *const i32) -> Self;
+
+    /// # Safety
+    ///
+    /// All lanes can be written.
+    unsafe fn store(self, place: *mut i32);
+
+    /// Loads unsigned inputs; signed ones are made unsigned.
+    ///
+    /// # Safety
+    ///
+    /// Four bytes can be read.
+    unsafe fn load_inputs<const SIGNED: bool>(place: *const u8) -> Self::Inputs;
+
+    /// # Safety
+    ///
+    /// Four bytes can be read for each sum.
+    unsafe fn load_weights(place: *const i8) -> Self::Weights;
+
+    /// Adds the four products of each lane.
+    fn add_products(self, inputs: Self::Inputs, weights: Self::Weights) -> Self;
+}

@@ -1,0 +1,34 @@
+//! SIMD vectors of each instruction set behind traits, so that micro-kernels are written once and still name their registers:
+//! what stays in a register decides how fast they are.
+//!
+//! A new instruction set implements [`FloatVector`] for `f32` and `f64`, [`F32Vector`] and [`IntegerVector`] in a file here, and
+//! gets its arm in [`run_with_vectors`] and in the tables of micro-kernels (`gemm/src/tile`, `nhwc/src/channels_last/tile.rs`,
+//! `nhwc/src/quantized/tile.rs`). Everything else that the intrinsics of an instruction set do in these crates has a portable
+//! version beside it, which the new set uses until it has its own.
+//!
+//! Creating a vector requires the instruction set, which the caller guarantees once; a vector that exists proves it.
+
+#![expect(
+    unsafe_code,
+    reason = "vectors are loaded and stored through pointers, with instructions a machine may lack"
+)]
+
+mod bf16_pairs;
+mod float_vector;
+mod integer_vector;
+mod portable;
+mod vector_task;
+#[cfg(x86_vectors)]
+mod x86;
+
+pub use bf16_pairs::PortablePairVector;
+#[cfg(x86_vectors)]
+pub use bf16_pairs::{Avx2PairVector, Avx512PairVector};
+pub use float_vector::{F32Vector, FloatVector, MAX_LANES};
+pub use integer_vector::{IntegerVector, QUAD, SIGN_BIT};
+pub use portable::{PortableF32Vector, PortableI32Vector};
+pub use vector_task::{F32VectorTask, run_with_bf16_vectors, run_with_vectors};
+#[cfg(x86_vectors)]
+pub use x86::{
+    Avx2F32Vector, Avx2F64Vector, Avx2I32Vector, Avx512F32Vector, Avx512F64Vector, Avx512VnniVector,
+};

@@ -1,0 +1,143 @@
+//! Vectors in plain Rust, for machines whose instruction set has none of its own here.
+
+use super::float_vector::{F32Vector, FloatVector};
+use super::integer_vector::{IntegerVector, QUAD, SIGN_BIT};
+
+/// Four `f32`, an xmm register on x86.
+#[derive(Clone, Copy)]
+pub struct PortableF32Vector(pub(super) [f32; 4]);
+
+impl PortableF32Vector {
+    #[inline(always)]
+    fn zip_lanes(self, other: Self, function: impl Fn(f32, f32) -> f32) -> Self {
+        let mut result = self;
+        for (a, b) in result.0.iter_mut().zip(other.0) {
+            *a = function(*a, b);
+        }
+        result
+    }
+}
+
+impl FloatVector<f32> for PortableF32Vector {
+    const LANES: usize = 4;
+
+    #[inline(always)]
+    unsafe fn splat(value: f32) -> Self {
+        Self([value; 4])
+    }
+
+    #[inline(always)]
+    unsafe fn load(place: *const f32) -> Self {
+        // SAFETY: the caller guarantees all lanes.
+        Self(unsafe { place.cast::<[f32; 4]>().read_unaligned() })
+    }
+
+    #[inline(always)]
+    unsafe fn load_partial(place: *const f32, count: usize) -> Self {
+        // SAFETY: the caller guarantees these lanes.
+        Self(std::array::from_fn(|lane| if lane < count { unsafe { *place.add(lane) } } else { 0.0 }))
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, place: *mut f32) {
+        // SAFETY: the caller guarantees all lanes.
+        unsafe { place.cast::<[f32; 4]>().write_unaligned(self.0) };
+    }
+
+    #[inline(always)]
+    unsafe fn store_partial(self, place: *mut f32, count: usize) {
+        for (lane, value) in self.0.into_iter().enumerate().take(count) {
+            // SAFETY: the caller guarantees these lanes.
+            unsafe { *place.add(lane) = value };
+        }
+    }
+
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        self.zip_lanes(other, |a, b| a + b)
+    }
+
+    #[inline(always)]
+    fn subtract(self, other: Self) -> Self {
+        self.zip_lanes(other, |a, b| a - b)
+    }
+
+    #[inline(always)]
+    fn multiply(self, other: Self) -> Self {
+        self.zip_lanes(other, |a, b| a * b)
+    }
+
+    #[inline(always)]
+    fn divide(self, other: Self) -> Self {
+        self.zip_lanes(other, |a, b| a / b)
+    }
+
+    #[inline(always)]
+    fn add_product(self, left: Self, right: Self) -> Self {
+        self.add(left.multiply(right))
+    }
+
+    #[inline(always)]
+    fn max(self, low: Self) -> Self {
+        self.zip_lanes(low, |a, low| if a < low { low } else { a })
+    }
+
+    #[inline(always)]
+    fn min(self, high: Self) -> Self {
+        self.zip_lanes(high, |a, high| if a > high { high } else { a })
+    }
+
+    #[inline(always)]
+    fn is_finite(self) -> bool {
+        self.0.into_iter().all(f32::is_finite)
+    }
+}
+
+impl F32Vector for PortableF32Vector {}
+
+/// Four sums, an xmm register on x86.
+#[derive(Clone, Copy)]
+pub struct PortableI32Vector([i32; 4]);
+
+impl IntegerVector for PortableI32Vector {
+    const LANES: usize = 4;
+
+    type Inputs = [u8; QUAD];
+    type Weights = [[i8; QUAD]; 4];
+
+    #[inline(always)]
+    unsafe fn load(place: *const i32) -> Self {
+        // SAFETY: the caller guarantees all lanes.
+        Self(unsafe { place.cast::<[i32; 4]>().read_unaligned() })
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, place: *mut i32) {
+        // SAFETY: the caller guarantees all lanes.
+        unsafe { place.cast::<[i32; 4]>().write_unaligned(self.0) };
+    }
+
+    #[inline(always)]
+    unsafe fn load_inputs<const SIGNED: bool>(place: *const u8) -> Self::Inputs {
+        // SAFETY: the caller guarantees four bytes.
+        let inputs = unsafe { place.cast::<[u8; QUAD]>().read() };
+        if SIGNED { inputs.map(|input| input ^ SIGN_BIT) } else { inputs }
+    }
+
+    #[inline(always)]
+    unsafe fn load_weights(place: *const i8) -> Self::Weights {
+        // SAFETY: the caller guarantees four bytes for each sum.
+        unsafe { place.cast::<[[i8; QUAD]; 4]>().read() }
+    }
+
+    #[inline(always)]
+    fn add_products(self, inputs: Self::Inputs, weights: Self::Weights) -> Self {
+        let mut result = self;
+        for (sum, weights) in result.0.iter_mut().zip(weights) {
+            for (input, weight) in inputs.into_iter().zip(weights) {
+                *sum = sum.wrapping_add(i32::from(input) * i32::from(weight));
+            }
+        }
+        result
+    }
+}

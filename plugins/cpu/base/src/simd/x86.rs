@@ -1,0 +1,237 @@
+//! Vectors of AVX2 and AVX-512.
+
+mod integers;
+
+use std::arch::x86_64::*;
+
+use super::float_vector::{F32Vector, FloatVector};
+
+pub use integers::{Avx2I32Vector, Avx512VnniVector};
+
+/// Implements [`FloatVector`] with intrinsics.
+macro_rules! intrinsics {
+    ($name:ident, $vector:ident of $element:ident, $count:literal, $splat:ident, $load:ident, $store:ident, $add:ident, $sub:ident, $mul:ident,
+     $div:ident, $fused:ident, $max:ident, $min:ident, $is_zero:expr, $load_some:expr, $store_some:expr) => {
+        impl FloatVector<$element> for $name {
+            const LANES: usize = $count;
+
+            #[inline(always)]
+            unsafe fn splat(value: $element) -> Self {
+                // SAFETY: the caller guarantees the instructions.
+                Self(unsafe { $splat(value) })
+            }
+
+            #[inline(always)]
+            unsafe fn load(place: *const $element) -> Self {
+                // SAFETY: the caller guarantees the instructions and the lanes.
+                Self(unsafe { $load(place) })
+            }
+
+            #[inline(always)]
+            unsafe fn load_partial(place: *const $element, count: usize) -> Self {
+                // SAFETY: as above.
+                Self(unsafe { $load_some(place, count) })
+            }
+
+            #[inline(always)]
+            unsafe fn store(self, place: *mut $element) {
+                // SAFETY: as above.
+                unsafe { $store(place, self.0) };
+            }
+
+            #[inline(always)]
+            unsafe fn store_partial(self, place: *mut $element, count: usize) {
+                // SAFETY: as above.
+                unsafe { $store_some(place, count, self.0) };
+            }
+
+            #[inline(always)]
+            fn add(self, other: Self) -> Self {
+                // SAFETY: a vector exists only where the machine has the instructions.
+                Self(unsafe { $add(self.0, other.0) })
+            }
+
+            #[inline(always)]
+            fn subtract(self, other: Self) -> Self {
+                // SAFETY: as above.
+                Self(unsafe { $sub(self.0, other.0) })
+            }
+
+            #[inline(always)]
+            fn multiply(self, other: Self) -> Self {
+                // SAFETY: as above.
+                Self(unsafe { $mul(self.0, other.0) })
+            }
+
+            #[inline(always)]
+            fn divide(self, other: Self) -> Self {
+                // SAFETY: as above.
+                Self(unsafe { $div(self.0, other.0) })
+            }
+
+            #[inline(always)]
+            fn add_product(self, left: Self, right: Self) -> Self {
+                // SAFETY: as above.
+                Self(unsafe { $fused(left.0, right.0, self.0) })
+            }
+
+            // `max` and `min` instructions return their second operand if the two do not compare, so `self` comes second.
+            #[inline(always)]
+            fn max(self, low: Self) -> Self {
+                // SAFETY: as above.
+                Self(unsafe { $max(low.0, self.0) })
+            }
+
+            #[inline(always)]
+            fn min(self, high: Self) -> Self {
+                // SAFETY: as above.
+                Self(unsafe { $min(high.0, self.0) })
+            }
+
+            #[inline(always)]
+            fn is_finite(self) -> bool {
+                // `x - x` is 0 for finite `x` and NaN otherwise.
+                // SAFETY: as above.
+                unsafe { $is_zero($sub(self.0, self.0)) }
+            }
+        }
+    };
+}
+
+#[derive(Clone, Copy)]
+pub struct Avx2F32Vector(pub(super) __m256);
+
+#[derive(Clone, Copy)]
+pub struct Avx2F64Vector(__m256d);
+
+#[derive(Clone, Copy)]
+pub struct Avx512F32Vector(pub(super) __m512);
+
+#[derive(Clone, Copy)]
+pub struct Avx512F64Vector(__m512d);
+
+/// A load from 8 - n on yields a mask of n lanes: AVX2 has no mask registers.
+static LANE_MASKS: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
+
+#[inline(always)]
+unsafe fn lane_mask(count: usize) -> __m256i {
+    // SAFETY: the eight numbers lie in the array, since a count is at most 8; the caller guarantees the instructions.
+    unsafe { _mm256_loadu_si256(LANE_MASKS.as_ptr().add(8 - count.min(8)).cast()) }
+}
+
+/// The same for lanes of 64 bits.
+#[inline(always)]
+unsafe fn wide_lane_mask(count: usize) -> __m256i {
+    // SAFETY: as above, with two numbers for each of at most 4 lanes.
+    unsafe { _mm256_loadu_si256(LANE_MASKS.as_ptr().add(8 - 2 * count.min(4)).cast()) }
+}
+
+intrinsics!(
+    Avx2F32Vector,
+    __m256 of f32,
+    8,
+    _mm256_set1_ps,
+    _mm256_loadu_ps,
+    _mm256_storeu_ps,
+    _mm256_add_ps,
+    _mm256_sub_ps,
+    _mm256_mul_ps,
+    _mm256_div_ps,
+    _mm256_fmadd_ps,
+    _mm256_max_ps,
+    _mm256_min_ps,
+    |vector| _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_NEQ_UQ>(vector, _mm256_setzero_ps())) == 0,
+    |place, count| _mm256_maskload_ps(place, lane_mask(count)),
+    |place, count, vector| _mm256_maskstore_ps(place, lane_mask(count), vector)
+);
+
+intrinsics!(
+    Avx512F32Vector,
+    __m512 of f32,
+    16,
+    _mm512_set1_ps,
+    _mm512_loadu_ps,
+    _mm512_storeu_ps,
+    _mm512_add_ps,
+    _mm512_sub_ps,
+    _mm512_mul_ps,
+    _mm512_div_ps,
+    _mm512_fmadd_ps,
+    _mm512_max_ps,
+    _mm512_min_ps,
+    |vector| _mm512_cmp_ps_mask::<_CMP_NEQ_UQ>(vector, _mm512_setzero_ps()) == 0,
+    |place, count: usize| _mm512_maskz_loadu_ps(((1u32 << count) - 1) as __mmask16, place),
+    |place, count: usize, vector| {
+        _mm512_mask_storeu_ps(place, ((1u32 << count) - 1) as __mmask16, vector);
+    }
+);
+
+intrinsics!(
+    Avx2F64Vector,
+    __m256d of f64,
+    4,
+    _mm256_set1_pd,
+    _mm256_loadu_pd,
+    _mm256_storeu_pd,
+    _mm256_add_pd,
+    _mm256_sub_pd,
+    _mm256_mul_pd,
+    _mm256_div_pd,
+    _mm256_fmadd_pd,
+    _mm256_max_pd,
+    _mm256_min_pd,
+    |vector| _mm256_movemask_pd(_mm256_cmp_pd::<_CMP_NEQ_UQ>(vector, _mm256_setzero_pd())) == 0,
+    |place, count| _mm256_maskload_pd(place, wide_lane_mask(count)),
+    |place, count, vector| _mm256_maskstore_pd(place, wide_lane_mask(count), vector)
+);
+
+intrinsics!(
+    Avx512F64Vector,
+    __m512d of f64,
+    8,
+    _mm512_set1_pd,
+    _mm512_loadu_pd,
+    _mm512_storeu_pd,
+    _mm512_add_pd,
+    _mm512_sub_pd,
+    _mm512_mul_pd,
+    _mm512_div_pd,
+    _mm512_fmadd_pd,
+    _mm512_max_pd,
+    _mm512_min_pd,
+    |vector| _mm512_cmp_pd_mask::<_CMP_NEQ_UQ>(vector, _mm512_setzero_pd()) == 0,
+    |place, count: usize| _mm512_maskz_loadu_pd(((1u32 << count) - 1) as __mmask8, place),
+    |place, count: usize, vector| {
+        _mm512_mask_storeu_pd(place, ((1u32 << count) - 1) as __mmask8, vector);
+    }
+);
+
+impl F32Vector for Avx2F32Vector {}
+
+impl F32Vector for Avx512F32Vector {
+    #[inline(always)]
+    unsafe fn load_bf16(place: *const u16, count: usize) -> Self {
+        // SAFETY: the caller guarantees the instructions and `count` numbers.
+        unsafe {
+            let numbers = if count == 16 {
+                _mm256_loadu_si256(place.cast())
+            } else {
+                _mm256_maskz_loadu_epi16(((1u32 << count) - 1) as __mmask16, place.cast())
+            };
+            Self(_mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(numbers))))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store_bf16(self, place: *mut u16, count: usize) {
+        // SAFETY: as above; both types are 32 bytes of any kind.
+        unsafe {
+            let rounded = std::mem::transmute::<__m256bh, __m256i>(_mm512_cvtneps_pbh(self.0));
+            if count == 16 {
+                _mm256_storeu_si256(place.cast(), rounded);
+            } else {
+                _mm256_mask_storeu_epi16(place.cast(), ((1u32 << count) - 1) as __mmask16, rounded);
+            }
+        }
+    }
+}

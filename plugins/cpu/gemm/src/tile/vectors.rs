@@ -1,0 +1,216 @@
+//! Micro-kernels of floats for instruction sets with vectors of their own. One source serves all: the constants of a table say
+//! how many registers its tiles take.
+
+#![expect(unsafe_code, reason = "panels are read and tiles written through pointers")]
+
+use oarlock_cpu_base::prefetch::{prefetch_l1, prefetch_l2};
+use oarlock_cpu_base::simd::{FloatVector, MAX_LANES};
+use oarlock_cpu_base::unrolled;
+
+use super::{GemmElement, GemmTile};
+
+/// Distance, in steps, at which the right panel is prefetched into L1. A step of a full tile of AVX-512 is 28 FMAs, or 14 cycles
+/// at two a cycle, so 16 steps are about 224 cycles: enough for a miss in L2.
+const PREFETCH_STEPS: isize = 16;
+
+/// Distance of prefetches along a long row, in bytes. Two pages of 4 KiB: a prefetch beyond the page
+/// that is read also looks up where the next one lies, which takes long.
+const ROW_PREFETCH_BYTES: usize = 8192;
+
+/// Rows of the largest tile.
+const MAX_ROWS: usize = 14;
+
+/// The dot product of two ranges. The right one may have any alignment. Each FMA needs two loads, so at two loads a cycle one FMA
+/// starts per cycle: four accumulators cover its latency of 4 cycles.
+///
+/// # Safety
+///
+/// As for [`super::DotKernel`].
+#[inline(always)]
+unsafe fn dot_product<T: GemmElement, V: FloatVector<T>>(
+    left: *const T,
+    right: *const T,
+    count: usize,
+    is_far: bool,
+) -> T {
+    let block_size = 4 * V::LANES;
+    // SAFETY: the caller guarantees `count` elements on both sides, and the instructions.
+    unsafe {
+        let mut sums = [V::splat(T::default()); 4];
+        for block in 0..count / block_size {
+            unrolled!(SUM in 0..4, at most 4 {
+                let place = block * block_size + SUM * V::LANES;
+                if is_far {
+                    prefetch_l2(right.wrapping_add(place).cast::<u8>().wrapping_add(ROW_PREFETCH_BYTES));
+                }
+                sums[SUM] = sums[SUM].add_product(V::load(left.add(place)), V::load(right.add(place)));
+            });
+        }
+        let whole = count / V::LANES * V::LANES;
+        for place in (count / block_size * block_size..whole).step_by(V::LANES) {
+            sums[0] = sums[0].add_product(V::load(left.add(place)), V::load(right.add(place)));
+        }
+        // Lanes are added pairwise, which rounds less than adding them one by one.
+        let mut lanes = [T::default(); MAX_LANES];
+        sums[0].add(sums[1]).add(sums[2].add(sums[3])).store(lanes.as_mut_ptr());
+        let rest = (whole..count).fold(T::default(), |sum, place| {
+            sum.add_product::<true>(*left.add(place), right.add(place).read_unaligned())
+        });
+        let mut half = V::LANES / 2;
+        while half > 0 {
+            for lane in 0..half {
+                lanes[lane] = lanes[lane].add_element(lanes[lane + half]);
+            }
+            half /= 2;
+        }
+        lanes[0].add_element(rest)
+    }
+}
+
+/// Computes a tile of some rows by one or two vectors.
+///
+/// # Safety
+///
+/// As for [`super::GemmMicroKernel`].
+#[inline(always)]
+unsafe fn compute_tile<
+    T: GemmElement,
+    V: FloatVector<T>,
+    const ROWS: usize,
+    const VECTORS: usize,
+    const PREFETCHES: bool,
+>(
+    tile: &GemmTile<T>,
+) {
+    // SAFETY: guaranteed by the caller.
+    unsafe {
+        // Side by side, as in packed panels, the rows of the left panel take one pointer with constant offsets.
+        if PREFETCHES && tile.left_row == 1 {
+            accumulate_tile::<T, V, ROWS, VECTORS, PREFETCHES, true>(tile);
+        } else {
+            accumulate_tile::<T, V, ROWS, VECTORS, PREFETCHES, false>(tile);
+        }
+    }
+}
+
+/// # Safety
+///
+/// As for [`super::GemmMicroKernel`]. With `SIDE_BY_SIDE`, the rows of the left panel are adjacent.
+#[inline(always)]
+unsafe fn accumulate_tile<
+    T: GemmElement,
+    V: FloatVector<T>,
+    const ROWS: usize,
+    const VECTORS: usize,
+    const PREFETCHES: bool,
+    const SIDE_BY_SIDE: bool,
+>(
+    tile: &GemmTile<T>,
+) {
+    // SAFETY: the caller guarantees the instructions.
+    let zero = unsafe { V::splat(T::default()) };
+    let mut sums = [[zero; 2]; MAX_ROWS];
+    let mut right = tile.right;
+    let mut near = tile.right.wrapping_offset(PREFETCH_STEPS * tile.right_depth);
+    let mut ahead = tile.ahead;
+    // One pointer per three rows: an x86 address can add one or two strides to a register, which reaches the other two. So 14 rows
+    // take 5 pointers instead of 14.
+    let mut left = [tile.left; MAX_ROWS.div_ceil(3)];
+    for (group, pointer) in left.iter_mut().enumerate() {
+        *pointer = pointer.wrapping_offset(3 * group as isize * tile.left_row);
+    }
+    for _ in 0..tile.depth {
+        let mut columns = [zero; 2];
+        unrolled!(VECTOR in 0..VECTORS, at most 2 {
+            // SAFETY: the right panel has whole vectors at each step.
+            columns[VECTOR] = unsafe { V::load(right.add(VECTOR * V::LANES)) };
+            if PREFETCHES {
+                prefetch_l1(near.wrapping_add(VECTOR * V::LANES));
+            }
+        });
+        if PREFETCHES {
+            // Into L2 only: a whole block would not fit in L1 beside the left panel.
+            prefetch_l2(ahead);
+        }
+        unrolled!(ROW in 0..ROWS, at most 14 {
+            let place = if SIDE_BY_SIDE {
+                left[0].wrapping_add(ROW)
+            } else {
+                left[ROW / 3].wrapping_offset((ROW % 3) as isize * tile.left_row)
+            };
+            // SAFETY: the left panel has this row at each step.
+            let value = unsafe { V::splat(*place) };
+            unrolled!(VECTOR in 0..VECTORS, at most 2 {
+                sums[ROW][VECTOR] = sums[ROW][VECTOR].add_product(value, columns[VECTOR]);
+            });
+        });
+        for pointer in &mut left {
+            *pointer = pointer.wrapping_offset(tile.left_depth);
+        }
+        right = right.wrapping_offset(tile.right_depth);
+        near = near.wrapping_offset(tile.right_depth);
+        ahead = ahead.wrapping_offset(tile.ahead_step);
+    }
+    unrolled!(VECTOR in 0..VECTORS, at most 2 {
+        let count = tile.columns - VECTOR * V::LANES;
+        unrolled!(ROW in 0..ROWS, at most 14 {
+            let place = tile.output.wrapping_add(ROW * tile.output_row + VECTOR * V::LANES);
+            let sum = sums[ROW][VECTOR];
+            // SAFETY: the output has this many columns in this row, and only this call accesses it.
+            unsafe {
+                if count >= V::LANES {
+                    if tile.add { V::load(place).add(sum) } else { sum }.store(place);
+                } else {
+                    let sum = if tile.add { V::load_partial(place, count).add(sum) } else { sum };
+                    sum.store_partial(place, count);
+                }
+            }
+        });
+    });
+}
+
+/// Generates the table of an element type and an instruction set: its micro-kernels for each number of rows.
+macro_rules! kernels {
+    ($(#[$docs:meta])* $name:ident: $element:ident in $vector:ident with $features:literal, prefetches: $prefetches:literal, rows: [$($rows:literal)*]) => {
+        $(#[$docs])*
+        pub(super) mod $name {
+            use oarlock_cpu_base::simd::{FloatVector, $vector};
+
+            use crate::tile::{GemmMicroKernels, GemmTile};
+
+            pub(crate) static MICRO_KERNELS: GemmMicroKernels<$element> = GemmMicroKernels {
+                vector: $vector::LANES,
+                tiles: &[&[$(run_tile::<$rows, 1>),*], &[$(run_tile::<$rows, 2>),*]],
+                dot: run_dot,
+            };
+
+            #[target_feature(enable = $features)]
+            unsafe fn run_dot(
+                left: *const $element,
+                right: *const $element,
+                count: usize,
+                is_far: bool,
+            ) -> $element {
+                // SAFETY: guaranteed by the caller.
+                unsafe { super::dot_product::<$element, $vector>(left, right, count, is_far) }
+            }
+
+            #[target_feature(enable = $features)]
+            unsafe fn run_tile<const ROWS: usize, const VECTORS: usize>(tile: &GemmTile<$element>) {
+                // SAFETY: guaranteed by the caller.
+                unsafe { super::compute_tile::<$element, $vector, ROWS, VECTORS, $prefetches>(tile) }
+            }
+        }
+    };
+}
+
+// A tile of 6 rows by 2 vectors takes 12 accumulators; with 2 vectors of the right panel and 1 broadcast element of the left, 15
+// of the 16 ymm registers are in use. The 12 chains also hide the latency of FMA: 4 cycles at 2 FMAs a cycle need at least 8.
+kernels!(avx2_f32: f32 in Avx2F32Vector with "avx2,fma", prefetches: false, rows: [1 2 3 4 5 6]);
+kernels!(avx2_f64: f64 in Avx2F64Vector with "avx2,fma", prefetches: false, rows: [1 2 3 4 5 6]);
+
+// A tile of 14 rows by 2 vectors takes 28 accumulators; with 2 vectors of the right panel and 1 broadcast element of the left, 31
+// of the 32 zmm registers are in use. Some processors start two such FMAs per cycle, which leaves no time to wait for the right
+// panel: it is prefetched some steps ahead, and what tiles of the next block will read long before that.
+kernels!(avx512_f32: f32 in Avx512F32Vector with "avx2,fma,avx512f", prefetches: true, rows: [1 2 3 4 5 6 7 8 9 10 11 12 13 14]);
+kernels!(avx512_f64: f64 in Avx512F64Vector with "avx2,fma,avx512f", prefetches: true, rows: [1 2 3 4 5 6 7 8 9 10 11 12 13 14]);

@@ -1,0 +1,46 @@
+//! Vectors of sums that requantize a tile of them.
+
+#![expect(unsafe_code, reason = "results are stored through pointers, with instructions a machine may lack")]
+
+#[cfg(x86_vectors)]
+mod avx512;
+
+#[cfg(x86_vectors)]
+use oarlock_cpu_base::simd::Avx2I32Vector;
+use oarlock_cpu_base::simd::{IntegerVector, MAX_LANES, PortableI32Vector};
+use oarlock_cpu_base::unrolled;
+
+use super::requantize::QuantizedTileEpilogue;
+use super::tile::MAX_TILE_PIXELS;
+#[cfg(x86_vectors)]
+pub(super) use avx512::{finish_rows, store_row};
+
+/// A vector whose sums become bytes.
+pub(super) trait RequantizedVector: IntegerVector {
+    /// Requantizes the sums of a tile, one or two vectors per pixel, and stores the results.
+    ///
+    /// # Safety
+    ///
+    /// There is room for the results of the pixels, which only the caller accesses, and a residual of the same size, if any.
+    #[inline(always)]
+    unsafe fn finish_tile<const PIXELS: usize, const VECTORS: usize>(
+        sums: &[[Self; 2]; MAX_TILE_PIXELS],
+        epilogue: &QuantizedTileEpilogue<'_>,
+    ) {
+        let mut stored = [[0; 2 * MAX_LANES]; MAX_TILE_PIXELS];
+        // SAFETY: there is room for two vectors per pixel, and the caller guarantees the rest.
+        unsafe {
+            unrolled!(PIXEL in 0..PIXELS, at most 14 {
+                unrolled!(VECTOR in 0..VECTORS, at most 2 {
+                    sums[PIXEL][VECTOR].store(stored[PIXEL][VECTOR * Self::LANES..].as_mut_ptr());
+                });
+            });
+            epilogue.finish_pixels(&stored[..PIXELS]);
+        }
+    }
+}
+
+#[cfg(x86_vectors)]
+impl RequantizedVector for Avx2I32Vector {}
+
+impl RequantizedVector for PortableI32Vector {}
