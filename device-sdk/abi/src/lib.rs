@@ -19,6 +19,9 @@ pub type PluginQuery = unsafe extern "C" fn(*const Host, *mut Plugin) -> Error;
 /// The name of the one symbol a plugin exports.
 pub const ENTRY: &str = "oarlock_plugin_query";
 
+/// One bit for each dtype of the contract, at the place of its number.
+pub const ALL_DTYPES: u64 = (1 << (Dtype::U2.0 + 1)) - 2;
+
 /// The sanitizer this binary is built with. A plugin and its host must agree, or the sanitizer reports nonsense.
 pub const SANITIZER: Sanitizer = if cfg!(oarlock_sanitizer = "address") {
     Sanitizer::ADDRESS

@@ -24,9 +24,9 @@ unsafe extern "C" fn error_create(_: *mut c_void, info: *const abi::ErrorInfo) -
     let info = unsafe { &*info };
     // SAFETY: the text lives through the call.
     let (rule, message) = unsafe { (info.rule.text().unwrap(), info.message.text().unwrap()) };
-    let mut told = REPORTED_ERRORS.lock().unwrap();
-    told.push((info.code, rule.to_owned(), message.to_owned()));
-    abi::Error(told.len() as u64)
+    let mut reported = REPORTED_ERRORS.lock().unwrap();
+    reported.push((info.code, rule.to_owned(), message.to_owned()));
+    abi::Error(reported.len() as u64)
 }
 
 static SERVICES: abi::HostTable =

@@ -13,7 +13,7 @@ use crate::flags::{self, Flags};
 use crate::known_devices;
 use crate::memory::PoolOptions;
 use crate::post_kernel_checks::PostKernelChecks;
-use crate::registry::{KernelEntry, KernelRegistry, domain_name};
+use crate::registry::{KernelEntry, KernelRegistry};
 use crate::stream::Stream;
 use crate::{Device, Error, Result, Tensor, schema};
 
@@ -99,7 +99,7 @@ impl Runtime {
     /// The opset to use if none is given: the newest one. For a domain without schemas, it is the newest version that
     /// a kernel of the op declares.
     pub fn latest_opset(&self, domain: &str, op: &str) -> u32 {
-        schema::latest_opset(domain_name(domain)).unwrap_or_else(|_| {
+        schema::latest_opset(schema::normalize_domain(domain)).unwrap_or_else(|_| {
             let registry = self.registry();
             let newest = |entry: &KernelEntry| entry.info().version_max.unwrap_or(entry.info().version_min);
             registry.entries_for_op(domain, op).map(newest).max().unwrap_or(1)

@@ -16,10 +16,10 @@ pub struct FallbackListener(Option<Arc<FallbackCallback>>);
 type FallbackCallback = dyn Fn(&FallbackSummary) + Send + Sync;
 
 impl FallbackListener {
-    /// Calls `told` whenever a new plan has the CPU run an op that was not reported before. The callback must not run the
+    /// Calls `callback` whenever a new plan has the CPU run an op that was not reported before. The callback must not run the
     /// session: the session waits for the plan, so that would deadlock.
-    pub fn new(told: impl Fn(&FallbackSummary) + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(told)))
+    pub fn new(callback: impl Fn(&FallbackSummary) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(callback)))
     }
 }
 
@@ -39,12 +39,12 @@ pub(crate) struct FallbackPolicy {
     fallback: FallbackScope,
     listener: FallbackListener,
     /// Ops that were already reported.
-    told: Arc<Mutex<BTreeSet<String>>>,
+    reported_ops: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl FallbackPolicy {
     pub(crate) fn new(is_cpu_named: bool, fallback: FallbackScope) -> Self {
-        Self { is_cpu_named, fallback, listener: FallbackListener::default(), told: Arc::default() }
+        Self { is_cpu_named, fallback, listener: FallbackListener::default(), reported_ops: Arc::default() }
     }
 
     /// Applies the session's own settings over those of the runtime.
@@ -67,15 +67,15 @@ impl FallbackPolicy {
 
     /// Marks these ops as reported; true if one of them is new.
     pub(crate) fn mark_reported(&self, ops: BTreeSet<String>) -> bool {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_new = !ops.is_subset(&told);
-        told.extend(ops);
+        let mut reported_ops = self.reported_ops.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = !ops.is_subset(&reported_ops);
+        reported_ops.extend(ops);
         is_new
     }
 
     pub(crate) fn notify_listener(&self, summary: &FallbackSummary, runtime: &Runtime) {
         match &self.listener.0 {
-            Some(told) => told(summary),
+            Some(callback) => callback(summary),
             None => runtime.log_warning(&format!("{summary}; `explain` says why for each node")),
         }
     }

@@ -9,13 +9,13 @@ pub struct PrepareProgressListener(Option<Arc<dyn Fn(usize, usize) + Send + Sync
 
 impl PrepareProgressListener {
     /// Calls `told` before each node is prepared.
-    pub fn new(told: impl Fn(usize, usize) + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(told)))
+    pub fn new(listener: impl Fn(usize, usize) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(listener)))
     }
 
     pub(crate) fn report_progress(&self, ready: usize, all: usize) {
-        if let Some(told) = &self.0 {
-            told(ready, all);
+        if let Some(listener) = &self.0 {
+            listener(ready, all);
         }
     }
 }

@@ -206,8 +206,8 @@ fn ok_or_note<T>(result: Result<T, crate::PluginFailure>, problems: &mut Vec<Str
 /// A version without trailing zeros, but with at least two numbers; `None` if all are 0.
 fn version_text(version: oarlock_abi::Version) -> Option<String> {
     let numbers = [version.major, version.minor, version.patch, version.build];
-    let said = numbers.iter().rposition(|number| *number != 0)? + 1;
-    Some(numbers[..said.max(2)].iter().map(u32::to_string).collect::<Vec<_>>().join("."))
+    let parts = numbers.iter().rposition(|number| *number != 0)? + 1;
+    Some(numbers[..parts.max(2)].iter().map(u32::to_string).collect::<Vec<_>>().join("."))
 }
 
 #[cfg(test)]

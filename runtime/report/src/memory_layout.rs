@@ -76,7 +76,7 @@ impl MemoryLayout {
         let mut sentences = vec![format!("{} of weights in the file", format_bytes(self.weights_bytes))];
         for arena in &self.arenas {
             sentences.push(format!(
-                "{} on `{}` for {} of each run, which one by one would take {}",
+                "{} on `{}` for {} of each run, {} without reuse",
                 format_bytes(arena.bytes),
                 arena.device,
                 format_count(arena.values.len(), "value", "values"),

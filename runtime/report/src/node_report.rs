@@ -150,13 +150,13 @@ fn list_candidates((device, ability): &(&Device, DeviceSupport)) -> Vec<NodeCand
 
 /// The kernel's description of its method, and its plugin.
 fn describe_kernel(step: StepView<'_>) -> Option<String> {
-    let (row, way) = (step.registry_row()?, step.description());
-    (!way.is_empty()).then(|| format!("{way} by `{}`", row.plugin_name()))
+    let (row, description) = (step.registry_row()?, step.description());
+    (!description.is_empty()).then(|| format!("{description} by `{}`", row.plugin_name()))
 }
 
 /// Explains the placement of a node by what each device before its own lacks.
 fn explain_placement(abilities: &[(&Device, DeviceSupport)], step: Option<StepView<'_>>) -> String {
-    let Some(step) = step else { return "its output lies where its input does".to_owned() };
+    let Some(step) = step else { return "reuses the memory of its input".to_owned() };
     let Some(((_, own), before)) = abilities.split_last() else { return String::new() };
     let mut reasons = vec![match own {
         DeviceSupport::Kernels(explanation) => {
@@ -164,12 +164,12 @@ fn explain_placement(abilities: &[(&Device, DeviceSupport)], step: Option<StepVi
             match (fitting, explanation.considered.len()) {
                 (0, _) => explanation.to_error().message().to_owned(),
                 (1, 1) => "the only kernel".to_owned(),
-                (1, all) => format!("the only one of {all} kernels that takes it"),
-                (fitting, _) => format!("the first of {fitting} kernels that take it"),
+                (1, all) => format!("the only one of {all} kernels that accepts it"),
+                (fitting, _) => format!("the first of {fitting} kernels that accept it"),
             }
         }
         DeviceSupport::DecidedAtRun(rows) => format!(
-            "shapes or values are known in the run only; {} then",
+            "shapes or values are known only during the run; {} then",
             crate::text::format_count(*rows, "kernel is asked", "kernels are asked")
         ),
         DeviceSupport::Engine => "needs no kernel".to_owned(),

@@ -19,9 +19,6 @@ pub(super) const CHECKS: &[ConformanceCheck] = &[
     ),
 ];
 
-/// One bit for each dtype of the contract.
-const ALL_DTYPES: u64 = (1 << (abi::Dtype::U2.0 + 1)) - 2;
-
 /// All kernels. A plugin without any cannot be checked.
 pub(super) fn require_kernels(bench: &TestBench) -> Verdict<Vec<KernelUnderTest<'_>>> {
     let kernels: Vec<KernelUnderTest<'_>> =
@@ -55,7 +52,7 @@ fn check_requirements(kernel: KernelUnderTest<'_>) -> Verdict {
         for (index, operand) in operands.iter().enumerate() {
             let dtypes = operand.dtypes.0;
             ensure!(
-                dtypes != 0 && dtypes & !ALL_DTYPES == 0,
+                dtypes != 0 && dtypes & !abi::ALL_DTYPES == 0,
                 "expected dtypes that exist for {side} {index}, found the bits {dtypes:#x}"
             );
             let (least, most) = (operand.rank_min, operand.rank_max);

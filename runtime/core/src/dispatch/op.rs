@@ -16,9 +16,9 @@ use super::resolve::{CallResolver, InputDescriptor, ResolveOutcome, ResolveReque
 use super::resolved_call::{CallTarget, ResolvedCall};
 use super::reusable_call::ReusableCall;
 use super::signature::InputValues;
-use crate::registry::{DispatchExplanation, domain_name};
+use crate::registry::DispatchExplanation;
 use crate::runtime::Runtime;
-use crate::schema::{self, OpSchema};
+use crate::schema::{self, OpSchema, normalize_domain};
 use crate::stream::{InternedLabel, Stream};
 use crate::{Attributes, Constant, Device, Error, Result, Tensor, infer};
 
@@ -81,7 +81,7 @@ impl Op {
         opset: u32,
         attributes: Attributes,
     ) -> Result<Self> {
-        let domain = domain_name(domain);
+        let domain = normalize_domain(domain);
         let (schema, name, version) = match schema::find_schema(domain, name, opset) {
             Ok(schema) => (Some(schema), schema.name, schema.since_version),
             // An op of a plugin's own domain, whose kernels infer the shapes.

@@ -9,9 +9,9 @@ use super::window::{SpatialWindow, spatial_dims};
 use crate::{Dtype, Result};
 
 pub(super) const RULES: &[InferenceRule] = &[
-    rule("Conv", 1, LATEST, &[], infer_nhwc_conv).in_domain("oarlock"),
-    rule("ConvTranspose", 1, LATEST, &[], infer_nhwc_conv_transpose).in_domain("oarlock"),
-    rule("MaxPool AveragePool", 1, LATEST, &[], infer_nhwc_pool).in_domain("oarlock"),
+    rule("Conv", 1, LATEST, &[], infer_nhwc_conv).in_oarlock_domain(),
+    rule("ConvTranspose", 1, LATEST, &[], infer_nhwc_conv_transpose).in_oarlock_domain(),
+    rule("MaxPool AveragePool", 1, LATEST, &[], infer_nhwc_pool).in_oarlock_domain(),
 ];
 
 /// The dimensions of an NHWC input with any number of spatial dimensions.

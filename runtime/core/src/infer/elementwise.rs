@@ -51,16 +51,16 @@ pub(super) const RULES: &[InferenceRule] = &[
         &[],
         infer_same_shape,
     )
-    .in_domain("oarlock"),
-    rule("Asin Acos Atan Asinh Acosh Atanh", 1, LATEST, &[], infer_same_shape).in_domain("oarlock"),
-    rule("Add Sub Mul Div Pow Equal", 1, LATEST, &[], infer_broadcast).in_domain("oarlock"),
-    rule("Abs Real Imag", 1, LATEST, &[], infer_complex_part).in_domain("oarlock"),
-    rule("Complex", 1, LATEST, &[], infer_complex).in_domain("oarlock"),
+    .in_oarlock_domain(),
+    rule("Asin Acos Atan Asinh Acosh Atanh", 1, LATEST, &[], infer_same_shape).in_oarlock_domain(),
+    rule("Add Sub Mul Div Pow Equal", 1, LATEST, &[], infer_broadcast).in_oarlock_domain(),
+    rule("Abs Real Imag", 1, LATEST, &[], infer_complex_part).in_oarlock_domain(),
+    rule("Complex", 1, LATEST, &[], infer_complex).in_oarlock_domain(),
     rule("Expm1 IsFinite Log10 Log1p Log2 SignBit Trunc", 1, LATEST, &[], infer_same_shape)
-        .in_domain("oarlock"),
+        .in_oarlock_domain(),
     rule("Atan2 CopySign FloorDivide Hypot LogAddExp NextAfter Remainder", 1, LATEST, &[], infer_broadcast)
-        .in_domain("oarlock"),
-    rule("ShiftLeft ShiftRight", 1, LATEST, &[], infer_broadcast).in_domain("oarlock"),
+        .in_oarlock_domain(),
+    rule("ShiftLeft ShiftRight", 1, LATEST, &[], infer_broadcast).in_oarlock_domain(),
     rule("PRelu", 1, 6, &[], infer_same_shape),
     rule("PRelu", 7, LATEST, &[], infer_broadcast_to_first),
 ];

@@ -8,8 +8,8 @@ use super::table::{InferenceRule, LATEST, rule};
 use crate::Result;
 
 pub(super) const RULES: &[InferenceRule] = &[
-    rule("MatMul", 1, LATEST, &[], infer_fused_matmul).in_domain("oarlock"),
-    rule("SkipLayerNormalization", 1, LATEST, &[], infer_skip_layer_norm).in_domain("oarlock"),
+    rule("MatMul", 1, LATEST, &[], infer_fused_matmul).in_oarlock_domain(),
+    rule("SkipLayerNormalization", 1, LATEST, &[], infer_skip_layer_norm).in_oarlock_domain(),
 ];
 
 struct MatrixStack<'a> {

@@ -20,7 +20,7 @@ pub(super) const RULES: &[InferenceRule] = &[
     rule("Compress", 9, LATEST, &[], infer_compress),
     rule("NonZero", 9, LATEST, &[], infer_non_zero),
     rule("Unique", 11, LATEST, &[], infer_unique),
-    rule("DynamicTimeWarping", 1, LATEST, &[], infer_time_warping).in_domain("oarlock"),
+    rule("DynamicTimeWarping", 1, LATEST, &[], infer_time_warping).in_oarlock_domain(),
     rule("NonMaxSuppression", 10, LATEST, &[], infer_non_max_suppression),
 ];
 

@@ -11,14 +11,14 @@ pub(super) const RULES: &[InferenceRule] = &[
         square_matrices(call)?;
         single_output(call.input_shape(0)?)
     })
-    .in_domain("oarlock"),
-    rule("Eigh", 1, LATEST, &[], infer_eigh).in_domain("oarlock"),
-    rule("Eigvalsh", 1, LATEST, &[], |call| Ok(vec![eigenvalue_output(call)?])).in_domain("oarlock"),
-    rule("Qr", 1, LATEST, &[], infer_qr).in_domain("oarlock"),
-    rule("SlogDet", 1, LATEST, &[], infer_slog_det).in_domain("oarlock"),
-    rule("Solve", 1, LATEST, &[], infer_solve).in_domain("oarlock"),
-    rule("Svd", 1, LATEST, &[], infer_svd).in_domain("oarlock"),
-    rule("Svdvals", 1, LATEST, &[], |call| Ok(vec![singular_value_output(call)?])).in_domain("oarlock"),
+    .in_oarlock_domain(),
+    rule("Eigh", 1, LATEST, &[], infer_eigh).in_oarlock_domain(),
+    rule("Eigvalsh", 1, LATEST, &[], |call| Ok(vec![eigenvalue_output(call)?])).in_oarlock_domain(),
+    rule("Qr", 1, LATEST, &[], infer_qr).in_oarlock_domain(),
+    rule("SlogDet", 1, LATEST, &[], infer_slog_det).in_oarlock_domain(),
+    rule("Solve", 1, LATEST, &[], infer_solve).in_oarlock_domain(),
+    rule("Svd", 1, LATEST, &[], infer_svd).in_oarlock_domain(),
+    rule("Svdvals", 1, LATEST, &[], |call| Ok(vec![singular_value_output(call)?])).in_oarlock_domain(),
 ];
 
 /// The dimensions of the stack, and the rows and columns of its matrices; `None` if they are unknown.

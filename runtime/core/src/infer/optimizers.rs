@@ -12,7 +12,7 @@ pub(super) const RULES: &[InferenceRule] = &[
     rule("Adagrad Momentum", 1, LATEST, &[], |call| infer_optimizer(call, 1))
         .in_domain("ai.onnx.preview.training"),
     rule("Adam", 1, LATEST, &[], |call| infer_optimizer(call, 2)).in_domain("ai.onnx.preview.training"),
-    rule("Sgd", 1, LATEST, &[], infer_sgd).in_domain("oarlock"),
+    rule("Sgd", 1, LATEST, &[], infer_sgd).in_oarlock_domain(),
 ];
 
 fn infer_optimizer(call: &InferenceContext<'_>, states: usize) -> Result<Vec<InferredOutput>> {

@@ -8,11 +8,11 @@ use super::table::{InferenceRule, LATEST, rule};
 use crate::Result;
 
 pub(super) const RULES: &[InferenceRule] = &[
-    rule("BlockMatMul", 1, LATEST, &[], infer_block_matmul).in_domain("oarlock"),
-    rule("DequantizedConv", 1, LATEST, &[], infer_dequantized_conv).in_domain("oarlock"),
-    rule("DequantizedMatMul", 1, LATEST, &[], infer_dequantized_matmul).in_domain("oarlock"),
-    rule("QuantizedConv", 1, LATEST, &[], infer_quantized_conv).in_domain("oarlock"),
-    rule("QuantizedMatMul", 1, LATEST, &[], infer_quantized_matmul).in_domain("oarlock"),
+    rule("BlockMatMul", 1, LATEST, &[], infer_block_matmul).in_oarlock_domain(),
+    rule("DequantizedConv", 1, LATEST, &[], infer_dequantized_conv).in_oarlock_domain(),
+    rule("DequantizedMatMul", 1, LATEST, &[], infer_dequantized_matmul).in_oarlock_domain(),
+    rule("QuantizedConv", 1, LATEST, &[], infer_quantized_conv).in_oarlock_domain(),
+    rule("QuantizedMatMul", 1, LATEST, &[], infer_quantized_matmul).in_oarlock_domain(),
 ];
 
 /// Indices of inputs.

@@ -10,7 +10,7 @@ pub(super) const RULES: &[InferenceRule] = &[
     rule("RNN", 1, LATEST, &[], |call| infer_recurrent(call, 1)),
     rule("GRU", 1, LATEST, &[], |call| infer_recurrent(call, 3)),
     rule("LSTM", 1, LATEST, &[], |call| infer_recurrent(call, 4)),
-    rule("DynamicQuantizedLSTM", 1, LATEST, &[], infer_quantized_lstm).in_domain("oarlock"),
+    rule("DynamicQuantizedLSTM", 1, LATEST, &[], infer_quantized_lstm).in_oarlock_domain(),
 ];
 
 /// The weights are transposed. Scales and zero points are per direction, or per column of the weights.

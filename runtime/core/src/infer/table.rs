@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use super::context::InferenceContext;
 use super::output::InferredOutput;
 use crate::Result;
+use crate::schema::{OARLOCK_DOMAIN, normalize_domain};
 
 /// The last version of rules that are still current.
 pub(super) const LATEST: u32 = u32::MAX;
@@ -39,6 +40,10 @@ impl InferenceRule {
     /// Moves the row to another domain.
     pub(super) const fn in_domain(self, domain: &'static str) -> Self {
         Self { domain, ..self }
+    }
+
+    pub(super) const fn in_oarlock_domain(self) -> Self {
+        self.in_domain(OARLOCK_DOMAIN)
     }
 }
 
@@ -84,17 +89,12 @@ static RULES_BY_OP: LazyLock<RulesByOp> = LazyLock::new(|| {
 });
 
 pub(crate) fn find_rule(domain: &str, op: &str, version: u32) -> Option<&'static InferenceRule> {
-    let rules = RULES_BY_OP.get(&(canonical_domain(domain), op))?;
+    let rules = RULES_BY_OP.get(&(normalize_domain(domain), op))?;
     rules.iter().copied().find(|rule| (rule.first..=rule.last).contains(&version))
 }
 
 pub(super) fn has_rule(domain: &str, op: &str) -> bool {
-    RULES_BY_OP.contains_key(&(canonical_domain(domain), op))
-}
-
-/// ONNX's own domain has two names.
-fn canonical_domain(domain: &str) -> &str {
-    if domain == "ai.onnx" { "" } else { domain }
+    RULES_BY_OP.contains_key(&(normalize_domain(domain), op))
 }
 
 #[cfg(test)]

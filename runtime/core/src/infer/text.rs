@@ -7,7 +7,7 @@ use super::table::{InferenceRule, LATEST, rule};
 use crate::{Dtype, Result};
 
 pub(super) const RULES: &[InferenceRule] = &[
-    rule("MurmurHash3", 1, LATEST, &[], infer_murmur_hash).in_domain("oarlock"),
+    rule("MurmurHash3", 1, LATEST, &[], infer_murmur_hash).in_oarlock_domain(),
     rule("StringNormalizer", 10, LATEST, &[], infer_string_normalizer),
     rule("StringSplit", 20, LATEST, &[], infer_string_split),
     rule("TfIdfVectorizer", 9, LATEST, &[], infer_tf_idf),

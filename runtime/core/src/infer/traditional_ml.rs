@@ -4,30 +4,30 @@ use super::context::{InferenceContext, attribute_error};
 use super::fact::{DisplayDims, PartialDim, PartialDims};
 use super::output::{InferredOutput, PartialShape, single_output};
 use super::table::{InferenceRule, LATEST, rule};
+use crate::schema::ONNX_ML_DOMAIN;
 use crate::{Attribute, Dtype, Error, Result};
-
-const ML_DOMAIN: &str = "ai.onnx.ml";
 
 pub(super) const RULES: &[InferenceRule] = &[
     rule("Binarizer Imputer Scaler Normalizer", 1, LATEST, &[], |call| single_output(call.input_shape(0)?))
-        .in_domain(ML_DOMAIN),
-    rule("ArrayFeatureExtractor", 1, LATEST, &[], infer_feature_extractor).in_domain(ML_DOMAIN),
-    rule("FeatureVectorizer", 1, LATEST, &[], infer_feature_vectorizer).in_domain(ML_DOMAIN),
-    rule("OneHotEncoder", 1, LATEST, &[], infer_one_hot_encoder).in_domain(ML_DOMAIN),
-    rule("LabelEncoder", 1, 1, &[], infer_class_encoder).in_domain(ML_DOMAIN),
-    rule("LabelEncoder", 2, LATEST, &[], infer_label_encoder).in_domain(ML_DOMAIN),
-    rule("LinearRegressor", 1, LATEST, &[], |call| infer_regressor(call, "targets")).in_domain(ML_DOMAIN),
+        .in_domain(ONNX_ML_DOMAIN),
+    rule("ArrayFeatureExtractor", 1, LATEST, &[], infer_feature_extractor).in_domain(ONNX_ML_DOMAIN),
+    rule("FeatureVectorizer", 1, LATEST, &[], infer_feature_vectorizer).in_domain(ONNX_ML_DOMAIN),
+    rule("OneHotEncoder", 1, LATEST, &[], infer_one_hot_encoder).in_domain(ONNX_ML_DOMAIN),
+    rule("LabelEncoder", 1, 1, &[], infer_class_encoder).in_domain(ONNX_ML_DOMAIN),
+    rule("LabelEncoder", 2, LATEST, &[], infer_label_encoder).in_domain(ONNX_ML_DOMAIN),
+    rule("LinearRegressor", 1, LATEST, &[], |call| infer_regressor(call, "targets"))
+        .in_domain(ONNX_ML_DOMAIN),
     rule("TreeEnsemble TreeEnsembleRegressor", 1, LATEST, &[], |call| infer_regressor(call, "n_targets"))
-        .in_domain(ML_DOMAIN),
+        .in_domain(ONNX_ML_DOMAIN),
     rule("SVMRegressor", 1, LATEST, &[], |call| {
         single_output([row_count(call)?, PartialDim::Known(1)].as_slice())
     })
-    .in_domain(ML_DOMAIN),
-    rule("SVMClassifier", 1, LATEST, &[], infer_svm_classifier).in_domain(ML_DOMAIN),
+    .in_domain(ONNX_ML_DOMAIN),
+    rule("SVMClassifier", 1, LATEST, &[], infer_svm_classifier).in_domain(ONNX_ML_DOMAIN),
     rule("LinearClassifier", 1, LATEST, &[], |call| infer_classifier(call, "classlabels_ints"))
-        .in_domain(ML_DOMAIN),
+        .in_domain(ONNX_ML_DOMAIN),
     rule("TreeEnsembleClassifier", 1, LATEST, &[], |call| infer_classifier(call, "classlabels_int64s"))
-        .in_domain(ML_DOMAIN),
+        .in_domain(ONNX_ML_DOMAIN),
 ];
 
 /// The number of rows of features. A single row may come without a dimension for rows.

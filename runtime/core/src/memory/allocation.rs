@@ -10,7 +10,7 @@ use oarlock_host::{DeviceSpan, PluginDevice};
 
 use crate::Result;
 use crate::memory::MemoryPool;
-use crate::memory::arena::NO_PIECE;
+use crate::memory::chunk_table::NO_PIECE;
 use crate::stream::{Stream, StreamId};
 
 /// A piece of device memory, which returns to its pool when dropped.

@@ -2,7 +2,7 @@
 
 use oarlock_host::{DeviceFlags, MemorySizes, PluginDevice};
 
-use crate::memory::arena::ChunkKind;
+use crate::memory::chunk_table::ChunkKind;
 use crate::memory::{PoolOptions, Strategy};
 use crate::{Error, Result};
 
@@ -75,9 +75,9 @@ impl ChunkPolicy {
             (free as f64 * fraction) as u64
         };
         // A device that gives no preference reports all of its memory here; nobody wants a chunk of that size.
-        let said = |size: u64| (size < sizes.max_alloc).then_some(size);
-        let first = options.initial.or_else(|| said(sizes.init_alloc)).unwrap_or(fitting);
-        let further = options.further.or_else(|| said(sizes.realloc)).unwrap_or(first);
+        let explicit = |size: u64| (size < sizes.max_alloc).then_some(size);
+        let first = options.initial.or_else(|| explicit(sizes.init_alloc)).unwrap_or(fitting);
+        let further = options.further.or_else(|| explicit(sizes.realloc)).unwrap_or(first);
         Ok(Self {
             strategy: options.strategy,
             unit,
@@ -200,10 +200,10 @@ mod tests {
         assert_eq!(all_chunk_sizes(&own, 40 * MIB, true)[..2], [92 * MIB, 46 * MIB]);
         let shared = test_policy(Strategy::BestFit, SIZES, true);
         assert_eq!(all_chunk_sizes(&shared, MIB, true)[0], 100 * MIB / 8);
-        let said = MemorySizes { init_alloc: 16 * MIB, realloc: 8 * MIB, ..SIZES };
-        let said = test_policy(Strategy::BestFit, said, false);
+        let explicit = MemorySizes { init_alloc: 16 * MIB, realloc: 8 * MIB, ..SIZES };
+        let explicit = test_policy(Strategy::BestFit, explicit, false);
         assert_eq!(
-            (all_chunk_sizes(&said, MIB, true)[0], all_chunk_sizes(&said, MIB, false)[0]),
+            (all_chunk_sizes(&explicit, MIB, true)[0], all_chunk_sizes(&explicit, MIB, false)[0]),
             (16 * MIB, 8 * MIB)
         );
     }

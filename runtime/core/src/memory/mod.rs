@@ -2,13 +2,13 @@
 //!
 //! Device allocation is slow and often waits for all work on the device, so the pool keeps released memory for later
 //! requests. When a piece is released on the stream it was allocated for, that stream can reuse it at once, because
-//! its work runs in order; other streams must wait until the use is past. The bookkeeping is in `arena`, the choice
+//! its work runs in order; other streams must wait until the use is past. The bookkeeping is in `chunk_table`, the choice
 //! of chunk sizes in `chunk_policy`, and waiting for streams in `pool`.
 
 mod allocation;
-mod arena;
 mod bins;
 mod chunk_policy;
+mod chunk_table;
 mod pool;
 mod staging;
 mod statistics;

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use oarlock_abi as abi;
 use oarlock_host::{Code, DeviceBlock, PluginDevice, PluginFailure};
 
-use crate::memory::arena::{ChunkArena, ChunkKind, NO_PIECE, PieceHandle};
 use crate::memory::chunk_policy::{ChunkPolicy, RoundedRequest};
+use crate::memory::chunk_table::{ChunkKind, ChunkTable, NO_PIECE, PieceHandle};
 use crate::memory::staging::StagingCache;
 use crate::memory::statistics::MemoryShortage;
 use crate::memory::{
@@ -26,13 +26,13 @@ pub struct MemoryPool {
     streams: DeviceStreams,
     options: PoolOptions,
     plan: ChunkPolicy,
-    books: Mutex<PoolState>,
+    state: Mutex<PoolState>,
     staging: Arc<StagingCache>,
 }
 
 #[derive(Debug)]
 struct PoolState {
-    arena: ChunkArena<DeviceBlock>,
+    chunks: ChunkTable<DeviceBlock>,
     cooling: Vec<DeferredRelease>,
     statistics: PoolStatistics,
 }
@@ -56,8 +56,8 @@ impl MemoryPool {
     /// Creates the pool of a device. Create only one for each device.
     pub fn new(device: PluginDevice, options: PoolOptions) -> Result<Arc<Self>> {
         let plan = ChunkPolicy::for_device(&device, &options)?;
-        let books = PoolState {
-            arena: ChunkArena::new(plan.unit),
+        let state = PoolState {
+            chunks: ChunkTable::new(plan.unit),
             cooling: Vec::new(),
             statistics: PoolStatistics::default(),
         };
@@ -65,7 +65,7 @@ impl MemoryPool {
             streams: DeviceStreams::new(device, options.attribute_errors),
             options,
             plan,
-            books: Mutex::new(books),
+            state: Mutex::new(state),
             staging: Arc::default(),
         }))
     }
@@ -128,7 +128,7 @@ impl MemoryPool {
 
     /// Who holds memory, the largest holder first.
     pub fn memory_holders(&self) -> Vec<MemoryHolder> {
-        let holders = self.lock_state().arena.holders();
+        let holders = self.lock_state().chunks.holders();
         let mut holders: Vec<MemoryHolder> =
             holders.into_iter().map(|(label, (bytes, count))| MemoryHolder { label, bytes, count }).collect();
         holders.sort_by_key(|holder| (std::cmp::Reverse(holder.bytes), holder.label));
@@ -150,7 +150,7 @@ impl MemoryPool {
     }
 
     fn lock_state(&self) -> MutexGuard<'_, PoolState> {
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Serves a request from free pieces.
@@ -162,11 +162,11 @@ impl MemoryPool {
         if request.kind == ChunkKind::Straight {
             return None;
         }
-        let books = &mut *self.lock_state();
-        let place = books.arena.take_free(request.size, stream.0, request.kind, label)?;
-        let memory = books.arena.chunk_block(place.chunk)?.memory();
-        books.statistics.hits += 1;
-        books.statistics.count_allocated(place.size);
+        let state = &mut *self.lock_state();
+        let place = state.chunks.take_free(request.size, stream.0, request.kind, label)?;
+        let memory = state.chunks.chunk_block(place.chunk)?.memory();
+        state.statistics.hits += 1;
+        state.statistics.count_allocated(place.size);
         Some((memory, place))
     }
 
@@ -227,11 +227,11 @@ impl MemoryPool {
             match self.device().allocate(size) {
                 Ok(block) => {
                     let memory = block.memory();
-                    let books = &mut *self.lock_state();
+                    let state = &mut *self.lock_state();
                     let place =
-                        books.arena.add_chunk(block, size, request.kind, request.size, stream.0, label);
-                    books.statistics.count_reserved();
-                    books.statistics.count_allocated(place.size);
+                        state.chunks.add_chunk(block, size, request.kind, request.size, stream.0, label);
+                    state.statistics.count_reserved();
+                    state.statistics.count_allocated(place.size);
                     return Ok((memory, place));
                 }
                 Err(failure) => {
@@ -264,13 +264,13 @@ impl MemoryPool {
             // If the fill fails, freed memory is merely not poisoned; a lost device is reported elsewhere.
             _ = self.fill_poison(allocation, FREED_POISON);
         }
-        let mut books = self.lock_state();
-        let size = books.arena.piece_size(piece);
-        books.statistics.allocated -= size;
-        if users == 0 && !books.arena.is_dedicated(piece) {
-            books.arena.release_piece(piece);
+        let mut state = self.lock_state();
+        let size = state.chunks.piece_size(piece);
+        state.statistics.allocated -= size;
+        if users == 0 && !state.chunks.is_dedicated(piece) {
+            state.chunks.release_piece(piece);
         } else {
-            drop(books);
+            drop(state);
             self.defer_release(piece, allocation.stream(), users);
         }
     }
@@ -278,37 +278,37 @@ impl MemoryPool {
     /// Takes back a piece that streams still use, or one whose block returns to the device.
     #[cold]
     fn defer_release(&self, piece: u32, stream: StreamId, users: u64) {
-        let mut books = self.lock_state();
-        let is_straight = books.arena.is_dedicated(piece) && stream != StreamId::IMMEDIATE;
+        let mut state = self.lock_state();
+        let is_straight = state.chunks.is_dedicated(piece) && stream != StreamId::IMMEDIATE;
         let waits = self.streams.streams_in_set(users | if is_straight { stream.bit() } else { 0 });
-        books.arena.defer_release(piece);
-        books.cooling.push(DeferredRelease { piece, waits: waits.collect() });
-        let ended = books.end_deferred(&[]);
-        drop(books);
+        state.chunks.defer_release(piece);
+        state.cooling.push(DeferredRelease { piece, waits: waits.collect() });
+        let ended = state.end_deferred(&[]);
+        drop(state);
         drop(ended);
     }
 
     /// Frees the pieces that streams are past by now.
     fn release_passed(&self) {
         let passed = self.streams.passed_positions();
-        let mut books = self.lock_state();
+        let mut state = self.lock_state();
         // A piece freed here first belongs to its own stream. It needs a date before other streams may use it.
-        let ended = books.end_deferred(&passed);
+        let ended = state.end_deferred(&passed);
         // Reading the launch counts under the lock ensures that they include all uses of the pieces released so far.
         // Pieces released later have no date yet, so they stay with their streams.
-        books.arena.date_free_pieces(&self.streams.launch_positions());
-        drop(books);
+        state.chunks.date_free_pieces(&self.streams.launch_positions());
+        drop(state);
         drop(ended);
         let passed = self.streams.passed_positions();
-        self.lock_state().arena.share_passed_pieces(&passed);
+        self.lock_state().chunks.share_passed_pieces(&passed);
     }
 
     fn release_unused(&self) -> u64 {
-        let mut books = self.lock_state();
-        let unused = books.arena.take_unused_chunks();
+        let mut state = self.lock_state();
+        let unused = state.chunks.take_unused_chunks();
         let bytes = unused.iter().map(|(_, size)| size).sum();
-        books.statistics.reserved -= bytes;
-        drop(books);
+        state.statistics.reserved -= bytes;
+        drop(state);
         drop(unused);
         bytes
     }
@@ -336,12 +336,12 @@ impl MemoryPool {
     fn shortage_error(&self, wanted: AllocationRequest, refusal: Option<PluginFailure>) -> Error {
         let device_free = self.device().memory_stats().ok().map(|stats| stats.free);
         let holders = self.memory_holders();
-        let mut books = self.lock_state();
+        let mut state = self.lock_state();
         let shortage = MemoryShortage {
             size: wanted.request.size,
             label: wanted.label,
-            statistics: books.statistics,
-            largest_free: books.arena.largest_free(wanted.stream.0),
+            statistics: state.statistics,
+            largest_free: state.chunks.largest_free(wanted.stream.0),
             device_free,
             limit: self.options.limit,
             refusal,
@@ -358,10 +358,10 @@ impl PoolState {
         let is_past =
             |(stream, position): &(u32, u64)| passed.get(*stream as usize).copied().unwrap_or(0) >= *position;
         let mut straight = Vec::new();
-        let Self { arena, cooling, statistics } = self;
+        let Self { chunks, cooling, statistics } = self;
         cooling.retain(|piece| {
             let is_past = piece.waits.iter().all(is_past);
-            if is_past && let Some((block, size)) = arena.release_piece(piece.piece) {
+            if is_past && let Some((block, size)) = chunks.release_piece(piece.piece) {
                 statistics.reserved -= size;
                 straight.push(block);
             }

@@ -2,10 +2,10 @@
 
 use oarlock_host::did_you_mean;
 
-use super::{KernelEntry, KernelRegistry, domain_name};
+use super::{KernelEntry, KernelRegistry};
 use crate::dtype::{Dtype, DtypeSet};
 use crate::registry::matching::dtype_names;
-use crate::schema::{self, FormalParameter, OpSchema, OperandArity};
+use crate::schema::{self, FormalParameter, OpSchema, OperandArity, normalize_domain};
 use crate::{Error, Result};
 
 /// A kernel entry that is never used, and why.
@@ -40,7 +40,7 @@ impl KernelRegistry {
 
     fn find_entry_error(&self, entry: &KernelEntry) -> Result<()> {
         let info = entry.info();
-        let domain = domain_name(&info.domain);
+        let domain = normalize_domain(&info.domain);
         if !self.device_types.contains(&info.device_type) {
             let known =
                 self.device_types.iter().map(|known| format!("`{known}`")).collect::<Vec<_>>().join(", ");

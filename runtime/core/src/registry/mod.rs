@@ -19,11 +19,7 @@ pub use check::KernelProblem;
 pub use explain::{ConsideredKernel, DispatchExplanation, MissingKernel};
 
 use crate::Error;
-
-/// The canonical name of a domain. ONNX's own has two names and is the empty one here.
-pub(crate) fn domain_name(domain: &str) -> &str {
-    if domain == "ai.onnx" { "" } else { domain }
-}
+use crate::schema::normalize_domain;
 
 /// A kernel of a plugin, as an entry of the registry.
 #[derive(Clone, Debug)]
@@ -110,7 +106,7 @@ impl KernelRegistry {
     pub fn entries_for_op(&self, domain: &str, op: &str) -> impl Iterator<Item = &KernelEntry> {
         let indices = self.by_op.get(op).map(Vec::as_slice).unwrap_or_default();
         let entries = indices.iter().map(|index| &self.entries[*index]);
-        entries.filter(move |entry| domain_name(&entry.info().domain) == domain_name(domain))
+        entries.filter(move |entry| normalize_domain(&entry.info().domain) == normalize_domain(domain))
     }
 
     /// True if some kernel for a type of device returns before its work is done.

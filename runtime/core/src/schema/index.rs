@@ -9,7 +9,7 @@ use oarlock_host::did_you_mean;
 
 use crate::schema::facts::OpFactIndex;
 use crate::schema::parse::{self, NamedTypeSets, SchemaDomain, SchemaHeading, SchemaParagraph};
-use crate::schema::{ONNX_DOMAIN, OpSchema};
+use crate::schema::{OpSchema, displayed_domain};
 use crate::{Error, Result};
 
 const SCHEMA_FILES: [&str; 2] =
@@ -79,7 +79,7 @@ impl SchemaIndex {
 
     /// Finds a domain. The empty name means ONNX's own.
     pub(super) fn find_domain(&self, name: &str) -> Result<&SchemaDomain> {
-        let name = if name.is_empty() { ONNX_DOMAIN } else { name };
+        let name = displayed_domain(name);
         self.domains.iter().find(|domain| domain.name == name).ok_or_else(|| {
             let names = self.domains.iter().map(|domain| domain.name);
             let list: Vec<_> = names.clone().collect();

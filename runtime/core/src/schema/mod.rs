@@ -6,6 +6,7 @@
 //! are beside them.
 
 mod attribute;
+mod domain;
 mod facts;
 mod index;
 mod operand;
@@ -16,6 +17,9 @@ mod tests;
 mod types;
 
 pub use attribute::{AttributeKind, AttributeSchema};
+pub use domain::{
+    OARLOCK_DOMAIN, ONNX_DOMAIN, ONNX_ML_DOMAIN, ONNXRUNTIME_DOMAIN, displayed_domain, normalize_domain,
+};
 pub use facts::{OpFact, has_fact};
 pub use operand::{FormalParameter, OperandArity};
 pub use operand_binding::SchemaBinding;
@@ -23,9 +27,6 @@ pub use types::{TypeConstraint, TypeSet};
 
 use crate::Result;
 use index::schema_index;
-
-/// The domain of ONNX's own ops, also known by the empty name.
-pub const ONNX_DOMAIN: &str = "ai.onnx";
 
 /// The definition of an op since some version.
 #[derive(Clone, Debug, PartialEq)]

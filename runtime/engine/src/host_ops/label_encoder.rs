@@ -6,6 +6,7 @@ use oarlock_core::{Attribute, Attributes, Device, Dtype, Error, Result, Tensor};
 
 use super::text::check_text_size;
 use crate::graph::Node;
+use oarlock_core::schema::ONNX_ML_DOMAIN;
 
 /// Lookup table from keys to text.
 pub(crate) struct TextLabelEncoder {
@@ -25,7 +26,7 @@ enum LabelKey {
 impl TextLabelEncoder {
     /// Returns `None` for a `LabelEncoder` whose values are numbers; a kernel runs that.
     pub(super) fn from_node(node: &Node) -> Result<Option<Self>> {
-        let is_labels = &*node.domain == "ai.onnx.ml" && &*node.op == "LabelEncoder";
+        let is_labels = &*node.domain == ONNX_ML_DOMAIN && &*node.op == "LabelEncoder";
         let Some(Attribute::Strings(values)) = node.attributes.get("values_strings").filter(|_| is_labels)
         else {
             return Ok(None);

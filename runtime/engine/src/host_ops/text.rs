@@ -25,8 +25,7 @@ pub fn make_text(runtime: &Runtime, op: &Op, inputs: &[Option<&Tensor>]) -> Resu
 
 /// A node for an op outside of any graph.
 fn standalone_node(op: &Op) -> Node {
-    let domain = if op.domain() == schema::ONNX_DOMAIN { "" } else { op.domain() };
-    let mut node = Node::new(domain, op.name(), op.version(), [], []);
+    let mut node = Node::new(schema::normalize_domain(op.domain()), op.name(), op.version(), [], []);
     node.attributes = op.attributes().clone();
     node
 }

@@ -10,8 +10,9 @@ use super::{GraphPass, PassContext};
 use crate::graph::{Graph, Node, ValueId};
 
 pub(super) const FUSE_ACTIVATIONS: GraphPass = define_pass(
-    "activations",
-    "joins x · sigmoid(x) into Swish, and x · clip(x + 3, 0, 6) / 6 into HardSwish, without x into HardSigmoid",
+    "activation fusion",
+    "fuses x · sigmoid(x) into Swish, and x · clip(x + 3, 0, 6) / 6 into HardSwish, without x into \
+     HardSigmoid",
     fuse_activations,
 );
 

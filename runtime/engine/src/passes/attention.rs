@@ -15,20 +15,21 @@ use super::{GraphPass, PassContext};
 use crate::graph::{Graph, Node, ValueId};
 
 pub(super) const FUSE_ATTENTION: GraphPass = define_pass(
-    "attention",
-    "joins the two products of attention with the softmax between them, so that scores stay in the cache",
+    "attention fusion",
+    "fuses the two products of attention with the softmax between them, so that scores stay in the \
+     cache",
     fuse_attention,
 );
 
 pub(super) const FUSE_ATTENTION_PAST: GraphPass = define_pass(
-    "past keys and values",
-    "has attention put the keys and values of the past before the new ones itself",
+    "KV-cache fusion",
+    "has attention append the new keys and values to those of the past itself",
     fuse_attention_past,
 );
 
 pub(super) const FUSE_ROW_ATTENTION: GraphPass = define_pass(
-    "heads in rows",
-    "has attention read heads where a projection wrote them, without transposes before and after",
+    "attention transpose elimination",
+    "has attention read heads where the projection wrote them, without transposes before and after",
     fuse_row_attention,
 );
 

@@ -9,9 +9,9 @@ use super::{GraphPass, PassContext};
 use crate::graph::{Graph, GraphValue, Node, ValueId, Weight};
 
 pub(super) const FOLD_BATCH_NORM: GraphPass = define_pass(
-    "batch normalization",
-    "scales the weights of a convolution once, in place of what it makes in every run; elsewhere one factor and one summand \
-     for each channel are left",
+    "batch normalization folding",
+    "scales the weights of the convolution before it once; elsewhere leaves one factor and one \
+     summand for each channel",
     fold_batch_norms,
 );
 

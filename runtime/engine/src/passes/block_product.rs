@@ -4,13 +4,15 @@ use std::collections::HashMap;
 
 use oarlock_core::{Attribute, Result};
 
-use super::graph_view::{GraphView, OARLOCK_DOMAIN, define_pass, replace_nodes};
+use super::graph_view::{GraphView, define_pass, replace_nodes};
 use super::{GraphPass, PassContext};
 use crate::graph::{Graph, Node};
+use oarlock_core::schema::OARLOCK_DOMAIN;
 
 pub(super) const FUSE_BLOCK_PRODUCTS: GraphPass = define_pass(
-    "products of blocks",
-    "has products with weights of four or eight bits in blocks read these, instead of floats that they are made",
+    "block quantization fusion",
+    "multiplies by weights of 4 or 8 bits in blocks as they are stored, instead of by dequantized \
+     floats",
     fuse_block_products,
 );
 

@@ -9,8 +9,8 @@ use super::{GraphPass, PassContext};
 use crate::graph::{Graph, Node, Subgraph, ValueId};
 
 pub(super) const INLINE_BRANCHES: GraphPass = define_pass(
-    "known branches",
-    "puts the branch that is taken in the place of an If whose condition is always the same",
+    "branch inlining",
+    "replaces an If whose condition is constant by the branch that it takes",
     inline_branches,
 );
 

@@ -7,13 +7,15 @@ use std::collections::HashMap;
 
 use oarlock_core::{Attribute, Attributes, Dtype, Result};
 
-use super::graph_view::{GraphView, OARLOCK_DOMAIN, define_pass, replace_nodes};
+use super::graph_view::{GraphView, define_pass, replace_nodes};
 use super::{GraphPass, PassContext};
 use crate::graph::{Graph, Node, ValueId};
+use oarlock_core::schema::OARLOCK_DOMAIN;
 
-pub(super) const CHANNELS_LAST: GraphPass = define_pass(
-    "channels last",
-    "has convolutions and pools read and write images whose channels lie side by side, as vector units want them",
+pub(super) const CONVERT_TO_CHANNELS_LAST: GraphPass = define_pass(
+    "channels-last conversion",
+    "has convolutions and pools read and write images in NHWC, where a vector holds the channels of \
+     one pixel",
     move_channels_last,
 );
 

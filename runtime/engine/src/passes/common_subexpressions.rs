@@ -10,7 +10,7 @@ use super::{GraphPass, PassContext};
 use crate::graph::{Graph, Node, ValueId};
 
 pub(super) const ELIMINATE_COMMON_SUBEXPRESSIONS: GraphPass = define_pass(
-    "common subexpressions",
+    "common subexpression elimination",
     "computes once what several nodes compute from the same inputs in the same way",
     eliminate_common_subexpressions,
 );

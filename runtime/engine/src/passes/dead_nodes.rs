@@ -7,7 +7,7 @@ use super::{GraphPass, PassContext};
 use crate::graph::Graph;
 
 pub(super) const ELIMINATE_DEAD_NODES: GraphPass = define_pass(
-    "dead code",
+    "dead node elimination",
     "removes nodes whose outputs nobody reads, so that they cost neither time nor memory",
     eliminate_dead_nodes,
 );

@@ -4,13 +4,15 @@ use std::collections::HashMap;
 
 use oarlock_core::{Attribute, Result};
 
-use super::graph_view::{GraphView, OARLOCK_DOMAIN, define_pass};
+use super::graph_view::{GraphView, define_pass};
 use super::{GraphPass, PassContext};
 use crate::graph::{Graph, Node, ValueId};
+use oarlock_core::schema::OARLOCK_DOMAIN;
 
 pub(super) const FUSE_EPILOGUES: GraphPass = define_pass(
-    "finishing",
-    "has convolutions and products add bias and residual and apply activations while their results are in the cache",
+    "epilogue fusion",
+    "has convolutions and products add bias and residual and apply activations while their results \
+     are in the cache",
     fuse_epilogues,
 );
 

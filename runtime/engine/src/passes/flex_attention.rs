@@ -14,8 +14,8 @@ use super::{GraphPass, PassContext};
 use crate::graph::{Graph, GraphValue, Node, Subgraph, ValueId, Weight};
 
 pub(super) const LOWER_FLEX_ATTENTION: GraphPass = define_pass(
-    "flexible attention",
-    "writes attention whose scores are changed by graphs as its products and softmax, with the graphs between them",
+    "FlexAttention lowering",
+    "lowers FlexAttention to its two products and softmax, with its graphs for scores between them",
     lower_flex_attentions,
 );
 

@@ -13,7 +13,7 @@ use crate::graph::{Graph, Node, ValueId, Weight};
 
 pub(super) const FOLD_CONSTANTS: GraphPass = define_pass(
     "constant folding",
-    "computes once what does not depend on the inputs, such as shapes that are put together from sizes",
+    "computes once what does not depend on the inputs, such as shapes assembled from sizes",
     fold_constants,
 );
 

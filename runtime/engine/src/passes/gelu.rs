@@ -10,8 +10,8 @@ use super::{GraphPass, PassContext};
 use crate::graph::{Graph, Node, ValueId};
 
 pub(super) const FUSE_GELU: GraphPass = define_pass(
-    "GELU",
-    "joins the ops that exporters write for GELU, by way of Erf or Tanh, into one",
+    "GELU fusion",
+    "fuses the ops that exporters write for GELU, with Erf or Tanh, into one",
     fuse_gelus,
 );
 

@@ -13,6 +13,7 @@ use super::infer::node_op;
 use super::pass_trace::PassTraceEntry;
 use super::{GraphPass, PassContext};
 use crate::graph::{Graph, GraphValue, Node, ValueId};
+use oarlock_core::schema::OARLOCK_DOMAIN;
 
 /// A graph with producers and uses of its values, as of the creation of the view; edits do not update it.
 pub(super) struct GraphView<'a> {
@@ -206,9 +207,6 @@ pub(crate) fn is_same_value(one: &Arc<GraphValue>, other: &Arc<GraphValue>) -> b
     Arc::ptr_eq(one, other)
         || one.weight.is_none() && other.weight.is_none() && one.fact.is_some() && one.fact == other.fact
 }
-
-/// The domain of Oarlock's own ops.
-pub(super) const OARLOCK_DOMAIN: &str = "oarlock";
 
 /// Creates an entry of the table of passes.
 pub(super) const fn define_pass(

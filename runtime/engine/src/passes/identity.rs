@@ -7,9 +7,9 @@ use super::{GraphPass, PassContext};
 use crate::graph::{Graph, Node, ValueId};
 
 pub(super) const ELIMINATE_IDENTITIES: GraphPass = define_pass(
-    "no-ops",
-    "removes nodes that hand on their input as it is: Identity, Dropout outside of training, casts to the \
-              same dtype, transposes that move nothing",
+    "identity elimination",
+    "removes nodes that return their input: Identity, Dropout at inference, casts to the same dtype, \
+     transposes that move nothing",
     eliminate_identities,
 );
 

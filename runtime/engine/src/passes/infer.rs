@@ -7,7 +7,8 @@ use oarlock_core::{Error, ErrorKind, Op, Result, Runtime};
 use smallvec::SmallVec;
 
 use super::PassContext;
-use crate::graph::{DeclaredDimension, Graph, GraphValue, Node, ONNXRUNTIME_DOMAIN, ValueType, Weight};
+use crate::graph::{DeclaredDimension, Graph, GraphValue, Node, ValueType, Weight};
+use oarlock_core::schema::ONNXRUNTIME_DOMAIN;
 
 /// Infers dtypes, shapes and small elements of all values, starting from the declared inputs.
 pub fn infer_graph(graph: &mut Graph, context: &PassContext<'_>) -> Result<()> {

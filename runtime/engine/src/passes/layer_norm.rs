@@ -4,19 +4,21 @@ use std::collections::HashMap;
 
 use oarlock_core::{Attribute, Result};
 
-use super::graph_view::{GraphView, OARLOCK_DOMAIN, define_pass, replace_nodes};
+use super::graph_view::{GraphView, define_pass, replace_nodes};
 use super::{GraphPass, PassContext};
 use crate::graph::{Graph, Node, ValueId};
+use oarlock_core::schema::OARLOCK_DOMAIN;
 
 pub(super) const FUSE_LAYER_NORM: GraphPass = define_pass(
-    "layer normalization",
-    "joins means, differences and roots into LayerNormalization, as older exporters write them apart",
+    "layer normalization fusion",
+    "fuses the means, differences and roots that older exporters write into LayerNormalization",
     fuse_layer_norms,
 );
 
 pub(super) const FUSE_SKIP_LAYER_NORM: GraphPass = define_pass(
-    "skip layer normalization",
-    "adds the residual within the normalization that follows, so that the sum is read and written once",
+    "skip layer normalization fusion",
+    "adds the residual within the normalization that follows, so that the sum is read and written \
+     once",
     fuse_skip_layer_norms,
 );
 

@@ -252,13 +252,13 @@ impl ReplayPlan {
     ) -> Option<ReplayedGraph> {
         let mut replayed =
             ReplayedGraph { graph: self.graph.clone(), differs: vec![false; self.graph.value_count()] };
-        let mut asked = Vec::new();
+        let mut answers = Vec::new();
         for ((id, known), fact) in self.graph.inputs.iter().zip(&self.inputs).zip(inputs) {
             let fact = fact.clone().or_else(|| declared_fact(&known.declared));
             replayed.update_fact(*id, known, fact)?;
         }
         for entry in &self.entries {
-            replayed.replay_entry(entry, &mut asked, context)?;
+            replayed.replay_entry(entry, &mut answers, context)?;
         }
         Some(replayed)
     }
@@ -279,7 +279,7 @@ impl ReplayedGraph {
     fn replay_entry<'r>(
         &mut self,
         entry: &'r PassTraceEntry,
-        asked: &mut Vec<SupportAnswer<'r>>,
+        answers: &mut Vec<SupportAnswer<'r>>,
         context: &PassContext<'_>,
     ) -> Option<()> {
         match entry {
@@ -348,7 +348,7 @@ impl ReplayedGraph {
             }
             PassTraceEntry::SupportQueried { node, op, is_supported: before } => {
                 let is_same = !self.reads_changed_value(node)
-                    || self.is_node_supported(node, op, asked, context) == *before;
+                    || self.is_node_supported(node, op, answers, context) == *before;
                 is_same.then_some(())?;
             }
             PassTraceEntry::PredicateEvaluated { question, answer } => {
@@ -364,7 +364,7 @@ impl ReplayedGraph {
         &self,
         node: &'r Node,
         op: &Op,
-        asked: &mut Vec<SupportAnswer<'r>>,
+        answers: &mut Vec<SupportAnswer<'r>>,
         context: &PassContext<'_>,
     ) -> bool {
         let inputs = || node.inputs.iter().map(|input| input.map(|input| self.graph.shared_value(input)));
@@ -376,12 +376,12 @@ impl ReplayedGraph {
                 };
             is_same_op(node, other.node) && inputs().zip(&other.inputs).all(is_same)
         };
-        if let Some(known) = asked.iter().find(is_same_call) {
+        if let Some(known) = answers.iter().find(is_same_call) {
             return known.is_supported;
         }
         let is_supported = is_node_supported(&self.graph, node, op, context);
-        if asked.len() < MAX_REMEMBERED_ANSWERS {
-            asked.push(SupportAnswer {
+        if answers.len() < MAX_REMEMBERED_ANSWERS {
+            answers.push(SupportAnswer {
                 node,
                 inputs: inputs().map(|input| input.cloned()).collect(),
                 is_supported,

@@ -4,17 +4,18 @@ use std::collections::HashSet;
 
 use oarlock_core::{Attribute, Dtype, Result};
 
-use super::graph_view::{OARLOCK_DOMAIN, define_pass, is_node_supported};
+use super::graph_view::{define_pass, is_node_supported};
 use super::infer::{infer_graph, node_op};
 use super::{GraphPass, PassContext};
 use crate::graph::{Graph, Node, ValueId};
 use crate::precision::PrecisionMode;
+use oarlock_core::schema::OARLOCK_DOMAIN;
 
 /// Runs once, after all other passes: fusion is finished by then, and no other pass has to know about rounding.
 pub(super) const LOWER_PRECISION: GraphPass = define_pass(
-    "precision",
-    "has convolutions and products round what they multiply to bf16, and images between convolutions hold it, where that is \
-     allowed and faster",
+    "precision lowering",
+    "has convolutions and products round their factors to bf16, and images between convolutions hold \
+     bf16, where that is permitted and faster",
     lower_precision,
 );
 

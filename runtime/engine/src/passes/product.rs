@@ -4,13 +4,15 @@ use std::collections::HashMap;
 
 use oarlock_core::{Attribute, Dtype, Result};
 
-use super::graph_view::{GraphView, OARLOCK_DOMAIN, define_pass, replace_nodes};
+use super::graph_view::{GraphView, define_pass, replace_nodes};
 use super::{GraphPass, PassContext};
 use crate::graph::{Graph, Node, ValueId};
+use oarlock_core::schema::OARLOCK_DOMAIN;
 
 pub(super) const FUSE_PRODUCTS: GraphPass = define_pass(
-    "products",
-    "turns MatMul and Gemm into the product of this program's own that takes bias, residual and activation with it",
+    "matrix product fusion",
+    "turns MatMul and Gemm into Oarlock's own product, which adds bias and residual and applies the \
+     activation",
     fuse_products,
 );
 

@@ -6,13 +6,15 @@ use oarlock_core::schema::{OpFact, has_fact};
 use oarlock_core::{Attribute, Constant, Result};
 
 use super::channels_last::transpose_node;
-use super::graph_view::{OARLOCK_DOMAIN, define_pass, replace_nodes};
+use super::graph_view::{define_pass, replace_nodes};
 use super::{GraphPass, PassContext};
 use crate::graph::{Graph, GraphValue, Node, ValueId, Weight};
+use oarlock_core::schema::OARLOCK_DOMAIN;
 
 pub(super) const MOVE_TRANSPOSES: GraphPass = define_pass(
-    "transposes",
-    "joins transposes that follow each other, and moves them behind what does not mind the order of dimensions",
+    "transpose elimination",
+    "joins transposes that follow each other, and moves them past ops that work in any order of \
+     dimensions",
     move_transposes,
 );
 

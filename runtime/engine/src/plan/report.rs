@@ -8,6 +8,7 @@ use super::{ExecutionPlan, PlannedOperand, StepAction, StepView};
 use crate::graph::{Graph, Node};
 use crate::host_ops::HostOp;
 use crate::passes::with_expected_inputs;
+use oarlock_core::schema::OARLOCK_DOMAIN;
 
 /// A range of an arena that a value or a kernel's workspace occupies during some steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -127,7 +128,7 @@ fn count_flops(graph: &Graph, node: &Node) -> Option<u64> {
     let count = |dims: &[i64]| shape::element_count(dims).ok();
     let input = |index| graph.value(node.input(index)?).dims();
     let output = graph.value(node.output(0)?).dims()?;
-    let is_ours = node.domain.is_empty() || &*node.domain == "oarlock";
+    let is_ours = node.domain.is_empty() || &*node.domain == OARLOCK_DOMAIN;
     let each = match &*node.op {
         "Conv" if is_ours => {
             let weights = input(1)?;

@@ -96,18 +96,18 @@ fn out_of_memory(plan: &ExecutionPlan, arena: usize, error: &Error) -> Error {
         }
         None => ("none of which is large".to_owned(), None),
     };
-    let mut told = Error::new(
+    let mut failure = Error::new(
         error.kind(),
         format!("expected memory for the values of a run, {value}: {}", error.message()),
     );
     if let Some(node) = node {
-        told = told.with_op(&node.op).with_node(&node.name);
+        failure = failure.with_op(&node.op).with_node(&node.name);
     }
     if let Some(device) = error.device() {
-        told = told.with_device(device);
+        failure = failure.with_device(device);
     }
     match error.advice() {
-        Some(advice) => told.with_advice(advice),
-        None => told,
+        Some(advice) => failure.with_advice(advice),
+        None => failure,
     }
 }

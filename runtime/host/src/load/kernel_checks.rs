@@ -17,8 +17,6 @@ const MAX_KERNELS: u64 = 1 << 16;
 const MAX_OPERANDS: u64 = 1 << 10;
 /// Limit on the name of an op, a domain or an operand.
 const MAX_OP_LENGTH: u64 = 256;
-/// One bit for each dtype of the contract.
-const ALL_DTYPES: u64 = (1 << (abi::Dtype::U2.0 + 1)) - 2;
 
 /// A kernel, checked and copied.
 #[derive(Clone, Debug)]
@@ -147,7 +145,7 @@ unsafe fn check_operands(
                 found,
             ))
         };
-        if operand.dtypes.0 == 0 || operand.dtypes.0 & !ALL_DTYPES != 0 {
+        if operand.dtypes.0 == 0 || operand.dtypes.0 & !abi::ALL_DTYPES != 0 {
             return wrong("a set of dtypes that exist", format!("the bits {:#x}", operand.dtypes.0));
         }
         if operand.rank_min > operand.rank_max {

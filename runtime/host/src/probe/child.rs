@@ -140,9 +140,9 @@ fn probe_plugin(path: &Path, request: ProbeRequest, answers: File) -> io::Result
     let services = PluginServices::new(&shared, &name);
     let opened = open_plugin(path, services.clone());
     services.leak_services();
-    let said = opened.as_ref().map(|loaded| loaded.checked.info.clone()).map_err(Clone::clone);
-    let said = channel.send_answer(path, ProbeStep::Asked, said)?;
-    match (opened, said) {
+    let answer = opened.as_ref().map(|loaded| loaded.checked.info.clone()).map_err(Clone::clone);
+    let answer = channel.send_answer(path, ProbeStep::Asked, answer)?;
+    match (opened, answer) {
         (Ok(loaded), Ok(info)) => {
             // Drivers reserve far more addresses than they use; memory itself stays limited.
             limit_address_space(None)?;
@@ -171,7 +171,7 @@ impl ParentChannel {
         &mut self,
         path: &Path,
         step: ProbeStep,
-        said: Result<PluginInfo, Refusal>,
+        answer: Result<PluginInfo, Refusal>,
     ) -> io::Result<Result<PluginInfo, Refusal>> {
         let pid = std::process::id();
         let verdict = if pid != self.asked_by || has_children() {
@@ -180,7 +180,7 @@ impl ParentChannel {
                 &RuleBreach::new("R-3", "a plugin that does not fork", "one that does while it is probed"),
             ))
         } else {
-            said
+            answer
         };
         let answer = ProbeAnswer { token: self.token.clone(), pid, step, verdict };
         let mut line = serde_json::to_vec(&answer)?;

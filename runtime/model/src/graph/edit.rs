@@ -14,12 +14,12 @@ impl Graph {
         // Replacements may chain. Each chain is walked once and its end remembered, so that long ones stay linear.
         let mut last: HashMap<ValueId, ValueId> = HashMap::new();
         for first in replaced.keys() {
-            let (mut way, mut end) = (vec![*first], *first);
+            let (mut chain, mut end) = (vec![*first], *first);
             while let Some(next) = last.get(&end).or_else(|| replaced.get(&end)) {
                 end = *next;
-                way.push(end);
+                chain.push(end);
             }
-            last.extend(way.into_iter().filter(|id| *id != end).map(|id| (id, end)));
+            last.extend(chain.into_iter().filter(|id| *id != end).map(|id| (id, end)));
         }
         let replace = |id: &mut ValueId| *id = *last.get(id).unwrap_or(id);
         self.nodes.iter_mut().flat_map(|node| node.read_values_mut()).for_each(replace);

@@ -11,7 +11,6 @@ mod print;
 mod value;
 
 pub use check::check_graph;
-pub use node::ONNXRUNTIME_DOMAIN;
 pub use node::{Node, Subgraph};
 pub use value::{DeclaredDimension, GraphValue, ValueId, ValueType, Weight};
 

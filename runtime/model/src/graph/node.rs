@@ -8,9 +8,6 @@ use smallvec::SmallVec;
 
 use super::{Graph, ValueId};
 
-/// The domain of onnxruntime's contrib ops.
-pub const ONNXRUNTIME_DOMAIN: &str = "com.microsoft";
-
 /// One op in a graph, with its operands.
 #[derive(Clone, Debug)]
 pub struct Node {

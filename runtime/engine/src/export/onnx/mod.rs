@@ -218,8 +218,8 @@ mod tests {
             WeightWriter::inline(),
         )
         .err();
-        let said = refused.map(|error| error.to_string()).unwrap_or_default();
-        assert!(said.contains("found an input and an output `x`"), "{said}");
+        let message = refused.map(|error| error.to_string()).unwrap_or_default();
+        assert!(message.contains("found an input and an output `x`"), "{message}");
     }
 
     #[test]

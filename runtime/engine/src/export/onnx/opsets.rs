@@ -12,7 +12,6 @@ use prost::Message as _;
 
 use crate::graph::{Graph, Node};
 use crate::import::onnx::messages::{FunctionProto, NodeProto, OperatorSetIdProto};
-use crate::import::onnx::normalize_domain;
 
 /// The domain of the wrapper functions.
 const FUNCTION_DOMAIN: &str = "oarlock.opsets";
@@ -29,7 +28,7 @@ impl ExportOpsets {
     /// Chooses opsets for a graph: those of the imported model, unless another suits more nodes.
     pub(super) fn choose_opsets(graph: &Graph, model: &BTreeMap<String, u32>) -> Result<Self> {
         let own = |domain: &str| {
-            model.iter().find(|(own, _)| normalize_domain(own) == domain).map(|(_, opset)| *opset)
+            model.iter().find(|(own, _)| schema::normalize_domain(own) == domain).map(|(_, opset)| *opset)
         };
         let mut meant = BTreeMap::new();
         count_opset_usage(graph, &mut meant)?;
@@ -53,7 +52,7 @@ impl ExportOpsets {
 
     /// True if a node means the same in the chosen opset.
     pub(super) fn suits_node(&self, node: &Node) -> bool {
-        let chosen = self.chosen.get(normalize_domain(&node.domain));
+        let chosen = self.chosen.get(schema::normalize_domain(&node.domain));
         chosen.is_some_and(|chosen| is_same_op_version(&node.domain, &node.op, node.opset, *chosen))
     }
 
@@ -129,7 +128,7 @@ fn count_opset_usage(graph: &Graph, meant: &mut OpsetUsage) -> Result<()> {
             let message = format!("{label}: expected an opset from 1 to {newest}, found {found}");
             return Err(Error::invalid_argument(message));
         }
-        let of_domain = meant.entry(normalize_domain(&node.domain).into()).or_default();
+        let of_domain = meant.entry(schema::normalize_domain(&node.domain).into()).or_default();
         *of_domain.entry((node.op.clone(), node.opset)).or_default() += 1;
         node.subgraphs.iter().try_for_each(|subgraph| count_opset_usage(&subgraph.graph, meant))?;
     }

@@ -26,9 +26,9 @@ use super::{GraphPass, PassContext};
 use crate::graph::{Graph, GraphValue, Node, ValueId, Weight};
 
 pub(super) const LOWER_EINSUM: GraphPass = define_pass(
-    "sums of products",
-    "writes Einsum as a product of matrices, with the transposes, reshapes and sums that it takes, so that other passes see \
-     them",
+    "Einsum lowering",
+    "lowers Einsum to a matrix product with the transposes, reshapes and sums that it needs, so that \
+     other passes see them",
     lower_einsums,
 );
 

@@ -9,13 +9,14 @@ use std::collections::{HashMap, HashSet};
 use oarlock_core::{Attribute, Attributes, Constant, Dtype, Result};
 
 use super::super::channels_last::{channel_permutations, transpose_node, window_attributes};
-use super::super::graph_view::{GraphView, OARLOCK_DOMAIN, define_pass, replace_nodes};
+use super::super::graph_view::{GraphView, define_pass, replace_nodes};
 use super::super::{GraphPass, PassContext};
 use crate::graph::{Graph, GraphValue, Node, ValueId, Weight};
+use oarlock_core::schema::OARLOCK_DOMAIN;
 
 pub(in super::super) const FUSE_DYNAMIC_QUANTIZATION: GraphPass = define_pass(
-    "dynamically quantized",
-    "joins sums of integers with what makes them floats, which happens while they are in the cache then",
+    "dynamic quantization fusion",
+    "scales the integer sums of products and convolutions to floats while they are in the cache",
     fuse_dynamic_quantization,
 );
 

@@ -16,15 +16,16 @@ use oarlock_core::{Attribute, Attributes, Constant, Dtype, Result};
 use self::layer::{IntegerLayer, IntegerLayerKind};
 use self::quantization::{QuantizationScheme, QuantizedValue, match_dequantize, match_quantize};
 use super::channels_last::{channel_permutations, transpose_node};
-use super::graph_view::{GraphView, OARLOCK_DOMAIN, define_pass, replace_nodes};
+use super::graph_view::{GraphView, define_pass, replace_nodes};
 use super::{GraphPass, PassContext};
 use crate::graph::{Graph, GraphValue, Node, ValueId, Weight};
+use oarlock_core::schema::OARLOCK_DOMAIN;
 
-pub(super) use self::dynamic::FUSE_DYNAMIC_QUANTIZATION as DYNAMIC;
+pub(super) use self::dynamic::FUSE_DYNAMIC_QUANTIZATION;
 
 pub(super) const FUSE_QUANTIZATION: GraphPass = define_pass(
-    "quantized",
-    "has convolutions, products and poolings between quantized tensors compute with their integers",
+    "quantization fusion",
+    "runs convolutions, products and pools between quantized tensors on their integers",
     fuse_quantization,
 );
 

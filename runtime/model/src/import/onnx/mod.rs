@@ -43,6 +43,7 @@ use super::error_location::{ErrorLocation as _, invalid_model, quote_name};
 use super::{ModelMetadata, mapped_file};
 use crate::Model;
 use crate::graph::Weight;
+use oarlock_core::schema::{displayed_domain, normalize_domain};
 
 /// Supported versions of the file format. A newer one could change what a model means.
 const IR_VERSIONS: std::ops::RangeInclusive<i64> = 3..=14;
@@ -129,14 +130,4 @@ fn import_onnx(bytes: Bytes, directories: Vec<PathBuf>) -> Result<Model> {
             .map(|(domain, opset)| (displayed_domain(domain).to_owned(), opset))
             .collect::<BTreeMap<_, _>>(),
     })
-}
-
-/// The domain as graphs have it: ONNX's own becomes the empty string.
-pub fn normalize_domain(name: &str) -> &str {
-    if name == oarlock_core::schema::ONNX_DOMAIN { "" } else { name }
-}
-
-/// The domain as messages show it.
-fn displayed_domain(domain: &str) -> &str {
-    if domain.is_empty() { oarlock_core::schema::ONNX_DOMAIN } else { domain }
 }

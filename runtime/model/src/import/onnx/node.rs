@@ -9,6 +9,7 @@ use super::messages::NodeProto;
 use super::{contrib, legacy, normalize_domain, traditional_ml};
 use crate::graph::{Node, Subgraph, ValueId, ValueType, Weight};
 use crate::import::error_location::{ErrorLocation as _, invalid_model, quote_name};
+use oarlock_core::schema::ONNX_ML_DOMAIN;
 
 /// Operands of a node; `None` if omitted.
 pub(super) type NodeOperands = SmallVec<[Option<ValueId>; 4]>;
@@ -111,7 +112,7 @@ impl<'m> OnnxImporter<'m> {
 
 /// Converts a string tensor to the equivalent list attribute. Only `LabelEncoder` has string tensors.
 fn texts_as_list(node: &Node, name: &str, texts: &Weight) -> Result<(&'static str, Attribute)> {
-    let is_labels = &*node.domain == "ai.onnx.ml" && &*node.op == "LabelEncoder";
+    let is_labels = &*node.domain == ONNX_ML_DOMAIN && &*node.op == "LabelEncoder";
     let texts = if let Weight::Texts { texts, .. } = texts { &texts[..] } else { &[] };
     match (name, texts) {
         ("keys_tensor", texts) if is_labels => Ok(("keys_strings", Attribute::Strings(texts.to_vec()))),

@@ -9,12 +9,11 @@ use oarlock_core::{Attribute, Attributes, Dtype, Result};
 use super::contrib;
 use crate::graph::{Graph, GraphValue, Node, ValueType};
 use crate::import::error_location::invalid_model;
+use oarlock_core::schema::ONNX_ML_DOMAIN;
 
 /// Opsets of the nodes that are written.
 const IDENTITY_OPSET: u32 = 14;
 const LABEL_ENCODER_OPSET: u32 = 2;
-
-const ML_DOMAIN: &str = "ai.onnx.ml";
 
 /// Classifiers, with the attribute for integer labels.
 const CLASSIFIERS: [(&str, &str); 3] = [
@@ -26,7 +25,7 @@ const CLASSIFIERS: [(&str, &str); 3] = [
 /// Lowers a node of the domain: adds all but the last of its nodes to the graph and returns that one. Other nodes are returned
 /// unchanged.
 pub(super) fn lower_ml_node(mut node: Node, graph: &mut Graph) -> Result<Node> {
-    if &*node.domain != ML_DOMAIN {
+    if &*node.domain != ONNX_ML_DOMAIN {
         return Ok(node);
     }
     if &*node.op == "CategoryMapper" {
@@ -57,7 +56,7 @@ pub(super) fn lower_ml_node(mut node: Node, graph: &mut Graph) -> Result<Node> {
     node.outputs[0] = Some(numbered);
     let opset = node.opset.max(LABEL_ENCODER_OPSET);
     graph.nodes.push(node);
-    let mut names = Node::new(ML_DOMAIN, "LabelEncoder", opset, [Some(numbered)], [Some(named)]);
+    let mut names = Node::new(ONNX_ML_DOMAIN, "LabelEncoder", opset, [Some(numbered)], [Some(named)]);
     names.attributes = Attributes::new()
         .with_attribute("keys_int64s", Attribute::Ints(labels))
         .with_attribute("values_strings", Attribute::Strings(texts));

@@ -27,6 +27,8 @@ use crate::Model;
 
 /// The ONNX opset of the nodes that programs are translated to.
 const WRITTEN_OPSET: u32 = 20;
+/// The Paddle 2 number for the variable type of a tensor array.
+const TENSOR_ARRAY_TYPE: i32 = 13;
 
 /// The names of all supported Paddle ops, sorted.
 pub fn supported_ops() -> BTreeSet<&'static str> {

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use oarlock_core::{Dtype, Error, Result};
 
+use super::TENSOR_ARRAY_TYPE;
 use super::importer::{PaddleImporter, op_label, tensor_desc};
 use super::messages::{OpDesc, VarDesc, var_type::TensorDesc};
 use super::ops;
@@ -15,8 +16,6 @@ use crate::import::error_location::{ErrorLocation as _, invalid_model, quote_nam
 
 /// Limit on nesting; import is recursive.
 const MAX_NESTED_BLOCKS: usize = 32;
-/// The variable type of a tensor array.
-const TENSOR_ARRAY_TYPE: i32 = 13;
 
 /// A graph under construction.
 #[derive(Default)]

@@ -179,8 +179,8 @@ fn lower_crop_and_resize(op: &mut ContribLowering<'_>) -> Result<()> {
 
 /// Linear interpolation.
 fn interpolate(op: &mut ContribLowering<'_>, [from, to]: [ValueId; 2], part: ValueId) -> ValueId {
-    let way = op.add_op("Sub", &[to, from]);
-    let step = op.add_op("Mul", &[way, part]);
+    let span = op.add_op("Sub", &[to, from]);
+    let step = op.add_op("Mul", &[span, part]);
     op.add_op("Add", &[from, step])
 }
 
@@ -197,9 +197,9 @@ fn crop_side(
     let (last, steps) = (op.add_cast_like(last, from), op.add_op("Max", &[steps, one]));
     let steps = op.add_cast_like(steps, from);
 
-    let way = op.add_op("Sub", &[to, from]);
-    let way = op.add_op("Mul", &[way, last]);
-    let step = op.add_op("Div", &[way, steps]);
+    let span = op.add_op("Sub", &[to, from]);
+    let span = op.add_op("Mul", &[span, last]);
+    let step = op.add_op("Div", &[span, steps]);
     let count = op.reshape_to_scalar(count);
     let indices = op.add_range(count)?;
     let indices = op.add_cast_like(indices, from);

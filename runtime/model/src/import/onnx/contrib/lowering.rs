@@ -6,12 +6,10 @@ use oarlock_core::{Attribute, Attributes, Constant, Dtype, Result};
 
 use crate::graph::{DeclaredDimension, Graph, GraphValue, Node, Subgraph, ValueId, ValueType, Weight};
 use crate::import::error_location::invalid_model;
+use oarlock_core::schema::OARLOCK_DOMAIN;
 
 /// The ONNX opset of the nodes that are written.
 pub(super) const WRITTEN_OPSET: u32 = 25;
-
-/// The domain of Oarlock's own ops.
-pub(super) const OARLOCK_DOMAIN: &str = "oarlock";
 
 /// An op, and the graph that its replacement is added to.
 pub(super) struct ContribLowering<'a> {

@@ -25,7 +25,8 @@ use oarlock_core::{Dtype, Error, Result};
 
 use self::contrib_op::ContribOp;
 use self::lowering::ContribLowering;
-use crate::graph::{Graph, Node, ONNXRUNTIME_DOMAIN, ValueId};
+use crate::graph::{Graph, Node, ValueId};
+use oarlock_core::schema::ONNXRUNTIME_DOMAIN;
 
 const OP_FAMILIES: [&[ContribOp]; 12] = [
     activation::ACTIVATION_OPS,

@@ -4,8 +4,9 @@ use oarlock_core::{Attribute, Attributes, Error, Result};
 
 use super::activation::add_activation;
 use super::contrib_op::ContribOp;
-use super::lowering::{ContribLowering, OARLOCK_DOMAIN};
+use super::lowering::ContribLowering;
 use crate::graph::ValueId;
+use oarlock_core::schema::OARLOCK_DOMAIN;
 
 pub(super) const PRODUCT_OPS: &[ContribOp] = &[
     ContribOp {

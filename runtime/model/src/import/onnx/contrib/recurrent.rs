@@ -5,6 +5,7 @@ use oarlock_core::{Dtype, Result};
 use super::contrib_op::ContribOp;
 use super::lowering::ContribLowering;
 use crate::graph::ValueId;
+use oarlock_core::schema::OARLOCK_DOMAIN;
 
 pub(super) const RECURRENT_OPS: &[ContribOp] = &[ContribOp {
     op: "DynamicQuantizeLSTM",
@@ -34,7 +35,7 @@ fn lower_quantized_lstm(op: &mut ContribLowering<'_>) -> Result<()> {
         let inputs: Vec<Option<ValueId>> = (0..12).map(|index| op.optional_input(index)).collect();
         let result = op.add_node(QUANTIZED_LSTM_OP, &inputs, attributes, 3);
         if let Some(node) = op.last_node() {
-            (node.domain, node.opset) = ("oarlock".into(), 1);
+            (node.domain, node.opset) = (OARLOCK_DOMAIN.into(), 1);
         }
         result
     } else {

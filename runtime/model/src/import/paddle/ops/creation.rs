@@ -230,8 +230,8 @@ fn lower_linspace<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Resu
     let last = importer.add_cast(last, Dtype::F64);
     let distance = importer.add_op("Sub", &[stop, start]);
     let step = importer.add_op("Div", &[distance, last]);
-    let way = importer.add_op("Mul", &[places, step]);
-    let result = importer.add_op("Add", &[start, way]);
+    let offset = importer.add_op("Mul", &[places, step]);
+    let result = importer.add_op("Add", &[start, offset]);
     let result = importer.add_cast(result, to);
     importer.set_output(op, "Out", result)
 }

@@ -258,8 +258,8 @@ fn lower_box_coder<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Res
         let length = importer.add_op("Add", &[length, more]);
         let middle = importer.add_op("Mul", &[length, half]);
         let middle = importer.add_op("Add", &[prior_boxes[at], middle]);
-        let way = importer.add_op("Mul", &[target[at], length]);
-        let center = importer.add_op("Add", &[way, middle]);
+        let offset = importer.add_op("Mul", &[target[at], length]);
+        let center = importer.add_op("Add", &[offset, middle]);
         let factor = importer.add_op("Exp", &[target[at + 2]]);
         let length = importer.add_op("Mul", &[factor, length]);
         let length = importer.add_op("Mul", &[length, half]);

@@ -4,11 +4,11 @@ use oarlock_core::Result;
 use serde_json::Value;
 
 use crate::import::error_location::{invalid_model, quote_name};
+use crate::import::paddle::TENSOR_ARRAY_TYPE;
 use crate::import::paddle::messages::{VarType, op_desc::Attr, var_type};
 
-/// Paddle 2 numbers for variable types: a tensor, and a tensor array.
+/// The Paddle 2 number for the variable type of a tensor.
 const DENSE_TENSOR_TYPE: i32 = 7;
-const TENSOR_ARRAY_TYPE: i32 = 13;
 
 /// The Paddle 2 number of a dtype, by its name in types (`f32`) or attributes (`float32`).
 fn dtype_number(name: &str) -> Option<i32> {

@@ -52,7 +52,7 @@ pub(super) struct PieceHandle {
 
 /// All chunks and pieces of a pool. `B` is the device block of a chunk.
 #[derive(Debug)]
-pub(super) struct ChunkArena<B> {
+pub(super) struct ChunkTable<B> {
     unit: u64,
     pieces: PieceTable,
     chunks: Vec<Option<MemoryChunk<B>>>,
@@ -62,7 +62,7 @@ pub(super) struct ChunkArena<B> {
     recent: RecentPieces,
 }
 
-impl<B> ChunkArena<B> {
+impl<B> ChunkTable<B> {
     pub(super) fn new(unit: u64) -> Self {
         Self {
             unit,
@@ -170,7 +170,7 @@ impl<B> ChunkArena<B> {
         }
     }
 
-    /// Marks a held piece as released but still in use by streams. [`ChunkArena::release_piece`] completes the release.
+    /// Marks a held piece as released but still in use by streams. [`ChunkTable::release_piece`] completes the release.
     pub(super) fn defer_release(&mut self, index: u32) {
         self.pieces[index].state = PieceState::Cooling;
     }
