@@ -234,7 +234,7 @@ macro_rules! structures {
 macro_rules! functions {
     ($($title:literal { $(
         $(#[doc = $doc:literal])*
-        fn $name:ident($($parameter:ident: $kind:ty),* $(,)?) -> $result:ty = $way:path;
+        fn $name:ident($($parameter:ident: $kind:ty),* $(,)?) -> $result:ty = $function:path;
     )* })*) => {
         $($(
             $(#[doc = $doc])*
@@ -244,7 +244,7 @@ macro_rules! functions {
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name($($parameter: $kind),*) -> $result {
                 // SAFETY: the caller passes what this function asks for, which is what the other one does.
-                $crate::panic_guard::catch_panics(|| unsafe { $way($($parameter),*) })
+                $crate::panic_guard::catch_panics(|| unsafe { $function($($parameter),*) })
             }
         )*)*
 

@@ -41,10 +41,10 @@ impl ExportedReturn for *mut ErrorHandle {
     }
 
     fn from_panic(panic: &(dyn Any + Send)) -> Self {
-        let said = panic.downcast_ref::<&str>().copied();
-        let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-        let said = said.unwrap_or("a panic that says nothing");
-        let error = Error::fatal(format!("expected the call to end, found a mistake in Oarlock: {said}"));
+        let message = panic.downcast_ref::<&str>().copied();
+        let message = message.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        let message = message.unwrap_or("a panic that says nothing");
+        let error = Error::fatal(format!("expected the call to end, found a mistake in Oarlock: {message}"));
         ErrorHandle::allocate_handle(&error.with_advice("please report it, with the message"))
     }
 }

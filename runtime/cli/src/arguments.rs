@@ -29,8 +29,8 @@ static VERSION: LazyLock<String> =
 
 /// Runs one program unchanged on whatever is plugged in
 ///
-/// Devices and their kernels are plugins. This command says what plugins and devices there are, whether they work, and
-/// what to do where they do not.
+/// Devices and their kernels are plugins. This command runs models and ops on them, lists them, tests them, and says how to mend
+/// what does not work.
 #[derive(Debug, Parser)]
 #[command(name = "oarlock", version = VERSION.as_str(), after_help = EXAMPLES, arg_required_else_help = true)]
 #[command(disable_help_subcommand = true, max_term_width = 100)]
@@ -45,74 +45,74 @@ pub(crate) struct CommandLine {
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct GlobalOptions {
-    /// Print for programs to read
+    /// Print JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
     /// Use the plugins in this file or directory before any others; may be given several times
     #[arg(long = "plugin", value_name = "PATH", global = true, value_hint = ValueHint::AnyPath)]
     pub(crate) plugins: Vec<PathBuf>,
-    /// Put this layer before every plugin, such as `trace`; may be given several times, the outermost first
+    /// Wrap every plugin in this layer, such as `trace`; may be given several times, the outermost first
     #[arg(long = "layer", value_name = "NAME", global = true)]
     pub(crate) layers: Vec<String>,
-    /// Read this configuration file in place of the user's
+    /// Read this configuration file instead of the user's
     #[arg(long, value_name = "FILE", global = true, value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
-    /// When to use colors; `auto` is on a terminal, unless `NO_COLOR` is set
+    /// When to use colors; `auto` means on a terminal, unless `NO_COLOR` is set
     #[arg(long, value_name = "WHEN", global = true, value_enum, default_value_t)]
     pub(crate) color: ColorChoice,
-    /// Show what plugins have to say; twice for more
+    /// Show messages of plugins; twice for more
     #[arg(short, long, action = ArgAction::Count, global = true)]
     pub(crate) verbose: u8,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum OarlockCommand {
-    /// List the devices there are
+    /// List the devices
     #[command(after_help = DEVICES_EXAMPLES)]
     Devices,
-    /// List the plugins that were found, and say why one is not used
+    /// List the plugins, and say why any was refused
     #[command(after_help = PLUGINS_EXAMPLES)]
     Plugins,
-    /// List the kernels there are, and say why one makes no sense
+    /// List the kernels, and say which contradict a schema
     #[command(after_help = KERNELS_EXAMPLES)]
     Kernels(KernelFilter),
-    /// List the flags, their values, and where those come from
+    /// List the flags, their values, and where the values come from
     #[command(after_help = FLAGS_EXAMPLES)]
     Flags {
-        /// The name of a flag, or an alias; without it all of them
+        /// The name of a flag, or an alias; all flags if left out
         name: Option<String>,
-        /// List the variables of PaddlePaddle instead: which flag each sets, or what to use where it has no effect
+        /// List the variables of PaddlePaddle instead: the flag that each sets, or what to use instead
         #[arg(long)]
         paddle: bool,
     },
     /// Run a model
     #[command(after_help = RUN_EXAMPLES)]
     Run(RunArguments),
-    /// Measure how fast a model runs, and what takes the time
+    /// Measure how fast a model runs, and which ops take the time
     #[command(after_help = BENCH_EXAMPLES)]
     Bench(BenchArguments),
-    /// Say what runs a model: each node's device and kernel and why, what passes changed, where memory lies
+    /// Show how a model would run: the device and kernel of each node, the passes, the memory
     #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain(ExplainArguments),
-    /// Write down when each node of a model ran, for Perfetto or Chrome
+    /// Record when each node of a model runs, for Perfetto or Chrome
     #[command(after_help = TRACE_EXAMPLES)]
     Trace(TraceArguments),
-    /// Say whether a model is one, and what each device can run of it
+    /// Check a model file, and say which nodes each device can run
     #[command(after_help = CHECK_MODEL_EXAMPLES)]
     Check(ModelArguments),
-    /// Write a model to a file as passes leave it, so that it is ready sooner; also one of Paddle as ONNX
+    /// Write the optimized model to a file, which loads faster; also converts Paddle models to ONNX
     #[command(after_help = OPTIMIZE_EXAMPLES, visible_alias = "optimise")]
     Optimize(OptimizeArguments),
     /// Run one op
     #[command(after_help = OP_EXAMPLES)]
     Op(OpArguments),
-    /// Find out what is wrong, and what to do about it
+    /// Test everything, and say how to mend what fails
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor,
-    /// Tools for those who make plugins
+    /// Tools for plugin developers
     #[command(subcommand, after_help = PLUGIN_EXAMPLES)]
     Plugin(PluginCommand),
-    /// Print a script that makes a shell complete this command
+    /// Print a completion script for a shell
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {
         /// The shell
@@ -127,22 +127,22 @@ pub(crate) enum OarlockCommand {
     },
 }
 
-/// Which kernels are listed: those that are all of this.
+/// Which kernels are listed.
 #[derive(Args, Debug)]
 pub(crate) struct KernelFilter {
-    /// Only those of this op
+    /// Only kernels of this op
     #[arg(long, value_name = "NAME")]
     pub(crate) op: Option<String>,
-    /// Only those of ops of this domain, such as `ai.onnx`
+    /// Only kernels of this domain, such as `ai.onnx`
     #[arg(long)]
     pub(crate) domain: Option<String>,
-    /// Only those for this type of devices, such as `cpu`
+    /// Only kernels for this type of device, such as `cpu`
     #[arg(long, value_name = "TYPE")]
     pub(crate) device: Option<String>,
-    /// Only those of the plugin of this name
+    /// Only kernels of this plugin
     #[arg(long, value_name = "NAME")]
     pub(crate) plugin_name: Option<String>,
-    /// Only those that take this dtype
+    /// Only kernels that take this dtype
     #[arg(long, value_parser = dtype_parser(), hide_possible_values = true)]
     pub(crate) dtype: Option<Dtype>,
 }
@@ -152,13 +152,13 @@ pub(crate) struct KernelFilter {
 pub(crate) struct OpArguments {
     /// The name of the op, such as `Add`
     pub(crate) name: String,
-    /// The inputs: files, values such as `f32:[1,2]`, or `-` for one that is left out
+    /// The inputs: files, values such as `f32:[1,2]`, or `-` to leave one out
     #[arg(value_name = "INPUT", value_hint = ValueHint::FilePath)]
     pub(crate) inputs: Vec<OsString>,
-    /// The device to run on, such as `cpu` or `opencl:1`; without it the one of the flag `device`, or the first
+    /// The device to run on, such as `cpu` or `opencl:1`; by default that of the flag `device`, or the first
     #[arg(short, long)]
     pub(crate) device: Option<String>,
-    /// Where to write an output, in the order of the outputs; `-` prints it, as it does those without a file
+    /// Where to write an output, in the order of the outputs; `-` prints it, as do outputs without a file
     #[arg(short = 'o', long = "output", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) files: Vec<PathBuf>,
     /// An attribute and its value; may be given several times
@@ -167,16 +167,16 @@ pub(crate) struct OpArguments {
     /// The domain of the op
     #[arg(long, default_value = "ai.onnx")]
     pub(crate) domain: String,
-    /// The version of the domain's ops; without it the newest
+    /// The opset version; by default the newest
     #[arg(long, value_name = "NUMBER")]
     pub(crate) opset: Option<u32>,
-    /// How many outputs there are to be; without it as many as the op must have, or as there are files
+    /// The number of outputs; by default as many as the op requires, or as there are files
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) outputs: Option<u16>,
-    /// Say which kernel runs the call, and why others do not
+    /// Say which kernel runs the call, and why the others do not
     #[arg(long)]
     pub(crate) explain: bool,
-    /// Only say which kernel would run the call, and do not run it; needs `--explain`
+    /// Do not run the call, only say which kernel would run it; needs `--explain`
     #[arg(long, requires = "explain")]
     pub(crate) dry_run: bool,
     /// A flag and its value; may be given several times
@@ -205,20 +205,20 @@ pub(crate) enum PluginCommand {
         /// The shared object
         #[arg(value_hint = ValueHint::FilePath)]
         file: PathBuf,
-        /// Leave the conformance suite out
+        /// Skip the conformance suite
         #[arg(long, conflicts_with = "html")]
         quick: bool,
-        /// Write the report of the suite as a page of HTML
+        /// Write the report of the suite as an HTML page
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         html: Option<PathBuf>,
     },
-    /// Make the manifest of a plugin by asking it
+    /// Make the manifest of a plugin by querying it
     #[command(after_help = MANIFEST_EXAMPLES)]
     Manifest {
         /// The shared object
         #[arg(value_hint = ValueHint::FilePath)]
         file: PathBuf,
-        /// Write the manifest beside the file, over one that is there
+        /// Write the manifest beside the file, replacing an older one
         #[arg(long)]
         write: bool,
     },

@@ -33,24 +33,24 @@ pub(crate) fn watch_command(arguments: impl Iterator<Item = OsString>) -> Comman
     let failed = |error: io::Error| {
         CommandError::new(format!("the process of the command could not be started: {error}"))
     };
-    let (news, way) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
-        .and_then(|(news, way)| {
-            rustix::io::ioctl_fionbio(&news, true)?;
+    let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
+        .and_then(|(reader, writer)| {
+            rustix::io::ioctl_fionbio(&reader, true)?;
             // The child needs all three standard streams for the user, so it inherits the pipe as a fourth descriptor.
-            rustix::io::fcntl_setfd(&way, FdFlags::empty())?;
-            Ok((news, way))
+            rustix::io::fcntl_setfd(&writer, FdFlags::empty())?;
+            Ok((reader, writer))
         })
         .map_err(|error| failed(error.into()))?;
     let mut command = Command::new(THIS_PROGRAM);
-    command.arg(ChildTask::Watched.task_argument()).arg(way.as_raw_fd().to_string()).args(arguments);
+    command.arg(ChildTask::Watched.task_argument()).arg(writer.as_raw_fd().to_string()).args(arguments);
     let mut child = command.spawn().map_err(failed)?;
     let status = child.wait().map_err(failed)?;
-    let mut told = Vec::new();
+    let mut lines = Vec::new();
     // The child has ended, so all its messages are in the pipe. Read errors are ignored: a process that a plugin left behind
     // may still hold the write end.
-    _ = File::from(news).read_to_end(&mut told);
-    let told = String::from_utf8_lossy(&told);
-    let doing = told.lines().last();
+    _ = File::from(reader).read_to_end(&mut lines);
+    let lines = String::from_utf8_lossy(&lines);
+    let doing = lines.lines().last();
     match (status.code(), doing) {
         (Some(_), Some(DONE_STATUS) | None) => Ok(status.success()),
         (_, doing) => {
@@ -62,8 +62,8 @@ pub(crate) fn watch_command(arguments: impl Iterator<Item = OsString>) -> Comman
 }
 
 /// In the child: opens the inherited descriptor whose number is `way`.
-pub(crate) fn open_status_pipe(way: &OsStr) {
-    let number = way.to_str().and_then(|way| way.parse::<u32>().ok());
+pub(crate) fn open_status_pipe(writer: &OsStr) {
+    let number = writer.to_str().and_then(|writer| writer.parse::<u32>().ok());
     let file = number.map(|number| format!("/proc/self/fd/{number}"));
     if let Some(Ok(file)) = file.map(|file| OpenOptions::new().write(true).open(file)) {
         _ = STATUS_PIPE.set(file);
@@ -79,9 +79,9 @@ pub(crate) fn is_watched() -> bool {
 
 /// Tells the watching parent what is about to happen.
 pub(crate) fn send_status(doing: &str) {
-    if let Some(mut way) = STATUS_PIPE.get() {
+    if let Some(mut writer) = STATUS_PIPE.get() {
         // A parent that is gone must not stop the work.
-        _ = way.write_all(format!("{}\n", sanitize_text(doing)).as_bytes());
+        _ = writer.write_all(format!("{}\n", sanitize_text(doing)).as_bytes());
     }
 }
 

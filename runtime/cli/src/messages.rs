@@ -64,9 +64,9 @@ impl PluginMessages {
     /// Errors and warnings of a plugin since the last call.
     pub(crate) fn take_complaints(&self, plugin: &str) -> Vec<String> {
         let mut plugins = self.lock_tallies();
-        let Some(said) = plugins.get_mut(plugin) else { return Vec::new() };
-        let mut taken = std::mem::take(&mut said.complaints);
-        let more = std::mem::take(&mut said.more_complaints);
+        let Some(tally) = plugins.get_mut(plugin) else { return Vec::new() };
+        let mut taken = std::mem::take(&mut tally.complaints);
+        let more = std::mem::take(&mut tally.more_complaints);
         if more > 0 {
             taken.push(format!("… and {more} more"));
         }
@@ -81,14 +81,14 @@ impl PluginMessages {
     ) {
         let is_among_first = {
             let mut plugins = self.lock_tallies();
-            let said = plugins.entry(plugin.to_owned()).or_default();
-            if is_complaint && said.complaints.len() < MAX_MESSAGES {
-                said.complaints.push(message.to_owned());
+            let tally = plugins.entry(plugin.to_owned()).or_default();
+            if is_complaint && tally.complaints.len() < MAX_MESSAGES {
+                tally.complaints.push(message.to_owned());
             } else if is_complaint {
-                said.more_complaints += 1;
+                tally.more_complaints += 1;
             }
-            said.to_show += usize::from(is_shown);
-            said.to_show <= self.most_shown
+            tally.to_show += usize::from(is_shown);
+            tally.to_show <= self.most_shown
         };
         if is_shown && is_among_first {
             output::print_message(self.color, word, &format!("`{plugin}`: {message}"), None);
@@ -127,8 +127,8 @@ pub(crate) struct UnshownNotice(pub(crate) Arc<PluginMessages>);
 
 impl Drop for UnshownNotice {
     fn drop(&mut self) {
-        for (plugin, said) in self.0.lock_tallies().iter() {
-            let more = said.to_show.saturating_sub(self.0.most_shown);
+        for (plugin, tally) in self.0.lock_tallies().iter() {
+            let more = tally.to_show.saturating_sub(self.0.most_shown);
             if more > 0 {
                 output::print_message(self.0.color, "note", &format!("`{plugin}`: … and {more} more"), None);
             }

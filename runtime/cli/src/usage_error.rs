@@ -54,21 +54,21 @@ mod tests {
 
     #[test]
     fn what_the_parser_says_is_taken_apart() {
-        let said = |arguments: &[&str]| {
+        let message = |arguments: &[&str]| {
             let error = CommandLine::command().try_get_matches_from(arguments).unwrap_err();
             let problem = to_command_error(&error);
             (problem.message, problem.hint)
         };
         let hint = |text: &str| Some(text.to_owned());
         assert_eq!(
-            said(&["oarlock", "doctr"]),
+            message(&["oarlock", "doctr"]),
             ("unrecognized subcommand 'doctr'".to_owned(), hint("a similar subcommand exists: 'doctor'"))
         );
         assert_eq!(
-            said(&["oarlock", "run"]),
+            message(&["oarlock", "run"]),
             ("the following required arguments were not provided:\n  <MODEL>".to_owned(), None)
         );
-        assert_eq!(said(&["oarlock"]).0, "expected a command, found none");
+        assert_eq!(message(&["oarlock"]).0, "expected a command, found none");
     }
 
     #[test]

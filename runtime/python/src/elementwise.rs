@@ -49,13 +49,13 @@ macro_rules! of_one {
 
 /// Defines Python functions of two arrays.
 macro_rules! of_two {
-    ($($(#[$doc:meta])* $name:ident = $way:expr;)*) => {
+    ($($(#[$doc:meta])* $name:ident = $function:expr;)*) => {
         $(
             #[inline]
             pub(crate) fn $name(py: Python<'_>, x1: &impl AsOperand, x2: &impl AsOperand) -> PyResult<PyTensor> {
                 let [x1, x2] = promote_operands(py, x1, x2)?;
-                let way: fn(Python<'_>, Tensor, Tensor) -> PyResult<Tensor> = $way;
-                name_result(py, stringify!($name), way(py, x1, x2))
+                let function: fn(Python<'_>, Tensor, Tensor) -> PyResult<Tensor> = $function;
+                name_result(py, stringify!($name), function(py, x1, x2))
             }
         )*
 

@@ -85,21 +85,21 @@ pub(crate) fn rename_op(py: Python<'_>, function: &str, error: PyErr) -> PyErr {
     if let Some(op) = op
         && op != function
     {
-        let told = value.to_string().replace(&format!("`{op}`"), &format!("`{function}`"));
-        set_message(value, function, told);
+        let message = value.to_string().replace(&format!("`{op}`"), &format!("`{function}`"));
+        set_message(value, function, message);
     } else if is_bare && value.is_instance_of::<PyOverflowError>() {
         // Overflow errors are raised by code that does not know the function.
-        let (name, told) = (format!("`{function}`"), value.to_string());
-        if !told.starts_with(&name) {
-            set_message(value, function, format!("{name}: {told}"));
+        let (name, message) = (format!("`{function}`"), value.to_string());
+        if !message.starts_with(&name) {
+            set_message(value, function, format!("{name}: {message}"));
         }
     }
     error
 }
 
 /// Replaces the message and the op of an exception. One that supports neither keeps its own.
-fn set_message(value: &Bound<'_, PyBaseException>, function: &str, told: String) {
-    let _ = value.setattr("args", (told,)).and_then(|()| value.setattr(OP_ATTRIBUTE, function));
+fn set_message(value: &Bound<'_, PyBaseException>, function: &str, message: String) {
+    let _ = value.setattr("args", (message,)).and_then(|()| value.setattr(OP_ATTRIBUTE, function));
 }
 
 /// Has an error speak of the function that was called.
@@ -111,13 +111,13 @@ pub(crate) fn _in_name_of(function: &str, error: &Bound<'_, PyAny>) {
 /// Replaces dtypes in a message, such as `f32` by `float32`. The core writes them as plain words; user-chosen names are in
 /// backticks or part of longer words.
 fn translate_dtypes(message: &str) -> String {
-    let mut told = String::with_capacity(message.len() + 16);
+    let mut translated = String::with_capacity(message.len() + 16);
     for (at, part) in message.split('`').enumerate() {
         if at > 0 {
-            told.push('`');
+            translated.push('`');
         }
         if at % 2 == 1 {
-            told.push_str(part);
+            translated.push_str(part);
             continue;
         }
         let is_of_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '.' | ':');
@@ -125,13 +125,13 @@ fn translate_dtypes(message: &str) -> String {
         while let Some(start) = rest.find(is_of_word) {
             let (before, from) = rest.split_at(start);
             let (word, behind) = from.split_at(from.find(|c| !is_of_word(c)).unwrap_or(from.len()));
-            told.push_str(before);
-            told.push_str(python_dtype_name(word));
+            translated.push_str(before);
+            translated.push_str(python_dtype_name(word));
             rest = behind;
         }
-        told.push_str(rest);
+        translated.push_str(rest);
     }
-    told
+    translated
 }
 
 /// Python's name of a dtype; other words are returned unchanged. Text is called `string` in messages too.

@@ -15,6 +15,7 @@ use crate::error::{OrRaise as _, call_exception, type_name};
 use crate::recorder;
 use crate::startup::shared_runtime;
 use crate::tensor::PyTensor;
+use oarlock_core::schema::OARLOCK_DOMAIN;
 
 /// Calls on fewer elements keep the interpreter attached: detaching and attaching takes about as long as a small op.
 const DETACH_THRESHOLD: u64 = 1 << 13;
@@ -28,8 +29,6 @@ pub(crate) struct StaticOp {
     /// The complex variant of the op, if there is one; ONNX has none.
     complex: Option<OnceLock<Op>>,
 }
-
-const OARLOCK_DOMAIN: &str = "oarlock";
 
 impl StaticOp {
     pub(crate) const fn new(name: &'static str) -> Self {

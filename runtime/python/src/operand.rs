@@ -108,7 +108,7 @@ impl AsOperand for ArrayOperand {
             Self::Number(number) => Self::Number(*number),
             Self::Text(text) => Self::Text(text.clone()),
             Self::Foreign(name) => Self::Foreign(name.clone()),
-            Self::Refused(told) => Self::Refused(told.clone()),
+            Self::Refused(message) => Self::Refused(message.clone()),
         }
     }
 }
@@ -144,18 +144,18 @@ pub(crate) fn promote_operands(
             Ok([array, text])
         }
         (ArrayOperand::Text(text), ArrayOperand::Array(array)) => Ok([text_operand(&array, text)?, array]),
-        (ArrayOperand::Refused(told), _) | (_, ArrayOperand::Refused(told)) => {
-            Err(PyTypeError::new_err(told))
+        (ArrayOperand::Refused(message), _) | (_, ArrayOperand::Refused(message)) => {
+            Err(PyTypeError::new_err(message))
         }
         (left @ ArrayOperand::Foreign(_), right) | (left, right @ ArrayOperand::Foreign(_)) => {
-            let told = |operand| match operand {
+            let message = |operand| match operand {
                 ArrayOperand::Array(_) => "`oarlock.Tensor`".to_owned(),
                 ArrayOperand::Number(_) => "a number".to_owned(),
                 ArrayOperand::Text(_) => "text".to_owned(),
                 ArrayOperand::Foreign(name) => format!("`{name}`"),
-                ArrayOperand::Refused(told) => told,
+                ArrayOperand::Refused(message) => message,
             };
-            Err(foreign_operand_error(&format!("{} and {}", told(left), told(right))))
+            Err(foreign_operand_error(&format!("{} and {}", message(left), message(right))))
         }
         (
             ArrayOperand::Number(_) | ArrayOperand::Text(_),
@@ -175,12 +175,12 @@ pub(crate) fn foreign_operand_error(found: &str) -> PyErr {
 /// The error for an in-place operator that would change dtype or shape.
 #[cold]
 pub(crate) fn in_place_error(operator: &str, own: &Tensor, made: &Tensor) -> PyErr {
-    let told = |tensor: &Tensor| format!("{}{:?}", tensor.dtype().numpy_name(), tensor.dims());
+    let describe = |tensor: &Tensor| format!("{}{:?}", tensor.dtype().numpy_name(), tensor.dims());
     let message = format!(
         "expected what has the dtype and shape of the array for `{operator}`, {}, found {}\nhint: write `a = a {} b`, which makes a \
          new array",
-        told(own),
-        told(made),
+        describe(own),
+        describe(made),
         operator.trim_end_matches('=')
     );
     let is_shape = own.dtype() == made.dtype();

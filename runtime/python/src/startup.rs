@@ -178,10 +178,10 @@ pub(crate) fn set_flags(flags: &Bound<'_, PyAny>) -> PyResult<()> {
 /// nothing, so that it helps where a variable has a wrong value.
 #[pyfunction]
 pub(crate) fn _flags() -> Vec<(&'static str, String, &'static str, String, &'static str)> {
-    let told = |flag: &'static FlagDefinition| {
+    let entry = |flag: &'static FlagDefinition| {
         (flag.name, flag.kind.to_string(), flag.default, flag.variable_name(), flag.meaning)
     };
-    FLAG_TABLE.iter().map(told).collect()
+    FLAG_TABLE.iter().map(entry).collect()
 }
 
 /// What there is to say about every variable of PaddlePaddle: its name, what it means, the flag that it sets, or what to use
@@ -189,11 +189,11 @@ pub(crate) fn _flags() -> Vec<(&'static str, String, &'static str, String, &'sta
 #[pyfunction]
 pub(crate) fn _paddle_variables()
 -> Vec<(&'static str, &'static str, Option<&'static str>, Option<&'static str>)> {
-    let told = |(name, effect)| match effect {
+    let entry = |(name, effect)| match effect {
         PaddleEffect::Sets(flag) => (name, flag.meaning, Some(flag.name), None),
         PaddleEffect::Nothing(variable) => (name, variable.meaning, None, Some(variable.instead)),
     };
-    paddle_variables().into_iter().map(told).collect()
+    paddle_variables().into_iter().map(entry).collect()
 }
 
 /// The values of flags by their names: of one name, of those in a list, or of all.

@@ -12,19 +12,20 @@ use super::parse_assignment;
 /// A model, and what it runs on.
 #[derive(Args, Debug)]
 pub(crate) struct ModelArguments {
-    /// The file of the model; `-` is the standard input
+    /// The model file; `-` reads standard input
     #[arg(value_name = "MODEL", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
-    /// A device for the nodes, such as `cpu` or `opencl:1`; of several, as in `opencl,cpu`, each node takes the first that has a kernel for it, and what none has one for the CPU runs, which a run says
+    /// A device, such as `cpu` or `opencl:1`. With several, as in `opencl,cpu`, each node runs on the first that has a kernel for
+    /// it; nodes without one run on the CPU, and a note says so
     #[arg(short, long = "device", value_name = "DEVICE", value_delimiter = ',')]
     pub(crate) devices: Vec<String>,
-    /// The shape of an input, as in `x=1x3x224x224`, or the size of a dimension that has a name, as in `batch=8`
+    /// The shape of an input, as in `x=1x3x224x224`, or the size of a named dimension, as in `batch=8`
     #[arg(long = "shape", value_name = "NAME=SIZES", value_parser = parse_shape)]
     pub(crate) shapes: Vec<(String, Vec<i64>)>,
-    /// How many threads kernels on the CPU use; without it as many as the process may use at once
+    /// The number of threads for kernels on the CPU; by default as many as the process may use at once
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: Option<u16>,
-    /// Leave out the passes that only make things faster, to find out what they do; results may differ in the last digits
+    /// Leave out the passes that only make the model faster, to see their effect; results may differ in the last digits
     #[arg(long)]
     pub(crate) plain: bool,
     /// A flag and its value; may be given several times
@@ -35,7 +36,7 @@ pub(crate) struct ModelArguments {
 /// How exactly a model is computed.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub(crate) struct PrecisionArguments {
-    /// What products of f32 may multiply: `bf16` rounds to it where the processor is faster so, and measures what that does
+    /// The precision of f32 products: `bf16` rounds their factors where the processor is faster that way, and reports the error
     #[arg(long, value_name = "PRECISION", default_value = PrecisionMode::default().name(), value_parser = precision_parser())]
     pub(crate) precision: PrecisionMode,
 }
@@ -50,10 +51,11 @@ fn precision_parser() -> impl TypedValueParser<Value = PrecisionMode> {
 /// What a model is given.
 #[derive(Args, Debug)]
 pub(crate) struct InputArguments {
-    /// An input: `NAME=FILE.npy`, `NAME=f32:[1,2]`, `NAME=-` for one that is left empty, or `FILE.npz` for those in it; may be given several times
+    /// An input: `NAME=FILE.npy`, `NAME=f32:[1,2]`, `NAME=-` to leave it empty, or `FILE.npz` for all inputs in it; may be given
+    /// several times
     #[arg(short, long = "input", value_name = "INPUT", value_hint = ValueHint::FilePath)]
     pub(crate) inputs: Vec<OsString>,
-    /// Make up the inputs that are not given, in the same way for the same seed
+    /// Make up missing inputs, the same ones for the same seed
     #[arg(long, value_name = "SEED")]
     pub(crate) random: Option<u64>,
 }
@@ -67,7 +69,8 @@ pub(crate) struct RunArguments {
     pub(crate) choice: ModelArguments,
     #[command(flatten)]
     pub(crate) exactness: PrecisionArguments,
-    /// Where the outputs go: a directory that gets a `.npy` file for each, one file that ends in `.npz`, or, of a model with one output, a file that ends in `.npy`
+    /// Where to write the outputs: a directory for one `.npy` file each, a file that ends in `.npz`, or, for a model with one
+    /// output, a file that ends in `.npy`
     #[arg(short, long, value_name = "DIR|FILE", value_hint = ValueHint::AnyPath)]
     pub(crate) output: Option<PathBuf>,
 }
@@ -81,19 +84,19 @@ pub(crate) struct BenchArguments {
     pub(crate) choice: ModelArguments,
     #[command(flatten)]
     pub(crate) exactness: PrecisionArguments,
-    /// How many runs are measured; without it as many as fit into about three seconds
+    /// The number of measured runs; by default as many as fit into about three seconds
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeat: Option<u32>,
-    /// How many runs go before those that are measured, beside the first
+    /// The number of runs between the first and the measured ones
     #[arg(long, value_name = "NUMBER", default_value_t = 5)]
     pub(crate) warmup: u32,
-    /// Measure another runtime in the same minutes, turn by turn
+    /// Measure another runtime too, in turns
     #[arg(long, value_name = "RUNTIME", value_enum)]
     pub(crate) compare: Option<PeerRuntime>,
-    /// The Python that has the other runtime; without it `python3` of the path
+    /// The Python that has the other runtime; by default `python3` on the `PATH`
     #[arg(long, value_name = "PATH", requires = "compare", value_hint = ValueHint::ExecutablePath)]
     pub(crate) python: Option<PathBuf>,
-    /// Write the report as a page of HTML with plots
+    /// Write the report as an HTML page with plots
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,
 }
@@ -121,13 +124,13 @@ pub(crate) struct ExplainArguments {
     pub(crate) choice: ModelArguments,
     #[command(flatten)]
     pub(crate) exactness: PrecisionArguments,
-    /// An input whose shape is to be planned for, given as for `oarlock run`
+    /// An input whose shape to plan for, as for `oarlock run`
     #[arg(short, long = "input", value_name = "INPUT", value_hint = ValueHint::FilePath)]
     pub(crate) inputs: Vec<OsString>,
-    /// Say what each pass over the graph changed
+    /// Show what each pass over the graph changed
     #[arg(long)]
     pub(crate) passes: bool,
-    /// Write the answer as a page of HTML, with pictures of the graph and of the memory
+    /// Write the answer as an HTML page, with pictures of the graph and the memory
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,
     /// Write a picture of the graph
@@ -135,17 +138,17 @@ pub(crate) struct ExplainArguments {
     pub(crate) svg: Option<PathBuf>,
 }
 
-/// A model that is to be kept as passes leave it.
+/// A model to optimize.
 #[derive(Args, Debug)]
 pub(crate) struct OptimizeArguments {
     #[command(flatten)]
     pub(crate) choice: ModelArguments,
-    /// Where the model goes, as an ONNX file
+    /// The ONNX file to write
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
 }
 
-/// A run that is written down.
+/// A run to trace.
 #[derive(Args, Debug)]
 pub(crate) struct TraceArguments {
     #[command(flatten)]
@@ -154,10 +157,10 @@ pub(crate) struct TraceArguments {
     pub(crate) choice: ModelArguments,
     #[command(flatten)]
     pub(crate) exactness: PrecisionArguments,
-    /// Where the trace goes
+    /// The file to write
     #[arg(short, long, value_name = "FILE", default_value = "trace.json", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
-    /// How many runs are written down, behind the first, which readies what they need
+    /// The number of traced runs, after a first one that prepares kernels
     #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeat: u32,
 }

@@ -52,10 +52,10 @@ pub(crate) fn run_suite(
     let mut child =
         started.map_err(|error| CommandError::new(format!("the suite could not be started: {error}")))?;
     let printed = child.stderr.take().map(|stream| thread::spawn(move || read_beginning(stream)));
-    let news = child.stdout.take().map(BufReader::new);
+    let events = child.stdout.take().map(BufReader::new);
     let (mut last, mut finding) = (String::new(), None);
     let mut progress = ProgressLine::default();
-    for line in news.into_iter().flat_map(BufReader::lines).map_while(Result::ok) {
+    for line in events.into_iter().flat_map(BufReader::lines).map_while(Result::ok) {
         match serde_json::from_str(&line) {
             Ok(SuiteEvent::Begins(check)) => {
                 progress.show_text(&format!("conformance: {check} …"));
@@ -95,9 +95,9 @@ fn read_beginning(mut stream: impl Read) -> String {
 
 /// In the child: loads the one plugin, runs the suite and reports on standard output.
 pub(crate) fn run_child(file: &Path) -> ExitCode {
-    let told = take_standard_output().and_then(|mut answers| {
-        let mut tell = |news: &SuiteEvent| {
-            let line = serde_json::to_string(news).map_err(io::Error::other)?;
+    let outcome = take_standard_output().and_then(|mut answers| {
+        let mut tell = |event: &SuiteEvent| {
+            let line = serde_json::to_string(event).map_err(io::Error::other)?;
             writeln!(answers, "{line}")
         };
         match collect_report(file, &mut tell) {
@@ -106,7 +106,7 @@ pub(crate) fn run_child(file: &Path) -> ExitCode {
             Err(problem) => tell(&SuiteEvent::Fails(problem.message)),
         }
     });
-    if told.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if outcome.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn collect_report(

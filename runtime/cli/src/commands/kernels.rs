@@ -63,7 +63,7 @@ fn check_filter_names(filter: &KernelFilter, runtime: &Runtime) -> Result<(), Co
     if let Some(domain) = &filter.domain
         && schema::latest_opset(domain).is_err()
     {
-        let with_kernels = rows().map(domain_name).collect();
+        let with_kernels = rows().map(|info| schema::displayed_domain(&info.domain)).collect();
         check_filter_name("a domain of which there are kernels", domain, &with_kernels)?;
     }
     let Some(device) = &filter.device else { return Ok(()) };
@@ -85,11 +85,6 @@ fn check_filter_name(expected: &str, wanted: &str, known: &BTreeSet<&str>) -> Re
     let known = known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     let message = sanitize_text(&format!("expected {expected} ({known}), found `{wanted}`{nearest}"));
     Err(CommandError::new(message).with_hint("`oarlock kernels` lists all kernels"))
-}
-
-/// ONNX's domain has the name `ai.onnx` for users.
-fn domain_name(info: &KernelInfo) -> &str {
-    if info.domain.is_empty() { schema::ONNX_DOMAIN } else { &info.domain }
 }
 
 /// An op without any kernel is probably a typo.
@@ -147,7 +142,7 @@ impl<'a> KernelReport<'a> {
         let problem = problems.iter().find(|problem| std::ptr::eq(problem.entry.info(), info));
         Self {
             op: &info.op,
-            domain: domain_name(info),
+            domain: schema::displayed_domain(&info.domain),
             version_min: info.version_min,
             version_max: info.version_max,
             device_type: &info.device_type,
@@ -170,9 +165,7 @@ impl<'a> KernelReport<'a> {
             typed_operands(self.info).iter().any(|operand| operand.accepts_dtype(dtype.to_abi()))
         };
         is(&filter.op, self.op)
-            && filter.domain.as_ref().is_none_or(|wanted| {
-                self.domain == wanted || wanted.is_empty() && self.domain == schema::ONNX_DOMAIN
-            })
+            && filter.domain.as_ref().is_none_or(|wanted| self.domain == schema::displayed_domain(wanted))
             && is(&filter.device, self.device_type)
             && is(&filter.plugin_name, self.plugin)
             && filter.dtype.is_none_or(takes)

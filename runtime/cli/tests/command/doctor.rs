@@ -203,8 +203,8 @@ fn variables_are_shown_and_unknown_ones_pointed_out() {
         "FLAGS_unheard, which means nothing to Oarlock\n",
         "FLAGS_use_ngraph, which means nothing to Oarlock; the CPU always uses its best instructions, without nGraph\n",
     ];
-    for told in unknown {
-        assert!(out.contains(told), "{told}: {out}");
+    for message in unknown {
+        assert!(out.contains(message), "{message}: {out}");
     }
     assert_eq!(
         String::from_utf8(output.stderr).unwrap(),

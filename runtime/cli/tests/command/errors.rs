@@ -20,13 +20,13 @@ fn programs_are_told_what_was_not_understood() {
         &["--json"],
         &["op", "--json"],
     ];
-    let mut said = String::new();
+    let mut message = String::new();
     for call in calls {
         let outcome = TestUser::new().run_command(call);
         assert!(outcome.status == 2 && !outcome.err.is_empty(), "{call:?} {}", outcome.err);
-        said += &format!("$ oarlock {}\n{}\n", call.join(" "), outcome.out);
+        message += &format!("$ oarlock {}\n{}\n", call.join(" "), outcome.out);
     }
-    insta::assert_snapshot!("not_understood_json", said.trim_end());
+    insta::assert_snapshot!("not_understood_json", message.trim_end());
     for call in [&["run", "x.onnx", "--rnadom", "0"][..], &["op", "Add", "--set", "--", "--json"]] {
         assert_eq!(TestUser::new().run_command(call).out, "", "{call:?}");
     }

@@ -64,9 +64,9 @@ fn a_slip_in_the_name_of_a_variable_is_a_warning_with_the_nearest() {
     for command in [["flags", "deterministic"].as_slice(), &["devices"], &["op", "Relu", "f32:[1]"]] {
         let outcome = run_flags(command, &variables);
         assert_eq!(outcome.status, 0, "{command:?}: {}", outcome.err);
-        let told = "warning: the environment variable `OARLOCK_DETERMINSTIC` has no effect here; did you mean \
+        let message = "warning: the environment variable `OARLOCK_DETERMINSTIC` has no effect here; did you mean \
                     `OARLOCK_DETERMINISTIC`?\n";
-        assert_eq!(outcome.err, told, "{command:?}");
+        assert_eq!(outcome.err, message, "{command:?}");
     }
 }
 
@@ -76,7 +76,7 @@ fn variables_of_paddle_without_effect_are_told_once_each_with_what_to_use() {
     for command in [["flags", "threads"].as_slice(), &["plugins"], &["kernels"], &["op", "Relu", "f32:[1]"]] {
         let outcome = run_flags(command, &variables);
         assert_eq!(outcome.status, 0, "{command:?}: {}", outcome.err);
-        let told = [
+        let message = [
             "warning: the environment variable `FLAGS_chek_nan_inf` has no effect here; did you mean \
              `FLAGS_check_nan_inf`?",
             "warning: the environment variable `FLAGS_selected_gpus` has no effect here; choose devices with \
@@ -84,7 +84,7 @@ fn variables_of_paddle_without_effect_are_told_once_each_with_what_to_use() {
             "warning: the environment variable `PADDLE_TRAINER_ID` has no effect here; Oarlock runs in one process, \
              which talks to no others; a program that is started several times divides its work itself",
         ];
-        assert_eq!(outcome.err.lines().collect::<Vec<_>>(), told, "{command:?}");
+        assert_eq!(outcome.err.lines().collect::<Vec<_>>(), message, "{command:?}");
     }
 }
 
@@ -98,10 +98,10 @@ fn every_variable_of_paddle_without_effect_is_told_and_none_that_sets_a_flag() {
     let (effective, others) = (names(true), names(false));
     assert!(effective.len() >= 15 && others.len() >= 64, "{effective:?} {others:?}");
     let ignored: Vec<(&str, &str)> = others.iter().map(|name| (*name, "1")).collect();
-    let told = run_flags(&["devices"], &ignored).err;
+    let message = run_flags(&["devices"], &ignored).err;
     let of = |line: &str| line.split('`').nth(1).map(str::to_owned);
-    let mut warned: Vec<String> = told.lines().filter_map(of).collect();
-    assert!(told.lines().all(|line| line.starts_with("warning: the environment variable `")), "{told}");
+    let mut warned: Vec<String> = message.lines().filter_map(of).collect();
+    assert!(message.lines().all(|line| line.starts_with("warning: the environment variable `")), "{message}");
     warned.sort();
     assert_eq!(warned, others);
 }
@@ -126,8 +126,8 @@ fn a_name_that_has_no_effect_is_an_error_that_says_what_to_use() {
     for arguments in [["flags", "FLAGS_rpc_deadline"], ["flags", "rpc_deadline"]] {
         let outcome = run_flags(&arguments, &[]);
         assert_eq!((outcome.status, outcome.out.as_str()), (1, ""));
-        let told = "hint: it has no effect here; Oarlock has no parameter servers and no RPC\n";
-        assert!(outcome.err.ends_with(told), "{}", outcome.err);
+        let message = "hint: it has no effect here; Oarlock has no parameter servers and no RPC\n";
+        assert!(outcome.err.ends_with(message), "{}", outcome.err);
     }
 }
 
@@ -138,8 +138,8 @@ fn a_wrong_value_of_a_flag_is_an_error_of_every_command_that_starts_plugins() {
     {
         let outcome = run_flags(command, &[("FLAGS_check_nan_inf", "maybe")]);
         assert_eq!(outcome.status, 1, "{command:?}: {}", outcome.out);
-        let told = "error: expected `FLAGS_check_nan_inf` to be `true` or `false`, found `maybe`\n";
-        assert_eq!(outcome.err, told, "{command:?}");
+        let message = "error: expected `FLAGS_check_nan_inf` to be `true` or `false`, found `maybe`\n";
+        assert_eq!(outcome.err, message, "{command:?}");
     }
 }
 
@@ -168,8 +168,8 @@ fn a_value_that_is_not_utf8_is_an_error_that_names_the_variable() {
     let value = std::ffi::OsStr::from_bytes(b"cp\xff");
     let output = user.oarlock_command(&["flags"]).env("OARLOCK_DEVICE", value).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(told.contains("expected `OARLOCK_DEVICE` to be text in UTF-8"), "{told}");
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.contains("expected `OARLOCK_DEVICE` to be text in UTF-8"), "{message}");
 }
 
 #[test]

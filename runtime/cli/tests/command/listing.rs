@@ -213,8 +213,8 @@ fn the_trace_layer_writes_down_what_was_called() {
     let trace = std::fs::read_to_string(&file).unwrap();
     let calls: Value = serde_json::from_str(&trace).unwrap();
     let count = calls.as_array().unwrap().iter().filter(|call| call["ph"] == "X").count();
-    let said = format!("note: `trace`: {count} calls in `[HOME]/oarlock-trace.json`\n");
-    assert_eq!((outcome.status, outcome.err), (0, said));
+    let message = format!("note: `trace`: {count} calls in `[HOME]/oarlock-trace.json`\n");
+    assert_eq!((outcome.status, outcome.err), (0, message));
     let names: Vec<&str> =
         calls.as_array().unwrap().iter().filter_map(|call| call["name"].as_str()).collect();
     assert!(names.contains(&"core.memory_stats"), "{names:?}");

@@ -67,15 +67,15 @@ fn there_is_a_manual_page_for_every_command() {
 fn render_reference() -> String {
     let mut page = String::from(
         "# The command `oarlock`\n\n\
-         <!-- Made of `--help`; write it anew with `WRITE_REFERENCE=1 cargo test -p oarlock-cli reference`. -->\n\n\
-         Data goes to the standard output, errors, warnings and notes to the standard error. Every command that lists or\n\
-         examines something takes `--json`. Colors appear on a terminal only, unless `--color` or `NO_COLOR` say\n\
+         <!-- Generated from `--help` by `WRITE_REFERENCE=1 cargo test -p oarlock-cli reference`. -->\n\n\
+         Data goes to standard output; errors, warnings and notes go to standard error. Every command that lists or\n\
+         examines something takes `--json`. Colors appear only on a terminal, unless `--color` or `NO_COLOR` say\n\
          otherwise.\n\n\
          ## Exit codes\n\n\
-         | code | what it means |\n|---|---|\n\
+         | code | meaning |\n|---|---|\n\
          | 0 | all is well |\n\
          | 1 | something is wrong; the output says what |\n\
-         | 2 | the command was called in a way it does not understand |\n",
+         | 2 | invalid arguments |\n",
     );
     for command in COMMAND_PATHS {
         let name: Vec<&str> = ["oarlock"].iter().chain(command).copied().collect();
@@ -94,5 +94,5 @@ fn the_reference_in_the_book_is_the_help_of_every_command() {
         fs::write(&path, &expected).unwrap();
     }
     let found = fs::read_to_string(&path).unwrap();
-    assert_eq!(found, expected, "write it anew with `WRITE_REFERENCE=1 cargo test -p oarlock-cli reference`");
+    assert_eq!(found, expected, "update it with `WRITE_REFERENCE=1 cargo test -p oarlock-cli reference`");
 }

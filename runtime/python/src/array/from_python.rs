@@ -228,9 +228,9 @@ impl ListLeaves {
         // Refuse NumPy scalars that are more precise than any dtype.
         numpy_scalar(object)?;
         // Numbers of other libraries convert through their special methods.
-        for way in ["__index__", "__float__", "__complex__"] {
-            if object.hasattr(way)? {
-                return self.collect_leaves(&object.call_method0(way)?, depth);
+        for method in ["__index__", "__float__", "__complex__"] {
+            if object.hasattr(method)? {
+                return self.collect_leaves(&object.call_method0(method)?, depth);
             }
         }
         let found = object.get_type().name()?;

@@ -398,7 +398,7 @@ pub(super) fn assign_index(
     }
     let value = match value {
         ArrayOperand::Foreign(name) => return Err(foreign_operand_error(&format!("`{name}`"))),
-        ArrayOperand::Refused(told) => return Err(PyTypeError::new_err(told.clone())),
+        ArrayOperand::Refused(message) => return Err(PyTypeError::new_err(message.clone())),
         ArrayOperand::Number(number) => check_number(*number, dtype)?.to_tensor(&device, dtype)?,
         ArrayOperand::Text(text) => text_operand(&tensor, text.clone())?,
         ArrayOperand::Array(value) => {

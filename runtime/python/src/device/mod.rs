@@ -183,12 +183,12 @@ pub(crate) fn set_default_device(device: &Bound<'_, PyAny>) -> PyResult<()> {
 #[pyfunction]
 pub(crate) fn _plugins(py: Python<'_>) -> PyResult<String> {
     let report = shared_runtime(py)?.host().report();
-    let told = |plugin: &PluginReport| {
-        let mut told = serde_json::to_value(plugin)?;
-        told["is_wrong"] =
+    let entry = |plugin: &PluginReport| {
+        let mut entry = serde_json::to_value(plugin)?;
+        entry["is_wrong"] =
             matches!(&plugin.outcome, PluginOutcome::Refused(why) if report.is_fault(why)).into();
-        Ok(told)
+        Ok(entry)
     };
-    let told: Result<Vec<_>, serde_json::Error> = report.plugins.iter().map(told).collect();
-    told.and_then(|told| serde_json::to_string(&told)).map_err(|error| Error::new_err(error.to_string()))
+    let entry: Result<Vec<_>, serde_json::Error> = report.plugins.iter().map(entry).collect();
+    entry.and_then(|entry| serde_json::to_string(&entry)).map_err(|error| Error::new_err(error.to_string()))
 }

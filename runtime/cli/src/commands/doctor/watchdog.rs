@@ -57,12 +57,12 @@ pub(super) fn try_device(
     }
 }
 
-fn watch_trial(news: &Receiver<TrialEvent>, device: &str) -> Vec<StepOutcome> {
+fn watch_trial(events: &Receiver<TrialEvent>, device: &str) -> Vec<StepOutcome> {
     let mut checked = Vec::new();
     let mut running = TrialStep::Answers;
     loop {
         let limit = if running == TrialStep::Compute { COMPUTATION_TIMEOUT } else { STEP_TIMEOUT };
-        match wait_for_answer(news, limit, &format!("{device}: {}", running.step_name())) {
+        match wait_for_answer(events, limit, &format!("{device}: {}", running.step_name())) {
             Ok(TrialEvent::Begins(step)) => running = step,
             Ok(TrialEvent::Ends(step, outcome)) => {
                 checked.push(StepOutcome { step, outcome: outcome.map_err(FailureCause::Fault) });

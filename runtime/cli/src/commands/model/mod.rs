@@ -98,7 +98,7 @@ impl PreparedModel {
         crash_watcher::send_status(&format!("`{file}` was optimized"));
         show_progress(&progress, &format!("optimizing `{file}` …"));
         let bar = progress.clone();
-        let told = move |ready, all| lock_progress(&bar).show_bar("readying kernels", ready, all);
+        let show_progress = move |ready, all| lock_progress(&bar).show_bar("readying kernels", ready, all);
         let (precision, is_plain) = (exactness.precision, choice.plain);
         let options = SessionOptions {
             devices,
@@ -107,7 +107,7 @@ impl PreparedModel {
             fallback,
             // Commands report fallback themselves, in one line at the end.
             on_fallback: FallbackListener::new(|_| ()),
-            progress: oarlock_engine::PrepareProgressListener::new(told),
+            progress: oarlock_engine::PrepareProgressListener::new(show_progress),
         };
         let session = Session::new(core.runtime.clone(), &model, &options)
             .map_err(|error| CommandError::from(error).for_file(&choice.file))?;

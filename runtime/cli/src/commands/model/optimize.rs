@@ -149,7 +149,7 @@ fn write_files(
     weights_file: &Path,
 ) -> Result<Vec<WrittenFile>, CommandError> {
     let mut written = Vec::new();
-    let told = |file: &Path, bytes| WrittenFile { file: file.display().to_string(), bytes };
+    let written_file = |file: &Path, bytes| WrittenFile { file: file.display().to_string(), bytes };
     if let Some((place, last)) = files.weights.last() {
         let put = |file: &mut std::fs::File| {
             for (place, bytes) in &files.weights {
@@ -160,11 +160,11 @@ fn write_files(
         };
         replace_file(weights_file, put)
             .map_err(|error| output_file::unwritable_file(weights_file, &error))?;
-        written.push(told(weights_file, place + last.len() as u64));
+        written.push(written_file(weights_file, place + last.len() as u64));
     }
     replace_file(model_file, |file| file.write_all(&files.model))
         .map_err(|error| output_file::unwritable_file(model_file, &error))?;
-    written.insert(0, told(model_file, files.model.len() as u64));
+    written.insert(0, written_file(model_file, files.model.len() as u64));
     Ok(written)
 }
 

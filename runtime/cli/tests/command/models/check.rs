@@ -68,8 +68,8 @@ fn an_output_of_another_dtype_than_the_model_says_is_found_without_running() {
         let outcome =
             user.run_command(&[command, "lie.onnx", "--random", "1"][..if command == "run" { 4 } else { 2 }]);
         assert_eq!(outcome.status, 1, "{command}");
-        let said = "expected i64, as the model says, found that its nodes make f32";
-        assert!(outcome.err.contains(said), "{command}: {}", outcome.err);
+        let message = "expected i64, as the model says, found that its nodes make f32";
+        assert!(outcome.err.contains(message), "{command}: {}", outcome.err);
     }
 }
 

@@ -46,13 +46,13 @@ fn what_a_model_cannot_be_given_is_said_with_what_it_wants() {
         &["empty.onnx", "--random", "0"],
         &["cut.onnx", "--random", "0"],
     ];
-    let mut said = String::new();
+    let mut message = String::new();
     for call in calls {
         let outcome = user.run_command(&[&["run"], *call].concat());
         assert_eq!((outcome.status, outcome.out.as_str()), (1, ""), "{call:?} {}", outcome.err);
-        said += &format!("$ oarlock run {}\n{}\n", call.join(" "), outcome.err);
+        message += &format!("$ oarlock run {}\n{}\n", call.join(" "), outcome.err);
     }
-    insta::assert_snapshot!("run_errors", said.trim_end());
+    insta::assert_snapshot!("run_errors", message.trim_end());
 }
 
 #[test]
@@ -131,10 +131,10 @@ fn inputs_are_left_empty_with_a_dash() {
     assert_eq!(run(&["length.onnx", "-i", "x=f32:1", "-i", "x=f32:2"]), "y: i64 []\n2\n");
     assert_eq!(run(&["length.onnx", "-i", "x=-"]), "y: i64 []\n0\n");
     for contradiction in [["x=f32:1", "x=-"], ["x=-", "x=f32:1"]] {
-        let said = run(&["length.onnx", "-i", contradiction[0], "-i", contradiction[1]]);
-        assert!(said.contains("expected each input once, found `x` twice"), "{said}");
+        let message = run(&["length.onnx", "-i", contradiction[0], "-i", contradiction[1]]);
+        assert!(message.contains("expected each input once, found `x` twice"), "{message}");
     }
     assert!(run(&["asked.onnx"]).contains("`x` is left empty with `-i x=-`"), "{}", run(&["asked.onnx"]));
-    let said = run(&["lookup.onnx", "-i", "tokens=-"]);
-    assert!(said.contains("expected i64[length], found an optional that holds nothing"), "{said}");
+    let message = run(&["lookup.onnx", "-i", "tokens=-"]);
+    assert!(message.contains("expected i64[length], found an optional that holds nothing"), "{message}");
 }

@@ -34,9 +34,9 @@ fn a_model_with_one_output_may_have_one_file() {
         .with_output("y: optional f32[…]");
     user.write_file("asked.onnx", &asked.into_bytes());
     let outcome = user.run_command(&["run", "asked.onnx", "-i", "x=-", "-o", "none.npy"]);
-    let said =
+    let message =
         "error: `none.npy`: expected a model with one output for it, found an optional that holds nothing";
-    assert!(outcome.status == 1 && outcome.err.starts_with(said), "{}", outcome.err);
+    assert!(outcome.status == 1 && outcome.err.starts_with(message), "{}", outcome.err);
     assert_eq!(user.run_command(&["run", "asked.onnx", "-i", "x=f32:[1]", "-o", "one.npy"]).status, 0);
 }
 
@@ -83,9 +83,9 @@ fn a_closed_standard_output_is_an_error() {
     let user = user_with_models();
     let closed = run_shell(&user, "\"$0\" run product.onnx -i 'x=f32:[[1,2,3]]' >&-");
     assert_eq!(closed.status.code(), Some(1));
-    let said = String::from_utf8(closed.stderr).unwrap();
+    let message = String::from_utf8(closed.stderr).unwrap();
     assert_eq!(
-        said.lines().next(),
+        message.lines().next(),
         Some("error: expected to write to the standard output, found: it is closed")
     );
     // Output sent to `/dev/null` is thrown away on purpose, however it was opened.
@@ -127,8 +127,8 @@ fn a_model_comes_through_a_pipe() {
             child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(&product_model()).unwrap();
         let output = child.wait_with_output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!((output.status.code(), said.as_str()), (Some(0), ""));
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!((output.status.code(), message.as_str()), (Some(0), ""));
         assert!(output.stdout.starts_with(b"y: f32 [1, 2]\n"));
     }
     let outcome = user.run_command(&["run", "-"]);

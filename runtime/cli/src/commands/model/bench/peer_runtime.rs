@@ -82,8 +82,8 @@ impl PeerPython {
         let found = match tried {
             Ok(tried) if tried.status.success() => return Ok(Self { python: python.to_owned() }),
             Ok(tried) => {
-                let said = String::from_utf8_lossy(&tried.stderr);
-                said.lines().last().unwrap_or("one that ends with an error").to_owned()
+                let stderr = String::from_utf8_lossy(&tried.stderr);
+                stderr.lines().last().unwrap_or("one that ends with an error").to_owned()
             }
             Err(error) => error.to_string(),
         };
@@ -154,10 +154,10 @@ impl PeerProcess {
         if let (Ok(1..), Ok(answer)) = (read, serde_json::from_str(&line)) {
             return Ok(answer);
         }
-        let mut said = String::new();
+        let mut stderr = String::new();
         let rewound = self.complaints.rewind();
-        _ = rewound.and_then(|()| self.complaints.read_to_string(&mut said));
-        let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("nothing");
+        _ = rewound.and_then(|()| self.complaints.read_to_string(&mut stderr));
+        let last = stderr.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("nothing");
         let message = format!("expected {PEER_NAME} to run the model, found: {last}");
         Err(CommandError::new(message).with_hint("leave `--compare` out, or give inputs that both take"))
     }
