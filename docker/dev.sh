@@ -1,26 +1,26 @@
 #!/bin/sh
-# Builds the sources that are mounted at /oarlock, as whom they belong to, and leaves what comes of them in build/:
+# Builds the sources that are mounted at /oarlock, as their owner, and leaves the results in build/:
 #
-#     docker run --rm -v "$PWD":/oarlock oarlock:VERSION-dev                   builds
-#     docker run --rm -v "$PWD":/oarlock oarlock:VERSION-dev plan              says what would be built, and how
+#     docker run --rm -v "$PWD":/oarlock oarlock:VERSION-dev                   builds them
+#     docker run --rm -v "$PWD":/oarlock oarlock:VERSION-dev plan              shows what would be built, and how
 #     docker run --rm -it -v "$PWD":/oarlock oarlock:VERSION-dev bash          runs a shell, or any other command
 #     docker run -d -p 2222:22 -v "$PWD":/oarlock -e SSH_KEY="$(cat ~/.ssh/id_ed25519.pub)" oarlock:VERSION-dev sshd
-#                                                       lets the owner of that key in, as `ssh -p 2222 oarlock@HOST`
+#                                                       serves SSH for that key: `ssh -p 2222 oarlock@HOST`
 #
-# What is built is said by -e NAME=VALUE; each variant of the image has its own defaults:
+# Settings are passed as -e NAME=VALUE; each variant of the image has its own defaults:
 #
 #     GPU=OFF          no device for GPUs; ON or cuda12, cuda13, opencl: that device
-#     AVX=ON           a CPU device for processors with and without AVX; OFF: one without any instruction of it
-#     TEST=OFF         no tests; ON: scripts/test before anything is packed
-#     MIRROR=http://…  where the packages of Debian for the image come from, if not from Debian itself
-#     CARGO_HOME=/…    where crates are kept, such as a directory that is mounted too, if not in build/cargo
-#     SOURCES=/…       where the sources are mounted, if not at /oarlock
+#     AVX=ON           a CPU device for processors with and without AVX; OFF: one without AVX instructions
+#     TEST=OFF         no tests; ON: runs scripts/test before packing
+#     MIRROR=http://…  a mirror for the Debian packages of the image
+#     CARGO_HOME=/…    where crates are kept, such as another mounted directory; by default build/cargo
+#     SOURCES=/…       where the sources are mounted; by default /oarlock
 #
-# Then `docker build -t oarlock -f build/Dockerfile .` makes an image of what was built.
+# Afterwards, `docker build -t oarlock -f build/Dockerfile .` makes an image of the results.
 
 set -eu
 
-# Where the sources are, and where their owner is at home.
+# Where the sources are, and the home of their owner.
 tree=${SOURCES:-/oarlock}
 home=/home/oarlock
 
@@ -74,7 +74,7 @@ settle() {
     build=$tree/build
     export CARGO_HOME="${CARGO_HOME:-$build/cargo}" CARGO_TARGET_DIR="$build/target"
     printf '%s\n' "GPU=$GPU   ${device:-no} device for GPUs" "AVX=$AVX   the CPU device${noavx:+ without any instruction of AVX}" \
-        "TEST=$TEST" "user      $(id -u):$(id -g), to whom $tree belongs" "crates    in $CARGO_HOME" \
+        "TEST=$TEST" "user      $(id -u):$(id -g), the owner of $tree" "crates    in $CARGO_HOME" \
         "packages  $packages" "image     $image" ${MIRROR:+"mirror    $MIRROR"}
 }
 
@@ -92,7 +92,7 @@ build() {
     fi
     say 'packages'
     cargo build --quiet --release --locked --package oarlock-pack
-    # Of what was built before nothing is left, also where this one fails.
+    # Nothing of an earlier build stays, even if this one fails.
     rm -rf "$build/debs" "$build/install" "$build/images" "$build/Dockerfile"
     # shellcheck disable=SC2086
     "$CARGO_TARGET_DIR/release/oarlock-pack" deb $packages --out "$build/debs"
@@ -102,17 +102,17 @@ build() {
     say 'image'
     "$CARGO_TARGET_DIR/release/oarlock-pack" image "$image" --debs "$build/debs" --out "$build/images" --dockerfile \
         ${MIRROR:+--mirror "$MIRROR"}
-    # The layers, as they are called from the root of the sources.
+    # Paths of layers, relative to the root of the sources.
     for file in "$build"/images/*/Dockerfile; do
         directory=${file%/Dockerfile}
         sed -e "s|^ADD |&build/images/${directory##*/}/|" \
             -e 's|\(docker build --tag [^ ]*\) \.$|\1 --file build/Dockerfile .|' "$file" >"$build/Dockerfile"
     done
-    say "build/debs has the packages, build/install what is in them, build/Dockerfile makes an image:
+    say "the packages are in build/debs, their contents in build/install, and build/Dockerfile makes an image:
     $(sed -n 's/^#  *\(docker build .*\)/\1/p' "$build/Dockerfile")"
 }
 
-# As root: calls the owner of the sources `oarlock`, with a home.
+# As root: names the owner of the sources `oarlock`, with a home.
 name_owner() {
     owner=$(stat -c %u "$tree")
     group=$(stat -c %g "$tree")
@@ -121,30 +121,30 @@ name_owner() {
     chown -R "$owner:$group" "$home"
 }
 
-# As root: lets in who has the key, and nobody else.
+# As root: serves SSH for the owner of the key, and for nobody else.
 serve() {
-    [ -n "${SSH_KEY:-}" ] || stop "expected in SSH_KEY the public key of who may come in, found none;" \
-        "\`-e SSH_KEY=\"\$(cat ~/.ssh/id_ed25519.pub)\"\` gives yours"
+    [ -n "${SSH_KEY:-}" ] || stop "expected a public key in SSH_KEY, found none;" \
+        "\`-e SSH_KEY=\"\$(cat ~/.ssh/id_ed25519.pub)\"\` passes yours"
     printf '%s\n' "$SSH_KEY" | ssh-keygen -l -f - >/dev/null ||
-        stop "expected in SSH_KEY the public key of who may come in, such as all of \`~/.ssh/id_ed25519.pub\`; found something else"
+        stop "expected a public key in SSH_KEY, such as the contents of \`~/.ssh/id_ed25519.pub\`, found something else"
     name_owner
     mkdir -p "$home/.ssh" /run/sshd
     printf '%s\n' "$SSH_KEY" >"$home/.ssh/authorized_keys"
-    # What the container was started with holds for who comes in too.
+    # SSH sessions get the environment of the container.
     env | grep '^[A-Za-z_][A-Za-z_0-9]*=' | grep -v -E '^(SSH_KEY|HOME|PWD|HOSTNAME)=' >"$home/.ssh/environment"
     chown -R "$owner:$group" "$home/.ssh"
     chmod 700 "$home/.ssh"
     chmod 600 "$home/.ssh/authorized_keys" "$home/.ssh/environment"
-    # What the scripts of the package would have made: the user that it names, and keys of the machine.
+    # What maintainer scripts would have made: the user of the server, and host keys.
     systemd-sysusers
     ssh-keygen -A
-    # The settings as the package brings them, but that nobody has a password.
+    # The settings of the package, but without passwords.
     exec /usr/sbin/sshd -D -e -f /usr/share/openssh/sshd_config \
         -o PasswordAuthentication=no -o KbdInteractiveAuthentication=no -o UsePAM=no \
         -o PermitRootLogin=prohibit-password -o PermitUserEnvironment=yes -o AllowUsers=oarlock
 }
 
-# The first process of a container hears neither Ctrl-C nor `docker stop`, so that is another one, which passes them on.
+# The first process of a container gets neither Ctrl-C nor `docker stop`, so tini is that process and passes them on.
 [ $$ != 1 ] || exec tini -g -- "$0" "$@"
 
 case ${1-} in
@@ -160,7 +160,7 @@ esac
 
 if [ "$(id -u)" = 0 ] && [ "$(stat -c %u "$tree")" != 0 ]; then
     name_owner
-    # The groups that the container was given, such as that of a GPU, but not that of root.
+    # The groups of the container, such as that of a GPU, but not root's.
     groups=$(id -G | tr ' ' '\n' | grep -v '^0$' | paste -s -d , -)
     exec chroot --userspec="$owner:$group" --groups="$groups" --skip-chdir / env HOME="$home" USER=oarlock "$0" "$@"
 fi

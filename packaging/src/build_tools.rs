@@ -120,12 +120,12 @@ impl<'w> BuildTools<'w> {
         let status = command
             .status()
             .map_err(|error| Error::new(format!("expected to start `{program}`: {error}; install it")))?;
-        let said = fs::read(&log).map_err(at)?;
-        let said = String::from_utf8_lossy(&said).into_owned();
+        let output = fs::read(&log).map_err(at)?;
+        let output = String::from_utf8_lossy(&output).into_owned();
         if status.success() {
-            return Ok(said);
+            return Ok(output);
         }
-        let lines: Vec<&str> = said.lines().collect();
+        let lines: Vec<&str> = output.lines().collect();
         let last = lines[lines.len().saturating_sub(MAX_LOG_LINES)..].join("\n");
         Err(Error::new(format!(
             "`{program}` failed: {status}; all it said is in `{}`\n{last}",

@@ -98,9 +98,9 @@ impl CrateGraph {
     /// When cargo fails, for example because the lock file is out of date.
     pub fn of_workspace(root: &Path) -> Result<Self, Error> {
         let arguments = ["metadata", "--format-version", "1", "--locked", "--filter-platform", TARGET_TRIPLE];
-        let said = run_cargo(root, &arguments)?;
+        let output = run_cargo(root, &arguments)?;
         let metadata: WorkspaceMetadata =
-            serde_json::from_slice(&said.stdout).map_err(|error| Error::new(format!("cargo: {error}")))?;
+            serde_json::from_slice(&output.stdout).map_err(|error| Error::new(format!("cargo: {error}")))?;
         let hash = |it: LockedCrate| Some(((it.name, it.version), it.sha256?));
         let is_used =
             |dependency: &ResolvedDependency| dependency.dep_kinds.iter().any(|it| it.kind.is_none());
@@ -136,9 +136,9 @@ impl CrateGraph {
             vec!["tree", "--locked", "--package", name, "--no-default-features", "--features", &features];
         arguments.extend(["--target", TARGET_TRIPLE, "--edges", "normal,no-proc-macro", "--no-dedupe"]);
         arguments.extend(["--prefix", "none", "--format", "{p}"]);
-        let said = run_cargo(&self.root, &arguments)?.stdout;
-        let said = String::from_utf8_lossy(&said);
-        let linked: BTreeSet<(&str, &str)> = said
+        let output = run_cargo(&self.root, &arguments)?.stdout;
+        let output = String::from_utf8_lossy(&output);
+        let linked: BTreeSet<(&str, &str)> = output
             .lines()
             .filter_map(|line| {
                 let mut words = line.split(' ');
@@ -169,13 +169,13 @@ impl RustCompiler {
     /// The compiler that cargo runs in a workspace.
     pub(crate) fn of_workspace(root: &Path) -> Result<Self, Error> {
         let program = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-        let said = Command::new(program).arg("-vV").current_dir(root).output()?;
-        Self::parse_version(&String::from_utf8_lossy(&said.stdout))
+        let output = Command::new(program).arg("-vV").current_dir(root).output()?;
+        Self::parse_version(&String::from_utf8_lossy(&output.stdout))
     }
 
     /// Parses the output of `rustc --version --verbose`.
-    fn parse_version(said: &str) -> Result<Self, Error> {
-        let of = |name: &str| said.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+    fn parse_version(output: &str) -> Result<Self, Error> {
+        let of = |name: &str| output.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
         let version = of("release")
             .ok_or_else(|| Error::new("expected `rustc -vV` to say its `release`, found none"))?;
         let commit = of("commit-hash").filter(|it| it.bytes().all(|byte| byte.is_ascii_hexdigit()));
@@ -213,11 +213,11 @@ pub fn locked_crates(root: &Path) -> Result<Vec<LockedCrate>, Error> {
 }
 
 fn run_cargo(root: &Path, arguments: &[&str]) -> Result<Output, Error> {
-    let said = Command::new("cargo").args(arguments).current_dir(root).output()?;
-    if said.status.success() {
-        return Ok(said);
+    let output = Command::new("cargo").args(arguments).current_dir(root).output()?;
+    if output.status.success() {
+        return Ok(output);
     }
-    let why = String::from_utf8_lossy(&said.stderr);
+    let why = String::from_utf8_lossy(&output.stderr);
     Err(Error::new(format!("`cargo {}` failed: {}", arguments[0], why.trim())))
 }
 
@@ -227,15 +227,15 @@ mod tests {
 
     #[test]
     fn a_compiler_says_its_version_and_its_commit_where_it_knows_it() {
-        let said = "rustc 1.89.0\nbinary: rustc\ncommit-hash: 29483883eed6\nhost: x86_64-unknown-linux-gnu\nrelease: 1.89.0\n";
+        let output = "rustc 1.89.0\nbinary: rustc\ncommit-hash: 29483883eed6\nhost: x86_64-unknown-linux-gnu\nrelease: 1.89.0\n";
         let compiler = |version: &str, commit: Option<&str>| RustCompiler {
             version: version.to_owned(),
             commit: commit.map(str::to_owned),
         };
-        assert_eq!(RustCompiler::parse_version(said), Ok(compiler("1.89.0", Some("29483883eed6"))));
+        assert_eq!(RustCompiler::parse_version(output), Ok(compiler("1.89.0", Some("29483883eed6"))));
         // As in a compiler that a distribution built.
-        let said = said.replace("29483883eed6", "unknown");
-        assert_eq!(RustCompiler::parse_version(&said), Ok(compiler("1.89.0", None)));
+        let output = output.replace("29483883eed6", "unknown");
+        assert_eq!(RustCompiler::parse_version(&output), Ok(compiler("1.89.0", None)));
         assert!(RustCompiler::parse_version("").is_err());
     }
 }

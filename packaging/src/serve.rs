@@ -58,7 +58,7 @@ pub fn serve_directory(directory: &Path, listener: TcpListener, tell: fn(&str)) 
         ServedKind::Index => "/simple/".to_owned(),
         ServedKind::Repository => format!("/{}", repository::SOURCES_FILE),
     };
-    let told = move |request: Request, next: Next| async move {
+    let log_request = move |request: Request, next: Next| async move {
         let asked = format!("{} {}", request.method(), request.uri().path());
         let response = next.run(request).await;
         tell(&format!("{asked} {}", response.status().as_u16()));
@@ -71,7 +71,7 @@ pub fn serve_directory(directory: &Path, listener: TcpListener, tell: fn(&str)) 
         .layer(middleware::from_fn(check_range_request))
         .layer(middleware::from_fn(negotiate_json))
         .layer(middleware::from_fn(reject_hidden))
-        .layer(middleware::from_fn(told));
+        .layer(middleware::from_fn(log_request));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         listener.set_nonblocking(true)?;

@@ -51,9 +51,9 @@ fn the_standard_library_is_that_of_the_compiler() {
     let bill = render_sbom_of("oarlock-plugin-openblas", &[]);
     let components = bill["components"].as_array().expect("a list");
     let standard = components.iter().find(|it| it["name"] == "rust-std").expect("the standard library");
-    let said = std::process::Command::new("rustc").arg("--version").output().expect("the compiler");
-    let said = String::from_utf8_lossy(&said.stdout).into_owned();
-    assert!(said.contains(standard["version"].as_str().expect("a text")), "{standard} of {said}");
+    let message = std::process::Command::new("rustc").arg("--version").output().expect("the compiler");
+    let message = String::from_utf8_lossy(&message.stdout).into_owned();
+    assert!(message.contains(standard["version"].as_str().expect("a text")), "{standard} of {message}");
     assert_eq!(standard["licenses"][0]["expression"], "MIT OR Apache-2.0");
     let first = bill["dependencies"][0]["dependsOn"].as_array().expect("a list");
     assert!(first.contains(&"rust-std".into()), "{first:?}");
@@ -83,8 +83,8 @@ fn licences_other_than_ours_are_told_in_full() {
     let packages = crates.linked_crates("oarlock-plugin-openblas", &[]).expect("a package");
     let text = licenses::collect_licenses(&packages).expect("licences");
     // One crate is under another license alone, and one is also available under ours.
-    let (_, told) = text.split_once("\nlibloading ").expect("its licence");
-    assert!(told.contains("Permission to use, copy, modify"), "{told}");
+    let (_, expected) = text.split_once("\nlibloading ").expect("its licence");
+    assert!(expected.contains("Permission to use, copy, modify"), "{expected}");
     assert!(
         text.contains("Under the Apache License 2.0, which lies beside this file: ")
             && text.contains(" libc ")

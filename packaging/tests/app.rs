@@ -34,10 +34,11 @@ fn run_app_command(directory: &Path, arguments: &[&str]) -> Output {
 
 /// Validates a manifest; returns the messages and whether it passed.
 fn validate_manifest(file: &Path) -> (bool, String) {
-    let said =
+    let message =
         Command::new(kubernetes_validator()).arg("--strict").arg(file).output().expect("the validator");
-    let text = String::from_utf8_lossy(&said.stdout).into_owned() + &String::from_utf8_lossy(&said.stderr);
-    (said.status.success(), text)
+    let text =
+        String::from_utf8_lossy(&message.stdout).into_owned() + &String::from_utf8_lossy(&message.stderr);
+    (message.status.success(), text)
 }
 
 fn jobs_are_what_kubernetes_takes() {
@@ -54,10 +55,10 @@ fn jobs_are_what_kubernetes_takes() {
     ] {
         let place = tempfile::tempdir().expect("a directory");
         assert!(run_app_command(place.path(), arguments).status.success());
-        let (passes, said) = validate_manifest(&place.path().join("job.yaml"));
+        let (passes, message) = validate_manifest(&place.path().join("job.yaml"));
         assert!(
-            passes && said.matches(" passed for resource ").count() == resources,
-            "{arguments:?}: {said}"
+            passes && message.matches(" passed for resource ").count() == resources,
+            "{arguments:?}: {message}"
         );
     }
 }
@@ -71,17 +72,17 @@ fn the_schemas_notice_what_is_wrong() {
     {
         assert!(text.contains(right));
         std::fs::write(&file, text.replace(right, wrong)).expect("a manifest");
-        let (passes, said) = validate_manifest(&file);
-        assert!(!passes, "{said}");
+        let (passes, message) = validate_manifest(&file);
+        assert!(!passes, "{message}");
     }
 }
 
 fn files_that_are_there_are_kept() {
     let place = tempfile::tempdir().expect("a directory");
     std::fs::write(place.path().join("Dockerfile"), "mine").expect("a file");
-    let said = run_app_command(place.path(), &["train.py"]);
-    let text = String::from_utf8_lossy(&said.stderr).into_owned();
-    assert!(!said.status.success() && text.contains("`--replace` writes over it"), "{text}");
+    let message = run_app_command(place.path(), &["train.py"]);
+    let text = String::from_utf8_lossy(&message.stderr).into_owned();
+    assert!(!message.status.success() && text.contains("`--replace` writes over it"), "{text}");
     assert!(!place.path().join("job.yaml").exists(), "nothing is written then");
     assert!(run_app_command(place.path(), &["--replace", "train.py"]).status.success());
     let written = std::fs::read_to_string(place.path().join("Dockerfile")).expect("a file");

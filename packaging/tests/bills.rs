@@ -51,8 +51,8 @@ fn bills_and_provenance_are_what_their_makers_take() {
     let out = built.path("out");
     built.write_release(&out, Some("v0.1.0")).expect("a release");
     let output = validate_release(&out);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{message}");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "3 3 3\n");
 }
 

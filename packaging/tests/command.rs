@@ -33,8 +33,11 @@ fn a_disk_that_is_full_half_way_leaves_the_old_index() {
     (2..9).for_each(|version| put_wheel(&wheels, "other", &version.to_string()));
     // Limits files to one block; the page of this many wheels is larger.
     let full = run_with_limits("trap '' XFSZ; ulimit -f 1;", directory.path());
-    let said = String::from_utf8_lossy(&full.stderr);
-    assert!(!full.status.success() && said.contains("simple/other/index.html`: File too large"), "{said}");
+    let message = String::from_utf8_lossy(&full.stderr);
+    assert!(
+        !full.status.success() && message.contains("simple/other/index.html`: File too large"),
+        "{message}"
+    );
     assert_eq!(listed_count(&directory), 1);
     assert_eq!(file_names(directory.path()), ["index", "wheels"]);
     assert!(run_with_limits("", directory.path()).status.success());
@@ -70,9 +73,9 @@ fn run_for_json(directory: &Path, arguments: &[&str]) -> (serde_json::Value, boo
 
 /// The error message of the command.
 fn refusal_of(directory: &Path, arguments: &[&str]) -> String {
-    let (said, succeeds) = run_for_json(directory, arguments);
-    assert!(!succeeds, "{said}");
-    said["error"]["message"].as_str().expect("a message").to_owned()
+    let (message, succeeds) = run_for_json(directory, arguments);
+    assert!(!succeeds, "{message}");
+    message["error"]["message"].as_str().expect("a message").to_owned()
 }
 
 #[test]
@@ -81,20 +84,20 @@ fn a_dry_run_writes_nothing_and_finds_what_is_wrong() {
     let place = directory.path();
     put_wheel(&place.join("wheels"), "other", "2");
     let index = ["--dry-run", "index", "--wheels", "wheels", "--out"];
-    let (said, succeeds) = run_for_json(place, &[&index[..], &["index"]].concat());
-    assert!(succeeds && said == serde_json::json!({ "index": "index", "wheels": 2 }), "{said}");
+    let (message, succeeds) = run_for_json(place, &[&index[..], &["index"]].concat());
+    assert!(succeeds && message == serde_json::json!({ "index": "index", "wheels": 2 }), "{message}");
     assert_eq!(listed_count(&directory), 1);
     assert!(
         refusal_of(place, &[&index[..], &["wheels"]].concat())
             .contains("found `other-1-py3-none-any.whl` in it")
     );
-    let (said, succeeds) = run_for_json(place, &["--dry-run", "serve", "index", "--port", "0"]);
-    assert!(succeeds && said["address"].as_str().is_some_and(|it| it.ends_with("/simple/")), "{said}");
+    let (message, succeeds) = run_for_json(place, &["--dry-run", "serve", "index", "--port", "0"]);
+    assert!(succeeds && message["address"].as_str().is_some_and(|it| it.ends_with("/simple/")), "{message}");
     assert!(
         refusal_of(place, &["--dry-run", "serve", "wheels", "--port", "0"]).contains("expected an index")
     );
-    let (said, succeeds) = run_for_json(place, &["--dry-run", "pages", "--era", "2.3.2"]);
-    assert!(succeeds && said["pages"].as_array().is_some_and(|pages| pages.len() == 9), "{said}");
+    let (message, succeeds) = run_for_json(place, &["--dry-run", "pages", "--era", "2.3.2"]);
+    assert!(succeeds && message["pages"].as_array().is_some_and(|pages| pages.len() == 9), "{message}");
     assert_eq!(file_names(place), ["index", "wheels"]);
 }
 
@@ -102,12 +105,12 @@ fn a_dry_run_writes_nothing_and_finds_what_is_wrong() {
 fn what_is_missing_stops_a_complete_index() {
     let directory = indexed_wheel();
     let index = ["index", "--wheels", "wheels", "--out", "index", "--complete"];
-    let said = refusal_of(directory.path(), &index);
+    let message = refusal_of(directory.path(), &index);
     assert!(
-        said.starts_with("`wheels`: expected every wheel of the matrix, found none of `oarlock-"),
-        "{said}"
+        message.starts_with("`wheels`: expected every wheel of the matrix, found none of `oarlock-"),
+        "{message}"
     );
-    assert!(!said.contains("rocm"), "{said}");
+    assert!(!message.contains("rocm"), "{message}");
 }
 
 #[test]
@@ -125,8 +128,8 @@ fn pages_lead_to_the_host_that_is_named() {
 #[test]
 fn a_matrix_without_pages_writes_none_and_says_so() {
     let directory = tempfile::tempdir().expect("a directory");
-    let said = refusal_of(directory.path(), &["pages"]);
-    assert!(said.starts_with("expected a matrix with pages, found none in it"), "{said}");
+    let message = refusal_of(directory.path(), &["pages"]);
+    assert!(message.starts_with("expected a matrix with pages, found none in it"), "{message}");
 }
 
 #[test]
@@ -148,8 +151,8 @@ fn a_dry_run_promises_no_wheel_that_cannot_be_built() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
     for era in ["1.5", "2.2.1", "2.3.2"] {
         for dry in [&["--dry-run"][..], &[]] {
-            let said = refusal_of(root, &[dry, &["build", "--era", era]].concat());
-            assert!(said.ends_with("found none; what others published cannot be built here"), "{said}");
+            let message = refusal_of(root, &[dry, &["build", "--era", era]].concat());
+            assert!(message.ends_with("found none; what others published cannot be built here"), "{message}");
         }
     }
     let own = oarlock_matrix::OWN_MATRIX;
@@ -162,16 +165,16 @@ fn a_dry_run_promises_no_wheel_that_cannot_be_built() {
         let matrix = own.replacen("parts = [\"opencl\"]", &format!("parts = [{parts}]"), 1);
         std::fs::write(place.join("matrix.toml"), matrix).expect("a file");
         let file = place.join("matrix.toml").display().to_string();
-        let said = refusal_of(root, &["--dry-run", "build", "--matrix", &file, "--row", "OpenCL"]);
+        let message = refusal_of(root, &["--dry-run", "build", "--matrix", &file, "--row", "OpenCL"]);
         assert!(
-            said.starts_with("expected `parts` of `OpenCL` in the matrix") && said.contains(words),
-            "{said}"
+            message.starts_with("expected `parts` of `OpenCL` in the matrix") && message.contains(words),
+            "{message}"
         );
     }
-    let said = refusal_of(place, &["--dry-run", "build", "--row", "OpenCL"]);
-    assert!(said.ends_with("expected the root of the sources of Oarlock"), "{said}");
-    let (said, succeeds) = run_for_json(root, &["--dry-run", "build", "--row", "OpenCL"]);
-    assert!(succeeds && said["wheels"].as_array().is_some_and(|wheels| wheels.len() == 1), "{said}");
+    let message = refusal_of(place, &["--dry-run", "build", "--row", "OpenCL"]);
+    assert!(message.ends_with("expected the root of the sources of Oarlock"), "{message}");
+    let (message, succeeds) = run_for_json(root, &["--dry-run", "build", "--row", "OpenCL"]);
+    assert!(succeeds && message["wheels"].as_array().is_some_and(|wheels| wheels.len() == 1), "{message}");
 }
 
 #[test]
@@ -185,8 +188,8 @@ fn who_stops_reading_stops_nothing_else() {
         .spawn()
         .expect("the command");
     drop(child.stdout.take());
-    let said = child.wait_with_output().expect("the command");
-    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    let message = child.wait_with_output().expect("the command");
+    assert!(message.status.success(), "{}", String::from_utf8_lossy(&message.stderr));
     let pages = oarlock_matrix::WheelMatrix::historical("2.3.2").expect("an era").pages.len();
     let mut left = vec![directory.path().to_owned()];
     let mut found = 0;
@@ -211,8 +214,8 @@ fn a_key_is_made_where_a_directory_is_and_one_that_others_may_read_is_warned_of(
         std::fs::set_permissions(key, std::fs::Permissions::from_mode(mode)).expect("a mode");
         let mut command = Command::new(env!("CARGO_BIN_EXE_oarlock-pack"));
         command.args(["apt-repo", "none.deb", "--key", "my.key", "--dry-run"]).current_dir(directory.path());
-        let said = command.output().expect("the command").stderr;
-        String::from_utf8_lossy(&said).contains("others may read this secret key")
+        let message = command.output().expect("the command").stderr;
+        String::from_utf8_lossy(&message).contains("others may read this secret key")
     };
     assert!(warned(0o644) && !warned(0o600));
 }

@@ -167,7 +167,7 @@ fn what_cannot_be_built_or_served_is_said() {
     assert!(sources.contains("expected the sources of Oarlock at "), "{sources}");
     container.add_program("id", "echo 0\n");
     let key = container.refusal_of(&["sshd"], &[]);
-    assert!(key.contains("expected in SSH_KEY the public key of who may come in, found none"), "{key}");
+    assert!(key.contains("expected a public key in SSH_KEY, found none"), "{key}");
 }
 
 #[test]

@@ -102,9 +102,9 @@ fn image_settings(name: &ImageName) -> Value {
         environment.sort_by_key(ToString::to_string);
     }
     // Engines represent unset values differently: as missing or as empty.
-    let mut said = |key: &str| config[key].take();
-    let said = ["User", "Env", "Cmd", "Entrypoint", "WorkingDir"].map(&mut said).into_iter();
-    said.map(|it| if it == Value::Array(Vec::new()) { Value::Null } else { it }).collect()
+    let mut message = |key: &str| config[key].take();
+    let message = ["User", "Env", "Cmd", "Entrypoint", "WorkingDir"].map(&mut message).into_iter();
+    message.map(|it| if it == Value::Array(Vec::new()) { Value::Null } else { it }).collect()
 }
 
 fn an_image_is_loaded_and_built_with_the_same_settings() {
@@ -144,8 +144,8 @@ fn build_app(ours: &TestImage, base: &ImageName, directory: &Path) -> (bool, Str
     let (base, image) = (base.to_string(), ours.name_with_tag("latest").to_string());
     command.args(["app", "--build", "--base", &base, "--image", &image, "a.py"]).current_dir(directory);
     let output = command.output().expect("the command");
-    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    (output.status.success(), said.into_owned())
+    let message = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    (output.status.success(), message.into_owned())
 }
 
 fn a_program_of_a_user_becomes_an_image() {
@@ -156,15 +156,18 @@ fn a_program_of_a_user_becomes_an_image() {
     let directory = ours.place.path("app");
     std::fs::create_dir(&directory).expect("a directory");
     std::fs::write(directory.join("a.py"), "print(1)").expect("a file");
-    let (is_well, said) = build_app(&ours, &finished.name, &directory);
-    assert!(is_well && said.contains(&format!("built {}, sha256:", ours.name_with_tag("latest"))), "{said}");
+    let (is_well, message) = build_app(&ours, &finished.name, &directory);
+    assert!(
+        is_well && message.contains(&format!("built {}, sha256:", ours.name_with_tag("latest"))),
+        "{message}"
+    );
     assert_eq!(image_settings(&ours.name_with_tag("latest"))[2], serde_json::json!(["a.py"]));
     // A file that the user changed is kept, and is used for the build.
     let file = directory.join("Dockerfile");
     let text = std::fs::read_to_string(&file).expect("a file").replace("CMD [\"a.py\"]", "CMD [\"b.py\"]");
     std::fs::write(&file, text).expect("a file");
-    let (is_well, said) = build_app(&ours, &finished.name, &directory);
-    assert!(is_well && said.contains("kept ./Dockerfile"), "{said}");
+    let (is_well, message) = build_app(&ours, &finished.name, &directory);
+    assert!(is_well && message.contains("kept ./Dockerfile"), "{message}");
     assert_eq!(image_settings(&ours.name_with_tag("latest"))[2], serde_json::json!(["b.py"]));
 }
 

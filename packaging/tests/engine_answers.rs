@@ -162,7 +162,7 @@ fn an_image_counts_as_loaded_only_where_the_engine_says_so() {
 
 #[test]
 fn a_step_that_fails_is_said_with_its_line_and_what_it_wrote_last() {
-    for (said, expected) in [
+    for (message, expected) in [
         (
             "{\"stream\":\"Step 1/2 : FROM a\\n ---> 1234\\nStep 2/2 : RUN b\\n\\u001b[91mfirst\\n\\u001b[0mRemoving intermediate container 1\\nsec\"}\n{\"stream\":\"ond\\n\"}\n\
              {\"errorDetail\":{\"message\":\"it returned 1\"}}\n",
@@ -179,14 +179,14 @@ fn a_step_that_fails_is_said_with_its_line_and_what_it_wrote_last() {
         ),
         ("{\"stream\":\"Step 1/2 : FROM a\\n\"}\n", "expected the image `a:1` to be there, found none"),
     ] {
-        let socket = FakeEngine::new(&ok_answer(VERSION_ANSWER), &ok_answer(said));
+        let socket = FakeEngine::new(&ok_answer(VERSION_ANSWER), &ok_answer(message));
         let place = socket.directory.path().join("context");
         std::fs::create_dir(&place).expect("a directory");
         std::fs::write(place.join("Dockerfile"), "FROM a\n# note\nRUN b \\\n  && c\n").expect("a file");
         let name = ImageName::new("a", "1").expect("a name");
         let engine = socket.connect_engine().expect("something that answers");
         let error = engine.build_image(&place, &name, &mut |_| ()).expect_err("a refusal").to_string();
-        assert!(error.contains(expected), "{said}: {error}");
+        assert!(error.contains(expected), "{message}: {error}");
     }
 }
 
@@ -217,10 +217,10 @@ fn a_socket_that_lets_nobody_in_is_said_before_anything_is_written() {
         command.uid(65534).gid(65534);
     }
     let output = command.output().expect("the command");
-    let said = String::from_utf8_lossy(&output.stderr);
+    let message = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success());
-    assert!(said.contains("error: `DOCKER_HOST`: expected to be let in at `"), "{said}");
-    assert!(said.contains("mode 0; run this as `"), "{said}");
+    assert!(message.contains("error: `DOCKER_HOST`: expected to be let in at `"), "{message}");
+    assert!(message.contains("mode 0; run this as `"), "{message}");
     assert!(!place.join("Dockerfile").exists());
 }
 
@@ -233,11 +233,11 @@ fn an_image_without_its_program_is_not_built() {
     command.env("DOCKER_HOST", format!("unix://{}", socket.socket_path().display()));
     for missing in ["a.py", "needs.txt"] {
         let output = command.output().expect("the command");
-        let said = String::from_utf8_lossy(&output.stderr);
+        let message = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success());
         assert!(
-            said.contains(&format!("expected `{missing}`, for the image is made of what is there")),
-            "{said}"
+            message.contains(&format!("expected `{missing}`, for the image is made of what is there")),
+            "{message}"
         );
         assert!(!place.path().join("Dockerfile").exists());
         std::fs::write(place.path().join(missing), "").expect("a file");

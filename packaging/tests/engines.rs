@@ -18,7 +18,8 @@ const TESTS: &[(&str, fn())] = &[
 ];
 
 fn main() -> ExitCode {
-    let is_here = Command::new("skopeo").arg("--version").output().is_ok_and(|said| said.status.success());
+    let is_here =
+        Command::new("skopeo").arg("--version").output().is_ok_and(|message| message.status.success());
     let missing = || "`skopeo` is missing: it is part of Debian and Ubuntu".to_owned();
     trials::run_trials(TESTS, (!is_here).then(missing))
 }

@@ -293,8 +293,8 @@ fn the_command_says_what_is_wrong_before_it_begins() {
         (&["lock", "--mirror", "ftp://example.org"], "begins with `http://`, found `ftp://example.org`"),
     ] {
         let output = run_command(arguments, place.path());
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && said.contains(expected), "{arguments:?}: {said}");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && message.contains(expected), "{arguments:?}: {message}");
         assert!(file_names(place.path()).is_empty(), "{arguments:?}");
     }
     let listed = run_command(&["--list", "--json"], place.path());

@@ -108,11 +108,11 @@ fn an_address_is_one_that_can_be_fetched_from() {
         "https://a'b",
         "",
     ] {
-        let said = refusal_after_replacing("https://example.org/", bad);
+        let message = refusal_after_replacing("https://example.org/", bad);
         let wanted = "`matrix.toml`: line 2: expected an address such as `https://example.org/wheels`, without a query";
-        assert_eq!(said, format!("{wanted}, found `{}`", bad.escape_debug()));
+        assert_eq!(message, format!("{wanted}, found `{}`", bad.escape_debug()));
         let pages = refusal_after_replacing("host =", &format!("pages_host = \"{bad}\"\nhost ="));
-        assert_eq!(pages, said);
+        assert_eq!(pages, message);
     }
     for good in ["http://127.0.0.1:8080", "file:///srv/wheels", "https://[::1]/wheels/"] {
         assert!(!refusal_after_replacing("https://example.org/", good).contains("expected"), "{good}");
@@ -168,13 +168,13 @@ fn libraries_and_packages_are_named_as_they_are_found() {
         "a b>=1",
         "",
     ] {
-        let said = read_refusal(&part(&format!("libraries = [\"{bad}\"]")));
+        let message = read_refusal(&part(&format!("libraries = [\"{bad}\"]")));
         let wanted = format!(
             "`matrix.toml`: line {last}: expected a package of Python with the versions that will do"
         );
         assert!(
-            said.starts_with(&wanted) && said.contains(&format!("found `{}`", bad.escape_debug())),
-            "{bad}: {said}"
+            message.starts_with(&wanted) && message.contains(&format!("found `{}`", bad.escape_debug())),
+            "{bad}: {message}"
         );
     }
 }
@@ -241,8 +241,8 @@ fn paths_stay_below_the_host() {
     for bad in
         ["/../{device}", "{device}", "/a//{device}", "/a b/{device}", "/.hidden/{device}", "/{device}/"]
     {
-        let said = refusal_after_replacing("directory = \"/{device}\"", &format!("directory = \"{bad}\""));
-        assert!(said.contains("expected nothing or a path such as"), "{bad}: {said}");
+        let message = refusal_after_replacing("directory = \"/{device}\"", &format!("directory = \"{bad}\""));
+        assert!(message.contains("expected nothing or a path such as"), "{bad}: {message}");
     }
     let page = GOOD_MATRIX.to_owned() + "[[pages]]\nchannel = \"release\"\npath = \"/../all.html\"\n";
     assert!(read_refusal(&page).contains("found `/../all.html`"));

@@ -126,8 +126,8 @@ fn a_rehearsal_says_that_it_is_one() {
     let out = built.path("out");
     built.write_release(&out, None).expect("a release");
     assert!(read_file(&out, "index.html").contains("This is a rehearsal"));
-    let said: Value = serde_json::from_str(&read_file(&out, "release.json")).expect("JSON");
-    assert_eq!((&said["is_rehearsal"], &said["tag"]), (&Value::Bool(true), &Value::Null));
+    let message: Value = serde_json::from_str(&read_file(&out, "release.json")).expect("JSON");
+    assert_eq!((&message["is_rehearsal"], &message["tag"]), (&Value::Bool(true), &Value::Null));
     // The release replaces the rehearsal.
     built.write_release(&out, Some("v0.1.0")).expect("a release");
     assert!(!read_file(&out, "index.html").contains("rehearsal"));

@@ -155,7 +155,7 @@ fn what_packages_of_ours_bring_into_an_image_is_what_they_have() {
     });
     let matrix = WheelMatrix::from_toml("matrix.toml", OWN_MATRIX).expect("our own matrix");
     let packages = PackageCatalog::from_toml("packages.toml", PACKAGES).expect("our own packages");
-    for (image, told) in [
+    for (image, expected) in [
         (archive, None),
         (other, Some("expected `usr/bin/oarlock-extra.py` as the package `oarlock-plugin-openblas` in `")),
     ] {
@@ -164,9 +164,11 @@ fn what_packages_of_ours_bring_into_an_image_is_what_they_have() {
         found.add_package(&matrix, &packages, &package).expect("a package");
         judge.verify_archive(&mut found, &image).expect("an image in itself");
         let error = found.identical_parts().err().map(|error| error.to_string());
-        match told {
+        match expected {
             None => assert_eq!(error, None),
-            Some(told) => assert!(error.as_ref().is_some_and(|error| error.contains(told)), "{error:?}"),
+            Some(expected) => {
+                assert!(error.as_ref().is_some_and(|error| error.contains(expected)), "{error:?}");
+            }
         }
     }
 }
@@ -178,7 +180,7 @@ fn a_file_that_no_package_brought_is_refused_whatever_it_is() {
     let unwanted = "expected no file that no package brought";
     let modes = "expected what root alone may change, and programs that may be run, found `usr/";
     let list = "var/lib/dpkg/info/other.md5sums";
-    for (path, entry, told) in [
+    for (path, entry, expected) in [
         ("usr/libexec/helper", TreeEntry::program(*b""), unwanted),
         ("etc/ssh/id_ed25519", TreeEntry::file(*b"secret"), unwanted),
         ("usr/lib/python3/dist-packages/more.py", TreeEntry::file(*b""), unwanted),
@@ -231,7 +233,7 @@ fn a_file_that_no_package_brought_is_refused_whatever_it_is() {
     ] {
         let forged = altered_archive(&archive, |layers, _| layers[1].insert_entry(path, entry).expect(path));
         let error = judge.refusal_of(&forged);
-        assert!(error.contains(told), "{path}: {error}");
+        assert!(error.contains(expected), "{path}: {error}");
     }
 }
 

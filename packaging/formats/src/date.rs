@@ -31,10 +31,10 @@ pub fn seconds_now() -> u64 {
 ///
 /// When the value is not a number.
 pub fn source_date_epoch() -> Result<Option<u64>, Error> {
-    let Some(said) = std::env::var_os(EPOCH_VARIABLE) else { return Ok(None) };
-    let time = said.to_str().and_then(|said| said.parse().ok());
+    let Some(value) = std::env::var_os(EPOCH_VARIABLE) else { return Ok(None) };
+    let time = value.to_str().and_then(|value| value.parse().ok());
     let refuse = || {
-        Error::new(format!("expected seconds since 1970 in `{EPOCH_VARIABLE}`, found `{}`", said.display()))
+        Error::new(format!("expected seconds since 1970 in `{EPOCH_VARIABLE}`, found `{}`", value.display()))
     };
     time.map(Some).ok_or_else(refuse)
 }
@@ -57,9 +57,9 @@ pub fn source_time(root: &Path) -> Result<u64, Error> {
     if let Some(time) = source_date_epoch()? {
         return Ok(time);
     }
-    let said = Command::new("git").args(["log", "-1", "--format=%ct"]).current_dir(root).output().ok();
-    let said = said.and_then(|said| String::from_utf8_lossy(&said.stdout).trim().parse().ok());
-    said.ok_or_else(|| {
+    let value = Command::new("git").args(["log", "-1", "--format=%ct"]).current_dir(root).output().ok();
+    let value = value.and_then(|value| String::from_utf8_lossy(&value.stdout).trim().parse().ok());
+    value.ok_or_else(|| {
         Error::new(format!(
             "expected the time of the sources from git or from `{EPOCH_VARIABLE}`, found neither; set the variable"
         ))
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn times_are_said_as_everybody_says_them() {
-        for (seconds, said) in [
+        for (seconds, value) in [
             (0, "Thu, 01 Jan 1970 00:00:00 UTC"),
             (951_782_399, "Mon, 28 Feb 2000 23:59:59 UTC"),
             (951_782_400, "Tue, 29 Feb 2000 00:00:00 UTC"),
@@ -154,8 +154,8 @@ mod tests {
             (13_574_563_200, "Tue, 29 Feb 2400 00:00:00 UTC"),
             (253_402_300_799, "Fri, 31 Dec 9999 23:59:59 UTC"),
         ] {
-            assert_eq!(format_rfc2822(seconds), said);
-            assert_eq!(parse_rfc2822(said), Ok(seconds));
+            assert_eq!(format_rfc2822(seconds), value);
+            assert_eq!(parse_rfc2822(value), Ok(seconds));
         }
         assert!(format_rfc2822(u64::MAX).ends_with(" UTC"));
     }

@@ -86,7 +86,7 @@ fn several_hosts_find_each_other_and_each_has_its_gpus() {
 fn what_a_cluster_or_an_engine_does_not_take_is_refused() {
     let refused = |app: AppDeployment| app.render_files().expect_err("a name that nobody takes").to_string();
     let long = "x".repeat(62);
-    for (app, told) in [
+    for (app, expected) in [
         (AppDeployment { name: "Fit_a_line".to_owned(), ..example_app() }, "found `Fit_a_line`"),
         (AppDeployment { name: "x: y\nz".to_owned(), ..example_app() }, "found `x: y\\nz`"),
         (AppDeployment { name: long, hosts: 11, ..example_app() }, "of at most 60 lower-case letters"),
@@ -121,7 +121,7 @@ fn what_a_cluster_or_an_engine_does_not_take_is_refused() {
         (AppDeployment { requirements: Some("a b".to_owned()), ..example_app() }, "whose name has no space"),
     ] {
         let error = refused(app);
-        assert!(error.contains(told), "{told} in {error}");
+        assert!(error.contains(expected), "{expected} in {error}");
     }
 }
 

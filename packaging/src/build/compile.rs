@@ -214,11 +214,11 @@ impl<'w> PartCompiler<'w> {
                 std::env::join_paths(library_directories(libraries)).unwrap_or_default(),
             );
         }
-        let said = command.output()?;
-        if said.status.success() {
-            return Ok(String::from_utf8_lossy(&said.stdout).into_owned());
+        let output = command.output()?;
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }
-        let complaint = String::from_utf8_lossy(&said.stderr).into_owned();
+        let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
         Err(Error::new(complaint.lines().next().unwrap_or_default()))
     }
 
@@ -272,15 +272,16 @@ impl<'w> PartCompiler<'w> {
         let wheel = &scratch.path().join(row.name.to_string());
         fs::write(wheel, bytes)?;
         let log = format!("audit-{}", row.name);
-        let said = self.tools.run_tool(self.tools.tool_command("auditwheel").arg("show").arg(wheel), &log)?;
+        let output =
+            self.tools.run_tool(self.tools.tool_command("auditwheel").arg("show").arg(wheel), &log)?;
         // `auditwheel` reports the oldest compatible system, which may be older than the requested one.
-        let found = parse_platform_tag(&said);
+        let found = parse_platform_tag(&output);
         if found
             .as_deref()
             .and_then(library_requirements::glibc_version)
             .is_none_or(|oldest| Some(oldest) > library_requirements::glibc_version(&row.name.platform))
         {
-            let found = found.unwrap_or(said);
+            let found = found.unwrap_or(output);
             let wanted = &row.name.platform;
             let message = format!("expected auditwheel to find `{wanted}` or older, found `{found}`");
             return Err(Error::new(message).in_file(&row.name));
@@ -295,12 +296,12 @@ impl<'w> PartCompiler<'w> {
     /// Compiles a part. The result is the duration of the last run in which cargo had something to compile for it.
     fn run_compiler(&self, recipe: &BuildRecipe, command: &mut Command) -> Result<Duration, Error> {
         let begin = Instant::now();
-        let said = self.tools.run_tool(command, &recipe.directory_name())?;
+        let output = self.tools.run_tool(command, &recipe.directory_name())?;
         let took = begin.elapsed();
         let place = self.target.join("took").join(recipe.directory_name());
         let before = fs::read_to_string(&place).ok().and_then(|text| text.parse().ok());
         match before.map(Duration::from_millis) {
-            Some(before) if !said.lines().any(|line| line.starts_with(COMPILING_PREFIX)) => Ok(before),
+            Some(before) if !output.lines().any(|line| line.starts_with(COMPILING_PREFIX)) => Ok(before),
             _ => {
                 oarlock_formats::file::write_file(&place, took.as_millis().to_string().as_bytes())?;
                 Ok(took)
@@ -347,8 +348,8 @@ fn cargo_features(recipe: &BuildRecipe) -> Vec<String> {
 }
 
 /// The tag that `auditwheel show` reports, such as `manylinux_2_17_x86_64`. Its output breaks lines at any word.
-fn parse_platform_tag(said: &str) -> Option<String> {
-    let text = said.split_whitespace().collect::<Vec<_>>().join(" ");
+fn parse_platform_tag(output: &str) -> Option<String> {
+    let text = output.split_whitespace().collect::<Vec<_>>().join(" ");
     let (_, after) = text.split_once("is consistent with the following platform tag: \"")?;
     Some(after.split_once('"')?.0.to_owned())
 }
@@ -382,9 +383,9 @@ fn remap_path_flags(root: &Path, target: &Path) -> Result<Vec<String>, Error> {
 fn unwinder_flags(root: &Path) -> Result<Vec<String>, Error> {
     let mut gcc = Command::new("gcc");
     gcc.arg("-print-file-name=libgcc_s.so.1").current_dir(root);
-    let said =
+    let output =
         gcc.output().map_err(|error| Error::new(format!("expected to start `gcc`: {error}; install it")))?;
-    let file = PathBuf::from(String::from_utf8_lossy(&said.stdout).trim());
+    let file = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
     let file = file.canonicalize().map_err(Error::from).map_err(|error| error.in_file(file.display()))?;
     Ok(vec!["-C".to_owned(), format!("link-arg={}", file.display())])
 }
@@ -410,8 +411,8 @@ mod tests {
 
     #[test]
     fn the_tag_is_found_in_what_auditwheel_says() {
-        let said = "\nx.whl is consistent with the\nfollowing platform tag: \"manylinux_2_17_x86_64\".\n\nThe wheel\n";
-        assert_eq!(parse_platform_tag(said).as_deref(), Some("manylinux_2_17_x86_64"));
+        let output = "\nx.whl is consistent with the\nfollowing platform tag: \"manylinux_2_17_x86_64\".\n\nThe wheel\n";
+        assert_eq!(parse_platform_tag(output).as_deref(), Some("manylinux_2_17_x86_64"));
         assert_eq!(parse_platform_tag("x.whl is no wheel"), None);
     }
 

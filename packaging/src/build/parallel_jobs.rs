@@ -43,7 +43,7 @@ pub(super) fn run_jobs<W: Sync, T: Send>(
     work: impl Fn(&W, &dyn Fn(String)) -> Result<T, Error> + Sync,
 ) -> Result<Vec<T>, Error> {
     let most = max_parallel_jobs(std::env::var(CARGO_JOBS_VARIABLE).ok());
-    let (say, said) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     thread::scope(|scope| {
         let mut waiting: Vec<usize> = (0..works.len()).collect();
         let mut going: BTreeMap<usize, ScopedJoinHandle<'_, Result<T, Error>>> = BTreeMap::new();
@@ -56,7 +56,7 @@ pub(super) fn run_jobs<W: Sync, T: Send>(
             if let Some(next) = waiting.iter().position(is_free).filter(|_| may_begin) {
                 let place = waiting.remove(next);
                 hear(JobEvent::Begins(&works[place]));
-                let (bell, work) = (JobNotifier { place, say: say.clone() }, &work);
+                let (bell, work) = (JobNotifier { place, sender: sender.clone() }, &work);
                 let go = move || work(&works[place], &|text| bell.notify_scheduler(JobMessage::Beside(text)));
                 going.insert(place, scope.spawn(go));
                 continue;
@@ -64,7 +64,7 @@ pub(super) fn run_jobs<W: Sync, T: Send>(
             if going.is_empty() {
                 break;
             }
-            match said.recv() {
+            match receiver.recv() {
                 Ok(JobMessage::Beside(text)) => hear(JobEvent::Beside(text)),
                 Ok(JobMessage::Ends(place)) => match going.remove(&place).map(ScopedJoinHandle::join) {
                     Some(Ok(Ok(one))) => made[place] = Some(one),
@@ -85,21 +85,21 @@ pub(super) fn run_jobs<W: Sync, T: Send>(
 }
 
 /// The number of jobs at a time, given the value of the variable for cargo's parallelism.
-fn max_parallel_jobs(said: Option<String>) -> usize {
-    let said = said.and_then(|said| said.parse().ok()).filter(|jobs| *jobs > 0);
-    said.unwrap_or_else(|| thread::available_parallelism().map_or(1, NonZero::get)).min(MAX_JOBS)
+fn max_parallel_jobs(setting: Option<String>) -> usize {
+    let setting = setting.and_then(|setting| setting.parse().ok()).filter(|jobs| *jobs > 0);
+    setting.unwrap_or_else(|| thread::available_parallelism().map_or(1, NonZero::get)).min(MAX_JOBS)
 }
 
 /// Reports the end of a job when dropped, so also after a panic.
 struct JobNotifier {
     place: usize,
-    say: Sender<JobMessage>,
+    sender: Sender<JobMessage>,
 }
 
 impl JobNotifier {
-    fn notify_scheduler(&self, said: JobMessage) {
+    fn notify_scheduler(&self, message: JobMessage) {
         // The receiver waits for this thread.
-        let _ = self.say.send(said);
+        let _ = self.sender.send(message);
     }
 }
 

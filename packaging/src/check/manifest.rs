@@ -10,7 +10,7 @@ use crate::assemble::plugin_name;
 
 /// A manifest with a checked contract version and, if it states one, a checked hash.
 pub(super) struct CheckedManifest {
-    said: toml::Table,
+    table: toml::Table,
     spoken: Versions,
 }
 
@@ -27,9 +27,9 @@ pub(super) fn read_checked_manifest(
         ))
     })?;
     let text = String::from_utf8_lossy(text);
-    let said: toml::Table =
+    let table: toml::Table =
         toml::from_str(&text).map_err(|error| Error::from_toml("the manifest", &text, &error))?;
-    let word = |name: &str| said.get(name).and_then(toml::Value::as_str);
+    let word = |name: &str| table.get(name).and_then(toml::Value::as_str);
     let hash = sha256_hex(library);
     if let Some(other) = word("sha256").filter(|it| !it.eq_ignore_ascii_case(&hash)) {
         return Err(Error::new(format!(
@@ -42,7 +42,7 @@ pub(super) fn read_checked_manifest(
             "expected versions of one major such as `1.0..1.3` for `contract` in the manifest, found `{contract}`"
         ))
     })?;
-    Ok(CheckedManifest { said, spoken })
+    Ok(CheckedManifest { table, spoken })
 }
 
 impl CheckedManifest {
@@ -62,7 +62,7 @@ impl CheckedManifest {
                 self.spoken
             )));
         }
-        if !self.said.contains_key("sha256") {
+        if !self.table.contains_key("sha256") {
             return Err(Error::new(
                 "expected `sha256` in the manifest, by which a host knows that the library is whole; found none",
             ));
@@ -84,7 +84,7 @@ impl CheckedManifest {
 
     /// Checks that a field has this value or, for `None`, is absent.
     fn expect_field(&self, field: &str, wanted: Option<&str>) -> Result<(), Error> {
-        let found = self.said.get(field);
+        let found = self.table.get(field);
         if found.and_then(toml::Value::as_str) == wanted && found.is_some() == wanted.is_some() {
             return Ok(());
         }

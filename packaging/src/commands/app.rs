@@ -14,52 +14,52 @@ use serde_json::json;
 
 #[derive(Args, Debug)]
 pub(crate) struct AppArguments {
-    /// What runs, and what it is told: a program in Python, or any command of the image
+    /// The program and its arguments: a Python program, or any command of the image
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     command: Vec<String>,
-    /// What the job is called; after its program, if you do not say
+    /// The name of the job; by default that of the program
     #[arg(long)]
     name: Option<String>,
-    /// What its image is called; after the job, if you do not say
+    /// The name of the image; by default that of the job
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
-    /// The image that it begins with; with GPUs of NVIDIA the one for CUDA 12, with others that for OpenCL, if you do not say
+    /// The base image; by default that for CUDA 12 with NVIDIA GPUs, and that for OpenCL with others
     #[arg(long, value_name = "IMAGE")]
     base: Option<String>,
-    /// The file with the modules of Python that it needs, as pip reads it
+    /// A pip requirements file with the modules that the program needs
     #[arg(long, value_name = "FILE")]
     requirements: Option<String>,
-    /// Where it listens
+    /// The port on which it listens
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
-    /// On how many hosts it runs at once; they find each other by `RANK`, `WORLD_SIZE` and `MASTER_ADDR`
+    /// The number of hosts; they find each other by `RANK`, `WORLD_SIZE` and `MASTER_ADDR`
     #[arg(long, default_value_t = 1)]
     hosts: u32,
-    /// How many GPUs it takes of each
+    /// The number of GPUs per host
     #[arg(long, default_value_t = 0)]
     gpus: u32,
-    /// What the cluster calls a GPU
+    /// The resource name of a GPU in the cluster
     #[arg(long, value_name = "NAME", default_value = "nvidia.com/gpu")]
     gpu_resource: String,
-    /// How many processors it takes of each host, such as `2` or `500m`
+    /// The processors per host, such as `2` or `500m`
     #[arg(long, value_name = "NUMBER", default_value = "2")]
     cpu: String,
-    /// How much memory it takes of each host, such as `4Gi`
+    /// The memory per host, such as `4Gi`
     #[arg(long, value_name = "BYTES", default_value = "4Gi")]
     memory: String,
-    /// How often it may fail and is started again
+    /// The number of restarts after failures
     #[arg(long, value_name = "NUMBER", default_value_t = 2)]
     retries: u32,
-    /// Where in the cluster it runs
+    /// The namespace in the cluster
     #[arg(long, value_name = "NAME")]
     namespace: Option<String>,
-    /// Where the files are written
+    /// The directory to write to
     #[arg(long, value_name = "DIRECTORY", default_value = ".")]
     out: PathBuf,
-    /// Write over files that are there
+    /// Overwrite existing files
     #[arg(long)]
     replace: bool,
-    /// Have the engine of this machine, Docker or podman, build the image. Files that are there stay, and are what it builds from
+    /// Build the image with Docker or podman. Existing files stay, and the image is built from them
     #[arg(long)]
     build: bool,
 }

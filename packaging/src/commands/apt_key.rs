@@ -18,16 +18,16 @@ pub(crate) struct AptKeyArguments {
 
 #[derive(Debug, Subcommand)]
 enum AptKeyCommand {
-    /// Make a key that signs repositories; it has no passphrase, and whoever has the file signs as you do
+    /// Make a key that signs repositories. It has no passphrase: whoever has the file can sign in your name
     New(NewKeyArguments),
 }
 
 #[derive(Args, Debug)]
 struct NewKeyArguments {
-    /// Where the secret key is written, for you alone to read; a file that is there stays
+    /// The file for the secret key, readable only by you; an existing file is not overwritten
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// Whose it is
+    /// The owner of the key
     #[arg(long, value_name = "NAME", default_value = "Oarlock archive")]
     owner: String,
 }

@@ -15,27 +15,27 @@ use clap::Args;
 
 #[derive(Args, Debug)]
 pub(crate) struct AptRepoArguments {
-    /// Packages, or directories of which all files `*.deb` are taken
+    /// Packages, or directories of `.deb` files
     #[arg(required = true, value_name = "PACKAGE")]
     packages: Vec<PathBuf>,
-    /// Where the repository is written, in place of an older one
+    /// The directory to write, replacing an older repository
     #[arg(long, value_name = "DIRECTORY", default_value = "dist/apt")]
     out: PathBuf,
     #[command(flatten)]
     signing: SigningArguments,
-    /// What those who use it call it
+    /// The suite, by which users name the repository
     #[arg(long, value_name = "NAME", default_value = "stable")]
     suite: String,
-    /// What it is called for as long as it exists, where that is not the suite
+    /// The codename, if it differs from the suite
     #[arg(long, value_name = "NAME")]
     codename: Option<String>,
-    /// Who makes it
+    /// The origin
     #[arg(long, value_name = "NAME", default_value = "Oarlock")]
     origin: String,
-    /// For how many days apt takes it for the newest, from `SOURCE_DATE_EPOCH` or now on
+    /// The number of days until the repository expires, from `SOURCE_DATE_EPOCH` or now
     #[arg(long, value_name = "DAYS", default_value_t = 90, value_parser = clap::value_parser!(u32).range(1..=3650))]
     valid_for: u32,
-    /// The address at which it will be, for its `oarlock.sources`
+    /// The address of the published repository, for its `oarlock.sources`
     #[arg(long, value_name = "URL", default_value = "https://oarlock.example/apt")]
     host: String,
 }
@@ -44,10 +44,10 @@ pub(crate) struct AptRepoArguments {
 #[derive(Args, Debug)]
 #[group(required = true, multiple = false)]
 struct SigningArguments {
-    /// A secret key that signs it, as `apt-key new` makes it; with several, all of them do, so that one can take the place of another
+    /// A secret key from `apt-key new` to sign with; give several to replace one key by another over time
     #[arg(long = "key", value_name = "FILE")]
     keys: Vec<PathBuf>,
-    /// Sign nothing: apt refuses the repository unless it is told to trust whoever answers
+    /// Do not sign: apt then refuses the repository unless it is configured to trust it
     #[arg(long)]
     unsigned: bool,
 }

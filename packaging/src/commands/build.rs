@@ -20,19 +20,19 @@ use serde_json::json;
 pub(crate) struct BuildArguments {
     #[command(flatten)]
     choice: MatrixChoice,
-    /// A row of the matrix, such as `OpenCL`; may be given several times. Without it all that can be built
+    /// A row of the matrix, such as `OpenCL`; may be given several times. By default, every row that can be built
     #[arg(long = "row", value_name = "LABEL")]
     rows: Vec<String>,
-    /// Rows by an option of old, such as `WITH_GPU=ON`; `oarlock-pack options` says what each comes to
+    /// Rows by a build option of PaddlePaddle, such as `WITH_GPU=ON`; `oarlock-pack options` explains each
     #[arg(short = 'D', value_name = "NAME=VALUE", conflicts_with = "rows")]
     options: Vec<String>,
-    /// Where the wheels are written, and in `debug` below it what debuggers find by build id
+    /// The directory for the wheels; `debug` below it gets debug symbols by build id
     #[arg(long, value_name = "DIRECTORY", default_value = "dist")]
     out: PathBuf,
-    /// The command `oarlock`, which asks plugins what they are; cargo builds one where none is named
+    /// The command `oarlock`, which queries plugins; by default cargo builds it
     #[arg(long, value_name = "FILE")]
     oarlock: Option<PathBuf>,
-    /// Pack as other tools do, in a moment; the files are larger by some hundredths
+    /// Pack quickly; the files are a few percent larger
     #[arg(long)]
     quick: bool,
 }

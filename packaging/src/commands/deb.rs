@@ -14,21 +14,21 @@ use serde_json::json;
 
 #[derive(Args, Debug)]
 pub(crate) struct DebArguments {
-    /// The packages, such as `liboarlock1`; without any, all
+    /// The packages, such as `liboarlock1`; by default all
     #[arg(value_name = "PACKAGE")]
     names: Vec<String>,
     #[command(flatten)]
     choice: MatrixChoice,
-    /// What counts packages of one version of Oarlock, in place of what `packages.toml` says
+    /// The package revision, instead of that in `packages.toml`
     #[arg(long, value_name = "NUMBER")]
     revision: Option<u32>,
-    /// A secret key of the archive that they are to lie in, as `apt-key new` makes it; its public half is a package too
+    /// A secret key of the repository, from `apt-key new`, whose public key also becomes a package
     #[arg(long = "key", value_name = "FILE")]
     keys: Vec<PathBuf>,
-    /// Where the packages are written
+    /// The directory to write to
     #[arg(long, value_name = "DIRECTORY", default_value = "dist/deb")]
     out: PathBuf,
-    /// The command `oarlock`, which asks plugins what they are; cargo builds one where none is named
+    /// The command `oarlock`, which queries plugins; by default cargo builds it
     #[arg(long, value_name = "FILE")]
     oarlock: Option<PathBuf>,
 }

@@ -2,48 +2,48 @@
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  oarlock-pack matrix                          # what there is to install
+  oarlock-pack matrix                          # every wheel
   oarlock-pack matrix --ci                     # the jobs of a CI system
-  oarlock-pack matrix --era 2.2.1 --paths      # what PaddlePaddle 2.2.1 published, a path a line
-  oarlock-pack pages --era 2.3.2 --out dist    # the pages that `pip install --find-links` was given
+  oarlock-pack matrix --era 2.2.1 --paths      # the files that PaddlePaddle 2.2.1 published
+  oarlock-pack pages --era 2.3.2 --out dist    # its pages for `pip install --find-links`
   oarlock-pack select                          # what to install on this machine
   oarlock-pack build --row OpenCL              # a wheel of the matrix
-  oarlock-pack options -D WITH_GPU=OFF         # which wheels that means
+  oarlock-pack options -D WITH_GPU=OFF         # the wheels that a build option of PaddlePaddle stands for
   oarlock-pack index                           # an index of wheels, for pip and uv
   oarlock-pack serve dist/index                # the same over HTTP
   oarlock-pack deb                             # packages for Debian
-  oarlock-pack apt-repo dist/deb --key my.key  # a signed repository of them, for apt
-  oarlock-pack image slim                      # an image for containers, of the packages in dist/deb
+  oarlock-pack apt-repo dist/deb --key my.key  # a signed apt repository of them
+  oarlock-pack image slim                      # a container image of the packages in dist/deb
   oarlock-pack release --key my.key --dry-run --rehearsal   # what would be released";
 
 pub(super) const APP: &str = "\
 Examples:
-  oarlock-pack app train.py                                # an image and a job of a Python program
-  oarlock-pack app --build train.py                        # the same, and the image is built
+  oarlock-pack app train.py                                # an image and a job for a Python program
+  oarlock-pack app --build train.py                        # also builds the image
   oarlock-pack app --gpus 1 --requirements need.txt fit.py # with a GPU and some modules
   oarlock-pack app --hosts 4 --gpus 8 fit.py --epochs 3    # on four hosts
-  oarlock-pack app --name bench oarlock bench model.onnx   # a command of the image";
+  oarlock-pack app --name bench oarlock bench model.onnx   # runs a command of the image";
 
 pub(super) const APT_KEY: &str = "\
 Examples:
   oarlock-pack apt-key new --out archive.key
   oarlock-pack apt-key new --out next.key --owner 'Packages of Acme'
 
-Keep the file where no other can read it, and a copy where a fire does not reach it: a repository whose key is \
-lost gets another one, and who installs from it has to be told.";
+Keep the file where nobody else can read it, and a copy in a safe place: if you lose the key, the repository \
+needs a new one, and everyone who installs from it has to replace the old one.";
 
 pub(super) const APT_REPO: &str = "\
 Examples:
   oarlock-pack apt-repo dist/deb --key archive.key --host https://example.org/apt
   oarlock-pack apt-repo dist/deb other.deb --key old.key --key next.key   # both sign, for a while
-  oarlock-pack serve dist/apt --port 8765                                 # what apt then reads";
+  oarlock-pack serve dist/apt --port 8765                                 # serves it to apt";
 
 pub(super) const BUILD: &str = "\
 Examples:
   oarlock-pack build --row core --row OpenCL   # two wheels of the matrix
-  oarlock-pack build --dry-run                 # what all that can be built takes
+  oarlock-pack build --dry-run                 # what building everything would take
   oarlock-pack build -D WITH_GPU=OFF -D WITH_AVX=ON
-  oarlock-pack check dist/*.whl                # whether they are what the matrix says";
+  oarlock-pack check dist/*.whl                # compares them with the matrix";
 
 pub(super) const CHECK: &str = "\
 Examples:
@@ -60,28 +60,28 @@ pub(super) const DEB: &str = "\
 Examples:
   oarlock-pack deb                                    # all packages, in dist/deb
   oarlock-pack deb liboarlock1 oarlock                # two of them
-  oarlock-pack deb --dry-run                          # what is compiled for them
+  oarlock-pack deb --dry-run                          # what would be compiled
   oarlock-pack deb --key archive.key oarlock-archive-keyring";
 
 pub(super) const IMAGE: &str = "\
 Examples:
-  oarlock-pack image --list                   # which there are, and what each lacks
-  oarlock-pack image                          # all whose packages are in dist/deb
-  oarlock-pack image slim --engine            # and given to Docker or podman
-  oarlock-pack image plain --dockerfile       # and what `docker build` makes the same of
-  oarlock-pack image lock                     # which packages of Debian they are made of, anew";
+  oarlock-pack image --list                   # the images, and what each still needs
+  oarlock-pack image                          # every image whose packages are in dist/deb
+  oarlock-pack image slim --engine            # also loads it into Docker or podman
+  oarlock-pack image plain --dockerfile       # also writes a Dockerfile for the same image
+  oarlock-pack image lock                     # updates the lock of Debian packages";
 
 pub(super) const INDEX: &str = "\
 Examples:
-  oarlock-pack index                          # dist/index, of the wheels in dist
+  oarlock-pack index                          # writes dist/index from the wheels in dist
   oarlock-pack index --complete --host https://example.org/oarlock
-  oarlock-pack serve dist/index               # what pip and uv then read";
+  oarlock-pack serve dist/index               # serves it to pip and uv";
 
 pub(super) const INSPECT: &str = "\
 Examples:
   oarlock-pack inspect liboarlock.so.1
-  oarlock-pack inspect --without-avx liboarlock_cpu.so   # fails where one needs AVX
-  oarlock-pack inspect --vectorized 40 liboarlock_cpu.so # fails where kernels were not vectorized";
+  oarlock-pack inspect --without-avx liboarlock_cpu.so   # fails if an instruction needs AVX
+  oarlock-pack inspect --vectorized 40 liboarlock_cpu.so # fails if kernels are not vectorized";
 
 pub(super) const MATRIX: &str = "\
 Examples:
@@ -91,7 +91,7 @@ Examples:
 
 pub(super) const OPTIONS: &str = "\
 Examples:
-  oarlock-pack options                        # every option, and what it comes to
+  oarlock-pack options                        # every option, and what it does
   oarlock-pack options -D WITH_GPU=OFF -D WITH_AVX=OFF";
 
 pub(super) const PAGES: &str = "\
@@ -101,12 +101,12 @@ Examples:
 
 pub(super) const RELEASE: &str = "\
 Examples:
-  oarlock-pack release --key release.key --host https://example.org/1  # all that can be built
-  oarlock-pack release --key release.key --rehearsal --dry-run         # what that is
-  oarlock-pack release --key release.key --rehearsal --quick           # no release yet
+  oarlock-pack release --key release.key --host https://example.org/1  # everything
+  oarlock-pack release --key release.key --rehearsal --dry-run         # what would be built
+  oarlock-pack release --key release.key --rehearsal --quick           # a trial run, packed quickly
   oarlock-pack release --key release.key --rehearsal --row core --row OpenCL --image plain
 
-What is compiled is kept: a release that was interrupted goes on where it stopped.";
+Compiled files are kept, so an interrupted release resumes where it stopped.";
 
 pub(super) const REPACK: &str = "\
 Examples:
@@ -114,27 +114,27 @@ Examples:
 
 pub(super) const SELECT: &str = "\
 Examples:
-  oarlock-pack select                         # what to install here, and why
-  oarlock-pack select --device cuda12         # whatever driver is here
+  oarlock-pack select                         # what to install on this machine, and why
+  oarlock-pack select --device cuda12         # regardless of the driver
   oarlock-pack select --json | jq -r '.requirements[]'";
 
 pub(super) const SERVE: &str = "\
 Examples:
-  oarlock-pack serve                          # dist/index, for this machine alone
+  oarlock-pack serve                          # dist/index, to this machine only
   oarlock-pack serve dist/apt --port 8765     # a repository for apt
-  oarlock-pack serve --address 0.0.0.0 --log  # for everybody, and who asks for what";
+  oarlock-pack serve --address 0.0.0.0 --log  # to the network, with a log of requests";
 
 pub(super) const VENDOR: &str = "\
 Examples:
-  oarlock-pack vendor --row core --row OpenCL   # what those two take, and no more
-  oarlock-pack vendor --dry-run                 # how much that is
+  oarlock-pack vendor --row core --row OpenCL   # only what these two need
+  oarlock-pack vendor --dry-run                 # how much it would download
 
-The tree can then be moved to a machine without a network, and a release is built there as here.";
+The tree can then move to a machine without a network, and builds a release there.";
 
 pub(super) const VERIFY: &str = "\
 Examples:
-  oarlock-pack verify                         # what is in dist
-  oarlock-pack verify wheels debs images      # what is in these
+  oarlock-pack verify                         # everything in dist
+  oarlock-pack verify wheels debs images      # only these
   oarlock-pack verify --json | jq .";
 
 #[cfg(test)]

@@ -26,31 +26,29 @@ use serde_json::{Value, json};
 pub(crate) struct ImageArguments {
     #[command(subcommand)]
     command: Option<ImageCommand>,
-    /// Images by what stands behind the version in their tags, such as `slim` or `dev`, or `plain`. Without one all to run
-    /// programs whose packages are there
+    /// Images by the suffix of their tag, such as `slim`, `dev` or `plain`. By default, all production images whose packages exist
     #[arg(value_name = "NAME")]
     images: Vec<String>,
-    /// Where our own packages lie
+    /// The directory of Oarlock's packages
     #[arg(long, value_name = "DIRECTORY", default_value = "dist/deb")]
     debs: PathBuf,
-    /// Where the images are written
+    /// The directory to write to
     #[arg(long, value_name = "DIRECTORY", default_value = "dist/images")]
     out: PathBuf,
     #[command(flatten)]
     pool: PoolChoice,
     #[command(flatten)]
     mirror: MirrorChoice,
-    /// What the images are called before the colon, such as `registry.example.org/team/oarlock`
+    /// The image name before the colon, such as `registry.example.org/team/oarlock`
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Also write a directory from which `docker build` makes the same image: a Dockerfile, and the layers
+    /// Also write a directory with a Dockerfile and layers, from which `docker build` makes the same image
     #[arg(long)]
     dockerfile: bool,
-    /// Give the images to the engine of this machine, Docker or podman: `load` as they are written, or `build` from their
-    /// Dockerfiles
+    /// Pass the images to Docker or podman: `load` loads them, `build` builds them from their Dockerfiles
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "load")]
     engine: Option<EngineDelivery>,
-    /// Show which images there are, of which layers, and what they lack
+    /// List the images, their layers, and what they still need
     #[arg(long)]
     list: bool,
 }
@@ -67,8 +65,8 @@ enum EngineDelivery {
 /// Where packages of Debian lie.
 #[derive(Args, Debug)]
 pub(super) struct PoolChoice {
-    /// A directory that holds the packages of Debian; without it they are taken from `vendor/debian` where that is there, and else
-    /// fetched from this machine's mirror and kept
+    /// A directory with the Debian packages; by default `vendor/debian` if it exists, otherwise they are fetched from the machine's
+    /// mirror and kept
     #[arg(long, value_name = "DIRECTORY")]
     pool: Option<PathBuf>,
 }
@@ -76,7 +74,7 @@ pub(super) struct PoolChoice {
 /// Where packages of Debian come from.
 #[derive(Args, Debug)]
 pub(super) struct MirrorChoice {
-    /// The mirror of Debian to fetch from, in place of this machine's own
+    /// The Debian mirror, instead of the machine's own
     #[arg(long, value_name = "URL", value_parser = parse_mirror_address)]
     mirror: Option<String>,
 }
@@ -88,7 +86,7 @@ fn parse_mirror_address(text: &str) -> Result<String, String> {
 
 #[derive(Debug, Subcommand)]
 enum ImageCommand {
-    /// Write anew which packages of Debian images are made of: the newest, with all that they depend on
+    /// Update the lock of Debian packages to the newest versions, with all dependencies
     Lock(LockArguments),
 }
 

@@ -15,24 +15,23 @@ use clap::Args;
 pub(crate) struct IndexArguments {
     #[command(flatten)]
     choice: MatrixChoice,
-    /// Where the wheels lie, and nothing else
+    /// The directory of the wheels, with nothing else in it
     #[arg(long, value_name = "DIRECTORY", default_value = "dist")]
     wheels: PathBuf,
-    /// Where the index is written, in place of an older one
+    /// The directory to write, replacing an older index
     #[arg(long, value_name = "DIRECTORY", default_value = "dist/index")]
     out: PathBuf,
-    /// A file that gives a reason for each wheel that should not be installed any more: `"NAME.whl" = "why"`
+    /// A file with a reason for each wheel to yank: `"NAME.whl" = "why"`
     #[arg(long, value_name = "FILE")]
     yanked: Option<PathBuf>,
-    /// The address at which the index will be, which its `install.sh` installs from then; without it, who runs that names one with
-    /// `--index`
+    /// The address of the published index, for its `install.sh`; without it, users pass `--index`
     #[arg(long, value_name = "URL")]
     host: Option<String>,
-    /// Fail where a wheel of the matrix is missing that can be built
+    /// Fail if a wheel is missing that can be built
     #[arg(long)]
     complete: bool,
-    /// Experimental: also list what lies on pages of its own as wheel variants, after a draft (PEP 825, format 0.1.1) that may
-    /// change; installers that do not know it pass over them
+    /// Experimental: also list single-file wheels as wheel variants, after a draft that may change (PEP 825, format 0.1.1);
+    /// installers that do not know it ignore them
     #[arg(long)]
     variants: bool,
 }

@@ -13,16 +13,16 @@ pub(crate) struct InspectArguments {
     /// A library or a program for x86-64
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Fail where an instruction needs AVX
+    /// Fail if an instruction needs AVX
     #[arg(long)]
     without_avx: bool,
-    /// Fail where fewer of the instructions of 32-bit float arithmetic handle a vector, as where kernels were not vectorized
+    /// Fail if fewer of the 32-bit float instructions are packed, because kernels were not vectorized
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(..=100))]
     vectorized: Option<u8>,
 }
 
 pub(crate) fn run(call: &InspectArguments, json: bool) -> Result<(), Box<dyn Error>> {
-    let mut told = Vec::new();
+    let mut files = Vec::new();
     let mut wrong = Vec::new();
     let mut scalar = Vec::new();
     for file in &call.files {
@@ -48,10 +48,10 @@ pub(crate) fn run(call: &InspectArguments, json: bool) -> Result<(), Box<dyn Err
         if call.vectorized.is_some_and(|least| percent < usize::from(least)) {
             scalar.push(format!("{percent} % in `{}`", file.display()));
         }
-        told.push(serde_json::json!({ "file": file, "instructions": found, "float_arithmetic": floats }));
+        files.push(serde_json::json!({ "file": file, "instructions": found, "float_arithmetic": floats }));
     }
     if json {
-        say!("{:#}", serde_json::json!({ "files": told }));
+        say!("{:#}", serde_json::json!({ "files": files }));
     }
     if call.without_avx && !wrong.is_empty() {
         return Err(format!(

@@ -12,7 +12,7 @@ use clap::Args;
 pub(crate) struct MatrixArguments {
     #[command(flatten)]
     choice: MatrixChoice,
-    /// Only what is published in this channel
+    /// Only wheels of this channel
     #[arg(long, value_name = "NAME")]
     channel: Option<String>,
     #[command(flatten)]
@@ -23,16 +23,16 @@ pub(crate) struct MatrixArguments {
 #[derive(Args, Debug)]
 #[group(multiple = false)]
 struct MatrixFormat {
-    /// Print one path a line, below the host
+    /// Print one path per line, relative to the host
     #[arg(long)]
     paths: bool,
-    /// Print a table of Markdown
+    /// Print a Markdown table
     #[arg(long)]
     markdown: bool,
-    /// Print a page
+    /// Print an HTML page
     #[arg(long)]
     html: bool,
-    /// Print the jobs of a CI system, as the `matrix` of a workflow
+    /// Print the jobs for a CI system, as the `matrix` of a workflow
     #[arg(long)]
     ci: bool,
 }

@@ -28,17 +28,17 @@ use std::error::Error;
 
 use clap::{Args, Parser, Subcommand};
 
-/// Makes what people install of what the workspace builds
+/// Builds what people install: wheels, packages, images and releases
 ///
 /// Everything follows from one table, the matrix: which wheels there are, what each is called and what is in it.
 #[derive(Debug, Parser)]
 #[command(name = "oarlock-pack", version, after_help = help::EXAMPLES, arg_required_else_help = true)]
 #[command(disable_help_subcommand = true, max_term_width = 100)]
 pub(crate) struct PackArguments {
-    /// Print for programs to read
+    /// Print JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Say what would be done, and write nothing
+    /// Show what would be done, and write nothing
     #[arg(long, global = true)]
     pub(crate) dry_run: bool,
     #[command(subcommand)]
@@ -47,62 +47,62 @@ pub(crate) struct PackArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PackCommand {
-    /// Show which wheels there are
+    /// Show the matrix of wheels
     #[command(after_help = help::MATRIX)]
     Matrix(matrix::MatrixArguments),
-    /// Write the pages of links to wheels that `pip install --find-links` reads
+    /// Write pages of links for `pip install --find-links`
     #[command(after_help = help::PAGES)]
     Pages(pages::PagesArguments),
-    /// Build wheels: what they are put together of is compiled once for all of them
+    /// Build wheels; each part is compiled once for all of them
     #[command(after_help = help::BUILD)]
     Build(build::BuildArguments),
-    /// Build packages for Debian, of the same parts as the wheels
+    /// Build Debian packages from the same parts as the wheels
     #[command(after_help = help::DEB)]
     Deb(deb::DebArguments),
-    /// Write an image and a job for Kubernetes of a program of yours
+    /// Write a Dockerfile and a Kubernetes Job for a program of yours
     #[command(after_help = help::APP)]
     App(app::AppArguments),
-    /// Say whether wheels are what the matrix says, and go together
+    /// Check that wheels match the matrix and each other
     #[command(after_help = help::CHECK)]
     Check(check::WheelCheckArguments),
-    /// Say whether each part is the same bytes in all wheels, packages and images that have it, images to run programs have no
-    /// compiler, and all of it is within its sizes
+    /// Check that each part has the same bytes in all wheels, packages and images, that images contain no compiler, and that
+    /// nothing exceeds its size limit
     #[command(after_help = help::VERIFY)]
     Verify(verify::VerifyArguments),
-    /// Write images for containers, without an engine, and give them to one if you like
+    /// Write container images without Docker or podman, and load them into one on request
     #[command(after_help = help::IMAGE)]
     Image(image::ImageArguments),
     /// Build a release: everything that people install, signed, in one directory
     #[command(after_help = help::RELEASE)]
     Release(release::ReleaseArguments),
-    /// Keep beside the sources what building them takes from the network
+    /// Download everything that a build needs, for builds without a network
     #[command(after_help = help::VENDOR)]
     Vendor(vendor::VendorArguments),
-    /// Write an index of wheels, from which pip and uv install
+    /// Write an index of wheels for pip and uv
     #[command(after_help = help::INDEX)]
     Index(index::IndexArguments),
-    /// Say which instructions lie in a library
+    /// List the instruction sets that a library uses
     #[command(after_help = help::INSPECT)]
     Inspect(inspect::InspectArguments),
-    /// Say which rows of the matrix the options of a build stand for, such as `-D WITH_GPU=OFF`
+    /// Translate build options of PaddlePaddle, such as `-D WITH_GPU=OFF`, to rows of the matrix
     #[command(after_help = help::OPTIONS)]
     Options(options::OptionsArguments),
-    /// Say what to install on this machine, and why
+    /// Choose what to install on this machine, and say why
     #[command(after_help = help::SELECT)]
     Select(select::SelectArguments),
-    /// Write a repository of Debian packages, from which apt installs
+    /// Write an apt repository of Debian packages
     #[command(after_help = help::APT_REPO)]
     AptRepo(apt_repo::AptRepoArguments),
     /// Make a key that signs repositories
     #[command(after_help = help::APT_KEY)]
     AptKey(apt_key::AptKeyArguments),
-    /// Serve an index or a repository over HTTP until it is interrupted
+    /// Serve an index or a repository over HTTP until interrupted
     #[command(after_help = help::SERVE)]
     Serve(serve::ServeArguments),
-    /// Check wheels and write them anew: the same contents are the same bytes, as small as they get
+    /// Check wheels and pack them again, reproducibly and as small as possible
     #[command(after_help = help::REPACK)]
     Repack(repack::RepackArguments),
-    /// Print a script that makes a shell complete this command
+    /// Print a completion script for a shell
     #[command(after_help = help::COMPLETIONS)]
     Completions(completions::CompletionsArguments),
 }
@@ -110,10 +110,10 @@ pub(crate) enum PackCommand {
 /// Which matrix is meant.
 #[derive(Args, Debug)]
 pub(crate) struct MatrixChoice {
-    /// The matrix of PaddlePaddle of a version, as it was published: 1.5, 2.2.1 or 2.3.2
+    /// The matrix that PaddlePaddle published for this version: 1.5, 2.2.1 or 2.3.2
     #[arg(long, value_name = "VERSION", conflicts_with = "matrix")]
     era: Option<String>,
-    /// A matrix in a file of yours, in place of Oarlock's own
+    /// A matrix file to use instead of Oarlock's own
     #[arg(long, value_name = "FILE")]
     matrix: Option<std::path::PathBuf>,
 }

@@ -13,10 +13,10 @@ use clap::Args;
 pub(crate) struct PagesArguments {
     #[command(flatten)]
     choice: MatrixChoice,
-    /// Where the pages are written
+    /// The directory to write to
     #[arg(long, value_name = "DIRECTORY", default_value = "dist")]
     out: PathBuf,
-    /// Where the wheels lie, in place of the host of the matrix, such as a mirror
+    /// The host of the wheels, such as a mirror, instead of that in the matrix
     #[arg(long, value_name = "ADDRESS")]
     host: Option<String>,
 }

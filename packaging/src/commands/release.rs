@@ -34,29 +34,29 @@ use serde_json::json;
 pub(crate) struct ReleaseArguments {
     #[command(flatten)]
     choice: MatrixChoice,
-    /// A secret key that signs it, as `apt-key new` makes it; with several, all of them do
+    /// A secret key from `apt-key new` to sign with; if you give several, all of them sign
     #[arg(long = "key", value_name = "FILE", required = true)]
     keys: Vec<PathBuf>,
-    /// A row of the matrix, such as `OpenCL`; may be given several times, and packages and images follow. Without it all that can be
-    /// built
+    /// A row of the matrix, such as `OpenCL`; may be given several times. Packages and images follow. By default, every row that
+    /// can be built
     #[arg(long = "row", value_name = "LABEL")]
     rows: Vec<String>,
-    /// An image, such as `slim` or `dev`; may be given several times. Without it all to run programs whose packages are built
+    /// An image, such as `slim` or `dev`; may be given several times. By default, all production images whose packages are built
     #[arg(long = "image", value_name = "NAME")]
     images: Vec<String>,
-    /// Where the release is written, in place of an older one
+    /// The directory to write, replacing an older release
     #[arg(long, value_name = "DIRECTORY", default_value = "dist/release")]
     out: PathBuf,
-    /// The address at which it will be, which its page, its repository and its index name; a rehearsal may do without
+    /// The address of the published release, for its page, repository and index; optional in a rehearsal
     #[arg(long, value_name = "URL")]
     host: Option<String>,
-    /// For how many days apt takes its repository for the newest, from when the sources were committed on
+    /// The number of days until the repository expires, from the time of the commit
     #[arg(long, value_name = "DAYS", default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=3650))]
     valid_for: u32,
-    /// Also take sources that are not tagged as the release; the page says so
+    /// Accept sources without the tag of a release; the page then says so
     #[arg(long)]
     rehearsal: bool,
-    /// Pack wheels as other tools do, in a moment; the files are larger by some hundredths
+    /// Pack wheels quickly; the files are a few percent larger
     #[arg(long)]
     quick: bool,
     #[command(flatten)]

@@ -15,10 +15,10 @@ pub(crate) struct RepackArguments {
     /// The wheels
     #[arg(required = true, value_name = "WHEEL")]
     wheels: Vec<PathBuf>,
-    /// Where they are written, under the names that they have
+    /// The directory to write to; names stay the same
     #[arg(long, value_name = "DIRECTORY", default_value = "dist")]
     out: PathBuf,
-    /// Pack as other tools do, in a moment; the files are larger by some hundredths
+    /// Pack quickly; the files are a few percent larger
     #[arg(long)]
     quick: bool,
 }

@@ -16,20 +16,20 @@ pub(crate) struct SelectArguments {
     /// The Python to install for
     #[arg(long, value_name = "FILE", default_value = "python3", conflicts_with = "machine")]
     python: String,
-    /// A machine that is described in a file, in place of this one
+    /// A file that describes a machine, instead of this machine
     #[arg(long, value_name = "FILE")]
     machine: Option<PathBuf>,
-    /// The device to install for, such as `cuda`, `opencl` or `cpu`, or `cuda12` whatever driver is here; without it the
-    /// best one for the machine
+    /// The device to install for, such as `cuda`, `opencl` or `cpu`, or `cuda12` regardless of the driver; by default the best for
+    /// the machine
     #[arg(long, value_name = "NAME")]
     device: Option<String>,
-    /// The library to leave products of matrices to, such as `mkl`
+    /// The library for matrix products, such as `mkl`
     #[arg(long, value_name = "NAME")]
     blas: Option<String>,
-    /// Only what has no instruction of AVX in it
+    /// Only files without AVX instructions
     #[arg(long)]
     without_avx: bool,
-    /// Without the packages that bring the libraries of vendors, such as NVRTC or MKL, for a machine that has them
+    /// Without the packages with vendors' libraries, such as NVRTC or MKL, for a machine that has them
     #[arg(long)]
     local_libraries: bool,
 }

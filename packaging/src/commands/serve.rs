@@ -11,16 +11,16 @@ use clap::Args;
 
 #[derive(Args, Debug)]
 pub(crate) struct ServeArguments {
-    /// The index, as `oarlock-pack index` writes it, or the repository, as `apt-repo` does
+    /// The index from `oarlock-pack index`, or the repository from `apt-repo`
     #[arg(value_name = "DIRECTORY", default_value = "dist/index")]
     index: PathBuf,
-    /// On which address to listen; without it only this machine is answered
+    /// The address to listen on; the default answers this machine only
     #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     address: IpAddr,
-    /// On which port to listen; 0 takes one that is free
+    /// The port to listen on; 0 takes a free one
     #[arg(long, value_name = "PORT", default_value_t = 8080)]
     port: u16,
-    /// Say what is asked for and the status of each answer, as `GET /simple/oarlock/ 200`
+    /// Log each request with its status, as `GET /simple/oarlock/ 200`
     #[arg(long)]
     log: bool,
 }

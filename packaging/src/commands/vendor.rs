@@ -18,8 +18,8 @@ use serde_json::json;
 pub(crate) struct VendorArguments {
     #[command(flatten)]
     choice: MatrixChoice,
-    /// A row of the matrix, such as `OpenCL`, that is to be built; may be given several times. Without it all that can be built; those
-    /// for CUDA alone take 2 GB of NVIDIA's libraries
+    /// A row of the matrix to build, such as `OpenCL`; may be given several times. By default, every row that can be built; the
+    /// CUDA rows need 2 GB of NVIDIA's libraries
     #[arg(long = "row", value_name = "LABEL")]
     rows: Vec<String>,
     #[command(flatten)]

@@ -16,7 +16,7 @@ use serde_json::json;
 pub(crate) struct VerifyArguments {
     #[command(flatten)]
     choice: MatrixChoice,
-    /// Wheels, packages and images, or directories of them; those of `dist`, `dist/deb` and `dist/images`, if you name none
+    /// Wheels, packages and images, or directories of them; by default `dist`, `dist/deb` and `dist/images`
     #[arg(value_name = "PATH")]
     places: Vec<PathBuf>,
 }
@@ -85,7 +85,7 @@ fn count_kinds(places: &[&Path]) -> String {
     let count =
         |ending: &str| places.iter().filter(|it| it.extension().is_some_and(|it| it == ending)).count();
     let kinds = [(count("whl"), "wheel"), (count("deb"), "package"), (count("tar"), "image")];
-    let told: Vec<String> =
+    let descriptions: Vec<String> =
         kinds.iter().filter(|(count, _)| *count > 0).map(|(count, kind)| count_label(*count, kind)).collect();
-    told.join(", ")
+    descriptions.join(", ")
 }

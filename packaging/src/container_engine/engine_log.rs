@@ -119,13 +119,13 @@ impl EngineLog {
 
 /// An error before the first step, attributed to the line of the instruction that it names if there is only one.
 fn error_before_steps(steps: &[DockerfileStep], error: Error) -> Error {
-    let said = error.to_string();
+    let message = error.to_string();
     let is_named = |step: &&DockerfileStep| {
-        said.split(|letter: char| !letter.is_ascii_alphabetic()).any(|it| it == step.word)
+        message.split(|letter: char| !letter.is_ascii_alphabetic()).any(|it| it == step.word)
     };
     let mut named = steps.iter().filter(is_named);
     match (named.next(), named.next()) {
-        (Some(step), None) => Error::new(format!("line {}: {said}", step.line)),
+        (Some(step), None) => Error::new(format!("line {}: {message}", step.line)),
         _ => error,
     }
 }
@@ -174,11 +174,11 @@ fn not_an_engine(why: &str) -> Error {
 
 /// An error message of the engine, with advice where the cause is known.
 fn error_from_text(text: &str) -> Error {
-    let mut said = sanitize_text(text.trim());
-    if said.contains("no space left on device") {
-        said += &format!("; {NO_SPACE_ADVICE}");
+    let mut message = sanitize_text(text.trim());
+    if message.contains("no space left on device") {
+        message += &format!("; {NO_SPACE_ADVICE}");
     }
-    Error::new(said)
+    Error::new(message)
 }
 
 /// Makes text safe for a terminal: output of programs can contain anything and have any length.

@@ -158,16 +158,16 @@ impl ContainerEngine {
         let file = File::open(archive).map_err(|error| Error::from(error).in_file(archive.display()))?;
         let sent = FileUpload::new(file)?;
         let body = sent.body_stream()?;
-        let mut told = EngineLog::default();
+        let mut log = EngineLog::default();
         let answers = self.docker.import_image(ImportImageOptions::default(), body_try_stream(body), None);
-        self.follow_messages(answers, &sent, tell, &mut told)
+        self.follow_messages(answers, &sent, tell, &mut log)
             .map_err(|error| error.in_part(archive.display()).in_part(self.description()))?;
         // podman files some names under a host of its own, where it then does not find them.
-        if let Some(other) = told.loaded_image().filter(|other| *other != name.to_string()) {
+        if let Some(other) = log.loaded_image().filter(|other| *other != name.to_string()) {
             let called = TagImageOptionsBuilder::default().repo(name.repository()).tag(name.tag()).build();
             self.block_on(self.docker.tag_image(other, Some(called)))?;
         }
-        self.finished_image_id(name, &told)
+        self.finished_image_id(name, &log)
     }
 
     /// Builds an image from a directory and returns the engine's id of it.
@@ -194,11 +194,11 @@ impl ContainerEngine {
             .rm(true)
             .forcerm(true)
             .build();
-        let mut told = EngineLog::default();
+        let mut log = EngineLog::default();
         let answers = self.docker.build_image(options, None, Some(body_try_stream(body)));
-        self.follow_messages(answers, &sent, tell, &mut told)
-            .map_err(|error| told.error_in_step(&steps, error).in_file(file.display()))?;
-        self.finished_image_id(name, &told)
+        self.follow_messages(answers, &sent, tell, &mut log)
+            .map_err(|error| log.error_in_step(&steps, error).in_file(file.display()))?;
+        self.finished_image_id(name, &log)
     }
 
     /// Reads the engine's messages to the end.
@@ -207,7 +207,7 @@ impl ContainerEngine {
         answers: impl Stream<Item = Result<BuildInfo, bollard::errors::Error>>,
         sent: &FileUpload,
         tell: ProgressSink<'_>,
-        told: &mut EngineLog,
+        log: &mut EngineLog,
     ) -> Result<(), Error> {
         self.runtime.block_on(async {
             let mut answers = std::pin::pin!(answers);
@@ -224,21 +224,21 @@ impl ContainerEngine {
                 };
                 match answer {
                     None => {
-                        told.flush_open_line(tell);
+                        log.flush_open_line(tell);
                         return Ok(());
                     }
                     Some(Err(error)) => return Err(engine_error(&error)),
-                    Some(Ok(answer)) => told.handle_message(answer, tell)?,
+                    Some(Ok(answer)) => log.handle_message(answer, tell)?,
                 }
             }
         })
     }
 
     /// The id of the image, or an error if the engine did not finish it.
-    fn finished_image_id(&self, name: &ImageName, told: &EngineLog) -> Result<String, Error> {
-        let id = if told.is_finished() { self.image_id(name)? } else { None };
+    fn finished_image_id(&self, name: &ImageName, log: &EngineLog) -> Result<String, Error> {
+        let id = if log.is_finished() { self.image_id(name)? } else { None };
         id.ok_or_else(|| {
-            let last = told.last_line();
+            let last = log.last_line();
             Error::new(format!(
                 "expected the image `{name}` to be there, found none; the engine said last: `{last}`"
             ))

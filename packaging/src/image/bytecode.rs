@@ -52,13 +52,13 @@ pub(super) fn compile_bytecode(all: &FileTree, new: &FileTree, scratch: &Path) -
         writeln!(list, "{}", root.join(module).display())?;
     }
     list.rewind()?;
-    let mut said = tempfile::tempfile()?;
-    let output = command.stdin(list).stdout(said.try_clone()?).stderr(Stdio::piped()).output();
+    let mut errors = tempfile::tempfile()?;
+    let output = command.stdin(list).stdout(errors.try_clone()?).stderr(Stdio::piped()).output();
     let output = output.map_err(|error| Error::from(error).in_file(linker))?;
     if !output.status.success() {
         let mut text = String::from_utf8_lossy(&output.stderr).into_owned();
-        said.rewind()?;
-        said.read_to_string(&mut text)?;
+        errors.rewind()?;
+        errors.read_to_string(&mut text)?;
         return Err(Error::new(format!("compiling modules of Python failed: {}", text.trim())));
     }
     bytecode_files(&root, &modules)

@@ -31,8 +31,8 @@ pub(super) fn build_loader_cache(root: &FileTree, scratch: &Path) -> Result<File
     maker.arg("-X").arg("-r").arg(place.path()).env_clear();
     let output = maker.output().map_err(|error| Error::from(error).in_file(LDCONFIG_PATH))?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(Error::new(format!("`{LDCONFIG_PATH}` failed: {}", said.trim())));
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        return Err(Error::new(format!("`{LDCONFIG_PATH}` failed: {}", stderr.trim())));
     }
     tree.insert_entry(
         LOADER_CACHE_PATH,

@@ -154,10 +154,10 @@ fn verify_signature(bytes: &[u8]) -> Result<String, Error> {
         Error::new(format!("`gpgv`, which checks what Debian signed: {error}; install it"))
     })?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
+        let stderr = String::from_utf8_lossy(&output.stderr);
         return Err(Error::new(format!(
             "expected what a key of Debian signed, found otherwise: {}",
-            said.trim()
+            stderr.trim()
         )));
     }
     Ok(std::fs::read_to_string(checked)?)

@@ -49,8 +49,8 @@ impl PackageBuilder<'_> {
                     tree.insert_entry(&at, TreeEntry::link(&self.fill_placeholders(link)))?;
                 }
                 PackageContent::Says { says, .. } => {
-                    let said = self.query_command(says)?;
-                    tree.insert_entry(&at, TreeEntry::file(said))?;
+                    let output = self.query_command(says)?;
+                    tree.insert_entry(&at, TreeEntry::file(output))?;
                 }
                 PackageContent::Writes { writes, .. } => {
                     let place = tempfile::tempdir()?;
@@ -99,12 +99,12 @@ impl PackageBuilder<'_> {
 
     /// Runs the command and returns its output.
     fn query_command(&self, arguments: &[String]) -> Result<Vec<u8>, Error> {
-        let said = Command::new(self.command).args(arguments).output();
-        let said = said.map_err(|error| Error::from(error).in_file(self.command.display()))?;
-        if said.status.success() {
-            return Ok(said.stdout);
+        let output = Command::new(self.command).args(arguments).output();
+        let output = output.map_err(|error| Error::from(error).in_file(self.command.display()))?;
+        if output.status.success() {
+            return Ok(output.stdout);
         }
-        let complaint = String::from_utf8_lossy(&said.stderr).into_owned();
+        let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
         Err(Error::new(format!("`oarlock {}` failed: {}", arguments.join(" "), complaint.trim())))
     }
 

@@ -181,7 +181,7 @@ fn what_cannot_be_made_is_told_of() {
     assert!(refused(&CATALOG_TEXT.replace("[\"libsum1\"]", "[\"libsum2\"]")).contains("found no `libsum2`"));
     let packages = CATALOG_TEXT.split_once("[[packages]]").expect("packages").1;
     assert!(refused(&format!("{CATALOG_TEXT}[[packages]]{packages}")).contains("found two `libsum1`"));
-    for (old, new, told) in [
+    for (old, new, expected) in [
         ("part = \"library\"", "part = \"other\"", "what is compiled of `other`"),
         ("file = \"headers\"", "file = \"none\"", "none`: No such file"),
         ("soname = \"libsum.so.1\"", "soname = \"libother.so.1\"", "the library `libother.so.1`"),
@@ -189,9 +189,9 @@ fn what_cannot_be_made_is_told_of() {
     ] {
         let error = PackageFixture::new(&CATALOG_TEXT.replace(old, new))
             .build_packages("1.2.0")
-            .expect_err(told)
+            .expect_err(expected)
             .to_string();
-        assert!(error.contains(told), "{error}");
+        assert!(error.contains(expected), "{error}");
     }
 }
 

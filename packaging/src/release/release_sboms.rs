@@ -149,23 +149,23 @@ impl SbomDocument {
     pub fn to_cyclonedx(&self, subject: &SbomSubject<'_>) -> String {
         let hash = |hash: &str| json!([{ "alg": "SHA-256", "content": hash }]);
         let components = self.parts.iter().map(|(place, part)| {
-            let mut said = json!({ "type": "library", "bom-ref": place, "name": part.name });
+            let mut component = json!({ "type": "library", "bom-ref": place, "name": part.name });
             if place.starts_with(PURL_PREFIX) {
-                said["purl"] = place.as_str().into();
+                component["purl"] = place.as_str().into();
             }
             if let Some(version) = &part.version {
-                said["version"] = version.as_str().into();
+                component["version"] = version.as_str().into();
             }
             if let Some(licence) = &part.licence {
-                said["licenses"] = json!([{ "expression": licence }]);
+                component["licenses"] = json!([{ "expression": licence }]);
             }
             if let Some(sha256) = &part.sha256 {
-                said["hashes"] = hash(sha256);
+                component["hashes"] = hash(sha256);
             }
             if part.is_opened {
-                said["scope"] = "optional".into();
+                component["scope"] = "optional".into();
             }
-            said
+            component
         });
         let bill = json!({
             "bomFormat": "CycloneDX",
@@ -202,22 +202,22 @@ impl SbomDocument {
         let mut relations = vec![relationship(DOCUMENT_ID, "DESCRIBES", FILE_ID)];
         for (number, (place, part)) in self.parts.iter().enumerate() {
             let id = format!("{PART_ID_PREFIX}{number}");
-            let mut said = json!({ "SPDXID": id, "name": part.name });
-            said["licenseDeclared"] = part.licence.as_deref().unwrap_or(NO_ASSERTION).into();
+            let mut component = json!({ "SPDXID": id, "name": part.name });
+            component["licenseDeclared"] = part.licence.as_deref().unwrap_or(NO_ASSERTION).into();
             if let Some(version) = &part.version {
-                said["versionInfo"] = version.as_str().into();
+                component["versionInfo"] = version.as_str().into();
             }
             if let Some(sha256) = &part.sha256 {
-                said["checksums"] = checksum(sha256);
+                component["checksums"] = checksum(sha256);
             }
             if place.starts_with(PURL_PREFIX) {
-                said["externalRefs"] = json!([{
+                component["externalRefs"] = json!([{
                     "referenceCategory": "PACKAGE-MANAGER",
                     "referenceType": "purl",
                     "referenceLocator": place,
                 }]);
             }
-            packages.push(said);
+            packages.push(component);
             relations.push(if part.is_opened {
                 relationship(&id, "OPTIONAL_DEPENDENCY_OF", FILE_ID)
             } else {

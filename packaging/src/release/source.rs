@@ -77,12 +77,13 @@ impl SourceRevision {
 }
 
 fn git_output(root: &Path, arguments: &[&str]) -> Result<String, Error> {
-    let said = Command::new("git").args(arguments).current_dir(root).output();
-    let said = said.map_err(|error| Error::new(format!("expected to start `git`: {error}; install it")))?;
-    if said.status.success() {
-        return Ok(String::from_utf8_lossy(&said.stdout).trim_end().to_owned());
+    let output = Command::new("git").args(arguments).current_dir(root).output();
+    let output =
+        output.map_err(|error| Error::new(format!("expected to start `git`: {error}; install it")))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned());
     }
-    let why = String::from_utf8_lossy(&said.stderr);
+    let why = String::from_utf8_lossy(&output.stderr);
     let why = why.lines().next().unwrap_or("git did not say why");
     Err(Error::new(format!("expected a clone of the sources, of which git knows the history: {why}"))
         .in_file(root.display()))

@@ -57,8 +57,11 @@ pub(crate) fn who_reads_an_older_release_finds_its_lists_for_two_more() {
             let plan = older.run_apt_cleanly(&["--simulate", "install", "oarlock"]);
             assert!(plan.contains("Inst oarlock (1 "), "{plan}");
         } else {
-            let said = older.refusal_of_update();
-            assert!(said.contains("Hash Sum mismatch") || said.contains("unexpected size"), "{said}");
+            let message = older.refusal_of_update();
+            assert!(
+                message.contains("Hash Sum mismatch") || message.contains("unexpected size"),
+                "{message}"
+            );
         }
     }
 }

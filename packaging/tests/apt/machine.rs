@@ -77,15 +77,15 @@ impl AptMachine {
     pub(crate) fn refusal_of_update(&self) -> String {
         // By default a failed download is only a warning.
         let output = self.run_apt(&["update", "--error-on=any"]);
-        let said = utf8_text(&output.stdout) + &utf8_text(&output.stderr);
-        assert!(!output.status.success(), "{said}");
+        let message = utf8_text(&output.stdout) + &utf8_text(&output.stderr);
+        assert!(!output.status.success(), "{message}");
         let install = self.run_apt(&["--simulate", "install", "oarlock"]);
         assert!(
             utf8_text(&install.stderr).contains("Unable to locate package oarlock"),
             "{}",
             utf8_text(&install.stderr)
         );
-        said
+        message
     }
 
     /// A file that apt downloaded.

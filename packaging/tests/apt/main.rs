@@ -39,7 +39,8 @@ const TESTS: &[(&str, fn())] = &[
 ];
 
 fn main() -> ExitCode {
-    let is_here = Command::new("apt-get").arg("--version").output().is_ok_and(|said| said.status.success());
+    let is_here =
+        Command::new("apt-get").arg("--version").output().is_ok_and(|message| message.status.success());
     let missing = || "`apt-get` is missing: it is part of Debian and Ubuntu".to_owned();
     trials::run_trials(TESTS, (!is_here).then(missing))
 }

@@ -15,8 +15,8 @@ pub(crate) fn a_list_of_which_a_byte_changed() {
     let files: Vec<PathBuf> = below(lists.clone()).chain(below(lists.join("by-hash/SHA256"))).collect();
     assert_eq!(files.len(), 4);
     served.corrupt_files(&files);
-    let said = AptMachine::of_repository(&served).refusal_of_update();
-    assert!(said.contains("Hash Sum mismatch"), "{said}");
+    let message = AptMachine::of_repository(&served).refusal_of_update();
+    assert!(message.contains("Hash Sum mismatch"), "{message}");
 }
 
 pub(crate) fn a_release_of_which_a_byte_changed() {
@@ -24,8 +24,8 @@ pub(crate) fn a_release_of_which_a_byte_changed() {
     let file = served.file_path("dists/stable/InRelease");
     let release = std::fs::read_to_string(&file).expect("a release");
     std::fs::write(&file, release.replace("Origin: Oarlock", "Origin: Airlock")).expect("a file");
-    let said = AptMachine::of_repository(&served).refusal_of_update();
-    assert!(said.contains("BADSIG") || said.contains("is not signed"), "{said}");
+    let message = AptMachine::of_repository(&served).refusal_of_update();
+    assert!(message.contains("BADSIG") || message.contains("is not signed"), "{message}");
 }
 
 pub(crate) fn a_package_of_which_a_byte_changed() {
@@ -34,13 +34,13 @@ pub(crate) fn a_package_of_which_a_byte_changed() {
     let machine = AptMachine::of_repository(&served);
     machine.run_apt_cleanly(&["update", "--error-on=any"]);
     let output = machine.run_apt(&["download", "oarlock"]);
-    let said = utf8_text(&output.stderr);
-    assert!(!output.status.success() && said.contains("Hash Sum mismatch"), "{said}");
+    let message = utf8_text(&output.stderr);
+    assert!(!output.status.success() && message.contains("Hash Sum mismatch"), "{message}");
 }
 
 pub(crate) fn what_has_ended() {
-    let said = AptMachine::of_repository(&ServedRepository::expired_yesterday()).refusal_of_update();
-    assert!(said.contains("is expired"), "{said}");
+    let message = AptMachine::of_repository(&ServedRepository::expired_yesterday()).refusal_of_update();
+    assert!(message.contains("is expired"), "{message}");
 }
 
 pub(crate) fn what_nobody_signed() {
@@ -48,8 +48,8 @@ pub(crate) fn what_nobody_signed() {
     let keys =
         std::fs::read(ServedRepository::signed_with_new_key().file_path("oarlock-archive-keyring.gpg"))
             .expect("keys");
-    let said = AptMachine::with_keys(&served, &keys).refusal_of_update();
-    assert!(said.contains("is not signed"), "{said}");
+    let message = AptMachine::with_keys(&served, &keys).refusal_of_update();
+    assert!(message.contains("is not signed"), "{message}");
 }
 
 pub(crate) fn what_somebody_else_signed() {
@@ -57,6 +57,6 @@ pub(crate) fn what_somebody_else_signed() {
     let keys =
         std::fs::read(ServedRepository::signed_with_new_key().file_path("oarlock-archive-keyring.gpg"))
             .expect("keys");
-    let said = AptMachine::with_keys(&served, &keys).refusal_of_update();
-    assert!(said.contains("NO_PUBKEY") || said.contains("is not signed"), "{said}");
+    let message = AptMachine::with_keys(&served, &keys).refusal_of_update();
+    assert!(message.contains("NO_PUBKEY") || message.contains("is not signed"), "{message}");
 }

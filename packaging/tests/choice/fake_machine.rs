@@ -68,8 +68,8 @@ impl FakeMachine {
     fn first_command(&self, options: &[&str]) -> String {
         let output = self.run_script(options);
         assert!(output.status.success(), "{output:?}");
-        let said = utf8_text(&output.stdout).replace(&format!("{}/", self.0.path().display()), "");
-        said.lines().next().unwrap_or_default().to_owned()
+        let message = utf8_text(&output.stdout).replace(&format!("{}/", self.0.path().display()), "");
+        message.lines().next().unwrap_or_default().to_owned()
     }
 }
 
@@ -99,9 +99,9 @@ fn the_driver_is_known_by_its_tool_or_by_its_version() {
     assert!(machine.first_command(&[]).contains(" 'oarlock[cuda12]==0.1.0' "), "by the version");
     machine.write_file("root/proc/driver/nvidia/version", &version.replace("535.104", "470.57"));
     assert!(!machine.first_command(&[]).contains("cuda"), "an old one");
-    for said in ["CUDA Version: 13.0", "CUDA UMD Version: 13.1"] {
-        machine.add_command("nvidia-smi", &format!("echo '| NVIDIA-SMI 590.44  {said}     |'"));
-        assert!(machine.first_command(&[]).contains(" 'oarlock[cuda13]==0.1.0' "), "{said}");
+    for message in ["CUDA Version: 13.0", "CUDA UMD Version: 13.1"] {
+        machine.add_command("nvidia-smi", &format!("echo '| NVIDIA-SMI 590.44  {message}     |'"));
+        assert!(machine.first_command(&[]).contains(" 'oarlock[cuda13]==0.1.0' "), "{message}");
     }
 }
 
@@ -169,8 +169,8 @@ fn without_a_python_the_distribution_says_how_to_get_one() {
     fs::remove_file(machine.0.path().join("bin/python3")).expect("a file");
     machine.write_file("root/etc/os-release", "ID=ubuntu\nID_LIKE=debian\n");
     let output = machine.run_script(&[]);
-    let told = utf8_text(&output.stderr);
-    assert!(output.status.code() == Some(3) && told.contains("sudo apt-get install python3"), "{told}");
+    let stderr = utf8_text(&output.stderr);
+    assert!(output.status.code() == Some(3) && stderr.contains("sudo apt-get install python3"), "{stderr}");
 }
 
 #[test]
@@ -178,12 +178,12 @@ fn without_what_says_what_the_machine_is_there_is_a_sentence() {
     let machine = FakeMachine::new();
     fs::remove_file(machine.0.path().join("bin/uname")).expect("a file");
     let output = machine.run_script(&[]);
-    let told = utf8_text(&output.stderr);
+    let stderr = utf8_text(&output.stderr);
     assert!(
-        output.status.code() == Some(1) && told.starts_with("error: expected `uname`, which"),
+        output.status.code() == Some(1) && stderr.starts_with("error: expected `uname`, which"),
         "{output:?}"
     );
-    assert_eq!(told.lines().count(), 1, "{told}");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
 }
 
 #[test]

@@ -77,20 +77,20 @@ fn run_script(shell: &[&str], case: &ChoiceCase) -> Output {
 /// Asserts that the script makes the same choice as the function, with the same reasons.
 fn assert_same_choice(shell: &[&str], case: &ChoiceCase) {
     let output = run_script(shell, case);
-    let (said, told) = (utf8_text(&output.stdout), utf8_text(&output.stderr));
-    let context = format!("{} in {shell:?}: {:?}\n{said}{told}", case.name, case.machine);
+    let (stdout, stderr) = (utf8_text(&output.stdout), utf8_text(&output.stderr));
+    let context = format!("{} in {shell:?}: {:?}\n{stdout}{stderr}", case.name, case.machine);
     match case.select_install() {
         Ok(choice) => {
             assert!(output.status.success(), "{context}");
-            assert_eq!(said.lines().next(), Some(&*choice.install_command()), "{context}");
-            let reasons: Vec<&str> = told.lines().map(str::trim_start).collect();
+            assert_eq!(stdout.lines().next(), Some(&*choice.install_command()), "{context}");
+            let reasons: Vec<&str> = stderr.lines().map(str::trim_start).collect();
             assert_eq!(reasons, choice.reasons, "{context}");
         }
         Err(_) => {
             assert!(matches!(output.status.code(), Some(3 | 4)), "{context}");
-            let message = told.lines().last().unwrap_or_default();
+            let message = stderr.lines().last().unwrap_or_default();
             assert!(message.starts_with("error: expected "), "{context}");
-            assert!(message.contains(", found ") && said.is_empty(), "{context}");
+            assert!(message.contains(", found ") && stdout.is_empty(), "{context}");
         }
     }
 }
@@ -191,8 +191,8 @@ fn a_machine_without_a_python_that_fits_is_told_so_by_a_number_of_its_own() {
         // A described machine has no distribution either.
         let output =
             command.args(options).env("OARLOCK_INSTALL_MACHINE", described).output().expect("a shell");
-        let told = utf8_text(&output.stderr);
-        assert!(output.status.code() == Some(code) && told.contains(words), "{code}, {words}: {output:?}");
+        let stderr = utf8_text(&output.stderr);
+        assert!(output.status.code() == Some(code) && stderr.contains(words), "{code}, {words}: {output:?}");
     }
 }
 

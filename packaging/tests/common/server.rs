@@ -25,8 +25,8 @@ impl PackServer {
         let mut line = String::new();
         let output = process.stdout.take().expect("what it prints");
         BufReader::new(output).read_line(&mut line).expect("a line");
-        let said: serde_json::Value = serde_json::from_str(&line).expect("JSON");
-        let address = said["address"].as_str().expect("an address").to_owned();
+        let message: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+        let address = message["address"].as_str().expect("an address").to_owned();
         Self { process, log, address }
     }
 

@@ -134,16 +134,16 @@ pub(crate) fn pip_says_where_there_is_no_wheel_for_a_python_and_refuses_a_word_f
     let mut other = era.installable_rows(page)[0].clone();
     other.name.python = "cp36-cp36m".into();
     let arguments = era.pip_arguments(page, &other);
-    let said =
+    let message =
         environment.run_to_failure(&newest_pip(), &arguments.iter().map(String::as_str).collect::<Vec<_>>());
-    assert!(said.contains("No matching distribution found"), "{said}");
+    assert!(message.contains("No matching distribution found"), "{message}");
 
     let era = ServedEra::new("1.5");
     let row = era.matrix.wheels.iter().find(|row| !row.name.is_valid()).expect("a row of `latest`");
     let page = era.pages.iter().find(|page| page.path.starts_with(&row.directory)).expect("its page");
     let mut arguments = era.pip_arguments(page, row);
     *arguments.last_mut().expect("a requirement") = row.name.distribution.clone();
-    let said =
+    let message =
         environment.run_to_failure(&newest_pip(), &arguments.iter().map(String::as_str).collect::<Vec<_>>());
-    assert!(said.contains("No matching distribution found"), "{said}");
+    assert!(message.contains("No matching distribution found"), "{message}");
 }

@@ -52,12 +52,12 @@ pub(crate) fn one_file_has_no_extras_and_installers_say_so() {
     for installer in pip_versions().iter().chain([&PythonInstaller::Uv]) {
         let environment = PythonEnvironment::new();
         let from = ["--index-url", &ours.simple_address(), "--find-links", &ours.page_address("/cpu-mkl")];
-        let told = environment.install_requirements(installer, &[&from[..], &[&wanted]].concat());
+        let expected = environment.install_requirements(installer, &[&from[..], &[&wanted]].concat());
         let words = match installer {
             PythonInstaller::Pip(_) => format!("oarlock {VERSION}+cpu.mkl does not provide the extra 'mkl'"),
             PythonInstaller::Uv => "does not have an extra named `mkl`".to_owned(),
         };
-        assert!(told.contains(&words), "{installer:?}: {told}");
+        assert!(expected.contains(&words), "{installer:?}: {expected}");
         assert!(!environment.installed_files().iter().any(|path| path.starts_with("oarlock_mkl")));
     }
 }

@@ -102,17 +102,17 @@ pub(crate) fn a_python_without_a_lock_gets_the_wheel_that_is_built_for_it() {
     let index = served.simple_address();
     let requirement = format!("oarlock=={VERSION}");
     for (abi, name) in [("cp314t", "cp314-cp314t"), ("abi3", "cp311-abi3")] {
-        let said = ["--python-version", "3.14", "--implementation", "cp", "--abi", abi];
+        let message = ["--python-version", "3.14", "--implementation", "cp", "--abi", abi];
         let from = ["--platform", "manylinux_2_28_x86_64", "--index-url", &index, &requirement];
         let how = ["download", "--only-binary=:all:", "--no-deps", "--dest", "got"];
-        environment.run_successfully(&newest_pip(), &[&how[..], &said, &from].concat());
+        environment.run_successfully(&newest_pip(), &[&how[..], &message, &from].concat());
         let name = format!("oarlock-{VERSION}-{name}-manylinux_2_28_x86_64.whl");
         assert_holds_only(&environment.path().join("got"), &served, &name);
     }
     let old = ["--python-version", "3.10", "--implementation", "cp", "--platform", "manylinux_2_28_x86_64"];
     let from = ["download", "--only-binary=:all:", "--no-deps", "--index-url", &index, &requirement];
-    let said = environment.run_to_failure(&newest_pip(), &[&from[..], &old].concat());
-    assert!(said.contains("No matching distribution found for oarlock"), "{said}");
+    let message = environment.run_to_failure(&newest_pip(), &[&from[..], &old].concat());
+    assert!(message.contains("No matching distribution found for oarlock"), "{message}");
 }
 
 pub(crate) fn who_names_no_version_gets_the_plain_core() {
@@ -167,9 +167,9 @@ pub(crate) fn a_wheel_that_was_changed_is_refused() {
     std::fs::remove_file(served.served_wheel_path(&name)).expect("a file");
     std::fs::write(served.served_wheel_path(&name), bytes).expect("a file");
     for pip in pip_versions() {
-        let said = environment
+        let message = environment
             .run_to_failure(&pip, &["install", "--index-url", &served.simple_address(), "oarlock"]);
-        assert!(said.contains("DO NOT MATCH THE HASHES"), "{said}");
+        assert!(message.contains("DO NOT MATCH THE HASHES"), "{message}");
     }
     assert!(environment.installed_files().is_empty());
 }

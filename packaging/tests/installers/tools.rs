@@ -89,17 +89,17 @@ impl PythonEnvironment {
     /// Runs an installer that must succeed, and returns its output.
     pub(crate) fn run_successfully(&self, installer: &PythonInstaller, arguments: &[&str]) -> String {
         let output = self.run_installer(installer, arguments);
-        let said = output_text(&output);
-        assert!(output.status.success(), "{installer:?} {arguments:?}: {said}");
-        said
+        let message = output_text(&output);
+        assert!(output.status.success(), "{installer:?} {arguments:?}: {message}");
+        message
     }
 
     /// Runs an installer that must fail, and returns its output.
     pub(crate) fn run_to_failure(&self, installer: &PythonInstaller, arguments: &[&str]) -> String {
         let output = self.run_installer(installer, arguments);
-        let said = output_text(&output);
-        assert!(!output.status.success(), "{installer:?} {arguments:?}: {said}");
-        said
+        let message = output_text(&output);
+        assert!(!output.status.success(), "{installer:?} {arguments:?}: {message}");
+        message
     }
 
     /// Installs with pip or uv.

@@ -31,7 +31,7 @@ pub(crate) fn who_knows_variants_reads_what_is_said_of_them() {
     let row = buildable_rows().into_iter().find(|row| row.label == "cpu, mkl").expect("a row of the matrix");
     let name = format!("oarlock-{VERSION}-{}-{}-cpu.mkl.whl", row.name.python, row.name.platform);
     let file = format!("{}/files/{name}", served.address);
-    let said = environment
+    let message = environment
         .run_to_failure(&PythonInstaller::Uv, &[&preview[..], &[&served.simple_address(), &file]].concat());
-    assert!(said.contains("has only unsupported wheel variants"), "{said}");
+    assert!(message.contains("has only unsupported wheel variants"), "{message}");
 }

@@ -14,9 +14,9 @@ pub(crate) fn what_is_yanked_comes_only_to_who_asks_for_just_this() {
             let environment = PythonEnvironment::new();
             environment.install_requirements(installer, &["--index-url", index, "oarlock"]);
             assert!(environment.installed_files().contains(&about("0.0.9")), "{installer:?}");
-            let said = environment.install_requirements(installer, &["--index-url", index, &pin]);
+            let message = environment.install_requirements(installer, &["--index-url", index, &pin]);
             assert!(environment.installed_files().contains(&about(VERSION)), "{installer:?}");
-            assert!(said.contains("loses files"), "{installer:?}: {said}");
+            assert!(message.contains("loses files"), "{installer:?}: {message}");
         }
     }
 }

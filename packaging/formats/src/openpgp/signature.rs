@@ -37,21 +37,21 @@ pub(super) fn write_signature(
     content: &[u8],
     seconds: u32,
 ) {
-    let mut said = Vec::new();
-    let mut say = |what: u8, value: &[u8]| {
+    let mut subpackets = Vec::new();
+    let mut add_subpacket = |what: u8, value: &[u8]| {
         // All subpackets are short enough for a one-byte length.
-        said.extend([value.len() as u8 + 1, what]);
-        said.extend_from_slice(value);
+        subpackets.extend([value.len() as u8 + 1, what]);
+        subpackets.extend_from_slice(value);
     };
-    say(ISSUER_FINGERPRINT_SUBPACKET, &[&[KEY_VERSION], key.fingerprint().as_slice()].concat());
-    say(CREATION_TIME_SUBPACKET, &seconds.to_be_bytes());
+    add_subpacket(ISSUER_FINGERPRINT_SUBPACKET, &[&[KEY_VERSION], key.fingerprint().as_slice()].concat());
+    add_subpacket(CREATION_TIME_SUBPACKET, &seconds.to_be_bytes());
     if let SignatureTarget::Owner = signed {
-        say(KEY_FLAGS_SUBPACKET, &[CERTIFY_AND_SIGN_FLAGS]);
-        say(PREFERRED_HASHES_SUBPACKET, &[SHA512_ALGORITHM]);
+        add_subpacket(KEY_FLAGS_SUBPACKET, &[CERTIFY_AND_SIGN_FLAGS]);
+        add_subpacket(PREFERRED_HASHES_SUBPACKET, &[SHA512_ALGORITHM]);
     }
     let mut body = vec![KEY_VERSION, signed as u8, EDDSA_ALGORITHM, SHA512_ALGORITHM];
-    body.extend((said.len() as u16).to_be_bytes());
-    body.extend(said);
+    body.extend((subpackets.len() as u16).to_be_bytes());
+    body.extend(subpackets);
     let mut hash = Sha512::new();
     hash.update(content);
     hash.update(&body);
@@ -77,10 +77,10 @@ pub(super) fn key_validity_seconds(body: &[u8]) -> Option<u32> {
     if head[0] != KEY_VERSION || !(0x10..=0x13).contains(&head[1]) {
         return None;
     }
-    let mut said = rest.get(..u16::from_be_bytes([head[4], head[5]]).into())?;
-    while !said.is_empty() {
-        let length = packet::take_length(&mut said, 255)?;
-        let (what, value) = said.split_off(..length)?.split_first()?;
+    let mut subpackets = rest.get(..u16::from_be_bytes([head[4], head[5]]).into())?;
+    while !subpackets.is_empty() {
+        let length = packet::take_length(&mut subpackets, 255)?;
+        let (what, value) = subpackets.split_off(..length)?.split_first()?;
         // The high bit of the id marks critical subpackets.
         if what & 0x7f == KEY_EXPIRATION_SUBPACKET {
             return Some(u32::from_be_bytes(value.try_into().ok()?));

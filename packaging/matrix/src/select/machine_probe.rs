@@ -47,10 +47,10 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(20);
 /// The output of a program on stdout and stderr; `None` if it cannot be started or does not finish.
 fn program_output(mut program: Command) -> Option<String> {
     let child = program.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().ok()?;
-    let (told, heard) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let number = Pid::from_child(&child);
-    std::thread::spawn(move || told.send(child.wait_with_output()));
-    let output = match heard.recv_timeout(PROBE_TIMEOUT) {
+    std::thread::spawn(move || sender.send(child.wait_with_output()));
+    let output = match receiver.recv_timeout(PROBE_TIMEOUT) {
         Ok(output) => output.ok()?,
         Err(_) => {
             // It dies at once, or it is stuck in a crashed driver, where nothing ends it.
@@ -181,8 +181,8 @@ mod tests {
 
     #[test]
     fn versions_are_found_in_what_tools_say() {
-        let said = "| NVIDIA-SMI 550.54.15    Driver Version: 550.54.15    CUDA Version: 12.4     |";
-        assert_eq!(number_after(said, "CUDA Version: "), Some(MajorMinor { major: 12, minor: 4 }));
+        let output = "| NVIDIA-SMI 550.54.15    Driver Version: 550.54.15    CUDA Version: 12.4     |";
+        assert_eq!(number_after(output, "CUDA Version: "), Some(MajorMinor { major: 12, minor: 4 }));
         assert_eq!(
             number_after("CUDA Version 10.2.89\n", "CUDA Version "),
             Some(MajorMinor { major: 10, minor: 2 })
@@ -192,12 +192,15 @@ mod tests {
 
     #[test]
     fn a_driver_runs_the_cuda_of_its_time() {
-        let said =
+        let output =
             |text: &str| cuda_of_driver(&format!("NVRM version: NVIDIA UNIX {text}\nGCC version:  12.2.0\n"));
         let cuda = |major: u32| Some(MajorMinor { major, minor: 0 });
-        assert_eq!(said("x86_64 Kernel Module  535.104.05  Sat Aug 19 01:15:15 UTC 2023"), cuda(12));
-        assert_eq!(said("Open Kernel Module for x86_64  580.65.06  Release Build  (dvs-builder)"), cuda(13));
-        assert_eq!(said("x86_64 Kernel Module  390.157  Wed Oct 12 09:19:07 UTC 2022"), None);
+        assert_eq!(output("x86_64 Kernel Module  535.104.05  Sat Aug 19 01:15:15 UTC 2023"), cuda(12));
+        assert_eq!(
+            output("Open Kernel Module for x86_64  580.65.06  Release Build  (dvs-builder)"),
+            cuda(13)
+        );
+        assert_eq!(output("x86_64 Kernel Module  390.157  Wed Oct 12 09:19:07 UTC 2022"), None);
         assert_eq!(cuda_of_driver(""), None);
     }
 
