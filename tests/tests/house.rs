@@ -1,4 +1,4 @@
-//! Checks the documentation: links lead somewhere, and examples are accepted by the code they are about.
+//! Checks the documentation: links lead somewhere, what pages name exists, and examples are accepted by the code they are about.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -93,6 +93,71 @@ fn every_term_of_the_glossary_names_where_it_lives() {
     assert!(homes.len() > 80, "{} homes", homes.len());
     let missing: Vec<&&str> = homes.iter().filter(|home| !repository_root().join(home).exists()).collect();
     assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// What stands between backticks on a page, outside of blocks of code.
+fn inline_code(text: &str) -> Vec<&str> {
+    let prose = text.split("```").step_by(2);
+    prose.flat_map(|part| part.split('`').skip(1).step_by(2)).collect()
+}
+
+/// The pages about the tree as it is. Decisions and measurements are about the day of their date.
+fn current_pages() -> impl Iterator<Item = (PathBuf, String)> {
+    let is_dated = |path: &PathBuf| {
+        path.components()
+            .any(|part| ["decisions", "measurements"].map(AsRef::as_ref).contains(&part.as_os_str()))
+    };
+    all_documents()
+        .into_iter()
+        .filter(move |path| !is_dated(path))
+        .map(|path| (path.clone(), read_text(&path)))
+}
+
+#[test]
+fn every_rust_path_that_a_page_names_is_in_the_sources() {
+    let roots = ["runtime", "device-sdk", "plugins", "packaging", "scripts", "tests"];
+    let files = roots.into_iter().flat_map(|root| rust_files(&repository_root().join(root)));
+    let sources: String = files.map(|file| read_text(&file)).collect();
+    let words: BTreeSet<&str> = sources.split(|sign: char| !sign.is_alphanumeric() && sign != '_').collect();
+    let mut named = 0;
+    let mut missing = Vec::new();
+    for (page, text) in current_pages() {
+        let is_path = |code: &&str| {
+            code.contains("::") && code.chars().all(|sign| sign.is_alphanumeric() || "_:()".contains(sign))
+        };
+        for path in inline_code(&text).into_iter().filter(is_path) {
+            named += 1;
+            if !path.trim_end_matches("()").split("::").all(|word| words.contains(word)) {
+                missing.push(format!("{}: {path}", page.display()));
+            }
+        }
+    }
+    assert!(named > 20, "{named} paths");
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
+#[test]
+fn every_file_that_a_page_names_exists() {
+    let roots =
+        ["runtime/", "device-sdk/", "plugins/", "packaging/", "scripts/", "tests/", "docs/", "docker/"];
+    let mut named = 0;
+    let mut missing = Vec::new();
+    for (page, text) in current_pages() {
+        let is_file = |code: &&str| {
+            roots.iter().any(|root| code.starts_with(root))
+                && !code.contains("NNNN")
+                && code.chars().all(|sign| sign.is_alphanumeric() || "_-./".contains(sign))
+        };
+        for file in inline_code(&text).into_iter().filter(is_file) {
+            named += 1;
+            let beside = page.parent().expect("pages are in directories").join(file);
+            if !repository_root().join(file).exists() && !beside.exists() {
+                missing.push(format!("{}: {file}", page.display()));
+            }
+        }
+    }
+    assert!(named > 100, "{named} files");
+    assert!(missing.is_empty(), "{missing:#?}");
 }
 
 #[test]

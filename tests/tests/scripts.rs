@@ -54,13 +54,13 @@ fn with_little_memory_cargo_does_less_at_once() {
         let (out, error, is_well) =
             run_bash(&format!("{machine} fit_memory; echo \"jobs=${{CARGO_BUILD_JOBS:-}}\""));
         assert!(is_well, "{error}");
-        let (said, jobs) = out.split_once("jobs=").expect("how many");
-        (said.to_owned(), jobs.trim_end().to_owned())
+        let (message, jobs) = out.split_once("jobs=").expect("how many");
+        (message.to_owned(), jobs.trim_end().to_owned())
     };
     assert_eq!(jobs(16_000, 2, ""), (String::new(), String::new()));
-    let (said, some) = jobs(9_000, 8, "");
+    let (message, some) = jobs(9_000, 8, "");
     assert_eq!(some, "4");
-    assert!(said.starts_with("==> 9000 MB of memory are free, so cargo does 4 at a time"), "{said}");
+    assert!(message.starts_with("==> 9000 MB of memory are free, so cargo does 4 at a time"), "{message}");
     assert_eq!(jobs(1_500, 2, "").1, "1");
     assert_eq!(jobs(1_500, 1, "").1, "1");
     assert_eq!(jobs(1_500, 8, "CARGO_BUILD_JOBS=3;"), (String::new(), "3".to_owned()));

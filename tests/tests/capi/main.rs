@@ -44,9 +44,9 @@ fn install_prefix() -> &'static Path {
 fn run_command(command: &mut Command) -> String {
     let done = command.current_dir(repository_root()).output();
     let done = done.unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
-    let (said, errors) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
-    assert!(done.status.success() && errors.is_empty(), "{command:?} said:\n{said}{errors}");
-    said.into_owned()
+    let (message, errors) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+    assert!(done.status.success() && errors.is_empty(), "{command:?} said:\n{message}{errors}");
+    message.into_owned()
 }
 
 /// Output of pkg-config for the installed library, split by a shell, since paths may contain spaces.
@@ -137,9 +137,9 @@ fn the_library_exports_what_the_header_declares_and_nothing_else() {
 
 #[test]
 fn the_library_has_the_name_that_changes_with_the_abi_alone_and_stays_loaded() {
-    let said = run_command(Command::new("readelf").args(["-d", "-W"]).arg(library_path()));
-    assert!(said.contains("Library soname: [liboarlock.so.1]"), "{said}");
-    assert!(said.contains("NODELETE"), "{said}");
+    let message = run_command(Command::new("readelf").args(["-d", "-W"]).arg(library_path()));
+    assert!(message.contains("Library soname: [liboarlock.so.1]"), "{message}");
+    assert!(message.contains("NODELETE"), "{message}");
 }
 
 #[test]
@@ -147,11 +147,11 @@ fn the_example_in_c_runs_a_model() {
     let place = models_directory();
     let program = place.path().join("run_c");
     compile_source("cc", "c11", &repository_root().join("runtime/capi/examples/run.c"), &program);
-    let said = run_command(Command::new(program).arg(place.path().join("sums.onnx")).arg("cpu"));
+    let message = run_command(Command::new(program).arg(place.path().join("sums.onnx")).arg("cpu"));
     let version = env!("CARGO_PKG_VERSION");
     let expected =
         format!("Oarlock {version} on cpu:0\nsum: f32[batch, 3] = 1 3 5\ntwice: f32[batch, 3] = 2 6 10\n");
-    assert_eq!(said, expected);
+    assert_eq!(message, expected);
 }
 
 #[test]
@@ -159,8 +159,8 @@ fn the_example_in_cpp_runs_a_model() {
     let place = models_directory();
     let program = place.path().join("run_cpp");
     compile_source("c++", "c++17", &repository_root().join("runtime/capi/examples/run.cpp"), &program);
-    let said = run_command(Command::new(program).arg(place.path().join("sums.onnx")));
-    assert_eq!(said, "1 2 3 1 2 3 \n");
+    let message = run_command(Command::new(program).arg(place.path().join("sums.onnx")));
+    assert_eq!(message, "1 2 3 1 2 3 \n");
 }
 
 #[test]
@@ -175,8 +175,8 @@ fn the_examples_say_what_is_wrong_with_a_file() {
             &program,
         );
         let done = Command::new(&program).arg("/nowhere.onnx").output().expect("it can be started");
-        let said = String::from_utf8_lossy(&done.stderr);
-        assert!(!done.status.success() && said.contains("`/nowhere.onnx`"), "{source}: {said}");
+        let message = String::from_utf8_lossy(&done.stderr);
+        assert!(!done.status.success() && message.contains("`/nowhere.onnx`"), "{source}: {message}");
     }
 }
 
@@ -248,8 +248,8 @@ fn cmake_finds_the_installed_library() {
         configure.arg(format!("-DEXAMPLES={}", repository_root().join("runtime/capi/examples").display())),
     );
     run_command(Command::new("cmake").arg("--build").arg(&built));
-    let said = run_command(Command::new(built.join("run_c")).arg(place.path().join("sums.onnx")));
-    assert!(said.contains("sum: f32[batch, 3] = 1 3 5"), "{said}");
-    let said = run_command(Command::new(built.join("run_cpp")).arg(place.path().join("sums.onnx")));
-    assert_eq!(said, "1 2 3 1 2 3 \n");
+    let message = run_command(Command::new(built.join("run_c")).arg(place.path().join("sums.onnx")));
+    assert!(message.contains("sum: f32[batch, 3] = 1 3 5"), "{message}");
+    let message = run_command(Command::new(built.join("run_cpp")).arg(place.path().join("sums.onnx")));
+    assert_eq!(message, "1 2 3 1 2 3 \n");
 }

@@ -49,17 +49,17 @@ impl StartedPlugin {
     /// The plugin in the form that the suite takes.
     pub(crate) fn conformance_subject(&self) -> ConformanceSubject {
         let plugin = self.plugin;
-        let said = plugin.abi_plugin();
+        let message = plugin.abi_plugin();
         // SAFETY: the plugin's strings are valid forever, since it is never unloaded.
         let text = |text: abi::Str| unsafe { text.text() }.unwrap_or_default().to_owned();
         ConformanceSubject {
-            name: text(said.name),
-            version: text(said.version),
-            device_type: text(said.device_type),
-            context: said.context,
+            name: text(message.name),
+            version: text(message.version),
+            device_type: text(message.device_type),
+            context: message.context,
             core: plugin.core_table(),
             // SAFETY: as above; the same holds for the table.
-            asynchronous: unsafe { said.r#async.as_ref() }.copied(),
+            asynchronous: unsafe { message.r#async.as_ref() }.copied(),
             kernels: plugin.kernel_records(),
             devices: self.devices.clone(),
             read_error: Box::new(move |error| read_error_text(plugin, error)),

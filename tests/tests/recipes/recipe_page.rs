@@ -45,7 +45,9 @@ impl RecipePage {
 
     fn parse_prose(&mut self, line: &str) {
         let is_file = |name: &&str| {
-            name.contains('/')
+            // What cargo builds need not be there yet, and `CARGO_TARGET_DIR` may put it elsewhere.
+            !name.starts_with("target/")
+                && name.contains('/')
                 && name.chars().all(|letter| letter.is_ascii_alphanumeric() || "/._-".contains(letter))
         };
         self.files.extend(backtick_spans(line).filter(is_file).map(str::to_owned));
@@ -92,7 +94,7 @@ fn an_excerpt_is_found_by_its_lines() {
 
 #[test]
 fn a_page_names_files_tests_and_excerpts() {
-    let text = "The file `a/b.rs`, not `a b` or `c`.\n\nIn `a/c.rs`:\n\n```rust\nx\n```\n\n```rust\ny\n```\n\n\
+    let text = "The file `a/b.rs`, not `a b`, `c` or `target/d`.\n\nIn `a/c.rs`:\n\n```rust\nx\n```\n\n```rust\ny\n```\n\n\
                 Run `cargo test --workspace --test d` then.\n";
     let page = RecipePage::new(Path::new("docs/add-x.md"), text);
     assert_eq!(page.name, "add-x.md");
