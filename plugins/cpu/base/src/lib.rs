@@ -7,7 +7,9 @@
 pub mod amx;
 #[cfg(x86_vectors)]
 mod amx_permission;
+pub mod arithmetic;
 pub mod attributes;
+pub mod compute_element;
 pub mod constant_cache;
 pub mod device;
 pub mod element_bytes;

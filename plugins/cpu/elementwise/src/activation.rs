@@ -7,8 +7,8 @@ use oarlock_cpu_base::isa::SimdTarget;
 use oarlock_cpu_base::math::{self, TrigonometricFloat};
 use oarlock_sdk::{Kernel, KernelCall, PluginError, Result};
 
+use super::dtype_dispatch::with_number;
 use super::element_loop::{ElementMap, MapLoop};
-use super::number::with_number;
 use super::port::OperandPort;
 use super::prepared_loop::PreparedLoop;
 use super::registration::{FLOATS, NUMBERS, elementwise_kernel, input_operand, output_operand};

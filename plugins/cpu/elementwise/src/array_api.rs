@@ -3,14 +3,15 @@
 use std::marker::PhantomData;
 
 use oarlock_cpu_base::OARLOCK_DOMAIN;
+use oarlock_cpu_base::arithmetic::ArithmeticElement;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::isa::SimdTarget;
 use oarlock_cpu_base::math::MathFloat;
 use oarlock_sdk::{Dtype, DtypeSet, Kernel, KernelCall, Result, dtype_set};
 
 use super::bitwise::integer_shift_loop;
+use super::dtype_dispatch::with_number;
 use super::element_loop::{ElementFault, ElementMap, MapLoop};
-use super::number::{ArithmeticElement, with_number};
 use super::port::{OperandPort, compute_dtype};
 use super::prepared_loop::PreparedLoop;
 use super::registration::{
@@ -131,7 +132,7 @@ maps_of_floats! {
         // Equal infinities have no difference that could be taken.
         a + F::from_f64(std::f64::consts::LN_2)
     } else {
-        a.larger_or_nan(b) + (-MathFloat::magnitude(a - b)).power_of_e().log1p()
+        a.maximum(b) + (-(a - b).magnitude()).power_of_e().log1p()
     };
     NextAfter(x, to) => x.next_after(to);
     Expm1(x) => x.expm1();
@@ -139,7 +140,7 @@ maps_of_floats! {
     Log2(x) => x.log2();
     Log10(x) => x.log10();
     Trunc(x) => x.round_toward_zero();
-    IsFinite(x) -> u8 => u8::from(MathFloat::magnitude(x) < F::INFINITY);
+    IsFinite(x) -> u8 => u8::from(x.magnitude() < F::INFINITY);
     SignBit(x) -> u8 => u8::from(x.has_sign_bit());
 }
 

@@ -2,13 +2,14 @@
 
 use std::marker::PhantomData;
 
+use oarlock_cpu_base::arithmetic::ArithmeticElement;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::isa::SimdTarget;
 use oarlock_sdk::{Dtype, DtypeSet, Kernel, KernelCall, Result};
 
+use super::dtype_dispatch::with_number;
 use super::element_loop::{ElementFault, ElementMap, MapLoop};
 use super::legacy_broadcast;
-use super::number::{ArithmeticElement, with_number};
 use super::port::OperandPort;
 use super::prepared_loop::PreparedLoop;
 use super::registration::{BOOL, NUMBERS, elementwise_kernel, input_operand, output_operand};
@@ -22,9 +23,9 @@ maps! {
     /// a · b
     Times(a, b) => a.times(b);
     /// The larger operand; NaN if either is NaN.
-    Larger(a, b) => a.larger_or_nan(b);
+    Larger(a, b) => a.maximum(b);
     /// The smaller operand; NaN if either is NaN.
-    Smaller(a, b) => a.smaller_or_nan(b);
+    Smaller(a, b) => a.minimum(b);
     // NaN is not below 0, and stays.
     Slope(x, slope) => if x < N::default() { x.times(slope) } else { x };
     Equal(a, b) -> u8 => u8::from(a == b);

@@ -171,7 +171,7 @@ pub(super) fn integer_shift_loop(dtype: Dtype, is_left: bool) -> Result<Prepared
                     Dtype::$name if is_left => Ok(PreparedLoop::new(MapLoop(ShiftLeft::<$integer>(PhantomData)), ports, port)),
                     Dtype::$name => Ok(PreparedLoop::new(MapLoop(ShiftRight::<$integer>(PhantomData)), ports, port)),
                 )*
-                other => Err(super::number::unexpected_dtype(other)),
+                other => Err(super::dtype_dispatch::unexpected_dtype(other)),
             }
         };
     }

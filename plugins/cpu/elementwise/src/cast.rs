@@ -6,8 +6,8 @@ use oarlock_sdk::{Dtype, DtypeSet, Kernel, KernelCall, OperandSpec, PluginError,
 use super::conversion::{
     find_conversion, find_round_to_odd, find_unbounded_conversion, power_of_two_conversion,
 };
+use super::dtype_dispatch::unexpected_dtype;
 use super::element_loop::ElementLoop;
-use super::number::unexpected_dtype;
 use super::port::{OperandPort, compute_dtype};
 use super::prepared_loop::PreparedLoop;
 use super::registration::{

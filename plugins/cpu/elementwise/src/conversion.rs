@@ -10,8 +10,8 @@ use std::marker::PhantomData;
 use oarlock_cpu_base::isa::{Isa, SimdTarget};
 use oarlock_sdk::{Dtype, Element};
 
+use super::dtype_dispatch::is_common_dtype;
 use super::element_loop::{ElementFault, ElementLoop, ElementMap, MapLoop};
-use super::number::is_common_dtype;
 use super::small_floats::{
     DecodeBf16, DecodeF8E4M3, DecodeF8E4M3Fnuz, DecodeF8E5M2, DecodeF8E5M2Fnuz, DecodeF8E8M0, DecodeF16,
     EncodeBf16, EncodeF8E4M3, EncodeF8E4M3Fnuz, EncodeF8E4M3FnuzUnbounded, EncodeF8E4M3Unbounded,

@@ -4,14 +4,15 @@
 
 use std::marker::PhantomData;
 
+use oarlock_cpu_base::arithmetic::ArithmeticElement;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::isa::{Isa, SimdTarget};
 use oarlock_cpu_base::math;
 use oarlock_sdk::{Dtype, DtypeSet, Kernel, KernelCall, Result, dtype_set, family};
 
+use super::dtype_dispatch::unexpected_dtype;
 use super::element_loop::{ElementFault, ElementLoop, ElementMap, MapLoop};
 use super::legacy_broadcast;
-use super::number::{ArithmeticElement, unexpected_dtype};
 use super::port::{OperandPort, compute_dtype};
 use super::prepared_loop::PreparedLoop;
 use super::registration::{FLOATS, INTEGERS, NUMBERS, elementwise_kernel, input_operand, output_operand};

@@ -2,14 +2,15 @@
 
 use std::marker::PhantomData;
 
+use oarlock_cpu_base::arithmetic::ArithmeticElement;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::isa::SimdTarget;
 use oarlock_sdk::{Dtype, DtypeSet, Kernel, KernelCall, OperandFlags, Result};
 
 use super::binary::{Larger, Smaller};
+use super::dtype_dispatch::with_number;
 use super::element_loop::{ElementMap, MapLoop};
 use super::iteration_space::{OperandShape, ensure_dtype};
-use super::number::{ArithmeticElement, with_number};
 use super::port::OperandPort;
 use super::prepared_loop::{LoopOperand, PreparedLoop};
 use super::registration::{
@@ -50,7 +51,7 @@ fn where_loop(call: &KernelCall<'_>) -> Result<PreparedLoop> {
 
 maps! {
     // The upper bound comes last and so wins if the bounds are crossed, as in the schema and in NumPy.
-    Between(x, low, high) => x.larger_or_nan(low).smaller_or_nan(high);
+    Between(x, low, high) => x.maximum(low).minimum(high);
 }
 
 /// A prepared `Clip`: which bounds it has, and its loop over the input and them.

@@ -2,13 +2,14 @@
 
 use std::marker::PhantomData;
 
+use oarlock_cpu_base::arithmetic::ArithmeticElement;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::isa::SimdTarget;
 use oarlock_cpu_base::math::{self, MathFloat, TrigonometricFloat};
 use oarlock_sdk::{Dtype, DtypeSet, Kernel, KernelCall, Result};
 
+use super::dtype_dispatch::with_number;
 use super::element_loop::{ElementFault, ElementMap, MapLoop};
-use super::number::{ArithmeticElement, with_number};
 use super::port::{OperandPort, compute_dtype};
 use super::prepared_loop::PreparedLoop;
 use super::registration::{
@@ -195,7 +196,7 @@ macro_rules! maps {
                 type Input = ($(maps!(@type $x N),)*);
                 type Output = maps!(@output N $($output)?);
                 // One copy for rare dtypes: three for each of them would be most of the code of this crate.
-                const IS_VECTORIZED: bool = $crate::number::is_common_dtype(N::DTYPE);
+                const IS_VECTORIZED: bool = $crate::dtype_dispatch::is_common_dtype(N::DTYPE);
 
                 #[inline(always)]
                 fn apply<T: SimdTarget>(self, ($($x,)*): Self::Input) -> Self::Output {

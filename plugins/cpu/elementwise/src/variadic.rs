@@ -2,15 +2,16 @@
 
 use std::marker::PhantomData;
 
+use oarlock_cpu_base::arithmetic::ArithmeticElement;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::isa::SimdTarget;
 use oarlock_cpu_base::rows::scratch::try_filled_vec;
 use oarlock_sdk::{DtypeSet, Kernel, KernelCall, OperandFlags, PluginError, Result, TensorView};
 
 use super::binary::{Larger, Plus, Smaller};
+use super::dtype_dispatch::with_number;
 use super::element_loop::{ElementMap, FoldLoop};
 use super::iteration_space::{MAX_OPERANDS, OperandShape};
-use super::number::{ArithmeticElement, with_number};
 use super::port::OperandPort;
 use super::prepared_loop::{LoopOperand, PreparedLoop};
 use super::registration::{FLOATS, NUMBERS, input_operand, output_operand, prepared_kernel};
@@ -68,7 +69,7 @@ impl VariadicLoops {
         if first.output_port().dtype == last.output_port().dtype {
             return self.run_passes(cpu, call, None);
         }
-        let size = first.output_port().byte_count(output.element_count()? as usize);
+        let size = first.output_port().byte_count(output.element_count()?);
         let mut partial = try_filled_vec(0u64, size.div_ceil(size_of::<u64>()))?;
         let shape = OperandShape { dims: output.dims(), strides: &[] };
         self.run_passes(cpu, call, Some(LoopOperand { shape, address: partial.as_mut_ptr() as usize, size }))

@@ -4,6 +4,7 @@
 
 use std::any::Any;
 
+use oarlock_cpu_base::arithmetic::ArithmeticElement;
 use oarlock_cpu_base::thread_team::ThreadTeam;
 use oarlock_sdk::{Element, bf16, f16};
 
@@ -101,7 +102,7 @@ pub fn add_bias<E: StoredElement>(
         let first = part.item % products * rows;
         for (row, numbers) in part.rows_mut() {
             let bias = bias[first + row].convert();
-            numbers.iter_mut().for_each(|number| *number = number.add_element(bias));
+            numbers.iter_mut().for_each(|number| *number = number.plus(bias));
         }
     }
 }

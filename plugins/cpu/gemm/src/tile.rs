@@ -8,8 +8,8 @@ mod portable;
 #[cfg(x86_vectors)]
 mod vectors;
 
+use oarlock_cpu_base::arithmetic::ArithmeticElement;
 use oarlock_cpu_base::isa::Isa;
-use oarlock_sdk::Element;
 
 use super::ConvertTo;
 
@@ -85,13 +85,7 @@ impl<T> GemmMicroKernels<T> {
 }
 
 /// A type in which products are computed. Integers wrap around.
-pub trait GemmElement: Element + Default + PartialEq + ConvertTo<Self> {
-    /// `self + left * right`, rounded once if `FUSED`; a fused multiply-add without hardware support would be a slow library
-    /// call.
-    fn add_product<const FUSED: bool>(self, left: Self, right: Self) -> Self;
-
-    fn add_element(self, other: Self) -> Self;
-
+pub trait GemmElement: ArithmeticElement + ConvertTo<Self> {
     /// The micro-kernels for an instruction set that the machine has.
     fn micro_kernels(isa: Isa) -> &'static GemmMicroKernels<Self>;
 }
@@ -99,16 +93,6 @@ pub trait GemmElement: Element + Default + PartialEq + ConvertTo<Self> {
 macro_rules! floats {
     ($($float:ident: $avx2:ident $avx512:ident)*) => {
         $(impl GemmElement for $float {
-            #[inline(always)]
-            fn add_product<const FUSED: bool>(self, left: Self, right: Self) -> Self {
-                if FUSED { left.mul_add(right, self) } else { self + left * right }
-            }
-
-            #[inline(always)]
-            fn add_element(self, other: Self) -> Self {
-                self + other
-            }
-
             fn micro_kernels(isa: Isa) -> &'static GemmMicroKernels<Self> {
                 match isa {
                     #[cfg(x86_vectors)]
@@ -125,16 +109,6 @@ macro_rules! floats {
 macro_rules! integers {
     ($($integer:ty)*) => {
         $(impl GemmElement for $integer {
-            #[inline(always)]
-            fn add_product<const FUSED: bool>(self, left: Self, right: Self) -> Self {
-                self.wrapping_add(left.wrapping_mul(right))
-            }
-
-            #[inline(always)]
-            fn add_element(self, other: Self) -> Self {
-                self.wrapping_add(other)
-            }
-
             fn micro_kernels(isa: Isa) -> &'static GemmMicroKernels<Self> {
                 portable::best_kernels(isa)
             }

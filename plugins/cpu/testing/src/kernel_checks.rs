@@ -6,7 +6,8 @@
 use std::fmt::Debug;
 use std::str::FromStr;
 
-use oarlock_cpu_base::rows::number::{ComputeElement, ComputeFloat};
+use oarlock_cpu_base::compute_element::ComputeElement;
+use oarlock_cpu_base::math::MathFloat;
 use oarlock_sdk::{Dtype, Element, dispatch, f16};
 
 use crate::runner::{KernelRunner, TestArray, TestAttribute};

@@ -1,5 +1,7 @@
 //! Normalizations of lines along one axis: `Softmax`, `LogSoftmax`, `Hardmax` and `LpNormalization`.
 
+use oarlock_cpu_base::arithmetic::ArithmeticElement;
+use oarlock_cpu_base::compute_element::{ComputeFloat, FloatElement};
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::isa::{Isa, SimdTarget};
 use oarlock_cpu_base::rows::axis::AxisLayout;
@@ -8,7 +10,6 @@ use oarlock_cpu_base::rows::line_bundle::{
     BUNDLE_WIDTH, BundleResults, LineBundle, MAX_SHORT_LINE, are_lines_short, fills_registers,
     for_transposed_blocks, is_transposable, transpose_back,
 };
-use oarlock_cpu_base::rows::number::{AccumulatorNumber, ComputeFloat, FloatElement};
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
 use oarlock_cpu_base::rows::output_parts::{AxisLines, AxisLinesPart, OutputRows, parallel_for_parts};
 use oarlock_cpu_base::with_isa;

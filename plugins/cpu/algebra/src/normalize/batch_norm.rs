@@ -1,10 +1,12 @@
 //! `BatchNormalization`: with running statistics, or in training with those of the batch, which update the running ones.
 
+use oarlock_cpu_base::arithmetic::ArithmeticElement;
+use oarlock_cpu_base::compute_element::{ComputeElement, ComputeFloat, FloatElement};
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::isa::Isa;
+use oarlock_cpu_base::math::MathFloat;
 use oarlock_cpu_base::rows::axis::AxisLayout;
 use oarlock_cpu_base::rows::grain_for;
-use oarlock_cpu_base::rows::number::{AccumulatorNumber, ComputeElement, ComputeFloat, FloatElement};
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
 use oarlock_cpu_base::rows::output_parts::{OutputRows, parallel_for_parts};
 use oarlock_cpu_base::with_isa;

@@ -1,8 +1,10 @@
 //! `MeanVarianceNormalization`: over any axes, to mean 0 and variance 1.
 
+use oarlock_cpu_base::arithmetic::ArithmeticElement;
+use oarlock_cpu_base::compute_element::FloatElement;
 use oarlock_cpu_base::device::Cpu;
+use oarlock_cpu_base::math::MathFloat;
 use oarlock_cpu_base::rows::axis;
-use oarlock_cpu_base::rows::number::{AccumulatorNumber, ComputeFloat, FloatElement};
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
 use oarlock_cpu_base::with_isa;
 use oarlock_sdk::{Kernel, KernelCall, KernelFlags, Result, dispatch};

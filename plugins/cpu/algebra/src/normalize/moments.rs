@@ -1,7 +1,7 @@
 //! Mean and variance of a slice.
 
+use oarlock_cpu_base::compute_element::ComputeFloat;
 use oarlock_cpu_base::rows::fold::fold_slice;
-use oarlock_cpu_base::rows::number::ComputeFloat;
 
 /// The sum of a function over the elements.
 #[inline(always)]

@@ -1,6 +1,7 @@
 //! Scales, biases and statistics of channels, which are few and of any float dtype.
 
-use oarlock_cpu_base::rows::number::{ComputeElement, ComputeFloat};
+use oarlock_cpu_base::compute_element::{ComputeElement, ComputeFloat};
+use oarlock_cpu_base::math::MathFloat;
 use oarlock_cpu_base::rows::operands::KernelOperands;
 use oarlock_sdk::{Result, TensorView, dispatch, ensure};
 

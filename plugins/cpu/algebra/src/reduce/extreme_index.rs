@@ -1,12 +1,13 @@
 //! `ArgMax` and `ArgMin`: the position of the largest or smallest element of each line. NaN counts as both, as in NumPy.
 
+use oarlock_cpu_base::arithmetic::ArithmeticElement;
+use oarlock_cpu_base::compute_element::ComputeElement;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::rows::axis::{self, AxisLayout};
 use oarlock_cpu_base::rows::grain_for;
 use oarlock_cpu_base::rows::line_bundle::{
     BUNDLE_WIDTH, MAX_SHORT_LINE, are_lines_short, for_transposed_blocks, is_transposable, transpose_back,
 };
-use oarlock_cpu_base::rows::number::{AccumulatorNumber, ComputeElement};
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
 use oarlock_cpu_base::rows::output_parts::{OutputRows, parallel_for_parts};
 use oarlock_cpu_base::with_isa;

@@ -1,7 +1,8 @@
 //! Turns partial results into outputs: the last step of a reduction, for many outputs at a time.
 
+use oarlock_cpu_base::compute_element::{ComputeElement, ComputeFloat};
 use oarlock_cpu_base::isa::Isa;
-use oarlock_cpu_base::rows::number::{ComputeElement, ComputeFloat};
+use oarlock_cpu_base::math::MathFloat;
 use oarlock_cpu_base::with_isa;
 
 use super::reduction::Reducer;

@@ -1,8 +1,8 @@
 //! The rows of the reductions over axes: some versions take the axes as an attribute, others as an input.
 
+use oarlock_cpu_base::compute_element::{ComputeElement, FloatElement};
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::rows::axis;
-use oarlock_cpu_base::rows::number::{ComputeElement, FloatElement};
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
 use oarlock_sdk::{
     Dtype, DtypeSet, Kernel, KernelCall, KernelFlags, MemoryKind, OperandFlags, OperandSpec, Result, bf16,

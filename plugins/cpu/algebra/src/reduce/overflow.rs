@@ -2,10 +2,12 @@
 //! infinity and another to its opposite, their sum is NaN. Such sums are rare, and are computed again in a wider range. So it
 //! does not matter how lanes meet, and any number of threads gives the same bits.
 
+use oarlock_cpu_base::arithmetic::ArithmeticElement;
+use oarlock_cpu_base::compute_element::ComputeElement;
 use oarlock_cpu_base::device::Cpu;
+use oarlock_cpu_base::math::MathFloat;
 use oarlock_cpu_base::rows::GRAIN;
 use oarlock_cpu_base::rows::fold::fold_slice;
-use oarlock_cpu_base::rows::number::{AccumulatorNumber, ComputeElement, ComputeFloat};
 use oarlock_cpu_base::rows::output_parts::{OutputRows, parallel_for_parts};
 use oarlock_sdk::{Dtype, Element};
 

@@ -1,10 +1,11 @@
 //! What reductions do with elements: how one is added to a partial result, and how two of these are joined. The last step is in
 //! [`super::finalize`], so that reductions that differ in it alone, such as sum and mean, are compiled once.
 
+use oarlock_cpu_base::arithmetic::ArithmeticElement;
+use oarlock_cpu_base::compute_element::{ComputeElement, ComputeFloat};
 use oarlock_cpu_base::isa::BaselineTarget;
 use oarlock_cpu_base::rows::fold::{fold_lanes, join_lanes};
 use oarlock_cpu_base::rows::line_bundle::LineBundle;
-use oarlock_cpu_base::rows::number::{AccumulatorNumber, ComputeElement, ComputeFloat};
 use oarlock_sdk::{Dtype, Element};
 
 /// One kind of reduction. Partial results are joined in an order that only the shape decides.
@@ -108,7 +109,7 @@ exact_reductions! {
     Product: ONE, times, |x| x;
     Maximum: LOWEST, maximum by gt, |x| x;
     Minimum: GREATEST, minimum by lt, |x| x;
-    L1: ZERO, plus, AccumulatorNumber::magnitude;
+    L1: ZERO, plus, ArithmeticElement::magnitude;
     SumSquare: ZERO, plus, |x: T::Accumulator| x.times(x);
 }
 

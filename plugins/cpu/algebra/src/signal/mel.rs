@@ -1,7 +1,9 @@
 //! `MelWeightMatrix`: triangular filters that gather the bins of a spectrum by their pitch.
 
+use oarlock_cpu_base::arithmetic::ArithmeticElement;
+use oarlock_cpu_base::compute_element::ComputeElement;
 use oarlock_cpu_base::device::Cpu;
-use oarlock_cpu_base::rows::number::{AccumulatorNumber, ComputeElement, ComputeFloat};
+use oarlock_cpu_base::math::MathFloat;
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
 use oarlock_sdk::{Kernel, MemoryKind, OperandSpec, PluginError, Result, dispatch, ensure};
 

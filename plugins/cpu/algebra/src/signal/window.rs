@@ -2,8 +2,9 @@
 
 use std::f64::consts::TAU;
 
+use oarlock_cpu_base::compute_element::ComputeElement;
 use oarlock_cpu_base::device::Cpu;
-use oarlock_cpu_base::rows::number::{ComputeElement, ComputeFloat};
+use oarlock_cpu_base::math::MathFloat;
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
 use oarlock_sdk::{DtypeSet, Kernel, OperandSpec, PluginError, Result, dispatch, family};
 

@@ -1,6 +1,7 @@
 //! Rows of features: the inputs of these ops.
 
-use oarlock_cpu_base::rows::number::{ComputeElement, ComputeFloat};
+use oarlock_cpu_base::compute_element::ComputeElement;
+use oarlock_cpu_base::math::MathFloat;
 use oarlock_cpu_base::rows::operands::KernelOperands;
 use oarlock_sdk::{PluginError, Result, TensorView, dispatch};
 

@@ -1,9 +1,11 @@
 //! Features before a model sees them: `ArrayFeatureExtractor`, `Binarizer`, `FeatureVectorizer`, `Imputer`, `Normalizer`,
 //! `OneHotEncoder` and `Scaler`.
 
+use oarlock_cpu_base::arithmetic::ArithmeticElement;
 use oarlock_cpu_base::attributes;
+use oarlock_cpu_base::compute_element::ComputeElement;
 use oarlock_cpu_base::device::Cpu;
-use oarlock_cpu_base::rows::number::{AccumulatorNumber, ComputeElement, ComputeFloat};
+use oarlock_cpu_base::math::MathFloat;
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
 use oarlock_cpu_base::text_operand::{read_texts, write_texts};
 use oarlock_sdk::{

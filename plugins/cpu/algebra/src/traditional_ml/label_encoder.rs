@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use oarlock_cpu_base::attributes::{self, tensor_attribute};
+use oarlock_cpu_base::compute_element::ComputeElement;
 use oarlock_cpu_base::device::Cpu;
-use oarlock_cpu_base::rows::number::{ComputeElement, ComputeFloat};
+use oarlock_cpu_base::math::MathFloat;
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
 use oarlock_cpu_base::text_operand::read_texts;
 use oarlock_sdk::{

@@ -1,8 +1,10 @@
 //! `NegativeLogLikelihoodLoss` and `SoftmaxCrossEntropyLoss`: how unlikely the right classes are.
 
+use oarlock_cpu_base::arithmetic::ArithmeticElement;
+use oarlock_cpu_base::compute_element::FloatElement;
 use oarlock_cpu_base::device::Cpu;
+use oarlock_cpu_base::math::MathFloat;
 use oarlock_cpu_base::rows::axis::AxisLayout;
-use oarlock_cpu_base::rows::number::{AccumulatorNumber, ComputeFloat, FloatElement};
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
 use oarlock_sdk::{
     Dtype, DtypeSet, Kernel, KernelCall, KernelFlags, OperandFlags, OperandSpec, PluginError, Result,

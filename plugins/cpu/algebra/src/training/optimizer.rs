@@ -4,9 +4,10 @@
 //! then each kind of state. The outputs are the new tensors, then each kind of new state.
 
 use oarlock_cpu_base::OARLOCK_DOMAIN;
+use oarlock_cpu_base::compute_element::ComputeFloat;
 use oarlock_cpu_base::device::Cpu;
+use oarlock_cpu_base::math::MathFloat;
 use oarlock_cpu_base::rows::grain_for;
-use oarlock_cpu_base::rows::number::ComputeFloat;
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
 use oarlock_cpu_base::rows::output_parts::{OutputRows, parallel_for_parts};
 use oarlock_cpu_base::with_isa;

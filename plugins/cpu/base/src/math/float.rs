@@ -4,17 +4,13 @@ use std::fmt::Debug;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use super::coefficients as table;
+use crate::arithmetic::ArithmeticElement;
 use crate::isa::SimdTarget;
 
 /// `f32` or `f64`, with range limits and polynomial coefficients.
 pub trait MathFloat:
-    Copy
+    ArithmeticElement
     + Debug
-    + PartialEq
-    + PartialOrd
-    + Send
-    + Sync
-    + 'static
     + Add<Output = Self>
     + Sub<Output = Self>
     + Mul<Output = Self>
@@ -24,9 +20,7 @@ pub trait MathFloat:
     /// The signed integer of the same size.
     type Exponent: Copy;
 
-    const ZERO: Self;
     const HALF: Self;
-    const ONE: Self;
     const TWO: Self;
     const INFINITY: Self;
     const NAN: Self;
@@ -61,10 +55,10 @@ pub trait MathFloat:
 
     fn from_f64(value: f64) -> Self;
 
+    fn to_f64(self) -> f64;
+
     /// `self` · `factor` + `summand`, rounded once if the target has FMA.
     fn multiply_add<T: SimdTarget>(self, factor: Self, summand: Self) -> Self;
-
-    fn magnitude(self) -> Self;
 
     fn copy_sign(self, sign: Self) -> Self;
 
@@ -122,9 +116,7 @@ macro_rules! float {
         impl MathFloat for $float {
             type Exponent = $signed;
 
-            const ZERO: Self = 0.0;
             const HALF: Self = 0.5;
-            const ONE: Self = 1.0;
             const TWO: Self = 2.0;
             const INFINITY: Self = $float::INFINITY;
             const NAN: Self = $float::NAN;
@@ -149,13 +141,13 @@ macro_rules! float {
             }
 
             #[inline(always)]
-            fn multiply_add<T: SimdTarget>(self, factor: Self, summand: Self) -> Self {
-                if T::HAS_FMA { self.mul_add(factor, summand) } else { self * factor + summand }
+            fn to_f64(self) -> f64 {
+                self as f64
             }
 
             #[inline(always)]
-            fn magnitude(self) -> Self {
-                self.abs()
+            fn multiply_add<T: SimdTarget>(self, factor: Self, summand: Self) -> Self {
+                if T::HAS_FMA { self.mul_add(factor, summand) } else { self * factor + summand }
             }
 
             #[inline(always)]

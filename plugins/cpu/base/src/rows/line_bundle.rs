@@ -6,7 +6,7 @@ use oarlock_sdk::{Dtype, Element};
 
 use super::axis::AxisLayout;
 use super::fold::{FOLD_LANES, fold_idempotent, fold_positions, fold_slice};
-use super::number::ComputeFloat;
+use crate::compute_element::ComputeFloat;
 use crate::isa::Isa;
 use crate::rows::plane_transpose::PlaneTranspose;
 
@@ -317,7 +317,7 @@ fn scale_elements<F: ComputeFloat>(elements: &mut [F], factor: F) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rows::number::AccumulatorNumber;
+    use crate::arithmetic::ArithmeticElement;
 
     #[test]
     fn lines_of_each_length_are_written_and_changed_as_element_by_element() {

@@ -1,11 +1,10 @@
-//! What kernels share that walk over rows of a tensor: operands, axes, arithmetic per element type, and disjoint pieces of an
+//! What kernels share that walk over rows of a tensor: operands, axes, and disjoint pieces of an
 //! output for several threads.
 
 pub mod axis;
 pub mod fold;
 pub mod isa_dispatch;
 pub mod line_bundle;
-pub mod number;
 pub mod operands;
 pub mod output_parts;
 pub mod plane_transpose;

@@ -100,7 +100,7 @@ unsafe fn dot_product<T: GemmElement>(left: *const T, right: *const T, count: us
     let mut half = LANES / 2;
     while half > 0 {
         for lane in 0..half {
-            sums[lane] = sums[lane].add_element(sums[lane + half]);
+            sums[lane] = sums[lane].plus(sums[lane + half]);
         }
         half /= 2;
     }
@@ -129,7 +129,7 @@ unsafe fn compute_tile<T: GemmElement, const ROWS: usize, const COLUMNS: usize>(
         let output =
             unsafe { std::slice::from_raw_parts_mut(tile.output.add(row * tile.output_row), tile.columns) };
         for (output, sum) in output.iter_mut().zip(sums) {
-            *output = if tile.add { output.add_element(*sum) } else { *sum };
+            *output = if tile.add { output.plus(*sum) } else { *sum };
         }
     }
 }

@@ -59,11 +59,11 @@ unsafe fn dot_product<T: GemmElement, V: FloatVector<T>>(
         let mut half = V::LANES / 2;
         while half > 0 {
             for lane in 0..half {
-                lanes[lane] = lanes[lane].add_element(lanes[lane + half]);
+                lanes[lane] = lanes[lane].plus(lanes[lane + half]);
             }
             half /= 2;
         }
-        lanes[0].add_element(rest)
+        lanes[0].plus(rest)
     }
 }
 

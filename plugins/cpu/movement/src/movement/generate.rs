@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use oarlock_cpu_base::by_size;
+use oarlock_cpu_base::compute_element::ComputeElement;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::element_bytes::{
     WHOLE_BYTE_DTYPES, element_bytes, element_bytes_mut, first_attribute_element, for_parallel_pieces,
     read_integers, typed_values, typed_values_mut,
 };
-use oarlock_cpu_base::rows::number::{ComputeElement, ComputeFloat};
+use oarlock_cpu_base::math::MathFloat;
 use oarlock_sdk::shape::resolve_axis;
 use oarlock_sdk::{
     Dtype, DtypeSet, Element, Kernel, KernelCall, OperandFlags, OperandSpec, PluginError, Result, TensorView,

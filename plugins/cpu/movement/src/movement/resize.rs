@@ -7,12 +7,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use oarlock_cpu_base::by_size;
+use oarlock_cpu_base::compute_element::ComputeElement;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::element_bytes::{
     WHOLE_BYTE_DTYPES, element_bytes, element_bytes_mut, for_parallel_pieces, read_optional_integers,
     typed_values, typed_values_mut,
 };
-use oarlock_cpu_base::rows::number::{ComputeElement, ComputeFloat};
+use oarlock_cpu_base::math::MathFloat;
 use oarlock_cpu_base::rows::scratch::try_filled_vec;
 use oarlock_sdk::{
     Dtype, DtypeSet, Kernel, KernelCall, OperandFlags, OperandSpec, PluginError, Result, TensorView, bf16,

@@ -1,6 +1,8 @@
 //! `TopK`: the largest or smallest elements of each line, in order. Among equal elements the one with the lower index comes
 //! first, and NaN counts as larger than every number.
 
+use oarlock_cpu_base::arithmetic::ArithmeticElement;
+use oarlock_cpu_base::compute_element::ComputeElement;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::element_bytes::{element_bytes, element_bytes_mut};
 use oarlock_cpu_base::rows::axis::AxisLayout;
@@ -8,7 +10,6 @@ use oarlock_cpu_base::rows::grain_for;
 use oarlock_cpu_base::rows::line_bundle::{
     are_lines_short, for_transposed_blocks, is_transposable, transpose_back,
 };
-use oarlock_cpu_base::rows::number::{AccumulatorNumber, ComputeElement};
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
 use oarlock_cpu_base::rows::output_parts::{AxisLines, OutputRows, parallel_for_parts};
 use oarlock_cpu_base::rows::scratch::try_filled_vec;
@@ -241,7 +242,7 @@ const SCAN_BLOCK: usize = 64;
 /// Keys of the `k` best elements, best first. Up to 2k keys are collected before all but the best are dropped, so that the
 /// linear-time selection costs little per key. From then on, elements no better than the worst of those are skipped.
 #[inline(always)]
-fn select_best<E: AccumulatorNumber, const LARGEST: bool>(elements: &[E], k: usize, best: &mut Vec<u128>) {
+fn select_best<E: ArithmeticElement, const LARGEST: bool>(elements: &[E], k: usize, best: &mut Vec<u128>) {
     best.clear();
     // The first `k` are the best so far, whatever they are.
     let (first, others) = elements.split_at(k);
@@ -273,7 +274,7 @@ fn select_best<E: AccumulatorNumber, const LARGEST: bool>(elements: &[E], k: usi
 /// A sort key: lower for a better element and, among equal ones, for a lower place, which is its lower half. So elements of all
 /// types are sorted by the same code.
 #[inline(always)]
-fn selection_key<E: AccumulatorNumber, const LARGEST: bool>(element: E, place: usize) -> u128 {
+fn selection_key<E: ArithmeticElement, const LARGEST: bool>(element: E, place: usize) -> u128 {
     let rank = if LARGEST { !element.order_rank() } else { element.order_rank() };
     u128::from(rank) << 64 | place as u128
 }
@@ -292,7 +293,7 @@ fn keep_best(keys: &mut Vec<u128>, k: usize) -> usize {
 
 /// True if an element comes before another regardless of their places, without branches.
 #[inline(always)]
-fn is_better<E: AccumulatorNumber, const LARGEST: bool>(element: E, other: E) -> bool {
+fn is_better<E: ArithmeticElement, const LARGEST: bool>(element: E, other: E) -> bool {
     if LARGEST {
         (element > other) | (element.is_nan() & !other.is_nan())
     } else {

@@ -1,8 +1,9 @@
 //! `Dropout`: in training, zeroes elements at random and scales up the others; otherwise a copy.
 
+use oarlock_cpu_base::compute_element::{ComputeElement, FloatElement};
 use oarlock_cpu_base::device::Cpu;
+use oarlock_cpu_base::math::MathFloat;
 use oarlock_cpu_base::rows::grain_for;
-use oarlock_cpu_base::rows::number::{ComputeElement, ComputeFloat, FloatElement};
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
 use oarlock_cpu_base::rows::output_parts::{OutputRows, parallel_for_parts};
 use oarlock_sdk::{

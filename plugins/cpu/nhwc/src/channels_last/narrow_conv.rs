@@ -7,12 +7,12 @@ use std::borrow::Cow;
 use std::slice;
 use std::sync::Arc;
 
+use oarlock_cpu_base::compute_element::ComputeElement;
 use oarlock_cpu_base::constant_cache;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::fused_activation::FusedActivation;
 use oarlock_cpu_base::isa::{SimdTarget, SimdTask};
 use oarlock_cpu_base::rows::GRAIN;
-use oarlock_cpu_base::rows::number::ComputeElement;
 use oarlock_cpu_base::rows::plane_transpose::transpose_planes;
 use oarlock_cpu_base::window::WindowAttributes;
 use oarlock_cpu_gemm::{DisjointSlice, ScratchBuffer};

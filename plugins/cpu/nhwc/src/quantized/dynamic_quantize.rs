@@ -4,9 +4,9 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use oarlock_cpu_base::arithmetic::ArithmeticElement;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::isa::{SimdTarget, SimdTask};
-use oarlock_cpu_base::rows::number::AccumulatorNumber;
 use oarlock_sdk::{DtypeSet, Kernel, KernelCall, KernelFlags, OperandSpec, Result, ensure};
 
 use crate::quantized::quantize_linear::quantize_floats;
@@ -28,12 +28,12 @@ impl SimdTask for ValueRangeTask<'_> {
         let (chunks, rest) = self.0.as_chunks::<LANES>();
         for chunk in chunks {
             for lane in 0..LANES {
-                low[lane] = AccumulatorNumber::minimum(chunk[lane], low[lane]);
-                high[lane] = AccumulatorNumber::maximum(chunk[lane], high[lane]);
+                low[lane] = ArithmeticElement::minimum(chunk[lane], low[lane]);
+                high[lane] = ArithmeticElement::maximum(chunk[lane], high[lane]);
             }
         }
-        let low = low.iter().chain(rest).fold(0f32, |low, x| AccumulatorNumber::minimum(*x, low));
-        let high = high.iter().chain(rest).fold(0f32, |high, x| AccumulatorNumber::maximum(*x, high));
+        let low = low.iter().chain(rest).fold(0f32, |low, x| ArithmeticElement::minimum(*x, low));
+        let high = high.iter().chain(rest).fold(0f32, |high, x| ArithmeticElement::maximum(*x, high));
         (low, high)
     }
 }
@@ -44,7 +44,7 @@ fn value_range(cpu: &Cpu, elements: &[f32]) -> (f32, f32) {
         let (low, high) = cpu.isa().vectorize(ValueRangeTask(&elements[begin..end]));
         let mut range = range.lock().unwrap_or_else(PoisonError::into_inner);
         // Minimum and maximum do not depend on the order, so threads may come in any.
-        *range = (AccumulatorNumber::minimum(low, range.0), AccumulatorNumber::maximum(high, range.1));
+        *range = (ArithmeticElement::minimum(low, range.0), ArithmeticElement::maximum(high, range.1));
     });
     range.into_inner().unwrap_or_else(PoisonError::into_inner)
 }

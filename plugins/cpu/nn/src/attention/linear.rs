@@ -4,11 +4,11 @@
 //! The state of a head is a matrix with a row for each element of a key. A step decays it, adds the product of a key and a value,
 //! and reads it with queries. It is kept in `f32` whatever the operands hold, and heads are distributed over threads.
 
+use oarlock_cpu_base::compute_element::{ComputeElement, FloatElement};
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::isa::{SimdTarget, SimdTask};
 use oarlock_cpu_base::math::{self, MathFloat};
 use oarlock_cpu_base::rows::grain_for;
-use oarlock_cpu_base::rows::number::{ComputeElement, FloatElement};
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel as kernel_of};
 use oarlock_cpu_base::rows::output_parts::{OutputRows, parallel_for_parts};
 use oarlock_sdk::shape::element_count;

@@ -16,6 +16,7 @@ mod tests;
 
 use std::sync::Arc;
 
+use oarlock_cpu_base::compute_element::ComputeElement;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_gemm::{DisjointSlice, ScratchBuffer, StoredElement};
 use oarlock_sdk::{
@@ -172,11 +173,7 @@ fn run_blocked<E: StoredElement<ComputeType = f32>>(
     Ok(())
 }
 
-fn run_plain<E: plain::AttentionElement>(
-    cpu: &Cpu,
-    geometry: &AttentionShape,
-    call: &KernelCall<'_>,
-) -> Result<()> {
+fn run_plain<E: ComputeElement>(cpu: &Cpu, geometry: &AttentionShape, call: &KernelCall<'_>) -> Result<()> {
     let AttentionShape { batches, heads, queries, .. } = *geometry;
     let (output_rows, [present_keys, present_values]) = attention_outputs::<E>(call, geometry)?;
     let (key, value, past_key, past_value) = (

@@ -2,26 +2,23 @@
 
 #![expect(unsafe_code, reason = "threads write disjoint rows of one output")]
 
+use oarlock_cpu_base::compute_element::ComputeElement;
 use oarlock_cpu_base::device::Cpu;
+use oarlock_cpu_base::math::MathFloat;
 use oarlock_cpu_base::rows::grain_for;
-use oarlock_cpu_base::rows::number::{ComputeElement, ComputeFloat};
 use oarlock_cpu_gemm::DisjointSlice;
-use oarlock_sdk::Element;
 
 use super::geometry::{AttentionShape, HeadStrides};
 use super::mask::{AttentionBias, AttentionMask};
 
-pub(super) trait AttentionElement: Element + ComputeElement {
-    fn to_wide(self) -> f64 {
-        self.to_float().to_f64()
-    }
-
-    fn from_wide(value: f64) -> Self {
-        Self::from_float(ComputeFloat::from_f64(value))
-    }
+/// Plain attention computes everything in `f64`, whatever the elements are.
+fn widen<E: ComputeElement>(element: E) -> f64 {
+    element.to_float().to_f64()
 }
 
-impl<E: Element + ComputeElement> AttentionElement for E {}
+fn narrow<E: ComputeElement>(value: f64) -> E {
+    E::from_float(MathFloat::from_f64(value))
+}
 
 pub(super) struct PlainAttentionOperands<'a, E> {
     pub(super) query: &'a [E],
@@ -35,7 +32,7 @@ pub(super) struct PlainAttentionOperands<'a, E> {
 }
 
 /// Computes the output and the scores. The present keys and values are copied elsewhere.
-pub(super) fn compute_plain<E: AttentionElement>(
+pub(super) fn compute_plain<E: ComputeElement>(
     cpu: &Cpu,
     geometry: &AttentionShape,
     operands: &PlainAttentionOperands<'_, E>,
@@ -56,7 +53,7 @@ pub(super) fn compute_plain<E: AttentionElement>(
     );
 }
 
-impl<'a, E: AttentionElement> PlainAttentionOperands<'a, E> {
+impl<'a, E: ComputeElement> PlainAttentionOperands<'a, E> {
     /// Turns the scores of a row into weights, and stores them in the requested mode.
     fn score_row(&self, geometry: &AttentionShape, number: usize, place: [usize; 3], scores: &mut [f64]) {
         let [batch, head, row] = place;
@@ -69,7 +66,7 @@ impl<'a, E: AttentionElement> PlainAttentionOperands<'a, E> {
                 [batch, head, index],
                 geometry.size,
             );
-            let products = query.iter().zip(key).map(|(query, key)| query.to_wide() * key.to_wide());
+            let products = query.iter().zip(key).map(|(query, key)| widen(*query) * widen(*key));
             *score = products.sum::<f64>() * geometry.scale;
         }
         self.write_scores(geometry, 0, number, scores);
@@ -116,7 +113,7 @@ impl<'a, E: AttentionElement> PlainAttentionOperands<'a, E> {
         // SAFETY: each row has its own part.
         let target = unsafe { target.range_mut(number * scores.len()..(number + 1) * scores.len()) };
         for (target, score) in target.iter_mut().zip(scores) {
-            *target = E::from_wide(*score);
+            *target = narrow(*score);
         }
     }
 
@@ -138,13 +135,13 @@ impl<'a, E: AttentionElement> PlainAttentionOperands<'a, E> {
                 [batch, head, index],
                 geometry.value_size,
             );
-            output.iter_mut().zip(value).for_each(|(output, value)| *output += share * value.to_wide());
+            output.iter_mut().zip(value).for_each(|(output, value)| *output += share * widen(*value));
         }
         let start = geometry.output.row_start(batch, head, row);
         // SAFETY: each row of the output is written once.
         let target = unsafe { self.output.range_mut(start..start + output.len()) };
         for (target, number) in target.iter_mut().zip(output) {
-            *target = E::from_wide(*number);
+            *target = narrow(*number);
         }
     }
 }

@@ -1,11 +1,11 @@
 //! `CausalConvWithState`: each channel of a sequence is convolved with its own filter, which only looks back; the elements that
 //! the next call has to look back at are passed on as state.
 
+use oarlock_cpu_base::compute_element::{ComputeElement, FloatElement};
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::isa::{SimdTarget, SimdTask};
 use oarlock_cpu_base::math::{self, MathFloat};
 use oarlock_cpu_base::rows::grain_for;
-use oarlock_cpu_base::rows::number::{ComputeElement, FloatElement};
 use oarlock_cpu_base::rows::operands::{KernelOperands, run_on_operands};
 use oarlock_cpu_base::rows::output_parts::{OutputRows, parallel_for_parts};
 use oarlock_sdk::shape::element_count;

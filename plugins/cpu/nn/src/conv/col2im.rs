@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
+use oarlock_cpu_base::arithmetic::ArithmeticElement;
+use oarlock_cpu_base::compute_element::ComputeElement;
 use oarlock_cpu_base::isa::{SimdTarget, SimdTask};
-use oarlock_cpu_base::rows::number::{AccumulatorNumber, ComputeElement};
 use oarlock_cpu_base::window::{WindowAxis, unravel_index};
 
 /// Elements of windows to be added to an image.

@@ -3,10 +3,11 @@
 
 use std::ops::Range;
 
+use oarlock_cpu_base::arithmetic::ArithmeticElement;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::isa::{SimdTarget, SimdTask};
 use oarlock_cpu_base::window::unravel_index;
-use oarlock_cpu_gemm::{DisjointSlice, GemmElement, StoredElement};
+use oarlock_cpu_gemm::{DisjointSlice, StoredElement};
 
 use super::conv_shape::ConvShape;
 

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
+use oarlock_cpu_base::compute_element::ComputeElement;
 use oarlock_cpu_base::device::Cpu;
-use oarlock_cpu_base::rows;
 use oarlock_cpu_base::window::WindowAttributes;
 use oarlock_cpu_gemm::{
     ConvertTo, GemmEpilogue, GemmOperand, OperandForm, PackedOperand, ScratchBuffer, StoredElement, add_bias,
@@ -67,7 +67,7 @@ fn group_count(call: &KernelCall<'_>) -> Result<i64> {
 }
 
 /// Prepares the NHWC algorithm for narrow floats if it is faster.
-fn prepare_narrow<E: StoredElement + rows::number::ComputeElement<Float = f32>>(
+fn prepare_narrow<E: StoredElement + ComputeElement<Float = f32>>(
     cpu: &Cpu,
     call: &KernelCall<'_>,
 ) -> Result<Option<Arc<PreparedFloatConv>>> {

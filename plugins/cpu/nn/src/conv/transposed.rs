@@ -1,9 +1,9 @@
 //! `ConvTranspose`: a convolution whose windows lie over the output. A matrix product computes the elements of all windows, and
 //! col2im adds them up where windows overlap.
 
+use oarlock_cpu_base::compute_element::{ComputeElement, FloatElement};
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::rows::grain_for;
-use oarlock_cpu_base::rows::number::{ComputeElement, FloatElement};
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
 use oarlock_cpu_base::rows::output_parts::{OutputRows, parallel_for_parts};
 use oarlock_cpu_base::window::{AutoPad, MAX_SIZE, SlidingWindow, WindowAttributes};

@@ -4,10 +4,11 @@
 
 use std::sync::Arc;
 
+use oarlock_cpu_base::arithmetic::ArithmeticElement;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_gemm::{
-    FEW_ROWS, GemmElement, GemmEpilogue, GemmOperand, GemmShape, OperandForm, PackedOperand, ScratchBuffer,
-    StoredElement, StridedMatrix, compute_stored_gemm, gemm_scratch_size,
+    FEW_ROWS, GemmEpilogue, GemmOperand, GemmShape, OperandForm, PackedOperand, ScratchBuffer, StoredElement,
+    StridedMatrix, compute_stored_gemm, gemm_scratch_size,
 };
 use oarlock_products::{GemmProblem, GemmSize};
 use oarlock_sdk::{Kernel, KernelCall, KernelFlags, OperandFlags, OperandSpec, Result, TensorView, dispatch};
@@ -113,7 +114,7 @@ fn run_gemm<E: StoredElement>(
                 let scaled = E::scale_computed(*number, settings.alpha);
                 *number = match &addend {
                     Some(addend) => {
-                        scaled.add_element(E::scale_computed(addend.element_at(row, column), settings.beta))
+                        scaled.plus(E::scale_computed(addend.element_at(row, column), settings.beta))
                     }
                     None => scaled,
                 };

@@ -4,8 +4,9 @@
 
 use std::sync::Arc;
 
+use oarlock_cpu_base::arithmetic::ArithmeticElement;
 use oarlock_cpu_base::device::Cpu;
-use oarlock_cpu_gemm::{DisjointSlice, GemmElement, StoredElement};
+use oarlock_cpu_gemm::{DisjointSlice, StoredElement};
 use oarlock_sdk::{
     Kernel, KernelCall, KernelFlags, OperandSpec, PluginError, Result, bf16, dispatch, ensure, f16,
 };

@@ -4,11 +4,12 @@
 
 use std::sync::Arc;
 
+use oarlock_cpu_base::arithmetic::ArithmeticElement;
+use oarlock_cpu_base::compute_element::ComputeElement;
 use oarlock_cpu_base::device::Cpu;
+use oarlock_cpu_base::math::MathFloat;
 use oarlock_cpu_base::window::WindowAttributes;
-use oarlock_sdk::{
-    Element, Kernel, KernelCall, KernelFlags, OperandSpec, Result, bf16, dispatch, ensure, f16,
-};
+use oarlock_sdk::{Kernel, KernelCall, KernelFlags, OperandSpec, Result, dispatch, ensure};
 
 use super::window_reduce::{WindowReduction, reduce_windows};
 use super::{FLOATS, PoolShape};
@@ -42,22 +43,9 @@ pub(super) fn average_pool_kernels() -> [Kernel<Cpu>; 2] {
     })
 }
 
-/// An element that can be averaged, in another type.
-pub(super) trait AveragedElement: Element {
-    type Wide: AverageAccumulator;
-
-    fn widen_element(self) -> Self::Wide;
-
-    fn narrow_element(wide: Self::Wide) -> Self;
-}
-
-/// The type in which averages are computed.
-pub(super) trait AverageAccumulator:
-    Copy + Default + Send + Sync + std::ops::Add<Output = Self> + std::ops::Mul<Output = Self>
-{
+/// The type in which averages are computed. 16-bit floats are summed in `f32`: a sum of 2048 ones in `f16` would not grow any more.
+pub(super) trait AverageAccumulator: MathFloat {
     fn divide_by_count(self, count: usize) -> Self;
-
-    fn abs(self) -> Self;
 
     /// An integer power.
     fn powi(self, exponent: i32) -> Self;
@@ -73,11 +61,6 @@ macro_rules! wide {
             fn divide_by_count(self, count: usize) -> Self {
                 // A window with nothing in it is 0, not 0/0.
                 self / count.max(1) as $float
-            }
-
-            #[inline(always)]
-            fn abs(self) -> Self {
-                $float::abs(self)
             }
 
             #[inline(always)]
@@ -98,52 +81,31 @@ macro_rules! wide {
     };
 }
 
-macro_rules! averaged {
-    ($($element:ty => $wide:ty: $narrow:expr),*) => {
-        $(impl AveragedElement for $element {
-            type Wide = $wide;
-
-            #[inline(always)]
-            fn widen_element(self) -> $wide {
-                self.into()
-            }
-
-            #[inline(always)]
-            fn narrow_element(wide: $wide) -> Self {
-                $narrow(wide)
-            }
-        })*
-    };
-}
-
 wide!(f32 f64);
-// 16-bit floats are summed in `f32`: a sum of 2048 ones in `f16` would not grow any more.
-averaged!(f32 => f32: |wide| wide, f64 => f64: |wide| wide, f16 => f32: f16::from_f32, bf16 => f32: bf16::from_f32);
-
 /// The mean of the elements that count.
 pub(super) struct MeanReduction;
 
-impl<E: AveragedElement> WindowReduction<E> for MeanReduction {
-    type Accumulator = E::Wide;
+impl<E: ComputeElement<Float: AverageAccumulator>> WindowReduction<E> for MeanReduction {
+    type Accumulator = E::Float;
 
     #[inline(always)]
-    fn initial_accumulator(&self) -> E::Wide {
-        E::Wide::default()
+    fn initial_accumulator(&self) -> E::Float {
+        E::Float::ZERO
     }
 
     #[inline(always)]
-    fn accumulate_element(&self, sum: E::Wide, element: E) -> E::Wide {
-        sum + element.widen_element()
+    fn accumulate_element(&self, sum: E::Float, element: E) -> E::Float {
+        sum + element.to_float()
     }
 
     #[inline(always)]
-    fn merge_accumulators(&self, left: E::Wide, right: E::Wide) -> E::Wide {
+    fn merge_accumulators(&self, left: E::Float, right: E::Float) -> E::Float {
         left + right
     }
 
     #[inline(always)]
-    fn finish_window(&self, sum: E::Wide, count: usize) -> E {
-        E::narrow_element(sum.divide_by_count(count))
+    fn finish_window(&self, sum: E::Float, count: usize) -> E {
+        E::from_float(sum.divide_by_count(count))
     }
 }
 
@@ -165,33 +127,33 @@ impl NormReduction {
     }
 }
 
-impl<E: AveragedElement> WindowReduction<E> for NormReduction {
-    type Accumulator = E::Wide;
+impl<E: ComputeElement<Float: AverageAccumulator>> WindowReduction<E> for NormReduction {
+    type Accumulator = E::Float;
 
     #[inline(always)]
-    fn initial_accumulator(&self) -> E::Wide {
-        E::Wide::default()
+    fn initial_accumulator(&self) -> E::Float {
+        E::Float::ZERO
     }
 
     #[inline(always)]
-    fn accumulate_element(&self, sum: E::Wide, element: E) -> E::Wide {
-        let element = element.widen_element().abs();
+    fn accumulate_element(&self, sum: E::Float, element: E) -> E::Float {
+        let element = element.to_float().magnitude();
         // The common degree without a loop over the bits of the exponent.
         sum + if self.degree == 2 { element * element } else { element.powi(self.degree) }
     }
 
     #[inline(always)]
-    fn merge_accumulators(&self, left: E::Wide, right: E::Wide) -> E::Wide {
+    fn merge_accumulators(&self, left: E::Float, right: E::Float) -> E::Float {
         left + right
     }
 
     #[inline(always)]
-    fn finish_window(&self, sum: E::Wide, _count: usize) -> E {
-        E::narrow_element(sum.nth_root(self.degree))
+    fn finish_window(&self, sum: E::Float, _count: usize) -> E {
+        E::from_float(sum.nth_root(self.degree))
     }
 }
 
-fn run_average_pool<E: AveragedElement, F: WindowReduction<E>>(
+fn run_average_pool<E: ComputeElement, F: WindowReduction<E>>(
     cpu: &Cpu,
     call: &KernelCall<'_>,
     settings: &WindowAttributes,

@@ -59,7 +59,7 @@ impl<C: RecurrentFloat> RecurrentCell<'_, C> {
         self.activate_gate(0, fill);
         self.activate_gate(1, new);
         if self.couples_gates {
-            let one = <C as math::MathFloat>::ONE;
+            let one = C::ONE;
             // With coupled gates, what is not forgotten is not written: the forget gate follows from the input gate.
             clear.iter_mut().zip(&*fill).for_each(|(clear, fill)| *clear = one - *fill);
         } else {
@@ -177,7 +177,7 @@ impl<C: RecurrentFloat> SimdTask for StateMix<'_, C> {
 
     #[inline(always)]
     fn run_on_target<T: SimdTarget>(self) {
-        let one = <C as math::MathFloat>::ONE;
+        let one = C::ONE;
         for ((state, share), new) in self.state.iter_mut().zip(self.share).zip(self.new) {
             *state = share.multiply_add::<T>(*state, (one - *share) * *new);
         }

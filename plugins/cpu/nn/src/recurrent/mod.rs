@@ -13,12 +13,11 @@ mod tests;
 mod weights;
 
 use oarlock_cpu_base::OARLOCK_DOMAIN;
+use oarlock_cpu_base::compute_element::{ComputeElement, ComputeFloat, FloatElement};
 use oarlock_cpu_base::constant_cache::ConstantCache;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::isa::Isa;
-use oarlock_cpu_base::math;
 use oarlock_cpu_base::quantized_operand::BYTE_DTYPES;
-use oarlock_cpu_base::rows::number;
 use oarlock_cpu_base::rows::operands::run_on_operands;
 use oarlock_cpu_gemm::{ConvertTo, GemmElement};
 use oarlock_sdk::{DtypeSet, Kernel, KernelFlags, OperandFlags, OperandSpec, dispatch, family};
@@ -108,7 +107,7 @@ fn recurrent_operands(kind: RecurrentCellKind, floats: DtypeSet) -> (Vec<Operand
 }
 
 /// Floats to compute in.
-trait RecurrentFloat: number::ComputeFloat + math::MathFloat + GemmElement + ConvertTo<Self> {
+trait RecurrentFloat: ComputeFloat + GemmElement + ConvertTo<Self> {
     /// The cache of prepared weights of these floats.
     fn prepared_constants() -> &'static PreparedConstants<Self>;
 }
@@ -130,9 +129,9 @@ macro_rules! computed {
 computed!(f32, f64);
 
 /// Floats of operands.
-trait RecurrentElement: number::FloatElement + number::ComputeElement<Float: RecurrentFloat> {}
+trait RecurrentElement: FloatElement + ComputeElement<Float: RecurrentFloat> {}
 
-impl<T: number::FloatElement + number::ComputeElement<Float: RecurrentFloat>> RecurrentElement for T {}
+impl<T: FloatElement + ComputeElement<Float: RecurrentFloat>> RecurrentElement for T {}
 
 /// The compute type of an element.
-type FloatOf<E> = <E as number::ComputeElement>::Float;
+type FloatOf<E> = <E as ComputeElement>::Float;

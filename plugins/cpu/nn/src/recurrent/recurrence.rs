@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
+use oarlock_cpu_base::compute_element::ComputeElement;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::math;
 use oarlock_cpu_base::rows::grain_for;
-use oarlock_cpu_base::rows::number::ComputeElement;
 use oarlock_cpu_base::rows::operands::KernelOperands;
 use oarlock_cpu_base::rows::output_parts::{OutputRows, parallel_for_parts};
 use oarlock_cpu_base::rows::scratch::try_filled_vec;

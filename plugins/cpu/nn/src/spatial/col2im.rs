@@ -1,8 +1,9 @@
 //! `Col2Im`: images assembled from overlapping blocks, whose elements are added up.
 
+use oarlock_cpu_base::arithmetic::ArithmeticElement;
+use oarlock_cpu_base::compute_element::ComputeElement;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::rows::grain_for;
-use oarlock_cpu_base::rows::number::{AccumulatorNumber, ComputeElement};
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
 use oarlock_cpu_base::rows::output_parts::{OutputRows, parallel_for_parts};
 use oarlock_cpu_base::window::WindowAxis;

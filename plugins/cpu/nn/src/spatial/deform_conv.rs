@@ -5,9 +5,10 @@
 
 use std::ops::Range;
 
+use oarlock_cpu_base::compute_element::{ComputeElement, ComputeFloat, FloatElement};
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::isa::{Isa, SimdTarget, SimdTask};
-use oarlock_cpu_base::rows::number::{ComputeElement, ComputeFloat, FloatElement};
+use oarlock_cpu_base::math::MathFloat;
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
 use oarlock_cpu_base::rows::plane_transpose::{PlaneTranspose, transpose_planes};
 use oarlock_cpu_base::rows::scratch::try_filled_vec;

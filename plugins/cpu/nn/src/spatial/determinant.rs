@@ -1,8 +1,9 @@
 //! `Det`: determinants of matrices.
 
+use oarlock_cpu_base::compute_element::FloatElement;
 use oarlock_cpu_base::device::Cpu;
+use oarlock_cpu_base::math::MathFloat;
 use oarlock_cpu_base::rows::grain_for;
-use oarlock_cpu_base::rows::number::{ComputeFloat, FloatElement};
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
 use oarlock_cpu_base::rows::output_parts::{OutputRows, parallel_for_parts};
 use oarlock_sdk::{Kernel, OperandSpec, PluginError, Result, dispatch, ensure};

@@ -2,10 +2,12 @@
 
 use std::ops::Range;
 
+use oarlock_cpu_base::arithmetic::ArithmeticElement;
+use oarlock_cpu_base::compute_element::{ComputeElement, ComputeFloat};
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::isa::{SimdTarget, SimdTask};
+use oarlock_cpu_base::math::MathFloat;
 use oarlock_cpu_base::rows::grain_for;
-use oarlock_cpu_base::rows::number::{AccumulatorNumber, ComputeElement, ComputeFloat};
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
 use oarlock_cpu_base::rows::output_parts::{OutputRows, parallel_for_parts};
 use oarlock_sdk::shape::element_count;

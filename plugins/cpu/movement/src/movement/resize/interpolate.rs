@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
+use oarlock_cpu_base::compute_element::ComputeFloat;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::element_bytes::for_parallel_pieces;
-use oarlock_cpu_base::rows::number::ComputeFloat;
 use oarlock_sdk::{Element, bf16, f16};
 
 use super::super::shape;

@@ -1,5 +1,4 @@
 //! Arrays with labeled dimensions.
-
 use oarlock_cpu_base::rows::scratch::{try_filled_vec, try_reserve_vec};
 use oarlock_cpu_base::thread_team::ThreadTeam;
 use oarlock_cpu_gemm::{BatchedGemm, GemmElement, GemmOperand, GemmShape, ScratchBuffer, StridedMatrix};
@@ -57,7 +56,7 @@ impl<T: GemmElement> LabeledArray<T> {
         let mut sums = try_reserve_vec(count)?;
         for_each_offset(&kept, 0, &mut |start| {
             let mut sum = T::default();
-            for_each_offset(&summed, start, &mut |offset| sum = sum.add_element(self.values[offset]));
+            for_each_offset(&summed, start, &mut |offset| sum = sum.plus(self.values[offset]));
             sums.push(sum);
         });
         Ok(sums)

@@ -1,21 +1,22 @@
-//! Numbers that loops compute with: integers that wrap around, and floats of 32 and 64 bits.
+//! Arithmetic on the elements of a tensor in their own type: integers that wrap around, and floats of 32 and 64 bits.
 
-use oarlock_sdk::{Dtype, Element};
-
-/// True for dtypes that models use often enough to compile their loops for each instruction set.
-pub(super) const fn is_common_dtype(dtype: Dtype) -> bool {
-    !matches!(dtype, Dtype::U16 | Dtype::U32 | Dtype::U64)
-}
+use oarlock_sdk::Element;
 
 /// An integer or a float, with NumPy's arithmetic.
-pub(super) trait ArithmeticElement: Element + PartialOrd + Default {
+pub trait ArithmeticElement: Element + PartialOrd + Default {
     /// True if a division by 0 has no result.
     const IS_INTEGER: bool;
+    const ZERO: Self;
     const ONE: Self;
+    const LOWEST: Self;
+    const GREATEST: Self;
 
     fn plus(self, other: Self) -> Self;
     fn minus(self, other: Self) -> Self;
     fn times(self, other: Self) -> Self;
+    /// `self + left * right`, rounded once if `FUSED`; a fused multiply-add without hardware support would be a slow library
+    /// call.
+    fn add_product<const FUSED: bool>(self, left: Self, right: Self) -> Self;
     /// The quotient, which integers round towards 0; of an integer and 0 any value.
     fn divided_by(self, other: Self) -> Self;
     /// The remainder of the quotient that is rounded towards 0.
@@ -26,44 +27,57 @@ pub(super) trait ArithmeticElement: Element + PartialOrd + Default {
     fn negate(self) -> Self;
 
     #[inline(always)]
-    #[expect(clippy::eq_op, reason = "what is no number is not equal to itself")]
+    #[expect(clippy::eq_op, reason = "only NaN differs from itself")]
     fn is_nan(self) -> bool {
         self != self
     }
 
     /// The larger value; NaN if either is NaN.
     #[inline(always)]
-    fn larger_or_nan(self, other: Self) -> Self {
-        // If only the other is NaN, the comparison is false and selects it.
-        if self > other || self.is_nan() { self } else { other }
+    fn maximum(self, other: Self) -> Self {
+        // If only the other is NaN, the comparison is false and selects it. `|` and not `||`, whose branch would keep loops from
+        // vectorizing.
+        if (self > other) | self.is_nan() { self } else { other }
     }
 
     /// The smaller value; NaN if either is NaN.
     #[inline(always)]
-    fn smaller_or_nan(self, other: Self) -> Self {
-        if self < other || self.is_nan() { self } else { other }
+    fn minimum(self, other: Self) -> Self {
+        if (self < other) | self.is_nan() { self } else { other }
+    }
+
+    /// The larger of two numbers. A NaN on the right is skipped.
+    #[inline(always)]
+    fn max_ignoring_nan(self, other: Self) -> Self {
+        // Exactly what x86 `max` instructions compute, so it needs no extra test for NaN.
+        if other > self { other } else { self }
     }
 
     /// 1 or -1 of the same sign; 0 and NaN stay.
     #[inline(always)]
     fn sign(self) -> Self {
-        let zero = Self::default();
-        if self > zero {
+        if self > Self::ZERO {
             Self::ONE
-        } else if self < zero {
+        } else if self < Self::ZERO {
             Self::ONE.negate()
         } else {
             self
         }
     }
+
+    /// A rank that grows with the number. Zeros are equal, and so are all NaNs, which rank above all numbers.
+    fn order_rank(self) -> u64;
 }
 
-macro_rules! integer {
+macro_rules! integers {
     ($kind:ident: $($integer:ty)*) => {
         $(
             impl ArithmeticElement for $integer {
                 const IS_INTEGER: bool = true;
+                const ZERO: Self = 0;
                 const ONE: Self = 1;
+                const LOWEST: Self = Self::MIN;
+                const GREATEST: Self = Self::MAX;
 
                 #[inline(always)]
                 fn plus(self, other: Self) -> Self {
@@ -82,6 +96,11 @@ macro_rules! integer {
                 }
 
                 #[inline(always)]
+                fn add_product<const FUSED: bool>(self, left: Self, right: Self) -> Self {
+                    self.wrapping_add(left.wrapping_mul(right))
+                }
+
+                #[inline(always)]
                 fn divided_by(self, other: Self) -> Self {
                     // The lowest number by -1 wraps around. Of a division by 0 nobody uses the result, but it must not panic.
                     self.wrapping_div(if other == 0 { 1 } else { other })
@@ -95,18 +114,23 @@ macro_rules! integer {
                 #[inline(always)]
                 fn floored_remainder(self, other: Self) -> Self {
                     let rest = self.truncated_remainder(other);
-                    let differs = rest != 0 && integer!(@$kind rest, other);
+                    let differs = rest != 0 && integers!(@$kind rest, other);
                     if differs { rest.wrapping_add(other) } else { rest }
                 }
 
                 #[inline(always)]
                 fn magnitude(self) -> Self {
-                    integer!(@$kind self)
+                    integers!(@$kind self)
                 }
 
                 #[inline(always)]
                 fn negate(self) -> Self {
                     self.wrapping_neg()
+                }
+
+                #[inline(always)]
+                fn order_rank(self) -> u64 {
+                    integers!(@$kind rank self)
                 }
             }
         )*
@@ -116,14 +140,20 @@ macro_rules! integer {
     // The highest bit of the XOR is set if the signs differ.
     (@signed $rest:expr, $divisor:expr) => { ($rest ^ $divisor) < 0 };
     (@unsigned $rest:expr, $divisor:expr) => { false };
+    // The lowest value has rank 0.
+    (@signed rank $value:expr) => { i64::from($value).wrapping_sub(i64::MIN) as u64 };
+    (@unsigned rank $value:expr) => { u64::from($value) };
 }
 
-macro_rules! float {
+macro_rules! floats {
     ($($float:ty)*) => {
         $(
             impl ArithmeticElement for $float {
                 const IS_INTEGER: bool = false;
+                const ZERO: Self = 0.0;
                 const ONE: Self = 1.0;
+                const LOWEST: Self = Self::NEG_INFINITY;
+                const GREATEST: Self = Self::INFINITY;
 
                 #[inline(always)]
                 fn plus(self, other: Self) -> Self {
@@ -138,6 +168,11 @@ macro_rules! float {
                 #[inline(always)]
                 fn times(self, other: Self) -> Self {
                     self * other
+                }
+
+                #[inline(always)]
+                fn add_product<const FUSED: bool>(self, left: Self, right: Self) -> Self {
+                    if FUSED { left.mul_add(right, self) } else { self + left * right }
                 }
 
                 #[inline(always)]
@@ -167,51 +202,66 @@ macro_rules! float {
                 fn negate(self) -> Self {
                     -self
                 }
+
+                #[inline(always)]
+                fn order_rank(self) -> u64 {
+                    float_order_rank(f64::from(self))
+                }
             }
         )*
     };
 }
 
-integer!(signed: i8 i16 i32 i64);
-integer!(unsigned: u8 u16 u32 u64);
-float!(f32 f64);
+integers!(signed: i8 i16 i32 i64);
+integers!(unsigned: u8 u16 u32 u64);
+floats!(f32 f64);
 
-/// Runs an expression with `$number` as the [`ArithmeticElement`] in which a dtype is computed, and the dtype of that number.
-macro_rules! with_number {
-    ($dtype:expr, [$($name:ident $ty:ty),*], $number:ident => $body:expr) => {
-        match $crate::port::compute_dtype($dtype) {
-            $(oarlock_sdk::Dtype::$name => {
-                use oarlock_sdk::Element as _;
-                type $number = $ty;
-                $body
-            })*
-            other => Err($crate::number::unexpected_dtype(other)),
-        }
-    };
-    ($dtype:expr, floats, $number:ident => $body:expr) => {
-        $crate::number::with_number!($dtype, [F32 f32, F64 f64], $number => $body)
-    };
-    ($dtype:expr, integers, $number:ident => $body:expr) => {
-        $crate::number::with_number!(
-            $dtype,
-            [I8 i8, U8 u8, I16 i16, U16 u16, I32 i32, U32 u32, I64 i64, U64 u64],
-            $number => $body
-        )
-    };
-    ($dtype:expr, all, $number:ident => $body:expr) => {
-        $crate::number::with_number!(
-            $dtype,
-            [F32 f32, F64 f64, I8 i8, U8 u8, I16 i16, U16 u16, I32 i32, U32 u32, I64 i64, U64 u64],
-            $number => $body
-        )
-    };
+/// The bits of floats are in the order of the numbers, except that negative ones are in the opposite order.
+#[inline(always)]
+fn float_order_rank(value: f64) -> u64 {
+    // Turns -0 into 0.
+    let bits = (value + 0.0).to_bits() as i64;
+    let rank = (bits ^ (bits >> 63) & i64::MAX).wrapping_sub(i64::MIN) as u64;
+    if value.is_nan() { u64::MAX } else { rank }
 }
 
-pub(super) use with_number;
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// The error for a dtype that the kernel's row does not list.
-#[cold]
-pub(super) fn unexpected_dtype(dtype: Dtype) -> oarlock_sdk::PluginError {
-    let found = dtype.name().unwrap_or("an unknown dtype");
-    oarlock_sdk::PluginError::unimplemented(format!("expected a dtype that the kernel lists, found {found}"))
+    #[test]
+    fn what_is_not_a_number_wins_every_comparison() {
+        assert!(
+            ArithmeticElement::maximum(1.0, f32::NAN).is_nan()
+                && ArithmeticElement::maximum(f32::NAN, 1.0).is_nan()
+        );
+        assert!(
+            ArithmeticElement::minimum(1.0, f64::NAN).is_nan()
+                && ArithmeticElement::minimum(f64::NAN, 1.0).is_nan()
+        );
+    }
+
+    #[test]
+    fn integers_wrap_around() {
+        assert_eq!(i32::MAX.plus(1), i32::MIN);
+        assert_eq!(i8::MIN.divided_by(-1), i8::MIN);
+        assert_eq!(5u8.add_product::<true>(16, 16), 5);
+    }
+
+    #[test]
+    fn ranks_are_in_the_order_of_what_has_them() {
+        let floats =
+            [f64::NEG_INFINITY, -1e300, -1.5, -5e-324, 0.0, 5e-324, 1.5, 1e300, f64::INFINITY, f64::NAN];
+        assert!(floats.windows(2).all(|pair| pair[0].order_rank() < pair[1].order_rank()));
+        assert_eq!((-0f32).order_rank(), 0f32.order_rank());
+        assert_eq!((-f32::NAN).order_rank(), f32::NAN.order_rank());
+        assert!(
+            f32::from_bits(1).order_rank() > 0f32.order_rank()
+                && f32::from_bits(1).order_rank() < f32::MIN_POSITIVE.order_rank()
+        );
+        assert!(
+            [i64::MIN, -1, 0, 1, i64::MAX].windows(2).all(|pair| pair[0].order_rank() < pair[1].order_rank())
+        );
+        assert!((-128i8).order_rank() < 127i8.order_rank() && 0u64.order_rank() < u64::MAX.order_rank());
+    }
 }
