@@ -11,7 +11,7 @@ use oarlock_cpu_gemm::{
     ConvertTo, GemmEpilogue, GemmOperand, OperandForm, PackedOperand, ScratchBuffer, StoredElement, add_bias,
     compute_stored_gemm, gemm_scratch_size,
 };
-use oarlock_cpu_nhwc::channels_last::NarrowConvolution;
+use oarlock_cpu_nhwc::channels_last::HalfFloatConv;
 use oarlock_sdk::{
     Dtype, DtypeSet, Kernel, KernelCall, KernelFlags, OperandFlags, OperandSpec, Result, bf16, dispatch,
     dtype_set, ensure, f16,
@@ -40,7 +40,7 @@ pub(super) fn conv_kernel() -> Kernel<Cpu> {
     .with_workspace(|cpu, call| {
         if matches!(call.output(0)?.dtype(), Dtype::F16 | Dtype::BF16)
             && let Some(convolution) =
-                NarrowConvolution::from_call(cpu, call, &WindowAttributes::new(call)?, group_count(call)?)?
+                HalfFloatConv::from_call(cpu, call, &WindowAttributes::new(call)?, group_count(call)?)?
         {
             return Ok(convolution.scratch_size() as u64);
         }
@@ -72,7 +72,7 @@ fn prepare_narrow<E: StoredElement + ComputeElement<Float = f32>>(
     call: &KernelCall<'_>,
 ) -> Result<Option<Arc<PreparedFloatConv>>> {
     let (settings, groups) = (WindowAttributes::new(call)?, group_count(call)?);
-    let Some(convolution) = NarrowConvolution::from_call(cpu, call, &settings, groups)? else {
+    let Some(convolution) = HalfFloatConv::from_call(cpu, call, &settings, groups)? else {
         return Ok(None);
     };
     let weights = convolution.pack_weights::<E>(cpu, call)?;

@@ -266,6 +266,36 @@ fn check_transposed(case: NchwConvCase, numbers: &mut ConvTestNumbers, isa: &str
     assert!(narrow[0].as_ref().unwrap().values::<f16>() == expected, "{case:?}");
 }
 
+/// Some exporters include batch and channels, and others write an empty list.
+#[test]
+fn a_transposed_convolution_accepts_every_form_of_its_output_shape() {
+    let x = TestArray::from_values(&[1, 1, 2], &[1f32, 2.0]);
+    let w = TestArray::from_values(&[1, 1, 2], &[10f32, 100.0]);
+    for shape in [&[4][..], &[1, 1, 4], &[]] {
+        let attributes =
+            [("strides", TestAttribute::Ints(&[2])), ("output_shape", TestAttribute::Ints(shape))];
+        let outputs = [Some((Dtype::F32, &[1, 1, 4][..]))];
+        let found =
+            KERNELS.run_kernel("ConvTranspose", 11, &attributes, &[Some(&x), Some(&w)], &outputs).unwrap();
+        assert_eq!(found[0].as_ref().unwrap().values::<f32>(), [10.0, 100.0, 20.0, 200.0], "{shape:?}");
+    }
+    let attributes = [("output_shape", TestAttribute::Ints(&[1, 4]))];
+    let outputs = [Some((Dtype::F32, &[1, 1, 4][..]))];
+    let error = KERNELS.run_kernel("ConvTranspose", 11, &attributes, &[Some(&x), Some(&w)], &outputs).err();
+    assert!(error.is_some_and(|error| error.contains("`output_shape` of 1 values")));
+}
+
+#[test]
+fn a_transposed_convolution_of_nothing_is_the_bias() {
+    let (x, w) =
+        (TestArray::from_values(&[1, 1, 0], &[0f32; 0]), TestArray::from_values(&[1, 1, 3], &[1f32; 3]));
+    let bias = TestArray::from_values(&[1], &[7f32]);
+    let outputs = [Some((Dtype::F32, &[1, 1, 2][..]))];
+    let found =
+        KERNELS.run_kernel("ConvTranspose", 11, &[], &[Some(&x), Some(&w), Some(&bias)], &outputs).unwrap();
+    assert_eq!(found[0].as_ref().unwrap().values::<f32>(), [7.0, 7.0]);
+}
+
 #[test]
 fn zero_points_are_taken_off_and_padding_is_zero() {
     let (x, w) =

@@ -106,14 +106,18 @@ impl ConvTransposeAttributes {
     /// Resolves the padding and checks the size of the output.
     fn resolve_padding(&self, window: &mut SlidingWindow) -> Result<()> {
         let rank = window.axes.len();
-        let fits = |list: &Option<Vec<i64>>| list.as_ref().is_none_or(|list| list.len() == rank);
+        let stated = self.output_shape.as_deref().filter(|shape| !shape.is_empty());
+        // Some exporters include batch and channels.
+        let fits = self.output_padding.as_ref().is_none_or(|list| list.len() == rank)
+            && stated.is_none_or(|shape| [rank, rank + 2].contains(&shape.len()));
         ensure!(
-            fits(&self.output_padding) && fits(&self.output_shape),
+            fits,
             invalid_argument,
             "expected `output_padding` and `output_shape` of {rank} values, found {:?} and {:?}",
             self.output_padding,
             self.output_shape
         );
+        let stated = stated.map(|shape| &shape[shape.len() - rank..]);
         for (index, axis) in window.axes.iter_mut().enumerate() {
             let extra = self.output_padding.as_ref().map_or(0, |list| list[index]);
             ensure!(
@@ -122,9 +126,10 @@ impl ConvTransposeAttributes {
                 "expected an output padding between 0 and {MAX_SIZE}, found {extra}"
             );
             // The windows, one per input element, reach over the output and its padding.
-            let whole = axis.stride * axis.output.saturating_sub(1) + axis.extent() + extra as usize;
+            let span = (axis.stride * axis.output + axis.extent() + extra as usize) as i64;
+            let whole = span - axis.stride as i64;
             let auto_pad = self.window.auto_pad();
-            let wanted = match &self.output_shape {
+            let wanted = match stated {
                 Some(shape) => Some(shape[index]),
                 None if matches!(auto_pad, AutoPad::SameUpper | AutoPad::SameLower) => {
                     Some((axis.output * axis.stride) as i64)
@@ -132,13 +137,13 @@ impl ConvTransposeAttributes {
                 None => None,
             };
             let expected = if let Some(wanted) = wanted {
-                let total = whole.saturating_sub(usize::try_from(wanted).unwrap_or(0));
+                let total = (whole - wanted.max(0)).max(0) as usize;
                 // Unlike in a convolution, an odd pad is at the end only if that is requested.
                 let begin = if auto_pad == AutoPad::SameUpper { total / 2 } else { total - total / 2 };
                 axis.pad = (begin, total - begin);
                 wanted
             } else {
-                whole as i64 - (axis.pad.0 + axis.pad.1) as i64
+                whole - (axis.pad.0 + axis.pad.1) as i64
             };
             ensure!(
                 expected.max(0) == axis.input as i64,
