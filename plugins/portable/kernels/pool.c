@@ -23,7 +23,8 @@ KERNEL oarlock_kernel({{parameters}}struct shape shape) {
             counted += inside || (shape.counts_pads && at_y < (INDEX)shape.end_y && at_x < (INDEX)shape.end_x);
             if (inside) {
                 T value = LOAD_A(a, (plane * (INDEX)shape.height + at_y) * (INDEX)shape.width + at_x);
-                result = IS_MAX ? maximum(result, value) : plus(result, value);
+                // Not `maximum`, which keeps NaN: a pool skips it, as on the CPU and in onnxruntime.
+                result = !IS_MAX ? plus(result, value) : value > result ? value : result;
             }
         }
     }

@@ -86,8 +86,13 @@ pub(super) fn comparisons_and_logic_give_truth_values(machine: &PluginMachine) {
         ("LessOrEqual", |a, b| a <= b),
     ];
     for dtype in number_dtypes() {
-        let (a, b) =
-            (TestData::sample_elements(dtype, &[37], 1), TestData::sample_elements(dtype, &[37], 24));
+        let (a, others) =
+            (TestData::sample_elements(dtype, &[37], 1), TestData::sample_elements(dtype, &[37], 3));
+        // Every third pair is equal; the others are in both orders.
+        let pairs = a.to_values().into_iter().zip(others.to_values()).enumerate();
+        let values: Vec<f64> =
+            pairs.map(|(index, (a, other))| if index % 3 == 0 { a } else { other }).collect();
+        let b = TestData::new(dtype, &[37], &values);
         for (op, test) in tests {
             let expected: Vec<f64> =
                 a.to_values().iter().zip(b.to_values()).map(|(a, b)| test(*a, b).into()).collect();

@@ -159,6 +159,13 @@ pub(super) fn windows_are_pooled(machine: &PluginMachine) {
         call.int("ceil_mode", 1).with_output(Dtype::F32, &[1, 1, 3])
     };
     up("MaxPool").expect_output(0.0, &[2.0, 4.0, 5.0]);
+    let gaps = TestData::new(Dtype::F32, &[1, 1, 4], &[f64::NAN, 2.0, 3.0, f64::NAN]);
+    machine
+        .op_trial("MaxPool", 12)
+        .with_input(&gaps)
+        .ints("kernel_shape", &[2][..])
+        .with_output(Dtype::F32, &[1, 1, 3])
+        .expect_output(0.0, &[2.0, 3.0, 3.0]);
     up("AveragePool").expect_output(1e-6, &[1.5, 3.5, 5.0]);
 }
 
