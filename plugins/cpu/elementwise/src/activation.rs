@@ -9,7 +9,7 @@ use oarlock_sdk::{Kernel, KernelCall, PluginError, Result};
 
 use super::dtype_dispatch::with_number;
 use super::element_loop::{ElementMap, MapLoop};
-use super::port::OperandPort;
+use super::operand_conversion::OperandConversion;
 use super::prepared_loop::PreparedLoop;
 use super::registration::{FLOATS, NUMBERS, elementwise_kernel, input_operand, output_operand};
 use super::unary::{UnaryFunction as _, float_kernel, function_kernel, function_loop, functions};
@@ -71,7 +71,7 @@ fn gated_swish_kernel() -> Kernel<Cpu> {
     elementwise_kernel("SwiGLU", 28, inputs, output_operand("Y", FLOATS).with_dtype_group(1), |call| {
         let (dtype, alpha) = (call.input(0)?.dtype(), number_attribute(call, "alpha", 1.0)?);
         with_number!(dtype, floats, N => {
-            let (input, output) = (OperandPort::for_input(dtype, N::DTYPE)?, OperandPort::for_output(dtype, N::DTYPE)?);
+            let (input, output) = (OperandConversion::for_input(dtype, N::DTYPE)?, OperandConversion::for_output(dtype, N::DTYPE)?);
             Ok(PreparedLoop::new(MapLoop(GatedSwish::<N> { alpha, float: PhantomData }), [input; 2], output))
         })
     })

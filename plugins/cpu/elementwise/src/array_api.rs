@@ -12,7 +12,7 @@ use oarlock_sdk::{Dtype, DtypeSet, Kernel, KernelCall, Result, dtype_set};
 use super::bitwise::integer_shift_loop;
 use super::dtype_dispatch::with_number;
 use super::element_loop::{ElementFault, ElementMap, MapLoop};
-use super::port::{OperandPort, compute_dtype};
+use super::operand_conversion::{OperandConversion, compute_dtype};
 use super::prepared_loop::PreparedLoop;
 use super::registration::{
     BOOL, FLOATS, INTEGERS, NUMBERS, elementwise_kernel, input_operand, output_operand,
@@ -302,8 +302,10 @@ macro_rules! float_row {
                 let dtype = call.input(0)?.dtype();
                 let is_f64 = dtype == Dtype::F64 || compute_dtype(dtype) != Dtype::F32;
                 let float = if is_f64 { Dtype::F64 } else { Dtype::F32 };
-                let (input, output) =
-                    (OperandPort::for_input(dtype, float)?, OperandPort::for_output(dtype, float)?);
+                let (input, output) = (
+                    OperandConversion::for_input(dtype, float)?,
+                    OperandConversion::for_output(dtype, float)?,
+                );
                 Ok(if is_f64 {
                     PreparedLoop::new(MapLoop($map::<f64>(PhantomData)), [input; $count], output)
                 } else {
@@ -324,17 +326,17 @@ macro_rules! test_row {
             BOOL,
             |call| {
                 let dtype = call.input(0)?.dtype();
-                let output = OperandPort::without_conversion(Dtype::BOOL);
+                let output = OperandConversion::without_conversion(Dtype::BOOL);
                 Ok(if dtype == Dtype::F64 {
                     PreparedLoop::new(
                         MapLoop($map::<f64>(PhantomData)),
-                        [OperandPort::for_input(dtype, Dtype::F64)?],
+                        [OperandConversion::for_input(dtype, Dtype::F64)?],
                         output,
                     )
                 } else {
                     PreparedLoop::new(
                         MapLoop($map::<f32>(PhantomData)),
-                        [OperandPort::for_input(dtype, Dtype::F32)?],
+                        [OperandConversion::for_input(dtype, Dtype::F32)?],
                         output,
                     )
                 })
@@ -349,7 +351,7 @@ macro_rules! number_row {
         array_kernel($op, NUMBERS, NUMBERS, |call| {
             let dtype = call.input(0)?.dtype();
             with_number!(dtype, all, N => {
-                let (input, output) = (OperandPort::for_input(dtype, N::DTYPE)?, OperandPort::for_output(dtype, N::DTYPE)?);
+                let (input, output) = (OperandConversion::for_input(dtype, N::DTYPE)?, OperandConversion::for_output(dtype, N::DTYPE)?);
                 Ok(PreparedLoop::new(MapLoop($map::<N>(PhantomData)), [input; 2], output))
             })
         }, [(); 2])
@@ -395,8 +397,8 @@ pub(super) fn array_api_kernels() -> Vec<Kernel<Cpu>> {
             |call| {
                 let dtype = call.input(0)?.dtype();
                 let infinite = if dtype == Dtype::F16 { 0x7c00 } else { 0x7f80 };
-                let port = OperandPort::without_conversion(dtype);
-                Ok(PreparedLoop::new(MapLoop(NarrowNextAfter { infinite }), [port; 2], port))
+                let conversion = OperandConversion::without_conversion(dtype);
+                Ok(PreparedLoop::new(MapLoop(NarrowNextAfter { infinite }), [conversion; 2], conversion))
             },
             [(); 2],
         ),

@@ -10,7 +10,7 @@ use oarlock_sdk::{Dtype, DtypeSet, Kernel, KernelCall, Result};
 use super::dtype_dispatch::with_number;
 use super::element_loop::{ElementFault, ElementMap, MapLoop};
 use super::legacy_broadcast;
-use super::port::OperandPort;
+use super::operand_conversion::OperandConversion;
 use super::prepared_loop::PreparedLoop;
 use super::registration::{BOOL, NUMBERS, elementwise_kernel, input_operand, output_operand};
 use super::unary::maps;
@@ -81,7 +81,7 @@ macro_rules! number_pass {
     ($call:expr, $map:ident) => {{
         let dtype = $call.input(0)?.dtype();
         with_number!(dtype, all, N => {
-            let (input, output) = (OperandPort::for_input(dtype, N::DTYPE)?, OperandPort::for_output(dtype, N::DTYPE)?);
+            let (input, output) = (OperandConversion::for_input(dtype, N::DTYPE)?, OperandConversion::for_output(dtype, N::DTYPE)?);
             Ok(PreparedLoop::new(MapLoop($map::<N>(PhantomData)), [input; 2], output))
         })
     }};
@@ -91,13 +91,13 @@ macro_rules! number_pass {
 macro_rules! comparison_pass {
     ($call:expr, $map:ident) => {{
         let dtype = $call.input(0)?.dtype();
-        let output = OperandPort::without_conversion(Dtype::BOOL);
+        let output = OperandConversion::without_conversion(Dtype::BOOL);
         if dtype == Dtype::BOOL {
             // A `bool` is a byte of 0 or 1, and compares like one.
             return Ok(PreparedLoop::new(MapLoop($map::<u8>(PhantomData)), [output; 2], output));
         }
         with_number!(dtype, all, N => {
-            Ok(PreparedLoop::new(MapLoop($map::<N>(PhantomData)), [OperandPort::for_input(dtype, N::DTYPE)?; 2], output))
+            Ok(PreparedLoop::new(MapLoop($map::<N>(PhantomData)), [OperandConversion::for_input(dtype, N::DTYPE)?; 2], output))
         })
     }};
 }

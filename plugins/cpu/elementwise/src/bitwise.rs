@@ -9,7 +9,7 @@ use oarlock_sdk::{Dtype, Kernel, KernelCall, PluginError, Result};
 
 use super::element_loop::{ElementMap, MapLoop};
 use super::legacy_broadcast;
-use super::port::OperandPort;
+use super::operand_conversion::OperandConversion;
 use super::prepared_loop::PreparedLoop;
 use super::registration::{BOOL, INTEGERS, elementwise_kernel, input_operand, output_operand};
 
@@ -136,13 +136,13 @@ impl<B: ShiftableInteger> ElementMap for ShiftRight<B> {
 /// The loop of a bitwise map for elements of a size.
 macro_rules! pass {
     ($call:expr, $map:ident, $count:literal) => {{
-        let port = OperandPort::without_conversion($call.input(0)?.dtype());
-        let ports = [port; $count];
-        Ok(match port.bits {
-            8 => PreparedLoop::new(MapLoop($map::<u8>(PhantomData)), ports, port),
-            16 => PreparedLoop::new(MapLoop($map::<u16>(PhantomData)), ports, port),
-            32 => PreparedLoop::new(MapLoop($map::<u32>(PhantomData)), ports, port),
-            _ => PreparedLoop::new(MapLoop($map::<u64>(PhantomData)), ports, port),
+        let conversion = OperandConversion::without_conversion($call.input(0)?.dtype());
+        let conversions = [conversion; $count];
+        Ok(match conversion.bits {
+            8 => PreparedLoop::new(MapLoop($map::<u8>(PhantomData)), conversions, conversion),
+            16 => PreparedLoop::new(MapLoop($map::<u16>(PhantomData)), conversions, conversion),
+            32 => PreparedLoop::new(MapLoop($map::<u32>(PhantomData)), conversions, conversion),
+            _ => PreparedLoop::new(MapLoop($map::<u64>(PhantomData)), conversions, conversion),
         })
     }};
 }
@@ -162,14 +162,14 @@ fn shift_loop(call: &KernelCall<'_>) -> Result<PreparedLoop> {
 }
 
 pub(super) fn integer_shift_loop(dtype: Dtype, is_left: bool) -> Result<PreparedLoop> {
-    let port = OperandPort::without_conversion(dtype);
-    let ports = [port; 2];
+    let conversion = OperandConversion::without_conversion(dtype);
+    let conversions = [conversion; 2];
     macro_rules! shifted {
         ($($name:ident $integer:ty),*) => {
             match dtype {
                 $(
-                    Dtype::$name if is_left => Ok(PreparedLoop::new(MapLoop(ShiftLeft::<$integer>(PhantomData)), ports, port)),
-                    Dtype::$name => Ok(PreparedLoop::new(MapLoop(ShiftRight::<$integer>(PhantomData)), ports, port)),
+                    Dtype::$name if is_left => Ok(PreparedLoop::new(MapLoop(ShiftLeft::<$integer>(PhantomData)), conversions, conversion)),
+                    Dtype::$name => Ok(PreparedLoop::new(MapLoop(ShiftRight::<$integer>(PhantomData)), conversions, conversion)),
                 )*
                 other => Err(super::dtype_dispatch::unexpected_dtype(other)),
             }
@@ -203,7 +203,7 @@ fn integer_kernel(
 
 pub(super) fn bitwise_kernels() -> Vec<Kernel<Cpu>> {
     let not = elementwise_kernel("Not", 1, [input_operand("X", BOOL)], output_operand("Y", BOOL), |_| {
-        let bool = OperandPort::without_conversion(Dtype::BOOL);
+        let bool = OperandConversion::without_conversion(Dtype::BOOL);
         Ok(PreparedLoop::new(MapLoop(BoolNot), [bool], bool))
     });
     let inputs = [input_operand("X", INTEGERS).with_dtype_group(1)];

@@ -8,7 +8,7 @@ use super::conversion::{
 };
 use super::dtype_dispatch::unexpected_dtype;
 use super::element_loop::ElementLoop;
-use super::port::{OperandPort, compute_dtype};
+use super::operand_conversion::{OperandConversion, compute_dtype};
 use super::prepared_loop::PreparedLoop;
 use super::registration::{
     BOOL, BYTE_FLOATS, NUMBERS, PACKED, input_operand, output_operand, prepared_kernel,
@@ -28,8 +28,8 @@ fn cast_loop(from: Dtype, to: Dtype, saturate: bool, rounding: PowerRounding) ->
         inner.map(|inner| {
             PreparedLoop::new(
                 inner,
-                [OperandPort::without_conversion(from)],
-                OperandPort::without_conversion(to),
+                [OperandConversion::without_conversion(from)],
+                OperandConversion::without_conversion(to),
             )
         })
     };
@@ -42,7 +42,7 @@ fn cast_loop(from: Dtype, to: Dtype, saturate: bool, rounding: PowerRounding) ->
     // From an `f32` there is nothing to round before, so the last conversion is the whole loop.
     let found = if from == Dtype::F32 && is_short_float { shortened } else { find_conversion(from, to) };
     // Packed elements are only placed in their byte by the conversion at the end of a loop.
-    if !OperandPort::without_conversion(to).is_packed()
+    if !OperandConversion::without_conversion(to).is_packed()
         && let Some(pass) = direct(found)
     {
         return Ok(pass);
@@ -50,9 +50,9 @@ fn cast_loop(from: Dtype, to: Dtype, saturate: bool, rounding: PowerRounding) ->
     let (source, target) = (compute_dtype(from), compute_dtype(to));
     let inner = if is_short_float { find_round_to_odd(source) } else { find_conversion(source, target) };
     let inner = inner.ok_or_else(|| unexpected_dtype(from))?;
-    let output = OperandPort::for_output(to, target)?;
+    let output = OperandConversion::for_output(to, target)?;
     let output = if is_short_float { output.with_conversion(shortened) } else { output };
-    Ok(PreparedLoop::new(inner, [OperandPort::for_input(from, source)?], output))
+    Ok(PreparedLoop::new(inner, [OperandConversion::for_input(from, source)?], output))
 }
 
 /// The kernel of a cast of the first input to the dtype of the output.

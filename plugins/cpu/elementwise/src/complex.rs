@@ -10,7 +10,7 @@ use oarlock_sdk::{Complex, Dtype, DtypeSet, Kernel, KernelCall, PluginError, Res
 
 use super::array_api::array_kernel;
 use super::element_loop::{ElementMap, InputElements, MapLoop};
-use super::port::OperandPort;
+use super::operand_conversion::OperandConversion;
 use super::prepared_loop::PreparedLoop;
 use super::registration::BOOL;
 use functions::ComplexF64;
@@ -159,7 +159,7 @@ where
     W: ElementMap<Input: InputElements> + Copy,
 {
     let (input, output) =
-        (OperandPort::without_conversion(dtypes.0), OperandPort::without_conversion(dtypes.1));
+        (OperandConversion::without_conversion(dtypes.0), OperandConversion::without_conversion(dtypes.1));
     // Both loops have the same operands; only the type of the parts differs.
     Ok(if is_wide {
         PreparedLoop::new(MapLoop(wide), [input; COUNT], output)

@@ -10,7 +10,7 @@ pub(super) const fn is_common_dtype(dtype: Dtype) -> bool {
 /// Runs an expression with `$number` as the [`ArithmeticElement`] in which a dtype is computed, and the dtype of that number.
 macro_rules! with_number {
     ($dtype:expr, [$($name:ident $ty:ty),*], $number:ident => $body:expr) => {
-        match $crate::port::compute_dtype($dtype) {
+        match $crate::operand_conversion::compute_dtype($dtype) {
             $(oarlock_sdk::Dtype::$name => {
                 use oarlock_sdk::Element as _;
                 type $number = $ty;

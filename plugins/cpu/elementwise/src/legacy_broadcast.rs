@@ -77,14 +77,14 @@ fn run_aligned(
         // A dimension of size 1 is never walked, so its stride may be any.
         strides.resize(dims.len(), 1);
     }
-    let first = prepared_loop::LoopOperand::from_tensor(&first, &pass.input_ports()[0])?;
-    let second = prepared_loop::LoopOperand::from_tensor(&second, &pass.input_ports()[1])?;
+    let first = prepared_loop::LoopOperand::from_tensor(&first, &pass.input_conversions()[0])?;
+    let second = prepared_loop::LoopOperand::from_tensor(&second, &pass.input_conversions()[1])?;
     let second =
         prepared_loop::LoopOperand { shape: OperandShape { dims: &dims, strides: &strides }, ..second };
     pass.run_on_operands(
         cpu,
         &[first, second],
-        prepared_loop::LoopOperand::from_tensor(&output, pass.output_port())?,
+        prepared_loop::LoopOperand::from_tensor(&output, pass.output_conversion())?,
     )
 }
 

@@ -1,7 +1,7 @@
 //! Kernels that compute each element of the output from the elements at the same place in the inputs.
 //!
 //! All of them are a `PreparedLoop`: a loop over contiguous elements (`element_loop`), and for
-//! each operand a conversion into that loop and back (`port`). A prepared loop merges the operands of a call to as few
+//! each operand a conversion into that loop and back (`operand_conversion`). A prepared loop merges the operands of a call to as few
 //! dimensions as possible (`iteration_space`) and walks over them in tiles (`tiling`), which copies and converts only what
 //! the loop cannot take in place. So an op is written once, for the types it is computed in, and need not care about strides,
 //! broadcasting, floats of 8 and 16 bits, and instruction sets.
@@ -17,7 +17,7 @@ mod dtype_dispatch;
 mod element_loop;
 mod iteration_space;
 mod legacy_broadcast;
-mod port;
+mod operand_conversion;
 mod power;
 mod prepared_loop;
 mod quantize;

@@ -13,7 +13,7 @@ use oarlock_sdk::{Dtype, DtypeSet, Kernel, KernelCall, Result, dtype_set, family
 use super::dtype_dispatch::unexpected_dtype;
 use super::element_loop::{ElementFault, ElementLoop, ElementMap, MapLoop};
 use super::legacy_broadcast;
-use super::port::{OperandPort, compute_dtype};
+use super::operand_conversion::{OperandConversion, compute_dtype};
 use super::prepared_loop::PreparedLoop;
 use super::registration::{FLOATS, INTEGERS, NUMBERS, elementwise_kernel, input_operand, output_operand};
 use super::unary::maps;
@@ -158,15 +158,24 @@ fn power_loop(call: &KernelCall<'_>) -> Result<PreparedLoop> {
         _ if is_whole => Dtype::I64,
         _ => Dtype::F64,
     };
-    let ports = [OperandPort::for_input(dtype, base)?, OperandPort::for_input(exponents, exponent)?];
-    let output = OperandPort::for_output(dtype, base)?;
+    let conversions =
+        [OperandConversion::for_input(dtype, base)?, OperandConversion::for_input(exponents, exponent)?];
+    let output = OperandConversion::for_output(dtype, base)?;
     Ok(match base {
-        Dtype::F32 => PreparedLoop::new(FloatPowerLoop::<f32>(PhantomData), ports, output),
-        Dtype::F64 => PreparedLoop::new(FloatPowerLoop::<f64>(PhantomData), ports, output),
-        Dtype::I32 if is_whole => PreparedLoop::new(MapLoop(IntegerPower::<i32>(PhantomData)), ports, output),
-        Dtype::I64 if is_whole => PreparedLoop::new(MapLoop(IntegerPower::<i64>(PhantomData)), ports, output),
-        Dtype::I32 => PreparedLoop::new(MapLoop(IntegerPowerOfFloat::<i32>(PhantomData)), ports, output),
-        Dtype::I64 => PreparedLoop::new(MapLoop(IntegerPowerOfFloat::<i64>(PhantomData)), ports, output),
+        Dtype::F32 => PreparedLoop::new(FloatPowerLoop::<f32>(PhantomData), conversions, output),
+        Dtype::F64 => PreparedLoop::new(FloatPowerLoop::<f64>(PhantomData), conversions, output),
+        Dtype::I32 if is_whole => {
+            PreparedLoop::new(MapLoop(IntegerPower::<i32>(PhantomData)), conversions, output)
+        }
+        Dtype::I64 if is_whole => {
+            PreparedLoop::new(MapLoop(IntegerPower::<i64>(PhantomData)), conversions, output)
+        }
+        Dtype::I32 => {
+            PreparedLoop::new(MapLoop(IntegerPowerOfFloat::<i32>(PhantomData)), conversions, output)
+        }
+        Dtype::I64 => {
+            PreparedLoop::new(MapLoop(IntegerPowerOfFloat::<i64>(PhantomData)), conversions, output)
+        }
         other => return Err(unexpected_dtype(other)),
     })
 }

@@ -9,7 +9,7 @@ use oarlock_sdk::{KernelCall, PluginError, Result, TensorView, ensure};
 
 use super::element_loop::{ElementFault, ElementLoop};
 use super::iteration_space::{IterationSpace, MAX_OPERANDS, OperandShape, ensure_dtype};
-use super::port::OperandPort;
+use super::operand_conversion::OperandConversion;
 use super::tiling::LoopTiling;
 
 /// Fewer bytes of operands are not worth another thread.
@@ -21,8 +21,8 @@ const SHORT_ELEMENTS: usize = 2048;
 /// A loop, and how each operand gets into it.
 pub(super) struct PreparedLoop {
     inner: Box<dyn ElementLoop>,
-    inputs: Vec<OperandPort>,
-    output: OperandPort,
+    inputs: Vec<OperandConversion>,
+    output: OperandConversion,
     /// True if the loop takes all operands in place.
     is_direct: bool,
 }
@@ -37,8 +37,8 @@ pub(super) struct LoopOperand<'a> {
 }
 
 impl<'a> LoopOperand<'a> {
-    pub(super) fn from_tensor(tensor: &TensorView<'a>, port: &OperandPort) -> Result<Self> {
-        ensure_dtype(tensor, port.dtype)?;
+    pub(super) fn from_tensor(tensor: &TensorView<'a>, conversion: &OperandConversion) -> Result<Self> {
+        ensure_dtype(tensor, conversion.dtype)?;
         let (block, offset) = tensor.memory_location();
         let address = block.0.wrapping_add(offset) as usize;
         Ok(Self { shape: OperandShape::from_tensor(tensor), address, size: tensor.size_in_bytes() as usize })
@@ -49,25 +49,26 @@ impl<'a> LoopOperand<'a> {
         &self,
         dims: &'b [i64],
         start: usize,
-        port: &OperandPort,
+        conversion: &OperandConversion,
     ) -> Result<LoopOperand<'b>> {
         ensure!(
-            port.packed_offset(start) == 0,
+            conversion.packed_offset(start) == 0,
             unimplemented,
             "expected parts of whole bytes, found one from the middle of a byte on"
         );
-        let skipped = port.byte_count(start);
+        let skipped = conversion.byte_count(start);
         let (address, size) = (self.address.wrapping_add(skipped), self.size.saturating_sub(skipped));
         Ok(LoopOperand { shape: OperandShape { dims, strides: &[] }, address, size })
     }
 
     /// Checks that the elements lie in the operand's memory.
-    fn check_bounds(&self, port: &OperandPort) -> Result<()> {
-        let bytes = port.byte_count(self.shape.element_span()?);
+    fn check_bounds(&self, conversion: &OperandConversion) -> Result<()> {
+        let bytes = conversion.byte_count(self.shape.element_span()?);
         let (address, size) = (self.address, self.size);
         ensure!(bytes <= size, out_of_range, "expected room for {bytes} bytes, found {size}");
-        let is_valid =
-            address.is_multiple_of(port.alignment()) && address != 0 && address.checked_add(size).is_some();
+        let is_valid = address.is_multiple_of(conversion.alignment())
+            && address != 0
+            && address.checked_add(size).is_some();
         ensure!(bytes == 0 || is_valid, invalid_argument, "expected an aligned address, found {address:#x}");
         Ok(())
     }
@@ -81,19 +82,19 @@ impl<'a> LoopOperand<'a> {
 impl PreparedLoop {
     pub(super) fn new(
         inner: impl ElementLoop + 'static,
-        inputs: impl Into<Vec<OperandPort>>,
-        output: OperandPort,
+        inputs: impl Into<Vec<OperandConversion>>,
+        output: OperandConversion,
     ) -> Self {
         let inputs = inputs.into();
-        let is_direct = inputs.iter().chain([&output]).all(|port| port.conversion.is_none());
+        let is_direct = inputs.iter().chain([&output]).all(|conversion| conversion.converter.is_none());
         Self { inner: Box::new(inner), inputs, output, is_direct }
     }
 
-    pub(super) fn input_ports(&self) -> &[OperandPort] {
+    pub(super) fn input_conversions(&self) -> &[OperandConversion] {
         &self.inputs
     }
 
-    pub(super) fn output_port(&self) -> &OperandPort {
+    pub(super) fn output_conversion(&self) -> &OperandConversion {
         &self.output
     }
 
@@ -120,8 +121,8 @@ impl PreparedLoop {
     ) -> Result<()> {
         let target = LoopOperand::from_tensor(output, &self.output)?;
         let mut operands = [target; N];
-        for (index, (operand, port)) in operands.iter_mut().zip(&self.inputs).enumerate() {
-            *operand = LoopOperand::from_tensor(&call.input(index)?, port)?;
+        for (index, (operand, conversion)) in operands.iter_mut().zip(&self.inputs).enumerate() {
+            *operand = LoopOperand::from_tensor(&call.input(index)?, conversion)?;
         }
         self.run_on_operands(cpu, &operands, target)
     }
@@ -151,13 +152,13 @@ impl PreparedLoop {
             return Ok(None);
         };
         let mut pointers = [std::ptr::null(); N];
-        for (index, (pointer, port)) in pointers.iter_mut().zip(&self.inputs).enumerate() {
+        for (index, (pointer, conversion)) in pointers.iter_mut().zip(&self.inputs).enumerate() {
             let input = call.input(index)?;
-            let Some(source) = contiguous_address(&input, port, count) else { return Ok(None) };
+            let Some(source) = contiguous_address(&input, conversion, count) else { return Ok(None) };
             // An input that overlaps the output otherwise than element by element would be overwritten before it is read.
             let distance = source.abs_diff(target);
-            let is_same = distance == 0 && port.bits == self.output.bits;
-            let is_apart = distance >= port.byte_count(count).max(self.output.byte_count(count));
+            let is_same = distance == 0 && conversion.bits == self.output.bits;
+            let is_apart = distance >= conversion.byte_count(count).max(self.output.byte_count(count));
             let (dims, others) = (input.dims(), output.dims());
             let has_shape =
                 dims.len() == others.len() && dims.iter().zip(others).all(|(dim, other)| dim == other);
@@ -184,8 +185,8 @@ impl PreparedLoop {
         );
         self.check_output(&output)?;
         let mut shapes = [output.shape; MAX_OPERANDS];
-        for (index, (input, port)) in inputs.iter().zip(&self.inputs).enumerate() {
-            input.check_bounds(port)?;
+        for (index, (input, conversion)) in inputs.iter().zip(&self.inputs).enumerate() {
+            input.check_bounds(conversion)?;
             shapes[index] = input.shape;
         }
         self.run_planned(cpu, inputs, output, &IterationSpace::new(&shapes[..=inputs.len()])?)
@@ -220,7 +221,7 @@ impl PreparedLoop {
             .inputs
             .iter()
             .chain([&self.output])
-            .map(|port| port.byte_count(tiling.elements_per_tile()))
+            .map(|conversion| conversion.byte_count(tiling.elements_per_tile()))
             .sum::<usize>();
         // Packed outputs run on one thread: elements that share a byte must not be written at the same time.
         let grain =
@@ -238,13 +239,17 @@ impl PreparedLoop {
 
 /// The address of a tensor, if its `count` elements are contiguous.
 #[inline]
-fn contiguous_address(tensor: &TensorView<'_>, port: &OperandPort, count: usize) -> Option<usize> {
+fn contiguous_address(
+    tensor: &TensorView<'_>,
+    conversion: &OperandConversion,
+    count: usize,
+) -> Option<usize> {
     let (block, offset) = tensor.memory_location();
     let address = block.0.wrapping_add(offset) as usize;
-    let is_valid = tensor.dtype() == port.dtype
+    let is_valid = tensor.dtype() == conversion.dtype
         && tensor.strides().is_empty()
-        && port.byte_count(count) as u64 <= tensor.size_in_bytes()
-        && address & port.alignment().wrapping_sub(1) == 0
+        && conversion.byte_count(count) as u64 <= tensor.size_in_bytes()
+        && address & conversion.alignment().wrapping_sub(1) == 0
         && address != 0;
     is_valid.then_some(address)
 }

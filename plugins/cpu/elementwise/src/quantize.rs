@@ -11,7 +11,7 @@ use oarlock_sdk::{Dtype, DtypeSet, Kernel, KernelCall, OperandFlags, OperandSpec
 use self::scales::ScaledLoop;
 use super::conversion::find_unbounded_conversion;
 use super::element_loop::{ElementMap, MapLoop};
-use super::port::OperandPort;
+use super::operand_conversion::OperandConversion;
 use super::prepared_loop::PreparedLoop;
 use super::registration::{BYTE_FLOATS, PACKED, output_operand, prepared_kernel};
 
@@ -82,19 +82,19 @@ fn integer_bounds(dtype: Dtype) -> Option<(f32, f32)> {
     })
 }
 
-/// The ports of an element, its scale and its zero point; an absent zero point is 0.
-fn input_ports(call: &KernelCall<'_>) -> Result<[OperandPort; 3]> {
+/// The conversions of an element, its scale and its zero point; an absent zero point is 0.
+fn input_conversions(call: &KernelCall<'_>) -> Result<[OperandConversion; 3]> {
     let zero = call.optional_input(2)?.map_or(Dtype::F32, |zero| zero.dtype());
     Ok([
-        OperandPort::for_input(call.input(0)?.dtype(), Dtype::F32)?,
-        OperandPort::for_input(call.input(1)?.dtype(), Dtype::F32)?,
-        OperandPort::for_input(zero, Dtype::F32)?,
+        OperandConversion::for_input(call.input(0)?.dtype(), Dtype::F32)?,
+        OperandConversion::for_input(call.input(1)?.dtype(), Dtype::F32)?,
+        OperandConversion::for_input(zero, Dtype::F32)?,
     ])
 }
 
 fn quantize_loop(call: &KernelCall<'_>) -> Result<PreparedLoop> {
-    let (inputs, dtype) = (input_ports(call)?, call.output(0)?.dtype());
-    let output = OperandPort::for_output(dtype, Dtype::F32)?;
+    let (inputs, dtype) = (input_conversions(call)?, call.output(0)?.dtype());
+    let output = OperandConversion::for_output(dtype, Dtype::F32)?;
     if let Some((low, high)) = integer_bounds(dtype) {
         return Ok(PreparedLoop::new(MapLoop(QuantizeMap { low, high }), inputs, output));
     }
@@ -105,8 +105,8 @@ fn quantize_loop(call: &KernelCall<'_>) -> Result<PreparedLoop> {
 }
 
 fn dequantize_loop(call: &KernelCall<'_>) -> Result<PreparedLoop> {
-    let output = OperandPort::for_output(call.output(0)?.dtype(), Dtype::F32)?;
-    Ok(PreparedLoop::new(MapLoop(DequantizeMap), input_ports(call)?, output))
+    let output = OperandConversion::for_output(call.output(0)?.dtype(), Dtype::F32)?;
+    Ok(PreparedLoop::new(MapLoop(DequantizeMap), input_conversions(call)?, output))
 }
 
 fn quantize_kernel(

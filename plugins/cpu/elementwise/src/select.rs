@@ -11,7 +11,7 @@ use super::binary::{Larger, Smaller};
 use super::dtype_dispatch::with_number;
 use super::element_loop::{ElementMap, MapLoop};
 use super::iteration_space::{OperandShape, ensure_dtype};
-use super::port::OperandPort;
+use super::operand_conversion::OperandConversion;
 use super::prepared_loop::{LoopOperand, PreparedLoop};
 use super::registration::{
     BOOL, NUMBERS, elementwise_kernel, input_operand, output_operand, prepared_kernel,
@@ -34,18 +34,18 @@ impl<E: Copy + Send + Sync + 'static> ElementMap for WhereMap<E> {
 }
 
 fn where_loop(call: &KernelCall<'_>) -> Result<PreparedLoop> {
-    let port = OperandPort::without_conversion(call.input(1)?.dtype());
-    let ports = [OperandPort::without_conversion(Dtype::BOOL), port, port];
-    Ok(match port.bits {
-        8 => PreparedLoop::new(MapLoop(WhereMap::<u8>(PhantomData)), ports, port),
-        16 => PreparedLoop::new(MapLoop(WhereMap::<u16>(PhantomData)), ports, port),
-        32 => PreparedLoop::new(MapLoop(WhereMap::<u32>(PhantomData)), ports, port),
+    let conversion = OperandConversion::without_conversion(call.input(1)?.dtype());
+    let conversions = [OperandConversion::without_conversion(Dtype::BOOL), conversion, conversion];
+    Ok(match conversion.bits {
+        8 => PreparedLoop::new(MapLoop(WhereMap::<u8>(PhantomData)), conversions, conversion),
+        16 => PreparedLoop::new(MapLoop(WhereMap::<u16>(PhantomData)), conversions, conversion),
+        32 => PreparedLoop::new(MapLoop(WhereMap::<u32>(PhantomData)), conversions, conversion),
         // Complex elements of this size are aligned like their parts.
-        64 if port.dtype == Dtype::C64 => {
-            PreparedLoop::new(MapLoop(WhereMap::<[u32; 2]>(PhantomData)), ports, port)
+        64 if conversion.dtype == Dtype::C64 => {
+            PreparedLoop::new(MapLoop(WhereMap::<[u32; 2]>(PhantomData)), conversions, conversion)
         }
-        64 => PreparedLoop::new(MapLoop(WhereMap::<u64>(PhantomData)), ports, port),
-        _ => PreparedLoop::new(MapLoop(WhereMap::<[u64; 2]>(PhantomData)), ports, port),
+        64 => PreparedLoop::new(MapLoop(WhereMap::<u64>(PhantomData)), conversions, conversion),
+        _ => PreparedLoop::new(MapLoop(WhereMap::<[u64; 2]>(PhantomData)), conversions, conversion),
     })
 }
 
@@ -65,7 +65,7 @@ impl ClipKernel {
         let bounds = clip_bounds(call)?.map(|bound| bound.is_some());
         let dtype = call.input(0)?.dtype();
         with_number!(dtype, all, N => {
-            let (input, output) = (OperandPort::for_input(dtype, N::DTYPE)?, OperandPort::for_output(dtype, N::DTYPE)?);
+            let (input, output) = (OperandConversion::for_input(dtype, N::DTYPE)?, OperandConversion::for_output(dtype, N::DTYPE)?);
             // A loop for each set of bounds, so that an absent one is not compared with.
             let pass = match bounds {
                 [true, true] => PreparedLoop::new(MapLoop(Between::<N>(PhantomData)), [input; 3], output),
@@ -84,11 +84,11 @@ impl ClipKernel {
             invalid_argument,
             "expected the same bounds as when the kernel was prepared, found others"
         );
-        let port = self.pass.input_ports()[0];
-        let mut operands = [LoopOperand::from_tensor(&call.input(0)?, &port)?; 3];
+        let conversion = self.pass.input_conversions()[0];
+        let mut operands = [LoopOperand::from_tensor(&call.input(0)?, &conversion)?; 3];
         let mut count = 1;
         for bound in bounds.into_iter().flatten() {
-            ensure_dtype(&bound, port.dtype)?;
+            ensure_dtype(&bound, conversion.dtype)?;
             let elements = bound.element_count()?;
             oarlock_sdk::ensure!(
                 elements == 1,
@@ -97,13 +97,13 @@ impl ClipKernel {
             );
             // As a scalar, a bound of more dimensions than the input does not ask for an output of as many.
             let scalar = OperandShape { dims: &[], strides: &[] };
-            operands[count] = LoopOperand { shape: scalar, ..LoopOperand::from_tensor(&bound, &port)? };
+            operands[count] = LoopOperand { shape: scalar, ..LoopOperand::from_tensor(&bound, &conversion)? };
             count += 1;
         }
         self.pass.run_on_operands(
             cpu,
             &operands[..count],
-            LoopOperand::from_tensor(&call.output(0)?, self.pass.output_port())?,
+            LoopOperand::from_tensor(&call.output(0)?, self.pass.output_conversion())?,
         )
     }
 }

@@ -11,7 +11,7 @@ use oarlock_sdk::{Result, ensure};
 
 use super::element_loop::{ElementFault, ElementLoop};
 use super::iteration_space::{IterationSpace, LoopAxis, MAX_OPERANDS};
-use super::port::OperandPort;
+use super::operand_conversion::OperandConversion;
 
 /// Bytes of an operand in a tile. The buffers of a binary op, one for each of three operands and one to gather into, are 16 KiB:
 /// half of a 32 KiB L1 cache.
@@ -54,8 +54,8 @@ enum OperandAccess {
 /// How an iteration space is cut into tiles.
 pub(super) struct LoopTiling<'a> {
     plan: &'a IterationSpace,
-    inputs: &'a [OperandPort],
-    output: &'a OperandPort,
+    inputs: &'a [OperandConversion],
+    output: &'a OperandConversion,
     access: [OperandAccess; MAX_OPERANDS],
     /// The dimension that is cut. Each tile has all inner dimensions whole.
     cut: usize,
@@ -71,14 +71,14 @@ impl<'a> LoopTiling<'a> {
     /// Cuts an iteration space. `shared` says that an input shares memory with the output.
     pub(super) fn new(
         plan: &'a IterationSpace,
-        inputs: &'a [OperandPort],
-        output: &'a OperandPort,
+        inputs: &'a [OperandConversion],
+        output: &'a OperandConversion,
         shared: bool,
     ) -> Result<Self> {
         let axes = plan.axes();
-        let ports = || inputs.iter().chain([output]);
+        let conversions = || inputs.iter().chain([output]);
         // An element passes through a buffer before its conversion or after it, so the larger of both sizes counts.
-        let largest = ports().map(OperandPort::max_element_size).max().unwrap_or(1);
+        let largest = conversions().map(OperandConversion::max_element_size).max().unwrap_or(1);
         let capacity = TILE_BYTES / largest;
         let goes_on = |axis: &LoopAxis, operand: usize, row: usize| axis.steps[operand] == row;
         let (mut cut, mut row) = (0, 1);
@@ -101,7 +101,7 @@ impl<'a> LoopTiling<'a> {
         // Tiles of several rows span the cut dimension too, so operands in place must also be contiguous along it.
         let inside = if rows > 1 { cut + 1 } else { cut };
         let mut access = [OperandAccess::Direct; MAX_OPERANDS];
-        for (index, port) in ports().enumerate() {
+        for (index, conversion) in conversions().enumerate() {
             let mut row = 1;
             let side_by_side = axes[..inside].iter().all(|axis| {
                 let is_next = goes_on(axis, index, row);
@@ -109,13 +109,13 @@ impl<'a> LoopTiling<'a> {
                 is_next
             });
             ensure!(
-                side_by_side || !port.is_packed() || index < inputs.len(),
+                side_by_side || !conversion.is_packed() || index < inputs.len(),
                 unimplemented,
                 "expected a contiguous output of elements that share bytes, found one with strides"
             );
             // Through a buffer, all elements of a tile are read before any is written.
             let is_shared_output = shared && index == inputs.len();
-            access[index] = match (side_by_side, port.conversion) {
+            access[index] = match (side_by_side, conversion.converter) {
                 (true, None) if !is_shared_output => OperandAccess::Direct,
                 (true, _) => OperandAccess::Converted,
                 (false, _) => OperandAccess::Collected,
@@ -197,38 +197,38 @@ impl<'a> LoopTiling<'a> {
     ) -> Result<(), ElementFault> {
         let last = self.inputs.len();
         let mut pointers = [std::ptr::null(); MAX_OPERANDS];
-        for (index, port) in self.inputs.iter().enumerate() {
+        for (index, conversion) in self.inputs.iter().enumerate() {
             // The byte with the first element; packed elements before it in that byte are counted by `packed_offset`.
-            let source = (addresses[index] + offsets[index] * port.bits / 8) as *const u8;
+            let source = (addresses[index] + offsets[index] * conversion.bits / 8) as *const u8;
             pointers[index] = match self.access[index] {
                 OperandAccess::Direct => source,
                 // SAFETY: as the caller vouches.
                 _ => unsafe { self.load_tile(isa, index, source, offsets[index], rows, scratch)? },
             };
         }
-        let (count, port, offset) = (rows * self.row, self.output, offsets[last]);
-        let target = (addresses[last] + offset * port.bits / 8) as *mut u8;
+        let (count, conversion, offset) = (rows * self.row, self.output, offsets[last]);
+        let target = (addresses[last] + offset * conversion.bits / 8) as *mut u8;
         if self.access[last] == OperandAccess::Direct {
             // SAFETY: all operands have `count` elements here, and the output shares no memory with an input.
             return unsafe { inner.run_loop(isa, &pointers[..last], target, count) };
         }
         let buffer = scratch.buffer_pointer(last);
-        let before = port.packed_offset(offset);
+        let before = conversion.packed_offset(offset);
         // SAFETY: as above; the buffer has room for a tile and a few more elements.
         unsafe {
-            inner.run_loop(isa, &pointers[..last], buffer.add(before * port.computed_size), count)?;
-            let Some(conversion) = port.conversion else {
-                target.copy_from_nonoverlapping(buffer, count * port.computed_size);
+            inner.run_loop(isa, &pointers[..last], buffer.add(before * conversion.computed_size), count)?;
+            let Some(converter) = conversion.converter else {
+                target.copy_from_nonoverlapping(buffer, count * conversion.computed_size);
                 return Ok(());
             };
             if before == 0 {
-                return conversion.run_loop(isa, &[buffer], target, count);
+                return converter.run_loop(isa, &[buffer], target, count);
             }
             // The lowest bits of the first byte are elements that were computed before.
-            let kept = *target & ((1 << (before * port.bits)) - 1);
-            buffer.write_bytes(0, before * port.computed_size);
-            conversion.run_loop(isa, &[buffer], target, count + before)?;
-            let zeros = *target & ((1 << (before * port.bits)) - 1);
+            let kept = *target & ((1 << (before * conversion.bits)) - 1);
+            buffer.write_bytes(0, before * conversion.computed_size);
+            converter.run_loop(isa, &[buffer], target, count + before)?;
+            let zeros = *target & ((1 << (before * conversion.bits)) - 1);
             *target = *target ^ zeros | kept;
             Ok(())
         }
@@ -244,17 +244,17 @@ impl<'a> LoopTiling<'a> {
         rows: usize,
         scratch: &mut LoopScratch<'_>,
     ) -> Result<*const u8, ElementFault> {
-        let port = &self.inputs[index];
-        let before = port.packed_offset(offset);
+        let conversion = &self.inputs[index];
+        let before = conversion.packed_offset(offset);
         let count = rows * self.row;
         let buffer = scratch.buffer_pointer(index);
-        let result = buffer.wrapping_add(before * port.computed_size).cast_const();
+        let result = buffer.wrapping_add(before * conversion.computed_size).cast_const();
         // A broadcast input is still in the buffer.
         if scratch.filled[index].is_some_and(|(from, length)| from == offset && count <= length) {
             return Ok(result);
         }
         debug_assert!(
-            count * port.max_element_size() <= TILE_BYTES,
+            count * conversion.max_element_size() <= TILE_BYTES,
             "a tile that is larger than its buffers"
         );
         scratch.filled[index] = Some((offset, count));
@@ -263,12 +263,12 @@ impl<'a> LoopTiling<'a> {
         // SAFETY: the buffers have room for a tile and a few more elements.
         unsafe {
             if is_collected {
-                let target = if port.conversion.is_some() { collected } else { buffer };
+                let target = if conversion.converter.is_some() { collected } else { buffer };
                 self.gather_tile(index, source, before, rows, target);
             }
-            if let Some(conversion) = port.conversion {
+            if let Some(converter) = conversion.converter {
                 let source = if is_collected { collected.cast_const() } else { source };
-                conversion.run_loop(isa, &[source], buffer, count + before)?;
+                converter.run_loop(isa, &[source], buffer, count + before)?;
             }
         }
         Ok(result)
@@ -378,8 +378,8 @@ mod tests {
         let dims = [(matrix.len() / columns) as i64, columns as i64];
         let shape = |dims| OperandShape { dims, strides: &[] };
         let plan = IterationSpace::new(&[shape(&dims), shape(&dims[1..]), shape(&dims)]).unwrap();
-        let input = OperandPort::for_input(E::DTYPE, Dtype::F32).unwrap();
-        let (inputs, output) = ([input; 2], OperandPort::for_output(E::DTYPE, Dtype::F32).unwrap());
+        let input = OperandConversion::for_input(E::DTYPE, Dtype::F32).unwrap();
+        let (inputs, output) = ([input; 2], OperandConversion::for_output(E::DTYPE, Dtype::F32).unwrap());
         let tiling = LoopTiling::new(&plan, &inputs, &output, true).unwrap();
         let mut addresses = [matrix.as_mut_ptr() as usize; MAX_OPERANDS];
         addresses[1] = row.as_mut_ptr() as usize;

@@ -10,7 +10,7 @@ use oarlock_sdk::{Dtype, DtypeSet, Kernel, KernelCall, Result};
 
 use super::dtype_dispatch::with_number;
 use super::element_loop::{ElementFault, ElementMap, MapLoop};
-use super::port::{OperandPort, compute_dtype};
+use super::operand_conversion::{OperandConversion, compute_dtype};
 use super::prepared_loop::PreparedLoop;
 use super::registration::{
     BOOL, BYTE_FLOATS, FLOATS, NUMBERS, SIGNED, elementwise_kernel, input_operand, output_operand,
@@ -65,7 +65,8 @@ pub(super) fn function_loop<G: UnaryFunction>(dtype: Dtype, function: G) -> Resu
     // Integers of 32 and 64 bits have more digits than an `f32`.
     let is_f64 = dtype == Dtype::F64 || compute_dtype(dtype) != Dtype::F32;
     let float = if is_f64 { Dtype::F64 } else { Dtype::F32 };
-    let (input, output) = (OperandPort::for_input(dtype, float)?, OperandPort::for_output(dtype, float)?);
+    let (input, output) =
+        (OperandConversion::for_input(dtype, float)?, OperandConversion::for_output(dtype, float)?);
     Ok(if is_f64 {
         PreparedLoop::new(MapLoop(FunctionMap::<G, f64>(function, PhantomData)), [input], output)
     } else {
@@ -218,7 +219,7 @@ maps! {
     Sign(x) => x.sign();
     // NaN is not below 0 and stays.
     Relu(x) => if x < N::default() { N::default() } else { x };
-    // For `Identity` and for casts that only convert at the ports.
+    // For `Identity` and for casts, whose operands are converted but not computed with.
     Same(x) => x;
     IsNan(x) -> u8 => u8::from(x.is_nan());
 }
@@ -248,7 +249,7 @@ macro_rules! number_row {
         elementwise_kernel($op, $since, [input_operand("", $dtypes).with_dtype_group(1)], output_operand("", $dtypes).with_dtype_group(1), |call| {
             let dtype = call.input(0)?.dtype();
             with_number!(dtype, all, N => {
-                let (input, output) = (OperandPort::for_input(dtype, N::DTYPE)?, OperandPort::for_output(dtype, N::DTYPE)?);
+                let (input, output) = (OperandConversion::for_input(dtype, N::DTYPE)?, OperandConversion::for_output(dtype, N::DTYPE)?);
                 Ok(PreparedLoop::new(MapLoop($map::<N>(PhantomData)), [input], output))
             })
         })
@@ -263,8 +264,8 @@ fn float_test_kernels() -> [Kernel<Cpu>; 2] {
     let (x, y) = (input_operand("X", ALL_FLOATS), output_operand("Y", BOOL));
     let ways = |call: &KernelCall<'_>, float| {
         Ok::<_, oarlock_sdk::PluginError>((
-            OperandPort::for_input(call.input(0)?.dtype(), float)?,
-            OperandPort::without_conversion(Dtype::BOOL),
+            OperandConversion::for_input(call.input(0)?.dtype(), float)?,
+            OperandConversion::without_conversion(Dtype::BOOL),
         ))
     };
     let is_nan = elementwise_kernel("IsNaN", 9, [x], y, move |call| {

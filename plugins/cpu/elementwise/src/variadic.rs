@@ -12,7 +12,7 @@ use super::binary::{Larger, Plus, Smaller};
 use super::dtype_dispatch::with_number;
 use super::element_loop::{ElementMap, FoldLoop};
 use super::iteration_space::{MAX_OPERANDS, OperandShape};
-use super::port::OperandPort;
+use super::operand_conversion::OperandConversion;
 use super::prepared_loop::{LoopOperand, PreparedLoop};
 use super::registration::{FLOATS, NUMBERS, input_operand, output_operand, prepared_kernel};
 use super::unary::Same;
@@ -66,10 +66,10 @@ impl VariadicLoops {
         let output = call.output(0)?;
         let [first, .., last] = &self.0[..] else { return self.run_passes(cpu, call, None) };
         // The output may be the memory of the first input, which the first loop has read before another one writes.
-        if first.output_port().dtype == last.output_port().dtype {
+        if first.output_conversion().dtype == last.output_conversion().dtype {
             return self.run_passes(cpu, call, None);
         }
-        let size = first.output_port().byte_count(output.element_count()?);
+        let size = first.output_conversion().byte_count(output.element_count()?);
         let mut partial = try_filled_vec(0u64, size.div_ceil(size_of::<u64>()))?;
         let shape = OperandShape { dims: output.dims(), strides: &[] };
         self.run_passes(cpu, call, Some(LoopOperand { shape, address: partial.as_mut_ptr() as usize, size }))
@@ -80,17 +80,17 @@ impl VariadicLoops {
         let output = call.output(0)?;
         let mut next = 0;
         for (index, pass) in self.0.iter().enumerate() {
-            let result = LoopOperand::from_tensor(&output, self.0[self.0.len() - 1].output_port())?;
+            let result = LoopOperand::from_tensor(&output, self.0[self.0.len() - 1].output_conversion())?;
             let partial = partial.unwrap_or(result);
             let target = if index + 1 == self.0.len() { result } else { partial };
             let mut operands = [partial; MAX_INPUTS];
             let first = usize::from(index > 0);
-            for (operand, port) in operands.iter_mut().zip(pass.input_ports()).skip(first) {
+            for (operand, conversion) in operands.iter_mut().zip(pass.input_conversions()).skip(first) {
                 let tensor: TensorView<'_> = call.input(next)?;
-                *operand = LoopOperand::from_tensor(&tensor, port)?;
+                *operand = LoopOperand::from_tensor(&tensor, conversion)?;
                 next += 1;
             }
-            pass.run_on_operands(cpu, &operands[..pass.input_ports().len()], target)?;
+            pass.run_on_operands(cpu, &operands[..pass.input_conversions().len()], target)?;
         }
         Ok(())
     }
@@ -102,12 +102,12 @@ macro_rules! fold {
     ($call:expr, $pass:expr, $numbers:ident, $step:ident, $number:ident => $finish:expr) => {{
         let dtype = $call.input(0)?.dtype();
         with_number!(dtype, $numbers, $number => {
-            let (input, output) = (OperandPort::for_input(dtype, $number::DTYPE)?, OperandPort::for_output(dtype, $number::DTYPE)?);
+            let (input, output) = (OperandConversion::for_input(dtype, $number::DTYPE)?, OperandConversion::for_output(dtype, $number::DTYPE)?);
             let mut inputs = vec![input; $pass.operands];
             if !$pass.is_first {
-                inputs[0] = OperandPort::without_conversion($number::DTYPE);
+                inputs[0] = OperandConversion::without_conversion($number::DTYPE);
             }
-            let output = if $pass.is_last { output } else { OperandPort::without_conversion($number::DTYPE) };
+            let output = if $pass.is_last { output } else { OperandConversion::without_conversion($number::DTYPE) };
             let fold = FoldLoop { step: $step::<$number>(PhantomData), finish: $finish };
             Ok(PreparedLoop::new(fold, inputs, output))
         })

@@ -1,4 +1,5 @@
-//! Vectors in plain Rust, for machines whose instruction set has none of its own here.
+//! Vectors in plain Rust, for machines whose instruction set has none of its own here. Lanes are spelled out: without optimization,
+//! as tests are compiled, iterators would take several times as long.
 
 use super::float_vector::{F32Vector, FloatVector};
 use super::integer_vector::{IntegerVector, QUAD, SIGN_BIT};
@@ -10,11 +11,8 @@ pub struct PortableF32Vector(pub(super) [f32; 4]);
 impl PortableF32Vector {
     #[inline(always)]
     fn zip_lanes(self, other: Self, function: impl Fn(f32, f32) -> f32) -> Self {
-        let mut result = self;
-        for (a, b) in result.0.iter_mut().zip(other.0) {
-            *a = function(*a, b);
-        }
-        result
+        let ([a, b, c, d], [e, f, g, h]) = (self.0, other.0);
+        Self([function(a, e), function(b, f), function(c, g), function(d, h)])
     }
 }
 
@@ -132,12 +130,13 @@ impl IntegerVector for PortableI32Vector {
 
     #[inline(always)]
     fn add_products(self, inputs: Self::Inputs, weights: Self::Weights) -> Self {
-        let mut result = self;
-        for (sum, weights) in result.0.iter_mut().zip(weights) {
-            for (input, weight) in inputs.into_iter().zip(weights) {
-                *sum = sum.wrapping_add(i32::from(input) * i32::from(weight));
-            }
-        }
-        result
+        let ([a, b, c, d], [e, f, g, h]) = (self.0, weights);
+        Self([add_quad(a, inputs, e), add_quad(b, inputs, f), add_quad(c, inputs, g), add_quad(d, inputs, h)])
     }
+}
+
+#[inline(always)]
+fn add_quad(sum: i32, inputs: [u8; QUAD], weights: [i8; QUAD]) -> i32 {
+    let product = |place: usize| i32::from(inputs[place]) * i32::from(weights[place]);
+    sum.wrapping_add(product(0)).wrapping_add(product(1)).wrapping_add(product(2)).wrapping_add(product(3))
 }

@@ -66,9 +66,11 @@ impl ScaledLoop {
             "expected zero points of the scales' shape {:?}, found {zero_dims:?}",
             scale.dims()
         );
-        let [x_port, scale_port, zero_port] = self.pass.input_ports() else { return Ok(()) };
+        let [x_conversion, scale_conversion, zero_conversion] = self.pass.input_conversions() else {
+            return Ok(());
+        };
         let zero = match zero {
-            Some(zero) => LoopOperand::from_tensor(&zero, zero_port)?,
+            Some(zero) => LoopOperand::from_tensor(&zero, zero_conversion)?,
             None => LoopOperand {
                 shape: OperandShape { dims: &[], strides: &[] },
                 address: (&raw const ABSENT_ZERO_POINT) as usize,
@@ -76,10 +78,10 @@ impl ScaledLoop {
             },
         };
         let operands = [
-            LoopOperand::from_tensor(&x, x_port)?,
-            LoopOperand::from_tensor(&scale, scale_port)?,
+            LoopOperand::from_tensor(&x, x_conversion)?,
+            LoopOperand::from_tensor(&scale, scale_conversion)?,
             zero,
-            LoopOperand::from_tensor(&output, self.pass.output_port())?,
+            LoopOperand::from_tensor(&output, self.pass.output_conversion())?,
         ];
         let is_contiguous = operands.iter().all(|operand| operand.shape.strides.is_empty());
         ensure!(is_contiguous, invalid_argument, "expected contiguous operands, found strides");
@@ -178,7 +180,8 @@ impl ScaledLoop {
         let (row, block) = (along as usize, self.block as usize);
         let [x, scale, zero, output] = operands;
         let (count, blocks) = (outer as usize * row, outer as usize * row.div_ceil(block));
-        let [x_size, zero_size] = [count, blocks].map(|count| self.pass.input_ports()[0].byte_count(count));
+        let [x_size, zero_size] =
+            [count, blocks].map(|count| self.pass.input_conversions()[0].byte_count(count));
         ensure!(
             x.size == x_size
                 && scale.size == blocks * size_of::<f32>()
@@ -210,16 +213,16 @@ impl ScaledLoop {
         (start, first_scale): (i64, i64),
         operands: [LoopOperand<'_>; 4],
     ) -> Result<()> {
-        let ports = self.pass.input_ports().iter().chain([self.pass.output_port()]);
+        let conversions = self.pass.input_conversions().iter().chain([self.pass.output_conversion()]);
         let mut parts = operands;
-        for (index, (part, port)) in parts.iter_mut().zip(ports).enumerate() {
+        for (index, (part, conversion)) in parts.iter_mut().zip(conversions).enumerate() {
             let is_scale = index == 1 || index == 2;
             // A scalar, such as a missing zero point, is broadcast as it is.
             if is_scale && part.shape.dims.is_empty() {
                 continue;
             }
             let (dims, start) = if is_scale { (&scales, first_scale) } else { (&dims, start) };
-            *part = part.slice_from(dims, start as usize, port)?;
+            *part = part.slice_from(dims, start as usize, conversion)?;
         }
         let [x, scale, zero, output] = parts;
         self.pass.run_on_operands(cpu, &[x, scale, zero], output)

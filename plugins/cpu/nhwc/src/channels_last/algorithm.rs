@@ -9,11 +9,11 @@ use oarlock_cpu_base::thread_team::ThreadTeam;
 use oarlock_cpu_gemm::{AlignedBuffer, ScratchBuffer};
 use oarlock_sdk::{Dtype, Result, ensure};
 
-use super::dense::{Bf16Images, ConvFactors, DenseConv};
+use super::dense::{Bf16Images, ConvPrecision, DenseConv};
 use super::depthwise;
 use super::epilogue::ConvEpilogue;
 use super::geometry::NhwcGeometry;
-use super::weight_panels::{GivenWeights, WeightPanels};
+use super::weight_panels::{OriginalWeights, WeightPanels};
 use super::winograd::{WinogradConv, WinogradTileSize};
 
 /// A convolution of known geometry with its algorithm.
@@ -40,7 +40,7 @@ type ConvWeightsKey = (ConvWeightsLayout, Isa, u32, [usize; 4]);
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum ConvWeightsLayout {
-    Panels(ConvFactors),
+    Panels(ConvPrecision),
     Channels,
     Transformed(WinogradTileSize),
 }
@@ -55,7 +55,7 @@ impl NhwcConv {
         } else if let Some(outputs) = WinogradTileSize::profitable_size(geometry) {
             ConvAlgorithm::Winograd(WinogradConv::new(team, geometry, outputs))
         } else {
-            ConvAlgorithm::Dense(DenseConv::new(team, geometry, ConvFactors::Whole))
+            ConvAlgorithm::Dense(DenseConv::new(team, geometry, ConvPrecision::F32))
         };
         Self::with_algorithm(algorithm, geometry)
     }
@@ -121,7 +121,7 @@ impl NhwcConv {
     pub(super) fn description(&self, team: &dyn ThreadTeam) -> String {
         let isa = team.isa();
         let algorithm = match &self.algorithm {
-            ConvAlgorithm::Dense(dense) if dense.factors() == ConvFactors::Rounded => {
+            ConvAlgorithm::Dense(dense) if dense.precision() == ConvPrecision::Bf16 => {
                 return format!("indirect GEMM in bf16, {isa}");
             }
             ConvAlgorithm::Dense(_) => "indirect GEMM",
@@ -134,7 +134,7 @@ impl NhwcConv {
 
     fn weights_layout(&self) -> ConvWeightsLayout {
         match &self.algorithm {
-            ConvAlgorithm::Dense(dense) => ConvWeightsLayout::Panels(dense.factors()),
+            ConvAlgorithm::Dense(dense) => ConvWeightsLayout::Panels(dense.precision()),
             ConvAlgorithm::Depthwise => ConvWeightsLayout::Channels,
             ConvAlgorithm::Winograd(winograd) => ConvWeightsLayout::Transformed(winograd.tile_size()),
         }
@@ -187,7 +187,7 @@ impl NhwcConv {
     pub(super) fn compute(
         &self,
         team: &dyn ThreadTeam,
-        (x, weights, given): (&[f32], &PackedConvWeights, GivenWeights<'_>),
+        (x, weights, given): (&[f32], &PackedConvWeights, OriginalWeights<'_>),
         epilogue: &ConvEpilogue<'_>,
         y: &mut [f32],
         scratch: &mut ScratchBuffer<'_>,

@@ -5,7 +5,7 @@ use oarlock_cpu_base::fused_activation::FusedActivation;
 use oarlock_cpu_base::thread_team::ThreadTeam;
 use oarlock_cpu_gemm::ScratchBuffer;
 
-use super::dense::{ConvFactors, DenseConv};
+use super::dense::{ConvPrecision, DenseConv};
 use super::epilogue::{ConvEpilogue, ResidualSource};
 use super::geometry::NhwcGeometry;
 use super::weight_panels::WeightPanels;
@@ -22,7 +22,7 @@ pub struct Bf16Matrix(WeightPanels);
 impl Bf16Matmul {
     pub fn new(team: &dyn ThreadTeam, rows: usize, columns: usize, depth: usize) -> Self {
         let geometry = NhwcGeometry::for_matmul(rows, depth, columns);
-        Self { dense: DenseConv::new(team, &geometry, ConvFactors::Rounded), columns }
+        Self { dense: DenseConv::new(team, &geometry, ConvPrecision::Bf16), columns }
     }
 
     pub fn scratch_size(&self) -> u64 {

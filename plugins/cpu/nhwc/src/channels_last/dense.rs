@@ -37,12 +37,12 @@ const CACHE_WAYS: usize = 8;
 /// The most input channels for which a row of the window is one tap.
 const FEW_CHANNELS: usize = 15;
 
-/// The form of the factors.
+/// How the products of a convolution are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum ConvFactors {
-    Whole,
-    /// Numbers rounded to bf16, in pairs.
-    Rounded,
+pub(super) enum ConvPrecision {
+    F32,
+    /// Weights and images rounded to bf16, in pairs; sums stay f32.
+    Bf16,
 }
 
 /// The images that hold bf16: in place of each `f32` a pair of them, two channels of a pixel.
@@ -65,7 +65,7 @@ pub(super) fn word_count(numbers: usize, are_paired: bool) -> usize {
 /// A convolution planned for one geometry and number of threads.
 pub(super) struct DenseConv {
     geometry: NhwcGeometry,
-    factors: ConvFactors,
+    precision: ConvPrecision,
     paired: Bf16Images,
     kernels: &'static ConvMicroKernels,
     strips: Option<RowBlocks>,
@@ -84,69 +84,71 @@ pub(super) struct DenseConv {
 }
 
 impl DenseConv {
-    pub(super) fn new(team: &dyn ThreadTeam, geometry: &NhwcGeometry, factors: ConvFactors) -> Self {
-        Self::for_images(team, geometry, factors, Bf16Images::NONE)
+    pub(super) fn new(team: &dyn ThreadTeam, geometry: &NhwcGeometry, precision: ConvPrecision) -> Self {
+        Self::for_images(team, geometry, precision, Bf16Images::NONE)
     }
 
-    /// With rounded factors; the images may hold pairs.
+    /// In bf16; the images may hold pairs.
     pub(super) fn new_bf16(team: &dyn ThreadTeam, geometry: &NhwcGeometry, paired: Bf16Images) -> Self {
-        Self::for_images(team, geometry, ConvFactors::Rounded, paired)
+        Self::for_images(team, geometry, ConvPrecision::Bf16, paired)
     }
 
     fn for_images(
         team: &dyn ThreadTeam,
         geometry: &NhwcGeometry,
-        factors: ConvFactors,
+        precision: ConvPrecision,
         paired: Bf16Images,
     ) -> Self {
         let (pixels, outputs) = (geometry.output_pixels(), geometry.outputs_per_group());
         let steps = geometry.tap_count() * geometry.channels_per_group();
-        let kernels = match factors {
-            ConvFactors::Whole => ConvMicroKernels::for_isa(team.isa()),
-            ConvFactors::Rounded => ConvMicroKernels::for_pairs(team.isa()),
+        let kernels = match precision {
+            ConvPrecision::F32 => ConvMicroKernels::for_isa(team.isa()),
+            ConvPrecision::Bf16 => ConvMicroKernels::for_pairs(team.isa()),
         };
-        let along = geometry.along;
+        let horizontal = geometry.horizontal;
         // With groups or gaps, a row of a window is not contiguous. By the limit of the pads, the copy is at
         // most twice as wide as the image.
         let by_rows = geometry.groups == 1
             && geometry.channels <= FEW_CHANNELS
-            && along.kernel > 1
-            && along.dilation == 1
-            && along.pad.0 + along.pad.1 <= along.input
+            && horizontal.kernel > 1
+            && horizontal.dilation == 1
+            && horizontal.pad.0 + horizontal.pad.1 <= horizontal.input
             && !paired.input;
-        let is_paged = (factors == ConvFactors::Whole || paired.input)
+        let is_paged = (precision == ConvPrecision::F32 || paired.input)
             && kernels.max_pixels() > CACHE_WAYS
             && geometry.tap_count() == 1
             && geometry.groups == 1
             && geometry.channels > 0
-            && (along.stride * word_count(geometry.channels, paired.input)).is_multiple_of(PAGE_ELEMENTS);
-        let width = if by_rows { along.input + along.pad.0 + along.pad.1 } else { along.input };
+            && (horizontal.stride * word_count(geometry.channels, paired.input))
+                .is_multiple_of(PAGE_ELEMENTS);
+        let width =
+            if by_rows { horizontal.input + horizontal.pad.0 + horizontal.pad.1 } else { horizontal.input };
         let work = [pixels, geometry.outputs, steps].into_iter().fold(1usize, usize::saturating_mul);
         let threads = team.worker_count().min(work / MIN_WORK_PER_THREAD).max(1);
         let panels = outputs.div_ceil(kernels.max_channels()).max(1);
-        let lines = if factors == ConvFactors::Rounded { pair_count(steps) } else { steps };
+        let lines = if precision == ConvPrecision::Bf16 { pair_count(steps) } else { steps };
         let most_panels =
             (WEIGHTS_BLOCK_BYTES / (kernels.max_channels() * size_of::<f32>()) / lines.max(1)).max(1);
         let tile = even_tile_size(pixels, kernels.max_pixels());
         let tiles = pixels.div_ceil(tile);
         // Several tasks per thread even out the load when other work runs on the machine.
         let tasks = if threads == 1 { 1 } else { 4 * threads };
-        let across = panels.div_ceil(most_panels).max(1);
+        let channel_tasks = panels.div_ceil(most_panels).max(1);
         // Rounded rows belong to one group, so groups cannot share them.
-        let can_share = across == 1 && (factors == ConvFactors::Whole || paired.input);
+        let can_share = channel_tasks == 1 && (precision == ConvPrecision::F32 || paired.input);
         let shared = (most_panels / panels).min(geometry.groups / tasks.div_ceil(tiles.max(1)));
         let groups = if can_share { shared.max(1) } else { 1 };
         let wanted = tasks.div_ceil(geometry.groups.div_ceil(groups));
-        let down = wanted.div_ceil(across).min(tiles).max(1);
-        let across = across.max(wanted.div_ceil(down).min(panels));
+        let pixel_tasks = wanted.div_ceil(channel_tasks).min(tiles).max(1);
+        let channel_tasks = channel_tasks.max(wanted.div_ceil(pixel_tasks).min(panels));
         let task = (
-            tiles.div_ceil(down) * tile,
-            even_tile_size(panels, panels.div_ceil(across)) * kernels.max_channels(),
+            tiles.div_ceil(pixel_tasks) * tile,
+            even_tile_size(panels, panels.div_ceil(channel_tasks)) * kernels.max_channels(),
         );
         let geometry = geometry.clone();
         let dense = Self {
             geometry,
-            factors,
+            precision,
             paired,
             kernels,
             strips: None,
@@ -158,9 +160,9 @@ impl DenseConv {
             task,
             groups,
         };
-        match factors {
-            ConvFactors::Rounded => dense.with_row_blocks(team.isa(), (pixels, pair_count(steps))),
-            ConvFactors::Whole => dense,
+        match precision {
+            ConvPrecision::Bf16 => dense.with_row_blocks(team.isa(), (pixels, pair_count(steps))),
+            ConvPrecision::F32 => dense,
         }
     }
 
@@ -174,24 +176,28 @@ impl DenseConv {
     }
 
     pub(super) fn pack_weights(&self, team: &dyn ThreadTeam, weights: &[f32]) -> WeightPanels {
-        match self.factors {
-            ConvFactors::Whole => WeightPanels::from_groups(team, &self.geometry, weights),
-            ConvFactors::Rounded => WeightPanels::from_bf16_groups(team, &self.geometry, weights),
+        match self.precision {
+            ConvPrecision::F32 => WeightPanels::from_groups(team, &self.geometry, weights),
+            ConvPrecision::Bf16 => WeightPanels::from_bf16_groups(team, &self.geometry, weights),
         }
     }
 
-    pub(super) fn factors(&self) -> ConvFactors {
-        self.factors
+    pub(super) fn precision(&self) -> ConvPrecision {
+        self.precision
     }
 
     /// Number of taps, and elements of each.
     fn tap_shape(&self) -> (usize, usize) {
-        let NhwcGeometry { down, along, .. } = self.geometry;
+        let NhwcGeometry { vertical, horizontal, .. } = self.geometry;
         let depth = self.geometry.channels_per_group();
         if depth == 0 {
             return (0, 0);
         }
-        if self.by_rows { (down.kernel, along.kernel * depth) } else { (self.geometry.tap_count(), depth) }
+        if self.by_rows {
+            (vertical.kernel, horizontal.kernel * depth)
+        } else {
+            (self.geometry.tap_count(), depth)
+        }
     }
 
     /// True if whole images are rounded beforehand.
@@ -202,16 +208,16 @@ impl DenseConv {
     /// Elements of scratch memory: zeros, the padded copy of the images, the rounded images, and for each thread pointers and
     /// copied rows.
     fn scratch_sizes(&self) -> [usize; 5] {
-        let NhwcGeometry { images, channels, down, along, .. } = self.geometry;
+        let NhwcGeometry { images, channels, vertical, horizontal, .. } = self.geometry;
         let (taps, depth) = self.tap_shape();
-        let all = images * down.input * self.width * channels;
-        let copy = if self.width > along.input { all } else { 0 };
+        let all = images * vertical.input * self.width * channels;
+        let copy = if self.width > horizontal.input { all } else { 0 };
         let rounded = if self.rounds_images() { pair_count(all) } else { 0 };
         let most_pixels = self.tile.max(self.kernels.max_pixels());
         let pointers = taps * most_pixels * size_of::<*const f32>() / size_of::<f32>();
-        let rows = match self.factors {
+        let rows = match self.precision {
             _ if let Some(strips) = &self.strips => strips.stripe_size() / size_of::<f32>(),
-            ConvFactors::Rounded if !self.paired.input => most_pixels * self.rounded_row_stride(),
+            ConvPrecision::Bf16 if !self.paired.input => most_pixels * self.rounded_row_stride(),
             _ if self.is_paged => most_pixels * (word_count(depth, self.paired.input) + 16),
             _ => 0,
         };
@@ -249,9 +255,9 @@ impl DenseConv {
         let y = DisjointSlice::new(y);
         let job = DenseConvJob { dense: self, isa: team.isa(), images, rounded, zeros, weights, epilogue, y };
         let (pixels, outputs) = (self.geometry.output_pixels(), self.geometry.outputs_per_group());
-        let (down, across) = (pixels.div_ceil(self.task.0), outputs.div_ceil(self.task.1));
+        let (pixel_tasks, channel_tasks) = (pixels.div_ceil(self.task.0), outputs.div_ceil(self.task.1));
         let groups = self.geometry.groups;
-        let count = groups.div_ceil(self.groups) * across * down;
+        let count = groups.div_ceil(self.groups) * channel_tasks * pixel_tasks;
         let tasks = TaskQueue::new(count, self.threads);
         team.parallel_for_each(self.threads.min(count), &|lane| {
             let _registers = self.strips.as_ref().map(RowBlocks::configure_registers);
@@ -260,11 +266,14 @@ impl DenseConv {
             let (pointers, rows) = memory.split_at_mut(pointers);
             let mut rows = StripeBuffer::new(rows.as_mut_ptr().cast());
             for task in tasks.tasks_for_worker(lane) {
-                let (group, place) = (task / (across * down) * self.groups, task % (across * down));
+                let (group, place) = (
+                    task / (channel_tasks * pixel_tasks) * self.groups,
+                    task % (channel_tasks * pixel_tasks),
+                );
                 // Consecutive tasks share their weights, or with row blocks the stripe that a thread has gathered.
                 let (first, channel) = match self.strips {
-                    None => (place % down, place / down),
-                    Some(_) => (place / across, place % across),
+                    None => (place % pixel_tasks, place / pixel_tasks),
+                    Some(_) => (place / channel_tasks, place % channel_tasks),
                 };
                 let (first, channel) = (first * self.task.0, channel * self.task.1);
                 job.run(
@@ -302,15 +311,16 @@ impl DenseConv {
 
     /// Copies the images with padding at both ends of each row.
     fn copy_padded(&self, team: &dyn ThreadTeam, x: &[f32], copy: &mut [f32]) {
-        let NhwcGeometry { images, channels, down, along, .. } = self.geometry;
-        let (rows, wide, narrow) = (images * down.input, self.width * channels, along.input * channels);
+        let NhwcGeometry { images, channels, vertical, horizontal, .. } = self.geometry;
+        let (rows, wide, narrow) =
+            (images * vertical.input, self.width * channels, horizontal.input * channels);
         let share = rows.div_ceil(self.threads).max(1);
         let copy = DisjointSlice::new(copy);
         team.parallel_for_each(rows.div_ceil(share), &|lane| {
             for row in lane * share..rows.min((lane + 1) * share) {
                 // SAFETY: no two rows overlap.
                 let target = unsafe { copy.range_mut(row * wide..(row + 1) * wide) };
-                let (before, rest) = target.split_at_mut(along.pad.0 * channels);
+                let (before, rest) = target.split_at_mut(horizontal.pad.0 * channels);
                 let (inside, after) = rest.split_at_mut(narrow);
                 before.fill(0.0);
                 inside.copy_from_slice(&x[row * narrow..][..narrow]);

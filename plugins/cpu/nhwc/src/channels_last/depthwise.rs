@@ -47,8 +47,8 @@ pub(super) fn compute_depthwise(
     y: &mut [f32],
     are_paired: bool,
 ) {
-    let rows = geometry.images * geometry.down.output;
-    let row_size = geometry.along.output * geometry.channels;
+    let rows = geometry.images * geometry.vertical.output;
+    let row_size = geometry.horizontal.output * geometry.channels;
     let work = (row_size * geometry.tap_count()).max(1);
     let threads = team.worker_count().min(rows * work / MIN_WORK_PER_THREAD).max(1);
     // A few pieces per thread even out the load when other work runs on the machine.
@@ -165,22 +165,22 @@ impl DepthwiseRows<'_> {
     #[inline(always)]
     unsafe fn compute_rows<V: F32Vector, E: DepthwiseElement>(self) {
         let Self { isa, geometry, x, weights, epilogue, rows, y } = self;
-        let NhwcGeometry { channels, down, along, .. } = *geometry;
-        let row_size = word_count(along.output * channels, E::ARE_PAIRS);
+        let NhwcGeometry { channels, vertical, horizontal, .. } = *geometry;
+        let row_size = word_count(horizontal.output * channels, E::ARE_PAIRS);
         for (row, output) in rows.zip(y.chunks_exact_mut(row_size)) {
-            let (image, window) = (row / down.output, row % down.output);
-            let steps = steps_inside(&down, window);
+            let (image, window) = (row / vertical.output, row % vertical.output);
+            let steps = steps_inside(&vertical, window);
             // The first line of the image under the window, if any.
-            let line = image * down.input
-                + (window * down.stride + steps.start * down.dilation).saturating_sub(down.pad.0);
+            let line = image * vertical.input
+                + (window * vertical.stride + steps.start * vertical.dilation).saturating_sub(vertical.pad.0);
             let first = output.as_mut_ptr();
             let strip = DepthwiseRow {
                 geometry,
                 lines: steps.len(),
-                input: x[word_count(line * along.input * channels, E::ARE_PAIRS).min(x.len())..]
+                input: x[word_count(line * horizontal.input * channels, E::ARE_PAIRS).min(x.len())..]
                     .as_ptr()
                     .cast::<E>(),
-                weights: weights[steps.start * along.kernel * padded_channels(channels)..].as_ptr(),
+                weights: weights[steps.start * horizontal.kernel * padded_channels(channels)..].as_ptr(),
                 bias: epilogue.bias_pointer(0),
                 residual: epilogue.residual_pointer(row * row_size, first).cast(),
                 output: first.cast(),
@@ -220,11 +220,11 @@ struct DepthwiseRow<'a, E> {
 impl<E: DepthwiseElement> DepthwiseRow<'_, E> {
     #[inline(always)]
     unsafe fn compute_row<V: F32Vector>(&self) {
-        let along = &self.geometry.along;
+        let horizontal = &self.geometry.horizontal;
         // SAFETY: guaranteed by the caller.
         unsafe {
             // Known sizes let the compiler unroll the window and keep its weights in registers.
-            match (along.kernel, along.stride, along.dilation) {
+            match (horizontal.kernel, horizontal.stride, horizontal.dilation) {
                 (3, 1, 1) => self.compute_windows::<V, 3, 1>(),
                 (3, 2, 1) => self.compute_windows::<V, 3, 2>(),
                 (5, 1, 1) => self.compute_windows::<V, 5, 1>(),
@@ -238,8 +238,8 @@ impl<E: DepthwiseElement> DepthwiseRow<'_, E> {
     /// Computes the row with windows of known size and stride, or of any if both are 0.
     #[inline(always)]
     unsafe fn compute_windows<V: F32Vector, const STEPS: usize, const STRIDE: usize>(&self) {
-        let along = &self.geometry.along;
-        let inside = windows_inside(along);
+        let horizontal = &self.geometry.horizontal;
+        let inside = windows_inside(horizontal);
         // SAFETY: as the caller guarantees; these steps lie in the image.
         unsafe {
             for pixel in 0..inside.start {
@@ -249,14 +249,14 @@ impl<E: DepthwiseElement> DepthwiseRow<'_, E> {
             // Four pixels give four independent sums, which cover an FMA latency of 4 cycles. With the 7 weights of the widest
             // known window and 1 input they take 12 of 16 ymm registers.
             while pixel + 4 <= inside.end {
-                self.compute_pixels::<V, 4, STEPS, STRIDE>(pixel, 0..along.kernel);
+                self.compute_pixels::<V, 4, STEPS, STRIDE>(pixel, 0..horizontal.kernel);
                 pixel += 4;
             }
             if pixel + 2 <= inside.end {
-                self.compute_pixels::<V, 2, STEPS, STRIDE>(pixel, 0..along.kernel);
+                self.compute_pixels::<V, 2, STEPS, STRIDE>(pixel, 0..horizontal.kernel);
                 pixel += 2;
             }
-            for pixel in pixel..along.output {
+            for pixel in pixel..horizontal.output {
                 self.compute_edge::<V, STEPS>(pixel);
             }
         }
@@ -265,7 +265,7 @@ impl<E: DepthwiseElement> DepthwiseRow<'_, E> {
     /// Computes a pixel whose window may reach into the padding.
     #[inline(always)]
     unsafe fn compute_edge<V: F32Vector, const STEPS: usize>(&self, pixel: usize) {
-        let steps = steps_inside(&self.geometry.along, pixel);
+        let steps = steps_inside(&self.geometry.horizontal, pixel);
         // SAFETY: as the caller guarantees; these steps lie in the image.
         unsafe {
             match steps.len() {
@@ -284,8 +284,9 @@ impl<E: DepthwiseElement> DepthwiseRow<'_, E> {
         pixel: usize,
         steps: Range<usize>,
     ) {
-        let NhwcGeometry { channels, along, .. } = *self.geometry;
-        let start = (pixel * along.stride + steps.start * along.dilation).wrapping_sub(along.pad.0);
+        let NhwcGeometry { channels, horizontal, .. } = *self.geometry;
+        let start =
+            (pixel * horizontal.stride + steps.start * horizontal.dilation).wrapping_sub(horizontal.pad.0);
         let pixels = DepthwisePixels {
             input: self.input.wrapping_add(start.wrapping_mul(channels)),
             weights: self.weights.wrapping_add(steps.start * padded_channels(channels)),
@@ -318,7 +319,7 @@ impl<E: DepthwiseElement> DepthwiseRow<'_, E> {
         channel: usize,
         count: usize,
     ) {
-        let NhwcGeometry { channels, down, along, .. } = *self.geometry;
+        let NhwcGeometry { channels, vertical, horizontal, .. } = *self.geometry;
         let padded = padded_channels(channels);
         // SAFETY: as the caller guarantees: the steps of these windows lie in the image.
         unsafe {
@@ -352,13 +353,13 @@ impl<E: DepthwiseElement> DepthwiseRow<'_, E> {
                     for step in 0..pixels.steps {
                         let factor = V::load(weights.add(step * padded));
                         for (index, sum) in sums.iter_mut().enumerate() {
-                            let place = (index * along.stride + step * along.dilation) * channels;
+                            let place = (index * horizontal.stride + step * horizontal.dilation) * channels;
                             *sum = sum.add_product(load(input.add(place)), factor);
                         }
                     }
                 }
-                input = input.wrapping_add(down.dilation.wrapping_mul(along.input * channels));
-                weights = weights.wrapping_add(along.kernel * padded);
+                input = input.wrapping_add(vertical.dilation.wrapping_mul(horizontal.input * channels));
+                weights = weights.wrapping_add(horizontal.kernel * padded);
             }
             for (index, sum) in sums.into_iter().enumerate() {
                 let place = pixels.first + index * channels + channel;

@@ -15,8 +15,8 @@ pub struct NhwcGeometry {
     pub outputs: usize,
     pub groups: usize,
     /// Down an image and along a row of it.
-    pub down: WindowAxis,
-    pub along: WindowAxis,
+    pub vertical: WindowAxis,
+    pub horizontal: WindowAxis,
 }
 
 impl NhwcGeometry {
@@ -51,8 +51,16 @@ impl NhwcGeometry {
             return Err(unfit());
         }
         let (images, channels) = (*images as usize, *channels as usize);
-        let (down, along) = spatial_axes(images, settings.resolve_window(input, kernel, output)?.axes)?;
-        Ok(Self { images, channels, outputs: *outputs as usize, groups: groups as usize, down, along })
+        let (vertical, horizontal) =
+            spatial_axes(images, settings.resolve_window(input, kernel, output)?.axes)?;
+        Ok(Self {
+            images,
+            channels,
+            outputs: *outputs as usize,
+            groups: groups as usize,
+            vertical,
+            horizontal,
+        })
     }
 
     /// A matrix product as a convolution: its pixels are the rows of the left side, its channels the steps of the sums.
@@ -65,7 +73,14 @@ impl NhwcGeometry {
             dilation: 1,
             pad: (0, 0),
         };
-        Self { images: 1, channels: depth, outputs: columns, groups: 1, down: axis(1), along: axis(rows) }
+        Self {
+            images: 1,
+            channels: depth,
+            outputs: columns,
+            groups: 1,
+            vertical: axis(1),
+            horizontal: axis(rows),
+        }
     }
 
     /// A pooling of `x` [N, …, C] into `y` [N, …, C].
@@ -77,9 +92,9 @@ impl NhwcGeometry {
         let Some((images, channels)) = sizes.filter(|_| (images, channels) == (y_images, y_channels)) else {
             return Err(pooling_shape_error(x, y));
         };
-        let (down, along) = spatial_axes(images, settings.pooling_window(input, output)?.axes)?;
+        let (vertical, horizontal) = spatial_axes(images, settings.pooling_window(input, output)?.axes)?;
         // Each channel is pooled for itself, as in a depthwise convolution.
-        Ok(Self { images, channels, outputs: channels, groups: channels, down, along })
+        Ok(Self { images, channels, outputs: channels, groups: channels, vertical, horizontal })
     }
 
     /// Input and output channels of a group.
@@ -93,17 +108,19 @@ impl NhwcGeometry {
 
     /// Pixels of the output in all images.
     pub fn output_pixels(&self) -> usize {
-        self.images * self.down.output * self.along.output
+        self.images * self.vertical.output * self.horizontal.output
     }
 
     /// Elements under a window in one channel.
     pub fn tap_count(&self) -> usize {
-        self.down.kernel * self.along.kernel
+        self.vertical.kernel * self.horizontal.kernel
     }
 
     /// True if each window is one pixel and output pixels are input pixels.
     pub fn is_pointwise(&self) -> bool {
-        [self.down, self.along].iter().all(|axis| axis.kernel == 1 && axis.stride == 1 && axis.pad == (0, 0))
+        [self.vertical, self.horizontal]
+            .iter()
+            .all(|axis| axis.kernel == 1 && axis.stride == 1 && axis.pad == (0, 0))
     }
 
     pub fn is_depthwise(&self) -> bool {
@@ -118,17 +135,17 @@ pub fn spatial_axes(images: usize, mut axes: Vec<WindowAxis>) -> Result<(WindowA
         axes.insert(0, WindowAxis { input: 1, output: 1, kernel: 1, stride: 1, dilation: 1, pad: (0, 0) });
     }
     ensure!(axes.len() == 2, unimplemented, "expected one or two spatial dimensions, found {}", axes.len());
-    let (down, along) = (axes[0], axes[1]);
+    let (vertical, horizontal) = (axes[0], axes[1]);
     let fits = |size: usize| images.checked_mul(size).is_some_and(|all| all <= MAX_PIXELS);
     ensure!(
         // Sizes are limited so that the product of two fits.
-        fits(down.output * along.output) && fits(down.input * along.input),
+        fits(vertical.output * horizontal.output) && fits(vertical.input * horizontal.input),
         out_of_range,
         "expected images that fit into memory, found {images} of {} by {}",
-        down.input,
-        along.input
+        vertical.input,
+        horizontal.input
     );
-    Ok((down, along))
+    Ok((vertical, horizontal))
 }
 
 fn pooling_shape_error(x: &[i64], y: &[i64]) -> PluginError {

@@ -28,33 +28,33 @@ impl IndirectionWindows<'_> {
         pointers: *mut *const T,
     ) {
         let Self { width, pixel, .. } = *self;
-        let NhwcGeometry { down, along, .. } = *self.geometry;
+        let NhwcGeometry { vertical, horizontal, .. } = *self.geometry;
         // SAFETY: the caller guarantees the room.
         let put = |at: usize, input: *const T| unsafe { *pointers.add(at) = input };
         if self.geometry.is_pointwise() {
             (0..count).for_each(|index| put(index, base.wrapping_add((first + index) * pixel)));
             return;
         }
-        let (columns, pad) = if self.by_rows { (1, 0) } else { (along.kernel, along.pad.0) };
-        let (line, mut column) = (first / along.output, first % along.output);
-        let (mut image, mut row) = (line / down.output, line % down.output);
+        let (columns, pad) = if self.by_rows { (1, 0) } else { (horizontal.kernel, horizontal.pad.0) };
+        let (line, mut column) = (first / horizontal.output, first % horizontal.output);
+        let (mut image, mut row) = (line / vertical.output, line % vertical.output);
         let mut done = 0;
         while done < count {
             // Adjacent windows. Positions before the image wrap to huge numbers, and their pointers are never used.
-            let beside = (count - done).min(along.output - column);
-            let top = (row * down.stride).wrapping_sub(down.pad.0);
-            let left = (column * along.stride).wrapping_sub(pad);
-            let corner = (image * down.input).wrapping_add(top).wrapping_mul(width).wrapping_add(left);
-            for step_down in 0..down.kernel {
-                let y = step_down * down.dilation;
-                let is_row_inside = top.wrapping_add(y) < down.input;
-                for step_along in 0..columns {
-                    let x = step_along * along.dilation;
-                    let tap = (step_down * columns + step_along) * count + done;
+            let beside = (count - done).min(horizontal.output - column);
+            let top = (row * vertical.stride).wrapping_sub(vertical.pad.0);
+            let left = (column * horizontal.stride).wrapping_sub(pad);
+            let corner = (image * vertical.input).wrapping_add(top).wrapping_mul(width).wrapping_add(left);
+            for row_step in 0..vertical.kernel {
+                let y = row_step * vertical.dilation;
+                let is_row_inside = top.wrapping_add(y) < vertical.input;
+                for column_step in 0..columns {
+                    let x = column_step * horizontal.dilation;
+                    let tap = (row_step * columns + column_step) * count + done;
                     let place = corner.wrapping_add(y.wrapping_mul(width)).wrapping_add(x);
                     let input = base.wrapping_add(place.wrapping_mul(pixel));
-                    let input_at = |index: usize| input.wrapping_add(index * along.stride * pixel);
-                    let is_inside = |index: usize| left.wrapping_add(x + index * along.stride) < width;
+                    let input_at = |index: usize| input.wrapping_add(index * horizontal.stride * pixel);
+                    let is_inside = |index: usize| left.wrapping_add(x + index * horizontal.stride) < width;
                     if is_row_inside && is_inside(0) && is_inside(beside - 1) {
                         (0..beside).for_each(|index| put(tap + index, input_at(index)));
                     } else {
@@ -66,7 +66,7 @@ impl IndirectionWindows<'_> {
                 }
             }
             (done, column, row) = (done + beside, 0, row + 1);
-            if row == down.output {
+            if row == vertical.output {
                 (image, row) = (image + 1, 0);
             }
         }

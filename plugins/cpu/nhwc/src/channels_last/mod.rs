@@ -32,7 +32,7 @@ use oarlock_cpu_base::device::Cpu;
 use oarlock_sdk::{Kernel, Result, ensure};
 
 pub use bf16_matmul::{Bf16Matmul, Bf16Matrix};
-pub use narrow_conv::NarrowConvolution;
+pub use narrow_conv::HalfFloatConv;
 
 pub(crate) fn channels_last_kernels() -> Vec<Kernel<Cpu>> {
     let mut kernels = vec![conv::nhwc_conv_kernel(), transposed::nhwc_conv_transpose_kernel()];

@@ -22,10 +22,10 @@ use super::algorithm::{NhwcConv, PackedConvWeights};
 use super::epilogue::{ConvEpilogue, ResidualSource};
 use super::geometry::NhwcGeometry;
 
-pub struct NarrowWeights(Arc<PackedConvWeights>);
+pub struct HalfFloatWeights(Arc<PackedConvWeights>);
 
 /// A planned convolution of narrow floats.
-pub struct NarrowConvolution {
+pub struct HalfFloatConv {
     convolution: NhwcConv,
     images: usize,
     /// Channels and pixels of an image of the input and of the output.
@@ -35,7 +35,7 @@ pub struct NarrowConvolution {
     dims: [Vec<i64>; 2],
 }
 
-impl NarrowConvolution {
+impl HalfFloatConv {
     /// None if the weights are not constant or there are more than two spatial dimensions.
     pub fn from_call(
         cpu: &Cpu,
@@ -54,12 +54,12 @@ impl NarrowConvolution {
         if x.element_count()? == 0 || y.element_count()? == 0 || w.element_count()? == 0 {
             return Ok(None);
         }
-        let (down, along) = (&geometry.down, &geometry.along);
+        let (vertical, horizontal) = (&geometry.vertical, &geometry.horizontal);
         Ok(Some(Self {
             convolution: NhwcConv::new(cpu, &geometry),
             images: geometry.images,
-            input: [geometry.channels, down.input * along.input],
-            output: [geometry.outputs, down.output * along.output],
+            input: [geometry.channels, vertical.input * horizontal.input],
+            output: [geometry.outputs, vertical.output * horizontal.output],
             dims: [x.dims().to_vec(), y.dims().to_vec()],
         }))
     }
@@ -88,7 +88,7 @@ impl NarrowConvolution {
         &self,
         cpu: &Cpu,
         call: &KernelCall<'_>,
-    ) -> Result<NarrowWeights> {
+    ) -> Result<HalfFloatWeights> {
         let w = call.input(1)?;
         call.describe_kernel(&self.convolution.description(cpu));
         // SAFETY: device memory is host memory, and the operand is constant.
@@ -96,14 +96,14 @@ impl NarrowConvolution {
         let widened = || Ok(Cow::Owned(weights.iter().map(|weight| weight.to_float()).collect()));
         self.convolution
             .pack_shared_weights(cpu, constant_cache::constant_range(&w), w.dtype(), widened)
-            .map(NarrowWeights)
+            .map(HalfFloatWeights)
     }
 
     pub fn compute<E: ComputeElement<Float = f32>>(
         &self,
         cpu: &Cpu,
         (x, bias): (&[E], Option<&[E]>),
-        (packed, given): (&NarrowWeights, &[E]),
+        (packed, given): (&HalfFloatWeights, &[E]),
         y: &mut [E],
         scratch: &mut ScratchBuffer<'_>,
     ) {

@@ -85,8 +85,8 @@ pub(super) fn compute_pool(
     if y.is_empty() {
         return;
     }
-    let rows = geometry.images * geometry.down.output;
-    let row_size = geometry.along.output * geometry.channels;
+    let rows = geometry.images * geometry.vertical.output;
+    let row_size = geometry.horizontal.output * geometry.channels;
     let work = row_size.saturating_mul(geometry.tap_count()).saturating_mul(rows);
     let threads = team.worker_count().min(work / MIN_WORK_PER_THREAD).max(1);
     // Several pieces per thread even out the load when other work runs on the machine.
@@ -112,21 +112,21 @@ impl F32VectorTask for NhwcPoolRows<'_> {
     #[inline(always)]
     unsafe fn run_on_vectors<V: F32Vector>(self) {
         let Self { geometry, fold, x, rows, y } = self;
-        let NhwcGeometry { channels, down, along, .. } = *geometry;
-        for (row, output) in rows.zip(y.chunks_exact_mut(along.output * channels)) {
-            let (image, window) = (row / down.output, row % down.output);
-            let lines = steps_inside(&down, window);
+        let NhwcGeometry { channels, vertical, horizontal, .. } = *geometry;
+        for (row, output) in rows.zip(y.chunks_exact_mut(horizontal.output * channels)) {
+            let (image, window) = (row / vertical.output, row % vertical.output);
+            let lines = steps_inside(&vertical, window);
             for (pixel, output) in output.chunks_exact_mut(channels).enumerate() {
-                let steps = steps_inside(&along, pixel);
+                let steps = steps_inside(&horizontal, pixel);
                 let under = NhwcPoolWindow {
-                    x: &x[image * down.input * along.input * channels..],
+                    x: &x[image * vertical.input * horizontal.input * channels..],
                     channels,
-                    line: along.input * channels,
-                    lines: step_positions(&down, window, lines.clone()),
-                    steps: step_positions(&along, pixel, steps.clone()),
+                    line: horizontal.input * channels,
+                    lines: step_positions(&vertical, window, lines.clone()),
+                    steps: step_positions(&horizontal, pixel, steps.clone()),
                     count: match fold {
                         PoolReduction::Mean { with_padding: true } => {
-                            (counted_steps(&down, window) * counted_steps(&along, pixel)) as f32
+                            (counted_steps(&vertical, window) * counted_steps(&horizontal, pixel)) as f32
                         }
                         // Without the padding, only what lies in the image counts.
                         _ => (lines.len() * steps.len()) as f32,

@@ -9,14 +9,14 @@ mod transposed;
 use oarlock_cpu_base::fused_activation::FusedActivation;
 use oarlock_cpu_base::isa::Isa;
 use oarlock_cpu_gemm::ScratchBuffer;
-use oarlock_cpu_testing::isa_levels::isa_levels;
+use oarlock_cpu_testing::isa_levels::{best_isa, isa_levels};
 use oarlock_cpu_testing::test_team::TestTeam;
 
 use self::reference::{ConvCase, RandomNumbers};
 use super::algorithm::{ConvAlgorithm, NhwcConv};
-use super::dense::{Bf16Images, ConvFactors, DenseConv};
+use super::dense::{Bf16Images, ConvPrecision, DenseConv};
 use super::epilogue::{ConvEpilogue, ResidualSource};
-use super::weight_panels::GivenWeights;
+use super::weight_panels::OriginalWeights;
 use super::winograd::{WinogradConv, WinogradTileSize};
 
 const RELU: FusedActivation = FusedActivation::Bounds([0.0, f32::INFINITY]);
@@ -25,7 +25,7 @@ const RELU: FusedActivation = FusedActivation::Bounds([0.0, f32::INFINITY]);
 fn applicable_algorithms(case: &ConvCase, team: &TestTeam) -> Vec<(NhwcConv, bool)> {
     let geometry = &case.geometry;
     let by = |algorithm| NhwcConv::with_algorithm(algorithm, geometry);
-    let mut ways = vec![(by(ConvAlgorithm::Dense(DenseConv::new(team, geometry, ConvFactors::Whole))), true)];
+    let mut ways = vec![(by(ConvAlgorithm::Dense(DenseConv::new(team, geometry, ConvPrecision::F32))), true)];
     if geometry.is_depthwise() {
         ways.push((by(ConvAlgorithm::Depthwise), true));
     }
@@ -40,7 +40,7 @@ fn applicable_algorithms(case: &ConvCase, team: &TestTeam) -> Vec<(NhwcConv, boo
         ));
     }
     // Small integers are exact in bf16.
-    ways.push((by(ConvAlgorithm::Dense(DenseConv::new(team, geometry, ConvFactors::Rounded))), true));
+    ways.push((by(ConvAlgorithm::Dense(DenseConv::new(team, geometry, ConvPrecision::Bf16))), true));
     ways
 }
 
@@ -57,20 +57,28 @@ fn compute_case(
         y.copy_from_slice(&case.residual);
     }
     let mut scratch = vec![0xff; convolution.scratch_size()];
-    let operands = (&case.x[..], &packed, &case.given_weights() as GivenWeights<'_>);
+    let operands = (&case.x[..], &packed, &case.original_weights() as OriginalWeights<'_>);
     convolution.compute(team, operands, epilogue, &mut y, &mut ScratchBuffer::new(&mut scratch));
     y
 }
 
-fn check_case(case: &ConvCase, isa: Isa, epilogue: &ConvEpilogue<'_>) {
+/// Checks a case on each of the instruction sets. The expected output is computed once, for without optimization it takes longer than
+/// what it is compared with.
+fn check_case(case: &ConvCase, levels: impl IntoIterator<Item = Isa>, epilogue: &ConvEpilogue<'_>) {
     let expected = case.expected_output(epilogue);
+    for isa in levels {
+        check_output(case, isa, epilogue, &expected);
+    }
+}
+
+fn check_output(case: &ConvCase, isa: Isa, epilogue: &ConvEpilogue<'_>, expected: &[f64]) {
     let one = TestTeam { isa, count: 1 };
     let two = TestTeam { isa, count: 2 };
     for ((convolution, is_exact), (shared, _)) in
         applicable_algorithms(case, &one).into_iter().zip(applicable_algorithms(case, &two))
     {
         let found = compute_case(case, &convolution, &one, epilogue);
-        let worst = found.iter().zip(&expected).map(|(found, expected)| (f64::from(*found) - expected).abs());
+        let worst = found.iter().zip(expected).map(|(found, expected)| (f64::from(*found) - expected).abs());
         let worst =
             worst.fold(0.0, |worst: f64, error| if error > worst || error.is_nan() { error } else { worst });
         // Sums of integers are exact unless something is transformed.
@@ -101,9 +109,7 @@ fn convolutions_are_the_sums_they_should_be() {
             },
             activation: [FusedActivation::NONE, RELU, FusedActivation::Bounds([-3.0, 6.0])][index % 3],
         };
-        for isa in isa_levels() {
-            check_case(&case, isa, &epilogue);
-        }
+        check_case(&case, isa_levels(), &epilogue);
     }
 }
 
@@ -119,9 +125,7 @@ fn windows_of_any_width_slide_over_channels_each_for_itself() {
                 residual: ResidualSource::Apart(&case.residual),
                 activation: RELU,
             };
-            for isa in isa_levels() {
-                check_case(&case, isa, &epilogue);
-            }
+            check_case(&case, isa_levels(), &epilogue);
         }
     }
 }
@@ -134,7 +138,7 @@ fn sizes_around_the_edges_of_blocks_are_right() {
             let case = ConvCase::with_window(&mut numbers, (size, size), (channels, outputs), (3, 1, 1));
             check_case(
                 &case,
-                oarlock_cpu_testing::isa_levels::best_isa(),
+                [best_isa()],
                 &ConvEpilogue { bias: None, residual: ResidualSource::None, activation: RELU },
             );
         }
@@ -164,7 +168,7 @@ fn what_does_not_fit_into_one_task_is_computed_in_several() {
             residual: ResidualSource::Apart(&case.residual),
             activation: RELU,
         };
-        check_case(&case, oarlock_cpu_testing::isa_levels::best_isa(), &epilogue);
+        check_case(&case, [best_isa()], &epilogue);
     }
 }
 
@@ -188,10 +192,10 @@ fn rounding_is_refused_where_it_is_not_faster() {
 
 #[test]
 fn weights_take_no_memory_where_there_is_nothing_under_a_window() {
-    let team = TestTeam { isa: oarlock_cpu_testing::isa_levels::best_isa(), count: 1 };
+    let team = TestTeam { isa: best_isa(), count: 1 };
     let mut numbers = RandomNumbers(9);
     let mut case = ConvCase::with_window(&mut numbers, (3, 3), (0, 2), (3, 1, 1));
-    for axis in [&mut case.geometry.down, &mut case.geometry.along] {
+    for axis in [&mut case.geometry.vertical, &mut case.geometry.horizontal] {
         (axis.input, axis.kernel, axis.output, axis.pad) = (1 << 15, 1 << 15, 1, (0, 0));
     }
     case.residual.truncate(2);
@@ -223,34 +227,27 @@ fn every_activation_follows_every_way() {
         ConvCase::with_groups(&mut numbers, (9, 10), 37, (1, 1), 2),
     ];
     for (case, activation) in cases.iter().flat_map(|case| activations.iter().map(move |a| (case, *a))) {
-        for isa in isa_levels() {
-            let epilogue = ConvEpilogue {
-                bias: Some(&case.bias),
-                residual: ResidualSource::Apart(&case.residual),
-                activation,
-            };
-            check_case(case, isa, &epilogue);
-        }
+        let epilogue = ConvEpilogue {
+            bias: Some(&case.bias),
+            residual: ResidualSource::Apart(&case.residual),
+            activation,
+        };
+        check_case(case, isa_levels(), &epilogue);
     }
 }
 
 #[test]
 fn nothing_to_compute_is_computed() {
     let mut numbers = RandomNumbers(4);
-    for isa in isa_levels() {
-        let epilogue =
-            ConvEpilogue { bias: None, residual: ResidualSource::None, activation: FusedActivation::NONE };
-        for (channels, outputs) in [(0, 3), (3, 0)] {
-            check_case(
-                &ConvCase::with_window(&mut numbers, (4, 5), (channels, outputs), (3, 1, 1)),
-                isa,
-                &epilogue,
-            );
-        }
-        check_case(&ConvCase::with_window(&mut numbers, (0, 5), (2, 3), (2, 1, 1)), isa, &epilogue);
-        let biased = ConvCase::with_window(&mut numbers, (4, 5), (0, 3), (3, 1, 1));
-        check_case(&biased, isa, &ConvEpilogue { bias: Some(&biased.bias), ..epilogue });
+    let epilogue =
+        ConvEpilogue { bias: None, residual: ResidualSource::None, activation: FusedActivation::NONE };
+    for (size, channels, window) in
+        [((4, 5), (0, 3), (3, 1, 1)), ((4, 5), (3, 0), (3, 1, 1)), ((0, 5), (2, 3), (2, 1, 1))]
+    {
+        check_case(&ConvCase::with_window(&mut numbers, size, channels, window), isa_levels(), &epilogue);
     }
+    let biased = ConvCase::with_window(&mut numbers, (4, 5), (0, 3), (3, 1, 1));
+    check_case(&biased, isa_levels(), &ConvEpilogue { bias: Some(&biased.bias), ..epilogue });
 }
 
 #[test]
@@ -262,13 +259,11 @@ fn a_padded_window_without_inputs_is_the_bias() {
         } else {
             ConvCase::with_window(&mut numbers, (3, 3), (18, 18), (3, 1, 5))
         };
-        for isa in isa_levels() {
-            check_case(
-                &case,
-                isa,
-                &ConvEpilogue { bias: Some(&case.bias), residual: ResidualSource::None, activation: RELU },
-            );
-        }
+        check_case(
+            &case,
+            isa_levels(),
+            &ConvEpilogue { bias: Some(&case.bias), residual: ResidualSource::None, activation: RELU },
+        );
     }
 }
 
@@ -359,7 +354,7 @@ fn transformed_convolutions_lose_few_digits() {
             ConvEpilogue { bias: None, residual: ResidualSource::None, activation: FusedActivation::NONE };
         let expected = case.expected_output(&epilogue);
         let largest = expected.iter().fold(0.0, |largest: f64, value| largest.max(value.abs()));
-        let team = TestTeam { isa: oarlock_cpu_testing::isa_levels::best_isa(), count: 1 };
+        let team = TestTeam { isa: best_isa(), count: 1 };
         for ((convolution, _), (name, most, mean_most)) in applicable_algorithms(&case, &team)
             .into_iter()
             .zip([("dense", 3e-6, 3e-7), ("two", 3e-6, 3e-7), ("four", 4e-6, 4e-7), ("rounded", 5e-3, 8e-4)])

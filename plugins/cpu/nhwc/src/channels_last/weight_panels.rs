@@ -20,7 +20,7 @@ pub(super) struct WeightPanels {
 }
 
 /// The original weights: copies weights into the slice, from an index on.
-pub(super) type GivenWeights<'a> = &'a (dyn Fn(usize, &mut [f32]) + Sync);
+pub(super) type OriginalWeights<'a> = &'a (dyn Fn(usize, &mut [f32]) + Sync);
 
 #[derive(Clone, Copy)]
 struct WeightPanelLayout {

@@ -72,12 +72,12 @@ impl QuantizedDenseConv {
         let tiles = pixels.div_ceil(tile);
         // Several tasks per thread even out the load when other work runs on the machine.
         let wanted = if threads == 1 { 1 } else { (4 * threads).div_ceil(geometry.groups) };
-        let across = panels.div_ceil(most_panels).max(1);
-        let down = wanted.div_ceil(across).min(tiles).max(1);
-        let across = across.max(wanted.div_ceil(down).min(panels));
+        let channel_tasks = panels.div_ceil(most_panels).max(1);
+        let pixel_tasks = wanted.div_ceil(channel_tasks).min(tiles).max(1);
+        let channel_tasks = channel_tasks.max(wanted.div_ceil(pixel_tasks).min(panels));
         let task = (
-            tiles.div_ceil(down) * tile,
-            even_tile_size(panels, panels.div_ceil(across)) * kernels.max_channels(),
+            tiles.div_ceil(pixel_tasks) * tile,
+            even_tile_size(panels, panels.div_ceil(channel_tasks)) * kernels.max_channels(),
         );
         let rows = WindowRows::new(geometry);
         let (taps, depth) = rows.tap_shape();
@@ -158,8 +158,8 @@ impl QuantizedDenseConv {
             },
         };
         let (pixels, outputs) = (self.geometry.output_pixels(), self.geometry.outputs_per_group());
-        let (down, across) = (pixels.div_ceil(self.task.0), outputs.div_ceil(self.task.1));
-        let count = self.geometry.groups * across * down;
+        let (pixel_tasks, channel_tasks) = (pixels.div_ceil(self.task.0), outputs.div_ceil(self.task.1));
+        let count = self.geometry.groups * channel_tasks * pixel_tasks;
         let (tasks, lanes) = (TaskQueue::new(count, self.threads), DisjointSlice::new(lanes));
         team.parallel_for_each(self.threads.min(count), &|lane| {
             let _registers = self.strips.as_ref().map(RowBlocks::configure_registers);
@@ -168,11 +168,12 @@ impl QuantizedDenseConv {
             let (pointers, rows) = memory.split_at_mut(pointer_words);
             let mut rows = StripeBuffer::new(rows.as_mut_ptr().cast());
             for task in tasks.tasks_for_worker(lane) {
-                let (group, place) = (task / (across * down), task % (across * down));
+                let (group, place) =
+                    (task / (channel_tasks * pixel_tasks), task % (channel_tasks * pixel_tasks));
                 // Consecutive tasks share their weights, or with row blocks the stripe that a thread has gathered.
                 let (first, channel) = match self.strips {
-                    None => (place % down, place / down),
-                    Some(_) => (place / across, place % across),
+                    None => (place % pixel_tasks, place / pixel_tasks),
+                    Some(_) => (place / channel_tasks, place % channel_tasks),
                 };
                 let (first, channel) = (first * self.task.0, channel * self.task.1);
                 job.run(

@@ -39,8 +39,8 @@ pub(super) fn compute_quantized_depthwise(
     finish: &QuantizedEpilogue<'_>,
     y: &mut [u8],
 ) {
-    let rows = geometry.images * geometry.down.output;
-    let row_size = geometry.along.output * geometry.channels;
+    let rows = geometry.images * geometry.vertical.output;
+    let row_size = geometry.horizontal.output * geometry.channels;
     let work = (row_size * geometry.tap_count()).max(1);
     let threads = team.worker_count().min(rows * work / MIN_WORK_PER_THREAD).max(1);
     // A few pieces per thread even out the load when other work runs on the machine.
@@ -69,36 +69,41 @@ impl SimdTask for QuantizedDepthwiseRows<'_> {
 
     #[inline(always)]
     fn run_on_target<T: SimdTarget>(self) {
-        let NhwcGeometry { channels, down, along, .. } = *self.geometry;
+        let NhwcGeometry { channels, vertical, horizontal, .. } = *self.geometry;
         let sign_flip = if self.images.is_signed { SIGN_BIT } else { 0 };
         // Flipped as the inputs are, so that the difference stays the same.
         let zero = i32::from(self.images.zero ^ sign_flip);
         let (finish, requantize) = (self.finish, *self.finish.requantize);
         // Windows that lie entirely in the image.
-        let inside = windows_inside(&along);
-        for (row, output) in self.rows.zip(self.y.chunks_exact_mut(along.output * channels)) {
-            let lines = steps_inside(&down, row % down.output);
+        let inside = windows_inside(&horizontal);
+        for (row, output) in self.rows.zip(self.y.chunks_exact_mut(horizontal.output * channels)) {
+            let lines = steps_inside(&vertical, row % vertical.output);
             for (pixel, output) in output.chunks_exact_mut(channels).enumerate() {
-                let steps =
-                    if inside.contains(&pixel) { 0..along.kernel } else { steps_inside(&along, pixel) };
+                let steps = if inside.contains(&pixel) {
+                    0..horizontal.kernel
+                } else {
+                    steps_inside(&horizontal, pixel)
+                };
                 // The first pixel of the image under the window, if any.
-                let top = (row % down.output * down.stride + lines.start * down.dilation)
-                    .saturating_sub(down.pad.0);
-                let left = (pixel * along.stride + steps.start * along.dilation).saturating_sub(along.pad.0);
+                let top = (row % vertical.output * vertical.stride + lines.start * vertical.dilation)
+                    .saturating_sub(vertical.pad.0);
+                let left = (pixel * horizontal.stride + steps.start * horizontal.dilation)
+                    .saturating_sub(horizontal.pad.0);
                 let window = QuantizedDepthwiseWindow {
                     x: self.images.x,
-                    first: ((row / down.output * down.input + top) * along.input + left) * channels,
-                    line: down.dilation * along.input * channels,
-                    step: along.dilation * channels,
+                    first: ((row / vertical.output * vertical.input + top) * horizontal.input + left)
+                        * channels,
+                    line: vertical.dilation * horizontal.input * channels,
+                    step: horizontal.dilation * channels,
                     weights: self.weights,
-                    first_weight: (lines.start * along.kernel + steps.start) * channels,
-                    weights_of_line: along.kernel * channels,
+                    first_weight: (lines.start * horizontal.kernel + steps.start) * channels,
+                    weights_of_line: horizontal.kernel * channels,
                     channels,
                     size: (lines.len(), steps.len()),
                     sign_flip,
                     zero,
                 };
-                let place = (row * along.output + pixel) * channels;
+                let place = (row * horizontal.output + pixel) * channels;
                 let pixel =
                     QuantizedDepthwisePixel { finish, requantize, window, starts: self.starts, place };
                 let (whole, rest) = output.as_chunks_mut::<32>();

@@ -110,9 +110,9 @@ impl IntegerSums {
         weights: &TensorView<'_>,
         Range { start: part, end: parts }: Range<usize>,
     ) -> Result<Arc<QuantizedPanels>> {
-        let NhwcGeometry { outputs, groups, along, .. } = self.geometry;
+        let NhwcGeometry { outputs, groups, horizontal, .. } = self.geometry;
         let (depth, (taps, steps)) = (self.geometry.channels_per_group(), self.dense.tap_shape());
-        let sizes = [groups, depth, outputs, along.kernel, self.geometry.tap_count(), taps, steps];
+        let sizes = [groups, depth, outputs, horizontal.kernel, self.geometry.tap_count(), taps, steps];
         let key = (QuantizedMicroKernels::for_isa(team.isa()).lanes, self.order, self.signed[1], sizes);
         // The range of memory is the identity of a constant, since nobody writes it.
         let (address, size) = constant_cache::constant_range(weights);
@@ -140,12 +140,12 @@ impl IntegerSums {
         if self.is_empty() {
             return;
         }
-        let NhwcGeometry { groups, outputs, down, along, channels, .. } = self.geometry;
+        let NhwcGeometry { groups, outputs, vertical, horizontal, channels, .. } = self.geometry;
         let [is_signed, has_signed_weights] = self.signed;
         let &IntegerSumOperands { images, image_zeros, weights, weight_zeros, bias } = operands;
         assert!(
             y.len() == self.geometry.output_pixels() * outputs
-                && images.len() == self.geometry.images * down.input * along.input * channels
+                && images.len() == self.geometry.images * vertical.input * horizontal.input * channels
                 && weights.sums.len() == outputs
                 && [1, self.geometry.output_pixels()].contains(&image_zeros.len())
                 && [1, outputs].contains(&weight_zeros.len()),

@@ -86,12 +86,13 @@ fn channel_position(channel: usize, channels: usize) -> usize {
 impl InterleavedDepthwise {
     /// None if the instruction set or the size of the window rules it out.
     pub(super) fn new(isa: Isa, geometry: &NhwcGeometry) -> Option<Self> {
-        let NhwcGeometry { down, along, .. } = geometry;
+        let NhwcGeometry { vertical, horizontal, .. } = geometry;
         let is_there = cfg!(x86_vectors) && has_instructions(isa);
         // Two windows that overlap in all but one pixel share the interleaving, which takes as long as the products.
-        let windows = if along.stride == 1 && along.dilation == 1 && along.output > 1 { 2 } else { 1 };
-        let quads_of_line = along.kernel.checked_add(windows - 1)?.div_ceil(QUAD);
-        let quads = quads_of_line.checked_mul(down.kernel)?;
+        let windows =
+            if horizontal.stride == 1 && horizontal.dilation == 1 && horizontal.output > 1 { 2 } else { 1 };
+        let quads_of_line = horizontal.kernel.checked_add(windows - 1)?.div_ceil(QUAD);
+        let quads = quads_of_line.checked_mul(vertical.kernel)?;
         (is_there && quads <= MAX_QUADS).then_some(Self { windows, quads_of_line, quads })
     }
 
@@ -102,7 +103,7 @@ impl InterleavedDepthwise {
 
     /// Packs weights [C, 1, kernel…].
     pub(super) fn pack_weights(&self, geometry: &NhwcGeometry, weights: &[i8]) -> InterleavedWeights {
-        let (channels, kernel) = (geometry.channels, geometry.along.kernel);
+        let (channels, kernel) = (geometry.channels, geometry.horizontal.kernel);
         let of_channel = self.quads * self.windows * QUAD;
         let mut bytes = vec![0; padded_channels(channels) * of_channel];
         let taps = geometry.tap_count().max(1);
@@ -158,11 +159,12 @@ impl InterleavedDepthwise {
         operands: &InterleavedOperands<'_>,
         y: &mut [u8],
     ) {
-        let rows = geometry.images * geometry.down.output;
-        let row_size = geometry.along.output * geometry.channels;
+        let rows = geometry.images * geometry.vertical.output;
+        let row_size = geometry.horizontal.output * geometry.channels;
         let work = row_size.saturating_mul(geometry.tap_count()).saturating_mul(rows);
         let threads = team.worker_count().min(work / MIN_WORK_PER_THREAD).max(1);
-        let inputs = geometry.images * geometry.down.input * geometry.along.input * geometry.channels;
+        let inputs =
+            geometry.images * geometry.vertical.input * geometry.horizontal.input * geometry.channels;
         let ordered = padded_channels(geometry.channels);
         assert!(
             has_instructions(team.isa())
@@ -208,32 +210,32 @@ struct InterleavedJob<'a> {
 impl InterleavedJob<'_> {
     /// Writes the addresses of the image lines that a row of the output reads; null for padding.
     fn fill_line_pointers(&self, row: usize, lines: &mut [*const u8]) {
-        let NhwcGeometry { channels, down, along, .. } = *self.geometry;
-        let (image, window) = (row / down.output, row % down.output);
+        let NhwcGeometry { channels, vertical, horizontal, .. } = *self.geometry;
+        let (image, window) = (row / vertical.output, row % vertical.output);
         for (step, line) in lines.iter_mut().enumerate() {
             // Above the image this wraps to a huge number, so one comparison tests both borders.
-            let top = (window * down.stride + step * down.dilation).wrapping_sub(down.pad.0);
-            let place = (image * down.input).wrapping_add(top).wrapping_mul(along.input * channels);
-            *line = if top < down.input { self.x.as_ptr().wrapping_add(place) } else { ptr::null() };
+            let top = (window * vertical.stride + step * vertical.dilation).wrapping_sub(vertical.pad.0);
+            let place = (image * vertical.input).wrapping_add(top).wrapping_mul(horizontal.input * channels);
+            *line = if top < vertical.input { self.x.as_ptr().wrapping_add(place) } else { ptr::null() };
         }
     }
 
     /// First column under the windows. Positions before the line wrap to huge numbers.
     fn window_start(&self, column: usize) -> usize {
-        let along = self.geometry.along;
-        (column * along.stride).wrapping_sub(along.pad.0)
+        let horizontal = self.geometry.horizontal;
+        (column * horizontal.stride).wrapping_sub(horizontal.pad.0)
     }
 
     /// Pixels of a line that the windows computed at a time read.
     fn window_reach(&self) -> usize {
-        self.geometry.along.kernel + self.depthwise.windows - 1
+        self.geometry.horizontal.kernel + self.depthwise.windows - 1
     }
 
     /// True if these windows lie inside their lines.
     #[inline(always)]
     fn are_inside(&self, column: usize) -> bool {
-        let (along, left) = (self.geometry.along, self.window_start(column));
-        left < along.input && left + (self.window_reach() - 1) * along.dilation < along.input
+        let (horizontal, left) = (self.geometry.horizontal, self.window_start(column));
+        left < horizontal.input && left + (self.window_reach() - 1) * horizontal.dilation < horizontal.input
     }
 
     /// Writes the addresses of the pixels under these windows, and their distances to the pixels at the same places under the
@@ -245,16 +247,16 @@ impl InterleavedJob<'_> {
         pixels: &mut [[*const u8; QUAD]],
         steps: &mut [[usize; QUAD]],
     ) {
-        let NhwcGeometry { channels, along, .. } = *self.geometry;
+        let NhwcGeometry { channels, horizontal, .. } = *self.geometry;
         let (left, reach, padding) =
             (self.window_start(column), self.window_reach(), self.operands.padding.as_ptr());
-        let step = self.depthwise.windows * along.stride * channels;
+        let step = self.depthwise.windows * horizontal.stride * channels;
         let mut quad = 0;
         for line in lines {
             for index in 0..QUAD * self.depthwise.quads_of_line {
-                let place = left.wrapping_add(index * along.dilation);
+                let place = left.wrapping_add(index * horizontal.dilation);
                 // Beyond the reach the weights are 0, but the pixel must be readable.
-                let is_there = place < along.input && !line.is_null() && index < reach;
+                let is_there = place < horizontal.input && !line.is_null() && index < reach;
                 let inside = line.wrapping_add(place.wrapping_mul(channels));
                 pixels[quad + index / QUAD][index % QUAD] = if is_there { inside } else { padding };
                 // Padding is the same pixel for every window, so its pointer stays.

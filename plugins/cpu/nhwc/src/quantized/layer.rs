@@ -177,7 +177,7 @@ impl QuantizedLayer {
             QuantizedAlgorithm::Depthwise => (0, 0),
             QuantizedAlgorithm::Interleaved(interleaved) => interleaved.weights_key(),
         };
-        let (depth, kernel) = (self.geometry.channels_per_group(), self.geometry.along.kernel);
+        let (depth, kernel) = (self.geometry.channels_per_group(), self.geometry.horizontal.kernel);
         let sizes = [groups, depth, outputs, kernel, self.geometry.tap_count(), steps.0, steps.1];
         let lanes = QuantizedMicroKernels::for_isa(cpu.isa()).lanes;
         // SAFETY: device memory is host memory, and these operands are constant.

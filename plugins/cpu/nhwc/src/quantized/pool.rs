@@ -53,8 +53,8 @@ fn pool_geometry(call: &KernelCall<'_>) -> Result<NhwcGeometry> {
 }
 
 fn compute_max_pool(team: &dyn ThreadTeam, geometry: &NhwcGeometry, sign_flip: u8, x: &[u8], y: &mut [u8]) {
-    let rows = geometry.images * geometry.down.output;
-    let row_size = geometry.along.output * geometry.channels;
+    let rows = geometry.images * geometry.vertical.output;
+    let row_size = geometry.horizontal.output * geometry.channels;
     if y.is_empty() {
         return;
     }
@@ -87,22 +87,24 @@ impl SimdTask for QuantizedPoolRows<'_> {
 
     #[inline(always)]
     fn run_on_target<T: SimdTarget>(self) {
-        let NhwcGeometry { channels, down, along, .. } = *self.geometry;
-        for (row, output) in self.rows.zip(self.y.chunks_exact_mut(along.output * channels)) {
-            let (image, window) = (row / down.output, row % down.output);
-            let lines = steps_inside(&down, window);
+        let NhwcGeometry { channels, vertical, horizontal, .. } = *self.geometry;
+        for (row, output) in self.rows.zip(self.y.chunks_exact_mut(horizontal.output * channels)) {
+            let (image, window) = (row / vertical.output, row % vertical.output);
+            let lines = steps_inside(&vertical, window);
             for (pixel, output) in output.chunks_exact_mut(channels).enumerate() {
-                let steps = steps_inside(&along, pixel);
+                let steps = steps_inside(&horizontal, pixel);
                 for (block, output) in output.chunks_mut(CHANNELS_AT_ONCE).enumerate() {
                     // The least byte, which a window in the padding alone keeps.
                     let mut greatest = [0; CHANNELS_AT_ONCE];
                     for line in lines.clone() {
                         for step in steps.clone() {
-                            let down = window * down.stride + line * down.dilation - down.pad.0;
-                            let along_line = pixel * along.stride + step * along.dilation - along.pad.0;
-                            let line = image * self.geometry.down.input + down;
+                            let vertical =
+                                window * vertical.stride + line * vertical.dilation - vertical.pad.0;
+                            let along_line =
+                                pixel * horizontal.stride + step * horizontal.dilation - horizontal.pad.0;
+                            let line = image * self.geometry.vertical.input + vertical;
                             let place =
-                                (line * along.input + along_line) * channels + block * CHANNELS_AT_ONCE;
+                                (line * horizontal.input + along_line) * channels + block * CHANNELS_AT_ONCE;
                             let inputs = &self.x[place..][..output.len()];
                             // A constant count becomes whole vectors; only the last block of channels has
                             // another.

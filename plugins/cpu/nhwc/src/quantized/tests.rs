@@ -44,9 +44,9 @@ fn round_result(value: f32, bounds: [i64; 2]) -> f32 {
 
 impl QuantizedLayerCase {
     fn random(numbers: &mut RandomNumbers, geometry: NhwcGeometry) -> Self {
-        let NhwcGeometry { images, channels, outputs, down, along, .. } = geometry;
+        let NhwcGeometry { images, channels, outputs, vertical, horizontal, .. } = geometry;
         let mut bytes = |count: usize| (0..count).map(|_| numbers.next(256) as u8).collect::<Vec<_>>();
-        let inputs = images * down.input * along.input * channels;
+        let inputs = images * vertical.input * horizontal.input * channels;
         let steps = geometry.tap_count() * geometry.channels_per_group();
         let (x, w, z) = (bytes(inputs), bytes(outputs * steps), bytes(geometry.output_pixels() * outputs));
         let is_signed = numbers.next(2) == 0;
@@ -77,24 +77,27 @@ impl QuantizedLayerCase {
     }
 
     fn expected_bytes(&self) -> Vec<u8> {
-        let NhwcGeometry { outputs, down, along, .. } = self.geometry;
+        let NhwcGeometry { outputs, vertical, horizontal, .. } = self.geometry;
         let pixels = self.geometry.output_pixels();
         (0..pixels * outputs)
-            .map(|place| self.expected_byte(place / outputs, place % outputs, down, along))
+            .map(|place| self.expected_byte(place / outputs, place % outputs, vertical, horizontal))
             .collect()
     }
 
-    fn expected_byte(&self, pixel: usize, output: usize, down: WindowAxis, along: WindowAxis) -> u8 {
+    fn expected_byte(&self, pixel: usize, output: usize, vertical: WindowAxis, horizontal: WindowAxis) -> u8 {
         let (depth, rows) = (self.geometry.channels_per_group(), self.geometry.outputs_per_group());
-        let (image, row, column) =
-            (pixel / along.output / down.output, pixel / along.output % down.output, pixel % along.output);
+        let (image, row, column) = (
+            pixel / horizontal.output / vertical.output,
+            pixel / horizontal.output % vertical.output,
+            pixel % horizontal.output,
+        );
         let mut sum = self.bias.as_ref().map_or(0, |bias| i64::from(bias[output]));
         for tap in 0..self.geometry.tap_count() {
-            let y = down.input_position(row, tap / along.kernel);
-            let x = along.input_position(column, tap % along.kernel);
+            let y = vertical.input_position(row, tap / horizontal.kernel);
+            let x = horizontal.input_position(column, tap % horizontal.kernel);
             let Some((y, x)) = y.zip(x) else { continue };
-            let line = image * down.input + y;
-            let place = (line * along.input + x) * self.geometry.channels + output / rows * depth;
+            let line = image * vertical.input + y;
+            let place = (line * horizontal.input + x) * self.geometry.channels + output / rows * depth;
             for channel in 0..depth {
                 let weight = self.w[(output * depth + channel) * self.geometry.tap_count() + tap];
                 sum +=
@@ -151,9 +154,9 @@ impl QuantizedLayerCase {
     }
 
     fn check_convolution(&self) {
-        let NhwcGeometry { images, channels, outputs, groups, down, along } = self.geometry;
+        let NhwcGeometry { images, channels, outputs, groups, vertical, horizontal } = self.geometry;
         let size = |value: usize| value as i64;
-        let pair = |of: fn(&WindowAxis) -> usize| [size(of(&down)), size(of(&along))];
+        let pair = |of: fn(&WindowAxis) -> usize| [size(of(&vertical)), size(of(&horizontal))];
         let [strides, dilations] = [pair(|axis| axis.stride), pair(|axis| axis.dilation)];
         let (begin, end) = (pair(|axis| axis.pad.0), pair(|axis| axis.pad.1));
         let pads = [begin[0], begin[1], end[0], end[1]];
@@ -163,12 +166,13 @@ impl QuantizedLayerCase {
             ("dilations", TestAttribute::Ints(&dilations)),
             ("pads", TestAttribute::Ints(&pads)),
         ];
-        let x = [images, down.input, along.input, channels].map(size);
-        let w = [outputs, self.geometry.channels_per_group(), down.kernel, along.kernel].map(size);
-        let y = [images, down.output, along.output, outputs].map(size);
+        let x = [images, vertical.input, horizontal.input, channels].map(size);
+        let w = [outputs, self.geometry.channels_per_group(), vertical.kernel, horizontal.kernel].map(size);
+        let y = [images, vertical.output, horizontal.output, outputs].map(size);
+        let expected = self.expected_bytes();
         for isa in isa_levels() {
             let found = self.run_op(isa, "QuantizedConv", &attributes, [&x, &w, &y]);
-            assert!(found == self.expected_bytes(), "{:?} on {isa}", self.geometry);
+            assert!(found == expected, "{:?} on {isa}", self.geometry);
         }
     }
 }
@@ -216,10 +220,16 @@ fn windows_side_by_side_share_what_they_read() {
             [(3, 1, 1), (3, 2, 1), (1, 1, 1), (2, 1, 1), (4, 1, 1), (5, 1, 1), (7, 3, 1), (3, 1, 2)]
         {
             let pad = (numbers.next(kernel), numbers.next(kernel));
-            let [down, along] = [0, numbers.next(6)]
+            let [vertical, horizontal] = [0, numbers.next(6)]
                 .map(|more| conv_axis((kernel - 1) * dilation + 1 + more, kernel, stride, dilation, pad));
-            let geometry =
-                NhwcGeometry { images: 2, channels, outputs: channels, groups: channels, down, along };
+            let geometry = NhwcGeometry {
+                images: 2,
+                channels,
+                outputs: channels,
+                groups: channels,
+                vertical,
+                horizontal,
+            };
             let mut layer = QuantizedLayerCase::random(&mut numbers, geometry);
             layer.z = None;
             layer.check_convolution();
@@ -230,8 +240,8 @@ fn windows_side_by_side_share_what_they_read() {
 #[test]
 fn windows_that_are_too_large_to_share_are_right_as_well() {
     let mut numbers = RandomNumbers(10);
-    let (down, along) = (conv_axis(18, 33, 1, 1, (16, 16)), conv_axis(4, 9, 1, 1, (4, 4)));
-    let geometry = NhwcGeometry { images: 1, channels: 20, outputs: 20, groups: 20, down, along };
+    let (vertical, horizontal) = (conv_axis(18, 33, 1, 1, (16, 16)), conv_axis(4, 9, 1, 1, (4, 4)));
+    let geometry = NhwcGeometry { images: 1, channels: 20, outputs: 20, groups: 20, vertical, horizontal };
     let mut layer = QuantizedLayerCase::random(&mut numbers, geometry);
     layer.z = None;
     layer.check_convolution();
@@ -305,8 +315,8 @@ fn products_are_exact() {
     };
     for (rows, depth, outputs) in [(1, 64, 40), (7, 30, 33), (35, 4, 1), (3, 0, 5), (0, 3, 5), (20, 257, 96)]
     {
-        let (down, along) = (line(1), line(rows));
-        let geometry = NhwcGeometry { images: 1, channels: depth, outputs, groups: 1, down, along };
+        let (vertical, horizontal) = (line(1), line(rows));
+        let geometry = NhwcGeometry { images: 1, channels: depth, outputs, groups: 1, vertical, horizontal };
         let mut layer = QuantizedLayerCase::random(&mut numbers, geometry);
         let expected = layer.expected_bytes();
         let [rows, depth, columns] = [rows, depth, outputs].map(|size| size as i64);

@@ -27,28 +27,32 @@ pub(super) struct WindowRows {
 
 impl WindowRows {
     pub(super) fn new(geometry: &NhwcGeometry) -> Self {
-        let along = geometry.along;
+        let horizontal = geometry.horizontal;
         let by_rows = geometry.groups == 1
             && geometry.channels <= FEW_CHANNELS
-            && along.kernel > 1
-            && along.dilation == 1
-            && along.pad.0 + along.pad.1 <= along.input;
+            && horizontal.kernel > 1
+            && horizontal.dilation == 1
+            && horizontal.pad.0 + horizontal.pad.1 <= horizontal.input;
         let (width, pixel) = if by_rows {
-            (along.input + along.pad.0 + along.pad.1, geometry.channels)
+            (horizontal.input + horizontal.pad.0 + horizontal.pad.1, geometry.channels)
         } else {
-            (along.input, geometry.groups * geometry.channels_per_group().next_multiple_of(QUAD))
+            (horizontal.input, geometry.groups * geometry.channels_per_group().next_multiple_of(QUAD))
         };
         Self { geometry: geometry.clone(), by_rows, width, pixel }
     }
 
     /// Number of taps, and inputs of each.
     pub(super) fn tap_shape(&self) -> (usize, usize) {
-        let NhwcGeometry { down, along, .. } = self.geometry;
+        let NhwcGeometry { vertical, horizontal, .. } = self.geometry;
         let depth = self.geometry.channels_per_group();
         if depth == 0 {
             return (0, 0);
         }
-        if self.by_rows { (down.kernel, along.kernel * depth) } else { (self.geometry.tap_count(), depth) }
+        if self.by_rows {
+            (vertical.kernel, horizontal.kernel * depth)
+        } else {
+            (self.geometry.tap_count(), depth)
+        }
     }
 
     /// Bytes before the inputs of a group.
@@ -63,10 +67,10 @@ impl WindowRows {
 
     /// Bytes of the copy of the images, if one is needed.
     pub(super) fn copy_size(&self) -> usize {
-        let NhwcGeometry { images, channels, down, along, .. } = self.geometry;
-        let is_in_place = self.width == along.input && self.pixel == channels && !self.by_rows;
+        let NhwcGeometry { images, channels, vertical, horizontal, .. } = self.geometry;
+        let is_in_place = self.width == horizontal.input && self.pixel == channels && !self.by_rows;
         // The last row of a window is read to the end of its last group of four bytes.
-        if is_in_place { 0 } else { images * down.input * self.width * self.pixel + QUAD }
+        if is_in_place { 0 } else { images * vertical.input * self.width * self.pixel + QUAD }
     }
 
     /// Copies the images to be read, with the padding at both ends of their lines.
@@ -78,8 +82,9 @@ impl WindowRows {
         padding: u8,
         copy: &mut [u8],
     ) {
-        let NhwcGeometry { images, channels, groups, down, along, .. } = self.geometry;
-        let (lines, wide, narrow) = (images * down.input, self.width * self.pixel, along.input * channels);
+        let NhwcGeometry { images, channels, groups, vertical, horizontal, .. } = self.geometry;
+        let (lines, wide, narrow) =
+            (images * vertical.input, self.width * self.pixel, horizontal.input * channels);
         let share = lines.div_ceil(threads).max(1);
         let (depth, padded) = (self.geometry.channels_per_group(), self.pixel / groups);
         let copy = DisjointSlice::new(copy);
@@ -89,7 +94,7 @@ impl WindowRows {
                 let target = unsafe { copy.range_mut(line * wide..(line + 1) * wide) };
                 let source = &x[line * narrow..][..narrow];
                 if self.by_rows {
-                    let (before, rest) = target.split_at_mut(along.pad.0 * channels);
+                    let (before, rest) = target.split_at_mut(horizontal.pad.0 * channels);
                     let (inside, after) = rest.split_at_mut(narrow);
                     // The zero point, whose products cancel against the correction of the sums.
                     before.fill(padding);

@@ -24,9 +24,9 @@ pub(super) fn sum_windows(
     is_signed: bool,
     zeros: &[i32],
 ) -> Vec<i32> {
-    let NhwcGeometry { groups, down, along, .. } = *geometry;
+    let NhwcGeometry { groups, vertical, horizontal, .. } = *geometry;
     let depth = geometry.channels_per_group();
-    let pixels = geometry.images * down.input * along.input;
+    let pixels = geometry.images * vertical.input * horizontal.input;
     let mut sums = vec![0; pixels * groups];
     let share = (BYTES_PER_TASK / depth.max(1)).max(1);
     let (written, sign_flip) = (DisjointSlice::new(&mut sums), if is_signed { SIGN_BIT } else { 0 });
@@ -40,16 +40,17 @@ pub(super) fn sum_windows(
     if geometry.is_pointwise() {
         return sums;
     }
-    let mut beside = vec![0; geometry.images * down.input * along.output * groups];
-    let lines = beside.chunks_exact_mut((along.output * groups).max(1));
-    for (line, from) in lines.zip(sums.chunks_exact((along.input * groups).max(1))) {
-        add_window_steps(&along, groups, from, line);
+    let mut beside = vec![0; geometry.images * vertical.input * horizontal.output * groups];
+    let lines = beside.chunks_exact_mut((horizontal.output * groups).max(1));
+    for (line, from) in lines.zip(sums.chunks_exact((horizontal.input * groups).max(1))) {
+        add_window_steps(&horizontal, groups, from, line);
     }
-    let row = along.output * groups;
+    let row = horizontal.output * groups;
     let mut result = vec![0; geometry.output_pixels() * groups];
-    let (images, from) = (result.chunks_exact_mut((down.output * row).max(1)), (down.input * row).max(1));
+    let (images, from) =
+        (result.chunks_exact_mut((vertical.output * row).max(1)), (vertical.input * row).max(1));
     for (image, from) in images.zip(beside.chunks_exact(from)) {
-        add_window_steps(&down, row, from, image);
+        add_window_steps(&vertical, row, from, image);
     }
     result
 }

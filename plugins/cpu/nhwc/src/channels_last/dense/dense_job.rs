@@ -11,7 +11,7 @@ use super::super::geometry::NhwcGeometry;
 use super::super::indirection::IndirectionWindows;
 use super::super::tile::{ConvTile, TileEpilogue, block_kernel};
 use super::super::weight_panels::WeightPanels;
-use super::{ConvFactors, DenseConv, word_count};
+use super::{ConvPrecision, DenseConv, word_count};
 #[cfg(x86_vectors)]
 use oarlock_cpu_base::amx;
 use oarlock_cpu_base::isa::Isa;
@@ -123,15 +123,15 @@ impl DenseConvJob<'_> {
     ) {
         let (taps, depth) = self.dense.tap_shape();
         let count = pixels.len();
-        let DenseConv { factors, paired, .. } = *self.dense;
+        let DenseConv { precision, paired, .. } = *self.dense;
         // To the micro-kernels, a row of rounded inputs is a single tap.
-        let (lines, length, offset) = match factors {
-            ConvFactors::Rounded if !paired.input => (taps.min(1), pair_count(taps * depth), 0),
+        let (lines, length, offset) = match precision {
+            ConvPrecision::Bf16 if !paired.input => (taps.min(1), pair_count(taps * depth), 0),
             _ => {
                 (taps, word_count(depth, paired.input), word_count(self.channel_offset(group), paired.input))
             }
         };
-        if factors == ConvFactors::Rounded && !paired.input {
+        if precision == ConvPrecision::Bf16 && !paired.input {
             self.round_rows(group, count, pointers, rows);
             let stride = self.dense.rounded_row_stride();
             // SAFETY: there is room for a pointer to each pixel.

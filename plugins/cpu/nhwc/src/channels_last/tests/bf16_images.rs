@@ -11,7 +11,7 @@ use super::super::bf16_rounding::{pair_count, round_to_pairs};
 use super::super::dense::{Bf16Images, DenseConv, word_count};
 use super::super::depthwise;
 use super::super::epilogue::{ConvEpilogue, ResidualSource};
-use super::super::weight_panels::GivenWeights;
+use super::super::weight_panels::OriginalWeights;
 use super::RELU;
 use super::reference::{ConvCase, RandomNumbers};
 use oarlock_cpu_base::float_bits::bf16_bits;
@@ -78,7 +78,7 @@ fn check_dense(case: &ConvCase, isa: Isa, epilogue: &ConvEpilogue<'_>) {
             let packed = convolution.pack_weights(&team, &case.w);
             let mut scratch = vec![0xff; convolution.scratch_size()];
             check_bf16_images(case, paired, epilogue, |x, epilogue, y| {
-                let operands = (x, &packed, &case.given_weights() as GivenWeights<'_>);
+                let operands = (x, &packed, &case.original_weights() as OriginalWeights<'_>);
                 convolution.compute(&team, operands, epilogue, y, &mut ScratchBuffer::new(&mut scratch));
             });
         }

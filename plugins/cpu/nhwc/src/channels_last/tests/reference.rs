@@ -50,7 +50,8 @@ pub(crate) fn conv_axis(
 
 impl ConvCase {
     fn new(numbers: &mut RandomNumbers, geometry: NhwcGeometry) -> Self {
-        let inputs = geometry.images * geometry.down.input * geometry.along.input * geometry.channels;
+        let inputs =
+            geometry.images * geometry.vertical.input * geometry.horizontal.input * geometry.channels;
         let results = geometry.output_pixels() * geometry.outputs;
         let weights = geometry.outputs * geometry.channels_per_group() * geometry.tap_count();
         Self {
@@ -75,7 +76,7 @@ impl ConvCase {
             conv_axis((kernel - 1) * dilation + 1 + numbers.next(12), kernel, stride, dilation, pad)
         };
         let simple = axis_of(true);
-        let (down, along) =
+        let (vertical, horizontal) =
             if simple.input % 2 == 0 { (simple, simple) } else { (axis_of(false), axis_of(false)) };
         // 19 and 40 leave a remainder after vectors of 16 lanes.
         let groups = [1, 1, 2, 3, 19, 40][numbers.next(6)];
@@ -84,7 +85,7 @@ impl ConvCase {
             |numbers: &mut RandomNumbers| if is_depthwise { 1 } else { 1 + numbers.next(44 / groups) };
         let (channels, outputs) = (groups * of_group(numbers), groups * of_group(numbers));
         let images = 1 + numbers.next(2);
-        Self::new(numbers, NhwcGeometry { images, channels, outputs, groups, down, along })
+        Self::new(numbers, NhwcGeometry { images, channels, outputs, groups, vertical, horizontal })
     }
 
     /// One image, with a window, a stride and the same pads on all sides.
@@ -95,8 +96,8 @@ impl ConvCase {
         (kernel, stride, pad): (usize, usize, usize),
     ) -> Self {
         let axis = |size| conv_axis(size, kernel, stride, 1, (pad, pad));
-        let (down, along) = (axis(height), axis(width));
-        Self::new(numbers, NhwcGeometry { images: 1, channels, outputs, groups: 1, down, along })
+        let (vertical, horizontal) = (axis(height), axis(width));
+        Self::new(numbers, NhwcGeometry { images: 1, channels, outputs, groups: 1, vertical, horizontal })
     }
 
     /// Two depthwise images with windows of three, a stride, pads and a dilation.
@@ -108,10 +109,10 @@ impl ConvCase {
         dilation: usize,
     ) -> Self {
         let axis = |size| conv_axis(size, 3, stride, dilation, (pad, pad));
-        let (down, along) = (axis(height), axis(width));
+        let (vertical, horizontal) = (axis(height), axis(width));
         Self::new(
             numbers,
-            NhwcGeometry { images: 2, channels, outputs: channels, groups: channels, down, along },
+            NhwcGeometry { images: 2, channels, outputs: channels, groups: channels, vertical, horizontal },
         )
     }
 
@@ -123,10 +124,10 @@ impl ConvCase {
         (kernel, stride, pad): (usize, usize, usize),
     ) -> Self {
         let axis = |size| conv_axis(size, kernel, stride, 1, (pad, pad));
-        let (down, along) = (axis(height), axis(width));
+        let (vertical, horizontal) = (axis(height), axis(width));
         Self::new(
             numbers,
-            NhwcGeometry { images: 1, channels, outputs: channels, groups: channels, down, along },
+            NhwcGeometry { images: 1, channels, outputs: channels, groups: channels, vertical, horizontal },
         )
     }
 
@@ -139,7 +140,7 @@ impl ConvCase {
     }
 
     /// The weights as a model would give them.
-    pub(crate) fn given_weights(&self) -> impl Fn(usize, &mut [f32]) + Sync {
+    pub(crate) fn original_weights(&self) -> impl Fn(usize, &mut [f32]) + Sync {
         |first, to| to.copy_from_slice(&self.w[first..][..to.len()])
     }
 
@@ -149,7 +150,7 @@ impl ConvCase {
     }
 
     pub(in crate::channels_last) fn expected_output(&self, epilogue: &ConvEpilogue<'_>) -> Vec<f64> {
-        let NhwcGeometry { channels, outputs, down, along, .. } = self.geometry;
+        let NhwcGeometry { channels, outputs, vertical, horizontal, .. } = self.geometry;
         let (depth, rows, taps) = (
             self.geometry.channels_per_group(),
             self.geometry.outputs_per_group(),
@@ -157,19 +158,19 @@ impl ConvCase {
         );
         let mut expected = Vec::new();
         for pixel in 0..self.geometry.output_pixels() {
-            let (image, window_down, window_along) = (
-                pixel / along.output / down.output,
-                pixel / along.output % down.output,
-                pixel % along.output,
+            let (image, window_row, window_column) = (
+                pixel / horizontal.output / vertical.output,
+                pixel / horizontal.output % vertical.output,
+                pixel % horizontal.output,
             );
             for output in 0..outputs {
                 let mut sum = epilogue.bias.map_or(0.0, |bias| f64::from(bias[output]));
                 for tap in 0..taps {
-                    let y = down.input_position(window_down, tap / along.kernel);
-                    let x = along.input_position(window_along, tap % along.kernel);
+                    let y = vertical.input_position(window_row, tap / horizontal.kernel);
+                    let x = horizontal.input_position(window_column, tap % horizontal.kernel);
                     let Some((y, x)) = y.zip(x) else { continue };
-                    let place =
-                        ((image * down.input + y) * along.input + x) * channels + output / rows * depth;
+                    let place = ((image * vertical.input + y) * horizontal.input + x) * channels
+                        + output / rows * depth;
                     for channel in 0..depth {
                         let weight = self.w[(output * depth + channel) * taps + tap];
                         sum += f64::from(self.x[place + channel]) * f64::from(weight);

@@ -38,11 +38,11 @@ fn transposed_axis(
 
 impl TransposedConvCase {
     fn new(numbers: &mut RandomNumbers, sizes: NhwcTransposedShape) -> Self {
-        let NhwcTransposedShape { images, channels, outputs, groups, down, along } = &sizes;
-        let results = images * down.input * along.input * outputs;
+        let NhwcTransposedShape { images, channels, outputs, groups, vertical, horizontal } = &sizes;
+        let results = images * vertical.input * horizontal.input * outputs;
         Self {
-            x: numbers.small_integers(images * down.output * along.output * channels),
-            w: numbers.small_integers(channels * outputs / groups * down.kernel * along.kernel),
+            x: numbers.small_integers(images * vertical.output * horizontal.output * channels),
+            w: numbers.small_integers(channels * outputs / groups * vertical.kernel * horizontal.kernel),
             bias: numbers.small_integers(*outputs),
             residual: numbers.small_integers(results),
             sizes,
@@ -65,17 +65,17 @@ impl TransposedConvCase {
                 }
             }
         };
-        let (down, along) = (any(), any());
+        let (vertical, horizontal) = (any(), any());
         let groups = [1, 1, 1, 2, 5][numbers.next(5)];
         let outputs = groups * [1, 1, 3, 4, 8, 17, 24, 40][numbers.next(8)];
         let (channels, images) = (groups * (1 + numbers.next(9)), 1 + numbers.next(2));
-        Self::new(numbers, NhwcTransposedShape { images, channels, outputs, groups, down, along })
+        Self::new(numbers, NhwcTransposedShape { images, channels, outputs, groups, vertical, horizontal })
     }
 
     fn square_case(numbers: &mut RandomNumbers, axis: WindowAxis, channels: usize, outputs: usize) -> Self {
         Self::new(
             numbers,
-            NhwcTransposedShape { images: 1, channels, outputs, groups: 1, down: axis, along: axis },
+            NhwcTransposedShape { images: 1, channels, outputs, groups: 1, vertical: axis, horizontal: axis },
         )
     }
 
@@ -105,23 +105,25 @@ impl TransposedConvCase {
 
     /// The expected results: each input is added to the outputs that it reaches.
     fn expected_output(&self, epilogue: &ConvEpilogue<'_>) -> Vec<f32> {
-        let NhwcTransposedShape { images, channels, outputs, groups, down, along } = self.sizes;
+        let NhwcTransposedShape { images, channels, outputs, groups, vertical, horizontal } = self.sizes;
         let (depth, rows) = (channels / groups, outputs / groups);
         let mut y: Vec<f32> =
             (0..self.residual.len()).map(|at| epilogue.bias.map_or(0.0, |bias| bias[at % outputs])).collect();
-        for pixel in 0..images * down.output * along.output {
-            let (line, column) = (pixel / along.output, pixel % along.output);
-            let (image, line) = (line / down.output, line % down.output);
-            for step in 0..down.kernel * along.kernel {
-                let place = down.input_position(line, step / along.kernel);
-                let Some((to_line, to_column)) = place.zip(along.input_position(column, step % along.kernel))
+        for pixel in 0..images * vertical.output * horizontal.output {
+            let (line, column) = (pixel / horizontal.output, pixel % horizontal.output);
+            let (image, line) = (line / vertical.output, line % vertical.output);
+            for step in 0..vertical.kernel * horizontal.kernel {
+                let place = vertical.input_position(line, step / horizontal.kernel);
+                let Some((to_line, to_column)) =
+                    place.zip(horizontal.input_position(column, step % horizontal.kernel))
                 else {
                     continue;
                 };
-                let target = ((image * down.input + to_line) * along.input + to_column) * outputs;
+                let target = ((image * vertical.input + to_line) * horizontal.input + to_column) * outputs;
                 for channel in 0..channels {
                     for row in 0..rows {
-                        let weight = self.w[(channel * rows + row) * down.kernel * along.kernel + step];
+                        let weight =
+                            self.w[(channel * rows + row) * vertical.kernel * horizontal.kernel + step];
                         y[target + channel / depth * rows + row] +=
                             self.x[pixel * channels + channel] * weight;
                     }
@@ -135,16 +137,18 @@ impl TransposedConvCase {
         y
     }
 
-    fn check_algorithms(&self, isa: Isa, epilogue: &ConvEpilogue<'_>) {
-        self.check_algorithm(isa, epilogue, true);
-        if self.sizes.groups == self.sizes.channels {
-            self.check_algorithm(isa, epilogue, false);
+    fn check_algorithms(&self, levels: impl IntoIterator<Item = Isa>, epilogue: &ConvEpilogue<'_>) {
+        let expected = self.expected_output(epilogue);
+        for isa in levels {
+            self.check_output(isa, epilogue, true, &expected);
+            if self.sizes.groups == self.sizes.channels {
+                self.check_output(isa, epilogue, false, &expected);
+            }
         }
     }
 
-    fn check_algorithm(&self, isa: Isa, epilogue: &ConvEpilogue<'_>, as_products: bool) {
+    fn check_output(&self, isa: Isa, epilogue: &ConvEpilogue<'_>, as_products: bool, expected: &[f32]) {
         let found = self.compute_output(isa, 1, epilogue, as_products);
-        let expected = self.expected_output(epilogue);
         let same = |(a, b): (&f32, &f32)| {
             // Sums of integers are exact, activations of them almost.
             a == b
@@ -152,7 +156,7 @@ impl TransposedConvCase {
                 || epilogue.has_remaining() && (a - b).abs() <= 1e-5 * b.abs().max(1.0)
         };
         assert!(
-            found.iter().zip(&expected).all(same),
+            found.iter().zip(expected).all(same),
             "{:?} on {isa}: {found:?}, not {expected:?}",
             self.sizes
         );
@@ -184,7 +188,7 @@ fn transposed_convolutions_are_the_sums_they_should_be() {
             },
             activation: [FusedActivation::NONE, RELU, FusedActivation::Sigmoid][index / 2 % 3],
         };
-        isa_levels().for_each(|isa| case.check_algorithms(isa, &epilogue));
+        case.check_algorithms(isa_levels(), &epilogue);
     }
 }
 
@@ -205,7 +209,7 @@ fn transposed_convolutions_of_each_channel_are_sums_of_it_alone() {
             },
             activation: [FusedActivation::NONE, RELU, FusedActivation::Sigmoid][index / 2 % 3],
         };
-        isa_levels().for_each(|isa| case.check_algorithms(isa, &epilogue));
+        case.check_algorithms(isa_levels(), &epilogue);
     }
 }
 
@@ -229,9 +233,8 @@ fn each_activation_follows_a_transposed_convolution() {
             let axis = transposed_axis(9, (kernel, 2, 1), pad, 0).unwrap();
             let case = TransposedConvCase::square_case(&mut numbers, axis, 4, outputs);
             let residual = ResidualSource::Apart(&case.residual);
-            isa_levels().for_each(|isa| {
-                case.check_algorithms(isa, &ConvEpilogue { bias: Some(&case.bias), residual, activation });
-            });
+            let epilogue = ConvEpilogue { bias: Some(&case.bias), residual, activation };
+            case.check_algorithms(isa_levels(), &epilogue);
         }
     }
 }
@@ -247,7 +250,7 @@ fn large_transposed_convolutions_are_shared_between_threads() {
         let case = TransposedConvCase::square_case(&mut numbers, axis, channels, outputs);
         let epilogue =
             ConvEpilogue { bias: Some(&case.bias), residual: ResidualSource::None, activation: RELU };
-        isa_levels().for_each(|isa| case.check_algorithms(isa, &epilogue));
+        case.check_algorithms(isa_levels(), &epilogue);
     }
 }
 
@@ -257,14 +260,14 @@ fn nothing_is_computed_of_or_from_nothing() {
     let some = transposed_axis(3, (2, 2, 1), (0, 0), 0).unwrap();
     let gone = transposed_axis(2, (2, 2, 1), (2, 2), 0).unwrap();
     let no_inputs = WindowAxis { output: 0, ..transposed_axis(1, (3, 2, 1), (0, 0), 0).unwrap() };
-    for (images, channels, outputs, down) in
+    for (images, channels, outputs, vertical) in
         [(0, 2, 3, some), (1, 0, 3, some), (1, 2, 0, some), (1, 2, 3, gone), (1, 2, 3, no_inputs)]
     {
-        let sizes = NhwcTransposedShape { images, channels, outputs, groups: 1, down, along: some };
+        let sizes = NhwcTransposedShape { images, channels, outputs, groups: 1, vertical, horizontal: some };
         let case = TransposedConvCase::new(&mut numbers, sizes);
         let residual = ResidualSource::Apart(&case.residual);
         case.check_algorithms(
-            oarlock_cpu_testing::isa_levels::best_isa(),
+            [oarlock_cpu_testing::isa_levels::best_isa()],
             &ConvEpilogue { bias: Some(&case.bias), residual, activation: RELU },
         );
     }
@@ -278,7 +281,7 @@ fn what_is_no_number_only_gets_to_the_outputs_it_reaches() {
             let axis = transposed_axis(9, (kernel, 2, 1), (pad, pad), 0).unwrap();
             let mut case = TransposedConvCase::square_case(&mut numbers, axis, 2, outputs);
             case.x[2 * (4 * 9 + 5)] = value;
-            isa_levels().for_each(|isa| case.check_algorithms(isa, &PLAIN_EPILOGUE));
+            case.check_algorithms(isa_levels(), &PLAIN_EPILOGUE);
         }
     }
 }
@@ -289,7 +292,7 @@ fn the_row_computes_what_that_of_onnx_does() {
     for index in 0..60 {
         let TransposedConvCase { sizes, x, w, bias, .. } = TransposedConvCase::random(&mut numbers);
         let is_flat = index % 4 == 0;
-        let axes = if is_flat { vec![sizes.along] } else { vec![sizes.down, sizes.along] };
+        let axes = if is_flat { vec![sizes.horizontal] } else { vec![sizes.vertical, sizes.horizontal] };
         let list = |of: fn(&WindowAxis) -> usize| axes.iter().map(|axis| of(axis) as i64).collect::<Vec<_>>();
         let dims = |outer: [usize; 2], of| {
             outer.into_iter().map(|dim| dim as i64).chain(list(of)).collect::<Vec<_>>()

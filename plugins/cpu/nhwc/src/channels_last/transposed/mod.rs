@@ -145,14 +145,14 @@ fn transposed_shape(call: &KernelCall<'_>) -> Result<NhwcTransposedShape> {
     let images = *images as usize;
     let window = WindowAttributes::new(call)?.transposed_window(input, kernel, output)?;
     check_output(call, &window.axes)?;
-    let (down, along) = spatial_axes(images, window.axes)?;
+    let (vertical, horizontal) = spatial_axes(images, window.axes)?;
     Ok(NhwcTransposedShape {
         images,
         channels: *channels as usize,
         outputs: *outputs as usize,
         groups: groups as usize,
-        down,
-        along,
+        vertical,
+        horizontal,
     })
 }
 

@@ -30,8 +30,8 @@ pub(crate) struct NhwcTransposedShape {
     pub(crate) outputs: usize,
     pub(crate) groups: usize,
     /// Down an image and along a row of it.
-    pub(crate) down: WindowAxis,
-    pub(crate) along: WindowAxis,
+    pub(crate) vertical: WindowAxis,
+    pub(crate) horizontal: WindowAxis,
 }
 
 impl NhwcTransposedShape {
@@ -45,18 +45,28 @@ impl NhwcTransposedShape {
 
     /// Everything that packed weights depend on besides the weights and the instruction set.
     pub(super) fn weights_key(&self) -> [usize; 9] {
-        let Self { groups, down, along, .. } = self;
+        let Self { groups, vertical, horizontal, .. } = self;
         let of_group = [self.depth(), self.outputs_per_group(), *groups];
         let [a, b, c] = of_group;
-        [a, b, c, down.kernel, down.stride, down.dilation, along.kernel, along.stride, along.dilation]
+        [
+            a,
+            b,
+            c,
+            vertical.kernel,
+            vertical.stride,
+            vertical.dilation,
+            horizontal.kernel,
+            horizontal.stride,
+            horizontal.dilation,
+        ]
     }
 }
 
 /// An ordinary convolution that computes some of the outputs. Its columns are all output channels of a group, for each remainder
 /// down and along.
 pub(super) struct PhaseConv {
-    pub(super) down: OutputPhase,
-    pub(super) along: OutputPhase,
+    pub(super) vertical: OutputPhase,
+    pub(super) horizontal: OutputPhase,
     /// Columns that are contiguous in the output, and all columns.
     pub(super) run: usize,
     columns: usize,
@@ -67,24 +77,24 @@ pub(super) struct PhaseConv {
 }
 
 impl PhaseConv {
-    fn new(sizes: &NhwcTransposedShape, most: usize, down: OutputPhase, along: OutputPhase) -> Self {
+    fn new(sizes: &NhwcTransposedShape, most: usize, vertical: OutputPhase, horizontal: OutputPhase) -> Self {
         // Outputs whose places have the same remainder by the stride use the same taps; neighbors along a row are contiguous in
         // memory.
-        let run = along.remainders.len() * sizes.outputs_per_group();
-        let tile = even_tile_size(along.quotients.len(), most);
+        let run = horizontal.remainders.len() * sizes.outputs_per_group();
+        let tile = even_tile_size(horizontal.quotients.len(), most);
         Self {
             run,
-            columns: down.remainders.len() * run,
-            taps: down.backs.len() * along.backs.len(),
+            columns: vertical.remainders.len() * run,
+            taps: vertical.backs.len() * horizontal.backs.len(),
             tile,
-            tiles: along.quotients.len().div_ceil(tile),
-            down,
-            along,
+            tiles: horizontal.quotients.len().div_ceil(tile),
+            vertical,
+            horizontal,
         }
     }
 
     fn pixel_count(&self, images: usize) -> usize {
-        images * self.down.quotients.len() * self.along.quotients.len()
+        images * self.vertical.quotients.len() * self.horizontal.quotients.len()
     }
 }
 
@@ -106,17 +116,20 @@ pub(crate) struct TransposedConv {
 impl TransposedConv {
     pub(crate) fn new(team: &dyn ThreadTeam, sizes: &NhwcTransposedShape) -> Self {
         let kernels = ConvMicroKernels::for_isa(team.isa());
-        let along = OutputPhase::all_phases(&sizes.along, sizes.groups == 1);
+        let horizontal = OutputPhase::all_phases(&sizes.horizontal, sizes.groups == 1);
         // Rows of the output are never adjacent, so they are only computed together if that saves vectors.
-        let run = sizes.along.stride * sizes.outputs_per_group();
-        let joined = sizes.down.stride * run;
+        let run = sizes.horizontal.stride * sizes.outputs_per_group();
+        let joined = sizes.vertical.stride * run;
         let saves = joined <= kernels.max_channels()
-            && joined.div_ceil(kernels.lanes) < sizes.down.stride * run.div_ceil(kernels.lanes);
-        let down = OutputPhase::all_phases(&sizes.down, sizes.groups == 1 && along.len() == 1 && saves);
-        let products: Vec<_> = down
+            && joined.div_ceil(kernels.lanes) < sizes.vertical.stride * run.div_ceil(kernels.lanes);
+        let vertical =
+            OutputPhase::all_phases(&sizes.vertical, sizes.groups == 1 && horizontal.len() == 1 && saves);
+        let products: Vec<_> = vertical
             .iter()
-            .flat_map(|down| along.iter().map(move |along| (down.clone(), along.clone())))
-            .map(|(down, along)| PhaseConv::new(sizes, kernels.max_pixels(), down, along))
+            .flat_map(|vertical| {
+                horizontal.iter().map(move |horizontal| (vertical.clone(), horizontal.clone()))
+            })
+            .map(|(vertical, horizontal)| PhaseConv::new(sizes, kernels.max_pixels(), vertical, horizontal))
             .collect();
         let work = products.iter().fold(0usize, |work, product| {
             let factors = [
@@ -135,12 +148,13 @@ impl TransposedConv {
         for (at, product) in products.iter().enumerate() {
             let panels = product.columns.div_ceil(kernels.max_channels());
             let bytes_of_panel = kernels.max_channels() * product.taps * sizes.depth() * size_of::<f32>();
-            let least = panels.div_ceil((WEIGHTS_BLOCK_BYTES / bytes_of_panel.max(1)).max(1));
-            let tiles = sizes.images * product.down.quotients.len() * product.tiles;
-            let down = wanted.div_ceil(least.max(1)).min(tiles).max(1);
-            let across = least.max(wanted.div_ceil(down).min(panels)).max(1);
-            let columns = even_tile_size(panels, panels.div_ceil(across).max(1)) * kernels.max_channels();
-            let share = tiles.div_ceil(down).max(1);
+            let least_tasks = panels.div_ceil((WEIGHTS_BLOCK_BYTES / bytes_of_panel.max(1)).max(1));
+            let tiles = sizes.images * product.vertical.quotients.len() * product.tiles;
+            let pixel_tasks = wanted.div_ceil(least_tasks.max(1)).min(tiles).max(1);
+            let channel_tasks = least_tasks.max(wanted.div_ceil(pixel_tasks).min(panels)).max(1);
+            let columns =
+                even_tile_size(panels, panels.div_ceil(channel_tasks).max(1)) * kernels.max_channels();
+            let share = tiles.div_ceil(pixel_tasks).max(1);
             for group in 0..sizes.groups {
                 for column in (0..product.columns).step_by(columns) {
                     let columns = column..product.columns.min(column + columns);
@@ -159,20 +173,22 @@ impl TransposedConv {
     /// Packs weights [C, M / groups, kernel…].
     pub(crate) fn pack_weights(&self, team: &dyn ThreadTeam, weights: &[f32]) -> Vec<WeightPanels> {
         let (depth, outputs) = (self.sizes.depth(), self.sizes.outputs_per_group());
-        let kernel = self.sizes.down.kernel * self.sizes.along.kernel;
+        let kernel = self.sizes.vertical.kernel * self.sizes.horizontal.kernel;
         let pack = |product: &PhaseConv| {
-            let PhaseConv { down, along, columns, taps, .. } = product;
+            let PhaseConv { vertical, horizontal, columns, taps, .. } = product;
             WeightPanels::new(team, (self.sizes.groups, taps * depth, *columns), |panel| {
                 for tap in 0..*taps {
-                    let back_down = down.backs[tap / along.backs.len()];
-                    let back_along = along.backs[tap % along.backs.len()];
+                    let row_back = vertical.backs[tap / horizontal.backs.len()];
+                    let column_back = horizontal.backs[tap % horizontal.backs.len()];
                     let mut places = [0; MAX_CHANNELS];
                     for (column, place) in (panel.first..).zip(&mut places[..panel.count]) {
                         let (phase, output) = (column / outputs, column % outputs);
-                        let remainder_down = down.remainders.start + phase / along.remainders.len();
-                        let remainder_along = along.remainders.start + phase % along.remainders.len();
-                        let step = down.kernel_step(back_down, remainder_down) * self.sizes.along.kernel
-                            + along.kernel_step(back_along, remainder_along);
+                        let row_remainder = vertical.remainders.start + phase / horizontal.remainders.len();
+                        let column_remainder =
+                            horizontal.remainders.start + phase % horizontal.remainders.len();
+                        let step = vertical.kernel_step(row_back, row_remainder)
+                            * self.sizes.horizontal.kernel
+                            + horizontal.kernel_step(column_back, column_remainder);
                         *place = output * kernel + step;
                     }
                     for group in 0..self.sizes.groups {

@@ -19,8 +19,8 @@ const MIN_WORK_PER_THREAD: usize = 1 << 16;
 pub(crate) struct TransposedDepthwise {
     sizes: NhwcTransposedShape,
     /// For each output position down an image and along a row: the inputs that reach it, each with its step.
-    down: Vec<Vec<InputReach>>,
-    along: Vec<Vec<InputReach>>,
+    vertical: Vec<Vec<InputReach>>,
+    horizontal: Vec<Vec<InputReach>>,
 }
 
 #[derive(Clone, Copy)]
@@ -36,14 +36,15 @@ impl TransposedDepthwise {
             sizes.groups == sizes.channels && sizes.groups == sizes.outputs && sizes.groups > 1;
         is_depthwise.then(|| Self {
             sizes: sizes.clone(),
-            down: input_reaches(&sizes.down),
-            along: input_reaches(&sizes.along),
+            vertical: input_reaches(&sizes.vertical),
+            horizontal: input_reaches(&sizes.horizontal),
         })
     }
 
     /// Packs weights [C, 1, kernel…]: for each step those of all channels.
     pub(crate) fn pack_weights(&self, weights: &[f32]) -> AlignedBuffer<f32> {
-        let (channels, steps) = (self.sizes.channels, self.sizes.down.kernel * self.sizes.along.kernel);
+        let (channels, steps) =
+            (self.sizes.channels, self.sizes.vertical.kernel * self.sizes.horizontal.kernel);
         let mut packed = AlignedBuffer::zeroed(steps * channels);
         for (channel, weights) in weights.chunks_exact(steps).enumerate() {
             for (step, weight) in weights.iter().enumerate() {
@@ -60,10 +61,10 @@ impl TransposedDepthwise {
         epilogue: &ConvEpilogue<'_>,
         y: &mut [f32],
     ) {
-        let NhwcTransposedShape { images, channels, down, along, .. } = &self.sizes;
-        let rows = images * down.input;
-        let row_size = along.input * channels;
-        let steps = down.kernel.div_ceil(down.stride) * along.kernel.div_ceil(along.stride);
+        let NhwcTransposedShape { images, channels, vertical, horizontal, .. } = &self.sizes;
+        let rows = images * vertical.input;
+        let row_size = horizontal.input * channels;
+        let steps = vertical.kernel.div_ceil(vertical.stride) * horizontal.kernel.div_ceil(horizontal.stride);
         let work = (row_size * steps).max(1);
         let threads = team.worker_count().min(rows * work / MIN_WORK_PER_THREAD).max(1);
         // A few pieces per thread even out the load when other work runs on the machine.
@@ -110,21 +111,25 @@ struct TransposedDepthwiseRow<'a> {
 impl F32VectorTask for TransposedDepthwiseRow<'_> {
     #[inline(always)]
     unsafe fn run_on_vectors<V: F32Vector>(self) {
-        let NhwcTransposedShape { channels, down, .. } = self.all.sizes;
-        let place = self.row % down.input;
+        let NhwcTransposedShape { channels, vertical, .. } = self.all.sizes;
+        let place = self.row % vertical.input;
         let whole = channels / V::LANES * V::LANES;
-        for (pixel, along) in self.all.along.iter().enumerate() {
+        for (pixel, horizontal) in self.all.horizontal.iter().enumerate() {
             // SAFETY: the pixel is in the row and has these channels; the caller guarantees the instructions.
             unsafe {
                 for channel in (0..whole).step_by(V::LANES) {
                     self.sum_channels::<V, false>(
                         pixel,
-                        (&self.all.down[place], along),
+                        (&self.all.vertical[place], horizontal),
                         channel..channel + V::LANES,
                     );
                 }
                 if whole < channels {
-                    self.sum_channels::<V, true>(pixel, (&self.all.down[place], along), whole..channels);
+                    self.sum_channels::<V, true>(
+                        pixel,
+                        (&self.all.vertical[place], horizontal),
+                        whole..channels,
+                    );
                 }
             }
         }
@@ -137,12 +142,12 @@ impl TransposedDepthwiseRow<'_> {
     unsafe fn sum_channels<V: F32Vector, const SOME: bool>(
         &self,
         pixel: usize,
-        (downs, alongs): (&[InputReach], &[InputReach]),
+        (row_reaches, column_reaches): (&[InputReach], &[InputReach]),
         range: Range<usize>,
     ) {
-        let NhwcTransposedShape { channels, down, along, .. } = self.all.sizes;
+        let NhwcTransposedShape { channels, vertical, horizontal, .. } = self.all.sizes;
         let (channel, count) = (range.start, range.len());
-        let image = self.row / down.input * down.output;
+        let image = self.row / vertical.input * vertical.output;
         // SAFETY: inputs and steps lie in the images and weights, for these channels; the caller guarantees the instructions.
         unsafe {
             let load = |place: *const f32| if SOME { V::load_partial(place, count) } else { V::load(place) };
@@ -150,18 +155,19 @@ impl TransposedDepthwiseRow<'_> {
                 Some(bias) => load(bias[channel..].as_ptr()),
                 None => V::splat(0.0),
             };
-            for down in downs {
-                let line = (image + down.input) * along.output;
-                for reach in alongs {
+            for row_reach in row_reaches {
+                let line = (image + row_reach.input) * horizontal.output;
+                for reach in column_reaches {
                     let x = self.x.as_ptr().add((line + reach.input) * channels + channel);
-                    let step = down.step * along.kernel + reach.step;
+                    let step = row_reach.step * horizontal.kernel + reach.step;
                     let weight = self.weights.as_ptr().add(step * channels + channel);
                     sum = sum.add_product(load(x), load(weight));
                 }
             }
             let place = pixel * channels + channel;
             let output = self.y.element_pointer(place);
-            let residual = self.epilogue.residual_pointer(self.row * along.input * channels + place, output);
+            let residual =
+                self.epilogue.residual_pointer(self.row * horizontal.input * channels + place, output);
             if !residual.is_null() {
                 sum = sum.add(load(residual));
             }

@@ -40,36 +40,36 @@ struct PixelSpan<'a> {
 impl TransposedConvJob<'_> {
     /// Runs a task, with memory for the pointers of a tile and its results.
     pub(super) fn run_task(&self, task: &PhaseTask, pointers: *mut *const f32, tile: &mut [f32]) {
-        let NhwcTransposedShape { channels, outputs, along, .. } = self.all.sizes;
+        let NhwcTransposedShape { channels, outputs, horizontal, .. } = self.all.sizes;
         let (depth, first_output) = (self.all.sizes.depth(), task.group * self.all.sizes.outputs_per_group());
         let (product, weights) = (&self.all.products[task.product], &self.weights[task.product]);
         let kernels = ConvMicroKernels::for_isa(self.isa);
         for index in task.tiles.clone() {
             let (row, first) = (index / product.tiles, index % product.tiles * product.tile);
-            let rows = product.down.quotients.len();
-            let begin = product.along.quotients.start + first;
+            let rows = product.vertical.quotients.len();
+            let begin = product.horizontal.quotients.start + first;
             let place = PixelSpan {
                 product,
                 group: task.group,
                 image: row / rows,
-                row: product.down.quotients.start + row % rows,
-                pixels: begin..product.along.quotients.end.min(begin + product.tile),
+                row: product.vertical.quotients.start + row % rows,
+                pixels: begin..product.horizontal.quotients.end.min(begin + product.tile),
             };
             if channels > 0 {
                 self.fill_indirection(&place, pointers);
             }
             let is_direct = !self.epilogue.has_remaining()
-                && product.down.remainders.len() == 1
-                && product.along.is_whole(place.pixels.clone());
+                && product.vertical.remainders.len() == 1
+                && product.horizontal.is_whole(place.pixels.clone());
             for column in task.columns.clone().step_by(weights.panel_width()) {
                 let width = weights.panel_width().min(task.columns.end - column);
                 let (output, pixel, residual, bounds) = if is_direct {
-                    let pixel = product.along.output_index(begin, product.along.remainders.start);
-                    let row = self.output_row_start(&place, product.down.remainders.start);
+                    let pixel = product.horizontal.output_index(begin, product.horizontal.remainders.start);
+                    let row = self.output_row_start(&place, product.vertical.remainders.start);
                     let element = row + pixel * outputs + column;
                     let output = self.y.element_pointer(element);
                     let residual = self.epilogue.residual_pointer(element, output);
-                    (output, along.stride * outputs, residual, self.epilogue.clamp_bounds())
+                    (output, horizontal.stride * outputs, residual, self.epilogue.clamp_bounds())
                 } else {
                     (tile.as_mut_ptr(), width, ptr::null(), None)
                 };
@@ -102,17 +102,17 @@ impl TransposedConvJob<'_> {
 
     /// Writes the pointers of some pixels, for each tap.
     fn fill_indirection(&self, place: &PixelSpan<'_>, pointers: *mut *const f32) {
-        let NhwcTransposedShape { channels, down, along, .. } = self.all.sizes;
+        let NhwcTransposedShape { channels, vertical, horizontal, .. } = self.all.sizes;
         let mut at = pointers;
-        for back in &place.product.down.backs {
+        for back in &place.product.vertical.backs {
             // Positions before the image wrap to huge numbers, which fail the bounds check.
             let line = place.row.wrapping_sub(*back);
-            for back in &place.product.along.backs {
+            for back in &place.product.horizontal.backs {
                 for pixel in place.pixels.clone() {
                     let column = pixel.wrapping_sub(*back);
-                    let is_inside = line < down.output && column < along.output;
+                    let is_inside = line < vertical.output && column < horizontal.output;
                     let input = if is_inside {
-                        let pixel = (place.image * down.output + line) * along.output + column;
+                        let pixel = (place.image * vertical.output + line) * horizontal.output + column;
                         self.x[pixel * channels..].as_ptr()
                     } else {
                         self.zeros.as_ptr()
@@ -129,9 +129,9 @@ impl TransposedConvJob<'_> {
 
     /// Start of a row of the output for the outputs of a group.
     fn output_row_start(&self, place: &PixelSpan<'_>, remainder: usize) -> usize {
-        let NhwcTransposedShape { outputs, down, along, .. } = &self.all.sizes;
-        let row = place.image * down.input + place.product.down.output_index(place.row, remainder);
-        row * along.input * outputs + place.group * self.all.sizes.outputs_per_group()
+        let NhwcTransposedShape { outputs, vertical, horizontal, .. } = &self.all.sizes;
+        let row = place.image * vertical.input + place.product.vertical.output_index(place.row, remainder);
+        row * horizontal.input * outputs + place.group * self.all.sizes.outputs_per_group()
     }
 
     /// Runs the epilogue on some columns of a tile and scatters them to the output.
@@ -172,20 +172,20 @@ impl F32VectorTask for ColumnPieces<'_> {
     #[inline(always)]
     unsafe fn run_on_vectors<V: F32Vector>(self) {
         let Self { job, place, columns, results, target } = self;
-        let PhaseConv { down, along, run, .. } = place.product;
+        let PhaseConv { vertical, horizontal, run, .. } = place.product;
         let outputs = job.all.sizes.outputs_per_group();
-        for remainder in down.remainders_at(place.row) {
+        for remainder in vertical.remainders_at(place.row) {
             let row = job.output_row_start(place, remainder);
-            let start = (remainder - down.remainders.start) * run;
+            let start = (remainder - vertical.remainders.start) * run;
             for (pixel, results) in place.pixels.clone().zip(results.chunks_exact_mut(columns.len())) {
-                let remainders = along.remainders_at(pixel);
-                let first = start + (remainders.start - along.remainders.start) * outputs;
+                let remainders = horizontal.remainders_at(pixel);
+                let first = start + (remainders.start - horizontal.remainders.start) * outputs;
                 let begin = first.max(columns.start);
                 let end = (first + remainders.len() * outputs).min(columns.end);
                 if begin >= end {
                     continue;
                 }
-                let column = along.output_index(pixel, remainders.start) * job.all.sizes.outputs;
+                let column = horizontal.output_index(pixel, remainders.start) * job.all.sizes.outputs;
                 let element = row + column + begin - first;
                 let results = &mut results[begin - columns.start..end - columns.start];
                 let output = job.y.element_pointer(element);

@@ -12,7 +12,7 @@ use super::super::dense::Bf16Images;
 use super::super::epilogue::ConvEpilogue;
 use super::super::geometry::NhwcGeometry;
 use super::super::tile::{ConvMicroKernels, ConvTile, MAX_TILE_PIXELS, TileEpilogue, even_tile_size};
-use super::super::weight_panels::{GivenWeights, WeightPanels};
+use super::super::weight_panels::{OriginalWeights, WeightPanels};
 use super::exact::ExactSums;
 use super::scheme::{FourOutputScheme, TwoOutputScheme, WinogradScheme};
 use super::{WinogradConv, WinogradTileSize};
@@ -47,7 +47,7 @@ pub(super) struct WinogradBlock<'a> {
     pub(super) x: &'a [f32],
     pub(super) zeros: &'a [f32],
     pub(super) weights: &'a WeightPanels,
-    pub(super) given: GivenWeights<'a>,
+    pub(super) given: OriginalWeights<'a>,
     pub(super) epilogue: &'a ConvEpilogue<'a>,
     pub(super) y: &'a DisjointSlice<'a, f32>,
     /// Addresses and layouts of the transformed inputs and outputs.
@@ -113,10 +113,10 @@ impl WinogradBlock<'_> {
 
     /// Image, row and column of the first output of a tile.
     pub(super) fn tile_position(&self, tile: usize) -> (usize, usize, usize) {
-        let (down, along) = self.winograd.tiles;
+        let (tile_rows, tile_columns) = self.winograd.tiles;
         let count = self.winograd.outputs.output_count();
-        let (row, column) = (tile / along, tile % along);
-        (row / down, row % down * count, column * count)
+        let (row, column) = (tile / tile_columns, tile % tile_columns);
+        (row / tile_rows, row % tile_rows * count, column * count)
     }
 
     #[inline(always)]
@@ -130,17 +130,17 @@ impl WinogradBlock<'_> {
         &self,
         tile: usize,
     ) {
-        let NhwcGeometry { channels, down, along, .. } = self.winograd.geometry;
+        let NhwcGeometry { channels, vertical, horizontal, .. } = self.winograd.geometry;
         let (image, top, left) = self.tile_position(tile);
         let at = |first: usize, step: usize, pad: usize, size: usize| {
             (first + step).checked_sub(pad).filter(|place| *place < size)
         };
         let mut inputs = [[self.zeros.as_ptr(); POINTS]; POINTS];
         for (row, inputs) in inputs.iter_mut().enumerate() {
-            let Some(y) = at(top, row, down.pad.0, down.input) else { continue };
+            let Some(y) = at(top, row, vertical.pad.0, vertical.input) else { continue };
             for (column, input) in inputs.iter_mut().enumerate() {
-                let Some(x) = at(left, column, along.pad.0, along.input) else { continue };
-                *input = self.x[((image * down.input + y) * along.input + x) * channels..].as_ptr();
+                let Some(x) = at(left, column, horizontal.pad.0, horizontal.input) else { continue };
+                *input = self.x[((image * vertical.input + y) * horizontal.input + x) * channels..].as_ptr();
             }
         }
         let layout = self.layouts[0];
@@ -155,14 +155,16 @@ impl WinogradBlock<'_> {
                     if count == V::LANES { V::load(place) } else { V::load_partial(place, count) }
                 };
                 let mut columns = [[V::splat(0.0); POINTS]; POINTS];
-                for along in 0..POINTS {
-                    columns[along] =
-                        S::transform_input(std::array::from_fn(|down| load(inputs[down][along])));
+                for tile_column in 0..POINTS {
+                    columns[tile_column] = S::transform_input(std::array::from_fn(|tile_row| {
+                        load(inputs[tile_row][tile_column])
+                    }));
                 }
-                for down in 0..POINTS {
-                    let row = S::transform_input(std::array::from_fn(|along| columns[along][down]));
-                    for (along, value) in row.into_iter().enumerate() {
-                        value.store(target.add((down * POINTS + along) * layout.point + channel));
+                for tile_row in 0..POINTS {
+                    let row =
+                        S::transform_input(std::array::from_fn(|tile_column| columns[tile_column][tile_row]));
+                    for (tile_column, value) in row.into_iter().enumerate() {
+                        value.store(target.add((tile_row * POINTS + tile_column) * layout.point + channel));
                     }
                 }
             }
@@ -181,10 +183,10 @@ impl WinogradBlock<'_> {
         &self,
         tile: usize,
     ) {
-        let NhwcGeometry { outputs: channels, down, along, .. } = self.winograd.geometry;
+        let NhwcGeometry { outputs: channels, vertical, horizontal, .. } = self.winograd.geometry;
         let (image, top, left) = self.tile_position(tile);
-        let (rows, columns) = (OUT.min(down.output - top), OUT.min(along.output - left));
-        let start = ((image * down.output + top) * along.output + left) * channels;
+        let (rows, columns) = (OUT.min(vertical.output - top), OUT.min(horizontal.output - left));
+        let start = ((image * vertical.output + top) * horizontal.output + left) * channels;
         let layout = self.layouts[1];
         let source = self.outputs.wrapping_add((tile - self.first) * layout.row).cast_const();
         let bias = self.epilogue.bias_pointer(0);
@@ -201,13 +203,13 @@ impl WinogradBlock<'_> {
                 };
                 let bias = if bias.is_null() { V::splat(0.0) } else { load(bias.add(channel)) };
                 let mut halves = [[V::splat(0.0); OUT]; POINTS];
-                for along in 0..POINTS {
-                    halves[along] = S::transform_output(std::array::from_fn(|down| {
-                        V::load(source.add((down * POINTS + along) * layout.point + channel))
+                for tile_column in 0..POINTS {
+                    halves[tile_column] = S::transform_output(std::array::from_fn(|tile_row| {
+                        V::load(source.add((tile_row * POINTS + tile_column) * layout.point + channel))
                     }));
                 }
-                let mut results: [[V; OUT]; OUT] = std::array::from_fn(|down| {
-                    S::transform_output(std::array::from_fn(|along| halves[along][down]))
+                let mut results: [[V; OUT]; OUT] = std::array::from_fn(|tile_row| {
+                    S::transform_output(std::array::from_fn(|tile_column| halves[tile_column][tile_row]))
                 });
                 // An infinity or NaN may belong to the result, or may only come from the transforms. The sum of all
                 // results reveals any of them with one test.
@@ -222,9 +224,9 @@ impl WinogradBlock<'_> {
                         *result = V::load(sum.as_ptr());
                     }
                 }
-                for (down, row) in results.into_iter().enumerate().take(rows) {
+                for (tile_row, row) in results.into_iter().enumerate().take(rows) {
                     for (column, value) in row.into_iter().enumerate().take(columns) {
-                        let offset = (down * along.output + column) * channels + channel;
+                        let offset = (tile_row * horizontal.output + column) * channels + channel;
                         let mut value = value.add(bias);
                         if !residual.is_null() {
                             value = value.add(load(residual.add(offset)));
@@ -239,7 +241,8 @@ impl WinogradBlock<'_> {
             }
         }
         if self.epilogue.has_remaining() {
-            for pixel in (0..rows).flat_map(|row| (0..columns).map(move |column| row * along.output + column))
+            for pixel in
+                (0..rows).flat_map(|row| (0..columns).map(move |column| row * horizontal.output + column))
             {
                 let place = start + pixel * channels;
                 // SAFETY: these outputs are complete, and no other tile has them.

@@ -23,19 +23,21 @@ impl<'a> ExactSums<'a> {
     #[cold]
     #[inline(never)]
     pub(super) fn new(block: &'a WinogradBlock<'a>, tile: usize) -> Self {
-        let NhwcGeometry { channels, down, along, .. } = &block.winograd.geometry;
+        let NhwcGeometry { channels, vertical, horizontal, .. } = &block.winograd.geometry;
         let count = block.winograd.outputs.output_count();
         let (image, top, left) = block.tile_position(tile);
         let windows = (0..count * count).map(|output| {
             let (row, column) = (top + output / count, left + output % count);
-            if row >= down.output || column >= along.output {
+            if row >= vertical.output || column >= horizontal.output {
                 return Vec::new();
             }
             let mut window = vec![0.0; channels * 9];
             for tap in 0..9 {
-                let place = down.input_position(row, tap / 3).zip(along.input_position(column, tap % 3));
+                let place =
+                    vertical.input_position(row, tap / 3).zip(horizontal.input_position(column, tap % 3));
                 let Some((y, x)) = place else { continue };
-                let pixel = &block.x[((image * down.input + y) * along.input + x) * channels..][..*channels];
+                let pixel =
+                    &block.x[((image * vertical.input + y) * horizontal.input + x) * channels..][..*channels];
                 for (to, value) in window[tap..].iter_mut().step_by(9).zip(pixel) {
                     *to = *value;
                 }

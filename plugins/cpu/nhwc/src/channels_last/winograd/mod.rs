@@ -23,7 +23,7 @@ use self::scheme::{FourOutputScheme, TwoOutputScheme, WinogradScheme};
 use super::epilogue::ConvEpilogue;
 use super::geometry::NhwcGeometry;
 use super::tile::{ConvMicroKernels, even_tile_size};
-use super::weight_panels::{GivenWeights, PanelWriter, WeightPanels};
+use super::weight_panels::{OriginalWeights, PanelWriter, WeightPanels};
 
 /// Bytes of transformed tiles that a thread works on at a time: they stay in L2 beside the weights.
 const TILE_BLOCK_BYTES: usize = 512 * 1024;
@@ -68,7 +68,7 @@ impl WinogradTileSize {
     }
 
     pub(super) fn is_supported(geometry: &NhwcGeometry) -> bool {
-        let axes = [geometry.down, geometry.along];
+        let axes = [geometry.vertical, geometry.horizontal];
         // With groups, each product would be small, and the transforms as large as before.
         geometry.groups == 1
             && axes.iter().all(|axis| axis.kernel == 3 && axis.stride == 1 && axis.dilation == 1)
@@ -78,8 +78,8 @@ impl WinogradTileSize {
     fn cost(self, geometry: &NhwcGeometry) -> usize {
         let points = self.point_count() * self.point_count();
         let tiles = geometry.images
-            * geometry.down.output.div_ceil(self.output_count())
-            * geometry.along.output.div_ceil(self.output_count());
+            * geometry.vertical.output.div_ceil(self.output_count())
+            * geometry.horizontal.output.div_ceil(self.output_count());
         // One multiplication for each point of each tile.
         let places = tiles * points;
         let transforms =
@@ -115,7 +115,7 @@ pub(super) struct WinogradConv {
 impl WinogradConv {
     pub(super) fn new(team: &dyn ThreadTeam, geometry: &NhwcGeometry, outputs: WinogradTileSize) -> Self {
         let count = outputs.output_count();
-        let tiles = (geometry.down.output.div_ceil(count), geometry.along.output.div_ceil(count));
+        let tiles = (geometry.vertical.output.div_ceil(count), geometry.horizontal.output.div_ceil(count));
         let all = geometry.images * tiles.0 * tiles.1;
         let points = outputs.point_count() * outputs.point_count();
         let work = [all, points, geometry.channels, geometry.outputs]
@@ -185,7 +185,7 @@ impl WinogradConv {
     pub(super) fn compute(
         &self,
         team: &dyn ThreadTeam,
-        (x, weights, given): (&[f32], &WeightPanels, GivenWeights<'_>),
+        (x, weights, given): (&[f32], &WeightPanels, OriginalWeights<'_>),
         epilogue: &ConvEpilogue<'_>,
         y: &mut [f32],
         scratch: &mut [f32],
@@ -293,10 +293,11 @@ impl<S: WinogradScheme<OUT, POINTS>, const OUT: usize, const POINTS: usize> Simd
             for (row, values) in rows.iter_mut().enumerate() {
                 *values = S::transform_weights([at(3 * row), at(3 * row + 1), at(3 * row + 2)]);
             }
-            for along in 0..POINTS {
-                let column = S::transform_weights([rows[0][along], rows[1][along], rows[2][along]]);
-                for (down, value) in column.into_iter().enumerate() {
-                    transformed[down][along][output] = value as f32;
+            for tile_column in 0..POINTS {
+                let column =
+                    S::transform_weights([rows[0][tile_column], rows[1][tile_column], rows[2][tile_column]]);
+                for (tile_row, value) in column.into_iter().enumerate() {
+                    transformed[tile_row][tile_column][output] = value as f32;
                 }
             }
         }

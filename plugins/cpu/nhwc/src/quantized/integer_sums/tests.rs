@@ -31,9 +31,9 @@ struct IntegerLayerCase {
 
 impl IntegerLayerCase {
     fn random(numbers: &mut RandomNumbers, geometry: NhwcGeometry) -> Self {
-        let NhwcGeometry { images, channels, outputs, down, along, .. } = geometry;
+        let NhwcGeometry { images, channels, outputs, vertical, horizontal, .. } = geometry;
         let mut bytes = |count: usize| (0..count).map(|_| numbers.next(256) as u8).collect::<Vec<_>>();
-        let x = bytes(images * down.input * along.input * channels);
+        let x = bytes(images * vertical.input * horizontal.input * channels);
         let w = bytes(outputs * geometry.tap_count() * geometry.channels_per_group());
         let zeros = bytes(outputs);
         // One for all, none, and one for each output take different paths.
@@ -48,21 +48,22 @@ impl IntegerLayerCase {
     }
 
     fn expected_sums(&self) -> Vec<i32> {
-        let NhwcGeometry { channels, outputs, down, along, .. } = self.geometry;
+        let NhwcGeometry { channels, outputs, vertical, horizontal, .. } = self.geometry;
         let (depth, own) = (self.geometry.channels_per_group(), self.geometry.outputs_per_group());
         let [x_dtype, w_dtype] = self.dtypes;
         let sum = |place: usize| {
             let (pixel, output) = (place / outputs, place % outputs);
-            let (line, column) = (pixel / along.output, pixel % along.output);
-            let (image, row) = (line / down.output, line % down.output);
+            let (line, column) = (pixel / horizontal.output, pixel % horizontal.output);
+            let (image, row) = (line / vertical.output, line % vertical.output);
             let zero = byte_value(self.w_zeros[output % self.w_zeros.len()], w_dtype);
             let mut sum = self.bias[output];
             for tap in 0..self.geometry.tap_count() {
-                let at = down
-                    .input_position(row, tap / along.kernel)
-                    .zip(along.input_position(column, tap % along.kernel));
+                let at = vertical
+                    .input_position(row, tap / horizontal.kernel)
+                    .zip(horizontal.input_position(column, tap % horizontal.kernel));
                 let Some((y, x)) = at else { continue };
-                let first = ((image * down.input + y) * along.input + x) * channels + output / own * depth;
+                let first =
+                    ((image * vertical.input + y) * horizontal.input + x) * channels + output / own * depth;
                 for channel in 0..depth {
                     let weight = self.w[(output * depth + channel) * self.geometry.tap_count() + tap];
                     let input =
@@ -100,9 +101,10 @@ fn sums_of_convolutions_are_exact() {
     for _ in 0..60 {
         let geometry = ConvCase::random(&mut numbers).geometry;
         let layer = IntegerLayerCase::random(&mut numbers, geometry);
+        let expected = layer.expected_sums();
         for isa in isa_levels() {
             assert!(
-                layer.computed_sums(&TestTeam { isa, count: 1 }) == layer.expected_sums(),
+                layer.computed_sums(&TestTeam { isa, count: 1 }) == expected,
                 "{:?} on {isa}",
                 layer.geometry
             );
@@ -118,10 +120,11 @@ fn threads_change_nothing() {
     {
         let geometry = ConvCase::with_window(&mut numbers, size, channels, window).geometry;
         let layer = IntegerLayerCase::random(&mut numbers, geometry);
+        let expected = layer.expected_sums();
         for isa in isa_levels() {
             for count in [1, 2] {
                 assert!(
-                    layer.computed_sums(&TestTeam { isa, count }) == layer.expected_sums(),
+                    layer.computed_sums(&TestTeam { isa, count }) == expected,
                     "{count} threads on {isa}"
                 );
             }
@@ -178,17 +181,14 @@ impl<'a> MatmulIntegerCase<'a> {
     fn check_product(&self) {
         let [a, b, a_zero, b_zero] = &self.arrays;
         let outputs = [Some((Dtype::I32, self.dims[2]))];
+        let expected = self.expected_sums();
         for isa in isa_levels() {
             for b in [b.clone(), b.clone().into_constant()] {
                 let inputs = [a, &b, a_zero, b_zero].map(Some);
                 let found = KERNELS
                     .run_with_isa(&isa.to_string(), "MatMulInteger", 10, &[], &inputs, &outputs)
                     .unwrap();
-                assert!(
-                    found[0].as_ref().unwrap().values::<i32>() == self.expected_sums(),
-                    "{:?} on {isa}",
-                    self.dims
-                );
+                assert!(found[0].as_ref().unwrap().values::<i32>() == expected, "{:?} on {isa}", self.dims);
             }
         }
     }

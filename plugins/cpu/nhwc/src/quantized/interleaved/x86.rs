@@ -206,13 +206,13 @@ pub(super) unsafe fn compute_rows(job: InterleavedJob<'_>, is_signed: bool) {
 
 #[inline(always)]
 unsafe fn run_rows<const SIGNED: bool, const WINDOWS: usize>(job: InterleavedJob<'_>) {
-    let (channels, width) = (job.geometry.channels, job.geometry.along.output);
+    let (channels, width) = (job.geometry.channels, job.geometry.horizontal.output);
     let mut pixels = [[ptr::null::<u8>(); QUAD]; MAX_QUADS];
     let pixels = &mut pixels[..job.depthwise.quads];
     let mut steps = [[0; QUAD]; MAX_QUADS];
     let steps = &mut steps[..job.depthwise.quads];
     let mut lines = [ptr::null(); MAX_QUADS];
-    let lines = &mut lines[..job.geometry.down.kernel];
+    let lines = &mut lines[..job.geometry.vertical.kernel];
     let first = job.y.as_mut_ptr();
     // SAFETY: the caller guarantees it: pixels lie in the image or are padding, and results lie in the rows.
     unsafe {

@@ -7,7 +7,7 @@ use super::element_loop::ElementLoop;
 
 /// The path between the dtype of an operand and that of a loop.
 #[derive(Clone, Copy)]
-pub(super) struct OperandPort {
+pub(super) struct OperandConversion {
     /// The dtype in memory.
     pub(super) dtype: Dtype,
     /// Bytes of an element in the loop.
@@ -15,14 +15,14 @@ pub(super) struct OperandPort {
     /// Bits of an element in memory.
     pub(super) bits: usize,
     /// Converts one to the other; `None` if they are the same.
-    pub(super) conversion: Option<&'static dyn ElementLoop>,
+    pub(super) converter: Option<&'static dyn ElementLoop>,
 }
 
-impl OperandPort {
+impl OperandConversion {
     /// An operand that the loop takes in place.
     pub(super) fn without_conversion(dtype: Dtype) -> Self {
         let bits = dtype_bits(dtype);
-        Self { dtype, computed_size: bits / 8, bits, conversion: None }
+        Self { dtype, computed_size: bits / 8, bits, converter: None }
     }
 
     /// An input that the loop takes as another dtype.
@@ -40,7 +40,7 @@ impl OperandPort {
             return Ok(Self::without_conversion(dtype));
         }
         let name = |dtype: Dtype| dtype.name().unwrap_or("an unknown dtype");
-        let conversion = find_conversion(from, to).ok_or_else(|| {
+        let converter = find_conversion(from, to).ok_or_else(|| {
             PluginError::unimplemented(format!(
                 "expected dtypes that can be converted, found {} and {}",
                 name(from),
@@ -50,14 +50,14 @@ impl OperandPort {
         Ok(Self {
             // Loops never compute in packed dtypes, so there is no remainder.
             computed_size: dtype_bits(computed) / 8,
-            conversion: Some(conversion),
+            converter: Some(converter),
             ..Self::without_conversion(dtype)
         })
     }
 
     /// Replaces the conversion.
-    pub(super) fn with_conversion(self, conversion: Option<&'static dyn ElementLoop>) -> Self {
-        Self { conversion, ..self }
+    pub(super) fn with_conversion(self, converter: Option<&'static dyn ElementLoop>) -> Self {
+        Self { converter, ..self }
     }
 
     /// The size of an element before or after its conversion, whichever is larger.
