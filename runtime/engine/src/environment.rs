@@ -8,7 +8,7 @@ use oarlock_core::{Constant, Device, Dims, Dtype, Result, Runtime, Tensor};
 use crate::fallback_policy::FallbackPolicy;
 use crate::graph::{Graph, Weight};
 use crate::import;
-use crate::passes::{PassContext, PassTrace, weight_to_tensor};
+use crate::passes::{PassContext, PassRecording, weight_to_tensor};
 use crate::precision::PrecisionMode;
 use crate::progress::PrepareProgressListener;
 use crate::step_budget::StepBudget;
@@ -86,7 +86,7 @@ impl SessionEnvironment {
             device: self.main_device(),
             is_plain: self.is_plain,
             precision: self.precision,
-            trace: PassTrace::default(),
+            trace: PassRecording::default(),
         }
     }
 

@@ -24,7 +24,7 @@ pub(crate) fn review_fallbacks(plan: &ExecutionPlan, environment: &SessionEnviro
     let fallen: BTreeSet<String> = plan
         .steps
         .iter()
-        .filter(|step| matches!(step.action, StepAction::Call(_) | StepAction::Eager(_)))
+        .filter(|step| matches!(step.action, StepAction::Call(_) | StepAction::Dispatched(_)))
         .filter(|step| {
             step.device.is_same_device(&environment.host) && host_nodes.host_reason(step.node).is_none()
         })
@@ -68,8 +68,10 @@ impl FallbackSummary {
         let SessionEnvironment { runtime, devices, host, .. } = environment;
         let first = devices.first().filter(|device| !device.is_same_device(host));
         let host_nodes = HostNodes::from_plan(plan);
-        for step in
-            plan.steps.iter().filter(|step| matches!(step.action, StepAction::Call(_) | StepAction::Eager(_)))
+        for step in plan
+            .steps
+            .iter()
+            .filter(|step| matches!(step.action, StepAction::Call(_) | StepAction::Dispatched(_)))
         {
             self.nodes += 1;
             *self.nodes_by_device.entry(step.device.name().to_owned()).or_default() += 1;

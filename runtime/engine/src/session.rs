@@ -121,13 +121,13 @@ impl Session {
     }
 
     /// Like [`Session::run`], but calls `ask` now and then between steps; an error from it stops the run and is returned.
-    pub fn run_watched(
+    pub fn run_interruptible(
         &self,
         inputs: &[RuntimeValue],
         ask: &dyn Fn() -> Result<()>,
     ) -> Result<Vec<RuntimeValue>> {
         self.with_overrides(inputs, |program, environment, inputs| {
-            program.run_watched(environment, inputs, ask)
+            program.run_interruptible(environment, inputs, ask)
         })
     }
 

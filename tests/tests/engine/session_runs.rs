@@ -323,10 +323,10 @@ fn a_run_that_is_watched_ends_when_it_is_told_to_and_the_session_can_be_used_aga
     let session = growing_list_session();
     let endless = [int_datum(&[], &[i64::MAX]), float_datum(&[2], &[5.0, 6.0])];
     let told = || Err(oarlock_core::Error::unavailable("enough"));
-    let error = session.run_watched(&endless, &told).unwrap_err();
+    let error = session.run_interruptible(&endless, &told).unwrap_err();
     assert!(error.to_string().contains("enough"), "{error}");
     let short = [int_datum(&[], &[3]), float_datum(&[2], &[5.0, 6.0])];
-    let watched = session.run_watched(&short, &|| Ok(())).unwrap();
+    let watched = session.run_interruptible(&short, &|| Ok(())).unwrap();
     assert_eq!(read_floats(&watched[0]), [5.0, 6.0, 1.0, 1.0, 1.0]);
 }
 

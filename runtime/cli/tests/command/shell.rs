@@ -67,7 +67,7 @@ fn there_is_a_manual_page_for_every_command() {
 fn render_reference() -> String {
     let mut page = String::from(
         "# The command `oarlock`\n\n\
-         <!-- Generated from `--help` by `WRITE_REFERENCE=1 cargo test -p oarlock-cli reference`. -->\n\n\
+         <!-- Generated from `--help` by `OARLOCK_WRITE=1 cargo test -p oarlock-cli reference`. -->\n\n\
          Data goes to standard output; errors, warnings and notes go to standard error. Every command that lists or\n\
          examines something takes `--json`. Colors appear only on a terminal, unless `--color` or `NO_COLOR` say\n\
          otherwise.\n\n\
@@ -90,9 +90,9 @@ fn render_reference() -> String {
 fn the_reference_in_the_book_is_the_help_of_every_command() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/reference/command.md");
     let expected = render_reference();
-    if std::env::var_os("WRITE_REFERENCE").is_some() {
+    if std::env::var_os("OARLOCK_WRITE").is_some() {
         fs::write(&path, &expected).unwrap();
     }
     let found = fs::read_to_string(&path).unwrap();
-    assert_eq!(found, expected, "update it with `WRITE_REFERENCE=1 cargo test -p oarlock-cli reference`");
+    assert_eq!(found, expected, "update it with `OARLOCK_WRITE=1 cargo test -p oarlock-cli reference`");
 }

@@ -7,7 +7,7 @@ use oarlock_core::{Constant, Device, Dtype, Op, OpInvocation, Result, Tensor, sh
 
 use super::graph_view::define_pass;
 use super::infer::node_op;
-use super::pass_trace::{DerivedOutputs, PassTraceEntry};
+use super::pass_recording::{DerivedOutputs, PassDecision};
 use super::{GraphPass, PassContext, quantized};
 use crate::graph::{Graph, Node, ValueId, Weight};
 
@@ -33,7 +33,7 @@ fn fold_constants(graph: &mut Graph, context: &PassContext<'_>) -> Result<usize>
                         graph.value_mut(*output).weight = Some(weight);
                     }
                 }
-                context.trace.record(|| PassTraceEntry::Folded(DerivedOutputs::from_node(graph, &node, op)));
+                context.trace.record(|| PassDecision::Folded(DerivedOutputs::from_node(graph, &node, op)));
                 folded += 1;
             }
             None => kept.push(node),
@@ -55,7 +55,7 @@ fn fold_node(graph: &Graph, node: &Node, context: &PassContext<'_>) -> Option<(A
     let op = node_op(node, context.runtime).ok()?;
     let constants = evaluate_constants(graph, node, &op, context);
     if constants.is_none() {
-        context.trace.record(|| PassTraceEntry::NotFolded { node: node.clone(), op: op.clone() });
+        context.trace.record(|| PassDecision::NotFolded { node: node.clone(), op: op.clone() });
     }
     Some((op, constants?))
 }

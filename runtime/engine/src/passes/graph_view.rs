@@ -1,6 +1,6 @@
 //! Queries that passes share: producers and readers of values, known shapes, and support by the device.
 //!
-//! The methods on shapes and elements write to the [`PassTrace`](super::PassTrace), a replay log of shape-dependent decisions.
+//! The methods on shapes and elements write to the [`PassRecording`](super::PassTrace), a replay log of shape-dependent decisions.
 //! A pass that reads a size behind its back decides something that a replay cannot check.
 
 use std::collections::{HashMap, HashSet};
@@ -10,7 +10,7 @@ use oarlock_core::{Constant, Dims, Dtype, ExpectedInput, Op};
 use smallvec::SmallVec;
 
 use super::infer::node_op;
-use super::pass_trace::PassTraceEntry;
+use super::pass_recording::PassDecision;
 use super::{GraphPass, PassContext};
 use crate::graph::{Graph, GraphValue, Node, ValueId};
 use oarlock_core::schema::OARLOCK_DOMAIN;
@@ -175,7 +175,7 @@ impl PassContext<'_> {
     pub(super) fn supports_node(&self, graph: &Graph, node: &Node) -> bool {
         let Ok(op) = node_op(node, self.runtime) else { return false };
         let is_supported = is_node_supported(graph, node, &op, self);
-        self.trace.record(|| PassTraceEntry::SupportQueried { node: node.clone(), op, is_supported });
+        self.trace.record(|| PassDecision::SupportQueried { node: node.clone(), op, is_supported });
         is_supported
     }
 

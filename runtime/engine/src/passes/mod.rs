@@ -3,7 +3,7 @@
 //! They run twice. When a model is loaded, few shapes are known, so every rewrite is valid for all inputs and happens only
 //! once. When input shapes are known, the passes run again on a copy: computed shapes become constants, and ops are fused where
 //! the device has a kernel for the fused op. A pass that finds nothing is cheap, so none needs to know which of the two runs it
-//! is in. Decisions of the second run are recorded in a [`PassTrace`] and replayed for further shapes.
+//! is in. Decisions of the second run are recorded in a [`PassRecording`] and replayed for further shapes.
 
 mod activation;
 mod attention;
@@ -23,7 +23,7 @@ mod graph_view;
 mod identity;
 mod infer;
 mod layer_norm;
-mod pass_trace;
+mod pass_recording;
 mod precision;
 mod product;
 mod quantized;
@@ -33,8 +33,8 @@ pub(crate) use fold::weight_to_tensor;
 pub(crate) use graph_view::{is_same_op, is_same_value, with_expected_inputs};
 pub use infer::infer_graph;
 pub(crate) use infer::{node_op, value_fact};
-pub use pass_trace::PassTrace;
-pub(crate) use pass_trace::{ReplayPlan, ReplayedGraph};
+pub use pass_recording::PassRecording;
+pub(crate) use pass_recording::{ReplayPlan, ReplayedGraph};
 pub(crate) use precision::{can_round, is_rounded, with_rounding};
 
 use oarlock_core::{Device, Result, Runtime};
@@ -65,7 +65,7 @@ pub struct PassContext<'a> {
     /// Rounding that the session permits.
     pub precision: PrecisionMode,
     /// Replay log of shape-dependent decisions.
-    pub trace: PassTrace,
+    pub trace: PassRecording,
 }
 
 /// Passes that a plan may depend on: they compute shapes, choose branches, and lower ops that no kernel can run.

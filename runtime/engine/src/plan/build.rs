@@ -1,7 +1,7 @@
 //! Builds a plan from a graph with known shapes.
 //!
-//! First every node gets a device and an action, which gives a list of draft steps. Then the layout decides which values are
-//! tensors of their own and where the others lie.
+//! First every node gets a device and an action, in a list of unplaced steps. Then the memory planner decides which values are
+//! tensors of their own, and where the others lie in arenas.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use oarlock_core::{Device, Dims, Op, PrepareOutcome, PreparedCall, Result, shape};
 use smallvec::{SmallVec, smallvec};
 
-use super::layout::PlanLayout;
+use super::memory_planner::MemoryPlanner;
 use super::placement::{self, HostAffinity};
 use super::{ExecutionPlan, PlanStep, StepAction};
 use crate::environment::SessionEnvironment;
@@ -35,11 +35,11 @@ impl PlanValue {
     }
 }
 
-/// A step before the layout is known. Operands are indices into the builder's `plan_values`.
-pub(super) struct DraftStep {
+/// A step whose operands have no memory yet. Operands are indices into the builder's `plan_values`.
+pub(super) struct UnplacedStep {
     pub(super) node: usize,
     pub(super) device: Device,
-    pub(super) action: DraftAction,
+    pub(super) action: UnplacedAction,
     pub(super) inputs: PlanValueIndices,
     pub(super) outputs: PlanValueIndices,
 }
@@ -47,9 +47,9 @@ pub(super) struct DraftStep {
 /// Indices into `plan_values`; `None` for an omitted operand.
 type PlanValueIndices = SmallVec<[Option<usize>; 4]>;
 
-pub(super) enum DraftAction {
+pub(super) enum UnplacedAction {
     Call(PreparedCall),
-    Eager(Arc<Op>),
+    Dispatched(Arc<Op>),
     View(Dims),
     Copy,
     Host(Arc<HostOp>),
@@ -57,7 +57,7 @@ pub(super) enum DraftAction {
 }
 
 /// An earlier plan of the same nodes. A node whose operands are all unchanged reuses the step it has there.
-pub(crate) struct ExamplePlan<'a> {
+pub(crate) struct PreviousPlan<'a> {
     pub(crate) plan: &'a ExecutionPlan,
     pub(crate) differs: &'a [bool],
 }
@@ -68,25 +68,25 @@ const MAX_SHARED_KERNELS: usize = 16;
 /// Constants below this size are not worth a call that releases their pages.
 const RELEASED_CONSTANT_BYTES: usize = 1 << 18;
 
-/// Builds a plan for an optimized graph, reusing prepared kernels of `example` where possible.
+/// Builds a plan for an optimized graph, reusing prepared kernels of `previous` where possible.
 pub(crate) fn build_plan(
     graph: Graph,
     replay_plan: &ReplayPlan,
-    example: Option<ExamplePlan<'_>>,
+    previous: Option<PreviousPlan<'_>>,
     environment: &SessionEnvironment,
 ) -> Result<ExecutionPlan> {
-    PlanBuilder::new(graph, replay_plan, example, environment).build()
+    PlanBuilder::new(graph, replay_plan, previous, environment).build()
 }
 
 struct PlanBuilder<'a> {
     graph: Graph,
     replay_plan: &'a ReplayPlan,
-    example: Option<ExamplePlan<'a>>,
-    /// The steps of the example, by node.
-    steps: Vec<Option<&'a PlanStep>>,
+    previous: Option<PreviousPlan<'a>>,
+    /// The steps of the previous plan, by node.
+    previous_steps: Vec<Option<&'a PlanStep>>,
     environment: &'a SessionEnvironment,
     plan_values: Vec<PlanValue>,
-    drafts: Vec<DraftStep>,
+    steps: Vec<UnplacedStep>,
     /// Nodes that stay on the host although a device could run them.
     host_affinities: BTreeMap<usize, HostAffinity>,
     /// Drafts whose kernels may be shared, because they were not prepared with constants.
@@ -101,7 +101,7 @@ impl<'a> PlanBuilder<'a> {
     fn new(
         graph: Graph,
         replay_plan: &'a ReplayPlan,
-        example: Option<ExamplePlan<'a>>,
+        previous: Option<PreviousPlan<'a>>,
         environment: &'a SessionEnvironment,
     ) -> Self {
         let mut plan_values: Vec<PlanValue> =
@@ -112,19 +112,19 @@ impl<'a> PlanBuilder<'a> {
             plan_values[input.index()].device = Some(device.clone());
         }
         let host_affinities = placement::find_host_affinities(&graph, environment);
-        let mut steps = vec![None; graph.nodes.len()];
-        let known = example.iter().flat_map(|example| &example.plan.steps);
-        known.filter(|step| !step.is_copy()).for_each(|step| steps[step.node] = Some(step));
-        let drafts = Vec::with_capacity(graph.nodes.len());
+        let mut previous_steps = vec![None; graph.nodes.len()];
+        let known = previous.iter().flat_map(|previous| &previous.plan.steps);
+        known.filter(|step| !step.is_copy()).for_each(|step| previous_steps[step.node] = Some(step));
+        let steps = Vec::with_capacity(graph.nodes.len());
         let (shared, copies) = (Vec::new(), HashMap::new());
         Self {
             graph,
             replay_plan,
-            example,
-            steps,
+            previous,
+            previous_steps,
             environment,
             plan_values,
-            drafts,
+            steps,
             host_affinities,
             shared,
             copied_bytes: Cell::default(),
@@ -136,13 +136,13 @@ impl<'a> PlanBuilder<'a> {
         let nodes = std::mem::take(&mut self.graph.nodes);
         for (at, node) in nodes.iter().enumerate() {
             self.environment.progress.report_progress(at, nodes.len());
-            self.draft_node(at, &nodes).map_err(|error| error.with_op(&node.op).with_node(&node.name))?;
+            self.plan_node(at, &nodes).map_err(|error| error.with_op(&node.op).with_node(&node.name))?;
         }
         self.graph.nodes = nodes;
         let effects = self.replay_plan.effects().to_vec();
-        let Self { graph, environment, plan_values, drafts, host_affinities, copied_bytes, .. } = self;
+        let Self { graph, environment, plan_values, steps, host_affinities, copied_bytes, .. } = self;
         let (steps, arenas, slots, inputs, outputs) =
-            PlanLayout::new(&graph, environment, &plan_values, &drafts).finish(drafts)?;
+            MemoryPlanner::new(&graph, environment, &plan_values, &steps).finish(steps)?;
         Ok(ExecutionPlan {
             graph,
             effects,
@@ -156,31 +156,31 @@ impl<'a> PlanBuilder<'a> {
         })
     }
 
-    /// The action for an op that the engine runs itself. It does not depend on shapes, so the example's is reused.
-    fn engine_action(&self, at: usize, node: &Node) -> Result<Option<DraftAction>> {
+    /// The action for an op that the engine runs itself. It does not depend on shapes, so the previous plan's is reused.
+    fn engine_action(&self, at: usize, node: &Node) -> Result<Option<UnplacedAction>> {
         if node.is_control_flow() {
-            return Ok(Some(DraftAction::ControlFlow));
+            return Ok(Some(UnplacedAction::ControlFlow));
         }
-        let op = match self.steps[at].map(|step| &step.action) {
+        let op = match self.previous_steps[at].map(|step| &step.action) {
             Some(StepAction::Host(call)) => Some(call.op.clone()),
             Some(_) => None,
             None => HostOp::from_node(node)?.map(Arc::new),
         };
-        Ok(op.map(DraftAction::Host))
+        Ok(op.map(UnplacedAction::Host))
     }
 
-    /// Reuses the step of the example if neither its operands nor its placement changed.
-    fn action_of_example(&self, at: usize, node: &Node) -> Option<(Device, DraftAction)> {
-        let (example, step) = (self.example.as_ref()?, self.steps[at]?);
+    /// Reuses the step of the previous plan if neither its operands nor its placement changed.
+    fn action_of_previous_step(&self, at: usize, node: &Node) -> Option<(Device, UnplacedAction)> {
+        let (previous, step) = (self.previous.as_ref()?, self.previous_steps[at]?);
         let mut touched = node.read_values().chain(node.written_values());
         let host_affinities =
-            self.host_affinities.contains_key(&at) == example.plan.host_affinities.contains_key(&at);
-        if !host_affinities || touched.any(|value| example.differs[value.index()]) {
+            self.host_affinities.contains_key(&at) == previous.plan.host_affinities.contains_key(&at);
+        if !host_affinities || touched.any(|value| previous.differs[value.index()]) {
             return None;
         }
         let action = match &step.action {
-            StepAction::Call(call) => DraftAction::Call(call.prepared.clone()),
-            StepAction::Eager(eager) => DraftAction::Eager(eager.op.clone()),
+            StepAction::Call(call) => UnplacedAction::Call(call.prepared.clone()),
+            StepAction::Dispatched(dispatched) => UnplacedAction::Dispatched(dispatched.op.clone()),
             StepAction::View { .. }
             | StepAction::Copy { .. }
             | StepAction::Host(_)
@@ -190,7 +190,7 @@ impl<'a> PlanBuilder<'a> {
     }
 
     /// Shares the kernel of an earlier node with the same op and the same operand types.
-    fn action_of_same_node(&self, at: usize, nodes: &[Node]) -> Option<(Device, DraftAction)> {
+    fn action_of_same_node(&self, at: usize, nodes: &[Node]) -> Option<(Device, UnplacedAction)> {
         let node = &nodes[at];
         let is_same = |(own, other): (&Option<ValueId>, &Option<ValueId>)| match (own, other) {
             (Some(own), Some(other)) => {
@@ -198,15 +198,17 @@ impl<'a> PlanBuilder<'a> {
             }
             (own, other) => own == other,
         };
-        let does_the_same = |draft: &&DraftStep| {
-            let other = &nodes[draft.node];
+        let does_the_same = |step: &&UnplacedStep| {
+            let other = &nodes[step.node];
             is_same_op(node, other)
                 && node.inputs.iter().zip(&other.inputs).all(is_same)
-                && self.host_affinities.contains_key(&at) == self.host_affinities.contains_key(&draft.node)
+                && self.host_affinities.contains_key(&at) == self.host_affinities.contains_key(&step.node)
         };
-        let draft = self.shared.iter().map(|draft| &self.drafts[*draft]).find(does_the_same)?;
-        match &draft.action {
-            DraftAction::Call(prepared) => Some((draft.device.clone(), DraftAction::Call(prepared.clone()))),
+        let step = self.shared.iter().map(|step| &self.steps[*step]).find(does_the_same)?;
+        match &step.action {
+            UnplacedAction::Call(prepared) => {
+                Some((step.device.clone(), UnplacedAction::Call(prepared.clone())))
+            }
             _ => None,
         }
     }
@@ -217,8 +219,8 @@ impl<'a> PlanBuilder<'a> {
         self.shared.len() < MAX_SHARED_KERNELS && !node.inputs.iter().flatten().any(is_constant)
     }
 
-    /// Decides how a node runs and appends its draft step.
-    fn draft_node(&mut self, at: usize, nodes: &[Node]) -> Result<()> {
+    /// Decides how a node runs and appends its unplaced step.
+    fn plan_node(&mut self, at: usize, nodes: &[Node]) -> Result<()> {
         let node = &nodes[at];
         let inputs: PlanValueIndices = node.inputs.iter().map(|input| input.map(ValueId::index)).collect();
         let mut is_new = false;
@@ -228,17 +230,19 @@ impl<'a> PlanBuilder<'a> {
             let inputs = inputs.into_iter().chain(captured.map(|value| Some(value.index()))).collect();
             (self.environment.main_device().clone(), action, inputs)
         } else if let Some((device, dims)) = self.view_of_input(node) {
-            (device, DraftAction::View(dims), inputs[..1].into())
+            (device, UnplacedAction::View(dims), inputs[..1].into())
         } else {
-            let (device, action) =
-                match self.action_of_example(at, node).or_else(|| self.action_of_same_node(at, nodes)) {
-                    Some(known) => known,
-                    None => {
-                        let (device, action) = self.prepare_kernel(at, node)?;
-                        is_new = self.can_share_kernel(node);
-                        (device, action)
-                    }
-                };
+            let (device, action) = match self
+                .action_of_previous_step(at, node)
+                .or_else(|| self.action_of_same_node(at, nodes))
+            {
+                Some(known) => known,
+                None => {
+                    let (device, action) = self.prepare_kernel(at, node)?;
+                    is_new = self.can_share_kernel(node);
+                    (device, action)
+                }
+            };
             let inputs = inputs
                 .into_iter()
                 .map(|input| input.map(|input| self.copy_to_device(at, input, &device)))
@@ -247,16 +251,16 @@ impl<'a> PlanBuilder<'a> {
         };
         let mut outputs: PlanValueIndices =
             node.outputs.iter().map(|output| output.map(ValueId::index)).collect();
-        if let DraftAction::Call(prepared) = &action {
+        if let UnplacedAction::Call(prepared) = &action {
             self.add_unused_outputs(node, prepared, &mut outputs);
         }
         for output in outputs.iter().flatten() {
             self.plan_values[*output].device = Some(device.clone());
         }
-        if is_new && matches!(action, DraftAction::Call(_)) {
-            self.shared.push(self.drafts.len());
+        if is_new && matches!(action, UnplacedAction::Call(_)) {
+            self.shared.push(self.steps.len());
         }
-        self.drafts.push(DraftStep { node: at, device, action, inputs, outputs });
+        self.steps.push(UnplacedStep { node: at, device, action, inputs, outputs });
         Ok(())
     }
 
@@ -287,7 +291,7 @@ impl<'a> PlanBuilder<'a> {
     }
 
     /// Prepares a kernel on the first device that has one, or on the host if the node stays there.
-    fn prepare_kernel(&self, at: usize, node: &Node) -> Result<(Device, DraftAction)> {
+    fn prepare_kernel(&self, at: usize, node: &Node) -> Result<(Device, UnplacedAction)> {
         let SessionEnvironment { runtime, devices, host, .. } = self.environment;
         let op = self.replay_plan.node_op(at).map_or_else(|| node_op(node, runtime), |op| Ok(op.clone()))?;
         let mut refused = None;
@@ -315,7 +319,7 @@ impl<'a> PlanBuilder<'a> {
             self.large_weights(node).for_each(|bytes| self.environment.release_constant(bytes));
             match outcome? {
                 PrepareOutcome::Kernel(prepared) if !prepared.requires_tensors() => {
-                    return Ok((device.clone(), DraftAction::Call(prepared)));
+                    return Ok((device.clone(), UnplacedAction::Call(prepared)));
                 }
                 PrepareOutcome::Kernel(_) | PrepareOutcome::NeedsValues => {
                     return Ok((device.clone(), self.eager_action(node, op, device)?));
@@ -333,13 +337,13 @@ impl<'a> PlanBuilder<'a> {
 
     /// An action that dispatches the call during the run. If the device turns out to have no kernel, the session's fallback
     /// policy applies, not that of ops called on their own.
-    fn eager_action(&self, node: &Node, op: Arc<Op>, device: &Device) -> Result<DraftAction> {
+    fn eager_action(&self, node: &Node, op: Arc<Op>, device: &Device) -> Result<UnplacedAction> {
         let SessionEnvironment { runtime, host, fallback, .. } = self.environment;
         if device.is_same_device(host) {
-            return Ok(DraftAction::Eager(op));
+            return Ok(UnplacedAction::Dispatched(op));
         }
         let op = Op::new(runtime, &node.domain, &node.op, node.opset, node.attributes.clone())?;
-        Ok(DraftAction::Eager(Arc::new(op.with_fallback(fallback.runtime_fallback()))))
+        Ok(UnplacedAction::Dispatched(Arc::new(op.with_fallback(fallback.runtime_fallback()))))
     }
 
     fn large_weights(&self, node: &Node) -> impl Iterator<Item = &[u8]> {
@@ -372,10 +376,10 @@ impl<'a> PlanBuilder<'a> {
         self.plan_values
             .push(PlanValue { device: Some(device.clone()), ..self.plan_values[plan_value].clone() });
         self.copies.insert(key, copy);
-        self.drafts.push(DraftStep {
+        self.steps.push(UnplacedStep {
             node,
             device: device.clone(),
-            action: DraftAction::Copy,
+            action: UnplacedAction::Copy,
             inputs: smallvec![Some(plan_value)],
             outputs: smallvec![Some(copy)],
         });

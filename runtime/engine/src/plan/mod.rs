@@ -7,7 +7,7 @@
 mod buffer_offsets;
 mod build;
 mod host_nodes;
-mod layout;
+mod memory_planner;
 mod placement;
 mod report;
 mod rounding;
@@ -17,13 +17,14 @@ use std::collections::BTreeMap;
 
 use oarlock_core::Device;
 
-pub(crate) use build::{ExamplePlan, build_plan};
+pub(crate) use build::{PreviousPlan, build_plan};
 pub(crate) use host_nodes::{HostNodes, HostReason};
 pub(crate) use placement::HostAffinity;
 pub use report::{ArenaSlot, DeviceSupport, NodeCost, device_support, node_cost};
 pub use rounding::RoundingReport;
 pub(crate) use step::{
-    ControlFlowCall, EagerCall, EngineOpCall, PlanStep, PlannedCall, PlannedOperand, StepAction, ValueSource,
+    ControlFlowCall, DispatchedCall, HostOpCall, PlanStep, PlannedCall, PlannedOperand, StepAction,
+    ValueSource,
 };
 
 use crate::graph::Graph;
@@ -114,7 +115,7 @@ impl<'a> StepView<'a> {
     pub fn runner(&self) -> String {
         match &self.step.action {
             StepAction::Call(call) => call.prepared.kernel_entry().to_string(),
-            StepAction::Eager(_) => "whatever kernel takes the shapes that come".to_owned(),
+            StepAction::Dispatched(_) => "whatever kernel takes the shapes that come".to_owned(),
             StepAction::View { .. } => "no kernel: another view of the same memory".to_owned(),
             StepAction::Copy { .. } => "a copy between devices".to_owned(),
             StepAction::Host(_) | StepAction::ControlFlow(_) => "the engine".to_owned(),

@@ -27,13 +27,13 @@ pub(crate) enum StepAction {
     /// Calls a prepared kernel on memory whose location is fixed.
     Call(PlannedCall),
     /// Dispatches the op during the run.
-    Eager(EagerCall),
+    Dispatched(DispatchedCall),
     /// Reinterprets a tensor with another shape.
     View { from: ValueSource, dims: Dims, to: usize },
     /// Copies a tensor to the step's device.
     Copy { from: ValueSource, to: usize },
     /// Runs an op of the engine on the host.
-    Host(EngineOpCall),
+    Host(HostOpCall),
     /// Runs a branch or a loop, whose bodies are graphs of their own.
     ControlFlow(ControlFlowCall),
 }
@@ -59,7 +59,7 @@ pub(crate) enum PlannedOperand {
 }
 
 /// A call that is dispatched during the run.
-pub(crate) struct EagerCall {
+pub(crate) struct DispatchedCall {
     pub(crate) op: Arc<Op>,
     pub(crate) inputs: Vec<Option<ValueSource>>,
     /// Output slots; `None` for an unused output.
@@ -67,7 +67,7 @@ pub(crate) struct EagerCall {
 }
 
 /// A call of an op that the engine runs on the host.
-pub(crate) struct EngineOpCall {
+pub(crate) struct HostOpCall {
     pub(crate) op: Arc<HostOp>,
     pub(crate) inputs: Vec<Option<ValueSource>>,
     /// Output slots; `None` for an unused output.

@@ -24,7 +24,7 @@ use runnable_plan::RunnablePlan;
 
 use crate::environment::SessionEnvironment;
 use crate::plan::{
-    EagerCall, EngineOpCall, ExecutionPlan, PlanStep, PlannedCall, PlannedOperand, StepAction, ValueSource,
+    DispatchedCall, ExecutionPlan, HostOpCall, PlanStep, PlannedCall, PlannedOperand, StepAction, ValueSource,
 };
 use crate::runtime_value::RuntimeValue;
 use crate::step_budget::StepBudget;
@@ -165,7 +165,7 @@ impl RunContext {
     ) -> Result<()> {
         match &step.action {
             StepAction::Call(call) => self.call_kernel(step_index, call, run.environment),
-            StepAction::Eager(eager) => self.dispatch_eagerly(eager, &step.device, run.environment),
+            StepAction::Dispatched(eager) => self.dispatch_eagerly(eager, &step.device, run.environment),
             StepAction::View { from, dims, to } => self.view_tensor(from, dims, *to),
             StepAction::Copy { from, to } => self.copy_tensor(from, *to, &step.device),
             StepAction::Host(call) => self.run_on_host(call, run.environment),
@@ -217,7 +217,7 @@ impl RunContext {
 
     fn dispatch_eagerly(
         &mut self,
-        eager: &EagerCall,
+        eager: &DispatchedCall,
         device: &Device,
         environment: &SessionEnvironment,
     ) -> Result<()> {
@@ -242,7 +242,7 @@ impl RunContext {
         Ok(())
     }
 
-    fn run_on_host(&mut self, call: &EngineOpCall, environment: &SessionEnvironment) -> Result<()> {
+    fn run_on_host(&mut self, call: &HostOpCall, environment: &SessionEnvironment) -> Result<()> {
         let read = |source: &Option<ValueSource>| {
             source.as_ref().map(|source| read_source(&self.slots, source)).transpose()
         };

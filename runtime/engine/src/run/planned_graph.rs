@@ -12,7 +12,7 @@ use crate::environment::SessionEnvironment;
 use crate::fallback_review::review_fallbacks;
 use crate::graph::{Graph, GraphValue, Node, ValueId};
 use crate::passes::{self, PassEffect, ReplayPlan, ReplayedGraph};
-use crate::plan::{self, ExamplePlan};
+use crate::plan::{self, PreviousPlan};
 use crate::runtime_value::RuntimeValue;
 
 /// A graph that runs on inputs of any shape and builds a plan for each new one.
@@ -73,7 +73,7 @@ impl PlannedGraph {
     }
 
     /// Runs it and calls `ask` now and then; an error from it stops the run.
-    pub(crate) fn run_watched(
+    pub(crate) fn run_interruptible(
         &self,
         environment: &SessionEnvironment,
         inputs: &[RuntimeValue],
@@ -137,8 +137,8 @@ impl PlannedGraph {
         let again = |(replay_plan, known): &(ReplayPlan, Arc<RunnablePlan>)| {
             let ReplayedGraph { graph, differs } = replay_plan.replay(&facts, &environment.pass_context())?;
             debug_assert_eq!(Ok(()), self.check_replay(&graph, environment, &facts));
-            let example = ExamplePlan { plan: &known.plan, differs: &differs };
-            let plan = plan::build_plan(graph, replay_plan, Some(example), environment).ok()?;
+            let previous = PreviousPlan { plan: &known.plan, differs: &differs };
+            let plan = plan::build_plan(graph, replay_plan, Some(previous), environment).ok()?;
             RunnablePlan::new(plan, Some(known), environment).ok()
         };
         let found =

@@ -23,12 +23,12 @@ impl RunnablePlan {
     /// Takes the bodies over from a plan of the same nodes, if there is one.
     pub(super) fn new(
         plan: ExecutionPlan,
-        example: Option<&Self>,
+        previous: Option<&Self>,
         environment: &SessionEnvironment,
     ) -> Result<Self> {
         let is_control_flow = |node: &usize| plan.graph.nodes[*node].is_control_flow();
         let bodies = |node: usize| {
-            let known = example.and_then(|example| example.bodies.get(&node)).cloned();
+            let known = previous.and_then(|previous| previous.bodies.get(&node)).cloned();
             let bodies = known.map_or_else(
                 || ControlFlowBodies::from_node(&plan.graph.nodes[node], environment).map(Arc::new),
                 Ok,

@@ -5,7 +5,7 @@
 pub(crate) mod errors;
 pub(crate) mod host_call;
 mod log_sink;
-pub(crate) mod pool;
+pub(crate) mod thread_pool;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_void;
@@ -21,7 +21,7 @@ pub use oarlock_abi::LogLevel;
 use crate::foreign_struct::copy_struct;
 use crate::services::errors::{Code, PluginFailure};
 use crate::services::host_call::HostCall;
-use crate::services::pool::ThreadPool;
+use crate::services::thread_pool::ThreadPool;
 use crate::text::suggestion::did_you_mean;
 pub use log_sink::{LogSink, SilentLogSink};
 

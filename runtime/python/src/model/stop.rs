@@ -59,7 +59,7 @@ pub(super) fn run_interruptible(
                 }
             }
         };
-        let result = session.run_watched(inputs, &ask);
+        let result = session.run_interruptible(inputs, &ask);
         (result, raised.into_inner())
     });
     if let Some(error) = raised {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use oarlock_core::infer::TensorFact;
 use oarlock_core::{Device, Op, Runtime};
 use oarlock_engine::graph::{self, Graph, Node};
-use oarlock_engine::passes::{self, PassContext, PassTrace};
+use oarlock_engine::passes::{self, PassContext, PassRecording};
 use oarlock_engine::{Model, PrecisionMode, device_support, model_outputs};
 use serde::Serialize;
 
@@ -249,7 +249,7 @@ impl DeviceCheckReport {
         (device, cpu): (&Device, &Device),
         is_plain: bool,
     ) -> Result<Self, CheckFailure> {
-        let trace = PassTrace::default();
+        let trace = PassRecording::default();
         let scene =
             PassContext { runtime, host: cpu, device, is_plain, precision: PrecisionMode::F32, trace };
         let mut graph = graph_with_facts(model, facts);

@@ -4,15 +4,15 @@
 //! for a while before they sleep, because waking one takes longer than most kernels. No thread is started before the first loop
 //! that is worth splitting: a program that only lists devices has none.
 
-mod board;
-mod crew;
+mod loop_slots;
 mod spin_wait;
+mod worker_threads;
 
 use std::num::NonZeroUsize;
 use std::sync::OnceLock;
 
-use self::board::ParallelLoop;
-use self::crew::WorkerCrew;
+use self::loop_slots::ParallelLoop;
+use self::worker_threads::WorkerThreads;
 
 /// The average number of pieces per worker. More than one, so that a slow worker does not delay the whole loop.
 const PIECES_PER_WORKER: u64 = 4;
@@ -23,14 +23,14 @@ const MAX_WORKERS: NonZeroUsize = NonZeroUsize::new(1024).expect("it is not 0");
 /// The worker threads of a host.
 pub(crate) struct ThreadPool {
     workers: NonZeroUsize,
-    crew: OnceLock<WorkerCrew>,
+    threads: OnceLock<WorkerThreads>,
 }
 
 impl ThreadPool {
     /// A pool with this many workers, or as many as this process may run at once.
     pub(crate) fn new(workers: Option<NonZeroUsize>) -> Self {
         let available = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-        Self { workers: workers.unwrap_or_else(available).min(MAX_WORKERS), crew: OnceLock::new() }
+        Self { workers: workers.unwrap_or_else(available).min(MAX_WORKERS), threads: OnceLock::new() }
     }
 
     pub(crate) fn worker_count(&self) -> u32 {
@@ -48,15 +48,15 @@ impl ThreadPool {
         let most_pieces = u64::from(self.worker_count()) * PIECES_PER_WORKER;
         let piece = grain.max(1).max(count.div_ceil(most_pieces));
         if piece >= count || self.workers.get() == 1 {
-            return body(0, count, crew::worker_index());
+            return body(0, count, worker_threads::worker_index());
         }
         let body = |number: u64, worker: u32| {
             let begin = number * piece;
             // The last piece takes the remainder, which may be shorter than a piece but is never empty.
             body(begin, count.min(begin.saturating_add(piece)), worker);
         };
-        self.crew
-            .get_or_init(|| WorkerCrew::new(self.worker_count() - 1))
+        self.threads
+            .get_or_init(|| WorkerThreads::new(self.worker_count() - 1))
             .run_loop(&ParallelLoop { pieces: count.div_ceil(piece), body: &body });
     }
 }
@@ -117,7 +117,7 @@ mod tests {
     fn no_thread_is_started_for_a_loop_that_is_not_worth_it() {
         let pool = pool_of(4);
         pool.parallel_for(10, 10, |begin, end, _| assert_eq!((begin, end), (0, 10)));
-        assert!(pool.crew.get().is_none());
+        assert!(pool.threads.get().is_none());
     }
 
     #[test]

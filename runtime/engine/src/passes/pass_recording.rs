@@ -22,8 +22,8 @@ use crate::graph::{Graph, GraphValue, Node, ValueId, Weight};
 
 /// Log of one run of the passes.
 #[derive(Default)]
-pub struct PassTrace {
-    entries: RefCell<Vec<PassTraceEntry>>,
+pub struct PassRecording {
+    entries: RefCell<Vec<PassDecision>>,
     /// Values that were read outright, as they were then. Avoids repeated entries for the same value.
     read: RefCell<HashMap<ValueId, Arc<GraphValue>>>,
     /// The last inference of each node, by the index of its first output.
@@ -33,7 +33,7 @@ pub struct PassTrace {
 }
 
 /// One decision in the log.
-pub(super) enum PassTraceEntry {
+pub(super) enum PassDecision {
     /// Types and shapes of a node's outputs were inferred.
     Inferred(DerivedOutputs),
     /// A node was folded into constants.
@@ -71,8 +71,8 @@ struct InferenceRecord {
     inputs: Vec<Option<Arc<GraphValue>>>,
 }
 
-impl PassTrace {
-    pub(super) fn record(&self, entry: impl FnOnce() -> PassTraceEntry) {
+impl PassRecording {
+    pub(super) fn record(&self, entry: impl FnOnce() -> PassDecision) {
         self.entries.borrow_mut().push(entry());
     }
 
@@ -80,7 +80,7 @@ impl PassTrace {
     pub(crate) fn folded_nodes(&self) -> Vec<Node> {
         let entries = self.entries.borrow();
         let folded = entries.iter().filter_map(|entry| {
-            if let PassTraceEntry::Folded(DerivedOutputs { node, .. }) = entry { Some(node) } else { None }
+            if let PassDecision::Folded(DerivedOutputs { node, .. }) = entry { Some(node) } else { None }
         });
         folded.cloned().collect()
     }
@@ -110,7 +110,7 @@ impl PassTrace {
         }
         inferred[first.index()] = Some(InferenceRecord { node: node.clone(), op: op.clone(), inputs });
         drop(inferred);
-        self.record(|| PassTraceEntry::Inferred(DerivedOutputs::from_node(graph, node, op)));
+        self.record(|| PassDecision::Inferred(DerivedOutputs::from_node(graph, node, op)));
     }
 }
 
@@ -143,7 +143,7 @@ impl PassContext<'_> {
         let known = graph.shared_value(value);
         let before = self.trace.read.borrow_mut().insert(value, known.clone());
         if before.is_none_or(|before| !Arc::ptr_eq(&before, known)) {
-            self.trace.record(|| PassTraceEntry::Read(value));
+            self.trace.record(|| PassDecision::Read(value));
         }
     }
 
@@ -154,7 +154,7 @@ impl PassContext<'_> {
         question: impl Fn(&Graph) -> Option<bool> + Send + Sync + 'static,
     ) -> bool {
         let answer = question(graph).unwrap_or(false);
-        self.trace.record(|| PassTraceEntry::PredicateEvaluated { question: Box::new(question), answer });
+        self.trace.record(|| PassDecision::PredicateEvaluated { question: Box::new(question), answer });
         answer
     }
 
@@ -169,7 +169,7 @@ impl PassContext<'_> {
         // Strip the suffix first, or repeated transposes would grow the name.
         let name = graph.value(value).name.trim_end_matches(" in another order");
         let to = graph.add_value(GraphValue::with_fact(format!("{name} in another order"), fact));
-        self.trace.record(|| PassTraceEntry::Transposed { from: value, to, order: order.to_vec() });
+        self.trace.record(|| PassDecision::Transposed { from: value, to, order: order.to_vec() });
         Some(to)
     }
 
@@ -183,7 +183,7 @@ impl PassContext<'_> {
     ) -> Option<ValueId> {
         let fact = TensorFact::from_shape(graph.value(like).dtype()?, &dims(graph)?);
         let to = graph.add_value(GraphValue::with_fact(name, fact));
-        self.trace.record(|| PassTraceEntry::ShapeComputed { to, dims: Box::new(dims) });
+        self.trace.record(|| PassDecision::ShapeComputed { to, dims: Box::new(dims) });
         Some(to)
     }
 
@@ -192,7 +192,7 @@ impl PassContext<'_> {
         let shape = graph.value(value).dims()?;
         let constant = Weight::Numbers(Constant::from_ints(&shape));
         let to = graph.add_value(GraphValue::with_weight("a shape", constant));
-        self.trace.record(|| PassTraceEntry::Shape { of: value, to });
+        self.trace.record(|| PassDecision::Shape { of: value, to });
         Some(to)
     }
 }
@@ -210,7 +210,7 @@ pub(crate) struct ReplayPlan {
     graph: Graph,
     /// Facts about the inputs in the original run.
     inputs: Vec<Arc<GraphValue>>,
-    entries: Vec<PassTraceEntry>,
+    entries: Vec<PassDecision>,
     /// Ops of the nodes, where the log has them; saves schema lookups.
     ops: Vec<Option<Arc<Op>>>,
     effects: Vec<PassEffect>,
@@ -225,7 +225,7 @@ pub(crate) struct ReplayedGraph {
 
 impl ReplayPlan {
     /// Bundles the graphs before and after the passes with the log. Values are only ever added, so ids stay the same.
-    pub(crate) fn new(before: &Graph, after: &Graph, trace: PassTrace, effects: Vec<PassEffect>) -> Self {
+    pub(crate) fn new(before: &Graph, after: &Graph, trace: PassRecording, effects: Vec<PassEffect>) -> Self {
         let mut graph = after.clone();
         before.values().for_each(|(id, _)| graph.set_shared_value(id, before.shared_value(id)));
         let inputs = after.inputs.iter().map(|input| after.shared_value(*input).clone()).collect();
@@ -278,12 +278,12 @@ impl ReplayedGraph {
     /// Replays one entry; `None` if the decision would differ.
     fn replay_entry<'r>(
         &mut self,
-        entry: &'r PassTraceEntry,
+        entry: &'r PassDecision,
         answers: &mut Vec<SupportAnswer<'r>>,
         context: &PassContext<'_>,
     ) -> Option<()> {
         match entry {
-            PassTraceEntry::Inferred(DerivedOutputs { node, op, outputs }) => {
+            PassDecision::Inferred(DerivedOutputs { node, op, outputs }) => {
                 if !self.reads_changed_value(node) {
                     outputs.iter().for_each(|(id, value)| self.keep_value(*id, value));
                     return Some(());
@@ -300,7 +300,7 @@ impl ReplayedGraph {
                     self.update_fact(*id, before, Some(fact))?;
                 }
             }
-            PassTraceEntry::Folded(DerivedOutputs { node, op, outputs }) => {
+            PassDecision::Folded(DerivedOutputs { node, op, outputs }) => {
                 if !self.reads_changed_value(node)
                     && !node.written_values().any(|value| self.differs[value.index()])
                 {
@@ -323,38 +323,38 @@ impl ReplayedGraph {
                     }
                 }
             }
-            PassTraceEntry::NotFolded { node, op } => {
+            PassDecision::NotFolded { node, op } => {
                 let is_kept = !self.reads_changed_value(node)
                     || fold::evaluate_constants(&self.graph, node, op, context).is_none();
                 is_kept.then_some(())?;
             }
-            PassTraceEntry::Transposed { from, to, order } => {
+            PassDecision::Transposed { from, to, order } => {
                 if self.differs[from.index()] {
                     self.graph.value_mut(*to).fact = Some(transposed_fact(self.graph.value(*from), order)?);
                     self.differs[to.index()] = true;
                 }
             }
-            PassTraceEntry::Shape { of, to } => {
+            PassDecision::Shape { of, to } => {
                 if self.differs[of.index()] {
                     let shape = Constant::from_ints(&self.graph.value(*of).dims()?);
                     self.graph.value_mut(*to).weight = Some(Weight::Numbers(shape));
                     self.differs[to.index()] = true;
                 }
             }
-            PassTraceEntry::ShapeComputed { to, dims } => {
+            PassDecision::ShapeComputed { to, dims } => {
                 let before = self.graph.shared_value(*to).clone();
                 let fact = TensorFact::from_shape(before.dtype()?, &dims(&self.graph)?);
                 self.update_fact(*to, &before, Some(fact))?;
             }
-            PassTraceEntry::SupportQueried { node, op, is_supported: before } => {
+            PassDecision::SupportQueried { node, op, is_supported: before } => {
                 let is_same = !self.reads_changed_value(node)
                     || self.is_node_supported(node, op, answers, context) == *before;
                 is_same.then_some(())?;
             }
-            PassTraceEntry::PredicateEvaluated { question, answer } => {
+            PassDecision::PredicateEvaluated { question, answer } => {
                 (question(&self.graph).unwrap_or(false) == *answer).then_some(())?;
             }
-            PassTraceEntry::Read(value) => (!self.differs[value.index()]).then_some(())?,
+            PassDecision::Read(value) => (!self.differs[value.index()]).then_some(())?,
         }
         Some(())
     }

@@ -6,9 +6,10 @@
 use oarlock_core::{Device, Error, Result, Tensor};
 
 use super::buffer_offsets::{self, BufferLifetime};
-use super::build::{DraftAction, DraftStep, PlanValue};
+use super::build::{PlanValue, UnplacedAction, UnplacedStep};
 use super::step::{
-    ControlFlowCall, EagerCall, EngineOpCall, PlanStep, PlannedCall, PlannedOperand, StepAction, ValueSource,
+    ControlFlowCall, DispatchedCall, HostOpCall, PlanStep, PlannedCall, PlannedOperand, StepAction,
+    ValueSource,
 };
 use crate::environment::SessionEnvironment;
 use crate::graph::Graph;
@@ -18,7 +19,7 @@ type ArenaSizes = Vec<(Device, u64)>;
 /// Index of an arena, and the byte offset in it.
 type ArenaOffset = (usize, u64);
 /// Steps, arenas, number of slots, destinations of inputs, sources of outputs.
-type LayoutResult = (Vec<PlanStep>, ArenaSizes, usize, Vec<Option<(usize, Device)>>, Vec<ValueSource>);
+type PlannedMemory = (Vec<PlanStep>, ArenaSizes, usize, Vec<Option<(usize, Device)>>, Vec<ValueSource>);
 
 /// Location of a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,7 +32,7 @@ enum ValueLocation {
     Slot(usize),
 }
 
-pub(super) struct PlanLayout<'a> {
+pub(super) struct MemoryPlanner<'a> {
     graph: &'a Graph,
     environment: &'a SessionEnvironment,
     plan_values: &'a [PlanValue],
@@ -46,15 +47,15 @@ pub(super) struct PlanLayout<'a> {
     slots: usize,
 }
 
-impl<'a> PlanLayout<'a> {
+impl<'a> MemoryPlanner<'a> {
     pub(super) fn new(
         graph: &'a Graph,
         environment: &'a SessionEnvironment,
         plan_values: &'a [PlanValue],
-        drafts: &[DraftStep],
+        steps: &[UnplacedStep],
     ) -> Self {
         let count = plan_values.len();
-        let mut layout = Self {
+        let mut planner = Self {
             graph,
             environment,
             plan_values,
@@ -65,31 +66,30 @@ impl<'a> PlanLayout<'a> {
             buffer_devices: Vec::new(),
             slots: 0,
         };
-        layout.find_tensors(drafts);
-        layout.find_last_uses(drafts);
-        layout.find_locations(drafts);
-        layout
+        planner.find_tensors(steps);
+        planner.find_last_uses(steps);
+        planner.find_locations(steps);
+        planner
     }
 
     /// Marks the values that must be tensors. If a view is a tensor, so is the value it views.
-    fn find_tensors(&mut self, drafts: &[DraftStep]) {
+    fn find_tensors(&mut self, steps: &[UnplacedStep]) {
         let Self { graph, is_tensor, .. } = self;
         for end in graph.inputs.iter().chain(&graph.outputs) {
             is_tensor[end.index()] = true;
         }
-        for draft in drafts {
-            if !matches!(draft.action, DraftAction::Call(_) | DraftAction::View(_)) {
-                draft
-                    .inputs
+        for step in steps {
+            if !matches!(step.action, UnplacedAction::Call(_) | UnplacedAction::View(_)) {
+                step.inputs
                     .iter()
-                    .chain(&draft.outputs)
+                    .chain(&step.outputs)
                     .flatten()
                     .for_each(|plan_value| is_tensor[*plan_value] = true);
             }
         }
-        for draft in drafts.iter().rev() {
-            if let (DraftAction::View(_), [Some(from)], Some(Some(to))) =
-                (&draft.action, &*draft.inputs, draft.outputs.first())
+        for step in steps.iter().rev() {
+            if let (UnplacedAction::View(_), [Some(from)], Some(Some(to))) =
+                (&step.action, &*step.inputs, step.outputs.first())
             {
                 is_tensor[*from] |= is_tensor[*to];
             }
@@ -97,46 +97,46 @@ impl<'a> PlanLayout<'a> {
     }
 
     /// Computes last uses. A view that is not a tensor extends the lifetime of the value it views.
-    fn find_last_uses(&mut self, drafts: &[DraftStep]) {
+    fn find_last_uses(&mut self, steps: &[UnplacedStep]) {
         for output in &self.graph.outputs {
-            self.last_use[output.index()] = drafts.len();
+            self.last_use[output.index()] = steps.len();
         }
-        for (at, draft) in drafts.iter().enumerate().rev() {
+        for (at, step) in steps.iter().enumerate().rev() {
             let mut until = at;
-            if let (DraftAction::View(_), Some(Some(to))) = (&draft.action, draft.outputs.first())
+            if let (UnplacedAction::View(_), Some(Some(to))) = (&step.action, step.outputs.first())
                 && !self.is_tensor[*to]
             {
                 until = self.last_use[*to].max(at);
             }
-            for input in draft.inputs.iter().flatten() {
+            for input in step.inputs.iter().flatten() {
                 self.last_use[*input] = self.last_use[*input].max(until);
             }
         }
     }
 
-    fn find_locations(&mut self, drafts: &[DraftStep]) {
+    fn find_locations(&mut self, steps: &[UnplacedStep]) {
         for input in &self.graph.inputs {
             self.locations[input.index()] = self.new_slot();
         }
-        for (at, draft) in drafts.iter().enumerate() {
-            for (index, output) in draft.outputs.iter().enumerate() {
+        for (at, step) in steps.iter().enumerate() {
+            for (index, output) in step.outputs.iter().enumerate() {
                 let Some(output) = *output else { continue };
-                self.locations[output] = match (&draft.action, draft.inputs.first()) {
+                self.locations[output] = match (&step.action, step.inputs.first()) {
                     _ if self.is_tensor[output] => self.new_slot(),
-                    (DraftAction::View(_), Some(Some(from)))
+                    (UnplacedAction::View(_), Some(Some(from)))
                         if self.locations[*from] != ValueLocation::None =>
                     {
                         self.locations[*from]
                     }
-                    (DraftAction::View(_), _) => self.new_slot(),
-                    _ => self.allocate_in_arena(at, draft, index, output),
+                    (UnplacedAction::View(_), _) => self.new_slot(),
+                    _ => self.allocate_in_arena(at, step, index, output),
                 };
                 // Constants have no location, so a view of one is a tensor.
-                if matches!(draft.action, DraftAction::View(_))
+                if matches!(step.action, UnplacedAction::View(_))
                     && matches!(self.locations[output], ValueLocation::Slot(_))
                 {
                     self.is_tensor[output] |=
-                        draft.inputs[0].is_some_and(|from| self.locations[from] == ValueLocation::None);
+                        step.inputs[0].is_some_and(|from| self.locations[from] == ValueLocation::None);
                 }
             }
         }
@@ -151,28 +151,28 @@ impl<'a> PlanLayout<'a> {
     fn allocate_in_arena(
         &mut self,
         at: usize,
-        draft: &DraftStep,
+        step: &UnplacedStep,
         index: usize,
         output: usize,
     ) -> ValueLocation {
         let last = self.last_use[output].max(at);
         let size = self.plan_values[output].size_in_bytes(self.graph).unwrap_or(0);
-        if let DraftAction::Call(prepared) = &draft.action {
-            for (position, input) in draft.inputs.iter().enumerate() {
+        if let UnplacedAction::Call(prepared) = &step.action {
+            for (position, input) in step.inputs.iter().enumerate() {
                 let Some(input) = *input else { continue };
                 let ValueLocation::Arena(need) = self.locations[input] else { continue };
                 let is_over = self.buffers[need].last == at && self.buffers[need].size == size;
                 if !is_over || !prepared.can_run_in_place(index, position) {
                     continue;
                 }
-                let others = draft.inputs.iter().flatten();
+                let others = step.inputs.iter().flatten();
                 if others.filter(|other| self.locations[**other] == ValueLocation::Arena(need)).count() == 1 {
                     self.buffers[need].last = last;
                     return ValueLocation::Arena(need);
                 }
             }
         }
-        ValueLocation::Arena(self.new_buffer(size, at, last, &draft.device))
+        ValueLocation::Arena(self.new_buffer(size, at, last, &step.device))
     }
 
     fn new_buffer(&mut self, size: u64, first: usize, last: usize, device: &Device) -> usize {
@@ -181,13 +181,13 @@ impl<'a> PlanLayout<'a> {
         self.buffers.len() - 1
     }
 
-    pub(super) fn finish(mut self, drafts: Vec<DraftStep>) -> Result<LayoutResult> {
-        let workspaces: Vec<Option<usize>> = drafts
+    pub(super) fn finish(mut self, steps: Vec<UnplacedStep>) -> Result<PlannedMemory> {
+        let workspaces: Vec<Option<usize>> = steps
             .iter()
             .enumerate()
-            .map(|(at, draft)| match &draft.action {
-                DraftAction::Call(prepared) if prepared.workspace_size() > 0 => {
-                    Some(self.new_buffer(prepared.workspace_size(), at, at, &draft.device))
+            .map(|(at, step)| match &step.action {
+                UnplacedAction::Call(prepared) if prepared.workspace_size() > 0 => {
+                    Some(self.new_buffer(prepared.workspace_size(), at, at, &step.device))
                 }
                 _ => None,
             })
@@ -199,23 +199,23 @@ impl<'a> PlanLayout<'a> {
             ValueLocation::Arena(need) => PlannedOperand::Arena(places[need].0, places[need].1),
         };
         let ends = self.slot_last_uses();
-        let mut steps = Vec::new();
-        for (at, draft) in drafts.into_iter().enumerate() {
-            let frees = self.slots_freed_after(at, &draft, &ends);
-            let DraftStep { node, device, action, inputs, outputs } = draft;
+        let mut placed = Vec::new();
+        for (at, step) in steps.into_iter().enumerate() {
+            let frees = self.slots_freed_after(at, &step, &ends);
+            let UnplacedStep { node, device, action, inputs, outputs } = step;
             let action = match action {
-                DraftAction::Call(prepared) => StepAction::Call(PlannedCall {
+                UnplacedAction::Call(prepared) => StepAction::Call(PlannedCall {
                     prepared,
                     inputs: self.operand_locations(&inputs, operand),
                     outputs: self.operand_locations(&outputs, operand),
                     workspace: workspaces[at].map(|need| places[need]),
                 }),
-                DraftAction::Eager(op) => StepAction::Eager(EagerCall {
+                UnplacedAction::Dispatched(op) => StepAction::Dispatched(DispatchedCall {
                     op,
                     inputs: self.value_sources(&inputs, &device)?,
                     outputs: outputs.iter().map(|output| self.slot_of(*output)).collect(),
                 }),
-                DraftAction::View(dims) => match outputs[0].filter(|output| self.is_tensor[*output]) {
+                UnplacedAction::View(dims) => match outputs[0].filter(|output| self.is_tensor[*output]) {
                     Some(to) => StepAction::View {
                         from: self.value_source(inputs[0], &device)?,
                         dims,
@@ -223,22 +223,22 @@ impl<'a> PlanLayout<'a> {
                     },
                     None => continue,
                 },
-                DraftAction::Copy => StepAction::Copy {
+                UnplacedAction::Copy => StepAction::Copy {
                     from: self.value_source(inputs[0], &device)?,
                     to: self.slot_of(outputs[0]).ok_or_else(missing_value)?,
                 },
-                DraftAction::Host(op) => StepAction::Host(EngineOpCall {
+                UnplacedAction::Host(op) => StepAction::Host(HostOpCall {
                     op,
                     inputs: self.value_sources(&inputs, &device)?,
                     outputs: outputs.iter().map(|output| self.slot_of(*output)).collect(),
                 }),
-                DraftAction::ControlFlow => StepAction::ControlFlow(ControlFlowCall {
+                UnplacedAction::ControlFlow => StepAction::ControlFlow(ControlFlowCall {
                     own_inputs: self.graph.nodes[node].inputs.len(),
                     inputs: self.value_sources(&inputs, &device)?,
                     outputs: outputs.iter().map(|output| self.slot_of(*output)).collect(),
                 }),
             };
-            steps.push(PlanStep { node, device, action, frees });
+            placed.push(PlanStep { node, device, action, frees });
         }
         let inputs = self.graph.inputs.iter().map(|input| {
             let device = self.plan_values[input.index()].device.clone();
@@ -248,7 +248,7 @@ impl<'a> PlanLayout<'a> {
         let main = self.environment.main_device();
         let outputs: Result<Vec<ValueSource>> =
             self.graph.outputs.iter().map(|output| self.value_source(Some(output.index()), main)).collect();
-        Ok((steps, arenas, self.slots, inputs, outputs?))
+        Ok((placed, arenas, self.slots, inputs, outputs?))
     }
 
     /// Assigns offsets within one arena for each device; returns the arenas, and arena and offset of each buffer.
@@ -284,8 +284,8 @@ impl<'a> PlanLayout<'a> {
     }
 
     /// Slots that are dead after a draft.
-    fn slots_freed_after(&self, at: usize, draft: &DraftStep, ends: &[usize]) -> Vec<usize> {
-        let touched = draft.inputs.iter().chain(&draft.outputs);
+    fn slots_freed_after(&self, at: usize, step: &UnplacedStep, ends: &[usize]) -> Vec<usize> {
+        let touched = step.inputs.iter().chain(&step.outputs);
         let mut freed: Vec<usize> = touched
             .filter_map(|plan_value| self.slot_of(*plan_value))
             .filter(|slot| ends[*slot] <= at)

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use super::board::{LoopBoard, ParallelLoop};
+use super::loop_slots::{LoopSlots, ParallelLoop};
 use super::spin_wait::SpinWait;
 
 /// The number of loops that can have helpers at the same time: those of several threads of the program, and nested loops.
 const LOOP_SLOTS: usize = 8;
 
 thread_local! {
-    /// The worker number of a thread of a crew. A thread of the program works on its own loops as number 0.
+    /// The worker number of one of these threads. A thread of the program works on its own loops as number 0.
     static WORKER_INDEX: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -21,14 +21,14 @@ pub(super) fn worker_index() -> u32 {
 }
 
 /// Threads that wait for loops to help with.
-pub(super) struct WorkerCrew {
-    quarters: Arc<CrewState>,
+pub(super) struct WorkerThreads {
+    state: Arc<WorkerState>,
     threads: Vec<JoinHandle<()>>,
 }
 
 /// The state that the threads share.
-struct CrewState {
-    board: LoopBoard,
+struct WorkerState {
+    slots: LoopSlots,
     /// The number of loops posted so far.
     calls: AtomicU64,
     sleepers: AtomicU32,
@@ -37,11 +37,11 @@ struct CrewState {
     is_over: AtomicBool,
 }
 
-impl WorkerCrew {
+impl WorkerThreads {
     /// Starts `size` threads, or fewer if the system permits no more.
     pub(super) fn new(size: u32) -> Self {
-        let quarters = Arc::new(CrewState {
-            board: LoopBoard::new(LOOP_SLOTS, size + 1),
+        let state = Arc::new(WorkerState {
+            slots: LoopSlots::new(LOOP_SLOTS, size + 1),
             calls: AtomicU64::new(0),
             sleepers: AtomicU32::new(0),
             bed: Mutex::new(()),
@@ -49,24 +49,24 @@ impl WorkerCrew {
             is_over: AtomicBool::new(false),
         });
         let start = |number: u32| {
-            let quarters = quarters.clone();
+            let state = state.clone();
             let thread = thread::Builder::new().name(format!("oarlock-{number}"));
-            thread.spawn(move || quarters.serve_loops(number)).ok()
+            thread.spawn(move || state.serve_loops(number)).ok()
         };
         let threads = (1..=size).map_while(start).collect();
-        Self { quarters, threads }
+        Self { state, threads }
     }
 
     /// Runs a loop, and returns when all its pieces are done.
     pub(super) fn run_loop(&self, work: &ParallelLoop<'_>) {
-        self.quarters.board.run_loop(work, worker_index(), || self.quarters.wake_helpers(work.pieces - 1));
+        self.state.slots.run_loop(work, worker_index(), || self.state.wake_helpers(work.pieces - 1));
     }
 }
 
-impl Drop for WorkerCrew {
+impl Drop for WorkerThreads {
     fn drop(&mut self) {
-        self.quarters.is_over.store(true, Ordering::SeqCst);
-        self.quarters.wake_helpers(u64::MAX);
+        self.state.is_over.store(true, Ordering::SeqCst);
+        self.state.wake_helpers(u64::MAX);
         for thread in self.threads.drain(..) {
             // A thread that panicked has reported it already.
             let _ = thread.join();
@@ -74,7 +74,7 @@ impl Drop for WorkerCrew {
     }
 }
 
-impl CrewState {
+impl WorkerState {
     /// Announces a new loop, and wakes as many threads as can help.
     fn wake_helpers(&self, helpers: u64) {
         self.calls.fetch_add(1, Ordering::SeqCst);
@@ -92,7 +92,7 @@ impl CrewState {
         let mut patience = SpinWait::default();
         while !self.is_over.load(Ordering::SeqCst) {
             let calls = self.calls.load(Ordering::SeqCst);
-            if self.board.help_any(number) {
+            if self.slots.help_any(number) {
                 patience = SpinWait::default();
             } else if self.calls.load(Ordering::SeqCst) == calls && !patience.wait() {
                 self.sleep_until_call(calls);

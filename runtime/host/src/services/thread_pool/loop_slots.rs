@@ -1,4 +1,4 @@
-//! A board on which threads post parallel loops, so that others can find them and help.
+//! Slots in which threads post parallel loops, so that others can find them and help.
 //!
 //! A loop lives on the stack of the thread that runs it, so posting one allocates nothing. That thread removes the loop and
 //! waits for its helpers before it returns.
@@ -18,7 +18,7 @@ pub(super) struct ParallelLoop<'a> {
 }
 
 /// Slots for loops. A loop that finds no free slot runs on its own thread alone.
-pub(super) struct LoopBoard {
+pub(super) struct LoopSlots {
     places: Box<[LoopSlot]>,
 }
 
@@ -40,7 +40,7 @@ struct WorkerShare {
     next: AtomicU64,
 }
 
-impl LoopBoard {
+impl LoopSlots {
     pub(super) fn new(places: usize, workers: u32) -> Self {
         Self { places: (0..places).map(|_| LoopSlot::new(workers)).collect() }
     }
