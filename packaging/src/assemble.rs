@@ -226,7 +226,7 @@ fn add_sboms_and_licenses(wheel: &mut Wheel, built: &[&CompiledPart]) -> Result<
             &format!("licenses/{}", third_party_license_path(&part.package)),
             part.licences.clone().into_bytes(),
         );
-        wheel.add_metadata(&sbom_path(&part.package), part.bill.clone().into_bytes());
+        wheel.add_metadata(&sbom_path(&part.package), part.sbom.clone().into_bytes());
     }
     license_headers(built.iter().map(|part| (part.package.as_str(), part.opens.as_slice())))
 }

@@ -12,7 +12,7 @@ pub struct CompiledPart {
     /// The libraries that it opens with `dlopen`.
     pub opens: Vec<String>,
     /// Its SBOM.
-    pub bill: String,
+    pub sbom: String,
     /// The licenses of its third-party crates.
     pub licences: String,
     /// Our own license.

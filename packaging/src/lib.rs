@@ -4,6 +4,7 @@
 //! assemble, the pages and indexes that list them, and the choice for a given machine all follow from that one table.
 
 pub mod app;
+pub mod apt_repository;
 pub mod assemble;
 pub mod build;
 pub mod build_artifact;
@@ -19,7 +20,6 @@ pub mod licenses;
 pub mod packages;
 pub mod part_sbom;
 pub mod release;
-pub mod repository;
 pub mod serve;
 pub mod vendor;
 pub mod vendored_tree;

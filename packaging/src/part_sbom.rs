@@ -24,7 +24,7 @@ pub fn render_sbom(crates: &CrateGraph, packages: &[&CratePackage], opens: &[Str
         let standard = (place == 0).then(|| STANDARD_LIBRARY_REFERENCE.to_owned());
         json!({ "ref": package.package_url(), "dependsOn": linked.chain(opened).chain(standard).collect::<Vec<_>>() })
     });
-    let bill = json!({
+    let sbom = json!({
         "bomFormat": "CycloneDX",
         "specVersion": "1.5",
         "version": 1,
@@ -32,7 +32,7 @@ pub fn render_sbom(crates: &CrateGraph, packages: &[&CratePackage], opens: &[Str
         "components": described.iter().skip(1).cloned().chain(opened).chain([describe_standard_library(crates.compiler())]).collect::<Vec<_>>(),
         "dependencies": dependencies.collect::<Vec<_>>(),
     });
-    format!("{bill:#}\n")
+    format!("{sbom:#}\n")
 }
 
 /// The id of the Rust standard library.

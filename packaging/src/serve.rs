@@ -5,7 +5,7 @@ use std::path::Path;
 
 use oarlock_formats::error::Error;
 
-use crate::repository;
+use crate::apt_repository;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
@@ -37,7 +37,7 @@ pub fn detect_kind(directory: &Path) -> Result<ServedKind, Error> {
     if directory.join("simple").is_dir() {
         return Ok(ServedKind::Index);
     }
-    if repository::is_repository(directory) {
+    if apt_repository::is_repository(directory) {
         return Ok(ServedKind::Repository);
     }
     Err(Error::new(
@@ -56,7 +56,7 @@ pub fn detect_kind(directory: &Path) -> Result<ServedKind, Error> {
 pub fn serve_directory(directory: &Path, listener: TcpListener, tell: fn(&str)) -> Result<(), Error> {
     let start = match detect_kind(directory)? {
         ServedKind::Index => "/simple/".to_owned(),
-        ServedKind::Repository => format!("/{}", repository::SOURCES_FILE),
+        ServedKind::Repository => format!("/{}", apt_repository::SOURCES_FILE),
     };
     let log_request = move |request: Request, next: Next| async move {
         let asked = format!("{} {}", request.method(), request.uri().path());

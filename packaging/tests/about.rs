@@ -29,10 +29,10 @@ fn string_values<'v>(values: &'v Value, key: &str) -> BTreeSet<&'v str> {
 
 #[test]
 fn a_bill_names_what_is_linked_and_what_is_opened_and_nothing_else() {
-    let bill = render_sbom_of("oarlock-plugin-openblas", &["libopenblas.so.0".to_owned()]);
-    assert_eq!((&bill["bomFormat"], &bill["specVersion"]), (&"CycloneDX".into(), &"1.5".into()));
-    assert_eq!(bill["metadata"]["component"]["name"], "oarlock-plugin-openblas");
-    let names = string_values(&bill["components"], "name");
+    let sbom = render_sbom_of("oarlock-plugin-openblas", &["libopenblas.so.0".to_owned()]);
+    assert_eq!((&sbom["bomFormat"], &sbom["specVersion"]), (&"CycloneDX".into(), &"1.5".into()));
+    assert_eq!(sbom["metadata"]["component"]["name"], "oarlock-plugin-openblas");
+    let names = string_values(&sbom["components"], "name");
     for linked in ["libloading", "oarlock-blas", "oarlock-sdk", "libopenblas.so.0"] {
         assert!(names.contains(linked), "{linked} in {names:?}");
     }
@@ -41,36 +41,36 @@ fn a_bill_names_what_is_linked_and_what_is_opened_and_nothing_else() {
         assert!(!names.contains(absent), "{absent} in {names:?}");
     }
     let of_registry =
-        bill["components"].as_array().expect("a list").iter().find(|it| it["name"] == "libloading");
+        sbom["components"].as_array().expect("a list").iter().find(|it| it["name"] == "libloading");
     let hash = of_registry.expect("a crate")["hashes"][0]["content"].as_str().expect("a hash");
     assert_eq!(hash.len(), 64);
 }
 
 #[test]
 fn the_standard_library_is_that_of_the_compiler() {
-    let bill = render_sbom_of("oarlock-plugin-openblas", &[]);
-    let components = bill["components"].as_array().expect("a list");
+    let sbom = render_sbom_of("oarlock-plugin-openblas", &[]);
+    let components = sbom["components"].as_array().expect("a list");
     let standard = components.iter().find(|it| it["name"] == "rust-std").expect("the standard library");
     let message = std::process::Command::new("rustc").arg("--version").output().expect("the compiler");
     let message = String::from_utf8_lossy(&message.stdout).into_owned();
     assert!(message.contains(standard["version"].as_str().expect("a text")), "{standard} of {message}");
     assert_eq!(standard["licenses"][0]["expression"], "MIT OR Apache-2.0");
-    let first = bill["dependencies"][0]["dependsOn"].as_array().expect("a list");
+    let first = sbom["dependencies"][0]["dependsOn"].as_array().expect("a list");
     assert!(first.contains(&"rust-std".into()), "{first:?}");
 }
 
 #[test]
 fn whatever_a_bill_refers_to_is_in_it() {
-    let bill = render_sbom_of("oarlock-plugin-opencl", &["libOpenCL.so.1".to_owned()]);
-    let mut known = string_values(&bill["components"], "bom-ref");
-    known.insert(bill["metadata"]["component"]["bom-ref"].as_str().expect("a text"));
-    for dependency in bill["dependencies"].as_array().expect("a list") {
+    let sbom = render_sbom_of("oarlock-plugin-opencl", &["libOpenCL.so.1".to_owned()]);
+    let mut known = string_values(&sbom["components"], "bom-ref");
+    known.insert(sbom["metadata"]["component"]["bom-ref"].as_str().expect("a text"));
+    for dependency in sbom["dependencies"].as_array().expect("a list") {
         assert!(known.contains(dependency["ref"].as_str().expect("a text")), "{dependency}");
         for other in dependency["dependsOn"].as_array().expect("a list") {
             assert!(known.contains(other.as_str().expect("a text")), "{dependency}");
         }
     }
-    let first = &bill["dependencies"][0];
+    let first = &sbom["dependencies"][0];
     assert!(
         first["dependsOn"].as_array().expect("a list").contains(&"opened:libOpenCL.so.1".into()),
         "{first}"

@@ -39,15 +39,15 @@ fn a_release_is_the_same_bytes_twice_and_all_of_it_is_signed() {
     for item in &items {
         let name = item.path.rsplit('/').next().expect("a name");
         for end in ["spdx", "cdx"] {
-            assert!(paths.contains(&format!("bills/{name}.{end}.json")), "{name}");
+            assert!(paths.contains(&format!("sboms/{name}.{end}.json")), "{name}");
         }
     }
     // The package contains the SBOM of its compiled part, and the image contains the package.
     for item in &items[1..] {
         let name = item.path.rsplit('/').next().expect("a name");
-        let bill: Value =
-            serde_json::from_str(&read_file(&one, &format!("bills/{name}.spdx.json"))).expect("JSON");
-        let names: Vec<&str> = bill["packages"]
+        let sbom: Value =
+            serde_json::from_str(&read_file(&one, &format!("sboms/{name}.spdx.json"))).expect("JSON");
+        let names: Vec<&str> = sbom["packages"]
             .as_array()
             .expect("a list")
             .iter()

@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 use oarlock_formats::date::{self, SECONDS_PER_DAY};
 use oarlock_formats::deb::control::ControlParagraph;
 use oarlock_formats::openpgp::OpenPgpKey;
-use oarlock_pack::repository::{AptRepository, SuiteRelease};
+use oarlock_pack::apt_repository::{AptRepository, SuiteRelease};
 
 use crate::package::put_package;
 use sha2::{Digest as _, Sha256};

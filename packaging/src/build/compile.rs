@@ -258,7 +258,7 @@ impl<'w> PartCompiler<'w> {
         Ok(CompiledPart {
             part: recipe.name.clone(),
             opens: recipe.part.opens.clone(),
-            bill: part_sbom::render_sbom(&self.crates, &crates, &recipe.part.opens),
+            sbom: part_sbom::render_sbom(&self.crates, &crates, &recipe.part.opens),
             licences: licenses::collect_licenses(&crates)?,
             licence: self.licence.clone(),
             package,

@@ -99,11 +99,11 @@ fn check_entry_points(row: &Row, parts: &[&MatrixPart], wheel: &Wheel) -> Result
 
 /// Checks that a file is an SBOM, and the SBOM of this part.
 fn check_sbom(part: &MatrixPart, bytes: &[u8]) -> Result<(), Error> {
-    let bill: Value = serde_json::from_slice(bytes)
-        .map_err(|error| Error::new(format!("expected a bill of materials as JSON: {error}")))?;
-    let about = &bill["metadata"]["component"];
+    let sbom: Value = serde_json::from_slice(bytes)
+        .map_err(|error| Error::new(format!("expected an SBOM as JSON: {error}")))?;
+    let about = &sbom["metadata"]["component"];
     for (found, wanted, what) in [
-        (&bill["bomFormat"], "CycloneDX", "`bomFormat`"),
+        (&sbom["bomFormat"], "CycloneDX", "`bomFormat`"),
         (&about["name"], part.package.as_str(), "what it is of"),
         (&about["version"], env!("CARGO_PKG_VERSION"), "the version of that"),
     ] {
@@ -112,7 +112,7 @@ fn check_sbom(part: &MatrixPart, bytes: &[u8]) -> Result<(), Error> {
         }
     }
     let has = |name: &str| {
-        bill["components"].as_array().is_some_and(|all| all.iter().any(|component| component["name"] == name))
+        sbom["components"].as_array().is_some_and(|all| all.iter().any(|component| component["name"] == name))
     };
     match part.opens.iter().find(|soname| !has(soname)) {
         Some(missing) => Err(Error::new(format!(

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use oarlock_formats::date;
 use oarlock_formats::openpgp::OpenPgpKey;
-use oarlock_pack::repository::{AptRepository, SuiteRelease};
+use oarlock_pack::apt_repository::{AptRepository, SuiteRelease};
 
 use super::progress::ProgressReporter;
 use super::say::say;

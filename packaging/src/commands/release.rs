@@ -8,6 +8,7 @@ use oarlock_formats::file_packer::CompressionEffort;
 use oarlock_formats::openpgp::OpenPgpKey;
 use oarlock_formats::{date, file};
 use oarlock_matrix::WheelMatrix;
+use oarlock_pack::apt_repository::{AptRepository, SuiteRelease as Suite};
 use oarlock_pack::build::{BuildStep, PackagePlan, WorkspaceBuilder};
 use oarlock_pack::build_plan::WheelPlan;
 use oarlock_pack::image::image_builder::ImageBuilder as ImageWorkshop;
@@ -20,7 +21,6 @@ use oarlock_pack::release::release_sboms::SbomDocument;
 use oarlock_pack::release::{
     self, ReleaseContents, ReleaseDescription, ReleaseItem, ReleaseItemKind, SourceRevision,
 };
-use oarlock_pack::repository::{AptRepository, SuiteRelease as Suite};
 use oarlock_pack::verify::FoundParts;
 
 use super::image::{MirrorChoice, PoolChoice};

@@ -90,10 +90,10 @@ impl PackageBuilder<'_> {
             let built = made.compiled_part();
             let text = built.licences.replace("which lies beside this file", "which lies there too");
             _ = write!(licences, "\n{}\nIn {}.\n\n{text}", "=".repeat(80), built.package);
-            let bill = compress_gzip(built.bill.as_bytes())?;
+            let sbom = compress_gzip(built.sbom.as_bytes())?;
             contents.insert_entry(
                 &format!("{place}/{}.cyclonedx.json.gz", built.package),
-                TreeEntry::file(bill),
+                TreeEntry::file(sbom),
             )?;
         }
         contents.insert_entry(&format!("{place}/copyright"), TreeEntry::file(licences.into_bytes()))?;

@@ -53,7 +53,7 @@ fn example_part() -> CompiledPart {
         part: "library".to_owned(),
         package: "sum".to_owned(),
         opens: Vec::new(),
-        bill: "{}\n".to_owned(),
+        sbom: "{}\n".to_owned(),
         licences: "of others".to_owned(),
         licence: "ours".to_owned(),
     }

@@ -6,7 +6,7 @@
 //! | `apt/` | a signed repository of the Debian packages |
 //! | `images/` | the container images |
 //! | `book/` | the documentation |
-//! | `bills/` | the SBOM of each wheel, package and image, in the formats SPDX and CycloneDX |
+//! | `sboms/` | the SBOM of each wheel, package and image, in the formats SPDX and CycloneDX |
 //! | `provenance.json` | the sources and materials of the build, as a signed SLSA 1.0 statement |
 //! | `SHA256SUMS`, `SHA256SUMS.asc` | the hashes of all files above, and the signatures of that list |
 //! | `release-key.gpg`, `release-key.pem` | the public keys, for OpenPGP and for other programs |
@@ -30,8 +30,8 @@ use oarlock_formats::wheel::Wheel;
 use self::provenance::BuildMaterials;
 use self::release_sboms::{SbomDocument, SbomSubject};
 pub use self::source::SourceRevision;
+use crate::apt_repository::{AptRepository, SuiteRelease as Suite};
 use crate::index::WheelIndex;
-use crate::repository::{AptRepository, SuiteRelease as Suite};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
@@ -169,21 +169,21 @@ impl ReleaseContents {
             let path = files.path().join(&item.path);
             let name = file_name(&path);
             let image =
-                || self.images.iter().find(|(file, _)| file_name(file) == name).map(|(_, bill)| bill.clone());
-            let bill = match item.kind {
+                || self.images.iter().find(|(file, _)| file_name(file) == name).map(|(_, sbom)| sbom.clone());
+            let sbom = match item.kind {
                 ReleaseItemKind::Wheel => SbomDocument::of_wheel(&Wheel::read_file(&path)?),
                 ReleaseItemKind::Package => SbomDocument::of_package(&DebPackage::read_file(&path)?),
                 ReleaseItemKind::Image => Ok(image().unwrap_or_default()),
             };
-            let bill = bill.map_err(|error| error.in_part(&name))?;
+            let sbom = sbom.map_err(|error| error.in_part(&name))?;
             let subject = SbomSubject {
                 file: &name,
                 version: about.version,
                 sha256: &item.sha256,
                 seconds: about.source.seconds,
             };
-            files.write_file(&format!("bills/{name}.spdx.json"), bill.to_spdx(&subject).as_bytes())?;
-            files.write_file(&format!("bills/{name}.cdx.json"), bill.to_cyclonedx(&subject).as_bytes())?;
+            files.write_file(&format!("sboms/{name}.spdx.json"), sbom.to_spdx(&subject).as_bytes())?;
+            files.write_file(&format!("sboms/{name}.cdx.json"), sbom.to_cyclonedx(&subject).as_bytes())?;
         }
         Ok(())
     }

@@ -108,10 +108,10 @@ fn item_table<'i>(items: impl Iterator<Item = &'i ReleaseItem>) -> String {
     let rows: String = items
         .map(|item| {
             let name = item.path.rsplit('/').next().unwrap_or_default();
-            let bill = html::encode_path(name);
+            let sbom = html::encode_path(name);
             format!(
                 "<tr><td><a href=\"{}\">{}</a></td><td>{}</td><td><code>{}</code></td>\
-                 <td><a href=\"bills/{bill}.spdx.json\">SPDX</a> <a href=\"bills/{bill}.cdx.json\">CycloneDX</a></td></tr>\n",
+                 <td><a href=\"sboms/{sbom}.spdx.json\">SPDX</a> <a href=\"sboms/{sbom}.cdx.json\">CycloneDX</a></td></tr>\n",
                 escape_html(&html::encode_path(&item.path)),
                 escape_html(name),
                 format_size(item.bytes),

@@ -71,11 +71,11 @@ impl SbomDocument {
     ///
     /// When it has none, or one that cannot be parsed.
     pub fn of_wheel(wheel: &Wheel) -> Result<Self, Error> {
-        let mut bill = Self::default();
+        let mut sbom = Self::default();
         for (path, bytes) in wheel.files().filter(|(path, _)| path.ends_with(WHEEL_SBOM_SUFFIX)) {
-            bill.add_embedded_sbom(bytes).map_err(|error| error.in_part(path))?;
+            sbom.add_embedded_sbom(bytes).map_err(|error| error.in_part(path))?;
         }
-        bill.require_parts()
+        sbom.require_parts()
     }
 
     /// Reads the SBOM of one of our packages; it is empty for a package without compiled contents.
@@ -84,15 +84,15 @@ impl SbomDocument {
     ///
     /// When it has one that cannot be parsed.
     pub fn of_package(package: &DebPackage) -> Result<Self, Error> {
-        let mut bill = Self::default();
+        let mut sbom = Self::default();
         for (path, bytes) in package.contents.files().filter(|(path, _)| path.ends_with(PACKAGE_SBOM_SUFFIX))
         {
             let mut unpacked = Vec::new();
             let read =
                 GzDecoder::new(bytes).take(MAX_SBOM_BYTES).read_to_end(&mut unpacked).map_err(Error::from);
-            read.and_then(|_| bill.add_embedded_sbom(&unpacked)).map_err(|error| error.in_part(path))?;
+            read.and_then(|_| sbom.add_embedded_sbom(&unpacked)).map_err(|error| error.in_part(path))?;
         }
-        Ok(bill)
+        Ok(sbom)
     }
 
     /// The SBOM of an image: our packages with their components, and Debian packages.
@@ -101,12 +101,12 @@ impl SbomDocument {
     ///
     /// When one of our packages has no name, or an SBOM that cannot be parsed.
     pub fn of_image(ours: &[DebPackage], debian: &[&LockedPackage]) -> Result<Self, Error> {
-        let mut bill = Self::default();
+        let mut sbom = Self::default();
         for package in ours {
             let (name, version) = (package.name()?, package.version()?);
-            bill.parts.extend(Self::of_package(package)?.parts);
+            sbom.parts.extend(Self::of_package(package)?.parts);
             let part = SbomPart::for_file(name, version, None);
-            bill.parts.insert(package_url("deb/oarlock", name, version), part);
+            sbom.parts.insert(package_url("deb/oarlock", name, version), part);
         }
         for package in debian {
             let part = SbomPart::for_file(&package.name, &package.version, Some(&package.sha256));
@@ -115,15 +115,15 @@ impl SbomDocument {
                 package_url("deb/debian", &package.name, &package.version),
                 package.architecture
             );
-            bill.parts.insert(place, part);
+            sbom.parts.insert(place, part);
         }
-        bill.require_parts()
+        sbom.require_parts()
     }
 
     /// Adds the components of an embedded SBOM.
     fn add_embedded_sbom(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let carried: CycloneDxDocument = serde_json::from_slice(bytes)
-            .map_err(|error| Error::new(format!("expected a bill of CycloneDX: {error}")))?;
+            .map_err(|error| Error::new(format!("expected an SBOM of CycloneDX: {error}")))?;
         for component in std::iter::once(carried.metadata.component).chain(carried.components) {
             let part = SbomPart {
                 name: component.name,
@@ -139,7 +139,7 @@ impl SbomDocument {
 
     fn require_parts(self) -> Result<Self, Error> {
         if self.parts.is_empty() {
-            return Err(Error::new("expected a bill of what it is made of, found none"));
+            return Err(Error::new("expected an SBOM, found none"));
         }
         Ok(self)
     }
@@ -167,7 +167,7 @@ impl SbomDocument {
             }
             component
         });
-        let bill = json!({
+        let sbom = json!({
             "bomFormat": "CycloneDX",
             "specVersion": "1.5",
             "version": 1,
@@ -184,7 +184,7 @@ impl SbomDocument {
             "components": components.collect::<Vec<_>>(),
             "dependencies": [{ "ref": subject.file, "dependsOn": self.parts.keys().collect::<Vec<_>>() }],
         });
-        format!("{bill:#}\n")
+        format!("{sbom:#}\n")
     }
 
     /// Renders the SBOM as SPDX 2.3.
@@ -230,13 +230,13 @@ impl SbomDocument {
             package["licenseConcluded"] = NO_ASSERTION.into();
             package["copyrightText"] = NO_ASSERTION.into();
         }
-        let bill = json!({
+        let sbom = json!({
             "spdxVersion": "SPDX-2.3",
             "dataLicense": "CC0-1.0",
             "SPDXID": DOCUMENT_ID,
             "name": subject.file,
             // A namespace must be globally unique, so it contains the hash of the file.
-            "documentNamespace": format!("{}/bills/{}", env!("CARGO_PKG_REPOSITORY"), subject.sha256),
+            "documentNamespace": format!("{}/sboms/{}", env!("CARGO_PKG_REPOSITORY"), subject.sha256),
             "creationInfo": {
                 "created": date::format_iso8601(subject.seconds),
                 "creators": [concat!("Tool: oarlock-pack-", env!("CARGO_PKG_VERSION"))],
@@ -244,7 +244,7 @@ impl SbomDocument {
             "packages": packages,
             "relationships": relations,
         });
-        format!("{bill:#}\n")
+        format!("{sbom:#}\n")
     }
 }
 

@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use oarlock_formats::date::{self, SECONDS_PER_DAY};
 use oarlock_formats::openpgp::OpenPgpKey;
-use oarlock_pack::repository::{AptRepository, SuiteRelease};
+use oarlock_pack::apt_repository::{AptRepository, SuiteRelease};
 
 use crate::package;
 use crate::server::{PackServer, pack_command};

@@ -9,6 +9,7 @@ use oarlock_formats::file_packer::CompressionEffort;
 use oarlock_formats::openpgp::OpenPgpKey;
 use oarlock_formats::tree::TreeEntry;
 use oarlock_matrix::{OWN_MATRIX, WheelMatrix};
+use oarlock_pack::apt_repository::{AptRepository, SuiteRelease as Suite};
 use oarlock_pack::assemble;
 use oarlock_pack::crates::{self, CrateGraph, RustCompiler};
 use oarlock_pack::index::WheelIndex;
@@ -16,7 +17,6 @@ use oarlock_pack::part_sbom;
 use oarlock_pack::release::provenance::BuildMaterials;
 use oarlock_pack::release::release_sboms::SbomDocument;
 use oarlock_pack::release::{ReleaseContents, ReleaseDescription, ReleaseItem, SourceRevision};
-use oarlock_pack::repository::{AptRepository, SuiteRelease as Suite};
 
 use crate::built::loadable_plugin;
 use crate::image::{IMAGE_CATALOG, ImageFixture};
@@ -37,11 +37,11 @@ impl ReleaseFixture {
         let crates = CrateGraph::of_workspace(root).expect("the workspace");
         let of_plugin = crates.linked_crates("oarlock-plugin-openblas", &["shared-object".to_owned()]);
         let matrix = WheelMatrix::from_toml("matrix.toml", OWN_MATRIX).expect("our own matrix");
-        let bill =
+        let sbom =
             part_sbom::render_sbom(&crates, &of_plugin.expect("a plugin"), &matrix.parts["openblas"].opens);
         let row = matrix.wheels.iter().find(|row| row.label == "openblas").expect("a row");
         let mut plugin = loadable_plugin("openblas");
-        plugin.built.bill.clone_from(&bill);
+        plugin.built.sbom.clone_from(&sbom);
         let wheel = assemble::assemble_plugin_wheel(row, &plugin).expect("a wheel");
         built.put_file(
             &format!("wheels/{}", row.name),
@@ -60,7 +60,7 @@ impl ReleaseFixture {
         let mut package = DebPackage { control, ..DebPackage::default() };
         package.contents.insert_entry("usr/bin/ours", TreeEntry::program(*b"ours")).expect("a path");
         let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        packed.write_all(bill.as_bytes()).expect("bytes");
+        packed.write_all(sbom.as_bytes()).expect("bytes");
         let place = "usr/share/doc/ours/oarlock-plugin-openblas.cyclonedx.json.gz";
         package
             .contents

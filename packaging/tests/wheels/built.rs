@@ -16,12 +16,12 @@ pub(crate) const SOURCE_WITHOUT_AVX: &str = "int sum(int one, int other) { retur
 pub(crate) fn compiled_part(part: &str, package: &str, opens: &[&str]) -> CompiledPart {
     let opened: Vec<_> = opens.iter().map(|soname| serde_json::json!({ "name": soname })).collect();
     let about = serde_json::json!({ "name": package, "version": env!("CARGO_PKG_VERSION") });
-    let bill = serde_json::json!({ "bomFormat": "CycloneDX", "metadata": { "component": about }, "components": opened });
+    let sbom = serde_json::json!({ "bomFormat": "CycloneDX", "metadata": { "component": about }, "components": opened });
     CompiledPart {
         part: part.to_owned(),
         package: package.to_owned(),
         opens: opens.iter().map(ToString::to_string).collect(),
-        bill: bill.to_string(),
+        sbom: sbom.to_string(),
         licences: "of others".to_owned(),
         licence: "ours".to_owned(),
     }

@@ -197,12 +197,12 @@ fn what_else_a_wheel_says_is_held_to_its_row() {
         error.contains("expected `[oarlock.plugins]\\nmkl = oarlock_mkl` in `entry_points.txt`"),
         "{error}"
     );
-    let bill = "sboms/oarlock-plugin-mkl.cyclonedx.json";
-    assert!(says("mkl", bill, "{").contains(&format!("{bill}`: expected a bill of materials as JSON")));
-    assert!(says("mkl", bill, "{}").ends_with("expected `CycloneDX` as `bomFormat`, found null"));
-    let text = text_of(&built_wheel_of_label("mkl").1, &format!("oarlock_mkl-0.1.0.dist-info/{bill}"));
+    let sbom = "sboms/oarlock-plugin-mkl.cyclonedx.json";
+    assert!(says("mkl", sbom, "{").contains(&format!("{sbom}`: expected an SBOM as JSON")));
+    assert!(says("mkl", sbom, "{}").ends_with("expected `CycloneDX` as `bomFormat`, found null"));
+    let text = text_of(&built_wheel_of_label("mkl").1, &format!("oarlock_mkl-0.1.0.dist-info/{sbom}"));
     assert!(
-        says("mkl", bill, &text.replace("libmkl_rt.so.2", "x"))
+        says("mkl", sbom, &text.replace("libmkl_rt.so.2", "x"))
             .contains("expected `libmkl_rt.so.2`, which the part opens")
     );
     let error = refusal_after("core", &|wheel| wheel.add_file("oarlock/wheel.json", b"{}".to_vec()));

@@ -19,11 +19,11 @@ from spdx_tools.spdx.validation.document_validator import validate_full_spdx_doc
 release = pathlib.Path(sys.argv[1])
 wrong = []
 
-spdx = sorted(release.glob("bills/*.spdx.json"))
+spdx = sorted(release.glob("sboms/*.spdx.json"))
 for file in spdx:
     wrong += [f"{file.name}: {it.validation_message}" for it in validate_full_spdx_document(parse_file(str(file)))]
 
-cyclonedx = sorted(release.glob("bills/*.cdx.json"))
+cyclonedx = sorted(release.glob("sboms/*.cdx.json"))
 validator = JsonStrictValidator(SchemaVersion.V1_5)
 for file in cyclonedx:
     error = validator.validate_str(file.read_text())

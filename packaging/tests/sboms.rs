@@ -38,7 +38,7 @@ fn environment_marker() -> PathBuf {
 }
 
 fn validate_release(release: &Path) -> Output {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bills/check.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sboms/check.py");
     Command::new(validator_environment().join("bin/python"))
         .arg(script)
         .arg(release)
@@ -62,8 +62,8 @@ fn what_is_wrong_is_noticed() {
     let items = built.write_release(&out, Some("v0.1.0")).expect("a release");
     let name = items[0].path.rsplit('/').next().expect("a name");
     for (file, right, wrong) in [
-        (format!("bills/{name}.spdx.json"), "\"SPDXRef-File\"", "\"File\""),
-        (format!("bills/{name}.cdx.json"), "\"library\"", "\"book\""),
+        (format!("sboms/{name}.spdx.json"), "\"SPDXRef-File\"", "\"File\""),
+        (format!("sboms/{name}.cdx.json"), "\"library\"", "\"book\""),
         ("provenance.json".to_owned(), "\"sig\":\"", "\"sig\":\"AAAA"),
     ] {
         let file = out.join(file);
