@@ -138,8 +138,17 @@ fn every_rust_path_that_a_page_names_is_in_the_sources() {
 
 #[test]
 fn every_file_that_a_page_names_exists() {
-    let roots =
-        ["runtime/", "device-sdk/", "plugins/", "packaging/", "scripts/", "tests/", "docs/", "docker/"];
+    let roots = [
+        "runtime/",
+        "device-sdk/",
+        "plugins/",
+        "packaging/",
+        "scripts/",
+        "tests/",
+        "docs/",
+        "docker/",
+        "src/",
+    ];
     let mut named = 0;
     let mut missing = Vec::new();
     for (page, text) in current_pages() {

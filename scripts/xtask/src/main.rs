@@ -1,7 +1,7 @@
 //! Developer tooling of Oarlock: `cargo xtask --help`.
 
 mod check;
-mod circles;
+mod cycles;
 mod generate;
 mod naming;
 mod test;
@@ -26,8 +26,8 @@ struct Cli {
 enum Command {
     /// Check formatting, clippy and tests of crates and of what depends on them; `scripts/check` calls it
     Check(check::CheckArguments),
-    /// List the modules of each crate that use each other in a circle
-    Circles(circles::CirclesArguments),
+    /// List the modules of each crate that use each other in a cycle
+    Cycles(cycles::CyclesArguments),
     /// Write everything that follows from the plugin contract: headers, bindings, glue, reference page, `abi.lock`; and
     /// the types of the messages in model files
     Generate {
@@ -44,7 +44,7 @@ enum Command {
 fn main() -> Result<()> {
     match Cli::parse().command {
         Command::Check(arguments) => check::run(&arguments),
-        Command::Circles(arguments) => circles::run(&arguments),
+        Command::Cycles(arguments) => cycles::run(&arguments),
         Command::Generate { check } => generate::run(check),
         Command::Naming(arguments) => naming::run(&arguments),
         Command::Test(arguments) => test::run(&arguments),

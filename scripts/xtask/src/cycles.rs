@@ -1,4 +1,4 @@
-//! Modules of a crate that use each other in a circle: `cargo xtask circles`.
+//! Modules of a crate that use each other in a cycle: `cargo xtask cycles`.
 //!
 //! Data flows one way inside crates too, so that a reader can begin at the bottom and never needs what comes later. Counted are the
 //! modules directly below the root of a crate, without their tests; a module and its own children are one.
@@ -15,8 +15,8 @@ use crate::workspace::CargoWorkspace;
 use crate::{cargo, root};
 
 #[derive(Args)]
-pub(crate) struct CirclesArguments {
-    /// Name every use that is part of a circle
+pub(crate) struct CyclesArguments {
+    /// Name every use that is part of a cycle
     #[arg(long)]
     uses: bool,
 }
@@ -35,33 +35,33 @@ struct ModuleUses {
 }
 
 /// Modules that use each other, and the uses among them as `plan/build -> run::RunContext`.
-struct ModuleCircle {
+struct ModuleCycle {
     modules: Vec<String>,
     uses: Vec<String>,
 }
 
-pub(crate) fn run(arguments: &CirclesArguments) -> Result<()> {
-    for (home, circles) in find_circles(&root())? {
-        for circle in circles {
-            println!("{}: {}", home.display(), circle.modules.join(", "));
+pub(crate) fn run(arguments: &CyclesArguments) -> Result<()> {
+    for (home, cycles) in find_cycles(&root())? {
+        for cycle in cycles {
+            println!("{}: {}", home.display(), cycle.modules.join(", "));
             if arguments.uses {
-                circle.uses.iter().for_each(|line| println!("    {line}"));
+                cycle.uses.iter().for_each(|line| println!("    {line}"));
             }
         }
     }
     Ok(())
 }
 
-/// The circles of each crate that has any.
-fn find_circles(root: &Path) -> Result<BTreeMap<PathBuf, Vec<ModuleCircle>>> {
+/// The cycles of each crate that has any.
+fn find_cycles(root: &Path) -> Result<BTreeMap<PathBuf, Vec<ModuleCycle>>> {
     let workspace = CargoWorkspace::of_cargo(&cargo(), root)?;
     let mut found = BTreeMap::new();
     for member in workspace.members.values() {
         let mut uses = ModuleUses::default();
         uses.read_directory(&root.join(&member.directory).join("src"), &[])?;
-        let circles = uses.circles();
-        if !circles.is_empty() {
-            found.insert(member.directory.clone(), circles);
+        let cycles = uses.cycles();
+        if !cycles.is_empty() {
+            found.insert(member.directory.clone(), cycles);
         }
     }
     Ok(found)
@@ -99,7 +99,7 @@ impl ModuleUses {
     /// The module that a path leads to, through re-exports.
     fn resolve(&self, path: &[String]) -> ModulePath {
         let mut path = path.to_vec();
-        // A path passes through each re-export once at most, unless they form a circle.
+        // A path passes through each re-export once at most, unless they form a cycle.
         for _ in 0..=self.exports.len() {
             let length = (0..=path.len()).rev().find(|&length| self.modules.contains(&path[..length]));
             let module = path[..length.unwrap_or(0)].to_vec();
@@ -110,7 +110,7 @@ impl ModuleUses {
         path
     }
 
-    fn circles(&self) -> Vec<ModuleCircle> {
+    fn cycles(&self) -> Vec<ModuleCycle> {
         let mut edges = BTreeMap::<&str, BTreeMap<String, BTreeSet<String>>>::new();
         for (from, path) in &self.paths {
             let (Some(user), Some(used)) = (from.first(), self.resolve(path).first().cloned()) else {
@@ -124,20 +124,20 @@ impl ModuleUses {
         let reached: BTreeMap<&str, BTreeSet<&str>> =
             edges.keys().map(|module| (*module, reachable(&edges, module))).collect();
         let is_mutual = |one: &str, other: &str| reached[one].contains(other) && reached[other].contains(one);
-        let mut circles: Vec<ModuleCircle> = Vec::new();
+        let mut cycles: Vec<ModuleCycle> = Vec::new();
         for module in edges.keys().filter(|module| is_mutual(module, module)) {
-            if circles.iter().any(|circle| circle.modules.iter().any(|other| other == module)) {
+            if cycles.iter().any(|cycle| cycle.modules.iter().any(|other| other == module)) {
                 continue;
             }
             let members: Vec<&str> = edges.keys().copied().filter(|other| is_mutual(module, other)).collect();
             let uses = members.iter().flat_map(|user| &edges[user]);
             let uses = uses.filter(|(used, _)| members.contains(&used.as_str())).flat_map(|(_, lines)| lines);
-            circles.push(ModuleCircle {
+            cycles.push(ModuleCycle {
                 uses: uses.cloned().collect(),
                 modules: members.iter().map(|member| (*member).to_owned()).collect(),
             });
         }
-        circles
+        cycles
     }
 }
 
@@ -237,27 +237,27 @@ impl<'ast> Visit<'ast> for UseReader<'_> {
 mod tests {
     use super::*;
 
-    fn circles_of(sources: &[(&str, &str)]) -> Vec<Vec<String>> {
+    fn cycles_of(sources: &[(&str, &str)]) -> Vec<Vec<String>> {
         let mut uses = ModuleUses::default();
         for (module, text) in sources {
             let module: ModulePath =
                 module.split('/').filter(|name| !name.is_empty()).map(str::to_owned).collect();
             uses.read_source(&module, text).unwrap();
         }
-        uses.circles().into_iter().map(|circle| circle.modules).collect()
+        uses.cycles().into_iter().map(|cycle| cycle.modules).collect()
     }
 
     #[test]
     fn no_modules_use_each_other_in_a_circle() {
-        let found = find_circles(&root()).expect("the tree");
-        let circles: Vec<(&Path, &[String])> = found
+        let found = find_cycles(&root()).expect("the tree");
+        let cycles: Vec<(&Path, &[String])> = found
             .iter()
-            .flat_map(|(home, circles)| circles.iter().map(|it| (home.as_path(), &it.modules[..])))
+            .flat_map(|(home, cycles)| cycles.iter().map(|it| (home.as_path(), &it.modules[..])))
             .collect();
         assert!(
-            circles.is_empty(),
-            "expected modules of a crate to use each other in one direction, found {circles:?}; \
-             `cargo xtask circles --uses` names the uses"
+            cycles.is_empty(),
+            "expected modules of a crate to use each other in one direction, found {cycles:?}; \
+             `cargo xtask cycles --uses` names the uses"
         );
     }
 
@@ -267,16 +267,16 @@ mod tests {
         let plan = ("plan/build", "use crate::{Context, text::trim}; fn build() {}");
         let run = ("run", "fn run() { super::plan::build::start(); } pub struct Context;");
         let text = ("text", "pub fn trim() {} mod tests { use crate::run::Context; }");
-        assert_eq!(circles_of(&[root, ("plan", "mod build;"), plan, run, text]), [["plan", "run"]]);
+        assert_eq!(cycles_of(&[root, ("plan", "mod build;"), plan, run, text]), [["plan", "run"]]);
         let straight = ("run", "use crate::text::trim; pub struct Context;");
-        assert!(circles_of(&[root, ("plan", "mod build;"), plan, straight, text]).is_empty());
+        assert!(cycles_of(&[root, ("plan", "mod build;"), plan, straight, text]).is_empty());
     }
 
     #[test]
     fn a_module_and_its_children_are_one() {
         let parent = ("plan", "mod build; use build::Draft; pub struct Plan;");
         assert!(
-            circles_of(&[("", ""), parent, ("plan/build", "use super::Plan; pub struct Draft;")]).is_empty()
+            cycles_of(&[("", ""), parent, ("plan/build", "use super::Plan; pub struct Draft;")]).is_empty()
         );
     }
 }
