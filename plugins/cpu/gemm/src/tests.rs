@@ -61,32 +61,32 @@ fn test_matrices<'a, T>(
     (left, StridedMatrix::new(right, offsets, (columns, lane), (depth, step)).unwrap())
 }
 
-fn check_product<T: GemmElement + From<u8> + std::fmt::Debug>(sizes: GemmShape, team: &TestTeam) {
+/// Checks products of these sizes on each instruction set and with each number of threads.
+fn check_product<T: GemmElement + From<u8> + std::fmt::Debug>(sizes: GemmShape, thread_counts: &[usize]) {
     let GemmShape { items, rows, columns, depth } = sizes;
     let (left, right) =
         (small_integers::<T>(items * rows * depth, 1), small_integers::<T>(items * depth * columns, 2));
     for (left_transposed, right_transposed) in [(false, false), (false, true), (true, false), (true, true)] {
+        // Once for all instruction sets: without optimization, this takes longer than what it is compared with.
         let expected = expected_product(sizes, &left, left_transposed, &right, right_transposed);
         let (left, right) = test_matrices(sizes, &left, left_transposed, &right, right_transposed);
-        for (pack_left, pack_right) in [(false, false), (true, true)] {
-            let packed_left = PackedOperand::pack_left(team, &left, rows, depth);
-            let packed_right = PackedOperand::pack_right(team, &right, columns, depth);
+        let teams = isa_levels().flat_map(|isa| thread_counts.iter().map(move |count| (isa, *count)));
+        for (team, is_packed) in
+            teams.flat_map(|(isa, count)| [false, true].map(|is_packed| (TestTeam { isa, count }, is_packed)))
+        {
+            let packed_left = PackedOperand::pack_left(&team, &left, rows, depth);
+            let packed_right = PackedOperand::pack_right(&team, &right, columns, depth);
             let mut output = small_integers::<T>(items * rows * columns, 3);
-            BatchedGemm {
-                sizes,
-                left: if pack_left { GemmOperand::Packed(&packed_left) } else { GemmOperand::Operand(&left) },
-                right: if pack_right {
-                    GemmOperand::Packed(&packed_right)
-                } else {
-                    GemmOperand::Operand(&right)
-                },
-                output: Some(&mut output),
-                epilogue: None,
-            }
-            .compute(team, &mut ScratchBuffer::without_workspace());
+            let (left, right) = if is_packed {
+                (GemmOperand::Packed(&packed_left), GemmOperand::Packed(&packed_right))
+            } else {
+                (GemmOperand::Operand(&left), GemmOperand::Operand(&right))
+            };
+            BatchedGemm { sizes, left, right, output: Some(&mut output), epilogue: None }
+                .compute(&team, &mut ScratchBuffer::without_workspace());
             assert!(
                 output == expected,
-                "{sizes:?} turned {left_transposed} {right_transposed} packed {pack_left} {pack_right} on {} by {}",
+                "{sizes:?} transposed {left_transposed} {right_transposed} packed {is_packed} on {} by {}",
                 team.isa,
                 team.count
             );
@@ -108,93 +108,51 @@ fn awkward_sizes() -> impl Iterator<Item = GemmShape> {
 
 #[test]
 fn products_of_all_types_are_right_on_every_instruction_set() {
-    for isa in isa_levels() {
-        let team = TestTeam { isa, count: 1 };
-        for sizes in awkward_sizes() {
-            check_product::<f32>(sizes, &team);
-        }
-        for sizes in awkward_sizes().step_by(7) {
-            check_product::<f64>(sizes, &team);
-            check_product::<i32>(sizes, &team);
-            check_product::<i64>(sizes, &team);
-            check_product::<u32>(sizes, &team);
-            check_product::<u64>(sizes, &team);
-        }
+    for sizes in awkward_sizes() {
+        check_product::<f32>(sizes, &[1]);
+    }
+    for sizes in awkward_sizes().step_by(7) {
+        check_product::<f64>(sizes, &[1]);
+        check_product::<i32>(sizes, &[1]);
+        check_product::<i64>(sizes, &[1]);
+        check_product::<u32>(sizes, &[1]);
+        check_product::<u64>(sizes, &[1]);
     }
 }
 
 #[test]
 fn a_deep_product_is_the_sum_of_its_blocks() {
-    for isa in isa_levels() {
-        check_product::<f32>(
-            GemmShape { items: 1, rows: 15, columns: 40, depth: 1500 },
-            &TestTeam { isa, count: 1 },
-        );
-    }
+    check_product::<f32>(GemmShape { items: 1, rows: 15, columns: 40, depth: 1500 }, &[1]);
 }
 
 #[test]
 fn several_products_are_computed_together() {
-    for isa in isa_levels() {
-        for count in [1, 3] {
-            check_product::<f32>(
-                GemmShape { items: 5, rows: 33, columns: 47, depth: 40 },
-                &TestTeam { isa, count },
-            );
-            check_product::<f32>(
-                GemmShape { items: 4, rows: 1, columns: 300, depth: 500 },
-                &TestTeam { isa, count },
-            );
-        }
-    }
+    check_product::<f32>(GemmShape { items: 5, rows: 33, columns: 47, depth: 40 }, &[1, 3]);
+    check_product::<f32>(GemmShape { items: 4, rows: 1, columns: 300, depth: 500 }, &[1, 3]);
 }
 
 #[test]
 fn many_threads_compute_what_one_does() {
-    for isa in isa_levels() {
-        let count = 3;
-        check_product::<f32>(
-            GemmShape { items: 1, rows: 130, columns: 170, depth: 70 },
-            &TestTeam { isa, count },
-        );
-        check_product::<f32>(
-            GemmShape { items: 1, rows: 1, columns: 1500, depth: 400 },
-            &TestTeam { isa, count },
-        );
-        check_product::<f32>(
-            GemmShape { items: 1, rows: 4, columns: 1500, depth: 401 },
-            &TestTeam { isa, count },
-        );
-        check_product::<f32>(
-            GemmShape { items: 1, rows: 1500, columns: 1, depth: 400 },
-            &TestTeam { isa, count },
-        );
+    for (rows, columns, depth) in [(130, 170, 70), (1, 1500, 400), (4, 1500, 401), (1500, 1, 400)] {
+        check_product::<f32>(GemmShape { items: 1, rows, columns, depth }, &[3]);
     }
 }
 
 #[test]
 fn an_empty_sum_is_zero() {
-    for isa in isa_levels() {
-        check_product::<f32>(
-            GemmShape { items: 2, rows: 20, columns: 50, depth: 0 },
-            &TestTeam { isa, count: 1 },
-        );
-        check_product::<f32>(
-            GemmShape { items: 1, rows: 1, columns: 50, depth: 0 },
-            &TestTeam { isa, count: 1 },
-        );
-    }
+    check_product::<f32>(GemmShape { items: 2, rows: 20, columns: 50, depth: 0 }, &[1]);
+    check_product::<f32>(GemmShape { items: 1, rows: 1, columns: 50, depth: 0 }, &[1]);
 }
 
 #[test]
 fn a_finish_sees_each_element_once_and_its_place() {
-    for isa in isa_levels() {
-        for (rows, columns, keep) in [(40, 90, true), (40, 90, false), (1, 5000, true), (5000, 1, true)] {
-            let sizes = GemmShape { items: 2, rows, columns, depth: 600 };
-            let (left, right) =
-                (small_integers::<f32>(2 * rows * 600, 1), small_integers::<f32>(2 * columns * 600, 2));
-            let expected = expected_product(sizes, &left, false, &right, false);
-            let (left, right) = test_matrices(sizes, &left, false, &right, false);
+    for (rows, columns, keep) in [(40, 90, true), (40, 90, false), (1, 5000, true), (5000, 1, true)] {
+        let sizes = GemmShape { items: 2, rows, columns, depth: 600 };
+        let (left, right) =
+            (small_integers::<f32>(2 * rows * 600, 1), small_integers::<f32>(2 * columns * 600, 2));
+        let expected = expected_product(sizes, &left, false, &right, false);
+        let (left, right) = test_matrices(sizes, &left, false, &right, false);
+        for isa in isa_levels() {
             let seen = std::sync::Mutex::new(vec![0.0; 2 * rows * columns]);
             let mut output = vec![0.0; 2 * rows * columns];
             BatchedGemm {
