@@ -57,8 +57,8 @@ fn cast_complex_tensor(py: Python<'_>, tensor: &Tensor, to: Dtype) -> PyResult<T
     }
 }
 
-/// A tensor in memory that nothing else writes to. Tensors are immutable, so only one in host memory, which it may share with
-/// other libraries, has to be copied.
+/// A tensor in memory that nothing else writes to. Tensors are immutable, so only one in host memory, which other libraries
+/// may share, has to be copied.
 pub(crate) fn copy_tensor(py: Python<'_>, tensor: &Tensor) -> PyResult<Tensor> {
     if tensor.dtype() == Dtype::String || tensor.host_address().or_raise()?.is_none() {
         return Ok(tensor.clone());

@@ -14,13 +14,13 @@ pub(crate) struct DType(pub(crate) Dtype);
 
 #[pymethods]
 impl DType {
-    /// Its name, as NumPy has it.
+    /// The name, as in NumPy.
     #[getter]
     fn name(&self) -> &'static str {
         self.0.numpy_name()
     }
 
-    /// The bytes of one element.
+    /// The size of an element in bytes.
     #[getter]
     fn itemsize(&self) -> u32 {
         self.0.bits().div_ceil(8)
@@ -40,7 +40,7 @@ impl DType {
     }
 }
 
-/// The dtype of a name, for what was pickled.
+/// The dtype with a name, for unpickling.
 #[pyfunction]
 pub(crate) fn _dtype(py: Python<'_>, name: DtypeLike) -> PyResult<Py<DType>> {
     dtype_object(py, name.0)

@@ -137,47 +137,47 @@ impl OperandDomain {
 of_one! {
     /// The absolute value.
     abs = complex_aware "Abs" for Any;
-    /// The angle whose cosine it is.
+    /// The inverse cosine.
     acos = complex_aware "Acos" for Floats;
     /// The inverse of the hyperbolic cosine.
     acosh = complex_aware "Acosh" for Floats;
-    /// The angle whose sine it is.
+    /// The inverse sine.
     asin = complex_aware "Asin" for Floats;
     /// The inverse of the hyperbolic sine.
     asinh = complex_aware "Asinh" for Floats;
-    /// The angle whose tangent it is.
+    /// The inverse tangent.
     atan = complex_aware "Atan" for Floats;
     /// The inverse of the hyperbolic tangent.
     atanh = complex_aware "Atanh" for Floats;
-    /// The nearest whole number that is not less.
+    /// Rounds up.
     ceil = new "Ceil" for Rounding;
     /// The cosine.
     cos = complex_aware "Cos" for Floats;
     /// The hyperbolic cosine.
     cosh = complex_aware "Cosh" for Floats;
-    /// The power of e.
+    /// e to the power of each element.
     exp = complex_aware "Exp" for Floats;
-    /// The nearest whole number that is not greater.
+    /// Rounds down.
     floor = new "Floor" for Rounding;
-    /// The power of e less 1, exact near 0.
+    /// e to the power of each element, minus 1; exact near 0.
     expm1 = oarlock_op "Expm1" for Floats;
     /// The natural logarithm.
     log = complex_aware "Log" for Floats;
-    /// The natural logarithm of what is greater by 1, exact near 0.
+    /// The natural logarithm of 1 + x; exact near 0.
     log1p = oarlock_op "Log1p" for Floats;
     /// The logarithm to base 2.
     log2 = oarlock_op "Log2" for Floats;
     /// The logarithm to base 10.
     log10 = oarlock_op "Log10" for Floats;
-    /// Whether it is false.
+    /// Negates truth values.
     logical_not = new "Not" for Any;
-    /// One divided by it.
+    /// The reciprocal.
     reciprocal = complex_aware "Reciprocal" for Floats;
-    /// The nearest whole number, and of two the even one.
+    /// Rounds to the nearest integer, ties to even.
     round = new "Round" for Rounding;
-    /// -1, 0 or 1, as it is less than 0, 0 or greater.
+    /// The sign: -1, 0 or 1.
     sign = complex_aware "Sign" for Any;
-    /// Whether it has the sign of a negative number.
+    /// Whether the sign bit is set.
     signbit = oarlock_op "SignBit" for Any;
     /// The sine.
     sin = complex_aware "Sin" for Floats;
@@ -189,32 +189,32 @@ of_one! {
     tan = complex_aware "Tan" for Floats;
     /// The hyperbolic tangent.
     tanh = complex_aware "Tanh" for Floats;
-    /// Without what is behind the point.
+    /// Rounds towards 0.
     trunc = oarlock_op "Trunc" for Rounding;
 }
 
 of_two! {
     /// The sum.
     add = op!(complex_aware "Add");
-    /// The angle of a point, whose second coordinate is the first operand.
+    /// The angle of the point (x2, x1).
     atan2 = op!(oarlock_op "Atan2" of floats);
-    /// Bits moved to the left, by as many places as the second operand says.
+    /// Shifts bits to the left.
     bitwise_left_shift = op!(oarlock_op "ShiftLeft");
-    /// Bits moved to the right, by as many places as the second operand says.
+    /// Shifts bits to the right.
     bitwise_right_shift = op!(oarlock_op "ShiftRight");
-    /// Both bits, or both truths.
+    /// Bitwise and.
     bitwise_and = |py, x1, x2| {
         static TRUTHS: StaticOp = StaticOp::new("And");
         static BITS: StaticOp = StaticOp::new("BitwiseAnd");
         apply_bitwise(py, [x1, x2], &TRUTHS, &BITS)
     };
-    /// Either bit, or either truth.
+    /// Bitwise or.
     bitwise_or = |py, x1, x2| {
         static TRUTHS: StaticOp = StaticOp::new("Or");
         static BITS: StaticOp = StaticOp::new("BitwiseOr");
         apply_bitwise(py, [x1, x2], &TRUTHS, &BITS)
     };
-    /// One of two bits, or one of two truths.
+    /// Bitwise exclusive or.
     bitwise_xor = |py, x1, x2| {
         static TRUTHS: StaticOp = StaticOp::new("Xor");
         static BITS: StaticOp = StaticOp::new("BitwiseXor");
@@ -222,39 +222,39 @@ of_two! {
     };
     /// The first with the sign of the second.
     copysign = op!(oarlock_op "CopySign" of floats);
-    /// The quotient, of whole numbers as floats.
+    /// The quotient; of integers, as a float.
     divide = op!(complex_aware "Div" of floats);
     /// Whether the two are equal.
     equal = op!(complex_aware "Equal");
     /// The quotient, rounded down.
     floor_divide = op!(oarlock_op "FloorDivide");
-    /// Whether the first is greater.
+    /// Whether the first is greater than the second.
     greater = op!(new "Greater");
-    /// Whether the first is greater or equal.
+    /// Whether the first is greater than or equal to the second.
     greater_equal = op!(new "GreaterOrEqual");
-    /// The length of the vector of both.
+    /// The hypotenuse: the length of the vector (x1, x2).
     hypot = op!(oarlock_op "Hypot" of floats);
-    /// Whether the first is less.
+    /// Whether the first is less than the second.
     less = op!(new "Less");
-    /// Whether the first is less or equal.
+    /// Whether the first is less than or equal to the second.
     less_equal = op!(new "LessOrEqual");
-    /// The logarithm of the sum of two powers of e.
+    /// The logarithm of the sum of the exponentials.
     logaddexp = op!(oarlock_op "LogAddExp" of floats);
-    /// Whether both are true.
+    /// Logical and.
     logical_and = op!(new "And");
-    /// Whether one or both are true.
+    /// Logical or.
     logical_or = op!(new "Or");
-    /// Whether one is true and the other is not.
+    /// Logical exclusive or.
     logical_xor = op!(new "Xor");
-    /// The greater of the two.
+    /// The larger of the two; NaN if either is NaN.
     maximum = op!(new "Max");
-    /// The less of the two.
+    /// The smaller of the two; NaN if either is NaN.
     minimum = op!(new "Min");
     /// The product.
     multiply = op!(complex_aware "Mul");
-    /// The number beside the first on the way to the second.
+    /// The next representable number from the first towards the second.
     nextafter = op!(oarlock_op "NextAfter" of floats);
-    /// Whether the two differ.
+    /// Whether the two are unequal.
     not_equal = |py, x1, x2| {
         static EQUAL: StaticOp = StaticOp::complex_aware("Equal");
         static NOT: StaticOp = StaticOp::new("Not");
@@ -272,7 +272,7 @@ of_two! {
         let [wide, by] = [cast_tensor(py, &x1, Dtype::I64)?, cast_tensor(py, &x2, Dtype::I64)?];
         cast_tensor(py, &OP.call(py, &[&wide, &by])?, dtype)
     };
-    /// What the quotient, rounded down, leaves.
+    /// The remainder of the floored quotient, with the sign of the divisor.
     remainder = op!(oarlock_op "Remainder");
     /// The difference.
     subtract = op!(complex_aware "Sub");
@@ -306,11 +306,11 @@ macro_rules! tests {
 }
 
 tests! {
-    /// Whether it is a number, and not infinite.
+    /// Whether each element is finite.
     isfinite = oarlock_op "IsFinite", true;
-    /// Whether it is infinite.
+    /// Whether each element is infinite.
     isinf = complex_aware "IsInf", false;
-    /// Whether it is no number.
+    /// Whether each element is NaN.
     isnan = complex_aware "IsNaN", false;
 }
 
@@ -339,21 +339,21 @@ pub(crate) fn register_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
 mod py {
     use super::*;
 
-    /// Every bit turned around, or the truth.
+    /// Inverts every bit, or a truth value.
     #[pyfunction]
     #[pyo3(signature = (x, /))]
     pub(super) fn bitwise_invert(x: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
         super::bitwise_invert(x.py(), array_argument(x, "bitwise_invert", "x")?.get())
     }
 
-    /// The number with its sign turned around.
+    /// The negative.
     #[pyfunction]
     #[pyo3(signature = (x, /))]
     pub(super) fn negative(x: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
         super::negative(x.py(), array_argument(x, "negative", "x")?.get())
     }
 
-    /// The real part, which is all there is of a real number.
+    /// The real part; real numbers stay as they are.
     #[pyfunction]
     #[pyo3(signature = (x, /))]
     pub(super) fn real(x: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
@@ -361,7 +361,7 @@ mod py {
         complex_part(array_argument(x, "real", "x")?, &OP, |x| Ok(x.clone()))
     }
 
-    /// The imaginary part, which is 0 of a real number.
+    /// The imaginary part; 0 for real numbers.
     #[pyfunction]
     #[pyo3(signature = (x, /))]
     pub(super) fn imag(x: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
@@ -371,7 +371,7 @@ mod py {
         })
     }
 
-    /// The number with the sign of its imaginary part turned around.
+    /// The complex conjugate.
     #[pyfunction]
     #[pyo3(signature = (x, /))]
     pub(super) fn conj(x: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
@@ -391,7 +391,7 @@ mod py {
         made.map(PyTensor::new)
     }
 
-    /// The product of matrices, of which there may be many.
+    /// The product of matrices, or of stacks of them.
     #[pyfunction]
     #[pyo3(signature = (x1, x2, /))]
     pub(super) fn matmul(x1: &Bound<'_, PyAny>, x2: &Bound<'_, PyAny>) -> PyResult<PyTensor> {

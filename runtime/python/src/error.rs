@@ -15,7 +15,7 @@ create_exception!(
     oarlock,
     Error,
     PyRuntimeError,
-    "What no built-in exception names: a device that is gone, a state that does not allow a call."
+    "Errors without a built-in exception, such as a lost device or a call in the wrong state."
 );
 
 /// Terms in the core's advice, which is written for Rust and the command line, and their Python equivalents.

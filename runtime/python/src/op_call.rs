@@ -191,9 +191,9 @@ fn run_op(py: Python<'_>, runtime: &Runtime, op: &Op, call: &OpInvocation<'_>) -
     Ok(result.into_iter().flatten().collect())
 }
 
-/// Calls an op of ONNX or of another domain by its name: `op("Gemm", [a, b], {"transB": 1})`.
+/// Calls an op of ONNX or of another domain by name: `op("Gemm", [a, b], {"transB": 1})`.
 ///
-/// An input that is left out is `None`. What comes back is one array, or a tuple where more than one output is asked for.
+/// An omitted input is `None`. Returns an array, or a tuple if more than one output is requested.
 #[pyfunction]
 #[pyo3(signature = (name, inputs, attributes=None, *, outputs=1, domain="", device=None))]
 pub(crate) fn op<'py>(

@@ -19,8 +19,8 @@ pub(crate) enum ArrayOperand {
     /// An array of another library, by its type's name. It is refused here, because that library would raise an unhelpful
     /// error, or return `False` for `==`.
     Foreign(String),
-    /// A Python object that is no operand, with the message to raise. It knows nothing of arrays, and Python itself would
-    /// only say that the two types do not go together.
+    /// A Python object that is not an operand, with the message to raise: Python's own error would only say that the types
+    /// are unsupported.
     Refused(String),
 }
 

@@ -10,7 +10,7 @@ use oarlock_report::pass_report::PassReport;
 
 use crate::error::OrRaise as _;
 
-/// The plan for given inputs: what passes did, the kernel of each step, and the memory of a run.
+/// The plan for given inputs: the effects of passes, the kernel of each step, and the memory of a run.
 pub(crate) fn describe_plan<'py>(
     py: Python<'py>,
     session: &Session,

@@ -31,7 +31,7 @@ pub(crate) fn probe_command(py: Python<'_>) -> PyResult<Option<ProbeCommand>> {
     Ok(Some(ProbeCommand { program, arguments: options.into_iter().chain([native.into()]).collect() }))
 }
 
-/// Probes a plugin, in an interpreter that was started for it; gives the status to end with.
+/// Probes a plugin in an interpreter that was started for it; returns the exit status.
 #[pyfunction]
 pub(crate) fn _probe(path: PathBuf) -> u8 {
     u8::from(oarlock_host::probe_child_main(Path::new(&path)) != ExitCode::SUCCESS)

@@ -128,7 +128,7 @@ pub(crate) fn number_kind(object: &Bound<'_, PyAny>) -> Option<DtypeKind> {
     }
 }
 
-/// The dtype that arrays, dtypes and numbers of Python become when they are used together.
+/// The dtype that arrays, dtypes and Python numbers promote to.
 ///
 /// >>> oarlock.result_type(oarlock.int8, oarlock.uint8)
 /// oarlock.int16

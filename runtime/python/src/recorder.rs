@@ -20,7 +20,7 @@ static ACTIVE_LOG: Mutex<Option<Arc<ActivityLog>>> = Mutex::new(None);
 /// True if there is an active log; readable without a lock.
 static IS_RECORDING: AtomicBool = AtomicBool::new(false);
 
-/// Notes when runs of models, their steps, and calls of ops alone take place, from its start to its end.
+/// Records when model runs, their steps and single op calls happen, from `start` to `stop`.
 #[pyclass(frozen, module = "oarlock")]
 pub(crate) struct Recorder(Arc<ActivityLog>);
 
@@ -58,13 +58,13 @@ impl Recorder {
         Self(Arc::new(ActivityLog { start: Instant::now(), runs: Mutex::default(), calls: Mutex::default() }))
     }
 
-    /// Has it note runs and calls from now on. Another one that did no longer does.
+    /// Starts recording. A recorder that is still active stops.
     fn start(&self) {
         *ACTIVE_LOG.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.0.clone());
         IS_RECORDING.store(true, Ordering::Relaxed);
     }
 
-    /// Has it note no more.
+    /// Stops recording.
     fn stop(&self) {
         let mut active = ACTIVE_LOG.lock().unwrap_or_else(PoisonError::into_inner);
         if active.as_ref().is_some_and(|active| Arc::ptr_eq(active, &self.0)) {
@@ -73,14 +73,14 @@ impl Recorder {
         }
     }
 
-    /// Nanoseconds since it was made.
+    /// Nanoseconds since the recorder was created.
     fn now(&self) -> u128 {
         self.0.start.elapsed().as_nanos()
     }
 
-    /// The runs that were noted, and no longer are: each with its thread, begin and end, with what its steps are, and with
-    /// when they ran: which step, within which other, its begin, when the host had launched it, and its end. Then the calls of
-    /// ops alone.
+    /// Removes and returns what was recorded. First the model runs, each with its thread, begin and end, its steps, and their
+    /// times: index of the step, of the step around it, begin, end of the launch on the host, and end. Then the single op
+    /// calls.
     fn take<'py>(&self, py: Python<'py>) -> PyResult<RecordedActivity<'py>> {
         let runs = std::mem::take(&mut *self.0.runs.lock().unwrap_or_else(PoisonError::into_inner));
         let calls = std::mem::take(&mut *self.0.calls.lock().unwrap_or_else(PoisonError::into_inner));

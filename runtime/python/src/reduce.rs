@@ -28,7 +28,7 @@ const fn reduce_op_pair(name: &'static str) -> (&'static str, [StaticOp; 2]) {
     (name, [StaticOp::with_attributes(name, &[("keepdims", 0)]), StaticOp::new(name)])
 }
 
-/// What an op makes of the elements along dimensions, of all where none is named. Of complex numbers each part is taken by itself.
+/// Reduces with an op along axes, or along all if none is named. Of complex numbers, both parts are reduced separately.
 #[pyfunction]
 #[pyo3(signature = (name, x, axis, keepdims))]
 pub(crate) fn _reduced(
@@ -82,7 +82,7 @@ fn reduce_axes(py: Python<'_>, op: &'static StaticOp, x: &Tensor, axes: &[usize]
     op.call(py, &[x, &axes])
 }
 
-/// Elements as what their sum or product is: of whole numbers the widest of their kind.
+/// Converts elements to the dtype of their sum or product: for integers, the widest one.
 #[pyfunction]
 #[pyo3(signature = (x, dtype))]
 pub(crate) fn _summands<'py>(
@@ -104,8 +104,7 @@ pub(crate) fn _summands<'py>(
     Bound::new(py, PyTensor::new(cast_tensor(py, &tensor, dtype)?))
 }
 
-/// An array that is not of text, which ops would read numbers from. The function that it is given to stands in its place in what
-/// is told.
+/// Refuses arrays of text, which ops would read as numbers. The error names the called function.
 #[pyfunction]
 #[pyo3(signature = (x))]
 pub(crate) fn _numbers<'a, 'py>(x: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, PyTensor>> {
@@ -119,7 +118,7 @@ pub(crate) fn _numbers<'a, 'py>(x: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<
     Err(with_function_name(x.py(), "_numbers", error))
 }
 
-/// Dimensions counted from the first one, each once; all where none is named.
+/// Axes counted from the first, without duplicates; all if none is named.
 #[pyfunction]
 #[pyo3(signature = (axes, rank))]
 pub(crate) fn _axes(axes: &Bound<'_, PyAny>, rank: usize) -> PyResult<Vec<usize>> {

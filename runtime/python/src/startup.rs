@@ -67,8 +67,7 @@ pub(crate) fn shared_runtime(py: Python<'_>) -> PyResult<&'static Arc<Runtime>> 
     }
 }
 
-/// Marks a thread that is starting the runtime. A child forked meanwhile would wait for it forever, so forks wait until it is
-/// done.
+/// Marks a thread that is starting the runtime. A child forked meanwhile would wait for it forever, so forks wait for it.
 struct StartupGuard;
 
 /// The number of these threads.
@@ -138,14 +137,14 @@ fn start_first_runtime(around: InterpreterEnvironment) -> PyResult<&'static Arc<
     Ok(SHARED_RUNTIME.get_or_init(|| Arc::new(runtime)))
 }
 
-/// What layers that were asked for do not watch, and why.
+/// The calls that requested layers do not see, and why.
 #[pyfunction]
 pub(crate) fn _layers_left_out(py: Python<'_>) -> PyResult<Vec<String>> {
     shared_runtime(py).map(|runtime| runtime.host().report().layers_left_out())
 }
 
-/// Chooses flags by their names, such as `set_flags({"threads": 2})`, before the first array or model: the runtime starts with
-/// them. `python -m oarlock flags` lists all.
+/// Sets flags, such as `set_flags({"threads": 2})`. This must precede the first array or model, because the runtime starts
+/// with them. `python -m oarlock flags` lists all flags.
 #[pyfunction]
 pub(crate) fn set_flags(flags: &Bound<'_, PyAny>) -> PyResult<()> {
     let flags = flags.cast::<PyDict>().map_err(|_| {
@@ -174,8 +173,8 @@ pub(crate) fn set_flags(flags: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// What there is to say about every flag: its name, what it may be, its default, its variable, and what it does. It starts
-/// nothing, so that it helps where a variable has a wrong value.
+/// Every flag with its name, possible values, default, variable and meaning. Does not start the runtime, so that it also works
+/// if a variable has a wrong value.
 #[pyfunction]
 pub(crate) fn _flags() -> Vec<(&'static str, String, &'static str, String, &'static str)> {
     let entry = |flag: &'static FlagDefinition| {
@@ -184,8 +183,7 @@ pub(crate) fn _flags() -> Vec<(&'static str, String, &'static str, String, &'sta
     FLAG_TABLE.iter().map(entry).collect()
 }
 
-/// What there is to say about every variable of PaddlePaddle: its name, what it means, the flag that it sets, or what to use
-/// instead.
+/// Every PaddlePaddle variable with its name, its meaning, and the flag that it sets or what to use instead.
 #[pyfunction]
 pub(crate) fn _paddle_variables()
 -> Vec<(&'static str, &'static str, Option<&'static str>, Option<&'static str>)> {
@@ -196,7 +194,7 @@ pub(crate) fn _paddle_variables()
     paddle_variables().into_iter().map(entry).collect()
 }
 
-/// The values of flags by their names: of one name, of those in a list, or of all.
+/// The values of flags by name: of one, of a list, or of all.
 #[pyfunction]
 #[pyo3(signature = (flags=None))]
 pub(crate) fn get_flags<'py>(

@@ -8,8 +8,8 @@ use pyo3::prelude::*;
 
 /// Elements of one dtype in a shape, on a device.
 ///
-/// Made by `oarlock.asarray` and the other functions of the namespace, which follows the Python array API standard.
-/// `==` compares each element with those of another array or with a number or text; with `None` it is False.
+/// Created by `oarlock.asarray` and other functions of the namespace, which follows the Python array API standard.
+/// `==` compares elementwise with another array, a number or text; compared with `None` it is False.
 #[pyclass(frozen, weakref, module = "oarlock", name = "Tensor")]
 pub(crate) struct PyTensor {
     /// A shared tensor never changes. Writing to an array replaces its tensor, or modifies the tensor in place if it has no

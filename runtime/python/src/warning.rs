@@ -76,7 +76,7 @@ fn next() -> Option<(String, String)> {
     next
 }
 
-/// Warns of what was said and nobody was told of yet.
+/// Raises warnings for messages that were not reported yet.
 #[pyfunction]
 pub(crate) fn _tell_warnings(py: Python<'_>) -> PyResult<()> {
     emit_warnings(py)

@@ -13,7 +13,7 @@ from oarlock._missing import Machine, advice
 
 @pytest.fixture
 def driver(monkeypatch):
-    """A function that has the driver of NVIDIA run a CUDA, on GPUs of some compute capabilities."""
+    """A function that has the NVIDIA driver run a CUDA, on GPUs of some compute capabilities."""
 
     def change(cuda, *capabilities):
         monkeypatch.setattr(_missing, "_cuda", lambda: cuda)
@@ -32,22 +32,22 @@ NVIDIA = ("NVIDIA",)
         (Machine(NVIDIA, (12, 4)), {"cpu"}, set(), "`pip install 'oarlock[cuda12]=="),
         (Machine(NVIDIA, (13, 1)), {"cpu"}, set(), "`pip install 'oarlock[cuda13]=="),
         (Machine(NVIDIA, (99, 0)), {"cpu"}, set(), "`pip install 'oarlock[cuda13]=="),
-        (Machine(NVIDIA, (11, 4)), {"cpu"}, set(), "up to 11.4, and it takes one for 12 or 13; install a newer driver"),
-        (Machine(NVIDIA, None), {"cpu"}, set(), "no driver of NVIDIA is here"),
-        (Machine(NVIDIA, (12, 4)), {"cpu"}, {"oarlock_cuda13"}, "`oarlock-cuda13` is for others; `pip install 'oarlock[cuda12]=="),
+        (Machine(NVIDIA, (11, 4)), {"cpu"}, set(), "up to 11.4, and the plugin needs 12 or 13; install a newer driver"),
+        (Machine(NVIDIA, None), {"cpu"}, set(), "there is no NVIDIA driver"),
+        (Machine(NVIDIA, (12, 4)), {"cpu"}, {"oarlock_cuda13"}, "`oarlock-cuda13` does not fit; `pip install 'oarlock[cuda12]=="),
         (Machine(NVIDIA, (13, 0), ((7, 0),)), {"cpu"}, set(), "`pip install 'oarlock[cuda12]=="),
-        (Machine(NVIDIA, (13, 0), ((7, 0),)), {"cpu"}, {"oarlock_cuda13"}, "`oarlock-cuda13` is for others; `pip install 'oarlock[cuda12]=="),
+        (Machine(NVIDIA, (13, 0), ((7, 0),)), {"cpu"}, {"oarlock_cuda13"}, "`oarlock-cuda13` does not fit; `pip install 'oarlock[cuda12]=="),
         (Machine(NVIDIA, (13, 0), ((9, 0), (7, 0))), {"cpu"}, set(), "`pip install 'oarlock[cuda12]=="),
         (Machine(NVIDIA, (13, 0), ((9, 0), (12, 2))), {"cpu"}, set(), "`pip install 'oarlock[cuda13]=="),
-        (Machine(NVIDIA, (12, 9), ((12, 2),)), {"cpu"}, set(), "up to 12.9, and it takes one for 13; install a newer driver"),
-        (Machine(NVIDIA, (11, 4), ((3, 7), (3, 5))), {"cpu"}, set(), "a GPU of compute capability 5.0 or higher, and here is 3.7, 3.5"),
+        (Machine(NVIDIA, (12, 9), ((12, 2),)), {"cpu"}, set(), "up to 12.9, and the plugin needs 13; install a newer driver"),
+        (Machine(NVIDIA, (11, 4), ((3, 7), (3, 5))), {"cpu"}, set(), "a GPU of compute capability 5.0 or higher, found 3.7, 3.5"),
         # It has its say as a plugin that was refused.
         (Machine(NVIDIA, (12, 4)), {"cpu"}, {"oarlock_cuda12"}, None),
         (Machine(NVIDIA, (13, 0)), {"cpu"}, {"oarlock_cuda12"}, None),
         (Machine(NVIDIA, (12, 4)), {"cpu"}, {"liboarlock_plugin_cuda.so"}, None),
         (Machine(NVIDIA, (12, 4)), {"cpu", "cuda"}, set(), None),
-        (Machine(("AMD",), None), {"cpu"}, set(), "a GPU of AMD, and nothing uses it: `pip install 'oarlock[opencl]=="),
-        (Machine(("Intel",), None), {"cpu"}, set(), "a GPU of Intel, and nothing uses it: `pip install 'oarlock[opencl]=="),
+        (Machine(("AMD",), None), {"cpu"}, set(), "an AMD GPU, and nothing uses it: `pip install 'oarlock[opencl]=="),
+        (Machine(("Intel",), None), {"cpu"}, set(), "an Intel GPU, and nothing uses it: `pip install 'oarlock[opencl]=="),
         (Machine(("AMD",), None), {"cpu", "opencl"}, set(), None),
         (Machine(("AMD",), None), {"cpu"}, {"oarlock_opencl"}, None),
     ],
@@ -60,7 +60,7 @@ def test_a_gpu_that_nothing_uses_is_told_of_with_the_wheel_that_would(machine, t
 
 def test_gpus_of_several_makers_are_told_of_one_by_one():
     told = advice(Machine(("AMD", "NVIDIA"), (12, 8)), {"cpu"}, set())
-    assert [sentence.split(",")[0] for sentence in told] == ["there is a GPU of AMD", "there is a GPU of NVIDIA"]
+    assert [sentence.split(",")[0] for sentence in told] == ["there is an AMD GPU", "there is an NVIDIA GPU"]
 
 
 def test_gpus_are_found_on_the_bus_or_by_their_driver(tmp_path, driver):
@@ -116,9 +116,9 @@ def test_a_device_that_a_wheel_brings_is_missing_with_the_command_that_installs_
     driver((12, 4))
     for name in ["cuda", "cuda:1", "gpu"]:
         for use in (ol.Device, ol.set_device, lambda name: ol.ones(1, device=name), lambda name: ol.load(b"", device=name)):
-            with pytest.raises(ValueError, match=r"`pip install 'oarlock\[cuda12\]==.*' --extra-index-url .*` brings `cuda` devices; the driver runs CUDA up to 12\.4$"):
+            with pytest.raises(ValueError, match=r"`pip install 'oarlock\[cuda12\]==.*' --extra-index-url .*` provides `cuda` devices; the driver supports CUDA up to 12\.4$"):
                 use(name)
-    with pytest.raises(ValueError, match=r"`pip install 'oarlock\[opencl\]==[^ ]*' --index-url [^ ]*` brings"):
+    with pytest.raises(ValueError, match=r"`pip install 'oarlock\[opencl\]==[^ ]*' --index-url [^ ]*` provides"):
         ol.Device("opencl")
     for name in ["cpu:7", "npu"]:
         with pytest.raises(ValueError, match="found") as raised:
@@ -134,7 +134,7 @@ def test_a_device_that_was_named_is_brought_by_what_serves_the_gpus(driver):
 
 def test_a_device_without_a_driver_is_missing_with_what_needs_one(driver):
     driver(None)
-    with pytest.raises(ValueError, match="no driver of NVIDIA is here; `oarlock-cuda12` needs one for CUDA 12, `oarlock-cuda13` needs one for CUDA 13$"):
+    with pytest.raises(ValueError, match="there is no NVIDIA driver; `oarlock-cuda12` needs one for CUDA 12, `oarlock-cuda13` needs one for CUDA 13$"):
         ol.Device("cuda")
 
 
@@ -145,7 +145,7 @@ def test_the_doctor_advises_and_finds_nothing_wrong_in_that(monkeypatch, capsys)
     assert _doctor.doctor(as_json=True) == 0
     assert "oarlock[cuda12]" in json.loads(capsys.readouterr().out)["advice"][0]
     assert _doctor.doctor(as_json=False) == 0
-    assert "what could be used\n  there is a GPU of NVIDIA" in capsys.readouterr().out
+    assert "what could be used\n  there is an NVIDIA GPU" in capsys.readouterr().out
 
 
 def test_the_import_reads_nothing_of_it():

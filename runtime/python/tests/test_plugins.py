@@ -1,4 +1,4 @@
-"""Plugins that installed packages bring: found, judged, reported."""
+"""Plugins that installed packages provide: found, judged, reported."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ def python(*arguments, environment):
 
 @pytest.fixture
 def installed(tmp_path, with_custom_cpu):
-    """A function that puts a package into a directory as pip would, with the files that it brings."""
+    """A function that puts a package into a directory as pip would, with the files that it provides."""
     environment = {name: value for name, value in with_custom_cpu.items() if name != "OARLOCK_PLUGIN_PATH"}
     environment["PYTHONPATH"] = os.pathsep.join([str(tmp_path), environment["PYTHONPATH"]])
 

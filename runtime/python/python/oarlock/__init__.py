@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from . import _owners
 
-# Before anything is loaded that may not fit the rest.
+# First, before a module of another version can be loaded.
 _owners.check(__path__[0])
 
 from . import _absent, _oarlock
@@ -402,7 +402,7 @@ if TYPE_CHECKING:
 
     from ._typing import DtypeLike
 
-    # They are loaded when they are used.
+    # Loaded on first use.
     from . import device, extension, fft, linalg, onnx_backend, onnxruntime, profiler
 
 to_tensor = asarray
@@ -416,38 +416,38 @@ def load(
     precision: DType = float32,
     fallback: str | None = None,
 ) -> Session:
-    """A model, ready to run: a file of ONNX or its bytes, or Paddle's `.pdmodel` with its parameters beside it.
+    """Loads a model from an ONNX file or its bytes, or from a Paddle `.pdmodel` with its parameters beside it.
 
-    It is called with arrays in the order of its inputs, or of other libraries; `run` takes and gives them by name. With
-    `precision=bfloat16` products may round their factors to it, where that is faster.
+    Call the model with arrays, of Oarlock or of another library, in the order of its inputs; `run` takes and returns them by
+    name. With `precision=bfloat16`, matrix products and convolutions may round their operands to bfloat16 if that is faster.
 
-    Of several devices each node takes the first that has a kernel for it. What none has one for the CPU runs: without a word
-    where it is among them, otherwise with a `FallbackWarning`, and with `fallback="error"` a run raises instead.
+    With several devices, each node runs on the first one that has a kernel for it. If none has, it falls back to the CPU. This
+    raises a `FallbackWarning` unless the CPU is one of the devices; with `fallback="error"`, the run fails instead.
     """
     return Session(model, device=device, precision=precision, fallback=fallback)
 
 
 def run_check() -> None:
-    """Computes something on every device, says how that went, and raises what is wrong."""
+    """Tests every device with a small computation, prints the results, and raises an error if one fails."""
     from ._doctor import run_check as check
 
     check()
 
 
 def set_device(device: Device | str) -> Device:
-    """Makes a device the one that is used when none is named, and gives it."""
+    """Sets the default device and returns it."""
     _oarlock.set_default_device(device)
     return _oarlock.default_device()
 
 
 def get_device() -> str:
-    """The name of the device that is used when none is named."""
+    """The name of the default device."""
     return _oarlock.default_device().name
 
 
 @of_arrays
 def astype(x: Tensor, dtype: DtypeLike, /, *, copy: builtins.bool = True, device: Device | None = None) -> Tensor:
-    """The elements of an array as another dtype, on a device."""
+    """Converts an array to another dtype, on a device."""
     made = x.astype(dtype, copy=copy)
     return made if device is None else made.to_device(device)
 
@@ -464,14 +464,14 @@ __array_api_version__ = "2024.12"
 
 
 def __dir__() -> list[str]:
-    """What is meant to be used, without what the module itself uses."""
+    """The public names."""
     return __all__
 
 
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> ModuleType:
-        """Parts of the package that are loaded when they are used."""
+        """Loads parts of the package on first use."""
         if name in ("device", "extension", "fft", "linalg", "onnx_backend", "onnxruntime", "profiler"):
             return import_module(f".{name}", __name__)
         raise AttributeError(f"module `oarlock` has no `{name}`")

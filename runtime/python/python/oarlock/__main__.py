@@ -1,4 +1,4 @@
-"""What the package says about itself: `python -m oarlock doctor` says whether all is well, and others list what there is."""
+"""The command line: `python -m oarlock doctor` diagnoses the installation, and other subcommands list what is available."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def main() -> int:
-    """The command."""
+    """Runs the command."""
     parser = argparse.ArgumentParser(prog="python -m oarlock", description="Arrays and models on any device.")
     parser.add_argument("--version", action="version", version=f"oarlock {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
@@ -45,7 +45,7 @@ def main() -> int:
 
 
 def flags() -> str:
-    """Every flag with what it may be."""
+    """Every flag with its possible values."""
     told = [
         f"{name}\n    {meaning}\n    expected {kind}, by default {default or 'nothing'}; variable {variable}"
         for name, kind, default, variable, meaning in _oarlock._flags()
@@ -54,7 +54,7 @@ def flags() -> str:
 
 
 def paddle_variables() -> str:
-    """Every variable of PaddlePaddle with the flag that it sets, or with what to use instead."""
+    """Every PaddlePaddle variable with the flag that it sets, or what to use instead."""
     told = [
         f"{name}\n    {meaning}\n    {f'sets the flag {flag}' if flag else f'has no effect; {instead}'}"
         for name, meaning, flag, instead in _oarlock._paddle_variables()
@@ -63,7 +63,7 @@ def paddle_variables() -> str:
 
 
 def kernels_of(op: str | None) -> str:
-    """The kernels of an op, or all, each with the dtypes that it takes; of inputs alike only once."""
+    """The kernels of an op, or of all ops, with the dtypes that each accepts; the same for several inputs is shown once."""
     rows: list[Kernel] = json.loads(_oarlock._kernels(op=op))
 
     def takes(operands: list[Operand]) -> str:
@@ -77,11 +77,11 @@ def kernels_of(op: str | None) -> str:
 
 
 def keep_output() -> None:
-    """Has the standard output for this program alone: what plugins print there goes where errors go."""
+    """Reserves the standard output for this program: what plugins print goes to standard error."""
     with suppress(OSError):
         own = os.dup(1)
         os.dup2(2, 1)
-        # It stays open to the end of the program, and so no warning of it is due.
+        # It stays open until the program ends, so Python should not warn about it.
         sys.stdout = os.fdopen(own, "w", encoding=sys.stdout.encoding, errors=sys.stdout.errors, closefd=False)
 
 
@@ -91,7 +91,7 @@ if __name__ == "__main__":
         status = main()
         sys.stdout.flush()
     except BrokenPipeError:
-        # Who reads wants no more, and Python would write the rest at its end.
+        # The reader closed the pipe; Python would try to write the rest at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 1
     sys.exit(status)

@@ -1,6 +1,6 @@
-"""Methods that arrays of other libraries have and these do not, as in the standard: who asks for one is told the function.
+"""Methods that arrays of other libraries have and these lack, as in the standard: the error names the function to call instead.
 
-Each is a descriptor of the class that gives nothing, so that attributes which are there cost nothing more.
+Each is a descriptor on the class that raises `AttributeError`, so attributes that exist cost nothing extra.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ FUNCTIONS = """
     isin isinf isnan matmul max mean min moveaxis nonzero permute_dims prod real repeat reshape roll round searchsorted sort
     squeeze std sum take take_along_axis tile tril triu unstack var where
 """.split()
-"""Functions of the namespace whose first operand is an array."""
+"""Functions of the namespace that take an array first."""
 
 OTHERS = {
     "abs": "abs(x)",
@@ -30,13 +30,13 @@ OTHERS = {
     "unsqueeze": "oarlock.expand_dims(x, …)",
     "view": "oarlock.reshape(x, …)",
 }
-"""What other libraries call what has another name here."""
+"""Names in other libraries, and the names of the same functions here."""
 
 INSTEAD = {name: f"oarlock.{name}(x, …)" for name in FUNCTIONS} | OTHERS
 
 
 class Absent:
-    """A method that is not there."""
+    """A method that arrays do not have."""
 
     __slots__ = ("instead", "name")
 
@@ -52,12 +52,12 @@ class Absent:
 
 
 def attributes(array: Tensor) -> list[str]:
-    """The names of what is there."""
+    """The names of the attributes that exist."""
     return [name for name in object.__dir__(array) if name not in INSTEAD]
 
 
 def note() -> None:
-    """Has arrays tell."""
+    """Adds the descriptors to the array class."""
     for name, instead in INSTEAD.items():
         setattr(Tensor, name, Absent(name, instead))
     setattr(Tensor, "__dir__", attributes)  # noqa: B010

@@ -1,4 +1,4 @@
-"""What functions of the package say where they fail: which argument is no array, and their own names, not those of ops."""
+"""Errors of functions of the package: they name the argument that is not an array, and the function instead of an op in it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ T = TypeVar("T")
 
 
 def of_arrays(function: Callable[P, T]) -> Callable[P, T]:
-    """Has a function say which argument should have been an array. It is looked for when the function has failed, so that
-    calls that are right do not pay for it."""
+    """Makes a function's errors name the argument that should have been an array. The search starts only after a failure,
+    so calls that succeed do not pay for it."""
 
     @wraps(function)
     def checked(*given: P.args, **named: P.kwargs) -> T:
@@ -36,7 +36,7 @@ def of_arrays(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def in_own_name(function: Callable[P, T]) -> Callable[P, T]:
-    """Has errors of the ops that a function is made of speak of the function, which is what its caller knows."""
+    """Makes errors of the ops inside a function name the function, which is what the caller knows."""
 
     @wraps(function)
     def named(*given: P.args, **named: P.kwargs) -> T:
@@ -50,8 +50,8 @@ def in_own_name(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def first_wrong(function: Callable[..., Any], given: tuple[Any, ...], named: dict[str, Any]) -> str | None:
-    """What is wrong with the first argument that should be an array and is none."""
-    # It takes longer to load than all of the package.
+    """Describes the first argument that should be an array but is not."""
+    # Importing it takes longer than importing the whole package.
     from inspect import Parameter, signature
 
     parameters = signature(function).parameters

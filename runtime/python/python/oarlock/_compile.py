@@ -1,9 +1,8 @@
-"""Compiles sources into plugins of kernels, each once: what was compiled is kept, and found again by what it was made of.
+"""Compiles sources into kernel plugins and caches them by the hash of their inputs.
 
-The directory of an extension is named after its sources, flags, the contract, and the processor where the flags ask for that
-one. In it lies a record for each compiler, which names the plugin and every header that went into it. It is written last, so
-that what was begun and not finished is never found; and whoever looks holds a lock, so that one process compiles and others
-wait. Nothing is fetched from anywhere.
+The cache directory of an extension is named after its sources, its flags, the contract, and the processor if the flags
+target it. For each compiler it has a record that names the plugin and every header that went into it. The record is written
+last, so an interrupted build is never found. A lock lets one process compile while others wait. Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ WORDS = ".words"
 
 @dataclass(frozen=True)
 class Recipe:
-    """What an extension is made of."""
+    """The inputs of an extension's build."""
 
     name: str
     sources: tuple[Path, ...]
@@ -62,11 +61,11 @@ class Recipe:
 
     @property
     def is_rust(self) -> bool:
-        """Whether it is a crate."""
+        """Whether the source is a crate."""
         return any(source.name == MANIFEST for source in self.sources)
 
     def languages(self) -> list[str]:
-        """The languages of its sources, the one that links them last."""
+        """The languages of the sources; the last one links."""
         if self.is_rust:
             return ["Rust"]
         has_cpp = any(source.suffix in CPP_ENDINGS for source in self.sources)
@@ -74,11 +73,11 @@ class Recipe:
         return ["C"] * has_c + ["C++"] * has_cpp
 
     def provided(self) -> list[tuple[str, str]]:
-        """The files that the package gives its compilers."""
+        """The files of the package that its compilers read."""
         return _oarlock._sdk() if self.is_rust else _oarlock._headers()
 
     def key(self) -> str:
-        """What tells it from others, but for compilers and headers."""
+        """The cache key: everything but compilers and headers."""
         is_native = any(flag.endswith("=native") for flag in self.flags)
         parts = [
             self.name,
@@ -102,7 +101,7 @@ def recipe(
     libraries: Sequence[str],
     version: str = "0",
 ) -> Recipe:
-    """A recipe of what users write: one source or several, as paths of any kind."""
+    """A recipe from a user's arguments: one source or several, as paths of any kind."""
     for given, which in ((flags, "flags"), (include, "include"), (libraries, "libraries")):
         if isinstance(given, (str, bytes, os.PathLike)):
             raise TypeError(f"expected a list as `{which}`, such as `[{given!r}]`, found {type(given).__name__}")
@@ -113,7 +112,7 @@ def recipe(
 
 
 def digest(file: Path) -> str:
-    """The hash of a file; nothing of one that is not there."""
+    """The hash of a file, or `None` if it does not exist."""
     try:
         return sha256(file.read_bytes()).hexdigest()
     except OSError:
@@ -121,7 +120,7 @@ def digest(file: Path) -> str:
 
 
 def processor() -> str:
-    """What this processor is and can do."""
+    """The model and the features of this processor."""
     with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
         lines = file.read().split("\n\n")[0].splitlines()
     kept = ("model name", "flags", "Features", "CPU implementer", "CPU part", "CPU variant")
@@ -129,14 +128,14 @@ def processor() -> str:
 
 
 def cache_directory() -> Path:
-    """Where extensions are kept: `$XDG_CACHE_HOME/oarlock/extensions`."""
+    """The cache of extensions: `$XDG_CACHE_HOME/oarlock/extensions`."""
     given = os.environ.get("XDG_CACHE_HOME", "")
     home = Path(given) if os.path.isabs(given) else Path.home() / ".cache"
     return home / "oarlock/extensions"
 
 
 def compiled(recipe: Recipe, cache: Path | None = None, *, verbose: bool = False) -> Path:
-    """The plugin of a recipe, which is compiled unless that has been done."""
+    """The plugin of a recipe, compiled unless it is in the cache."""
     cache = cache_directory() if cache is None else cache.absolute()
     place = cache / f"{recipe.name}-{recipe.key()}"
     compilers = [Compiler.of(language) for language in recipe.languages()]
@@ -144,11 +143,11 @@ def compiled(recipe: Recipe, cache: Path | None = None, *, verbose: bool = False
     missing = [compiler for compiler in compilers if compiler.path is None]
 
     def kept() -> Path | None:
-        # Without a compiler what any has made is as good as one can get.
+        # Without a compiler, the plugin of any compiler will do.
         records = sorted(place.glob("made-*.json")) if missing else [place / f"made-{identity}.json"]
         return next((library for library in map(found, records) if library is not None), None)
 
-    # Whoever only reads needs no lock, which a cache that cannot be written would not have.
+    # Reading needs no lock, which a read-only cache could not have.
     library = kept()
     if library is not None:
         return library
@@ -159,7 +158,7 @@ def compiled(recipe: Recipe, cache: Path | None = None, *, verbose: bool = False
         library = kept()
         if library is not None:
             return library
-        # What is left of a process that was ended meanwhile.
+        # Left over from a process that was killed.
         for left in place.glob("build-*"):
             shutil.rmtree(left, ignore_errors=True)
         provided, began = sdk(cache) if recipe.is_rust else headers(cache), time.time_ns()
@@ -170,14 +169,14 @@ def compiled(recipe: Recipe, cache: Path | None = None, *, verbose: bool = False
             library = place / f"lib{recipe.name}-{digest(made)[:12]}.so"
             os.replace(made, library)
             made_of = {str(file): digest(file) for file in sorted(read)}
-            # Whether what was written meanwhile was read before or after, nobody knows. Cargo writes its own file.
+            # A file that changed during the build may have been read before or after. Cargo writes its own lock file.
             if not any(file.stat().st_mtime_ns >= began for file in read if file.name != LOCK and file.exists()):
                 put(place / f"made-{identity}.json", json.dumps({"library": library.name, "made_of": made_of}))
         return library
 
 
 def found(record: Path) -> Path | None:
-    """The plugin that a record names, if it and what it was made of are as they were."""
+    """The plugin that a record names, if the plugin and all its inputs are unchanged."""
     try:
         said = json.loads(record.read_text())
         library = record.with_name(said["library"])
@@ -189,8 +188,7 @@ def found(record: Path) -> Path | None:
 
 
 def words_of(library: Path, flags: Sequence[str]) -> set[str]:
-    """The words, as `hidden`, of all that a plugin was made of, but for what the system and the package brought: of its
-    sources, headers and flags."""
+    """The hashed words of a plugin's sources, headers and flags, without those of system headers and of the package."""
     files = set[Path]()
     for record in library.parent.glob("made-*.json"):
         said = json.loads(record.read_text())
@@ -204,18 +202,18 @@ def words_of(library: Path, flags: Sequence[str]) -> set[str]:
 
 
 def hidden(word: str) -> str:
-    """What a word is recognized by, and tells nobody else who comes by it what the word was."""
+    """A hash that identifies a word without revealing it."""
     return sha256(word.encode()).hexdigest()[:12]
 
 
 def words_beside(library: Path) -> set[str]:
-    """The words, as `hidden`, that a wheel says its plugin was made of; none where it says nothing."""
+    """The hashed words that a wheel lists for its plugin; none if it has no list."""
     file = library.with_suffix(WORDS)
     return set(file.read_text().split()) if file.is_file() else set()
 
 
 def put(file: Path, text: str) -> None:
-    """Writes a file that others see whole or not at all."""
+    """Writes a file atomically."""
     with tempfile.NamedTemporaryFile("w", dir=file.parent, prefix=".", delete=False) as written:
         written.write(text)
     os.replace(written.name, file)
@@ -223,24 +221,24 @@ def put(file: Path, text: str) -> None:
 
 @contextmanager
 def locked(path: Path) -> Generator[None]:
-    """Waits until no other process is in such a block of the same file."""
+    """Holds a lock on a file, so that only one process at a time runs the block."""
     with open(path, "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
 def headers(cache: Path | None = None) -> Path:
-    """The directory to look for `oarlock/op.h` in, which is written if it is not there."""
+    """The include directory of `oarlock/op.h`, written if it does not exist."""
     return written(cache, "include", [(f"oarlock/{name}", text) for name, text in _oarlock._headers()])
 
 
 def sdk(cache: Path | None = None) -> Path:
-    """The directory of the crate `oarlock-sdk`, which is written if it is not there."""
+    """The directory of the crate `oarlock-sdk`, written if it does not exist."""
     return written(cache, "sdk", _oarlock._sdk()) / "sdk"
 
 
 def written(cache: Path | None, name: str, texts: list[tuple[str, str]]) -> Path:
-    """A directory with files of the package, each written where it is not there."""
+    """A directory with files of the package; missing ones are written."""
     cache = cache_directory() if cache is None else cache
     place = cache / f"{name}-{sha256(json.dumps(texts).encode()).hexdigest()[:24]}"
     for path, text in texts:
@@ -253,7 +251,7 @@ def written(cache: Path | None, name: str, texts: list[tuple[str, str]]) -> Path
 
 @dataclass(frozen=True)
 class Compiler:
-    """A program that compiles a language."""
+    """A compiler for one language."""
 
     language: str
     variable: str
@@ -262,13 +260,13 @@ class Compiler:
 
     @classmethod
     def of(cls, language: str) -> Compiler:
-        """The one that the environment names, or the usual one."""
+        """The compiler that the environment names, or the usual one."""
         variable, usual = {"C": ("CC", "cc"), "C++": ("CXX", "c++"), "Rust": ("CARGO", "cargo")}[language]
         command = tuple(shlex.split(os.environ.get(variable, ""))) or (usual,)
         return cls(language, variable, command, shutil.which(command[0]))
 
     def identity(self) -> list[str | int]:
-        """What changes when it is another one or another version, without running it."""
+        """Identifies the compiler and its version without running it."""
         if self.path is None:
             return []
         real = os.path.realpath(self.path)
@@ -276,7 +274,7 @@ class Compiler:
         return [real, about.st_size, about.st_mtime_ns, *self.command]
 
     def missing(self) -> Error:
-        """That it is not there."""
+        """The error for a compiler that is not installed."""
         return Error(
             f"expected a compiler of {self.language} as `{self.command[0]}`, found none\n"
             f"hint: install one, or name it in the variable `{self.variable}`"
@@ -286,7 +284,7 @@ class Compiler:
 def build_objects(
     recipe: Recipe, compilers: list[Compiler], directory: Path, include: Path, verbose: bool
 ) -> tuple[Path, set[Path]]:
-    """Compiles C and C++, and gives the plugin and what was read for it."""
+    """Compiles C and C++, and returns the plugin and the files that were read."""
     by_language = {compiler.language: compiler for compiler in compilers}
     about = [f'-DOARLOCK_EXTENSION_NAME="{recipe.name}"', f'-DOARLOCK_EXTENSION_VERSION="{recipe.version}"']
     common = ["-O2", "-fPIC", "-fvisibility=hidden", f"-I{include}", *(f"-I{each}" for each in recipe.include), *about]
@@ -298,7 +296,7 @@ def build_objects(
         run([*by_language[language].command, standard, *common, *recipe.flags, *to], verbose)
         objects.append(str(target))
         read |= dependencies(listed.read_text())
-    # What the library of C++ exports in spite of all flags is kept inside.
+    # Hides what the C++ library exports despite all flags.
     exported = directory / "exported"
     exported.write_text("{ global: oarlock_plugin_query; local: *; };\n")
     made = directory / "made.so"
@@ -311,7 +309,7 @@ def build_objects(
 def build_crate(
     recipe: Recipe, compilers: list[Compiler], directory: Path, sdk: Path, verbose: bool
 ) -> tuple[Path, set[Path]]:
-    """Has cargo build a crate, and gives the plugin and what was read for it."""
+    """Builds a crate with cargo, and returns the plugin and the files that were read."""
     manifest = recipe.sources[0]
     target = directory / "target"
     options = ["--release", "--lib", "--offline", "--message-format=json-render-diagnostics", "--target-dir", str(target)]
@@ -333,27 +331,27 @@ def build_crate(
 
 
 def is_left_open(manifest: Path) -> bool:
-    """Whether a crate does not say where its `oarlock-sdk` is."""
+    """Whether a crate leaves open where its `oarlock-sdk` is."""
     # Only crates need it.
     import tomllib
 
     try:
         named = tomllib.loads(manifest.read_text()).get("dependencies", {}).get("oarlock-sdk")
     except (AttributeError, ValueError):
-        # Cargo says what is wrong.
+        # Cargo reports the error.
         return False
     return isinstance(named, str) or (isinstance(named, dict) and not named.keys() & {"path", "git", "workspace"})
 
 
 def dependencies(rule: str) -> set[Path]:
-    """The files that a rule of make says something is made of."""
+    """The prerequisites in a rule of make."""
     _, _, files = rule.replace("\\\n", " ").partition(": ")
     words = re.findall(r"(?:\\.|\S)+", files)
     return {Path(re.sub(r"\\(.)", r"\1", word).replace("$$", "$")).absolute() for word in words}
 
 
 def run(command: list[str], verbose: bool) -> str:
-    """Runs a compiler, and gives what it wrote."""
+    """Runs a compiler and returns its output."""
     if verbose:
         print(shlex.join(command), file=sys.stderr)
     outcome = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")

@@ -1,4 +1,4 @@
-"""Arrays from nothing but a shape, and from ranges."""
+"""Functions that create arrays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @in_own_name
 def empty(shape: Shape, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """An array that is to be written to; it holds zeros."""
+    """An array whose elements will be written later; until then they are zeros."""
     return zeros(shape, dtype=dtype, device=device)
 
 
@@ -25,7 +25,7 @@ def empty(shape: Shape, *, dtype: DtypeLike | None = None, device: DeviceLike | 
 def full_like(
     x: Tensor, /, fill_value: Number, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
-    """An array of one number in the shape of another."""
+    """An array with the shape of another, filled with a number."""
     return full(
         x.shape,
         fill_value,
@@ -36,19 +36,19 @@ def full_like(
 
 @of_arrays
 def empty_like(x: Tensor, /, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """An array in the shape of another that is to be written to; it holds zeros."""
+    """An array with the shape of another, whose elements will be written later; until then they are zeros."""
     return full_like(x, 0, dtype=dtype, device=device)
 
 
 @of_arrays
 def zeros_like(x: Tensor, /, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """An array of zeros in the shape of another."""
+    """An array of zeros with the shape of another."""
     return full_like(x, 0, dtype=dtype, device=device)
 
 
 @of_arrays
 def ones_like(x: Tensor, /, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """An array of ones in the shape of another."""
+    """An array of ones with the shape of another."""
     return full_like(x, 1, dtype=dtype, device=device)
 
 
@@ -62,7 +62,7 @@ def arange(
     dtype: DtypeLike | None = None,
     device: DeviceLike | None = None,
 ) -> Tensor:
-    """Numbers from `start` to before `stop`, each `step` after the last.
+    """Numbers from `start` up to but not including `stop`, spaced by `step`.
 
     >>> arange(3)
     Tensor(shape=[3], dtype=int64, place=Place(cpu:0), stop_gradient=True,
@@ -90,7 +90,7 @@ def linspace(
     device: DeviceLike | None = None,
     endpoint: bool = True,
 ) -> Tensor:
-    """So many numbers at equal distances, the last of them `stop` unless `endpoint` is false."""
+    """`num` evenly spaced numbers; the last is `stop` unless `endpoint` is false."""
     if isinstance(start, complex) or isinstance(stop, complex):
         ends = [(complex(start).real, complex(stop).real), (complex(start).imag, complex(stop).imag)]
         parts = [linspace(*each, num, dtype=_oarlock.float64, device=device, endpoint=endpoint) for each in ends]
@@ -115,9 +115,9 @@ def eye(
     dtype: DtypeLike | None = None,
     device: DeviceLike | None = None,
 ) -> Tensor:
-    """A matrix of zeros with ones on the diagonal that begins `k` places to the right."""
+    """A matrix of zeros with ones on the `k`-th diagonal; 0 is the main one."""
     width = n_rows if n_cols is None else n_cols
-    # Further away there is no diagonal either.
+    # Beyond the matrix there is no diagonal.
     rows = _steps(n_rows, 0, 1, device)[:, None] + max(-n_rows, min(k, width))
     columns = _steps(width, 0, 1, device)[None, :]
     return (rows == columns).astype(_oarlock.float32 if dtype is None else dtype, copy=False)
@@ -125,7 +125,7 @@ def eye(
 
 @of_arrays
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
-    """The coordinates of every point of a grid, of which the arrays are the axes."""
+    """The coordinates of every point of a grid whose axes are the arrays."""
     if indexing not in ("xy", "ij"):
         raise ValueError(f"expected `xy` or `ij` for `indexing`, found `{indexing}`")
     if len({x.dtype for x in arrays}) > 1:
@@ -150,16 +150,16 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
 
 @of_arrays
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
-    """Matrices with zeros above the diagonal that begins `k` places to the right."""
+    """Matrices with zeros above the `k`-th diagonal."""
     return op("Trilu", [x, asarray(k, device=x.device)], {"upper": 0})
 
 
 @of_arrays
 def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
-    """Matrices with zeros below the diagonal that begins `k` places to the right."""
+    """Matrices with zeros below the `k`-th diagonal."""
     return op("Trilu", [x, asarray(k, device=x.device)], {"upper": 1})
 
 
 def sizes_of(sizes: Sequence[int]) -> Tensor:
-    """A list of sizes as ops take it."""
+    """A list of sizes as an operand of an op."""
     return asarray(list(sizes), dtype=_oarlock.int64, device="cpu")

@@ -1,4 +1,4 @@
-"""Whether all is well: devices, plugins, and what keeps some from being used."""
+"""Diagnoses the installation: devices, plugins, and why some cannot be used."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ._oarlock import Device
 
 @dataclass(frozen=True)
 class Checked:
-    """What a small computation on a device came to."""
+    """The result of a small computation on a device."""
 
     device: str
     description: str
@@ -26,7 +26,7 @@ class Checked:
 
 @dataclass(frozen=True)
 class Flavour:
-    """A wheel of the core: the row of `packaging/matrix.toml` that it is, and what is in it."""
+    """A wheel of the core: its row in `packaging/matrix.toml`, and its contents."""
 
     label: str
     version: str
@@ -35,8 +35,8 @@ class Flavour:
 
 
 def check(device: Device, place: int = 0) -> Checked:
-    """Multiplies and adds whole numbers on a device, where it has kernels for that, and compares with what Python makes of
-    them. Other places have other numbers."""
+    """Multiplies and adds integers on a device, if it has kernels for that, and compares the results with Python's. Each
+    device gets different numbers."""
     left = [[(3 * row + 5 * column + place) % 7 - 3 for column in range(5)] for row in range(5)]
     right = [[(2 * row + column) % 5 - 2 for column in range(5)] for row in range(5)]
     columns = list(zip(*right, strict=True))
@@ -49,17 +49,17 @@ def check(device: Device, place: int = 0) -> Checked:
             with suppress(NotImplementedError):
                 found = function(a, b).tolist()
                 problem = problem if found == expected else f"expected {expected}, found {found}"
-    except Exception as error:  # noqa: BLE001  it is what is looked for
+    except Exception as error:  # noqa: BLE001  any error is a finding
         problem = f"{type(error).__name__}: {error}"
     return Checked(device.name, device.description, problem)
 
 
 ROUNDS = 5
-"""How often each device computes beside the others, so that they overlap."""
+"""How often each device computes beside the others: often enough to overlap."""
 
 
 def check_all(found: list[Device]) -> list[Checked]:
-    """Tries every device by itself, and then all of a kind at the same time: a plugin may drive each of its devices well and
+    """Tries every device by itself, and then all devices of a type at once: a plugin may drive each device correctly and
     still mix them up."""
     checked = [check(device) for device in found]
     for kind in dict.fromkeys(device.type for device in found):
@@ -73,7 +73,7 @@ def check_all(found: list[Device]) -> list[Checked]:
 
 
 def check_together(found: list[Device]) -> list[Checked]:
-    """Tries devices at the same time, each on a thread and with numbers of its own, several times over."""
+    """Tries devices at the same time, each on its own thread with its own numbers, several times."""
     gate = Barrier(len(found))
 
     def work(place: int) -> Checked:
@@ -86,7 +86,7 @@ def check_together(found: list[Device]) -> list[Checked]:
 
 
 def run_check() -> None:
-    """Computes something on every device, and on all of a kind at once, says how that went, and raises what is wrong.
+    """Tests every device, and all devices of a type at once, prints the results, and raises an error if one fails.
 
     >>> import oarlock
     >>> oarlock.run_check()
@@ -106,14 +106,14 @@ def run_check() -> None:
 
 
 def doctor(as_json: bool) -> int:
-    """Prints what there is to know; gives 1 if something is wrong."""
+    """Prints the report; returns 1 if something is wrong."""
     report = examined()
     print(json.dumps(report, indent=2) if as_json else in_words(report))
     return 1 if problems(report) else 0
 
 
 def examined() -> dict[str, Any]:
-    """Everything there is to know."""
+    """The report as data."""
     there: list[Device] = []
     start, plugins, layers = None, [], []
     broken = _plugins.broken()
@@ -123,8 +123,8 @@ def examined() -> dict[str, Any]:
         there = list(devices())
         plugins = json.loads(_oarlock._plugins())
         layers = _oarlock._layers_left_out()
-    except Exception as error:  # noqa: BLE001  it is what is looked for
-        # A wrong variable or configuration keeps everything from starting.
+    except Exception as error:  # noqa: BLE001  any error is a finding
+        # With a wrong variable or configuration, nothing starts.
         start = f"{type(error).__name__}: {error}"
     package = os.path.dirname(os.path.abspath(_plugins.__file__))
     return {
@@ -143,7 +143,7 @@ def examined() -> dict[str, Any]:
 
 
 def wheel(package: str) -> Flavour | None:
-    """What the package says of the wheel that it came in; nothing where it came in another way, as from sources or with Debian."""
+    """The wheel that the package came in; `None` if it was built from source or installed by Debian."""
     try:
         with open(os.path.join(package, "wheel.json"), encoding="utf-8") as about:
             return Flavour(**json.load(about))
@@ -152,13 +152,13 @@ def wheel(package: str) -> Flavour | None:
 
 
 def problems(report: dict[str, Any]) -> list[str]:
-    """What is wrong, one by one."""
+    """The problems, one string each."""
     of_devices = [f"device `{device['device']}`: {device['problem']}" for device in report["devices"] if device["problem"]]
     if not report["devices"] and not report["start"]:
         where = os.path.join(report["package"], "plugins")
         of_devices = [f"expected a device, found none: that of the CPU comes with the package, in `{where}`; {_plugins.ANEW}"]
     elif missing := missing_parts(report):
-        of_devices += [f"expected `{file}`, which the wheel brought, found none; {_plugins.ANEW}" for file in missing]
+        of_devices += [f"expected `{file}`, which the wheel installed, found none; {_plugins.ANEW}" for file in missing]
     of_packages = [f"package `{each['name']}`: {each['problem']}" for each in report["packages"] if each["problem"]]
     of_plugins = [refused(plugin) for plugin in report["plugins"] if plugin["is_wrong"]]
     of_start = [f"Oarlock does not start: {report['start']}"] if report["start"] else []
@@ -168,7 +168,7 @@ def problems(report: dict[str, Any]) -> list[str]:
 
 
 def missing_parts(report: dict[str, Any]) -> list[str]:
-    """The files of the parts that the wheel is said to have and that are gone."""
+    """Files of the wheel's parts that no longer exist."""
     if not report["wheel"]:
         return []
     plugins = [part.rstrip("0123456789") for part in report["wheel"]["parts"] if part != "core"]
@@ -177,12 +177,12 @@ def missing_parts(report: dict[str, Any]) -> list[str]:
 
 
 def refused(plugin: dict[str, Any]) -> str:
-    """Why a plugin is not used."""
+    """Why a plugin was refused."""
     return f"plugin `{plugin['file']}`: expected {plugin['expected']}, found {plugin['found']}; {plugin['remedy']}"
 
 
 def in_words(report: dict[str, Any]) -> str:
-    """The report for people."""
+    """The report as text."""
     lines = [f"Oarlock {report['version']} at {report['package']}"]
     if report["wheel"]:
         about = Flavour(**report["wheel"])

@@ -1,4 +1,4 @@
-"""Functions of each element that are several ops."""
+"""Elementwise functions that consist of several ops."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from ._oarlock import Tensor, op, result_type
 
 @of_arrays
 def square(x: Tensor, /) -> Tensor:
-    """The product of each element and itself."""
+    """The square of each element."""
     return _oarlock.multiply(x, x)
 
 
 @of_arrays
 def positive(x: Tensor, /) -> Tensor:
-    """Each element as it is."""
-    # Not `+x`, which numbers have as well.
+    """Each element unchanged."""
+    # Not `+x`, which would accept plain numbers too.
     return Tensor.__pos__(x)
 
 
 @of_arrays
 def round(x: Tensor, /) -> Tensor:
-    """The nearest whole number, the even one of two; of a complex number both parts are rounded."""
+    """Rounds to the nearest integer, ties to even; of complex numbers, both parts."""
     if x.dtype in (_oarlock.complex64, _oarlock.complex128):
         return op("Complex", [_oarlock.round(_oarlock.real(x)), _oarlock.round(_oarlock.imag(x))], domain="oarlock")
     return _oarlock.round(x)
@@ -31,7 +31,7 @@ def round(x: Tensor, /) -> Tensor:
 
 @of_arrays
 def clip(x: Tensor, /, min: Tensor | float | None = None, max: Tensor | float | None = None) -> Tensor:
-    """Each element, but none less than one bound or greater than another. Bounds of integers may lie beyond what the dtype has."""
+    """Limits each element to a range. The bounds of integers may exceed the range of the dtype."""
     dtype = result_type(x, *(bound for bound in (min, max) if bound is not None))
     x = +x.astype(dtype, copy=False)
     if isdtype(dtype, "integral"):

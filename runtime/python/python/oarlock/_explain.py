@@ -1,4 +1,4 @@
-"""How a model is run, and why so."""
+"""How a model runs, and why."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Pass:
-    """What a pass did to the graph."""
+    """The effect of a pass on the graph."""
 
     name: str
     purpose: str
     with_shapes: bool
-    """Whether it ran with the shapes of the inputs known."""
+    """Whether it ran after the input shapes were known."""
     changes: int
     nodes_before: int
     nodes_after: int
@@ -29,29 +29,29 @@ class Pass:
 
 @dataclass(frozen=True)
 class Step:
-    """What is done for a node."""
+    """The step that runs a node."""
 
     op: str
     node: str
     device: str
     kernel: str
     how: str
-    """How the kernel does it, in its own words."""
+    """How the kernel works, as the kernel describes it."""
     why: str | None
-    """Why it stays on the host although a device before it could run it, where that is so."""
+    """Why it stays on the host although an earlier device could run it, if so."""
     flops: int | None
-    """Multiplications and additions of floating-point numbers, of products and convolutions."""
+    """Floating-point multiplications and additions in products and convolutions."""
     bytes: int | None
-    """The size of all inputs and outputs."""
+    """The total size of all inputs and outputs, in bytes."""
 
 
 @dataclass(frozen=True)
 class FallbackOp:
-    """An op for which the devices that come before the CPU have no kernel."""
+    """An op that the devices before the CPU have no kernel for."""
 
     op: str
     count: int
-    """How many nodes there are of it."""
+    """The number of nodes with this op."""
     missing: str
     """What the first device lacks: any kernel for the `op`, one for the `dtype`, or one for the `operands`."""
     reason: str
@@ -60,36 +60,36 @@ class FallbackOp:
 
 @dataclass(frozen=True)
 class Fallback:
-    """Which device runs how many nodes, and what the CPU runs because the others cannot."""
+    """How many nodes each device runs, and which ops fall back to the CPU."""
 
     nodes: int
-    """How many nodes the CPU runs because no device before it has a kernel for them."""
+    """The number of nodes that the CPU runs because no device before it has a kernel for them."""
     of: int
-    """How many nodes take a kernel."""
+    """The number of nodes that run a kernel."""
     cpu_named: bool
-    """Whether the CPU was named, so that this is what was asked for."""
+    """Whether the CPU was one of the devices, so that this was requested."""
     devices: dict[str, int]
-    """How many nodes each device runs."""
+    """The number of nodes on each device."""
     ops: list[FallbackOp]
     shapes: int
-    """How many nodes the CPU has on purpose, as they compute shapes,"""
+    """The number of nodes placed on the CPU because they compute shapes."""
     text: int
-    """as they are about text,"""
+    """The number of nodes placed on the CPU because they process text."""
     too_small: int
-    """or as copying would take longer."""
+    """The number of nodes placed on the CPU because copying would take longer."""
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """How a model is run. `print` shows it as tables."""
+    """How a model runs. `print` shows it as tables."""
 
     inputs: list[str]
     passes: list[Pass]
     steps: list[Step]
     arenas: dict[str, int]
-    """The bytes that each run takes on each device, beside its inputs and outputs."""
+    """The bytes that each run needs on each device, besides inputs and outputs."""
     fallback: Fallback
-    """What the CPU runs because the devices that were named cannot."""
+    """The nodes that fall back to the CPU."""
 
     def __str__(self) -> str:
         ops = Counter(f"{step.op} on {step.device}" for step in self.steps)
@@ -108,7 +108,7 @@ class Explanation:
 
 
 def explain(session: Session, inputs: tuple[Any, ...]) -> Explanation:
-    """What there is to say about runs on such inputs."""
+    """Explains runs on such inputs."""
     if not inputs:
         inputs = tuple(sample(slot) for slot in session.inputs)
     plan = session._plan(*inputs)
@@ -122,19 +122,19 @@ def explain(session: Session, inputs: tuple[Any, ...]) -> Explanation:
 
 
 def fallen(told: dict[str, Any]) -> Fallback:
-    """What the engine tells of the CPU in the place of other devices."""
+    """The engine's report of nodes that fall back to the CPU."""
     ops: list[dict[str, Any]] = told.pop("ops")
     return Fallback(ops=[FallbackOp(**each) for each in ops], **told)
 
 
 def sample(slot: Slot) -> Tensor:
-    """An array that an input takes."""
+    """An array that an input accepts."""
     if slot.shape is None or slot.dtype is None:
         raise ValueError(f"expected inputs, as `{slot.name}` may be anything ({slot.kind}), found none")
     return zeros(tuple(size if isinstance(size, int) else 1 for size in slot.shape), dtype=slot.dtype)
 
 
 def described(slot: Slot, value: Any) -> str:
-    """An input and what it was given."""
+    """An input and the array that it was given, as text."""
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     return f"{slot.name}: {type(value).__name__}" if shape is None else f"{slot.name}: {dtype}{list(shape)}"

@@ -1,4 +1,4 @@
-"""What a plugin of kernels is in Python: a function for each of its ops, which says what it takes."""
+"""Kernel plugins in Python: a function for each op, with its signature."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from inspect import Signature
 
-    # Types cannot tell how many outputs an op has that is compiled later.
+    # Types cannot say how many outputs an op has that is compiled at run time.
     Function = Callable[..., Any]
 
 
 class Operand(TypedDict):
-    """What a kernel says of one operand."""
+    """One operand of a kernel."""
 
     name: str
     dtypes: list[str]
@@ -29,7 +29,7 @@ class Operand(TypedDict):
 
 
 class Kernel(TypedDict):
-    """One way of running an op on one kind of device."""
+    """A kernel of an op for one type of device."""
 
     plugin: str
     op: str
@@ -41,7 +41,7 @@ class Kernel(TypedDict):
 
 
 class Extension:
-    """The ops of a plugin of kernels, as functions: `extension.swish(x)`. `ops` has them by their full names, such as
+    """The ops of a kernel plugin as functions: `extension.swish(x)`. `ops` has them by their full names, such as
     `acme::swish`, and `file` is the plugin."""
 
     def __init__(self, name: str, file: str | None, words: Callable[[], set[str]] | None = None) -> None:
@@ -58,7 +58,7 @@ class Extension:
         for (domain, op), rows in of_ops.items():
             function = made(domain, op, rows, keywords)
             self.ops[f"{domain}::{op}"] = function
-            # Where two domains have ops of one name, it stands for the first.
+            # If two domains have ops of the same name, it is the first.
             self.__dict__.setdefault(op, function)
 
     def __getattr__(self, name: str) -> Function:
@@ -70,8 +70,8 @@ class Extension:
 
 
 class Keywords:
-    """The names of attributes that functions of an extension were given. Kernels look for names in a list, so that nobody sees
-    which they know; but one that stands nowhere in the sources none of them can look for."""
+    """The attribute names that callers passed to an extension's functions. Which names a kernel reads cannot be seen from
+    outside, but a name that occurs nowhere in the sources is a mistake."""
 
     def __init__(self, extension: str, words: Callable[[], set[str]] | None) -> None:
         self._extension = extension
@@ -79,7 +79,7 @@ class Keywords:
         self._found = set[str]()
 
     def check(self, op: str, given: dict[str, Any]) -> None:
-        """Warns of names that mean nothing."""
+        """Warns about names that no kernel can know."""
         if self._words is None or self._found.issuperset(given):
             return
         words = self._words()
@@ -88,12 +88,12 @@ class Keywords:
         for name in given:
             if words and name not in known:
                 message = f"`{op}` was given `{name}`, which stands nowhere in the sources of `{self._extension}`: no kernel can ask for it"
-                # Whoever called the function.
+                # The caller of the function.
                 warnings.warn(message, stacklevel=3)
 
 
 def made(domain: str, op: str, kernels: list[Kernel], keywords: Keywords) -> Function:
-    """The function that calls an op."""
+    """Makes the function that calls an op."""
     signature = signature_of(kernels)
     names = [name for name, each in signature.parameters.items() if each.kind is not each.VAR_KEYWORD]
     outputs = len(kernels[0]["outputs"])
@@ -128,7 +128,7 @@ def made(domain: str, op: str, kernels: list[Kernel], keywords: Keywords) -> Fun
 
 
 def signature_of(kernels: list[Kernel]) -> Signature:
-    """Operands by their names, and attributes as they come."""
+    """A signature with the operands by name, and any attributes."""
     # It takes longer to load than all of the package.
     from inspect import Parameter, Signature
 
@@ -150,7 +150,7 @@ def signature_of(kernels: list[Kernel]) -> Signature:
 
 
 def named(operands: list[Operand]) -> list[str]:
-    """What operands are called in Python: as the kernel says, where each has a name of its own that Python allows."""
+    """The Python names of operands: the kernel's names, if they are valid and distinct."""
     from keyword import iskeyword
 
     names = [operand["name"] for operand in operands]
@@ -159,7 +159,7 @@ def named(operands: list[Operand]) -> list[str]:
 
 
 def described(domain: str, op: str, kernels: list[Kernel]) -> str:
-    """Which devices run an op, and what they take and give."""
+    """Which devices run an op, with which inputs and outputs."""
 
     def told(operand: Operand, name: str) -> str:
         like = ", optional" if operand["optional"] else ", any number" if operand["variadic"] else ""

@@ -1,4 +1,4 @@
-"""Functions of Python as ops."""
+"""Python functions as ops."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Registered(NamedTuple):
-    """A function that is an op, with what the runtime knows of it."""
+    """A function that is an op, and its registration in the runtime."""
 
     function: Callable[..., Any]
     inputs: list[tuple[str, bool, bool]]
@@ -27,12 +27,12 @@ MOST_OUTPUTS = 65536
 _registered: dict[str, Registered] = {}
 _registering = Lock()
 
-# Threads that are in functions when the interpreter ends would end the process otherwise.
+# Otherwise, threads that are inside functions when the interpreter exits would abort the process.
 atexit.register(_oarlock._end_functions)
 
 
 def register(name: str, function: Callable[..., Any], outputs: int, deterministic: bool) -> None:
-    """Makes a function the op of a name, or puts it in the place of the one that was."""
+    """Registers a function as an op, or replaces the function of an existing one."""
     domain, is_there, op = name.partition("::")
     if not (domain and is_there and op):
         raise ValueError(f"expected a domain and an op, such as `acme::swish`, found {name!r}")
@@ -51,7 +51,7 @@ def register(name: str, function: Callable[..., Any], outputs: int, deterministi
                 warnings.warn(
                     f"`{name}` was {place_of(known.function)}, and is {place_of(function)} from now on, in models as well; "
                     "choose another name to have both",
-                    # Where the function is, below the decorator.
+                    # The line of the function, below the decorator.
                     stacklevel=3,
                 )
         else:
@@ -63,20 +63,20 @@ def register(name: str, function: Callable[..., Any], outputs: int, deterministi
 
 
 def place_of(function: Callable[..., Any]) -> str:
-    """Where a function is, which stays where a program or a cell of a notebook makes it anew."""
+    """The location of a function, which is the same when a program or a notebook cell defines it again."""
     kind = type(function)
     return f"{getattr(function, '__module__', kind.__module__)}.{getattr(function, '__qualname__', kind.__qualname__)}"
 
 
 def call(name: str, inputs: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
-    """Calls the function that is an op now. Inputs behind the last that is there are as if they had not been named."""
+    """Calls the current function of an op. Trailing inputs that are missing are not passed."""
     while inputs and inputs[-1] is None:
         inputs = inputs[:-1]
     return _registered[name].function(*inputs, **attributes)
 
 
 def inputs_of(function: Callable[..., Any]) -> list[tuple[str, bool, bool]]:
-    """The name of each input, whether it may be left out, and whether it stands for all further ones."""
+    """For each input: its name, whether it is optional, and whether it is variadic."""
     from inspect import Parameter, signature
 
     kinds = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD, Parameter.VAR_POSITIONAL)

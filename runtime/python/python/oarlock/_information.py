@@ -1,4 +1,4 @@
-"""What dtypes and the namespace are."""
+"""Information about dtypes and the namespace."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SIGNED = ("int8", "int16", "int32", "int64")
 _UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 _REAL = ("float32", "float64")
 _COMPLEX = ("complex64", "complex128")
-# Beyond the standard: they are of their kind too.
+# Beyond the standard: these are floats too.
 _OTHER_FLOATS = ("float16", "bfloat16")
 
 _KINDS: dict[str, tuple[str, ...]] = {
@@ -34,7 +34,7 @@ _FLOATS = {
 
 
 class finfo_object(NamedTuple):
-    """What floats of a dtype can say."""
+    """The limits of a floating-point dtype."""
 
     bits: int
     eps: float
@@ -45,7 +45,7 @@ class finfo_object(NamedTuple):
 
 
 class iinfo_object(NamedTuple):
-    """What integers of a dtype can say."""
+    """The limits of an integer dtype."""
 
     bits: int
     max: int
@@ -54,14 +54,14 @@ class iinfo_object(NamedTuple):
 
 
 def dtype_of(of: Any) -> DType:
-    """The dtype that is meant, or that of an array."""
+    """A dtype from a dtype, its name or an array."""
     if isinstance(of, Tensor):
         return of.dtype
     return of if isinstance(of, DType) else asarray(0, dtype=of).dtype
 
 
 def finfo(type: Any, /) -> finfo_object:
-    """What floats of a dtype can say; of complex numbers, their parts."""
+    """The limits of a floating-point dtype; for complex numbers, of their parts."""
     dtype = dtype_of(type)
     parts = {"complex64": _oarlock.float32, "complex128": _oarlock.float64}.get(dtype.name, dtype)
     if parts.name not in _FLOATS:
@@ -71,7 +71,7 @@ def finfo(type: Any, /) -> finfo_object:
 
 
 def iinfo(type: Any, /) -> iinfo_object:
-    """What integers of a dtype can say."""
+    """The limits of an integer dtype."""
     dtype = dtype_of(type)
     if dtype.name not in _SIGNED + _UNSIGNED:
         raise ValueError(f"expected a dtype of integers, found {dtype}")
@@ -82,7 +82,7 @@ def iinfo(type: Any, /) -> iinfo_object:
 
 
 def isdtype(dtype: DType, kind: DType | str | tuple[DType | str, ...]) -> bool:
-    """Whether a dtype is another, or of a kind such as `"real floating"`."""
+    """Whether a dtype equals another, or is of a kind such as `"real floating"`."""
     if isinstance(kind, tuple):
         return any(isdtype(dtype, one) for one in kind)
     if isinstance(kind, DType):
@@ -94,7 +94,7 @@ def isdtype(dtype: DType, kind: DType | str | tuple[DType | str, ...]) -> bool:
 
 
 def can_cast(from_: DType | Tensor, to: DType, /) -> bool:
-    """Whether every element of a dtype is one of another, as far as promotion says it."""
+    """Whether promotion can convert one dtype to another."""
     try:
         return _oarlock.result_type(dtype_of(from_), to) == to
     except TypeError:
@@ -102,18 +102,18 @@ def can_cast(from_: DType | Tensor, to: DType, /) -> bool:
 
 
 class Info:
-    """What the namespace can do, as the array API standard asks for it."""
+    """The inspection interface of the array API standard."""
 
     def capabilities(self) -> dict[str, Any]:
-        """What of the standard may be missing, and is there."""
+        """Which optional parts of the standard are supported."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": None}
 
     def default_device(self) -> Device:
-        """The device that is used when none is named."""
+        """The default device."""
         return _oarlock.default_device()
 
     def default_dtypes(self, *, device: Device | None = None) -> dict[str, DType]:
-        """The dtypes that numbers of Python become."""
+        """The dtypes of Python numbers."""
         return {
             "real floating": _oarlock.float32,
             "complex floating": _oarlock.complex64,
@@ -122,13 +122,13 @@ class Info:
         }
 
     def devices(self) -> list[Device]:
-        """Every device there is."""
+        """All devices."""
         return devices()
 
     def dtypes(
         self, *, device: Device | None = None, kind: str | tuple[str, ...] | None = None
     ) -> dict[str, DType]:
-        """The dtypes of the standard, or those of some kinds."""
+        """The dtypes of the standard, or of some kinds."""
         kinds = ("bool", "numeric") if kind is None else kind if isinstance(kind, tuple) else (kind,)
         found: dict[str, DType] = {}
         for one in kinds:
@@ -140,5 +140,5 @@ class Info:
 
 
 def __array_namespace_info__() -> Info:
-    """What the namespace can do, as the array API standard asks for it."""
+    """The inspection interface of the array API standard."""
     return Info()

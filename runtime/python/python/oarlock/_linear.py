@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 @of_arrays
 def matrix_transpose(x: Tensor, /) -> Tensor:
-    """Matrices with rows and columns exchanged."""
+    """Swaps the rows and columns of matrices."""
     return x.mT
 
 
 @of_arrays
 def tensordot(x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Tensor:
-    """Sums of products over some dimensions of two arrays: the last of one and the first of the other, or those named."""
+    """Sums products over dimensions of two arrays: the last of one and the first of the other, or the given ones."""
     if isinstance(axes, int):
         if not 0 <= axes <= min(x1.ndim, x2.ndim):
             raise ValueError(f"expected at least {axes} dimensions for `tensordot`, found the shapes {x1.shape} and {x2.shape}")
@@ -43,7 +43,7 @@ def tensordot(x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Seq
 
 @of_arrays
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    """The sums of products of the elements of two arrays along a dimension."""
+    """The dot products of two arrays along a dimension."""
     if not (-min(x1.ndim, x2.ndim) <= axis < 0):
         raise ValueError(f"expected a dimension of both counted from the last one, found {axis}")
     if x1.shape[axis] != x2.shape[axis]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape that arrays of these shapes have together."""
+    """The shape that these shapes broadcast to."""
     rank = max(map(len, shapes), default=0)
     found = [1] * rank
     for shape in shapes:
@@ -30,7 +30,7 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 @of_arrays
 def broadcast_to(x: Tensor, /, shape: tuple[int, ...]) -> Tensor:
-    """An array repeated to a larger shape."""
+    """Broadcasts an array to a shape."""
     if broadcast_shapes(x.shape, tuple(shape)) != tuple(shape):
         raise ValueError(f"expected a shape that {x.shape} repeats to, found {shape}")
     return op("Expand", [x, sizes_of(shape)]) if x.shape != tuple(shape) else x
@@ -38,14 +38,14 @@ def broadcast_to(x: Tensor, /, shape: tuple[int, ...]) -> Tensor:
 
 @of_arrays
 def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
-    """Arrays repeated to the shape that they have together."""
+    """Broadcasts arrays against each other."""
     shape = broadcast_shapes(*(x.shape for x in arrays))
     return [broadcast_to(x, shape) for x in arrays]
 
 
 @of_arrays
 def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
-    """Arrays one after the other along a dimension; with `axis=None` all elements in one."""
+    """Joins arrays along an axis; with `axis=None`, flattens them first."""
     arrays = list(arrays)
     if axis is None:
         arrays, axis = [reshape(x, (-1,)) for x in arrays], 0
@@ -54,7 +54,7 @@ def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
 
 @of_arrays
 def expand_dims(x: Tensor, /, axis: Axes = 0) -> Tensor:
-    """An array with dimensions of one element more, at these places of the result."""
+    """Inserts axes of size 1 at these positions of the result."""
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
     places = _axes(axes, x.ndim + len(axes))
     key: list[slice | None] = [slice(None)] * (x.ndim + len(axes))
@@ -65,7 +65,7 @@ def expand_dims(x: Tensor, /, axis: Axes = 0) -> Tensor:
 
 @of_arrays
 def squeeze(x: Tensor, /, axis: Axes) -> Tensor:
-    """An array without some of its dimensions, each of one element."""
+    """Removes axes of size 1."""
     places = _axes(axis, x.ndim)
     for place in places:
         if x.shape[place] != 1:
@@ -75,14 +75,14 @@ def squeeze(x: Tensor, /, axis: Axes) -> Tensor:
 
 @of_arrays
 def flip(x: Tensor, /, *, axis: Axes | None = None) -> Tensor:
-    """An array with the elements of some dimensions in the opposite order."""
+    """Reverses the elements along some axes."""
     places = _axes(axis, x.ndim)
     return x[tuple(slice(None, None, -1 if at in places else None) for at in range(x.ndim))]
 
 
 @of_arrays
 def moveaxis(x: Tensor, source: Axes, destination: Axes, /) -> Tensor:
-    """An array with some dimensions at other places and the rest in their order."""
+    """Moves axes to other positions; the rest keep their order."""
     sources, destinations = _axes(source, x.ndim), _axes(destination, x.ndim)
     if len(sources) != len(destinations):
         raise ValueError(f"expected as many places as dimensions, found {destination} for {source}")
@@ -94,7 +94,7 @@ def moveaxis(x: Tensor, source: Axes, destination: Axes, /) -> Tensor:
 
 @of_arrays
 def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> Tensor:
-    """An array with each element so many times after itself."""
+    """Repeats each element."""
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
     axis = _axis(axis, x.ndim)
@@ -104,10 +104,10 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> T
     if _has_negative(counts):
         raise ValueError(f"expected numbers of at least 0 to repeat by, found {counts.tolist()}")
     ends = op("CumSum", [counts, asarray(0, device=x.device)])
-    # The first sum beyond what 64 bits hold is below 0.
+    # The first sum that overflows 64 bits is negative.
     if _has_negative(ends):
         raise MemoryError("expected an array that memory can hold, found 2^63 elements or more")
-    # The element at a place is the first whose end lies behind it.
+    # The element at a position is the first whose end lies behind it.
     start, step = (asarray(number, device=x.device) for number in (0, 1))
     places = op("Range", [start, ends[-1] if ends.size else start, step])
     return op("Gather", [x, places_among(ends, places, behind_equal=True)], {"axis": axis})
@@ -127,7 +127,7 @@ def _repeat_each(x: Tensor, times: int, axis: int) -> Tensor:
 
 @of_arrays
 def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:
-    """An array whose elements moved by so many places, those at the end to the beginning."""
+    """Shifts elements along axes; those past the end wrap around to the beginning."""
     if axis is None:
         return reshape(roll(reshape(x, (-1,)), shift, axis=0), x.shape)
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
@@ -149,14 +149,14 @@ def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:
 
 @of_arrays
 def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
-    """Arrays of one shape along a new dimension."""
+    """Joins arrays of the same shape along a new axis."""
     arrays = list(arrays)
     return _joined(arrays, _axis(axis, arrays[0].ndim + 1) if arrays else 0, True)
 
 
 @of_arrays
 def tile(x: Tensor, repetitions: int | tuple[int, ...], /) -> Tensor:
-    """An array so many times after itself along each dimension."""
+    """Repeats an array along each axis."""
     repetitions = (repetitions,) if isinstance(repetitions, int) else tuple(repetitions)
     rank = max(x.ndim, len(repetitions))
     x = reshape(x, (1,) * (rank - x.ndim) + x.shape)
@@ -165,7 +165,7 @@ def tile(x: Tensor, repetitions: int | tuple[int, ...], /) -> Tensor:
 
 @of_arrays
 def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
-    """The parts of an array along a dimension, without it."""
+    """Splits an array along an axis, which the parts do not have."""
     at = _axis(axis, x.ndim)
     front = (slice(None),) * at
     return tuple(x[(*front, index)] for index in range(x.shape[at]))

@@ -1,4 +1,4 @@
-"""What to install for devices that could be here and are not. Which wheels there are is in `_wheels`."""
+"""What to install for devices that this machine could have. `_wheels` lists the wheels."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from ._wheels import INDEX, WHEELS, Wheel
 Version = tuple[int, int]
 
 MAKERS = {"0x10de": "NVIDIA", "0x1002": "AMD", "0x8086": "Intel"}
-"""Who made what is on the bus."""
+"""The vendors of devices on the bus, by their PCI ids."""
 
 OWN = {"NVIDIA": "cuda", "AMD": "rocm", "Intel": "xpu"}
-"""The device that is made for the GPUs of each; OpenCL is for all of them."""
+"""The device type for each vendor's GPUs; OpenCL is for all of them."""
 
 
 class Machine(NamedTuple):
-    """What decides which wheels are of use."""
+    """The properties of a machine that decide which wheels fit."""
 
     makers: tuple[str, ...]
-    """Who made the GPUs."""
+    """The vendors of the GPUs."""
     cuda: Version | None
-    """The newest CUDA that the driver of NVIDIA runs."""
+    """The newest CUDA version that the NVIDIA driver supports."""
     capabilities: tuple[Version, ...] = ()
-    """What NVIDIA calls so of its GPUs, those of which it is known."""
+    """The compute capabilities of the NVIDIA GPUs, as far as they are known."""
 
 
 def here(root: str = "/") -> Machine:
-    """This machine. What cannot be found out counts as not there."""
+    """This machine. What cannot be detected counts as absent."""
     cuda = _cuda()
     makers = list(dict.fromkeys(_makers(os.path.join(root, "sys/bus/pci/devices"))))
     # A container or a virtual machine may hide the bus.
@@ -44,7 +44,7 @@ def _makers(bus: str) -> list[str]:
     try:
         for device in sorted(os.listdir(bus)):
             kind, maker = (_read(os.path.join(bus, device, name)) for name in ("class", "vendor"))
-            # Class 3 is for what shows pictures, and class 0x12 for what only computes.
+            # Class 3 is a display controller, class 0x12 a processing accelerator.
             if kind.startswith(("0x03", "0x12")) and maker in MAKERS:
                 found.append(MAKERS[maker])
     except OSError:
@@ -73,8 +73,8 @@ def _cuda() -> Version | None:
 
 
 def _capabilities() -> tuple[Version, ...]:
-    """The compute capabilities of the GPUs, by the library behind `nvidia-smi`: to ask CUDA itself it would have to start, and no
-    process that is forked off later could use it."""
+    """The compute capabilities of the GPUs, from the library behind `nvidia-smi`: CUDA itself would have to be initialized,
+    and processes forked later could not use it."""
     import ctypes
 
     count, gpu = ctypes.c_uint(), ctypes.c_void_p()
@@ -96,12 +96,12 @@ def _capabilities() -> tuple[Version, ...]:
 
 
 def packages() -> set[str]:
-    """The packages that bring plugins, as they are imported, and the files of those that are part of this one."""
+    """The installed packages with plugins, by import name, and the plugin files of this package."""
     return {package.package for package in announced()} | {os.path.basename(file) for file in bundled()}
 
 
 def advice(machine: Machine, there: set[str], installed: set[str]) -> list[str]:
-    """A sentence for each maker whose GPU nothing uses, given the types of the devices there are and what is installed."""
+    """A sentence for each vendor whose GPU no device uses, given the present device types and the installed packages."""
     told: list[str] = []
     for maker in machine.makers:
         own = OWN[maker]
@@ -109,12 +109,12 @@ def advice(machine: Machine, there: set[str], installed: set[str]) -> list[str]:
         kind = own if any(wheel.device == own for wheel in WHEELS) else "opencl"
         words = None if is_used else _words(kind, machine, installed)
         if words:
-            told.append(f"there is a GPU of {maker}, and nothing uses it: {words}")
+            told.append(f"there is an {maker} GPU, and nothing uses it: {words}")
     return told
 
 
 def hint(device: str) -> str | None:
-    """What to install for a device that was named and is not there; nothing where no wheel brings it."""
+    """What to install for a device that was requested and is missing; `None` if no wheel provides it."""
     kind = device.partition(":")[0]
     kind = "cuda" if kind == "gpu" else kind
     is_there = any(each.type == kind for each in devices())
@@ -127,26 +127,26 @@ def _words(kind: str, machine: Machine, installed: set[str]) -> str | None:
     if not wheels or f"liboarlock_plugin_{kind}.so" in installed:
         return None
     if kind != "cuda":
-        # One that is there has its say elsewhere.
-        return None if mine else f"{_install(wheels[0])} brings `{kind}` devices, where a driver of them is"
+        # An installed plugin reports its own problems elsewhere.
+        return None if mine else f"{_install(wheels[0])} provides `{kind}` devices, if their driver is installed"
     cuda, gpus = machine.cuda, machine.capabilities
     if cuda is None:
-        return "no driver of NVIDIA is here; " + ", ".join(f"`{wheel.distribution}` needs one for CUDA {wheel.version}" for wheel in wheels)
-    runs = f"the driver runs CUDA up to {cuda[0]}.{cuda[1]}"
+        return "there is no NVIDIA driver; " + ", ".join(f"`{wheel.distribution}` needs one for CUDA {wheel.version}" for wheel in wheels)
+    runs = f"the driver supports CUDA up to {cuda[0]}.{cuda[1]}"
     of_use = [wheel for wheel in wheels if not gpus or _served(wheel, gpus)]
     if not of_use:
         lowest = min(wheel.lowest for wheel in wheels)
         told = ", ".join(_dotted(gpu) for gpu in gpus)
-        return f"it takes a GPU of compute capability {_dotted(lowest)} or higher, and here is {told}"
+        return f"the plugin needs a GPU of compute capability {_dotted(lowest)} or higher, found {told}"
     driven = [wheel for wheel in of_use if (_major(wheel), 0) <= cuda]
     if not driven:
-        return f"{runs}, and it takes one for {' or '.join(str(wheel.version) for wheel in of_use)}; install a newer driver"
+        return f"{runs}, and the plugin needs {' or '.join(str(wheel.version) for wheel in of_use)}; install a newer driver"
     best = max(driven, key=lambda wheel: (_served(wheel, gpus), _major(wheel)))
     if any(wheel.distribution in mine for wheel in driven):
         return None
     if mine:
-        return f"{runs}, and `{mine[0]}` is for others; {_install(best)} has what fits"
-    return f"{_install(best)} brings `cuda` devices; {runs}"
+        return f"{runs}, and `{mine[0]}` does not fit; {_install(best)} does"
+    return f"{_install(best)} provides `cuda` devices; {runs}"
 
 
 def _major(wheel: Wheel) -> int:
@@ -154,7 +154,7 @@ def _major(wheel: Wheel) -> int:
 
 
 def _served(wheel: Wheel, gpus: tuple[Version, ...]) -> int:
-    """How many of the GPUs a wheel serves."""
+    """The number of GPUs that a wheel supports."""
     return sum(wheel.lowest <= gpu and (wheel.highest is None or gpu <= wheel.highest) for gpu in gpus)
 
 
@@ -163,6 +163,6 @@ def _dotted(version: Version) -> str:
 
 
 def _install(wheel: Wheel) -> str:
-    # Libraries of a vendor come from the index that pip always looks at.
+    # Vendor libraries come from the default index.
     option = "--extra-index-url" if wheel.has_libraries else "--index-url"
     return f"`pip install '{wheel.requirement}' {option} {INDEX}`"

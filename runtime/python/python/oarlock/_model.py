@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Session(_oarlock.Session):
-    """A model that is ready to run, from as many threads at once as one likes.
+    """A model that is ready to run, from any number of threads at once.
 
     >>> import oarlock as ol
     >>> from onnx import parser
@@ -30,13 +30,13 @@ class Session(_oarlock.Session):
     """
 
     def _tell_fallback(self, sentence: str) -> None:
-        """Warns of what the CPU runs because the devices that were named have no kernel for it. Runs call it, once for each op."""
+        """Warns about ops that fall back to the CPU. Runs call it once for each op."""
         from ._warning import FallbackWarning, warn
 
         warn(f"{sentence}; `explain` of the model says why for each node", FallbackWarning)
 
     async def arun(self, feeds: Mapping[str, Any], /) -> dict[str, Tensor]:
-        """Runs the model like `run`, in a thread of its own. A task that is cancelled ends the run before its next step."""
+        """Runs the model like `run`, in its own thread. Cancelling the task stops the run before its next step."""
         from asyncio import CancelledError, to_thread
 
         stop = _oarlock.Stop()
@@ -47,28 +47,28 @@ class Session(_oarlock.Session):
             raise
 
     def save(self, file: str | PathLike[str], /) -> None:
-        """Writes the model to an ONNX file as it was made ready, which is loaded sooner and gives the same.
+        """Writes the optimized model to an ONNX file, which loads faster and computes the same.
 
-        Ops that only Oarlock has are of the domain `oarlock`. Weights of more than 1 GiB go to a file beside it, whose name
-        ends in `.data`. Its optional inputs become constants.
+        Ops that only Oarlock has are in the domain `oarlock`. Weights of more than 1 GiB go to a file beside it, whose name
+        ends in `.data`. Optional inputs become constants.
         """
         from ._save import save
 
         save(self, file)
 
     def explain(self, *inputs: Any) -> Explanation:
-        """How the model is run on such inputs: what passes did, which kernel runs each node, and the memory of a run.
+        """How the model runs on such inputs: the passes, the kernel of each node, and the memory of a run.
 
-        Without inputs it is told for those of the shapes that the model says, with 1 for a size that it leaves open.
+        Without inputs, the shapes are those of the model, with 1 for each open size.
         """
         from ._explain import explain
 
         return explain(self, inputs)
 
     def profile(self, *inputs: Any, runs: int = 10) -> Profile:
-        """Runs the model so many times after a first one, step by step, and says what that took: `print` shows eight tables.
+        """Times `runs` runs step by step, after a first one that does not count. `print` shows the result as eight tables.
 
-        Without inputs it runs on zeros, as `explain` does.
+        Without inputs, it runs on zeros, with shapes as in `explain`.
         """
         from ._explain import sample
         from .profiler import Profiler

@@ -1,4 +1,4 @@
-"""What the native half of the package has. Whether it is true is tested by mypy's `stubtest`."""
+"""Types of the native half of the package. mypy's `stubtest` checks them against it."""
 
 import builtins
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,10 +22,10 @@ class DType:
 
     @property
     def name(self) -> builtins.str:
-        """Its name, as NumPy has it."""
+        """The name, as in NumPy."""
     @property
     def itemsize(self) -> int:
-        """The bytes of one element."""
+        """The size of an element in bytes."""
     def __eq__(self, value: object, /) -> builtins.bool: ...
     def __ne__(self, value: object, /) -> builtins.bool: ...
     def __lt__(self, value: object, /) -> builtins.bool: ...
@@ -63,31 +63,31 @@ uint64: Final[DType]
 uint8: Final[DType]
 
 class Error(RuntimeError):
-    """What no built-in exception names: a device that is gone, a state that does not allow a call."""
+    """Errors without a built-in exception, such as a lost device or a call in the wrong state."""
 
 @final
 class Device:
-    """A device on which arrays lie and ops run, such as `cpu:0`."""
+    """A device that holds arrays and runs ops, such as `cpu:0`."""
 
     def __new__(cls, name: DeviceLike) -> Self: ...
     @property
     def type(self) -> builtins.str:
-        """What kind of device it is, such as `cuda`."""
+        """The device type, such as `cuda`."""
     @property
     def index(self) -> int:
-        """Its number among those of its type."""
+        """The index among devices of its type."""
     @property
     def name(self) -> builtins.str:
-        """Its type and number, such as `cuda:0`."""
+        """The type and index, such as `cuda:0`."""
     @property
     def description(self) -> builtins.str:
-        """What its vendor calls it."""
+        """The vendor's name for it."""
     def synchronize(self) -> None:
-        """Waits until everything on it is done."""
+        """Waits until all work on the device has finished."""
     def memory_stats(self) -> dict[builtins.str, int]:
-        """Bytes of its memory by what they are: `allocated`, `reserved` and the most of both at once."""
+        """Memory in bytes: `allocated` and `reserved`, each with its peak."""
     def release_memory(self) -> int:
-        """Gives memory that nobody holds back to the device; says how many bytes."""
+        """Returns unused memory to the device, and the number of bytes to the caller."""
     def __enter__(self) -> Self: ...
     def __exit__(self, *_raised: object) -> None: ...
     def __reduce__(self) -> tuple[builtins.type[Device], tuple[builtins.str]]: ...
@@ -101,89 +101,89 @@ class Device:
 
 @final
 class Stream:
-    """A queue of work on a device. Within `with stream:` ops on arrays of its device run in it; work in other streams goes on
-meanwhile, and an op waits for what makes its operands."""
+    """A queue of work on a device. Inside `with stream:`, ops on arrays of its device run in the stream, concurrently with other
+streams. An op waits until its operands are ready."""
 
     def __new__(cls, device: DeviceLike | None = None, *, priority: int = 0) -> Self: ...
     @property
     def device(self) -> Device:
-        """The device whose work it is."""
+        """The device of the stream."""
     def synchronize(self) -> None:
-        """Waits until all work in it is done."""
+        """Waits until all work in the stream has finished."""
     def is_done(self) -> builtins.bool:
-        """Whether all work in it is done."""
+        """Whether all work in the stream has finished."""
     def wait_event(self, event: Event) -> None:
-        """Holds further work back until an event has happened."""
+        """Makes later work in the stream wait for an event."""
     def wait_stream(self, stream: Stream) -> None:
-        """Holds further work back until everything that is in another stream now has happened."""
+        """Makes later work in the stream wait for all work that another stream has now."""
     def record_event(self, event: Event | None = None) -> Event:
-        """Puts an event, or a new one, at the end; gives it."""
+        """Records an event, by default a new one, at the end of the stream, and returns it."""
     def __enter__(self) -> Self: ...
     def __exit__(self, *_raised: object) -> None: ...
 
 @final
 class Event:
-    """A place in a stream that work is or is not done up to."""
+    """A point in a stream that others can wait for."""
 
     def __new__(cls, device: DeviceLike | None = None) -> Self: ...
     def record(self, stream: Stream) -> None:
-        """Puts it at the end of a stream."""
+        """Records the event at the end of a stream."""
     def synchronize(self) -> None:
-        """Waits until it has happened."""
+        """Waits for the event."""
     def is_done(self) -> builtins.bool:
-        """Whether it has happened."""
+        """Whether the event has happened."""
     def elapsed_time(self, end: Event) -> float | None:
-        """The milliseconds from this one to another; `None` where the device does not measure time."""
+        """The milliseconds from this event to another; `None` if the device does not measure time."""
 
 @final
 class Tensor:
     """Elements of one dtype in a shape, on a device.
 
-Made by `oarlock.asarray` and the other functions of the namespace, which follows the Python array API standard.
-`==` compares each element with those of another array or with a number or text; with `None` it is False."""
+Created by `oarlock.asarray` and other functions of the namespace, which follows the Python array API standard.
+`==` compares elementwise with another array, a number or text; compared with `None` it is False."""
 
     def __array_ufunc__(self, function: Any, method: builtins.str, /, *inputs: Any, **more: Any) -> Any: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
     @property
     def dtype(self) -> DType:
-        """The type of its elements."""
+        """The dtype."""
     @property
     def device(self) -> Device:
-        """The device it lies on."""
+        """The device."""
     @property
     def place(self) -> Device:
-        """The device it lies on, by the name that Paddle has for it."""
+        """The device; Paddle's name for `device`."""
     @property
     def shape(self) -> tuple[int, ...]:
-        """The sizes of its dimensions."""
+        """The shape."""
     @property
     def ndim(self) -> int:
-        """How many dimensions it has."""
+        """The number of dimensions."""
     @property
     def size(self) -> int:
-        """How many elements it has."""
+        """The number of elements."""
     @property
     def nbytes(self) -> int:
-        """The bytes of its elements."""
+        """The size of the elements in bytes."""
     @property
     def stop_gradient(self) -> builtins.bool:
-        """Whether no gradient is kept for it, which is so for every array."""
+        """Always true: arrays have no gradients."""
     @property
     def T(self) -> Tensor:
         """The transpose of a matrix."""
     @property
     def mT(self) -> Tensor:
-        """With the last two dimensions exchanged."""
+        """The array with its last two axes swapped."""
     def to_device(self, device: DeviceLike, /, *, stream: None = None) -> Tensor:
-        """The same elements on a device, without a copy where they are there already."""
+        """The array on a device, without a copy if it is already there."""
     def astype(self, dtype: DtypeLike, /, *, copy: builtins.bool = True) -> Tensor:
-        """Its elements as another dtype."""
+        """Converts the array to another dtype."""
     def item(self) -> builtins.bool | int | float | complex | builtins.str:
-        """The one element as a number of Python."""
+        """The only element as a Python number."""
     def tolist(self) -> Any:
-        """Its elements as numbers of Python in nested lists."""
+        """The elements as nested lists of Python numbers."""
     def numpy(self) -> NDArray[Any]:
-        """Its elements as an array of NumPy, which shares the memory where NumPy can reach it."""
+        """The elements as a NumPy array, which shares the memory if NumPy can access it."""
     def _given_up(self) -> NDArray[Any]: ...
     def __copy__(self) -> Self: ...
     def __deepcopy__(self, _memo: Any, /) -> Self: ...
@@ -269,20 +269,20 @@ class Slot:
 
     @property
     def name(self) -> builtins.str:
-        """Its name."""
+        """The name."""
     @property
     def dtype(self) -> DType | None:
-        """The type of its elements; `None` where the model does not say it, and for what is no array."""
+        """The dtype; `None` if the model does not state it or it is not an array."""
     @property
     def shape(self) -> tuple[int | builtins.str | None, ...] | None:
-        """The sizes of its dimensions: a number, a name that stands for the same number wherever it is, or `None` for any.
-`None` instead of all where the model does not say it, and for what is no array."""
+        """The shape: each size is a number, a name that stands for the same number everywhere, or `None` for any number.
+`None` if the model does not state a shape or it is not an array."""
     @property
     def kind(self) -> builtins.str:
-        """What it is, in text, such as `float32[batch, 3, 224, 224]` or `sequence of int64[?]`."""
+        """The type as text, such as `float32[batch, 3, 224, 224]` or `sequence of int64[?]`."""
 
 class Session:
-    """A model that is ready to run, from as many threads at once as one likes."""
+    """A model that is ready to run, from any number of threads at once."""
 
     def __new__(
         cls,
@@ -295,19 +295,19 @@ class Session:
     ) -> Self: ...
     @property
     def inputs(self) -> list[Slot]:
-        """What a run is to be given."""
+        """The required inputs."""
     @property
     def optional_inputs(self) -> list[Slot]:
-        """What a run may be given beside, by name. The model has a value for each."""
+        """The optional inputs, given by name. The model has a value for each."""
     @property
     def outputs(self) -> list[Slot]:
-        """What a run gives."""
+        """The outputs."""
     @property
     def devices(self) -> list[Device]:
-        """The devices that its ops run on, the first one first."""
+        """The devices that ops run on, in order of preference."""
     def __call__(self, *inputs: Any) -> Any: ...
     def run(self, feeds: Mapping[builtins.str, Any], /, *, stop: Stop | None = None) -> dict[builtins.str, Any]:
-        """Runs the model on arrays by the names of its inputs. What comes back is a dictionary of its outputs."""
+        """Runs the model on arrays by input name, and returns a dictionary of the outputs."""
     @property
     def _about(self) -> dict[builtins.str, Any]: ...
     def _onnx(self, weights_file: builtins.str) -> tuple[bytes, list[tuple[int, bytes]]]: ...
@@ -316,27 +316,27 @@ class Session:
 
 @final
 class Stop:
-    """Ends the run that it was given to, once it is set."""
+    """Stops the run that it was passed to, once it is set."""
 
     def __new__(cls) -> Self: ...
     def set(self) -> None:
-        """Has the run end before its next step."""
+        """Stops the run before its next step."""
 
 @final
 class Recorder:
-    """Notes when runs of models, their steps, and calls of ops alone take place, from its start to its end."""
+    """Records when model runs, their steps and single op calls happen, from `start` to `stop`."""
 
     def __new__(cls) -> Self: ...
     def start(self) -> None:
-        """Has it note runs and calls from now on. Another one that did no longer does."""
+        """Starts recording. A recorder that is still active stops."""
     def stop(self) -> None:
-        """Has it note no more."""
+        """Stops recording."""
     def now(self) -> int:
-        """Nanoseconds since it was made."""
+        """Nanoseconds since the recorder was created."""
     def take(self) -> tuple[list[dict[builtins.str, Any]], list[dict[builtins.str, Any]]]:
-        """The runs that were noted, and no longer are: each with its thread, begin and end, with what its steps are, and with
-when they ran: which step, within which other, its begin, when the host had launched it, and its end. Then the calls of
-ops alone."""
+        """Removes and returns what was recorded. First the model runs, each with its thread, begin and end, its steps, and their
+times: index of the step, of the step around it, begin, end of the launch on the host, and end. Then the single op
+calls."""
 
 def asarray(
     obj: Any,
@@ -346,19 +346,19 @@ def asarray(
     device: DeviceLike | None = None,
     copy: builtins.bool | None = None,
 ) -> Tensor:
-    """An array of what it is given: an array, a number, text, nested lists of them, or what has `__dlpack__` or a buffer.
+    """Makes an array from an array, a number, text, nested lists of them, or an object with `__dlpack__` or a buffer.
 
-With `copy=None` the memory of a buffer is shared where that can be; with `copy=True` never, and with `copy=False` a copy
-is a `ValueError`."""
+With `copy=None`, the memory of a buffer is shared if possible; with `copy=True`, never; with `copy=False`, a necessary copy
+raises a `ValueError`."""
 
 def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: builtins.bool | None = None) -> Tensor:
-    """An array of another library's array, which shares its memory where that can be. With `copy=False` a copy is a
-`BufferError`."""
+    """Makes an array from another library's array, and shares its memory if possible. With `copy=False`, a necessary copy raises
+a `BufferError`."""
 
 def full(
     shape: Shape, fill_value: Any, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
-    """An array of one number.
+    """An array filled with a number.
 
 >>> full((2, 2), 7)
 Tensor(shape=[2, 2], dtype=int64, place=Place(cpu:0), stop_gradient=True,
@@ -372,11 +372,11 @@ def ones(shape: Shape, *, dtype: DtypeLike | None = None, device: DeviceLike | N
     """An array of ones."""
 
 def reshape(x: Tensor, /, shape: Shape, *, copy: builtins.bool | None = None) -> Tensor:
-    """The same elements in another shape, of which one size may be -1: what is left. They lie where they lay, unless they have
-gaps between them or `copy` is on."""
+    """Changes the shape; one size may be -1 and is then inferred. The result shares memory unless the elements are not
+contiguous or `copy` is true."""
 
 def permute_dims(x: Tensor, /, axes: Shape) -> Tensor:
-    """An array with its dimensions in another order."""
+    """Permutes the axes of an array."""
 
 def _steps(
     count: int, start: float, step: float, device: DeviceLike | None, is_narrow: builtins.bool = False
@@ -394,9 +394,9 @@ def op(
     domain: builtins.str = "",
     device: DeviceLike | None = None,
 ) -> Tensor:
-    """Calls an op of ONNX or of another domain by its name: `op("Gemm", [a, b], {"transB": 1})`.
+    """Calls an op of ONNX or of another domain by name: `op("Gemm", [a, b], {"transB": 1})`.
 
-An input that is left out is `None`. What comes back is one array, or a tuple where more than one output is asked for."""
+An omitted input is `None`. Returns an array, or a tuple if more than one output is requested."""
 
 @overload
 def op(
@@ -419,23 +419,23 @@ def op(
     device: DeviceLike | None = None,
 ) -> Tensor | tuple[Tensor, ...]: ...
 def devices() -> list[Device]:
-    """Every device there is, in the order in which they are looked for."""
+    """All devices, in order of preference."""
 
 def default_device() -> Device:
-    """The device that is used when none is named."""
+    """The default device."""
 
 def set_default_device(device: DeviceLike) -> None:
-    """Makes a device the one that is used when none is named."""
+    """Sets the default device."""
 
 def get_flags(flags: builtins.str | Sequence[builtins.str] | None = None) -> dict[builtins.str, builtins.str]:
-    """The values of flags by their names: of one name, of those in a list, or of all."""
+    """The values of flags by name: of one, of a list, or of all."""
 
 def set_flags(flags: Mapping[builtins.str, Any]) -> None:
-    """Chooses flags by their names, such as `set_flags({"threads": 2})`, before the first array or model: the runtime starts with
-them. `python -m oarlock flags` lists all."""
+    """Sets flags, such as `set_flags({"threads": 2})`. This must precede the first array or model, because the runtime starts
+with them. `python -m oarlock flags` lists all flags."""
 
 def result_type(*arrays_and_dtypes: Tensor | DType | Number) -> DType:
-    """The dtype that arrays, dtypes and numbers of Python become when they are used together.
+    """The dtype that arrays, dtypes and Python numbers promote to.
 
 >>> oarlock.result_type(oarlock.int8, oarlock.uint8)
 oarlock.int16"""
@@ -472,63 +472,63 @@ def _restored(dtype: DType, dims: Sequence[int], device: builtins.str, elements:
 def abs(x: Tensor, /) -> Tensor:
     """The absolute value."""
 def acos(x: Tensor, /) -> Tensor:
-    """The angle whose cosine it is."""
+    """The inverse cosine."""
 def acosh(x: Tensor, /) -> Tensor:
     """The inverse of the hyperbolic cosine."""
 def asin(x: Tensor, /) -> Tensor:
-    """The angle whose sine it is."""
+    """The inverse sine."""
 def asinh(x: Tensor, /) -> Tensor:
     """The inverse of the hyperbolic sine."""
 def atan(x: Tensor, /) -> Tensor:
-    """The angle whose tangent it is."""
+    """The inverse tangent."""
 def atanh(x: Tensor, /) -> Tensor:
     """The inverse of the hyperbolic tangent."""
 def bitwise_invert(x: Tensor, /) -> Tensor:
-    """Every bit turned around, or the truth."""
+    """Inverts every bit, or a truth value."""
 def ceil(x: Tensor, /) -> Tensor:
-    """The nearest whole number that is not less."""
+    """Rounds up."""
 def conj(x: Tensor, /) -> Tensor:
-    """The number with the sign of its imaginary part turned around."""
+    """The complex conjugate."""
 def cos(x: Tensor, /) -> Tensor:
     """The cosine."""
 def cosh(x: Tensor, /) -> Tensor:
     """The hyperbolic cosine."""
 def exp(x: Tensor, /) -> Tensor:
-    """The power of e."""
+    """e to the power of each element."""
 def expm1(x: Tensor, /) -> Tensor:
-    """The power of e less 1, exact near 0."""
+    """e to the power of each element, minus 1; exact near 0."""
 def floor(x: Tensor, /) -> Tensor:
-    """The nearest whole number that is not greater."""
+    """Rounds down."""
 def imag(x: Tensor, /) -> Tensor:
-    """The imaginary part, which is 0 of a real number."""
+    """The imaginary part; 0 for real numbers."""
 def isfinite(x: Tensor, /) -> Tensor:
-    """Whether it is a number, and not infinite."""
+    """Whether each element is finite."""
 def isinf(x: Tensor, /) -> Tensor:
-    """Whether it is infinite."""
+    """Whether each element is infinite."""
 def isnan(x: Tensor, /) -> Tensor:
-    """Whether it is no number."""
+    """Whether each element is NaN."""
 def log(x: Tensor, /) -> Tensor:
     """The natural logarithm."""
 def log10(x: Tensor, /) -> Tensor:
     """The logarithm to base 10."""
 def log1p(x: Tensor, /) -> Tensor:
-    """The natural logarithm of what is greater by 1, exact near 0."""
+    """The natural logarithm of 1 + x; exact near 0."""
 def log2(x: Tensor, /) -> Tensor:
     """The logarithm to base 2."""
 def logical_not(x: Tensor, /) -> Tensor:
-    """Whether it is false."""
+    """Negates truth values."""
 def negative(x: Tensor, /) -> Tensor:
-    """The number with its sign turned around."""
+    """The negative."""
 def real(x: Tensor, /) -> Tensor:
-    """The real part, which is all there is of a real number."""
+    """The real part; real numbers stay as they are."""
 def reciprocal(x: Tensor, /) -> Tensor:
-    """One divided by it."""
+    """The reciprocal."""
 def round(x: Tensor, /) -> Tensor:
-    """The nearest whole number, and of two the even one."""
+    """Rounds to the nearest integer, ties to even."""
 def sign(x: Tensor, /) -> Tensor:
-    """-1, 0 or 1, as it is less than 0, 0 or greater."""
+    """The sign: -1, 0 or 1."""
 def signbit(x: Tensor, /) -> Tensor:
-    """Whether it has the sign of a negative number."""
+    """Whether the sign bit is set."""
 def sin(x: Tensor, /) -> Tensor:
     """The sine."""
 def sinh(x: Tensor, /) -> Tensor:
@@ -540,62 +540,62 @@ def tan(x: Tensor, /) -> Tensor:
 def tanh(x: Tensor, /) -> Tensor:
     """The hyperbolic tangent."""
 def trunc(x: Tensor, /) -> Tensor:
-    """Without what is behind the point."""
+    """Rounds towards 0."""
 def add(x1: _Other, x2: _Other, /) -> Tensor:
     """The sum."""
 def atan2(x1: _Other, x2: _Other, /) -> Tensor:
-    """The angle of a point, whose second coordinate is the first operand."""
+    """The angle of the point (x2, x1)."""
 def bitwise_and(x1: _Other, x2: _Other, /) -> Tensor:
-    """Both bits, or both truths."""
+    """Bitwise and."""
 def bitwise_left_shift(x1: _Other, x2: _Other, /) -> Tensor:
-    """Bits moved to the left, by as many places as the second operand says."""
+    """Shifts bits to the left."""
 def bitwise_or(x1: _Other, x2: _Other, /) -> Tensor:
-    """Either bit, or either truth."""
+    """Bitwise or."""
 def bitwise_right_shift(x1: _Other, x2: _Other, /) -> Tensor:
-    """Bits moved to the right, by as many places as the second operand says."""
+    """Shifts bits to the right."""
 def bitwise_xor(x1: _Other, x2: _Other, /) -> Tensor:
-    """One of two bits, or one of two truths."""
+    """Bitwise exclusive or."""
 def copysign(x1: _Other, x2: _Other, /) -> Tensor:
     """The first with the sign of the second."""
 def divide(x1: _Other, x2: _Other, /) -> Tensor:
-    """The quotient, of whole numbers as floats."""
+    """The quotient; of integers, as a float."""
 def equal(x1: _OtherOrText, x2: _OtherOrText, /) -> Tensor:
     """Whether the two are equal."""
 def floor_divide(x1: _Other, x2: _Other, /) -> Tensor:
     """The quotient, rounded down."""
 def greater(x1: _Other, x2: _Other, /) -> Tensor:
-    """Whether the first is greater."""
+    """Whether the first is greater than the second."""
 def greater_equal(x1: _Other, x2: _Other, /) -> Tensor:
-    """Whether the first is greater or equal."""
+    """Whether the first is greater than or equal to the second."""
 def hypot(x1: _Other, x2: _Other, /) -> Tensor:
-    """The length of the vector of both."""
+    """The hypotenuse: the length of the vector (x1, x2)."""
 def less(x1: _Other, x2: _Other, /) -> Tensor:
-    """Whether the first is less."""
+    """Whether the first is less than the second."""
 def less_equal(x1: _Other, x2: _Other, /) -> Tensor:
-    """Whether the first is less or equal."""
+    """Whether the first is less than or equal to the second."""
 def logaddexp(x1: _Other, x2: _Other, /) -> Tensor:
-    """The logarithm of the sum of two powers of e."""
+    """The logarithm of the sum of the exponentials."""
 def logical_and(x1: _Other, x2: _Other, /) -> Tensor:
-    """Whether both are true."""
+    """Logical and."""
 def logical_or(x1: _Other, x2: _Other, /) -> Tensor:
-    """Whether one or both are true."""
+    """Logical or."""
 def logical_xor(x1: _Other, x2: _Other, /) -> Tensor:
-    """Whether one is true and the other is not."""
+    """Logical exclusive or."""
 def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """The product of matrices, of which there may be many."""
+    """The product of matrices, or of stacks of them."""
 def maximum(x1: _Other, x2: _Other, /) -> Tensor:
-    """The greater of the two."""
+    """The larger of the two; NaN if either is NaN."""
 def minimum(x1: _Other, x2: _Other, /) -> Tensor:
-    """The less of the two."""
+    """The smaller of the two; NaN if either is NaN."""
 def multiply(x1: _Other, x2: _Other, /) -> Tensor:
     """The product."""
 def nextafter(x1: _Other, x2: _Other, /) -> Tensor:
-    """The number beside the first on the way to the second."""
+    """The next representable number from the first towards the second."""
 def not_equal(x1: _OtherOrText, x2: _OtherOrText, /) -> Tensor:
-    """Whether the two differ."""
+    """Whether the two are unequal."""
 def pow(x1: _Other, x2: _Other, /) -> Tensor:
     """The first to the power of the second."""
 def remainder(x1: _Other, x2: _Other, /) -> Tensor:
-    """What the quotient, rounded down, leaves."""
+    """The remainder of the floored quotient, with the sign of the divisor."""
 def subtract(x1: _Other, x2: _Other, /) -> Tensor:
     """The difference."""

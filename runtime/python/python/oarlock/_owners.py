@@ -1,8 +1,8 @@
-"""Whose files these are. pip lets two distributions own one directory: the later one overwrites files of the first, and whoever
-is removed takes files of the other along. So the import looks which there are, by names alone, as it must take no time.
+"""Detects a directory with two owners. pip lets two distributions share one: the second overwrites files of the first, and
+removing either removes files of the other. The import checks this by names alone, because it must take no time.
 
-It raises, and does not warn: Python files of one version and a module of another do not fit each other, which shows late and
-in strange ways, and one command mends it.
+It raises an error instead of warning: Python files of one version with a module of another fail late and in strange ways,
+and one command repairs it.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ ENDING = ".dist-info"
 
 
 class Owner(NamedTuple):
-    """A distribution that is installed."""
+    """An installed distribution."""
 
     name: str
     version: str
 
 
 def check(package: str) -> None:
-    """Raises where the directory of the package has two owners, or holds a module of another version than its owner."""
+    """Raises an error if the package directory has two owners, or a module whose version differs from its owner's."""
     above = os.path.dirname(package)
     try:
         found = [name for name in os.listdir(above) if name.startswith(NAME) and name.endswith(ENDING)]
     except OSError:
-        # It lies in an archive, which no two can own.
+        # The package is in an archive, which has one owner.
         return
     owners = sorted(_owner(name) for name in found if _owns(os.path.join(above, name)))
     if len(owners) > 1:
@@ -37,8 +37,8 @@ def check(package: str) -> None:
     if owners and owners[0].name == NAME:
         from ._oarlock import __version__
 
-        # That of a wheel may have words of its own behind it, or be packaged again, which changes nothing of the module; before
-        # a release it is written in another way.
+        # The version of a wheel may have a local suffix or a new build number, which does not change the module; before
+        # a release it is spelled differently.
         version = owners[0].version.partition("+")[0].partition(".post")[0]
         if version != __version__ and __version__.replace(".", "").isdigit():
             raise ImportError(
@@ -53,8 +53,8 @@ def _owner(about: str) -> Owner:
 
 
 def _owns(about: str) -> bool:
-    """Whether a distribution has the package in it. Those of plugins begin with the same word, and have a few files each. What
-    has no list of its files is what is left of one, and owns none."""
+    """Whether a distribution contains the package. Plugin distributions begin with the same word and have few files. One
+    without a list of files is the remains of an uninstalled one, and owns nothing."""
     record = os.path.join(about, "RECORD")
     if os.path.basename(about).startswith(f"{NAME}-"):
         return os.path.isfile(record)
@@ -66,7 +66,7 @@ def _owns(about: str) -> bool:
 
 
 def others() -> list[str]:
-    """Distributions of any name that own the package beside its own. This reads what all say, which takes a while."""
+    """Other distributions of any name that own the package. This reads the metadata of all, which takes a while."""
     from importlib.metadata import distributions
 
     found: set[str] = set()
@@ -78,7 +78,7 @@ def others() -> list[str]:
 
 
 def problem(package: str) -> str | None:
-    """What the import could not see of this."""
+    """A conflict that the import could not see."""
     found = others()
     if not found:
         return None
@@ -93,7 +93,7 @@ def _in_words(package: str, owners: list[Owner]) -> str:
 
 def _remedy(package: str, names: list[str]) -> str:
     if not package.startswith(sys.prefix + os.sep):
-        # pip removes nothing from a directory that it was told of by `--target`.
+        # pip removes nothing from a `--target` directory.
         return f"remove `{package}` and what is about {' and '.join(names)} beside it, then install one of them again"
     often = " once for each" if len(names) == 1 else ""
     return f"run `python -m pip uninstall --yes {' '.join(names)}`{often}, then `{_install()} {NAME}`"

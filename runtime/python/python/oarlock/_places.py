@@ -1,4 +1,4 @@
-"""Where elements go among ordered ones, for functions of several modules."""
+"""Positions of elements in a sorted array, for functions of several modules."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _FLOATS = (_oarlock.float16, _oarlock.bfloat16, _oarlock.float32, _oarlock.float
 
 
 def places_among(ordered: Tensor, wanted: Tensor, *, behind_equal: bool) -> Tensor:
-    """Where elements go among those of an ordered array, before equal ones or behind them. What is no number comes last, as
-    `sort` has it.
+    """The positions at which elements would be inserted into a sorted array, before or behind equal ones. NaN comes last, as
+    in `sort`.
 
-    Each place is found bit by bit, from the highest: it moves on as long as the last element up to there comes before. So
-    memory grows with what is looked for, not with its product with what it is looked for in.
+    A binary search sets the bits of each position from the highest: a bit stays set if the element before that position
+    comes earlier. So memory grows with the number of elements to insert, not with its product with the size of the array.
     """
     compare = _oarlock.less_equal if behind_equal else _oarlock.less
     is_no_number = _oarlock.isnan(wanted) if wanted.dtype in _FLOATS else None

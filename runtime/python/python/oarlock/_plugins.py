@@ -1,6 +1,6 @@
-"""Plugins that are files: of this package, and of others that are installed.
+"""Plugin files of this package and of other installed packages.
 
-Another package that has some says so with an entry point, whose value is the package that the files lie in:
+Another package announces its plugins with an entry point whose value is the package with the files:
 
     [project.entry-points."oarlock.plugins"]
     acme-npu = "oarlock_acme_npu"
@@ -22,7 +22,7 @@ ANEW = "install it anew: the command that installed it, with `--force-reinstall 
 
 
 class Announced(NamedTuple):
-    """What a package says that it brings: the directories, or the problem for which there are none."""
+    """The plugin directories that a package announces, or the problem that it has none."""
 
     name: str
     package: str
@@ -36,12 +36,12 @@ def bundled() -> list[str]:
     try:
         return sorted(os.path.join(place, name) for name in os.listdir(place) if name.endswith(".so"))
     except OSError:
-        # Without them there is no device, which is what is told.
+        # Without them there is no device, which is reported.
         return []
 
 
 def broken() -> list[str]:
-    """What is wrong with those files: each has the hash of its bytes beside it. To open one that is spoilt would end the process."""
+    """Damaged plugin files: each has its hash beside it. Opening a damaged one could kill the process."""
     from hashlib import sha256
     from tomllib import TOMLDecodeError, load
 
@@ -62,7 +62,7 @@ def broken() -> list[str]:
 
 
 def announced() -> tuple[Announced, ...]:
-    """What all installed packages say."""
+    """The announcements of all installed packages."""
     if not any(_mentioned(directory) for directory in sys.path):
         return ()
     from importlib.metadata import distributions
@@ -71,11 +71,11 @@ def announced() -> tuple[Announced, ...]:
     for installed in distributions():
         try:
             text = installed.read_text(ENTRY_POINTS)
-            # Of two packages of one name only the first can be imported.
+            # Of two packages with the same name, only the first can be imported.
             if text is not None and GROUP in text and installed.name not in said and text == _first(installed.name):
                 entries = installed.entry_points.select(group=GROUP)
                 said[installed.name] = tuple(_found(entry.name, entry.value.partition(":")[0]) for entry in entries)
-        except Exception as error:  # noqa: BLE001  what a package has written wrong is a problem of that package only
+        except Exception as error:  # noqa: BLE001  broken metadata is a problem of that package only
             if not isinstance(error, UnicodeDecodeError) or GROUP.encode() in error.object:
                 name = os.path.basename(str(getattr(installed, "_path", installed.locate_file(""))))
                 problem = f"expected an `{ENTRY_POINTS}` that can be read, found {type(error).__name__}: {error}"
@@ -84,19 +84,19 @@ def announced() -> tuple[Announced, ...]:
 
 
 def _first(name: str) -> str | None:
-    """What the first package of a name says."""
+    """The announcement of the first package with a name."""
     from importlib.metadata import distribution
 
     return distribution(name).read_text(ENTRY_POINTS)
 
 
 def directories() -> list[str]:
-    """The directories to look for plugins in."""
+    """The directories to search for plugins."""
     return [directory for package in announced() for directory in package.directories]
 
 
 def _mentioned(directory: str) -> bool:
-    """Whether a package in a directory of the path may have plugins. To read what all say takes much longer, and few do."""
+    """Whether a package in a directory of the path may have plugins. Reading all metadata would take much longer, and few have any."""
     try:
         with os.scandir(directory or ".") as entries:
             for entry in entries:
@@ -119,7 +119,7 @@ def _found(name: str, package: str) -> Announced:
     from importlib.util import find_spec
 
     try:
-        # Of a package within another one the outer one would be imported to find it.
+        # Finding a package inside another would import the outer one.
         spec = find_spec(package) if "." not in package else None
     except Exception as error:  # noqa: BLE001  whatever a finder raises is a problem of that package only
         return Announced(name, package, (), f"{type(error).__name__}: {error}")

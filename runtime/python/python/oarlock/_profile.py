@@ -1,7 +1,6 @@
-"""What a profiler noted, as tables and as a trace.
+"""A profile as tables and as a trace.
 
-Times of one kind are the union of their intervals where they are compared with the whole: what happened at once counts once.
-Of rows within a table, times are added up.
+Shares of the whole use the union of intervals, so that parallel work counts once. Rows of a table add up times.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ MILLISECOND = 1e6
 
 @dataclass(frozen=True)
 class Span:
-    """Something that took place, in nanoseconds since the profiler was made."""
+    """An interval, in nanoseconds since the profiler was created."""
 
     name: str
     kind: str
@@ -30,15 +29,15 @@ class Span:
     begin: int
     end: int
     op: str = ""
-    """The op that it is of, where it is a kernel or a copy."""
+    """The op that launched it, if it is a kernel or a copy."""
     launched: int = 0
-    """When the host had launched it, where it is work of a device."""
+    """When the host launched it, if it ran on a device."""
     of_model: bool = True
-    """Whether a model did it, where it is work of a device."""
+    """Whether a model launched it, if it ran on a device."""
 
     @property
     def time(self) -> int:
-        """How long it took."""
+        """The duration."""
         return self.end - self.begin
 
 
@@ -57,7 +56,7 @@ class View:
 
 
 class Profile:
-    """What a profiler noted."""
+    """The recording of a profiler."""
 
     def __init__(
         self, spans: Sequence[Span], *, elapsed: int, process_time: float, system_share: float, omitted: int
@@ -80,7 +79,7 @@ class Profile:
         process_time: float,
         system_share: float,
     ) -> Profile:
-        """Of the runs and the calls of ops alone that a recorder noted."""
+        """A profile of the model runs and single op calls that a recorder has."""
         spans, omitted = [*steps, *named], 0
         for run in runs:
             omitted += run["omitted"]
@@ -90,7 +89,7 @@ class Profile:
                 step = run["steps"][index]
                 name, device, thread = step["op"], step["device"], run["thread"]
                 spans.append(Span(name, "Operator", "host", thread, begin, end))
-                # What has steps of its own is run by the engine.
+                # A model with steps is run by the engine.
                 if at not in outer:
                     kind = "Memcpy" if name == "copy" else "Kernel"
                     kernel = f"copy to {device}" if name == "copy" else step["how"] or step["kernel"]
@@ -129,7 +128,7 @@ class Profile:
         return View("Device Summary", ("Device", "Utilization"), tuple(rows), note)
 
     def overview(self) -> View:
-        """What kinds of things took, each against all steps."""
+        """The time of each kind of work, as a share of all steps."""
         rows: list[tuple[str, ...]] = []
         for kind in ("ProfileStep", "Forward", "Operator", "Kernel", "Memcpy", "UserDefined"):
             spans = self.of_kind(kind)
@@ -139,7 +138,7 @@ class Profile:
         return View("Overview Summary", ("Event Type", "Calls", "Time", "Ratio"), tuple(rows))
 
     def model_view(self) -> View:
-        """What of a step is the model, and what is everything else."""
+        """How much of a step the model takes, and how much everything else."""
         steps = self.of_kind("ProfileStep")
         forward = [merged(self.within("Forward", step)) for step in steps]
         kernels, alone = (
@@ -156,7 +155,7 @@ class Profile:
         return View("Model Summary", ("Name", *STATISTICS, "Ratio", "Kernels"), tuple(rows))
 
     def distributed_view(self) -> View:
-        """What several devices spend on talking to each other. Models run on one machine, so it is nothing."""
+        """Communication between devices. Models run on one machine, so the table is empty."""
         computation = self.union("Kernel")
         rows = [
             ("Communication", milliseconds(0), percent(0, self.whole)),
@@ -166,7 +165,7 @@ class Profile:
         return View("Distributed Summary", ("Name", "Time", "Ratio"), tuple(rows))
 
     def operator_view(self) -> View:
-        """What ops took, and below each the kernels and copies that it is."""
+        """The time of each op, with its kernels and copies below it."""
         inner = grouped((span for kind in ("Kernel", "Memcpy") for span in self.of_kind(kind)), lambda span: span.op)
         rows: list[tuple[str, ...]] = []
         operators = grouped(self.of_kind("Operator"), lambda span: span.name)
@@ -180,19 +179,19 @@ class Profile:
         return View("Operator Summary", ("Name", "Calls", *STATISTICS, "Ratio"), tuple(rows), note)
 
     def kernel_view(self) -> View:
-        """What kernels took, of all of them together."""
+        """The time of each kernel, as a share of all kernels."""
         return self.listed("Kernel Summary", "Kernel", sum(times(self.of_kind("Kernel"))))
 
     def memory_view(self) -> View:
-        """What copies between devices took."""
+        """The time of copies between devices."""
         return self.listed("Memory Manipulation Summary", "Memcpy", self.whole)
 
     def user_defined_view(self) -> View:
-        """What the parts took that the program has named."""
+        """The time of the program's named regions."""
         return self.listed("UserDefined Summary", "UserDefined", self.whole)
 
     def listed(self, title: str, kind: str, base: int) -> View:
-        """The spans of a kind by their names, those that took most first."""
+        """The spans of a kind by name, the longest first."""
         groups = grouped(self.of_kind(kind), lambda span: f"{span.op} on {span.place}: {span.name}" if kind == "Kernel" else span.name)
         rows = [
             (name, str(len(spans)), *statistics(times(spans)), percent(sum(times(spans)), base)) for name, spans in groups.items()
@@ -201,7 +200,7 @@ class Profile:
 
     @property
     def whole(self) -> int:
-        """How long all steps took."""
+        """The duration of all steps."""
         return sum(times(self.of_kind("ProfileStep")))
 
     def of_kind(self, kind: str) -> list[Span]:
@@ -213,12 +212,12 @@ class Profile:
         return [span for span in self.of_kind(kind) if step.begin <= span.begin < step.end]
 
     def union(self, kind: str, place: str | None = None) -> int:
-        """How long there was something of a kind."""
+        """How long at least one span of a kind was active."""
         return merged(span for span in self.of_kind(kind) if place in (None, span.place))
 
     def export_chrome_tracing(self, file: str | PathLike[str]) -> None:
-        """Writes a trace that https://ui.perfetto.dev and Chrome show: a row for each thread of the host and for each device,
-        with an arrow from where work was launched to where it was done."""
+        """Writes a trace for https://ui.perfetto.dev or Chrome: a row for each host thread and each device, with an arrow from
+        each launch to the work."""
         devices = sorted({span.place for span in self.spans if span.place != "host"})
         threads = sorted({span.thread for span in self.spans})
         rows: dict[tuple[str, int | None], int] = {("host", thread): row for row, thread in enumerate(threads)}
@@ -251,12 +250,12 @@ def statistics(values: Sequence[int]) -> tuple[str, ...]:
 
 
 def times(spans: Iterable[Span]) -> list[int]:
-    """How long each took."""
+    """The durations."""
     return [span.time for span in spans]
 
 
 def grouped(spans: Iterable[Span], key: Callable[[Span], str]) -> dict[str, list[Span]]:
-    """Spans by a name, those that take most together first."""
+    """Spans by name, the largest sum first."""
     groups: dict[str, list[Span]] = defaultdict(list)
     for span in spans:
         groups[key(span)].append(span)
@@ -264,7 +263,7 @@ def grouped(spans: Iterable[Span], key: Callable[[Span], str]) -> dict[str, list
 
 
 def merged(spans: Iterable[Span]) -> int:
-    """How long there was at least one of these."""
+    """How long at least one of these was active."""
     total, reached = 0, 0
     for begin, end in sorted((span.begin, span.end) for span in spans):
         total += max(0, end - max(begin, reached))
@@ -273,10 +272,10 @@ def merged(spans: Iterable[Span]) -> int:
 
 
 def milliseconds(time: float) -> str:
-    """A time as the tables have it."""
+    """A time in milliseconds, as text."""
     return f"{time / MILLISECOND:.4f}"
 
 
 def percent(part: float, whole: float) -> str:
-    """A share."""
+    """A share in percent, as text."""
     return f"{100 * part / whole:.2f}%" if whole else "-"

@@ -1,4 +1,4 @@
-"""Models as files."""
+"""Writing models to files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def save(model: Session, file: str | PathLike[str]) -> None:
-    """Writes the weights before the model, which is of no use without them."""
+    """Writes the weights before the model, which is useless without them."""
     try:
         path = os.fsdecode(file)
     except TypeError:
@@ -34,8 +34,8 @@ def save(model: Session, file: str | PathLike[str]) -> None:
 
 
 def _replace(path: str, write: Callable[[IO[bytes]], object]) -> None:
-    """Puts a file in the place of another at once, so that nobody ever sees half of it."""
-    # Behind a link is the file that is meant.
+    """Replaces a file atomically, so that no reader sees half of it."""
+    # Replaces the target of a link, not the link.
     path = os.path.realpath(path)
     new = f"{path}.{os.getpid()}.{threading.get_ident()}.part"
     try:
@@ -46,6 +46,6 @@ def _replace(path: str, write: Callable[[IO[bytes]], object]) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(new)
         if isinstance(error, OSError) and error.filename == new:
-            # Whoever saves knows only the file that was meant.
+            # The caller knows only the final name.
             raise OSError(error.errno, error.strerror, path) from None
         raise

@@ -1,4 +1,4 @@
-"""Functions that find, order and tell apart elements."""
+"""Functions that search, sort and find unique elements."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ._statistics import cumulative_sum
 
 @of_arrays
 def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """The place of the greatest element, of several the first."""
+    """The index of the first maximum."""
     return _place("ArgMax", x, axis, keepdims)
 
 
 @of_arrays
 def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """The place of the least element, of several the first."""
+    """The index of the first minimum."""
     return _place("ArgMin", x, axis, keepdims)
 
 
@@ -34,7 +34,7 @@ def _place(name: str, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
 
 @of_arrays
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
-    """For each dimension, where elements are not 0."""
+    """The indices of nonzero elements, one array for each axis."""
     if x.ndim == 0:
         raise ValueError("expected dimensions, found an array without")
     places = op("NonZero", [x])
@@ -45,7 +45,7 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
 def searchsorted(
     x1: Tensor, x2: Tensor | float, /, *, side: str = "left", sorter: Tensor | None = None
 ) -> Tensor:
-    """Where elements would go among those of an ordered array, before equal ones or behind them (`side="right"`)."""
+    """The positions at which elements would be inserted into a sorted array, before equal ones or behind them (`side="right"`)."""
     if side not in ("left", "right"):
         raise ValueError(f"expected `left` or `right` for `side`, found `{side}`")
     ordered = x1 if sorter is None else take(x1, sorter)
@@ -57,7 +57,7 @@ def searchsorted(
 
 @of_arrays
 def where(condition: Tensor, x1: Tensor | complex | str, x2: Tensor | complex | str, /) -> Tensor:
-    """Elements of one array where a condition is true, and of another elsewhere."""
+    """Elements of one array where a condition is true, elsewhere those of another."""
     x1, x2 = (asarray(x, device=condition.device) if isinstance(x, str) else x for x in (x1, x2))
     dtype = result_type(x1, x2)
     first, second = (
@@ -69,20 +69,20 @@ def where(condition: Tensor, x1: Tensor | complex | str, x2: Tensor | complex | 
 
 @of_arrays
 def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """The elements along a dimension in order."""
+    """Sorts along an axis."""
     values = op("TopK", *_in_order(x, axis, descending))
     return values.astype(x.dtype, copy=False)
 
 
 @of_arrays
 def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """The places of the elements along a dimension in their order, those of equal ones as they stand."""
+    """The indices that sort along an axis. The sort is stable."""
     _, places = op("TopK", *_in_order(x, axis, descending), outputs=2)
     return places
 
 
 def _in_order(x: Tensor, axis: int, descending: bool) -> tuple[list[Tensor], dict[str, int]]:
-    """What has all elements along a dimension put in their order."""
+    """All elements along an axis, sorted, with their indices."""
     axis = _axis(axis, x.ndim)
     whole = x.astype(_oarlock.uint8) if x.dtype == _oarlock.bool else x
     return [whole, sizes_of([x.shape[axis]])], {"axis": axis, "largest": int(descending), "sorted": 1}
@@ -90,7 +90,7 @@ def _in_order(x: Tensor, axis: int, descending: bool) -> tuple[list[Tensor], dic
 
 @of_arrays
 def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
-    """The parts at some indices of a dimension."""
+    """The slices at some indices of an axis."""
     if axis is None:
         if x.ndim != 1:
             raise ValueError(f"expected an axis for an array of {x.ndim} dimensions, found none")
@@ -103,7 +103,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
 
 @of_arrays
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
-    """The elements at places along a dimension, each its own."""
+    """The elements at indices along an axis, with separate indices for each position of the other axes."""
     axis = _axis(axis, x.ndim)
     if indices.ndim != x.ndim:
         raise ValueError(f"`take_along_axis` expected indices of as many dimensions as the array, {x.ndim}, found {indices.ndim}")
@@ -126,7 +126,7 @@ def isin(x1: Tensor | int, x2: Tensor | int, /, *, invert: bool = False) -> Tens
 
 
 class UniqueAll(NamedTuple):
-    """What `unique_all` gives."""
+    """The result of `unique_all`."""
 
     values: Tensor
     indices: Tensor
@@ -135,14 +135,14 @@ class UniqueAll(NamedTuple):
 
 
 class UniqueCounts(NamedTuple):
-    """What `unique_counts` gives."""
+    """The result of `unique_counts`."""
 
     values: Tensor
     counts: Tensor
 
 
 class UniqueInverse(NamedTuple):
-    """What `unique_inverse` gives."""
+    """The result of `unique_inverse`."""
 
     values: Tensor
     inverse_indices: Tensor
@@ -150,10 +150,10 @@ class UniqueInverse(NamedTuple):
 
 @of_arrays
 def unique_all(x: Tensor, /) -> UniqueAll:
-    """The elements that differ, in order, where each is first, which each element is, and how often each is there."""
+    """The sorted unique elements, with the index of each first occurrence, the inverse indices and the counts."""
     flat = reshape(x, (-1,))
     if x.dtype in (_oarlock.complex64, _oarlock.complex128):
-        # A complex number is a row of its parts, and of its place where it is no number, as none of these are equal.
+        # A complex number is a row of its parts; NaN also gets its index as a part, because no two NaNs are equal.
         real, imaginary = _oarlock.real(flat), _oarlock.imag(flat)
         places = where(_oarlock.isnan(flat), arange(flat.size, dtype=real.dtype, device=x.device), asarray(0.0, dtype=real.dtype))
         parts = stack([real, imaginary, places], axis=1)
@@ -161,7 +161,7 @@ def unique_all(x: Tensor, /) -> UniqueAll:
         values = op("Complex", [rows[:, 0], rows[:, 1]], domain="oarlock")
     else:
         values, first, inverse, counts = op("Unique", [flat], {"sorted": 1}, outputs=4)
-        # What is no number is one element to the op, the last one.
+        # The op treats all NaNs as one element, the last.
         if 0 < values.size < flat.size and _oarlock.isnan(values[-1]):
             values, first, inverse, counts = _told_apart(flat, values, first, inverse, counts)
     return UniqueAll(values, first, reshape(inverse, x.shape), counts)
@@ -170,7 +170,7 @@ def unique_all(x: Tensor, /) -> UniqueAll:
 def _told_apart(
     x: Tensor, values: Tensor, first: Tensor, inverse: Tensor, counts: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """What the op says with each of what is no number as an element of its own, as no two of these are equal."""
+    """The result of the op with each NaN as a separate element, because no two NaNs are equal."""
     is_none = _oarlock.isnan(x)
     (places,) = nonzero(is_none)
     numbers = values.size - 1
@@ -185,19 +185,19 @@ def _told_apart(
 
 @of_arrays
 def unique_counts(x: Tensor, /) -> UniqueCounts:
-    """The elements that differ, in order, and how often each is there."""
+    """The sorted unique elements and their counts."""
     found = unique_all(x)
     return UniqueCounts(found.values, found.counts)
 
 
 @of_arrays
 def unique_inverse(x: Tensor, /) -> UniqueInverse:
-    """The elements that differ, in order, and which of them each element is."""
+    """The sorted unique elements, and the indices that restore the array from them."""
     found = unique_all(x)
     return UniqueInverse(found.values, found.inverse_indices)
 
 
 @of_arrays
 def unique_values(x: Tensor, /) -> Tensor:
-    """The elements that differ, in order."""
+    """The sorted unique elements."""
     return unique_all(x).values

@@ -1,4 +1,4 @@
-"""How setuptools builds a plugin of kernels into a wheel."""
+"""Builds a kernel plugin into a wheel with setuptools."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ MANIFEST = ".oarlock.toml"
 
 
 class Plugin(Extension):
-    """A plugin that is built in place of a module of Python."""
+    """A plugin that setuptools builds as if it were an extension module."""
 
     def __init__(self, recipe: Recipe, package: str) -> None:
-        # Dots would make packages of it.
+        # Dots would denote packages.
         super().__init__(f"{package}.lib{recipe.name.replace('.', '-')}", sources=[str(source) for source in recipe.sources])
         self.recipe = recipe
 
@@ -47,14 +47,14 @@ class BuildPlugin(build_ext):
         *package, last = fullname.split(".")
         for ext in self.extensions:
             if isinstance(ext, Plugin) and ext.name.rpartition(".")[2] == last:
-                # It is no module, so that its name says nothing of an interpreter.
+                # Not a module, so its name has no interpreter tag.
                 return "/".join([*package, f"lib{ext.recipe.name}.so"])
         usual: Any = super()
         return str(usual.get_ext_filename(fullname))
 
     def get_outputs(self) -> list[str]:
         if self.inplace:
-            # A plugin that changes while it is worked on has no manifest, and is asked.
+            # In an editable install the plugin changes, so it has no manifest and is probed.
             return super().get_outputs()
         plugins = [ext for ext in self.extensions if isinstance(ext, Plugin)]
         libraries = [Path(self.get_ext_fullpath(ext.name)) for ext in plugins]
@@ -63,14 +63,14 @@ class BuildPlugin(build_ext):
 
 
 class Wheel(bdist_wheel):
-    """A wheel for every Python: a plugin knows none."""
+    """A wheel for every Python version: the plugin does not depend on one."""
 
     def get_tag(self) -> tuple[str, str, str]:
         return ("py3", "none", super().get_tag()[2])
 
 
 def arguments(recipe: Recipe, package: str) -> dict[str, Any]:
-    """What `setuptools.setup` is called with."""
+    """Arguments for `setuptools.setup`."""
     return {
         "ext_modules": [Plugin(recipe, package)],
         "cmdclass": {"build_ext": BuildPlugin, "bdist_wheel": Wheel},
@@ -79,7 +79,7 @@ def arguments(recipe: Recipe, package: str) -> dict[str, Any]:
 
 
 def manifest(recipe: Recipe, library: Path) -> str:
-    """From it the host knows what the plugin is, without a process to ask it."""
+    """The manifest, which saves the host from probing the plugin in a process."""
     said = {
         "name": recipe.name,
         "version": recipe.version,

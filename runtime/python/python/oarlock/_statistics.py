@@ -1,4 +1,4 @@
-"""Functions that make one number of many, and sums along a dimension."""
+"""Reductions and cumulative sums."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _COMPLEX = (_oarlock.complex64, _oarlock.complex128)
 
 
 def _of_parts(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-    """What a function that adds says of complex numbers: what it says of their parts."""
+    """Applies a linear function to both parts of complex numbers."""
     return op("Complex", [function(_oarlock.real(x)), function(_oarlock.imag(x))], domain="oarlock")
 
 
 @of_arrays
 def max(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False) -> Tensor:
-    """The greatest element."""
+    """The maximum."""
     return _extreme("ReduceMax", x, axis, keepdims)
 
 
 @of_arrays
 def min(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False) -> Tensor:
-    """The least element."""
+    """The minimum."""
     return _extreme("ReduceMin", x, axis, keepdims)
 
 
@@ -44,19 +44,19 @@ def _extreme(name: str, x: Tensor, axis: Axes | None, keepdims: bool) -> Tensor:
 
 @of_arrays
 def mean(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False) -> Tensor:
-    """The sum divided by how many there are."""
+    """The arithmetic mean."""
     return _reduced("ReduceMean", _as_floats(x), axis, keepdims)
 
 
 @of_arrays
 def sum(x: Tensor, /, *, axis: Axes | None = None, dtype: DtypeLike | None = None, keepdims: bool = False) -> Tensor:
-    """The sum of elements, 0 where there are none."""
+    """The sum; 0 for no elements."""
     return _reduced("ReduceSum", _summands(x, dtype), axis, keepdims)
 
 
 @of_arrays
 def prod(x: Tensor, /, *, axis: Axes | None = None, dtype: DtypeLike | None = None, keepdims: bool = False) -> Tensor:
-    """The product of elements, 1 where there are none."""
+    """The product; 1 for no elements."""
     x = _summands(x, dtype)
     if x.dtype not in _COMPLEX:
         return _reduced("ReduceProd", x, axis, keepdims)
@@ -67,7 +67,7 @@ def prod(x: Tensor, /, *, axis: Axes | None = None, dtype: DtypeLike | None = No
 
 
 def _halved(x: Tensor, axis: int) -> Tensor:
-    """Complex numbers multiplied along a dimension, which one element is left of: each half by the other."""
+    """Multiplies complex numbers along an axis down to one element, by halves."""
     front = (slice(None),) * axis
     if x.shape[axis] == 0:
         shape = tuple(1 if at == axis else size for at, size in enumerate(x.shape))
@@ -81,9 +81,9 @@ def _halved(x: Tensor, axis: int) -> Tensor:
 
 @of_arrays
 def var(x: Tensor, /, *, axis: Axes | None = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """How far elements are from their mean: the mean of the squares of the distances.
+    """The variance: the mean squared deviation from the mean.
 
-    `correction` is taken off the number of elements; with 1 it is what many elements would have of which these are some.
+    `correction` is subtracted from the number of elements; 1 gives the sample variance.
     """
     if x.dtype in _COMPLEX:
         raise TypeError(f"expected real numbers, found {x.dtype.name}\nhint: take the variance of the `real` and `imag` parts")
@@ -102,7 +102,7 @@ def var(x: Tensor, /, *, axis: Axes | None = None, correction: float = 0.0, keep
 
 @of_arrays
 def std(x: Tensor, /, *, axis: Axes | None = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """The square root of the variance."""
+    """The standard deviation."""
     return _oarlock.sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
 
 
@@ -110,7 +110,7 @@ def std(x: Tensor, /, *, axis: Axes | None = None, correction: float = 0.0, keep
 def cumulative_sum(
     x: Tensor, /, *, axis: int | None = None, dtype: DtypeLike | None = None, include_initial: bool = False
 ) -> Tensor:
-    """The sum of each element and those before it."""
+    """The cumulative sum."""
     return _cumulative("CumSum", 0, x, axis, dtype, include_initial)
 
 
@@ -118,7 +118,7 @@ def cumulative_sum(
 def cumulative_prod(
     x: Tensor, /, *, axis: int | None = None, dtype: DtypeLike | None = None, include_initial: bool = False
 ) -> Tensor:
-    """The product of each element and those before it."""
+    """The cumulative product."""
     return _cumulative("CumProd", 1, x, axis, dtype, include_initial)
 
 
@@ -144,7 +144,7 @@ def _cumulative(
 
 
 def _scanned(x: Tensor, axis: int) -> Tensor:
-    """The products of each complex number and those before it, over distances that double."""
+    """The cumulative product of complex numbers, with distances that double."""
     front, distance = (slice(None),) * axis, 1
     while distance < x.shape[axis]:
         first, later, before = (
@@ -156,7 +156,7 @@ def _scanned(x: Tensor, axis: int) -> Tensor:
 
 
 def _wide(x: Tensor) -> Tensor:
-    """Narrow integers as ones that kernels add."""
+    """Widens narrow integers to a dtype that kernels can add."""
     wide = {
         _oarlock.int8: _oarlock.int32,
         _oarlock.int16: _oarlock.int32,
@@ -168,13 +168,13 @@ def _wide(x: Tensor) -> Tensor:
 
 @of_arrays
 def all(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False) -> Tensor:
-    """Whether every element is true, or not 0."""
+    """Whether all elements are true or nonzero."""
     return _truth("ReduceMin", 1, x, axis, keepdims)
 
 
 @of_arrays
 def any(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False) -> Tensor:
-    """Whether an element is true, or not 0."""
+    """Whether any element is true or nonzero."""
     return _truth("ReduceMax", 0, x, axis, keepdims)
 
 
@@ -189,7 +189,7 @@ def _truth(name: str, of_none: int, x: Tensor, axis: Axes | None, keepdims: bool
 
 @of_arrays
 def count_nonzero(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False) -> Tensor:
-    """How many elements are not 0."""
+    """The number of nonzero elements."""
     truths = _numbers(x).astype(_oarlock.bool, copy=False)
     return _reduced("ReduceSum", truths.astype(_oarlock.int64), axis, keepdims)
 
@@ -198,13 +198,13 @@ def count_nonzero(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = Fa
 def diff(
     x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None, append: Tensor | None = None
 ) -> Tensor:
-    """The differences of elements and those before them, `n` times over."""
+    """The differences of adjacent elements, taken `n` times."""
     at = _axis(axis, x.ndim)
     x = concat([part for part in (prepend, x, append) if part is not None], axis=at)
     front = (slice(None),) * at
     if n < 0:
         raise ValueError(f"expected differences to be taken 0 times or more, found {n}")
-    # Each time there is one element less, and of none there are no differences.
+    # Each round has one element less, and no elements have no differences.
     for _ in range(n if n < x.shape[at] else x.shape[at]):
         after, before = x[(*front, slice(1, None))], x[(*front, slice(None, -1))]
         x = after - before if x.dtype != _oarlock.bool else _oarlock.not_equal(after, before)

@@ -1,4 +1,4 @@
-"""Tables and sizes as people read them."""
+"""Tables and sizes as text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ LONGEST = 60
 
 
 def table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Rows below titles, in columns; what is too long for a column is cut."""
+    """A table with titles; text that is too long for its column is cut."""
     cut = [[cell if len(cell) <= LONGEST else cell[: LONGEST - 1] + "…" for cell in row] for row in [titles, *rows]]
     widths = [max(map(len, column)) for column in zip(*cut, strict=True)]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cut)

@@ -1,4 +1,4 @@
-"""Warnings that speak of the line that called the package, whichever part of it they come from."""
+"""Warnings that point to the line that called the package, from whichever part of it they come."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _PACKAGE = os.path.dirname(__file__) + os.sep
 
 
 class FallbackWarning(RuntimeWarning):
-    """The CPU runs nodes of a model because the device that was named has no kernel for them."""
+    """Nodes of a model fall back to the CPU because the requested device has no kernel for them."""
 
 
 FallbackWarning.__module__ = "oarlock"
 
 
 def warn(message: str, category: type[RuntimeWarning] = RuntimeWarning) -> None:
-    """Warns whoever called the package."""
+    """Warns at the line that called the package."""
     frame: FrameType | None = sys._getframe(1)
     level = 2
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):

@@ -1,4 +1,4 @@
-"""The wheels that bring devices. `OARLOCK_WRITE=1 cargo test -p oarlock-pack` makes this of `packaging/matrix.toml`."""
+"""The wheels that provide devices. `OARLOCK_WRITE=1 cargo test -p oarlock-pack` makes this of `packaging/matrix.toml`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ INDEX = "https://oarlock.example/wheels/simple/"
 
 
 class Wheel(NamedTuple):
-    """A wheel that brings a device."""
+    """A wheel that provides a device."""
 
     device: str
     """The type of the device."""
@@ -17,7 +17,7 @@ class Wheel(NamedTuple):
     """That of what drives it."""
     distribution: str
     requirement: str
-    """The core with what brings it."""
+    """The core with what provides it."""
     has_libraries: bool
     """Whether libraries of a vendor come along."""
     lowest: tuple[int, int]

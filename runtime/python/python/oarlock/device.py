@@ -1,4 +1,4 @@
-"""Devices, by the names that programs for Paddle use.
+"""Devices, with the function names of Paddle.
 
 >>> import oarlock
 >>> oarlock.device.get_all_device_type()
@@ -27,31 +27,31 @@ BUILT_IN = ("cpu",)
 
 
 def get_all_device_type() -> list[str]:
-    """The types of all devices that there are."""
+    """The types of all devices."""
     return list(dict.fromkeys(device.type for device in _oarlock.devices()))
 
 
 def get_all_custom_device_type() -> list[str]:
-    """The types of devices that plugins brought."""
+    """The types of devices that plugins provide."""
     return [name for name in get_all_device_type() if name not in BUILT_IN]
 
 
 def get_available_device() -> list[str]:
-    """The names of all devices that there are."""
+    """The names of all devices."""
     return [device.name for device in _oarlock.devices()]
 
 
 def get_available_custom_device() -> list[str]:
-    """The names of the devices that plugins brought."""
+    """The names of the devices that plugins provide."""
     return [device.name for device in _oarlock.devices() if device.type not in BUILT_IN]
 
 
 def synchronize(device: Device | str | None = None) -> None:
-    """Waits until everything on a device is done."""
+    """Waits until all work on a device has finished."""
     chosen = _oarlock.default_device() if device is None else Device(str(device))
     chosen.synchronize()
 
 
 def __dir__() -> list[str]:
-    """What is meant to be used, without what the module itself uses."""
+    """The public names."""
     return __all__

@@ -1,11 +1,11 @@
-"""Ops of your own, in C, C++, Rust or Python: compiled while a program runs, or built into wheels.
+"""Custom ops in C, C++, Rust or Python: compiled while a program runs, or built into wheels.
 
-`load` compiles sources into a plugin of kernels, which is kept for the next time, and gives a function for each op:
+`load` compiles sources into a kernel plugin, caches it, and returns a function for each op:
 
     acme = oarlock.extension.load("acme", "swish.c")
     y = acme.swish(x)
 
-`op` makes a function of Python an op. From then on models may have nodes of these ops.
+`op` registers a Python function as an op. From then on, models may contain nodes with these ops.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ def load(
     cache: str | PathLike[str] | None = None,
     verbose: bool = False,
 ) -> Extension:
-    """Compiles a plugin of kernels, unless that has been done, adds it to the runtime, and gives its ops as functions.
+    """Compiles a kernel plugin unless it is cached, adds it to the runtime, and returns its ops as functions.
 
-    `sources` are files in C (`.c`) and C++ (`.cc`, `.cpp`, `.cxx`), which include `oarlock/op.h`, or the `Cargo.toml` of a
-    crate. `flags` go to the compiler, `include` are directories of headers, and `libraries` are linked. The compilers are those
-    that `CC`, `CXX` and `CARGO` name, or `cc`, `c++` and `cargo`. What was compiled is kept in `cache`, which is
-    `$XDG_CACHE_HOME/oarlock/extensions` where none is named. With `verbose`, commands are printed.
+    `sources` are files in C (`.c`) or C++ (`.cc`, `.cpp`, `.cxx`) that include `oarlock/op.h`, or the `Cargo.toml` of a
+    crate. `flags` go to the compiler, `include` lists directories of headers, and `libraries` are linked. `CC`, `CXX` and
+    `CARGO` name the compilers, by default `cc`, `c++` and `cargo`. The plugin is cached in `cache`, by default
+    `$XDG_CACHE_HOME/oarlock/extensions`. With `verbose`, commands are printed.
 
-    Attributes are keywords of the functions. A kernel does not say which it knows; one whose name stands nowhere in the sources
-    it cannot ask for, which is warned of.
+    Attributes are keyword arguments of the functions. A kernel does not declare its attributes, but one whose name occurs
+    nowhere in the sources is a mistake, and raises a warning.
     """
     file = compiled(recipe(name, sources, flags, include, libraries), Path(cache) if cache else None, verbose=verbose)
     with _loading:
@@ -67,19 +67,19 @@ def load(
 
 
 def loaded(name: str) -> Extension:
-    """The ops of a plugin that is there already, such as one that an installed package brings."""
+    """The ops of a plugin that is already loaded, such as one from an installed package."""
     with _loading:
         return _loaded.get(name) or Extension(name, None, partial(_words_of_wheel, name))
 
 
 def _words_of_wheel(name: str) -> set[str]:
-    """The words that the plugin of a name was made of, as far as whoever built it said."""
+    """The words in the sources of a plugin, if its wheel lists them."""
     plugins = (each for each in json.loads(_oarlock._plugins()) if each.get("name") == name and not each["built_in"])
     return set[str]().union(*(words_beside(Path(each["file"])) for each in plugins))
 
 
 def op(name: str, *, outputs: int = 1, deterministic: bool = False) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Makes a function of Python the op of a name: models may have it as a node, and `oarlock.op` calls it.
+    """Registers a Python function as an op: models may contain it as a node, and `oarlock.op` calls it.
 
     >>> import oarlock as ol
     >>> @ol.extension.op("example::softsign")
@@ -88,13 +88,13 @@ def op(name: str, *, outputs: int = 1, deterministic: bool = False) -> Callable[
     >>> ol.op("softsign", [ol.asarray([1.0, -3.0])], domain="example").tolist()
     [0.5, -0.75]
 
-    Its positional parameters are the inputs, of which those with a default may be left out, and the others are attributes. It
-    gets arrays of the CPU, and gives an array, or a tuple of as many as `outputs` says, of any shapes and dtypes. It is called
-    wherever a run finds the op, on several threads perhaps, and should do nothing else than compute. With `deterministic` you
-    promise that it gives the same bits each time, without which it is refused where the flag `deterministic` is on. The
-    function itself stays as it was: called directly it gets what it is given, wherever that lies, and nothing looks at what it
-    gives. To make another one with the same parameters the op of the name puts it in its place, with a warning unless it is of
-    the same name and module, as where a cell of a notebook runs again.
+    Positional parameters are inputs, optional if they have a default; keyword-only parameters are attributes. The function
+    receives arrays on the CPU and returns an array, or a tuple of `outputs` arrays, of any shapes and dtypes. Runs call it
+    whenever they reach the op, possibly from several threads, so it should have no side effects. `deterministic` promises
+    the same bits on every call; without it, the op is refused if the flag `deterministic` is on. The function itself is
+    unchanged: a direct call gets its arguments as they are, and its result is not checked. Registering another function with
+    the same parameters replaces the op. This raises a warning unless name and module are the same, as when a notebook cell
+    runs again.
     """
 
     def register(function: Callable[P, T]) -> Callable[P, T]:
@@ -105,16 +105,16 @@ def op(name: str, *, outputs: int = 1, deterministic: bool = False) -> Callable[
 
 
 def include_directory() -> str:
-    """The directory in which a compiler finds `oarlock/op.h` and `oarlock/plugin.h`, for builds with other tools."""
+    """The include directory of `oarlock/op.h` and `oarlock/plugin.h`, for builds with other tools."""
     return str(headers())
 
 
 def sdk_directory() -> str:
-    """The directory of the crate `oarlock-sdk` that `load` builds crates with, for `cargo check` and editors. No registry has it, so
-    the `Cargo.toml` of a crate says where it lies, or a `.cargo/config.toml` above it:
+    """The directory of the crate `oarlock-sdk` that `load` uses, for `cargo check` and editors. The crate is in no registry, so
+    the `Cargo.toml` of your crate, or a `.cargo/config.toml` above it, has to name its path:
 
         [patch.crates-io]
-        oarlock-sdk = { path = "what `sdk_directory()` gives" }
+        oarlock-sdk = { path = "the result of `sdk_directory()`" }
 
     It changes with the version of the package.
     """
@@ -131,12 +131,12 @@ def setup_arguments(
     include: Sequence[str | PathLike[str]] = (),
     libraries: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """What `setuptools.setup` is called with, so that a wheel brings a plugin of kernels in one of its packages:
+    """Arguments for `setuptools.setup` that add a kernel plugin to a package in a wheel:
 
         setup(name="acme", packages=["acme"], **oarlock.extension.setup_arguments("acme", ["swish.c"], package="acme"))
 
-    Where the wheel is installed Oarlock finds the plugin by itself, and `loaded(name)` has its functions. The wheel fits every
-    Python of the processor that it is built on. It needs setuptools 70.1 or newer.
+    Once the wheel is installed, Oarlock finds the plugin by itself, and `loaded(name)` returns its functions. The wheel works
+    with every Python version on the architecture it was built for. It needs setuptools 70.1 or newer.
     """
     from ._setup import arguments
 
@@ -144,5 +144,5 @@ def setup_arguments(
 
 
 def __dir__() -> list[str]:
-    """What is meant to be used, without what the module itself uses."""
+    """The public names."""
     return __all__

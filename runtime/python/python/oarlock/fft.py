@@ -38,13 +38,13 @@ _COMPLEX = (_oarlock.complex64, _oarlock.complex128)
 
 @of_arrays
 def fft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
-    """The transform along a dimension, cut off or filled with zeros to `n` elements."""
+    """The transform along an axis, truncated or padded with zeros to `n` elements."""
     return _transformed(x, n, axis, norm, is_inverse=False)
 
 
 @of_arrays
 def ifft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
-    """The inverse transform along a dimension."""
+    """The inverse transform along an axis."""
     return _transformed(x, n, axis, norm, is_inverse=True)
 
 
@@ -52,7 +52,7 @@ def ifft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "bac
 def fftn(
     x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Tensor:
-    """The transform along several dimensions."""
+    """The transform along several axes."""
     for axis, n in _each(x, s, axes):
         x = fft(x, n=n, axis=axis, norm=norm)
     return x
@@ -62,7 +62,7 @@ def fftn(
 def ifftn(
     x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Tensor:
-    """The inverse transform along several dimensions."""
+    """The inverse transform along several axes."""
     for axis, n in _each(x, s, axes):
         x = ifft(x, n=n, axis=axis, norm=norm)
     return x
@@ -70,7 +70,7 @@ def ifftn(
 
 @of_arrays
 def rfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
-    """The half of the transform of real numbers that says all of it."""
+    """The non-redundant half of the transform of real numbers."""
     if x.dtype in _COMPLEX:
         raise TypeError(f"expected real numbers, found {x.dtype}\nhint: `fft` takes complex ones")
     return _transformed(x, n, axis, norm, is_onesided=True)
@@ -78,7 +78,7 @@ def rfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "bac
 
 @of_arrays
 def irfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
-    """The real numbers of which `rfft` made these, `n` of them."""
+    """The inverse of `rfft`: `n` real numbers."""
     size = 2 * (x.shape[axis] - 1) if n is None else n
     if size < 1:
         raise ValueError(f"expected one number at least to be made, found {size}")
@@ -89,7 +89,7 @@ def irfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "ba
 def rfftn(
     x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Tensor:
-    """The half of the transform of real numbers along several dimensions, the last of which is halved."""
+    """The transform of real numbers along several axes, of which the last is halved."""
     *others, (axis, n) = _each(x, s, axes)
     x = rfft(x, n=n, axis=axis, norm=norm)
     for axis, n in others:
@@ -101,7 +101,7 @@ def rfftn(
 def irfftn(
     x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
 ) -> Tensor:
-    """The real numbers of which `rfftn` made these."""
+    """The inverse of `rfftn`."""
     *others, (axis, n) = _each(x, s, axes)
     for other, size in others:
         x = ifft(x, n=size, axis=other, norm=norm)
@@ -110,13 +110,13 @@ def irfftn(
 
 @of_arrays
 def hfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
-    """The transform of numbers that mirror themselves, which is real."""
+    """The real transform of Hermitian-symmetric numbers."""
     return irfft(conj(_as_complex(x)), n=n, axis=axis, norm=_OPPOSITE[_known(norm)])
 
 
 @of_arrays
 def ihfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
-    """The half of the numbers of which `hfft` made these."""
+    """The inverse of `hfft`."""
     return conj(rfft(x, n=n, axis=axis, norm=_OPPOSITE[_known(norm)]))
 
 
@@ -124,7 +124,7 @@ def ihfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "ba
 def fftfreq(
     n: int, /, *, d: float = 1.0, dtype: DtypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
-    """The frequencies of the elements of a transform of samples at a distance of `d`."""
+    """The frequencies of the elements of a transform, for samples at a distance of `d`."""
     places = concat([arange((n - 1) // 2 + 1, device=device), arange(-(n // 2), 0, device=device)])
     return _frequencies(places, n, d, dtype)
 
@@ -133,20 +133,20 @@ def fftfreq(
 def rfftfreq(
     n: int, /, *, d: float = 1.0, dtype: DtypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
-    """The same of the half that `rfft` makes."""
+    """The same for the half that `rfft` returns."""
     return _frequencies(arange(n // 2 + 1, device=device), n, d, dtype)
 
 
 @of_arrays
 def fftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
-    """A transform with the frequency 0 in the middle."""
+    """Moves the frequency 0 to the middle."""
     places = _axes(axes, x.ndim)
     return roll(x, tuple(x.shape[at] // 2 for at in places), axis=tuple(places))
 
 
 @of_arrays
 def ifftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
-    """A transform with the frequency 0 back at the beginning."""
+    """Moves the frequency 0 back to the beginning."""
     places = _axes(axes, x.ndim)
     return roll(x, tuple(-(x.shape[at] // 2) for at in places), axis=tuple(places))
 
@@ -168,12 +168,12 @@ def _transformed(
     size = x.shape[axis] if n is None else n
     if size < 1:
         raise ValueError(f"expected one element at least to transform, found {size}")
-    # The op has the parts of numbers as the last dimension, and cuts off or fills up what is too long or too short.
+    # The op has the parts of complex numbers as the last dimension; it truncates or pads the transformed one.
     parts = _parts(x) if x.dtype in _COMPLEX else _as_float(x)[..., None]
     attributes = {"inverse": int(is_inverse), "onesided": int(is_onesided)}
     lengths = [asarray(number, dtype=_oarlock.int64, device="cpu") for number in (size, axis)]
     made = op("DFT", [parts, *lengths], attributes)
-    # The op divides by the size in the inverse, which is what `backward` means.
+    # In the inverse, the op divides by the size, as `backward` does.
     factor = 1.0
     if norm == "ortho":
         factor = math.sqrt(size) if is_inverse else 1 / math.sqrt(size)
@@ -194,7 +194,7 @@ def _as_complex(x: Tensor) -> Tensor:
 
 
 def _each(x: Tensor, s: Sequence[int] | None, axes: Sequence[int] | None) -> list[tuple[int, int | None]]:
-    """The dimensions that are transformed, each with the size that is asked for."""
+    """The transformed axes, each with its requested size."""
     if axes is None:
         axes = range(x.ndim) if s is None else range(x.ndim - len(s), x.ndim)
     sizes = [None] * len(axes) if s is None else list(s)
@@ -211,5 +211,5 @@ def _frequencies(places: Tensor, n: int, d: float, dtype: DtypeLike | None) -> T
 
 
 def __dir__() -> list[str]:
-    """What is meant to be used, without what the module itself uses."""
+    """The public names."""
     return __all__

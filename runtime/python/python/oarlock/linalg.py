@@ -47,28 +47,28 @@ __all__ = [
 
 
 class EighResult(NamedTuple):
-    """What `eigh` gives."""
+    """The result of `eigh`."""
 
     eigenvalues: Tensor
     eigenvectors: Tensor
 
 
 class QRResult(NamedTuple):
-    """What `qr` gives."""
+    """The result of `qr`."""
 
     Q: Tensor
     R: Tensor
 
 
 class SlogdetResult(NamedTuple):
-    """What `slogdet` gives."""
+    """The result of `slogdet`."""
 
     sign: Tensor
     logabsdet: Tensor
 
 
 class SVDResult(NamedTuple):
-    """What `svd` gives."""
+    """The result of `svd`."""
 
     U: Tensor
     S: Tensor
@@ -90,22 +90,22 @@ def _expect_matrices(function: str, x: Tensor) -> None:
 
 
 def _greatest(sizes: Tensor, axis: Axes | None, keepdims: bool = False) -> Tensor:
-    """The greatest of numbers that are not negative, 0 where there are none."""
+    """The maximum of nonnegative numbers; 0 for none."""
     has_none = 0 in [sizes.shape[at] for at in _axes(axis, sizes.ndim)]
     return (sum if has_none else max)(sizes, axis=axis, keepdims=keepdims)
 
 
 @of_arrays
 def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
-    """The triangle whose product with its adjoint a positive definite matrix is."""
-    # Only one triangle is looked at, so that of the other is brought there.
+    """The Cholesky factor of positive definite matrices."""
+    # The op reads one triangle only, so the other is copied there.
     (lower,) = _own("Cholesky", _adjoint(x) if upper else x, 1)
     return _adjoint(lower) if upper else lower
 
 
 @of_arrays
 def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    """The vectors that are upright on two vectors of three elements each."""
+    """The cross product of vectors with three elements."""
     if x1.ndim == 0 or x2.ndim == 0:
         raise ValueError("expected vectors of three elements for `cross`, found a number")
     if x1.shape[axis] != 3 or x2.shape[axis] != 3:
@@ -127,7 +127,7 @@ def det(x: Tensor, /) -> Tensor:
 
 @of_arrays
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
-    """The diagonals of matrices, from so many places to the right."""
+    """The `offset`-th diagonals of matrices."""
     _expect_matrices("diagonal", x)
     rows, columns = x.shape[-2:]
     count = builtins.max(0, builtins.min(rows, columns - offset) if offset >= 0 else builtins.min(rows + offset, columns))
@@ -139,26 +139,26 @@ def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
 
 @of_arrays
 def eigh(x: Tensor, /) -> EighResult:
-    """The eigenvalues of matrices that are their own adjoints, the least first, and the vectors as columns."""
+    """The eigenvalues of Hermitian matrices in ascending order, and the eigenvectors as columns."""
     return EighResult(*_own("Eigh", x, 2))
 
 
 @of_arrays
 def eigvalsh(x: Tensor, /) -> Tensor:
-    """The eigenvalues of matrices that are their own adjoints, the least first."""
+    """The eigenvalues of Hermitian matrices in ascending order."""
     return _own("Eigvalsh", x, 1)[0]
 
 
 @of_arrays
 def inv(x: Tensor, /) -> Tensor:
-    """What matrices have to be multiplied by to be 1."""
+    """The inverses of matrices."""
     size = x.shape[-1]
     return solve(x, eye(size, dtype=x.dtype, device=x.device))
 
 
 @of_arrays
 def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: float | str = "fro") -> Tensor:
-    """How large matrices are: by the sum of squares, by their singular values, or by sums of rows or columns."""
+    """The norms of matrices: Frobenius, from singular values, or from sums of rows or columns."""
     _expect_matrices("matrix_norm", x)
     if ord == "fro":
         made = sqrt(sum(abs(x) ** 2, axis=(-2, -1)))
@@ -176,7 +176,7 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: float | str = "fro
 
 @of_arrays
 def matrix_power(x: Tensor, n: int, /) -> Tensor:
-    """Matrices multiplied by themselves `n` times, or their inverses."""
+    """The `n`-th powers of matrices; of their inverses if `n` is negative."""
     _expect_matrices("matrix_power", x)
     if n < 0:
         x, n = inv(x), -n
@@ -191,7 +191,7 @@ def matrix_power(x: Tensor, n: int, /) -> Tensor:
 
 @of_arrays
 def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
-    """How many singular values are more than rounding leaves of 0."""
+    """The number of singular values above rounding error."""
     values = svdvals(x)
     if rtol is None:
         rtol = builtins.max(x.shape[-2:]) * finfo(values.dtype).eps
@@ -201,7 +201,7 @@ def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
 
 @of_arrays
 def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """The products of every element of one vector and every one of another."""
+    """The outer product of two vectors."""
     if x1.ndim != 1 or x2.ndim != 1:
         raise ValueError(f"expected vectors, found {x1.shape} and {x2.shape}")
     return x1[:, None] * x2[None, :]
@@ -209,7 +209,7 @@ def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 @of_arrays
 def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
-    """The inverses of matrices as far as they have one: by what is not 0 of the singular values."""
+    """The pseudoinverses of matrices."""
     left, values, right = svd(x, full_matrices=False)
     if rtol is None:
         rtol = builtins.max(x.shape[-2:]) * finfo(values.dtype).eps
@@ -221,7 +221,7 @@ def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
 
 @of_arrays
 def qr(x: Tensor, /, *, mode: str = "reduced") -> QRResult:
-    """Matrices as products of unitary ones and upper triangles."""
+    """The QR decomposition."""
     if mode not in ("reduced", "complete"):
         raise ValueError(f"expected `reduced` or `complete` for `mode`, found `{mode}`")
     return QRResult(*_own("Qr", x, 2, complete=int(mode == "complete")))
@@ -229,13 +229,13 @@ def qr(x: Tensor, /, *, mode: str = "reduced") -> QRResult:
 
 @of_arrays
 def slogdet(x: Tensor, /) -> SlogdetResult:
-    """The signs of determinants and the logarithms of their magnitudes, which do not overflow."""
+    """The signs of determinants, and the logarithms of their magnitudes, which cannot overflow."""
     return SlogdetResult(*_own("SlogDet", x, 2))
 
 
 @of_arrays
 def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """What matrices have to be multiplied by to be what stands on the right side: a vector, or matrices."""
+    """Solves `x1 @ x = x2`, where `x2` is a vector or matrices."""
     dtype = result_type(x1, x2)
     x1, x2 = x1.astype(dtype, copy=False), x2.astype(dtype, copy=False)
     is_vector = x2.ndim == 1
@@ -249,26 +249,26 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 @of_arrays
 def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
-    """Matrices as products of unitary ones and singular values between them, the largest first."""
+    """The singular value decomposition, with singular values in descending order."""
     return SVDResult(*_own("Svd", x, 3, complete=int(full_matrices)))
 
 
 @of_arrays
 def svdvals(x: Tensor, /) -> Tensor:
-    """The singular values of matrices, the largest first."""
+    """The singular values of matrices in descending order."""
     return _own("Svdvals", x, 1)[0]
 
 
 @of_arrays
 def trace(x: Tensor, /, *, offset: int = 0, dtype: DtypeLike | None = None) -> Tensor:
-    """The sums of the diagonals of matrices."""
+    """The traces of matrices."""
     _expect_matrices("trace", x)
     return sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
 
 
 @of_arrays
 def vector_norm(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False, ord: float = 2) -> Tensor:
-    """How long vectors are: the root of the sum of powers, or the largest or smallest magnitude."""
+    """The norms of vectors: the p-th root of the sum of p-th powers, or the largest or smallest magnitude."""
     size = abs(x)
     if ord == math.inf:
         return _greatest(size, axis=axis, keepdims=keepdims)
@@ -284,5 +284,5 @@ def vector_norm(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = Fals
 
 
 def __dir__() -> list[str]:
-    """What is meant to be used, without what the module itself uses."""
+    """The public names."""
     return __all__

@@ -27,7 +27,7 @@ class OarlockModel(BackendRep):
         self._session = session
 
     def run(self, inputs: Any, **_others: Any) -> tuple[Any, ...]:
-        """Runs the model on arrays of NumPy, in the order of its inputs or by name."""
+        """Runs the model on NumPy arrays, in the order of its inputs or by name."""
         feeds: dict[str, Any]
         if _is_mapping(inputs):
             feeds = dict(inputs)
@@ -40,23 +40,23 @@ class OarlockModel(BackendRep):
 
 
 class OarlockBackend(Backend):
-    """Runs models of ONNX."""
+    """Runs ONNX models."""
 
     @classmethod
     def prepare(cls, model: ModelProto, device: str = "CPU", **_others: Any) -> OarlockModel:
-        """Readies a model on a device, such as `CPU` or `CUDA:1`."""
+        """Prepares a model on a device, such as `CPU` or `CUDA:1`."""
         return OarlockModel(Session(model.SerializeToString(), device=device.lower()))
 
     @classmethod
     def run_model(cls, model: ModelProto, inputs: Any, device: str = "CPU", **_others: Any) -> tuple[Any, ...]:
-        """Readies a model and runs it."""
+        """Prepares a model and runs it."""
         return cls.prepare(model, device).run(inputs)
 
     @classmethod
     def run_node(
         cls, node: NodeProto, inputs: Any, device: str = "CPU", outputs_info: Any = None, **others: Any
     ) -> tuple[Any, ...]:
-        """Runs one node, of the newest opset unless `opset_version` names another, on arrays of NumPy."""
+        """Runs one node on NumPy arrays, in the newest opset unless `opset_version` names another."""
         names = [name for name in node.input if name]
         given = dict(zip(names, inputs if _is_sequence(inputs) else [inputs], strict=True))
         slots = [
@@ -71,7 +71,7 @@ class OarlockBackend(Backend):
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        """Whether there is such a device."""
+        """Whether the device exists."""
         wanted = device.lower()
         return any(wanted in (each.type, each.name) for each in devices())
 
@@ -92,5 +92,5 @@ supports_device = OarlockBackend.supports_device
 
 
 def __dir__() -> list[str]:
-    """What is meant to be used, without what the module itself uses."""
+    """The public names."""
     return __all__

@@ -1,4 +1,4 @@
-"""What runs of models and ops on arrays take: on which device, in which ops and kernels, and in parts of a program that it names.
+"""Profiles model runs and ops on arrays: the time on each device, in each op and kernel, and in named regions of the program.
 
     with ol.profiler.Profiler() as profiler:
         for image in images:
@@ -9,8 +9,8 @@
     print(profiler.summary())
     profiler.export_chrome_tracing("trace.json")
 
-Each step of a model and each op is waited for while it is looked at, so that its time is its own; they take longer than
-without, and none of them ends before it is over.
+While a profiler is active, each step of a model and each op is waited for, so that its time can be measured. This makes
+the program slower and removes overlap.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _active: Profiler | None = None
 
 
 class Profiler:
-    """Notes what happens between `start` and `stop`, or in a block. `step` ends one of the parts that are compared."""
+    """Records the program between `start` and `stop`, or in a `with` block. `step` marks the end of a step."""
 
     def __init__(self) -> None:
         self._recorder = _oarlock.Recorder()
@@ -45,7 +45,7 @@ class Profiler:
         self._system = (0.0, 0.0)
 
     def start(self) -> None:
-        """Begins. Another one that did not end notes no more."""
+        """Starts recording. A profiler that is still active stops."""
         global _active
         _active = self
         self._process, self._system = process_time(), _system_time()
@@ -54,13 +54,13 @@ class Profiler:
         self._end = None
 
     def step(self) -> None:
-        """Ends a step, and begins the next one."""
+        """Ends a step and begins the next."""
         now = self._recorder.now()
         self._steps.append(Span(f"ProfileStep#{len(self._steps)}", "ProfileStep", "host", 0, self._step_begin, now))
         self._step_begin = now
 
     def stop(self) -> None:
-        """Ends, and with it the last step, if anything ran since the one before."""
+        """Stops recording. This ends the last step, if anything ran in it."""
         global _active
         runs, calls = self._recorder.take()
         self._runs += runs
@@ -84,7 +84,7 @@ class Profiler:
 
     @property
     def profile(self) -> Profile:
-        """What was noted."""
+        """The recorded profile."""
         if self._end is None:
             raise _oarlock.Error("expected a profiler that has ended, found one that has not\nhint: call `stop`, or leave its block")
         return Profile.of(
@@ -102,7 +102,7 @@ class Profiler:
         return str(self.profile)
 
     def export_chrome_tracing(self, file: str | PathLike[str]) -> None:
-        """Writes a trace that https://ui.perfetto.dev and Chrome show."""
+        """Writes a trace for https://ui.perfetto.dev or Chrome."""
         self.profile.export_chrome_tracing(file)
 
     def _record(self, name: str, begin: int) -> None:
@@ -110,18 +110,18 @@ class Profiler:
 
 
 class RecordEvent:
-    """A part of a program that is noted under a name while a profiler is at work: a block, or `begin` to `end`."""
+    """A named region of the program that an active profiler records: a `with` block, or from `begin` to `end`."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self._began: tuple[Profiler, int] | None = None
 
     def begin(self) -> None:
-        """Begins the part."""
+        """Begins the region."""
         self._began = (_active, _active._recorder.now()) if _active else None
 
     def end(self) -> None:
-        """Ends it."""
+        """Ends the region."""
         if self._began:
             profiler, begin = self._began
             profiler._record(self.name, begin)
@@ -136,7 +136,7 @@ class RecordEvent:
 
 
 def _system_time() -> tuple[float, float]:
-    """How long all processors were busy since the machine started, and how long they were there."""
+    """The busy time and the total time of all processors since boot."""
     try:
         with open("/proc/stat") as file:
             times = [int(number) for number in file.readline().split()[1:9]]
@@ -146,5 +146,5 @@ def _system_time() -> tuple[float, float]:
 
 
 def __dir__() -> list[str]:
-    """What is meant to be used, without what the module itself uses."""
+    """The public names."""
     return __all__

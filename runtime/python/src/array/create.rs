@@ -50,7 +50,7 @@ fn parse_size(object: &Bound<'_, PyAny>, function: &str) -> PyResult<i64> {
     })
 }
 
-/// An array of one number.
+/// An array filled with a number.
 ///
 /// >>> full((2, 2), 7)
 /// Tensor(shape=[2, 2], dtype=int64, place=Place(cpu:0), stop_gradient=True,
@@ -169,8 +169,8 @@ fn repeat_element(py: Python<'_>, one: &Tensor, shape: &[i64]) -> PyResult<Tenso
     }
 }
 
-/// So many numbers from `start` on, each `step` after the last: int64 where both are whole, and otherwise float64, or float32
-/// where `is_narrow`. Each is computed from its place, so that the rounding of many steps does not add up.
+/// `count` numbers from `start` in steps of `step`: int64 if both are integers, otherwise float64, or float32 if `is_narrow`.
+/// Each is computed from its index, so rounding errors do not add up.
 #[pyfunction]
 #[pyo3(signature = (count, start, step, device, is_narrow=false))]
 pub(crate) fn _steps(
@@ -203,8 +203,8 @@ pub(crate) fn _steps(
     result.map(PyTensor::new)
 }
 
-/// The same elements in another shape, of which one size may be -1: what is left. They lie where they lay, unless they have
-/// gaps between them or `copy` is on.
+/// Changes the shape; one size may be -1 and is then inferred. The result shares memory unless the elements are not
+/// contiguous or `copy` is true.
 #[pyfunction]
 #[pyo3(signature = (x, /, shape, *, copy=None))]
 pub(crate) fn reshape(
@@ -253,7 +253,7 @@ fn reshape_view(py: Python<'_>, tensor: &Tensor, sizes: &[i64], copy: Option<boo
     Ok(PyTensor::new(if copy == Some(true) { copy_tensor(py, &seen)? } else { seen }))
 }
 
-/// An array with its dimensions in another order.
+/// Permutes the axes of an array.
 #[pyfunction]
 #[pyo3(signature = (x, /, axes))]
 pub(crate) fn permute_dims(x: &Bound<'_, PyAny>, axes: &Bound<'_, PyAny>) -> PyResult<PyTensor> {

@@ -127,8 +127,8 @@ pub(super) fn dlpack_device(tensor: &Tensor) -> PyResult<(i32, i32)> {
     Ok((kind, i32::try_from(device.id())?))
 }
 
-/// The tensor in memory that the consumer can reach, and true if it is a copy: a consumer that asks for the host gets a copy
-/// of a tensor that lies elsewhere.
+/// The tensor in memory that the consumer can access, and whether it is a copy: a consumer that requests host memory gets a
+/// copy of a tensor on another device.
 fn reachable_tensor(py: Python<'_>, tensor: &Tensor, wish: &ExportRequest) -> PyResult<(Tensor, bool)> {
     let own = dlpack_device(tensor)?;
     let wanted = wish.device.unwrap_or(own);
@@ -321,7 +321,7 @@ impl ImportedTensor {
         }
     }
 
-    /// True if the producer says that it made a copy.
+    /// True if the producer reports a copy.
     fn is_copied(&self) -> bool {
         match self {
             Self::Plain(_) => false,

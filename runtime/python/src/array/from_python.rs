@@ -16,10 +16,10 @@ use crate::promote::{DtypeKind, default_dtype, promote_dtypes, promote_with_numb
 /// Maximum nesting of lists.
 const MAX_LIST_DEPTH: usize = 32;
 
-/// An array of what it is given: an array, a number, text, nested lists of them, or what has `__dlpack__` or a buffer.
+/// Makes an array from an array, a number, text, nested lists of them, or an object with `__dlpack__` or a buffer.
 ///
-/// With `copy=None` the memory of a buffer is shared where that can be; with `copy=True` never, and with `copy=False` a copy
-/// is a `ValueError`.
+/// With `copy=None`, the memory of a buffer is shared if possible; with `copy=True`, never; with `copy=False`, a necessary copy
+/// raises a `ValueError`.
 #[pyfunction]
 #[pyo3(signature = (obj, /, *, dtype=None, device=None, copy=None))]
 pub(crate) fn asarray<'py>(
@@ -78,8 +78,8 @@ fn create_array<'py>(
     Bound::new(py, PyTensor::new(tensor))
 }
 
-/// An array of another library's array, which shares its memory where that can be. With `copy=False` a copy is a
-/// `BufferError`.
+/// Makes an array from another library's array, and shares its memory if possible. With `copy=False`, a necessary copy raises
+/// a `BufferError`.
 #[pyfunction]
 #[pyo3(signature = (x, /, *, device=None, copy=None))]
 pub(crate) fn from_dlpack(

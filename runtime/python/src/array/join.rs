@@ -8,7 +8,7 @@ use crate::error::OrRaise as _;
 use crate::op_call::call_named_op;
 use crate::promote::promote_dtypes;
 
-/// Arrays along a dimension, as the dtype that they have in common: along a new one where `is_new`.
+/// Joins arrays along an axis in their common dtype; along a new axis if `is_new`.
 #[pyfunction]
 #[pyo3(signature = (arrays, axis, is_new))]
 pub(crate) fn _joined(

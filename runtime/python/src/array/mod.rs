@@ -38,50 +38,50 @@ use crate::{recorder, scalar_cache};
 
 #[pymethods]
 impl PyTensor {
-    /// The type of its elements.
+    /// The dtype.
     #[getter]
     fn dtype(&self, py: Python<'_>) -> PyResult<Py<DType>> {
         dtype::dtype_object(py, self.tensor().dtype())
     }
 
-    /// The device it lies on.
+    /// The device.
     #[getter]
     fn device(&self) -> PyDevice {
         PyDevice(self.tensor().device().clone())
     }
 
-    /// The device it lies on, by the name that Paddle has for it.
+    /// The device; Paddle's name for `device`.
     #[getter]
     fn place(&self) -> PyDevice {
         self.device()
     }
 
-    /// The sizes of its dimensions.
+    /// The shape.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.tensor().dims())
     }
 
-    /// How many dimensions it has.
+    /// The number of dimensions.
     #[getter]
     fn ndim(&self) -> usize {
         self.tensor().dims().len()
     }
 
-    /// How many elements it has.
+    /// The number of elements.
     #[getter]
     fn size(&self) -> u64 {
         self.tensor().element_count()
     }
 
-    /// The bytes of its elements.
+    /// The size of the elements in bytes.
     #[getter]
     fn nbytes(&self) -> u64 {
         let tensor = self.tensor();
         (tensor.element_count() * u64::from(tensor.dtype().bits())).div_ceil(8)
     }
 
-    /// Whether no gradient is kept for it, which is so for every array.
+    /// Always true: arrays have no gradients.
     #[getter]
     fn stop_gradient(&self) -> bool {
         true
@@ -98,7 +98,7 @@ impl PyTensor {
         }
     }
 
-    /// With the last two dimensions exchanged.
+    /// The array with its last two axes swapped.
     #[getter(mT)]
     fn matrix_transposed(&self) -> PyResult<Self> {
         let tensor = self.tensor();
@@ -113,7 +113,7 @@ impl PyTensor {
         tensor.transpose(&order).or_raise().map(Self::new)
     }
 
-    /// The same elements on a device, without a copy where they are there already.
+    /// The array on a device, without a copy if it is already there.
     #[pyo3(signature = (device, /, *, stream=None))]
     fn to_device(&self, device: &Bound<'_, PyAny>, stream: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         if stream.is_some() {
@@ -142,17 +142,17 @@ impl PyTensor {
         if copy { Bound::new(py, Self::new(copy_tensor(py, &tensor)?)) } else { Ok(slf) }
     }
 
-    /// The one element as a number of Python.
+    /// The only element as a Python number.
     fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         display::single_item(py, &self.tensor())
     }
 
-    /// Its elements as numbers of Python in nested lists.
+    /// The elements as nested lists of Python numbers.
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         display::nested_lists(py, &self.tensor())
     }
 
-    /// Its elements as an array of NumPy, which shares the memory where NumPy can reach it.
+    /// The elements as a NumPy array, which shares the memory if NumPy can access it.
     fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let here = self.tensor().to_device(&host_memory_device(py)?).or_raise()?;
         if !buffer::has_buffer_format(here.dtype()) {
@@ -161,7 +161,7 @@ impl PyTensor {
         py.import("numpy")?.call_method1("asarray", (Self::new(here),))
     }
 
-    /// Its elements as an array of NumPy that may be written, in its memory where nobody else has that. It has none afterwards.
+    /// Moves the elements into a writable NumPy array, without a copy if nothing else owns the memory. The array is empty afterwards.
     fn _given_up<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let host = host_memory_device(py)?;
         let nothing = Tensor::from_bytes(&host, Dtype::U8, &[0], &[]).or_raise()?;
@@ -173,7 +173,7 @@ impl PyTensor {
         owned_buffer::to_numpy(py, tensor)
     }
 
-    /// The same for NumPy, which asks this way where there is no buffer to share.
+    /// The same for NumPy, which calls this if there is no buffer to share.
     #[pyo3(signature = (dtype=None, copy=None))]
     fn __array__<'py>(
         &self,

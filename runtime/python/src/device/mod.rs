@@ -12,7 +12,7 @@ use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 use crate::error::{Error, OrRaise as _, to_exception};
 use crate::startup::shared_runtime;
 
-/// A device on which arrays lie and ops run, such as `cpu:0`.
+/// A device that holds arrays and runs ops, such as `cpu:0`.
 #[pyclass(frozen, module = "oarlock", name = "Device")]
 pub(crate) struct PyDevice(pub(crate) oarlock_core::Device);
 
@@ -24,36 +24,36 @@ impl PyDevice {
         resolve_device(name.py(), Some(name)).map(Self)
     }
 
-    /// What kind of device it is, such as `cuda`.
+    /// The device type, such as `cuda`.
     #[getter(r#type)]
     fn kind(&self) -> &str {
         self.0.device_type()
     }
 
-    /// Its number among those of its type.
+    /// The index among devices of its type.
     #[getter]
     fn index(&self) -> u32 {
         self.0.id()
     }
 
-    /// Its type and number, such as `cuda:0`.
+    /// The type and index, such as `cuda:0`.
     #[getter]
     fn name(&self) -> &str {
         self.0.name()
     }
 
-    /// What its vendor calls it.
+    /// The vendor's name for it.
     #[getter]
     fn description(&self) -> String {
         self.0.description().name.clone()
     }
 
-    /// Waits until everything on it is done.
+    /// Waits until all work on the device has finished.
     fn synchronize(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.0.synchronize()).or_raise()
     }
 
-    /// Bytes of its memory by what they are: `allocated`, `reserved` and the most of both at once.
+    /// Memory in bytes: `allocated` and `reserved`, each with its peak.
     fn memory_stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let statistics = self.0.memory_pool().or_raise()?.statistics();
         let all = PyDict::new(py);
@@ -71,7 +71,7 @@ impl PyDevice {
         Ok(all)
     }
 
-    /// Gives memory that nobody holds back to the device; says how many bytes.
+    /// Returns unused memory to the device, and the number of bytes to the caller.
     fn release_memory(&self) -> PyResult<u64> {
         Ok(self.0.memory_pool().or_raise()?.trim())
     }
@@ -87,7 +87,7 @@ impl PyDevice {
         scope::leave_scope(py)
     }
 
-    /// By its name, which is looked up where it is loaded.
+    /// Pickles the name, which is looked up on unpickling.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, (String,)) {
         (slf.get_type(), (slf.get().0.name().to_owned(),))
     }
@@ -159,19 +159,19 @@ fn missing_device_error(py: Python<'_>, name: &str, error: oarlock_core::Error) 
     }
 }
 
-/// Every device there is, in the order in which they are looked for.
+/// All devices, in order of preference.
 #[pyfunction]
 pub(crate) fn devices(py: Python<'_>) -> PyResult<Vec<PyDevice>> {
     Ok(shared_runtime(py)?.devices().iter().cloned().map(PyDevice).collect())
 }
 
-/// The device that is used when none is named.
+/// The default device.
 #[pyfunction]
 pub(crate) fn default_device(py: Python<'_>) -> PyResult<PyDevice> {
     resolve_device(py, None).map(PyDevice)
 }
 
-/// Makes a device the one that is used when none is named.
+/// Sets the default device.
 #[pyfunction]
 pub(crate) fn set_default_device(device: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = device.py();
@@ -179,7 +179,7 @@ pub(crate) fn set_default_device(device: &Bound<'_, PyAny>) -> PyResult<()> {
     shared_runtime(py)?.set_device(&name).or_raise()
 }
 
-/// What became of every plugin, as JSON.
+/// The report of all plugins, as JSON.
 #[pyfunction]
 pub(crate) fn _plugins(py: Python<'_>) -> PyResult<String> {
     let report = shared_runtime(py)?.host().report();

@@ -7,8 +7,8 @@ use pyo3::types::PyTuple;
 use super::{PyDevice, resolve_device, scope};
 use crate::error::OrRaise as _;
 
-/// A queue of work on a device. Within `with stream:` ops on arrays of its device run in it; work in other streams goes on
-/// meanwhile, and an op waits for what makes its operands.
+/// A queue of work on a device. Inside `with stream:`, ops on arrays of its device run in the stream, concurrently with other
+/// streams. An op waits until its operands are ready.
 #[pyclass(frozen, module = "oarlock")]
 pub(crate) struct Stream {
     pub(crate) queue: oarlock_core::stream::Stream,
@@ -17,8 +17,8 @@ pub(crate) struct Stream {
 
 #[pymethods]
 impl Stream {
-    /// A stream of a device, or of the one that is used when none is named. Those of a smaller priority are served earlier,
-    /// where the device can.
+    /// Creates a stream on a device, by default the default device. A smaller priority is served earlier if the device
+    /// supports it.
     #[new]
     #[pyo3(signature = (device=None, *, priority=0))]
     fn new(py: Python<'_>, device: Option<&Bound<'_, PyAny>>, priority: i32) -> PyResult<Self> {
@@ -26,35 +26,35 @@ impl Stream {
         Ok(Self { queue: device.create_stream(priority).or_raise()?, device })
     }
 
-    /// The device whose work it is.
+    /// The device of the stream.
     #[getter]
     fn device(&self) -> PyDevice {
         PyDevice(self.device.clone())
     }
 
-    /// Waits until all work in it is done.
+    /// Waits until all work in the stream has finished.
     fn synchronize(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.queue.synchronize()).or_raise()
     }
 
-    /// Whether all work in it is done.
+    /// Whether all work in the stream has finished.
     fn is_done(&self, py: Python<'_>) -> PyResult<bool> {
         py.detach(|| self.queue.is_done()).or_raise()
     }
 
-    /// Holds further work back until an event has happened.
+    /// Makes later work in the stream wait for an event.
     fn wait_event(&self, py: Python<'_>, event: &Bound<'_, Event>) -> PyResult<()> {
         let event = &event.get().0;
         py.detach(|| self.queue.wait_for_event(event)).or_raise()
     }
 
-    /// Holds further work back until everything that is in another stream now has happened.
+    /// Makes later work in the stream wait for all work that another stream has now.
     fn wait_stream(&self, py: Python<'_>, stream: &Bound<'_, Self>) -> PyResult<()> {
         let other = &stream.get().queue;
         py.detach(|| self.queue.wait_for_stream(other)).or_raise()
     }
 
-    /// Puts an event, or a new one, at the end; gives it.
+    /// Records an event, by default a new one, at the end of the stream, and returns it.
     #[pyo3(signature = (event=None))]
     fn record_event<'py>(
         &self,
@@ -84,7 +84,7 @@ impl Stream {
     }
 }
 
-/// A place in a stream that work is or is not done up to.
+/// A point in a stream that others can wait for.
 #[pyclass(frozen, module = "oarlock")]
 pub(crate) struct Event(oarlock_host::PluginEvent);
 
@@ -103,22 +103,22 @@ impl Event {
         Self::from_device(&resolve_device(py, device)?)
     }
 
-    /// Puts it at the end of a stream.
+    /// Records the event at the end of a stream.
     fn record(&self, stream: &Bound<'_, Stream>) -> PyResult<()> {
         stream.get().queue.record_event(&self.0).or_raise()
     }
 
-    /// Waits until it has happened.
+    /// Waits for the event.
     fn synchronize(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.0.synchronize()).map_err(failure_exception)
     }
 
-    /// Whether it has happened.
+    /// Whether the event has happened.
     fn is_done(&self, py: Python<'_>) -> PyResult<bool> {
         py.detach(|| self.0.has_happened()).map_err(failure_exception)
     }
 
-    /// The milliseconds from this one to another; `None` where the device does not measure time.
+    /// The milliseconds from this event to another; `None` if the device does not measure time.
     fn elapsed_time(&self, py: Python<'_>, end: &Bound<'_, Self>) -> PyResult<Option<f64>> {
         let end = &end.get().0;
         let nanoseconds = py.detach(|| self.0.nanoseconds_to(end)).map_err(failure_exception)?;

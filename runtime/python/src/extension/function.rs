@@ -43,8 +43,7 @@ static PENDING_OP: Mutex<Option<Arc<PythonOp>>> = Mutex::new(None);
 /// Longest part of a Python exception that the kernel's error quotes.
 const MAX_ERROR_LENGTH: usize = 100;
 
-/// Makes a function an op. `inputs` has the name of each, whether it may be left out, and whether it stands for all further
-/// ones.
+/// Registers a function as an op. `inputs` has the name of each input, whether it is optional, and whether it is variadic.
 #[pyfunction]
 pub(crate) fn _add_function(
     py: Python<'_>,

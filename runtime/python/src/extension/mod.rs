@@ -36,7 +36,7 @@ pub(crate) fn _contract() -> String {
     HOST_CONTRACT.to_string()
 }
 
-/// Adds the plugin in a file to the runtime, and gives its name.
+/// Adds the plugin in a file to the runtime, and returns its name.
 #[pyfunction]
 pub(crate) fn _add_plugin(py: Python<'_>, file: PathBuf) -> PyResult<String> {
     let runtime = shared_runtime(py)?;

@@ -27,10 +27,10 @@ use crate::error::{OrRaise as _, type_name};
 use crate::plan_report;
 use crate::startup::shared_runtime;
 
-/// A model that is ready to run, from as many threads at once as one likes.
+/// A model that is ready to run, from any number of threads at once.
 #[pyclass(frozen, subclass, weakref, module = "oarlock")]
 pub(crate) struct Session {
-    /// Boxed, because a session needs a larger alignment than the interpreter gives objects.
+    /// Boxed, because a session needs a larger alignment than objects of the interpreter have.
     session: Box<oarlock_engine::Session>,
     about: ModelProperties,
     /// Fallback warnings that are still waiting.
@@ -91,31 +91,31 @@ impl Session {
         Ok(result)
     }
 
-    /// What a run is to be given.
+    /// The required inputs.
     #[getter]
     fn inputs(&self) -> Vec<Slot> {
         slot::wrap_slots(self.session.inputs())
     }
 
-    /// What a run may be given beside, by name. The model has a value for each.
+    /// The optional inputs, given by name. The model has a value for each.
     #[getter]
     fn optional_inputs(&self) -> Vec<Slot> {
         slot::wrap_slots(self.session.optional_inputs())
     }
 
-    /// What a run gives.
+    /// The outputs.
     #[getter]
     fn outputs(&self) -> Vec<Slot> {
         slot::wrap_slots(self.session.outputs())
     }
 
-    /// The devices that its ops run on, the first one first.
+    /// The devices that ops run on, in order of preference.
     #[getter]
     fn devices(&self) -> Vec<PyDevice> {
         self.session.devices().iter().cloned().map(PyDevice).collect()
     }
 
-    /// Runs the model on arrays in the order of its inputs. What comes back is an array, or a tuple of several.
+    /// Runs the model on arrays in the order of its inputs. Returns an array, or a tuple of several.
     #[pyo3(signature = (*inputs))]
     fn __call__<'py>(slf: &Bound<'py, Self>, inputs: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
         let (py, this) = (slf.py(), slf.get());
@@ -133,7 +133,7 @@ impl Session {
         }
     }
 
-    /// Runs the model on arrays by the names of its inputs. What comes back is a dictionary of its outputs.
+    /// Runs the model on arrays by input name, and returns a dictionary of the outputs.
     #[pyo3(signature = (feeds, /, *, stop=None))]
     fn run<'py>(
         slf: &Bound<'py, Self>,
@@ -169,7 +169,7 @@ impl Session {
         Ok(result)
     }
 
-    /// What the model says about itself.
+    /// The metadata of the model.
     #[getter]
     fn _about<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let ModelProperties { format, producer, graph, opsets, metadata, labels } = &self.about;
@@ -187,8 +187,8 @@ impl Session {
         Ok(all)
     }
 
-    /// The bytes of an ONNX file of the model as passes left it, and the parts of a file beside it of this name, each with
-    /// its place.
+    /// The bytes of an ONNX file of the optimized model, and the parts of a weights file with this name, each with its
+    /// offset.
     fn _onnx<'py>(&self, py: Python<'py>, weights_file: &str) -> PyResult<WrittenModel<'py>> {
         let (metadata, opsets) = (self.about.metadata.clone(), self.about.opsets.clone());
         let about = oarlock_engine::export::onnx::OnnxExportOptions { metadata, opsets, weights_file };

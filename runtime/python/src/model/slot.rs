@@ -12,21 +12,21 @@ pub(crate) struct Slot(oarlock_engine::ModelOperand);
 
 #[pymethods]
 impl Slot {
-    /// Its name.
+    /// The name.
     #[getter]
     fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// The type of its elements; `None` where the model does not say it, and for what is no array.
+    /// The dtype; `None` if the model does not state it or it is not an array.
     #[getter]
     fn dtype(&self, py: Python<'_>) -> PyResult<Option<Py<DType>>> {
         let ValueType::Tensor { dtype: Some(dtype), .. } = &self.0.declared else { return Ok(None) };
         dtype::dtype_object(py, *dtype).map(Some)
     }
 
-    /// The sizes of its dimensions: a number, a name that stands for the same number wherever it is, or `None` for any.
-    /// `None` instead of all where the model does not say it, and for what is no array.
+    /// The shape: each size is a number, a name that stands for the same number everywhere, or `None` for any number.
+    /// `None` if the model does not state a shape or it is not an array.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let ValueType::Tensor { dims: Some(dims), .. } = &self.0.declared else { return Ok(None) };
@@ -38,7 +38,7 @@ impl Slot {
         PyTuple::new(py, dims.iter().map(size).collect::<PyResult<Vec<_>>>()?).map(Some)
     }
 
-    /// What it is, in text, such as `float32[batch, 3, 224, 224]` or `sequence of int64[?]`.
+    /// The type as text, such as `float32[batch, 3, 224, 224]` or `sequence of int64[?]`.
     #[getter]
     fn kind(&self) -> String {
         type_text(&self.0.declared)

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use crate::error::OrRaise as _;
 use crate::recorder;
 
-/// Ends the run that it was given to, once it is set.
+/// Stops the run that it was passed to, once it is set.
 #[pyclass(frozen, module = "oarlock")]
 #[derive(Default)]
 pub(crate) struct Stop(AtomicBool);
@@ -22,7 +22,7 @@ impl Stop {
         Self::default()
     }
 
-    /// Has the run end before its next step.
+    /// Stops the run before its next step.
     fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }

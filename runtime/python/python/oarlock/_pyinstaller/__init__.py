@@ -1,4 +1,4 @@
-"""What PyInstaller asks a package for that has files which nothing imports."""
+"""Tells PyInstaller about files that no module imports."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import os
 
 
 def hook_directories() -> list[str]:
-    """Where the hook lies."""
+    """The directory of the hook."""
     return [os.path.dirname(__file__)]

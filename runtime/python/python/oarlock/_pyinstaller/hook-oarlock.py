@@ -1,5 +1,5 @@
-"""What a program with Oarlock in it needs beside what it imports: the CPU device and other plugins of the package, and what the
-native half imports when the first array is made. PyInstaller reads these names."""
+"""Files that a program with Oarlock needs besides its imports: the CPU device and other plugins of the package, and modules that
+the native half imports for the first array. PyInstaller reads these names."""
 
 from __future__ import annotations
 

@@ -1,11 +1,10 @@
-"""What programs for onnxruntime call, on Oarlock: change `import onnxruntime` into `from oarlock import onnxruntime`.
+"""The API of onnxruntime on Oarlock: change `import onnxruntime` to `from oarlock import onnxruntime`.
 
-Sessions take and give arrays of NumPy, as there. Options that choose how onnxruntime works inside, such as the level of
-optimization, are kept and change nothing. Providers are devices: `CUDAExecutionProvider` is `cuda`, and what is not there is
-passed over for the next, with a warning.
+Sessions take and return NumPy arrays. Options about onnxruntime's internals, such as the optimization level, are stored and
+have no effect. Providers are devices: `CUDAExecutionProvider` is `cuda`. One without a device is skipped with a warning.
 
-Exceptions have the names that they have there, in `oarlock.onnxruntime.capi.onnxruntime_pybind11_state`, and are those of
-Oarlock and of Python as well.
+Exceptions have onnxruntime's names, in `oarlock.onnxruntime.capi.onnxruntime_pybind11_state`, and are also exceptions of
+Oarlock and of Python.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> ModuleType:
-    """The module with the exceptions, which few programs name; says what to do instead of what is not there."""
+    """Loads the module with the exceptions, which few programs name; for unsupported names, says what to do instead."""
     if name == "capi":
         import_module(".capi.onnxruntime_pybind11_state", __name__)
         return sys.modules[f"{__name__}.capi"]
@@ -66,5 +65,5 @@ def __getattr__(name: str) -> ModuleType:
 
 
 def __dir__() -> list[str]:
-    """What is meant to be used, without what the module itself uses."""
+    """The public names."""
     return __all__

@@ -1,4 +1,4 @@
-"""What onnxruntime has and this has not: who asks for it is told what to do instead."""
+"""Names of onnxruntime that are not supported: the error says what to do instead."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ INSTEAD = {
     "register_custom_ops_library": "write the op with `oarlock.extension.load` or `oarlock.extension.op`",
     "register_execution_provider_library": "install a plugin, as `oarlock.devices()` then shows",
     "run_with_ortvaluevector": "call `run_with_ort_values`",
-    "set_default_logger_verbosity": "leave the call out: what goes wrong is raised",
+    "set_default_logger_verbosity": "leave the call out: errors are raised as exceptions",
     "set_provider_selection_policy": _PROVIDERS,
     "set_providers": "make another session with these `providers`",
     "set_seed": "call `oarlock.set_flags({'random_seed': …})` before the first session",
@@ -31,6 +31,6 @@ INSTEAD = {
 
 
 def absent(where: object, name: str, title: str) -> AttributeError:
-    """The error for a name that is not there."""
+    """The error for an unsupported name."""
     hint = f"\nhint: {INSTEAD[name]}" if name in INSTEAD else ""
     return AttributeError(f"expected a name that `{title}` has, found `{name}`{hint}", name=name, obj=where)

@@ -1,4 +1,4 @@
-"""Inputs and outputs that are bound to memory, for runs that are told nothing else."""
+"""Inputs and outputs bound to memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class IOBinding:
-    """What the inputs of a session are read from, and what its outputs are written to."""
+    """The memory that the inputs of a session are read from and its outputs are written to."""
 
     def __init__(self, session: InferenceSession) -> None:
         self._session = session
@@ -24,17 +24,17 @@ class IOBinding:
         self._made: list[OrtValue] = []
 
     def bind_cpu_input(self, name: str, arr_on_cpu: Any) -> None:
-        """Has runs read an input from an array of NumPy, with the elements that it has then."""
+        """Binds an input to a NumPy array; each run reads its current elements."""
         self._bind_input(name, arr_on_cpu)
 
     def bind_input(
         self, name: str, device_type: str, device_id: int, element_type: Any, shape: Sequence[int], buffer_ptr: int
     ) -> None:
-        """Has runs read an input from an address in the memory of the host."""
+        """Binds an input to an address in host memory."""
         self._bind_input(name, Bound.at(device_type, device_id, element_type, shape, buffer_ptr))
 
     def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:
-        """Has runs read an input from a value."""
+        """Binds an input to a value."""
         self._bind_input(name, ortvalue)
 
     def bind_output(
@@ -46,7 +46,7 @@ class IOBinding:
         shape: Sequence[int] | None = None,
         buffer_ptr: int | None = None,
     ) -> None:
-        """Has runs make an output on a device, or write it to an address in the memory of the host."""
+        """Binds an output to a device, which allocates it, or to an address in host memory."""
         if buffer_ptr is None:
             self._bind_output(name, Bound.on(device_type, device_id))
             return
@@ -55,31 +55,31 @@ class IOBinding:
         self._bind_output(name, Bound.within(Bound.at(device_type, device_id, element_type, shape, buffer_ptr)))
 
     def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
-        """Has runs write an output into a value."""
+        """Binds an output to a value."""
         self._bind_output(name, Bound.within(ortvalue))
 
     def synchronize_inputs(self) -> None:
-        """Waits until inputs are where they are bound to."""
+        """Waits until the bound inputs have arrived."""
         self._synchronize()
 
     def synchronize_outputs(self) -> None:
-        """Waits until outputs are where they are bound to."""
+        """Waits until the bound outputs have been written."""
         self._synchronize()
 
     def get_outputs(self) -> list[OrtValue]:
-        """The outputs of the last run, in the order in which they were bound."""
+        """The outputs of the last run, in the order of their binding."""
         return list(self._made)
 
     def copy_outputs_to_cpu(self) -> list[Any]:
-        """The same as arrays of NumPy."""
+        """The outputs of the last run as NumPy arrays."""
         return [value.numpy().copy() for value in self._made]
 
     def clear_binding_inputs(self) -> None:
-        """Binds no input any more."""
+        """Removes the bindings of all inputs."""
         self._inputs.clear()
 
     def clear_binding_outputs(self) -> None:
-        """Binds no output any more."""
+        """Removes the bindings of all outputs."""
         self._outputs.clear()
 
     def _bind_input(self, name: str, value: Any) -> None:

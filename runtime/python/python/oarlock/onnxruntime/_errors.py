@@ -1,7 +1,7 @@
-"""The exceptions of onnxruntime by their names.
+"""The exceptions of onnxruntime.
 
-Each is also the exception that Oarlock raises for it, so that programs may catch either. `Fail` is the base of all: where
-onnxruntime has no closer name for something, a more fitting one may be raised here.
+Each is also the exception that Oarlock raises, so programs may catch either. `Fail` is the base of all. Where onnxruntime
+raises a plain `Fail`, a more specific one may be raised here.
 """
 
 from __future__ import annotations
@@ -14,48 +14,48 @@ class Fail(Error):
 
 
 class InvalidArgument(Fail, ValueError):
-    """What a run was given is not what the model takes."""
+    """Inputs that the model does not accept."""
 
 
 class _OutOfRange(InvalidArgument, IndexError):
-    """The same where it is an index."""
+    """An index out of range."""
 
 
 class InvalidGraph(Fail, ValueError):
-    """A model that can be read and makes no sense."""
+    """An invalid model in a valid file."""
 
 
 class InvalidProtobuf(Fail, ValueError):
-    """A file that is no model."""
+    """A file that is not a model."""
 
 
 class NoSuchFile(Fail, FileNotFoundError):
-    """A file that is not there."""
+    """A file that does not exist."""
 
 
 class NotImplemented(Fail, NotImplementedError):
-    """What nobody here does."""
+    """A feature that is not implemented."""
 
 
 class _UnknownOp(NotImplemented, InvalidGraph):
-    """A model with an op that nobody has."""
+    """A model with an unknown op."""
 
 
 class RuntimeException(Fail):
-    """What went wrong while a model ran."""
+    """A failed run."""
 
 
-# Oarlock has no cause for these; programs name them to catch them.
+# Oarlock never raises these; programs name them to catch them.
 class EPFail(Fail):
-    """Something went wrong in a provider."""
+    """An error of a provider."""
 
 
 class EngineError(Fail):
-    """Something went wrong in an engine below."""
+    """An error of an engine."""
 
 
 class ModelLoaded(Fail):
-    """A model that is loaded was to be loaded."""
+    """A model that was already loaded."""
 
 
 class NoModel(Fail):

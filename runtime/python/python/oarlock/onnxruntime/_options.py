@@ -14,7 +14,7 @@ from ._errors import Fail
 
 
 class GraphOptimizationLevel(IntEnum):
-    """How much is optimized there; here it always is."""
+    """How much onnxruntime optimizes. Oarlock always optimizes."""
 
     ORT_DISABLE_ALL = 0
     ORT_ENABLE_BASIC = 1
@@ -24,14 +24,14 @@ class GraphOptimizationLevel(IntEnum):
 
 
 class ExecutionMode(IntEnum):
-    """Whether ops run one after the other there."""
+    """Whether onnxruntime runs ops in sequence."""
 
     ORT_SEQUENTIAL = 0
     ORT_PARALLEL = 1
 
 
 class ExecutionOrder(IntEnum):
-    """In which order ops run there, of those that may run."""
+    """The order in which onnxruntime runs ready ops."""
 
     DEFAULT = 0
     PRIORITY_BASED = 1
@@ -42,18 +42,18 @@ def _itself(value: Any) -> Any:
     return value
 
 
-# What else may be given for options of a kind: numbers of NumPy, 0 and 1, and paths.
+# Other types that options accept: NumPy numbers, 0 and 1, and paths.
 _READ: dict[type, Callable[[Any], Any]] = {int: index, bool: lambda value: bool(index(value)), str: os.fspath}
 
 
 class _Options:
-    """Options, each of which is of the kind that it was made with, and entries, which are kept."""
+    """Options that keep the type they were created with, and entries, which are stored."""
 
     _entries: dict[str, str]
 
     def __setattr__(self, name: str, value: Any) -> None:
         known: dict[str, object] = self.__dict__
-        # The last one is there when all are.
+        # The last one is set when all are.
         if "_entries" in known:
             if name not in known:
                 raise absent(self, name, type(self).__name__)
@@ -77,10 +77,10 @@ class _Options:
 
 
 class SessionOptions(_Options):
-    """Options of a session. `intra_op_num_threads` counts if it is there before the first session, `enable_profiling` with
-    `profile_file_prefix` has the session note what runs, `optimized_model_filepath` is where the model is written as it was
-    made ready, providers that were added are used where a session is given none, and the others are kept. Of the entries,
-    `session.disable_cpu_ep_fallback` at `1` makes an error of nodes that only the CPU can run."""
+    """Options of a session. `intra_op_num_threads` takes effect if it is set before the first session. `enable_profiling`
+    records runs, and `profile_file_prefix` names the file. `optimized_model_filepath` is the file that the optimized model is
+    written to. Added providers are used by sessions that name none. The other options are stored and have no effect. Of the
+    entries, `session.disable_cpu_ep_fallback` set to `1` makes a fallback to the CPU an error."""
 
     def __init__(self) -> None:
         self.graph_optimization_level = GraphOptimizationLevel.ORT_ENABLE_ALL
@@ -103,15 +103,15 @@ class SessionOptions(_Options):
         self._entries = {}
 
     def add_session_config_entry(self, key: str, value: str) -> None:
-        """Keeps an entry of a session's configuration. `session.disable_cpu_ep_fallback` counts."""
+        """Stores an entry of the session's configuration. `session.disable_cpu_ep_fallback` takes effect."""
         self._entries[key] = value
 
     def get_session_config_entry(self, key: str) -> str:
-        """An entry that was kept."""
+        """A stored entry."""
         return self._entry(key)
 
     def add_provider(self, provider: str, options: Mapping[str, Any]) -> None:
-        """Names a provider for sessions that are given none."""
+        """Adds a provider for sessions that name none."""
         self._providers.append((provider, options))
 
     def has_providers(self) -> bool:
@@ -119,14 +119,14 @@ class SessionOptions(_Options):
         return bool(self._providers)
 
     def add_free_dimension_override_by_name(self, name: str, size: int) -> None:
-        """Nothing: shapes are those of the arrays that a run is given."""
+        """Has no effect: shapes are those of the inputs of a run."""
 
     def add_free_dimension_override_by_denotation(self, denotation: str, size: int) -> None:
-        """Nothing: shapes are those of the arrays that a run is given."""
+        """Has no effect: shapes are those of the inputs of a run."""
 
 
 class RunOptions(_Options):
-    """Options of a run. `terminate` ends it before its next step, also from another thread; the others are kept."""
+    """Options of a run. `terminate`, also from another thread, stops it before its next step; the others are stored."""
 
     def __init__(self) -> None:
         self.log_severity_level = -1
@@ -145,9 +145,9 @@ class RunOptions(_Options):
             self._stop = Stop()
 
     def add_run_config_entry(self, key: str, value: str) -> None:
-        """Keeps an entry of a run's configuration."""
+        """Stores an entry of the run's configuration."""
         self._entries[key] = value
 
     def get_run_config_entry(self, key: str) -> str:
-        """An entry that was kept."""
+        """A stored entry."""
         return self._entry(key)

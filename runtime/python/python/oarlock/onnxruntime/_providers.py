@@ -14,35 +14,35 @@ _SUFFIX = "ExecutionProvider"
 
 
 def get_available_providers() -> list[str]:
-    """The providers for which there is a device."""
+    """The providers that have a device."""
     types = dict.fromkeys(device.type for device in devices())
     return [provider_of(name) for name in sorted(types, key=lambda name: name == "cpu")]
 
 
 def get_all_providers() -> list[str]:
-    """The same: what a plugin could bring is not known before it is there."""
+    """The same: devices of plugins that are not installed are unknown."""
     return get_available_providers()
 
 
 def get_device() -> str:
-    """The type of the device that is used when none is named."""
+    """The type of the default device."""
     return _oarlock.default_device().type.upper()
 
 
 def set_default_logger_severity(severity: int) -> None:
-    """Nothing: what goes wrong is raised."""
+    """Has no effect: errors are raised as exceptions."""
 
 
 def enable_telemetry_events() -> None:
-    """Nothing: there is nothing that could be sent."""
+    """Has no effect: there is no telemetry."""
 
 
 def disable_telemetry_events() -> None:
-    """Nothing: nothing is ever sent."""
+    """Has no effect: there is no telemetry."""
 
 
 def get_build_info() -> str:
-    """Which version of Oarlock stands in for onnxruntime."""
+    """The version of Oarlock that replaces onnxruntime."""
     return f"Oarlock Build Info: version={_oarlock.__version__}"
 
 
@@ -52,7 +52,7 @@ def provider_of(device: str) -> str:
 
 def device_of(provider: str) -> str:
     name = provider.removesuffix(_SUFFIX).lower()
-    # A plugin may call its devices by a name with capitals.
+    # The device type of a plugin may have capitals.
     return next((device.type for device in devices() if device.type.lower() == name), name)
 
 
@@ -60,7 +60,7 @@ def available(
     providers: Sequence[str | tuple[str, Mapping[str, Any]]] | None,
     options: Sequence[Mapping[str, Any]] | None,
 ) -> list[tuple[str, Mapping[str, Any]]]:
-    """The providers of a list that are there, with their options."""
+    """The available providers of a list, with their options."""
     if not providers:
         default = _oarlock.default_device()
         return [(provider_of(default.type), {"device_id": default.index})]

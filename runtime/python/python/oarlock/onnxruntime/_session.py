@@ -1,4 +1,4 @@
-"""Sessions, and what models say about themselves."""
+"""Sessions and the metadata of models."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ._providers import available, device_of, log
 from ._values import OrtValue, fed, to_numpy, type_of
 
 
-# The entry by which sessions there are told that the CPU may run nothing that other providers cannot.
+# The entry of onnxruntime that forbids the fallback to the CPU.
 _NO_FALLBACK = "session.disable_cpu_ep_fallback"
 
 
@@ -38,7 +38,7 @@ class NodeArg:
 
 
 class ModelMetadata:
-    """What a model says about itself."""
+    """The metadata of a model."""
 
     def __init__(self, facts: Mapping[str, Any]) -> None:
         self.producer_name: str = facts["producer_name"]
@@ -54,7 +54,7 @@ class ModelMetadata:
 
 
 class _LoggedSession(Session):
-    """A model that logs what the CPU runs for others, as sessions there do, where a model of the package warns."""
+    """A model that logs fallbacks to the CPU, as onnxruntime does, instead of raising a warning."""
 
     def _tell_fallback(self, sentence: str) -> None:
         log.warning("Some nodes were not assigned to the preferred execution providers: %s", sentence)
@@ -94,11 +94,11 @@ class InferenceSession:
         input_feed: Mapping[str, Any],
         run_options: RunOptions | None = None,
     ) -> list[Any]:
-        """Runs the model; gives the outputs of these names, or all, as arrays of NumPy."""
+        """Runs the model and returns the named outputs, or all of them, as NumPy arrays."""
         made = self._run(output_names, input_feed, run_options)
         given = list[Any]()
         for at, value in enumerate(made):
-            # An output that is asked for twice is two arrays.
+            # An output that is named twice becomes two arrays.
             same = at and next((before for before in range(at) if made[before] is value), at)
             given.append(to_numpy(value) if same == at else deepcopy(given[same]))
         return given
@@ -109,7 +109,7 @@ class InferenceSession:
         input_dict_ort_values: Mapping[str, OrtValue],
         run_options: RunOptions | None = None,
     ) -> list[OrtValue]:
-        """The same with values that lie where runs use them."""
+        """Runs the model on values that are already on a device."""
         feeds = {name: value._array for name, value in input_dict_ort_values.items()}
         return [OrtValue(value) for value in self._run(output_names, feeds, run_options)]
 
@@ -121,8 +121,8 @@ class InferenceSession:
         user_data: Any,
         run_options: RunOptions | None = None,
     ) -> None:
-        """The same as `run` in a thread of its own, which calls back with the outputs, `user_data`, and what went wrong, if
-        something did, as text."""
+        """Runs the model in another thread, which calls `callback` with the outputs, `user_data`, and the error as text, if
+        there is one."""
         missing = [slot.name for slot in self._session.inputs if slot.name not in input_feed]
         if missing:
             raise InvalidArgument(f"expected all inputs, found none for {', '.join(missing)}")
@@ -139,11 +139,11 @@ class InferenceSession:
         Thread(target=work, name="oarlock run_async").start()
 
     def io_binding(self) -> IOBinding:
-        """Inputs and outputs that can be bound to memory."""
+        """A binding of inputs and outputs to memory."""
         return IOBinding(self)
 
     def run_with_iobinding(self, iobinding: IOBinding, run_options: RunOptions | None = None) -> None:
-        """Runs the model on what its inputs are bound to, and writes its outputs to what they are bound to."""
+        """Runs the model on the bound inputs and writes the bound outputs."""
         if iobinding._session is not self:
             raise ValueError("expected a binding of this session, found one of another")
         iobinding._run(run_options)
@@ -165,19 +165,19 @@ class InferenceSession:
         return [made[name] for name in output_names or self._names]
 
     def get_inputs(self) -> list[NodeArg]:
-        """What a run is to be given."""
+        """The required inputs."""
         return [NodeArg(slot) for slot in self._session.inputs]
 
     def get_outputs(self) -> list[NodeArg]:
-        """What a run gives."""
+        """The outputs."""
         return [NodeArg(slot) for slot in self._session.outputs]
 
     def get_overridable_initializers(self) -> list[NodeArg]:
-        """What a run may be given beside."""
+        """The optional inputs."""
         return [NodeArg(slot) for slot in self._session.optional_inputs]
 
     def get_modelmeta(self) -> ModelMetadata:
-        """What the model says about itself."""
+        """The metadata of the model."""
         return ModelMetadata(self._session._about)
 
     def get_providers(self) -> list[str]:
@@ -189,12 +189,12 @@ class InferenceSession:
         return {name: {key: str(value) for key, value in options.items()} for name, options in self._providers}
 
     def get_session_options(self) -> SessionOptions:
-        """The options that it was made with."""
+        """The options that the session was created with."""
         return self._options
 
     def end_profiling(self) -> str:
-        """Ends what `enable_profiling` began: writes a trace of what ran since the session was made, of this session and others,
-        and gives the path of its file, or no text where nothing is noted."""
+        """Ends the profiling that `enable_profiling` began: writes a trace of everything that ran since the session was created,
+        other sessions included, and returns the path of the file, or an empty string if nothing was recorded."""
         if self._profiler is None:
             log.warning("nothing was noted: the session was made without `enable_profiling`, or its profiling has ended")
             return ""
@@ -208,10 +208,10 @@ class InferenceSession:
         raise absent(self, name, type(self).__name__)
 
     def enable_fallback(self) -> None:
-        """Nothing: a provider that fails is not tried again with another."""
+        """Has no effect: after a failure, no other provider is tried."""
 
     def disable_fallback(self) -> None:
-        """Nothing: there is no second attempt that could be disabled."""
+        """Has no effect: after a failure, no other provider is tried."""
 
 
 def _choose_threads(options: SessionOptions) -> None:

@@ -1,4 +1,4 @@
-"""What goes into runs and comes out of them."""
+"""Inputs and outputs of runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ._errors import InvalidArgument, NotImplemented
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# The numbers that ONNX has for dtypes, in the order of the format.
+# The dtype numbers of ONNX, in the order of the format.
 _NUMBERED = [
     "", "float32", "uint8", "int8", "uint16", "int16", "int32", "int64", "str", "bool", "float16", "float64", "uint32", "uint64",
     "complex64", "complex128", "bfloat16",
@@ -27,16 +27,16 @@ _ELEMENTS = {"float32": "float", "float64": "double", "str": "string"}
 
 
 class OrtValue:
-    """An array that lies where runs use it."""
+    """An array on a device."""
 
     def __init__(self, array: Tensor, memory: NDArray[Any] | None = None) -> None:
         self._array = array
-        # What runs write into, if it is the memory of somebody else.
+        # The memory that runs write to, if another object owns it.
         self._memory = memory
 
     @staticmethod
     def ortvalue_from_numpy(numpy_obj: NDArray[Any], device_type: str = "cpu", device_id: int = 0) -> OrtValue:
-        """The elements of an array of NumPy on a device; in its own memory on the CPU."""
+        """A NumPy array on a device; on the CPU, without a copy."""
         is_here = device_type.lower() == "cpu" and numpy_obj.flags.writeable
         array = asarray(numpy_obj, device=_place(device_type, device_id))
         return OrtValue(array, numpy_obj if is_here else None)
@@ -45,63 +45,63 @@ class OrtValue:
     def ortvalue_from_shape_and_type(
         shape: Sequence[int], element_type: Any, device_type: str = "cpu", device_id: int = 0
     ) -> OrtValue:
-        """Zeros to write into, of a type of NumPy or a number that ONNX has for one."""
+        """Zeros of a NumPy dtype or an ONNX dtype number, to be written to."""
         dtype = _named(element_type)
         if device_type.lower() == "cpu" and dtype in _NUMBERED[:-1] and dtype != "str":
             return OrtValue.ortvalue_from_numpy(numpy.zeros(tuple(shape), dtype))
         return OrtValue(zeros(tuple(shape), dtype=dtype, device=_place(device_type, device_id)))
 
     def numpy(self) -> NDArray[Any]:
-        """Its elements as an array of NumPy."""
+        """The elements as a NumPy array."""
         return self._array.numpy()
 
     def update_inplace(self, np_arr: NDArray[Any]) -> None:
-        """Writes other elements of the same shape and type into it."""
+        """Overwrites the elements with others of the same shape and dtype."""
         self._write(asarray(np_arr))
 
     def shape(self) -> list[int]:
-        """The sizes of its dimensions."""
+        """The shape."""
         return list(self._array.shape)
 
     def data_type(self) -> str:
-        """What it is, such as `tensor(float)`."""
+        """The type, such as `tensor(float)`."""
         return type_of(self._array.dtype.name)
 
     def element_type(self) -> int:
-        """The number that ONNX has for its dtype."""
+        """The ONNX dtype number."""
         name = self._array.dtype.name
         if name not in _NUMBERED:
             raise NotImplemented(f"expected a dtype whose number is known, found {name}")
         return _NUMBERED.index(name)
 
     def tensor_size_in_bytes(self) -> int:
-        """The bytes of its elements."""
+        """The size of the elements in bytes."""
         return self._array.nbytes
 
     def data_ptr(self) -> int:
-        """The address of its elements, which lie in the memory of the host."""
+        """The address of the elements in host memory."""
         if self._array.device.type != "cpu":
             raise NotImplemented(f"expected elements in the memory of the host, found them on {self._array.device}")
         return self._array.numpy().ctypes.data
 
     def device_name(self) -> str:
-        """The type of the device that it lies on."""
+        """The type of the device."""
         return self._array.device.type
 
     def has_value(self) -> bool:
-        """Whether there is something in it, which there always is."""
+        """Always true."""
         return True
 
     def is_tensor(self) -> bool:
-        """Whether it is an array, which it always is."""
+        """Always true."""
         return True
 
     def is_sparse_tensor(self) -> bool:
-        """Whether most of its elements are left out, which they never are."""
+        """Always false."""
         return False
 
     def is_tensor_sequence(self) -> bool:
-        """Whether it is a list of arrays, which it never is."""
+        """Always false."""
         return False
 
     def _write(self, array: Tensor) -> None:
@@ -118,14 +118,14 @@ class OrtValue:
 
 
 class Bound:
-    """What a run writes an output to: memory that is there, or what is made on a device."""
+    """The target of an output: existing memory, or a new array on a device."""
 
     def __init__(self, device: Device | str, value: OrtValue | None) -> None:
         self._device = device
         self._value = value
 
     def take(self, made: Tensor) -> OrtValue:
-        """Has an output lie where it was to be."""
+        """Stores an output in its target."""
         if self._value is None:
             return OrtValue(made.to_device(self._device))
         self._value._write(made)
@@ -144,12 +144,12 @@ class Bound:
 
     @staticmethod
     def on(device_type: str, device_id: int) -> Bound:
-        """What is made on a device."""
+        """A new array on a device."""
         return Bound(Device(_place(device_type, device_id)), None)
 
     @staticmethod
     def within(value: OrtValue) -> Bound:
-        """Memory that is there."""
+        """Existing memory."""
         return Bound(value._array.device, value)
 
 
@@ -158,7 +158,7 @@ def _place(device_type: str, device_id: int) -> str:
 
 
 def _named(element_type: Any) -> str:
-    """The name of a dtype of NumPy, or of one that has a number in ONNX."""
+    """The name of a NumPy dtype or of an ONNX dtype number."""
     if isinstance(element_type, int):
         if not 0 < element_type < len(_NUMBERED):
             raise InvalidArgument(f"expected the number of a dtype in ONNX, found {element_type}")
@@ -167,17 +167,17 @@ def _named(element_type: Any) -> str:
 
 
 def type_of(dtype: str) -> str:
-    """What onnxruntime calls arrays of a dtype."""
+    """The onnxruntime type of arrays with a dtype."""
     return f"tensor({_ELEMENTS.get(dtype, dtype)})"
 
 
 def fed(value: Any, dtype: DType | None = None) -> Any:
-    """What a run of ours is given for what a run is given there, for an input of a dtype if it is an array."""
+    """Converts an input from onnxruntime's form to ours; `dtype` is that of the input if it is an array."""
     if isinstance(value, OrtValue):
         return value._array
     if is_list(value) and dtype is not None:
         array = asarray(value)
-        # Whole numbers are numbers of any dtype, and no numbers are as well.
+        # Python integers fit any dtype, and so do empty lists.
         is_any = array.size == 0 or (array.dtype.name in _WHOLE and dtype.name in _FLOATS)
         return array.astype(dtype) if is_any else array
     if is_list(value) and value and isinstance(value[0], numpy.ndarray):
@@ -186,12 +186,12 @@ def fed(value: Any, dtype: DType | None = None) -> Any:
 
 
 def to_numpy(value: Any) -> Any:
-    """What a run gives there for what a run of ours gives, which is nobody else's: arrays that may be written."""
+    """Converts an output of ours, which has no other owner, to onnxruntime's form: writable arrays."""
     if isinstance(value, Tensor):
         return value._given_up()
     return [to_numpy(each) for each in value] if is_list(value) else value
 
 
 def is_list(value: object) -> TypeGuard[list[Any]]:
-    """Whether it is a list."""
+    """Whether a value is a list."""
     return isinstance(value, list)

@@ -1,1 +1,1 @@
-"""Where programs find what is native in onnxruntime."""
+"""The package in which onnxruntime has its native module."""
