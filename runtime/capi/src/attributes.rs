@@ -24,7 +24,7 @@ impl AttributesHandle {
 }
 
 pub(crate) unsafe fn create_attributes(attributes: *mut *mut AttributesHandle) -> Result<()> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     *unsafe { clear_output_handle(attributes, "attributes")? } =
         into_raw_handle(AttributesHandle(Attributes::new()));
     Ok(())
@@ -35,7 +35,7 @@ unsafe fn set_attribute(
     name: *const c_char,
     value: Attribute,
 ) -> Result<()> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let (attributes, name) =
         unsafe { (deref_required_mut(attributes, "attributes")?, read_text(name, "name")?) };
     attributes.0.set(name, value);
@@ -47,7 +47,7 @@ pub(crate) unsafe fn set_int(
     name: *const c_char,
     value: i64,
 ) -> Result<()> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { set_attribute(attributes, name, Attribute::Int(value)) }
 }
 
@@ -56,7 +56,7 @@ pub(crate) unsafe fn set_float(
     name: *const c_char,
     value: f64,
 ) -> Result<()> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { set_attribute(attributes, name, Attribute::Float(value)) }
 }
 
@@ -65,7 +65,7 @@ pub(crate) unsafe fn set_string(
     name: *const c_char,
     value: *const c_char,
 ) -> Result<()> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { set_attribute(attributes, name, Attribute::String(read_text(value, "value")?.to_owned())) }
 }
 
@@ -74,9 +74,9 @@ pub(crate) unsafe fn set_tensor(
     name: *const c_char,
     value: *const ValueHandle,
 ) -> Result<()> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let constant = unsafe { deref_required(value, "value")? }.runtime_value().as_tensor()?.to_constant()?;
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { set_attribute(attributes, name, Attribute::Tensor(constant)) }
 }
 
@@ -86,7 +86,7 @@ pub(crate) unsafe fn set_ints(
     values: *const i64,
     count: u64,
 ) -> Result<()> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { set_attribute(attributes, name, Attribute::Ints(read_array(values, count, "values")?.to_vec())) }
 }
 
@@ -96,7 +96,7 @@ pub(crate) unsafe fn set_floats(
     values: *const f64,
     count: u64,
 ) -> Result<()> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         set_attribute(attributes, name, Attribute::Floats(read_array(values, count, "values")?.to_vec()))
     }
@@ -108,9 +108,9 @@ pub(crate) unsafe fn set_strings(
     values: *const *const c_char,
     count: u64,
 ) -> Result<()> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let values = unsafe { read_texts(values, count, "values")? };
     let values = values.into_iter().map(str::to_owned).collect();
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { set_attribute(attributes, name, Attribute::Strings(values)) }
 }

@@ -10,116 +10,116 @@ use crate::describe::{callbacks, enumerations, structures};
 use crate::device_handle::DeviceHandle;
 use crate::value_kind::ValueKind;
 
-/// How often the interface has grown. What breaks programs changes the name of the library instead.
+/// Counts additions to the interface. A breaking change changes the soname instead.
 pub const ABI_VERSION: u32 = 1;
 
 enumerations! {
-    /// What kind of thing went wrong.
+    /// The kind of an error.
     Code = "oarlock_code", error_codes();
-    /// The type of one element of a tensor. `I4` and `U4` hold two elements a byte, the first in the low half; elements of
-    /// `BOOL` are bytes of 0 or 1; `F16`, `BF16` and the types of 8 bits are bit patterns. 0 stands for one that is not known.
+    /// The type of an element of a tensor. `I4` and `U4` pack two elements into a byte, the first in the low half; elements of
+    /// `BOOL` are bytes of 0 or 1; `F16`, `BF16` and the 8-bit types are bit patterns. 0 means unknown.
     Dtype = "oarlock_dtype",
         CoreDtype::ALL.iter().map(|dtype| (dtype.name().to_owned(), *dtype as u32)).collect();
-    /// What a value is, or what a model says about one.
+    /// The kind of a value, or the kind that a model states.
     Kind = "oarlock_kind", value_kinds();
-    /// How loud a message is.
+    /// The severity of a message.
     LogLevel = "oarlock_log_level", log_levels();
-    /// How precise products have to be. With `BF16` their factors, and images between convolutions, may be rounded to it where
-    /// the device is faster so; sums, and all other values between ops, stay what they are.
+    /// The precision of matrix products and convolutions. With `BF16`, their operands, and images between convolutions, may be
+    /// rounded to it if that is faster on the device; sums and all other values between ops are not rounded.
     Precision = "oarlock_precision", precision_codes();
-    /// What proves that a device works. It is the claim of its plugin.
+    /// The support level of a device, as its plugin claims it.
     SupportLevel = "oarlock_support_level", support_levels();
 }
 
 callbacks! {
-    /// Hears what plugins and the runtime have to say. It may be called from any thread, and from several at once, for as
-    /// long as the runtime or anything made of it is there. The texts are there until it returns.
+    /// Receives messages of plugins and of the runtime. It may be called from any thread, and from several at once, as long as
+    /// the runtime or anything made from it exists. The texts are valid until it returns.
     fn LogCallback = "oarlock_log_callback"(
         context: *mut c_void,
         level: LogLevel,
         source: *const c_char,
         message: *const c_char,
     );
-    /// Hears how many nodes of a model are ready, and of how many: while a session is made, and in the first run with new
-    /// shapes. It may be called from any thread, for as long as the session is there.
+    /// Receives how many nodes of a model are prepared, and the total: while a session is made, and in the first run with new
+    /// shapes. It may be called from any thread, as long as the session exists.
     fn ProgressCallback = "oarlock_progress_callback"(context: *mut c_void, ready: u64, all: u64);
-    /// Takes back memory that was lent. It is called exactly once, from any thread, with what was lent: when nothing needs
-    /// the memory any more, which is at once where it was copied, and before the function returns if it fails.
+    /// Returns borrowed memory. It is called exactly once, from any thread, when the memory is no longer needed: at once if it
+    /// was copied, and before the borrowing function returns if that fails.
     fn ReleaseCallback = "oarlock_release_callback"(context: *mut c_void, data: *const c_void, size: u64);
 }
 
 structures! {
-    /// How a runtime is to start. Zero means the default in every field but `size`.
+    /// Options of a runtime. In every field but `size`, zero means the default.
     struct RuntimeOptions = "oarlock_runtime_options", grows: true {
         /// `sizeof` of this struct.
         size: u64,
-        /// Name and version of the program, for what plugins say.
+        /// Name and version of the program, which plugins see.
         program: *const c_char,
-        /// The configuration file in place of the user's.
+        /// The configuration file, by default the user's.
         config: *const c_char,
-        /// The device that is used when none is named, such as `cpu` or `gpu`.
+        /// The default device, such as `cpu` or `gpu`.
         device: *const c_char,
-        /// Plugins, and directories of plugins, that come before all others.
+        /// Plugins and directories of plugins, searched before all others.
         plugin_paths: *const *const c_char,
-        /// How many there are.
+        /// The number of entries.
         plugin_path_count: u64,
-        /// Layers to put before every plugin, the outermost first, such as `trace`.
+        /// Layers around every plugin, such as `trace`, the outermost first.
         layers: *const *const c_char,
-        /// How many there are.
+        /// The number of entries.
         layer_count: u64,
         /// Flags, each as `NAME=VALUE`; `oarlock flags` lists them.
         flags: *const *const c_char,
-        /// How many there are.
+        /// The number of entries.
         flag_count: u64,
-        /// Who hears messages. Without it nobody does.
+        /// Receives messages; NULL drops them.
         log: LogCallback,
-        /// What `log` gets first.
+        /// The first argument of `log`.
         log_context: *mut c_void,
-        /// The least important messages that `log` hears; without it warnings. What a layer that was asked for says to the
-        /// user, such as where it wrote, is heard in any case.
+        /// The lowest severity that `log` receives, by default warnings. Messages of requested layers to the user, such as the
+        /// file that they wrote, always arrive.
         log_level: LogLevel,
-        /// How many threads kernels may use together; as many as there are processors without it.
+        /// The number of threads that kernels share, by default the number of processors.
         threads: u32,
     }
-    /// How a session runs its model. Zero means the default in every field but `size`.
+    /// Options of a session. In every field but `size`, zero means the default.
     struct SessionOptions = "oarlock_session_options", grows: true {
         /// `sizeof` of this struct.
         size: u64,
-        /// Where nodes run, each on the first of these that has a kernel for it; without any it is the runtime's default. What
-        /// none has a kernel for the CPU runs, and `log` hears a warning unless the CPU is among them; with the flag
-        /// `kernel_fallback` at `error` it is an error.
+        /// The devices, by default the runtime's default device. Each node runs on the first one that has a kernel for it. If
+        /// none has, the CPU runs it, and `log` receives a warning unless the CPU is one of the devices; with the flag
+        /// `kernel_fallback` set to `error`, it is an error.
         devices: *const *const DeviceHandle,
-        /// How many there are.
+        /// The number of entries.
         device_count: u64,
-        /// Who hears how far the session is.
+        /// Receives progress; NULL ignores it.
         progress: ProgressCallback,
-        /// What `progress` gets first.
+        /// The first argument of `progress`.
         progress_context: *mut c_void,
-        /// How precise products have to be; exact without it.
+        /// The precision of products, by default exact.
         precision: Precision,
     }
-    /// How much memory a device has and gave, in bytes.
+    /// Memory of a device, in bytes.
     struct MemoryStatistics = "oarlock_memory_statistics", grows: true {
         /// `sizeof` of this struct, which the caller sets.
         size: u64,
-        /// All memory of the device.
+        /// The total memory of the device.
         total: u64,
-        /// What is free of it now, for any program.
+        /// The memory that is free for any program.
         free: u64,
-        /// What tensors and runs of this runtime hold now.
+        /// The memory in use by tensors and runs of this runtime.
         allocated: u64,
-        /// What this runtime keeps of the device now, to have it at hand.
+        /// The memory that this runtime has reserved on the device.
         reserved: u64,
-        /// The most that was held at once.
+        /// The peak of the memory in use.
         peak_allocated: u64,
-        /// The most that was kept at once.
+        /// The peak of the reserved memory.
         peak_reserved: u64,
     }
-    /// A text with its size, for elements of tensors: UTF-8 that may have zeroes within and need not end with one.
+    /// A text with its size, for elements of tensors: UTF-8 that may contain zeros and need not end with one.
     struct Text = "oarlock_text", grows: false {
-        /// The first byte; it may be NULL where there is none.
+        /// The first byte; may be NULL if the text is empty.
         data: *const c_char,
-        /// How many bytes.
+        /// The size in bytes.
         size: u64,
     }
 }

@@ -17,32 +17,32 @@ unsafe fn device_text(
     device: *const DeviceHandle,
     text: impl Fn(&DeviceHandle) -> &CString,
 ) -> *const c_char {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { deref_nullable(device) }.map_or(ptr::null(), |device| text(device).as_ptr())
 }
 
 pub(crate) unsafe fn device_name(device: *const DeviceHandle) -> *const c_char {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { device_text(device, |device| &device.name) }
 }
 
 pub(crate) unsafe fn device_type(device: *const DeviceHandle) -> *const c_char {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { device_text(device, |device| &device.device_type) }
 }
 
 pub(crate) unsafe fn device_description(device: *const DeviceHandle) -> *const c_char {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { device_text(device, |device| &device.description) }
 }
 
 pub(crate) unsafe fn device_vendor(device: *const DeviceHandle) -> *const c_char {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { device_text(device, |device| &device.vendor) }
 }
 
 pub(crate) unsafe fn support_level(device: *const DeviceHandle) -> SupportLevel {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let level = unsafe { deref_nullable(device) }
         .map(|handle| handle.device().host_device().plugin().info().support_level);
     let position = SUPPORT_LEVELS.iter().zip(0..).find(|((_, known), _)| Some(*known) == level);
@@ -51,7 +51,7 @@ pub(crate) unsafe fn support_level(device: *const DeviceHandle) -> SupportLevel 
 
 pub(crate) unsafe fn shares_host_memory(device: *const DeviceHandle) -> u32 {
     let both = DeviceFlags::HOST_ADDRESSABLE | DeviceFlags::SHARES_HOST_MEMORY;
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let device = unsafe { deref_nullable(device) };
     device.is_some_and(|handle| handle.device().description().flags.contains(both)).into()
 }
@@ -60,7 +60,7 @@ pub(crate) unsafe fn device_memory(
     device: *const DeviceHandle,
     statistics: *mut MemoryStatistics,
 ) -> Result<()> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let device = unsafe { deref_required(device, "device")? }.device();
     let whole =
         device.host_device().memory_stats().map_err(|failure| Error::from(failure).with_device(device))?;
@@ -74,11 +74,11 @@ pub(crate) unsafe fn device_memory(
         peak_allocated: pool.peak_allocated,
         peak_reserved: pool.peak_reserved,
     };
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { fill_struct(statistics, &filled, "statistics") }
 }
 
 pub(crate) unsafe fn synchronize_device(device: *const DeviceHandle) -> Result<()> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { deref_required(device, "device")? }.device().synchronize()
 }

@@ -40,22 +40,22 @@ impl ErrorHandle {
 }
 
 pub(crate) unsafe fn error_code(error: *const ErrorHandle) -> Code {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { deref_nullable(error) }.map_or(Code(0), |error| error.code)
 }
 
 pub(crate) unsafe fn error_message(error: *const ErrorHandle) -> *const c_char {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { deref_nullable(error) }.map_or(ptr::null(), |error| error.message.as_ptr())
 }
 
 pub(crate) unsafe fn error_hint(error: *const ErrorHandle) -> *const c_char {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let error = unsafe { deref_nullable(error) };
     error.and_then(|error| error.hint.as_deref()).map_or(ptr::null(), CStr::as_ptr)
 }
 
 pub(crate) unsafe fn is_device_lost(error: *const ErrorHandle) -> u32 {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { deref_nullable(error) }.is_some_and(|error| error.is_device_lost).into()
 }

@@ -1,21 +1,21 @@
 /* Made from `runtime/capi/src/interface` by `OARLOCK_WRITE=1 cargo test -p oarlock-capi`. Do not edit. */
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The C API of Oarlock: read a model, run it on any device, read what comes out.
+ * The C API of Oarlock: read a model, run it on any device, read its outputs.
  *
- * Errors      A function that can fail gives an `oarlock_error *`: NULL is success, and anything else is freed by the
- *             caller. What cannot fail gives 0, -1 or NULL, as it says, for NULL and for what is not there.
- * Ownership   What a function puts into a `T **` is the caller's and has one `oarlock_T_free`. What it returns as a
- *             `const` pointer belongs to the handle it was asked of and is there for as long as that. What is passed in
- *             stays the caller's, and nothing of it is kept after the call but where a function says so.
- * Threads     Every handle may be used from any number of threads at once, but for `oarlock_attributes`; it is freed once,
- *             when no other thread uses it. Nothing belongs to a thread and nothing is global.
- * Texts       Texts are UTF-8 and end with a zero, both ways; elements of tensors are `oarlock_text`.
- * Structs     One that begins with `size` may grow: set all of it to zero and `size` to its `sizeof`, and older programs
- *             work with newer libraries.
+ * Errors      A function that can fail returns an `oarlock_error *`: NULL means success, and the caller frees any other.
+ *             A function that cannot fail returns 0, -1 or NULL, as documented, for NULL and for missing things.
+ * Ownership   The caller owns what a function stores in a `T **`, and frees it with `oarlock_T_free`. A returned `const`
+ *             pointer belongs to the handle that was passed, and is valid as long as that. The caller keeps arguments,
+ *             and the library does not use them after the call unless the function says so.
+ * Threads     Any number of threads may use a handle at once, except `oarlock_attributes`. Free a handle once, when no
+ *             other thread uses it. There is no global and no thread-local state.
+ * Texts       Texts are UTF-8 and end with a zero, in both directions; elements of tensors are `oarlock_text`.
+ * Structs     A struct that begins with `size` may grow: zero all of it and set `size` to its `sizeof`, so that the program
+ *             works with newer libraries.
  * Callbacks   They must return: no exception and no `longjmp` may leave them.
  *
- * Plugins are written against `oarlock/contract.h`, which has an error of its own: a source includes one or the other. */
+ * Plugins use `oarlock/contract.h` instead, which has a different error type: a source may include only one of them. */
 #ifndef OARLOCK_H
 #define OARLOCK_H
 

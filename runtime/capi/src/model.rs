@@ -39,7 +39,7 @@ impl ModelHandle {
 }
 
 pub(crate) unsafe fn load_model(path: *const c_char, model: *mut *mut ModelHandle) -> Result<()> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let (place, path) = unsafe { (clear_output_handle(model, "model")?, read_text(path, "path")?) };
     *place = ModelHandle::allocate_handle(import::load_model(Path::new(path))?);
     Ok(())
@@ -53,15 +53,15 @@ pub(crate) unsafe fn decode_model(
     directory: *const c_char,
     model: *mut *mut ModelHandle,
 ) -> Result<()> {
-    // SAFETY: as the caller says. Made first, so that the memory is released on every error.
+    // SAFETY: guaranteed by the caller. Made first, so that the memory is released on every error.
     let lent = unsafe { BorrowedMemory::new(data, size, release, context) };
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let (place, directory) =
         unsafe { (clear_output_handle(model, "model")?, read_optional_text(directory, "directory")?) };
     let bytes = match release {
         ReleaseCallback(Some(_)) => lent.into_bytes()?,
         ReleaseCallback(None) => {
-            // SAFETY: as the caller says.
+            // SAFETY: guaranteed by the caller.
             let bytes = unsafe { read_array(data.cast::<u8>(), size, "data")? };
             Bytes::copy_from_slice(bytes)
         }
@@ -71,11 +71,11 @@ pub(crate) unsafe fn decode_model(
 }
 
 pub(crate) unsafe fn model_format(model: *const ModelHandle) -> *const c_char {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { deref_nullable(model) }.map_or(ptr::null(), |model| model.format.as_ptr())
 }
 
 pub(crate) unsafe fn model_producer(model: *const ModelHandle) -> *const c_char {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { deref_nullable(model) }.map_or(ptr::null(), |model| model.producer.as_ptr())
 }

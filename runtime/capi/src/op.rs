@@ -33,10 +33,10 @@ pub(crate) unsafe fn create_op(
     attributes: *const AttributesHandle,
     op: *mut *mut OpHandle,
 ) -> Result<()> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let (place, runtime) =
         unsafe { (clear_output_handle(op, "op")?, deref_required(runtime, "runtime")?.runtime()) };
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let (domain, name, attributes) = unsafe {
         (
             read_optional_text(domain, "domain")?.unwrap_or_default(),
@@ -59,14 +59,14 @@ pub(crate) unsafe fn run_op(
     outputs: *mut *mut ValueHandle,
     output_count: u64,
 ) -> Result<()> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let places = unsafe { clear_output_handles(outputs, output_count, "outputs")? };
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let (OpHandle { op, runtime }, device) = unsafe { (deref_required(op, "op")?, deref_nullable(device)) };
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let handles = unsafe { read_array(inputs, input_count, "inputs")? };
     let tensor = |handle: &*const ValueHandle| -> Result<Option<&Tensor>> {
-        // SAFETY: as the caller says.
+        // SAFETY: guaranteed by the caller.
         unsafe { deref_nullable(*handle) }.map(|value| value.runtime_value().as_tensor()).transpose()
     };
     let inputs: Vec<Option<&Tensor>> = handles.iter().map(tensor).collect::<Result<_>>()?;

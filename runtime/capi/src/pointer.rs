@@ -24,7 +24,7 @@ pub(crate) unsafe fn deref_nullable<'a, T>(pointer: *const T) -> Option<&'a T> {
     if !pointer.is_aligned() {
         return None;
     }
-    // SAFETY: as the caller says, and aligned.
+    // SAFETY: guaranteed by the caller, and aligned.
     unsafe { pointer.as_ref() }
 }
 
@@ -34,7 +34,7 @@ pub(crate) unsafe fn deref_nullable<'a, T>(pointer: *const T) -> Option<&'a T> {
 /// Same as [`deref_nullable`].
 #[inline]
 pub(crate) unsafe fn deref_required<'a, T>(pointer: *const T, name: &str) -> Result<&'a T> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { deref_nullable(pointer) }.ok_or_else(|| invalid_pointer_error(pointer, name))
 }
 
@@ -46,7 +46,7 @@ pub(crate) unsafe fn deref_required_mut<'a, T>(pointer: *mut T, name: &str) -> R
     if !pointer.is_aligned() {
         return Err(invalid_pointer_error(pointer, name));
     }
-    // SAFETY: as the caller says, and aligned.
+    // SAFETY: guaranteed by the caller, and aligned.
     unsafe { pointer.as_mut() }.ok_or_else(|| invalid_pointer_error(pointer, name))
 }
 
@@ -65,7 +65,7 @@ pub(crate) unsafe fn read_array<'a, T>(pointer: *const T, count: u64, name: &str
             invalid_pointer_error(pointer, name).with_advice(format!("it is said to hold {count} elements"))
         );
     }
-    // SAFETY: as the caller says; the pointer is aligned, and the size in bytes was checked against the limit of a slice.
+    // SAFETY: guaranteed by the caller; the pointer is aligned, and the size in bytes was checked against the limit of a slice.
     Ok(unsafe { std::slice::from_raw_parts(pointer, count as usize) })
 }
 
@@ -74,7 +74,7 @@ pub(crate) unsafe fn read_array<'a, T>(pointer: *const T, count: u64, name: &str
 /// # Safety
 /// A pointer that is not NULL points to such a text, which nothing changes during `'a`.
 pub(crate) unsafe fn read_text<'a>(pointer: *const c_char, name: &str) -> Result<&'a str> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { read_optional_text(pointer, name) }?.ok_or_else(|| invalid_pointer_error(pointer, name))
 }
 
@@ -86,7 +86,7 @@ pub(crate) unsafe fn read_optional_text<'a>(pointer: *const c_char, name: &str) 
     if pointer.is_null() {
         return Ok(None);
     }
-    // SAFETY: as the caller says, and not NULL.
+    // SAFETY: guaranteed by the caller, and not NULL.
     let text = unsafe { CStr::from_ptr(pointer) };
     text.to_str().map(Some).map_err(|_| {
         let found = text.to_string_lossy();
@@ -103,7 +103,7 @@ pub(crate) unsafe fn read_texts<'a>(
     count: u64,
     name: &str,
 ) -> Result<Vec<&'a str>> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { read_array(pointer, count, name)?.iter().map(|element| read_text(*element, name)).collect() }
 }
 
@@ -114,7 +114,7 @@ pub(crate) unsafe fn read_texts<'a>(
 pub(crate) unsafe fn read_options<T: Copy>(pointer: *const T, name: &str) -> Result<T> {
     let mut read = MaybeUninit::<T>::zeroed();
     if !pointer.is_null() {
-        // SAFETY: as the caller says.
+        // SAFETY: guaranteed by the caller.
         let bytes = unsafe { read_array(pointer.cast::<u8>(), read_struct_size(pointer, name)?, name)? };
         let (known, newer) = bytes.split_at(bytes.len().min(size_of::<T>()));
         if newer.iter().any(|byte| *byte != 0) {
@@ -134,7 +134,7 @@ pub(crate) unsafe fn read_options<T: Copy>(pointer: *const T, name: &str) -> Res
 /// # Safety
 /// Same as [`read_options`], and the struct may be written.
 pub(crate) unsafe fn fill_struct<T: Copy>(pointer: *mut T, filled: &T, name: &str) -> Result<()> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let size = unsafe { read_struct_size(pointer, name)? };
     let size = usize::try_from(size).unwrap_or(usize::MAX).min(size_of::<T>());
     let header = size_of::<u64>();
@@ -146,7 +146,7 @@ pub(crate) unsafe fn fill_struct<T: Copy>(pointer: *mut T, filled: &T, name: &st
 
 /// Reads the leading size field and checks it.
 unsafe fn read_struct_size<T>(pointer: *const T, name: &str) -> Result<u64> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let size = *unsafe { deref_required(pointer.cast::<u64>(), name)? };
     if !(size_of::<u64>() as u64..=MAX_STRUCT_BYTES).contains(&size) {
         return Err(Error::invalid_argument(format!(
@@ -165,7 +165,7 @@ pub(crate) unsafe fn write_output<T: Copy>(pointer: *mut T, value: T, name: &str
     if pointer.is_null() || !pointer.is_aligned() {
         return Err(invalid_pointer_error(pointer, name));
     }
-    // SAFETY: as the caller says, and aligned.
+    // SAFETY: guaranteed by the caller, and aligned.
     unsafe { pointer.write(value) };
     Ok(())
 }
@@ -175,9 +175,9 @@ pub(crate) unsafe fn write_output<T: Copy>(pointer: *mut T, value: T, name: &str
 /// # Safety
 /// A pointer that is not NULL points to a writable place that nothing else accesses during `'a`.
 pub(crate) unsafe fn clear_output_handle<'a, T>(pointer: *mut *mut T, name: &str) -> Result<&'a mut *mut T> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { write_output(pointer, ptr::null_mut(), name)? };
-    // SAFETY: as the caller says, and written above.
+    // SAFETY: guaranteed by the caller, and written above.
     Ok(unsafe { &mut *pointer })
 }
 
@@ -190,7 +190,7 @@ pub(crate) unsafe fn clear_output_handles<'a, T>(
     count: u64,
     name: &str,
 ) -> Result<&'a mut [*mut T]> {
-    // SAFETY: as the caller says; only the length of the result is used, so nothing is read.
+    // SAFETY: guaranteed by the caller; only the length of the result is used, so nothing is read.
     let count = unsafe { read_array(pointer.cast::<MaybeUninit<*mut T>>(), count, name)? }.len();
     if count == 0 {
         return Ok(&mut []);
@@ -212,7 +212,7 @@ pub(crate) fn into_raw_handle<T>(handle: T) -> *mut T {
 /// A pointer that is not NULL came from [`into_raw_handle`] and is not used again.
 pub(crate) unsafe fn free_handle<T>(handle: *mut T) {
     if !handle.is_null() {
-        // SAFETY: as the caller says.
+        // SAFETY: guaranteed by the caller.
         drop(unsafe { Box::from_raw(handle) });
     }
 }

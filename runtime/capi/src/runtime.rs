@@ -101,12 +101,12 @@ pub(crate) unsafe fn start_runtime(
     given: *const RuntimeOptions,
     runtime: *mut *mut RuntimeHandle,
 ) -> Result<()> {
-    // SAFETY: as the caller says; zeroes are a `RuntimeOptions`.
+    // SAFETY: guaranteed by the caller; zeroes are a `RuntimeOptions`.
     let (place, given) =
         unsafe { (clear_output_handle(runtime, "runtime")?, read_options(given, "options")?) };
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let host = unsafe { host_options(&given)? };
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let flags = unsafe { parse_flags(&given, &host.environment)? };
     let runtime = Runtime::start(host, flags)?;
     runtime.host().report().layers_left_out().iter().for_each(|note| runtime.log_warning(note));
@@ -116,7 +116,7 @@ pub(crate) unsafe fn start_runtime(
 
 unsafe fn host_options(given: &RuntimeOptions) -> Result<HostOptions> {
     let mut environment = HostEnvironment::from_process();
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let (program, config) = unsafe {
         (read_optional_text(given.program, "program")?, read_optional_text(given.config, "config")?)
     };
@@ -130,7 +130,7 @@ unsafe fn host_options(given: &RuntimeOptions) -> Result<HostOptions> {
         HostConfig::load(&environment).map_err(|error| Error::invalid_argument(error.to_string()))?;
     let library = format!("liboarlock {}", env!("CARGO_PKG_VERSION"));
     let mut host = HostOptions::new(program.map_or(library, str::to_owned), config, environment);
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let (paths, layers) = unsafe {
         (
             read_texts(given.plugin_paths, given.plugin_path_count, "plugin_paths")?,
@@ -149,7 +149,7 @@ unsafe fn host_options(given: &RuntimeOptions) -> Result<HostOptions> {
 
 unsafe fn parse_flags(given: &RuntimeOptions, environment: &HostEnvironment) -> Result<Flags> {
     let mut flags = Flags::from_environment(|name| environment.variable(name))?;
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let (device, settings) = unsafe {
         (read_optional_text(given.device, "device")?, read_texts(given.flags, given.flag_count, "flags")?)
     };
@@ -169,12 +169,12 @@ unsafe fn parse_flags(given: &RuntimeOptions, environment: &HostEnvironment) -> 
 }
 
 pub(crate) unsafe fn device_count(runtime: *const RuntimeHandle) -> u64 {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { deref_nullable(runtime) }.map_or(0, |runtime| runtime.devices.len() as u64)
 }
 
 pub(crate) unsafe fn runtime_device(runtime: *const RuntimeHandle, index: u64) -> *const DeviceHandle {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let runtime = unsafe { deref_nullable(runtime) };
     let device = runtime.and_then(|runtime| runtime.devices.get(usize::try_from(index).ok()?));
     device.map_or(ptr::null(), ptr::from_ref)
@@ -185,9 +185,9 @@ pub(crate) unsafe fn find_device(
     name: *const c_char,
     device: *mut *const DeviceHandle,
 ) -> Result<()> {
-    // SAFETY: as the caller says; a place for a pointer to what is read is one for a pointer.
+    // SAFETY: guaranteed by the caller; a place for a pointer to what is read is one for a pointer.
     let place = unsafe { clear_output_handle(device.cast::<*mut DeviceHandle>(), "device")? };
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let (runtime, name) = unsafe { (deref_required(runtime, "runtime")?, read_optional_text(name, "name")?) };
     let found = match name {
         Some(name) => runtime.runtime.device(name)?,
@@ -200,12 +200,12 @@ pub(crate) unsafe fn find_device(
 }
 
 pub(crate) unsafe fn refusal_count(runtime: *const RuntimeHandle) -> u64 {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { deref_nullable(runtime) }.map_or(0, |runtime| runtime.refusals.len() as u64)
 }
 
 pub(crate) unsafe fn refusal_text(runtime: *const RuntimeHandle, index: u64) -> *const c_char {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let runtime = unsafe { deref_nullable(runtime) };
     let refusal = runtime.and_then(|runtime| runtime.refusals.get(usize::try_from(index).ok()?));
     refusal.map_or(ptr::null(), |refusal: &CString| CStr::as_ptr(refusal))

@@ -56,13 +56,13 @@ pub(crate) unsafe fn create_session(
     given: *const SessionOptions,
     session: *mut *mut SessionHandle,
 ) -> Result<()> {
-    // SAFETY: as the caller says; zeroes are a `SessionOptions`.
+    // SAFETY: guaranteed by the caller; zeroes are a `SessionOptions`.
     let (place, given) =
         unsafe { (clear_output_handle(session, "session")?, read_options(given, "options")?) };
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let (runtime, model) =
         unsafe { (deref_required(runtime, "runtime")?.runtime(), deref_required(model, "model")?.model()) };
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let devices = unsafe { resolve_devices(runtime, &given)? };
     let (precision, progress) = (parse_precision(given.precision)?, progress_callback(&given));
     let options = EngineOptions { devices, precision, progress, ..EngineOptions::default() };
@@ -84,10 +84,10 @@ fn parse_precision(given: c_types::Precision) -> Result<PrecisionMode> {
 }
 
 unsafe fn resolve_devices(runtime: &Runtime, given: &SessionOptions) -> Result<Vec<Device>> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let handles = unsafe { read_array(given.devices, given.device_count, "devices")? };
     let device = |handle: &*const DeviceHandle| {
-        // SAFETY: as the caller says.
+        // SAFETY: guaranteed by the caller.
         let device = unsafe { deref_required(*handle, "device")? }.device();
         if runtime.devices().iter().any(|known| known.is_same_device(device)) {
             return Ok(device.clone());
@@ -110,22 +110,22 @@ fn progress_callback(given: &SessionOptions) -> PrepareProgressListener {
 }
 
 pub(crate) unsafe fn input_count(session: *const SessionHandle) -> u64 {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { deref_nullable(session) }.map_or(0, |session| session.inputs.len() as u64)
 }
 
 pub(crate) unsafe fn session_input(session: *const SessionHandle, index: u64) -> *const SlotHandle {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { deref_nullable(session) }.map_or(ptr::null(), |session| slot_at(&session.inputs, index))
 }
 
 pub(crate) unsafe fn output_count(session: *const SessionHandle) -> u64 {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { deref_nullable(session) }.map_or(0, |session| session.outputs.len() as u64)
 }
 
 pub(crate) unsafe fn session_output(session: *const SessionHandle, index: u64) -> *const SlotHandle {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { deref_nullable(session) }.map_or(ptr::null(), |session| slot_at(&session.outputs, index))
 }
 
@@ -141,9 +141,9 @@ pub(crate) unsafe fn run_session(
     outputs: *mut *mut ValueHandle,
     output_count: u64,
 ) -> Result<()> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let places = unsafe { clear_output_handles(outputs, output_count, "outputs")? };
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let (session, inputs) =
         unsafe { (deref_required(session, "session")?, read_inputs(inputs, input_count)?) };
     if places.len() != session.outputs.len() {
@@ -167,12 +167,12 @@ pub(crate) unsafe fn run_session_named(
     outputs: *mut *mut ValueHandle,
     output_count: u64,
 ) -> Result<()> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let places = unsafe { clear_output_handles(outputs, output_count, "outputs")? };
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let (session, inputs) =
         unsafe { (deref_required(session, "session")?, read_inputs(inputs, input_count)?) };
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let (input_names, output_names) = unsafe {
         (
             read_texts(input_names, input_count, "input_names")?,

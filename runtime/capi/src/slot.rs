@@ -52,39 +52,39 @@ impl SlotHandle {
 }
 
 pub(crate) unsafe fn slot_name(slot: *const SlotHandle) -> *const c_char {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { deref_nullable(slot) }.map_or(ptr::null(), |slot| slot.name.as_ptr())
 }
 
 pub(crate) unsafe fn slot_description(slot: *const SlotHandle) -> *const c_char {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { deref_nullable(slot) }.map_or(ptr::null(), |slot| slot.description.as_ptr())
 }
 
 pub(crate) unsafe fn slot_kind(slot: *const SlotHandle) -> Kind {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { deref_nullable(slot) }.map_or(Kind(0), |slot| slot.kind)
 }
 
 pub(crate) unsafe fn slot_dtype(slot: *const SlotHandle) -> Dtype {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { deref_nullable(slot) }.map_or(Dtype(0), |slot| slot.dtype)
 }
 
 pub(crate) unsafe fn slot_rank(slot: *const SlotHandle) -> i64 {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let slot = unsafe { deref_nullable(slot) };
     slot.and_then(|slot| slot.dims.as_ref()).map_or(-1, |dims| dims.len() as i64)
 }
 
 pub(crate) unsafe fn slot_dims(slot: *const SlotHandle) -> *const i64 {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let dims = unsafe { deref_nullable(slot) }.and_then(|slot| slot.dims.as_deref());
     dims.filter(|dims| !dims.is_empty()).map_or(ptr::null(), <[i64]>::as_ptr)
 }
 
 pub(crate) unsafe fn slot_symbol(slot: *const SlotHandle, dimension: u64) -> *const c_char {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let slot = unsafe { deref_nullable(slot) };
     let symbol = slot.and_then(|slot| slot.symbols.get(usize::try_from(dimension).ok()?)?.as_deref());
     symbol.map_or(ptr::null(), CStr::as_ptr)

@@ -35,10 +35,10 @@ pub(crate) unsafe fn create_tensor(
     size: u64,
     value: *mut *mut ValueHandle,
 ) -> Result<()> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let (place, device) =
         unsafe { (clear_output_handle(value, "value")?, deref_required(device, "device")?.device()) };
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let (dims, bytes) =
         unsafe { (read_array(dims, rank, "dims")?, read_array(data.cast::<u8>(), size, "data")?) };
     *place = tensor_handle(Tensor::from_bytes(device, require_dtype(dtype)?, dims, bytes)?);
@@ -60,12 +60,12 @@ pub(crate) unsafe fn borrow_tensor(
     context: *mut c_void,
     value: *mut *mut ValueHandle,
 ) -> Result<()> {
-    // SAFETY: as the caller says. Made first, so that the memory is released on every error.
+    // SAFETY: guaranteed by the caller. Made first, so that the memory is released on every error.
     let lent = unsafe { BorrowedMemory::new(data, size, release, context) };
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let (place, device) =
         unsafe { (clear_output_handle(value, "value")?, deref_required(device, "device")?.device()) };
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let dims = unsafe { read_array(dims, rank, "dims")? };
     if release.0.is_none() {
         let error = Error::invalid_argument("expected `release`, found NULL");
@@ -84,13 +84,13 @@ pub(crate) unsafe fn create_text_tensor(
     count: u64,
     value: *mut *mut ValueHandle,
 ) -> Result<()> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let (place, device) =
         unsafe { (clear_output_handle(value, "value")?, deref_required(device, "device")?.device()) };
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let (dims, texts) = unsafe { (read_array(dims, rank, "dims")?, read_array(texts, count, "texts")?) };
     let text = |(index, text): (usize, &Text)| {
-        // SAFETY: as the caller says.
+        // SAFETY: guaranteed by the caller.
         let bytes = unsafe { read_array(text.data.cast::<u8>(), text.size, "text")? };
         String::from_utf8(bytes.to_vec()).map_err(|_| {
             Error::invalid_argument(format!("expected text in UTF-8 as element {index}, found other bytes"))
@@ -106,21 +106,21 @@ pub(crate) unsafe fn create_sequence(
     count: u64,
     value: *mut *mut ValueHandle,
 ) -> Result<()> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let (place, elements) = unsafe { (clear_output_handle(value, "value")?, read_inputs(elements, count)?) };
     *place = into_raw_handle(ValueHandle::from_contiguous(RuntimeValue::Sequence(elements)));
     Ok(())
 }
 
 pub(crate) unsafe fn create_nothing(value: *mut *mut ValueHandle) -> Result<()> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     *unsafe { clear_output_handle(value, "value")? } =
         into_raw_handle(ValueHandle::from_contiguous(RuntimeValue::Nothing));
     Ok(())
 }
 
 pub(crate) unsafe fn share_value(value: *const ValueHandle, shared: *mut *mut ValueHandle) -> Result<()> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let (place, value) = unsafe { (clear_output_handle(shared, "shared")?, deref_required(value, "value")?) };
     *place = into_raw_handle(ValueHandle::from_contiguous(value.runtime_value.clone()));
     Ok(())
@@ -131,9 +131,9 @@ pub(crate) unsafe fn copy_tensor_to(
     device: *const DeviceHandle,
     copy: *mut *mut ValueHandle,
 ) -> Result<()> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let (place, value) = unsafe { (clear_output_handle(copy, "copy")?, deref_required(value, "value")?) };
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let device = unsafe { deref_required(device, "device")? }.device();
     *place = tensor_handle(value.runtime_value.as_tensor()?.to_device(device)?);
     Ok(())
@@ -144,7 +144,7 @@ pub(crate) unsafe fn sequence_element(
     index: u64,
     element: *mut *mut ValueHandle,
 ) -> Result<()> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let (place, value) =
         unsafe { (clear_output_handle(element, "element")?, deref_required(value, "value")?) };
     let elements = value.runtime_value.as_sequence()?;

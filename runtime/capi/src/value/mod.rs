@@ -63,10 +63,10 @@ fn make_contiguous(runtime: &Runtime, runtime_value: RuntimeValue) -> Result<Run
 /// # Safety
 /// The pointer is NULL or points to `count` handles.
 pub(crate) unsafe fn read_inputs(values: *const *const ValueHandle, count: u64) -> Result<Vec<RuntimeValue>> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let handles = unsafe { read_array(values, count, "inputs")? };
     let runtime_value = |(index, handle): (usize, &*const ValueHandle)| {
-        // SAFETY: as the caller says.
+        // SAFETY: guaranteed by the caller.
         let value = unsafe { deref_nullable(*handle) };
         let missing = || {
             Error::invalid_argument(format!("expected a value as input {index}, found NULL"))
@@ -96,7 +96,7 @@ pub(crate) unsafe fn dtype_bits(dtype: Dtype) -> u32 {
 }
 
 pub(crate) unsafe fn value_kind(value: *const ValueHandle) -> Kind {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     match unsafe { deref_nullable(value) }.map(|value| &value.runtime_value) {
         None => ValueKind::Unknown.into(),
         Some(RuntimeValue::Tensor(_)) => ValueKind::Tensor.into(),
@@ -107,40 +107,40 @@ pub(crate) unsafe fn value_kind(value: *const ValueHandle) -> Kind {
 
 /// `None` for NULL and for a value that is no tensor.
 unsafe fn tensor_of_value<'a>(value: *const ValueHandle) -> Option<&'a Tensor> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { deref_nullable(value) }.and_then(ValueHandle::tensor)
 }
 
 pub(crate) unsafe fn tensor_dtype(value: *const ValueHandle) -> Dtype {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     Dtype(unsafe { tensor_of_value(value) }.map_or(0, |tensor| tensor.dtype() as u32))
 }
 
 pub(crate) unsafe fn tensor_rank(value: *const ValueHandle) -> i64 {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { tensor_of_value(value) }.map_or(-1, |tensor| tensor.dims().len() as i64)
 }
 
 pub(crate) unsafe fn tensor_dims(value: *const ValueHandle) -> *const i64 {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let dims = unsafe { tensor_of_value(value) }.map(Tensor::dims);
     dims.filter(|dims| !dims.is_empty()).map_or(ptr::null(), <[i64]>::as_ptr)
 }
 
 pub(crate) unsafe fn tensor_count(value: *const ValueHandle) -> u64 {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { tensor_of_value(value) }.map_or(0, Tensor::element_count)
 }
 
 pub(crate) unsafe fn tensor_size(value: *const ValueHandle) -> u64 {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let tensor = unsafe { tensor_of_value(value) }.filter(|tensor| tensor.dtype() != CoreDtype::String);
     let size = tensor.and_then(|tensor| shape::size_in_bytes(tensor.dtype(), tensor.dims()).ok());
     size.unwrap_or(0)
 }
 
 pub(crate) unsafe fn sequence_size(value: *const ValueHandle) -> u64 {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     match unsafe { deref_nullable(value) }.map(|value| &value.runtime_value) {
         Some(RuntimeValue::Sequence(elements)) => elements.len() as u64,
         _ => 0,

@@ -12,12 +12,12 @@ use crate::c_types::Text;
 use crate::pointer::{clear_output_handle, deref_required, write_output};
 
 pub(crate) unsafe fn wait_for_tensor(value: *const ValueHandle) -> Result<()> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { deref_required(value, "value")? }.runtime_value.as_tensor()?.wait()
 }
 
 pub(crate) unsafe fn read_tensor(value: *const ValueHandle, target: *mut c_void, size: u64) -> Result<()> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let tensor = unsafe { deref_required(value, "value")? }.runtime_value.as_tensor()?;
     let gathered;
     let bytes = match tensor.host_bytes()? {
@@ -43,9 +43,9 @@ pub(crate) unsafe fn read_tensor(value: *const ValueHandle, target: *mut c_void,
 }
 
 pub(crate) unsafe fn tensor_data(value: *const ValueHandle, data: *mut *const c_void) -> Result<()> {
-    // SAFETY: as the caller says; a place for a pointer to what is read is one for a pointer.
+    // SAFETY: guaranteed by the caller; a place for a pointer to what is read is one for a pointer.
     let place = unsafe { clear_output_handle(data.cast::<*mut c_void>(), "data")? };
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let tensor = unsafe { deref_required(value, "value")? }.runtime_value.as_tensor()?;
     let bytes = tensor.host_bytes()?.ok_or_else(|| {
         Error::unimplemented("expected numbers in memory that the host reads, found others")
@@ -57,7 +57,7 @@ pub(crate) unsafe fn tensor_data(value: *const ValueHandle, data: *mut *const c_
 }
 
 pub(crate) unsafe fn tensor_text(value: *const ValueHandle, index: u64, text: *mut Text) -> Result<()> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let value = unsafe { deref_required(value, "value")? };
     let texts = match value.texts.get() {
         Some(texts) => texts,
@@ -71,6 +71,6 @@ pub(crate) unsafe fn tensor_text(value: *const ValueHandle, index: u64, text: *m
         Error::out_of_range(format!("expected an index below {count}, found {index}"))
     })?;
     let found = Text { data: found.as_ptr().cast(), size: found.len() as u64 };
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { write_output(text, found, "text") }
 }
