@@ -7,8 +7,8 @@ set -eu
 
 # of packaging/matrix.toml {
 host=https://oarlock.example/wheels
-# What it brings, Python, platform. Then of a core what pip is asked for, and where it lies if the index has it not; of others the
-# extra that brings it, and whether libraries of a vendor come along.
+# What it provides, Python, platform. Then of a core what pip is asked for, and where it lies if the index has it not; of others the
+# extra that provides it, and whether libraries of a vendor come along.
 rows='
 core any cp311-abi3 manylinux_2_28_x86_64 oarlock==0.1.0 -
 core any cp314-cp314t manylinux_2_28_x86_64 oarlock==0.1.0 -
@@ -36,7 +36,7 @@ capabilities='
 12 5.0 12.1
 13 7.5 -
 '
-# Drivers of NVIDIA, the newest first: from which version on, and the CUDA that it runs.
+# NVIDIA drivers, the newest first: from which version on, and the CUDA that it runs.
 drivers='
 580 13.0
 525 12.0
@@ -60,7 +60,7 @@ with pip, and has `python -m oarlock doctor` try it.
   --blas NAME    the library to leave products of matrices to, such as openblas or mkl; without it Oarlock's own kernels
   --without-avx  only what has no instruction of AVX in it
   --local-libraries
-                 without the packages that bring the libraries of vendors, such as NVRTC or MKL, for a machine that has them
+                 without the packages that provide the libraries of vendors, such as NVRTC or MKL, for a machine that has them
   --index URL    where the wheels are, in place of the place that this script comes from
   --help         print this text
 
@@ -172,7 +172,7 @@ tool_of_nvidia() {
     "$@" 2>/dev/null </dev/null
 }
 
-# The newest CUDA that the driver of NVIDIA runs: as its tool says, or by the version of the driver.
+# The newest CUDA that the NVIDIA driver runs: as its tool says, or by the version of the driver.
 find_driver() {
     cuda=''
     if is_there nvidia-smi; then
@@ -190,7 +190,7 @@ END
     if [ -n "$cuda" ] && ! made_by nvidia; then vendors="$vendors nvidia"; fi
 }
 
-# The compute capabilities of the GPUs of NVIDIA, which old tools do not know.
+# The compute capabilities of the NVIDIA GPUs, which old tools do not know.
 find_capabilities() {
     gpus=''
     is_there nvidia-smi || return 0
@@ -368,10 +368,10 @@ END
         because "$device, as was asked for"
     elif made_by nvidia && has_device cuda; then
         chosen=cuda
-        because 'there is a GPU of NVIDIA'
+        because 'there is an NVIDIA GPU'
     elif made_by amd && has_device rocm; then
         chosen=rocm
-        because 'there is a GPU of AMD'
+        because 'there is an AMD GPU'
     else
         chosen=cpu
         if [ -z "$vendors" ]; then
@@ -427,7 +427,7 @@ END
     count=0 in_words=''
     for gpu in $gpus; do count=$((count + 1)) in_words="${in_words:+$in_words, }$gpu"; done
     if [ -z "$cuda" ]; then
-        problem='expected a driver of NVIDIA, found none'
+        problem='expected an NVIDIA driver, found none'
     elif [ -z "$known" ]; then
         problem="expected a GPU of compute capability $(lowest_of_all) or higher, found $in_words"
     elif [ -z "$best" ]; then
@@ -445,7 +445,7 @@ choose_cuda() {
         chosen=cpu
         return
     fi
-    because "the driver runs CUDA up to $cuda"
+    because "the driver supports CUDA up to $cuda"
     if [ "$most" -lt "$count" ]; then
         because "CUDA $best serves $most of $count GPUs, whose compute capabilities are $in_words; none serves more"
     elif [ "$best" != "$newest" ]; then
@@ -461,7 +461,7 @@ warn_of_cuda() {
         because 'no driver is here, so the device cannot be tried'
         return
     elif ! reaches "$cuda" "$accelerator"; then
-        wrong="the driver runs CUDA up to $cuda, so CUDA $accelerator does not work here"
+        wrong="the driver supports CUDA up to $cuda, so CUDA $accelerator does not work here"
     elif [ "$served" -lt "$count" ]; then
         wrong="CUDA $accelerator serves $served of $count GPUs, whose compute capabilities are $in_words"
     else

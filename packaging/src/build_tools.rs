@@ -18,7 +18,7 @@ const PYTHON_TOOLS: [(&str, &str); 5] = [
     ("abi3audit==0.0.26", "abi3audit"),
 ];
 
-/// The tool that builds the book, and the script that brings it.
+/// The tool that builds the book, and the script that installs it.
 pub(crate) const BOOK_TOOL: &str = "mdbook";
 pub(crate) const TOOL_SCRIPT: &str = "scripts/tools";
 

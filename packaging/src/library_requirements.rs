@@ -137,7 +137,7 @@ pub fn check_library(
         }
         if !needs.libraries.contains(UNWINDER_LIBRARY) {
             wrong.push(format!(
-                "it is not linked with `{UNWINDER_LIBRARY}`, so it brings an unwinder that knows no other's frames"
+                "it is not linked with `{UNWINDER_LIBRARY}`, so it provides an unwinder that knows no other's frames"
             ));
         }
     }

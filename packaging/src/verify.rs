@@ -26,7 +26,7 @@ pub struct FoundParts {
     /// The packages with their sizes in bytes.
     packages: Vec<(PathBuf, u64)>,
     /// The files of our own packages, by package name.
-    brought: BTreeMap<String, Vec<PackageFiles>>,
+    shipped: BTreeMap<String, Vec<PackageFiles>>,
 }
 
 /// The files of one of our packages, in its own archive or installed in an image.
@@ -191,7 +191,7 @@ impl FoundParts {
         files: impl Iterator<Item = (P, &'b [u8])>,
     ) {
         let files = files.map(|(path, bytes)| (path.into(), sha256_hex(bytes))).collect();
-        self.brought.entry(name.to_owned()).or_default().push(PackageFiles {
+        self.shipped.entry(name.to_owned()).or_default().push(PackageFiles {
             file: file.to_owned(),
             is_image,
             files,
@@ -200,7 +200,7 @@ impl FoundParts {
 
     /// Checks that the files of our packages in images equal those in the packages. Images may leave files out.
     fn check_image_files(&self) -> Result<(), Error> {
-        for (name, all) in &self.brought {
+        for (name, all) in &self.shipped {
             for image in all.iter().filter(|it| it.is_image) {
                 let packages = all.iter().filter(|it| !it.is_image);
                 let others: Vec<_> =

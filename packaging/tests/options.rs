@@ -129,7 +129,7 @@ fn gpus_choose_the_versions_of_cuda_that_serve_them() {
         (&[], "Turing", "cuda12 cuda13", "compute capability 7.5, of Turing: CUDA 12 and 13"),
         (&[], "Ampere", "cuda12 cuda13", "8.0, 8.6, of Ampere: CUDA 12 and 13"),
         (&[], "Blackwell", "cuda12 cuda13", "10.0, 12.0, of Blackwell"),
-        (&[], "Auto", "cuda12 cuda13", "no GPU of NVIDIA is found here, so every GPU"),
+        (&[], "Auto", "cuda12 cuda13", "no NVIDIA GPU is found here, so every GPU"),
         (
             &["7.0"],
             "Auto",
@@ -166,7 +166,7 @@ fn gpus_that_nothing_serves_are_refused_and_mean_nothing_without_cuda() {
     }
     let found = resolve_without_gpus(&["WITH_GPU=OFF", "CUDA_ARCH_NAME=Kepler"]).expect("rows");
     let option = found.options.iter().find(|it| it.name == "CUDA_ARCH_NAME").expect("the option");
-    assert!(!option.has_meaning && option.means == "wheels with cpu are for no GPU of NVIDIA", "{option:?}");
+    assert!(!option.has_meaning && option.means == "wheels with cpu are for no NVIDIA GPU", "{option:?}");
 }
 
 #[test]

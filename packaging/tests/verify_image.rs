@@ -177,7 +177,7 @@ fn what_packages_of_ours_bring_into_an_image_is_what_they_have() {
 fn a_file_that_no_package_brought_is_refused_whatever_it_is() {
     let judge = ImageJudge::new();
     let archive = judge.archive_with_plugin(b"plugin");
-    let unwanted = "expected no file that no package brought";
+    let unwanted = "expected no file that no package installed";
     let modes = "expected what root alone may change, and programs that may be run, found `usr/";
     let list = "var/lib/dpkg/info/other.md5sums";
     for (path, entry, expected) in [
@@ -218,7 +218,7 @@ fn a_file_that_no_package_brought_is_refused_whatever_it_is() {
         (
             "usr/lib/base.so",
             TreeEntry::file(*b"other"),
-            "expected `usr/lib/base.so` as the package `base` brought it, found another one",
+            "expected `usr/lib/base.so` as the package `base` installed it, found another one",
         ),
         (
             "usr/bin/oarlock-entry",
@@ -259,7 +259,7 @@ fn packages_are_those_of_the_lock_and_of_the_layers() {
         });
         layers[1].insert_entry("usr/bin/other", TreeEntry::program(*b"")).expect("a path");
     }));
-    assert!(listed.contains("expected no file that no package brought, found `usr/bin/other`"), "{listed}");
+    assert!(listed.contains("expected no file that no package installed, found `usr/bin/other`"), "{listed}");
     let hidden = with_status(|text| {
         text.split("\n\n").filter(|it| !it.contains("openblas")).collect::<Vec<_>>().join("\n\n")
     });

@@ -1,4 +1,4 @@
-/* Good: brings a draft of the profile `profile`, by the number that the header has. */
+/* Good: provides a draft of the profile `profile`, by the number that the header has. */
 #include "minimal.h"
 #include "oarlock/contract_draft.h"
 

@@ -1,4 +1,4 @@
-/* Good: brings drafts by numbers and names that no host has. Their tables point nowhere, so a host that reads one crashes. */
+/* Good: provides drafts by numbers and names that no host has. Their tables point nowhere, so a host that reads one crashes. */
 #include "minimal.h"
 
 static oarlock_draft_profile drafts[] = {

@@ -1,4 +1,4 @@
-/* Names a draft and brings no table of it. */
+/* Names a draft and provides no table of it. */
 #include "minimal.h"
 
 static const oarlock_draft_profile graph = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A correct plugin that brings one kernel to its device. The plugins that include it break one thing of the kernel. */
+ * A correct plugin that provides one kernel to its device. The plugins that include it break one thing of the kernel. */
 #ifndef MINIMAL_KERNEL_H
 #define MINIMAL_KERNEL_H
 

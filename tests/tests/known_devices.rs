@@ -1,4 +1,4 @@
-//! For a missing device the core names the package that brings it; this must match what `packaging/matrix.toml` builds and plans.
+//! For a missing device the core names the package that provides it; this must match what `packaging/matrix.toml` builds and plans.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -58,9 +58,9 @@ fn devices_in_matrix() -> BTreeMap<String, BTreeSet<String>> {
             None => vec![String::new()],
         };
         for device in group.device.axis_values(&axes["device"]) {
-            let brings = found.entry(device.clone()).or_default();
+            let wheels = found.entry(device.clone()).or_default();
             if group.planned.is_none() {
-                brings.extend(accelerators.iter().map(|accelerator| format!("{device}{accelerator}")));
+                wheels.extend(accelerators.iter().map(|accelerator| format!("{device}{accelerator}")));
             }
         }
     }

@@ -26,7 +26,7 @@ struct ProfileUse {
 fn lock_mistake(profile: &str, is_locked: bool, found: ProfileUse) -> Option<String> {
     let ProfileUse { is_implemented, is_called, is_checked } = found;
     let facts = [
-        (is_implemented, "no device in the tree brings it"),
+        (is_implemented, "no device in the tree provides it"),
         (is_called, "the host does not call each of its required slots"),
         (is_checked, "the conformance suite has no check for it, or leaves out a required slot"),
     ];
@@ -38,7 +38,7 @@ fn lock_mistake(profile: &str, is_locked: bool, found: ProfileUse) -> Option<Str
             missing.join(", and that ")
         )),
         (false, true) => Some(format!(
-            "expected the profile `{profile}` to be locked, since a device brings it, the host calls it and the suite checks \
+            "expected the profile `{profile}` to be locked, since a device provides it, the host calls it and the suite checks \
              it, found a draft; lock it, as CONTRIBUTING.md says under \"Draft a profile\""
         )),
         _ => None,

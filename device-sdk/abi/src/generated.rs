@@ -704,7 +704,7 @@ pub struct Plugin {
     pub vendor: Str,
     /// The package that a user installs to update it; empty means the name.
     pub package: Str,
-    /// The name that users type, such as `CustomCPU`. Empty when the plugin brings no device.
+    /// The name that users type, such as `CustomCPU`. Empty when the plugin provides no device.
     pub device_type: Str,
     /// A variant of the device type, such as `V1`, or empty.
     pub device_subtype: Str,
@@ -737,7 +737,7 @@ pub struct Plugin {
     pub layer: *const LayerTable,
     /// Ends the plugin: joins its threads and frees what it holds. Required of a plugin that offers `unloadable`.
     pub unload: Option<unsafe extern "C" fn(context: *mut c_void) -> Error>,
-    /// The drafts of profiles that the plugin brings; of one profile it may bring several.
+    /// The drafts of profiles that the plugin provides; of one profile it may provide several.
     pub drafts: *const *const DraftProfile,
     /// How many `drafts` there are.
     pub drafts_count: u64,
@@ -2116,7 +2116,7 @@ unsafe impl Send for Kernel {}
 // SAFETY: as above; nothing is changed through a shared reference.
 unsafe impl Sync for Kernel {}
 
-/// The kernels a plugin brings.
+/// The kernels a plugin provides.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct KernelTable {
@@ -2428,7 +2428,7 @@ pub const RULES: &[(&str, &str, &str)] = &[
         "host",
         "A name is not empty, is at most 64 bytes long and has only ASCII letters, digits, `-`, `_` and `.`.",
     ),
-    ("E-5", "host", "A plugin brings a device (with `core`), kernels or a layer."),
+    ("E-5", "host", "A plugin provides a device (with `core`), kernels or a layer."),
     ("E-6", "host", "A table of another profile comes together with `core`. A draft does not count."),
     (
         "V-1",

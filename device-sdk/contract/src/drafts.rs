@@ -1,6 +1,6 @@
 //! Drafts: the part of a contract that may still change.
 //!
-//! A profile is a draft until a device brings it, the host calls it and the conformance suite checks it. What only drafts use
+//! A profile is a draft until a device provides it, the host calls it and the conformance suite checks it. What only drafts use
 //! is a draft too: nothing gets locked that nobody has tried, and nothing locked depends on a draft.
 
 use std::collections::HashSet;

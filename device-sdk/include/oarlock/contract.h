@@ -430,7 +430,7 @@ struct oarlock_plugin {
     oarlock_str vendor;
     /** The package that a user installs to update it; empty means the name. */
     oarlock_str package;
-    /** The name that users type, such as `CustomCPU`. Empty when the plugin brings no device. */
+    /** The name that users type, such as `CustomCPU`. Empty when the plugin provides no device. */
     oarlock_str device_type;
     /** A variant of the device type, such as `V1`, or empty. */
     oarlock_str device_subtype;
@@ -455,7 +455,7 @@ struct oarlock_plugin {
     /** Ends the plugin: joins its threads and frees what it holds. Required of a plugin that offers `unloadable`.
      *  Optional. */
     oarlock_error (*unload)(void *context);
-    /** The drafts of profiles that the plugin brings; of one profile it may bring several. */
+    /** The drafts of profiles that the plugin provides; of one profile it may provide several. */
     const oarlock_draft_profile *const *drafts;
     /** How many `drafts` there are. */
     uint64_t drafts_count;
@@ -918,7 +918,7 @@ struct oarlock_kernel {
 /** What the author of this header understood: one bit for each minor version. */
 #define OARLOCK_KERNEL_TABLE_FEATURES ((1ull << 0) | (1ull << 1))
 
-/** The kernels a plugin brings. */
+/** The kernels a plugin provides. */
 struct oarlock_kernel_table {
     /** The size of the struct in bytes, as whoever filled it knows it. */
     uint32_t size;

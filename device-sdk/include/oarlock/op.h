@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Ops for the CPU in a few lines: what `oarlock.extension.load` of the Python package compiles while a program runs. An op
- * of a domain of its own brings `infer`, which says the dtypes and shapes of its outputs.
+ * of a domain of its own provides `infer`, which says the dtypes and shapes of its outputs.
  *
  *     static oarlock_error run(void *context, void *state, const oarlock_call *call) {
  *         const float *x = OARLOCK_CAST(const float *, oarlock_data(call->inputs[0]));

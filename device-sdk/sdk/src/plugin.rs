@@ -102,7 +102,7 @@ impl<D> Plugin<D> {
 }
 
 impl Plugin<()> {
-    /// A plugin that has no device but brings kernels for devices of other plugins.
+    /// A plugin that has no device but provides kernels for devices of other plugins.
     pub fn for_kernels(name: impl Into<String>, version: impl Into<String>) -> Self {
         Self::new(name, version, ())
     }
@@ -135,7 +135,7 @@ pub unsafe fn instance_from_context<'a, D>(context: *mut c_void) -> (&'a D, Host
 }
 
 impl<D: Core> Plugin<D> {
-    /// A plugin that brings a device. Users type `device_type` to name it.
+    /// A plugin that provides a device. Users type `device_type` to name it.
     pub fn for_device(
         name: impl Into<String>,
         version: impl Into<String>,

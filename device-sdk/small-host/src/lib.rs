@@ -77,13 +77,13 @@ impl HostedPlugin {
     ///
     /// # Panics
     ///
-    /// If the plugin brings no device.
+    /// If the plugin provides no device.
     pub fn core_table(&self) -> abi::CoreTable {
         // SAFETY: the tables of a plugin live until it is unloaded.
-        unsafe { self.plugin.core.as_ref() }.copied().expect("a plugin that brings a device")
+        unsafe { self.plugin.core.as_ref() }.copied().expect("a plugin that provides a device")
     }
 
-    /// Copies of the kernel records; empty if the plugin brings no kernels.
+    /// Copies of the kernel records; empty if the plugin provides no kernels.
     pub fn kernel_records(&self) -> Vec<abi::Kernel> {
         // SAFETY: the table and the records live until the plugin is unloaded.
         unsafe {

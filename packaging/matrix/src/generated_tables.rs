@@ -39,8 +39,8 @@ pub fn set_script_host(script: &str, host: &str) -> Result<String, Error> {
 fn render_shell_rows(matrix: &WheelMatrix) -> String {
     let mut text = format!(
         "host={}\n\
-# What it brings, Python, platform. Then of a core what pip is asked for, and where it lies if the index has it not; of others the\n\
-# extra that brings it, and whether libraries of a vendor come along.\nrows='\n",
+# What it provides, Python, platform. Then of a core what pip is asked for, and where it lies if the index has it not; of others the\n\
+# extra that provides it, and whether libraries of a vendor come along.\nrows='\n",
         matrix.host
     );
     for wheel in offered_rows(matrix) {
@@ -73,7 +73,7 @@ fn render_shell_rows(matrix: &WheelMatrix) -> String {
         let highest = capabilities.highest.map_or_else(|| NO_VALUE.to_owned(), |it| it.to_string());
         let _ = writeln!(text, "{cuda} {} {highest}", capabilities.lowest);
     }
-    text += "'\n# Drivers of NVIDIA, the newest first: from which version on, and the CUDA that it runs.\ndrivers='\n";
+    text += "'\n# NVIDIA drivers, the newest first: from which version on, and the CUDA that it runs.\ndrivers='\n";
     for (driver, cuda) in CUDA_DRIVERS {
         let _ = writeln!(text, "{driver} {cuda}");
     }
@@ -85,7 +85,7 @@ fn render_shell_rows(matrix: &WheelMatrix) -> String {
 pub fn render_python_module(matrix: &WheelMatrix) -> String {
     let index = format!("{}/simple/", matrix.host);
     let mut text = format!(
-        r#""""The wheels that bring devices. `OARLOCK_WRITE=1 cargo test -p oarlock-pack` makes this of `packaging/matrix.toml`."""
+        r#""""The wheels that provide devices. `OARLOCK_WRITE=1 cargo test -p oarlock-pack` makes this of `packaging/matrix.toml`."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ INDEX = "{index}"
 
 
 class Wheel(NamedTuple):
-    """A wheel that brings a device."""
+    """A wheel that provides a device."""
 
     device: str
     """The type of the device."""
@@ -104,7 +104,7 @@ class Wheel(NamedTuple):
     """That of what drives it."""
     distribution: str
     requirement: str
-    """The core with what brings it."""
+    """The core with what provides it."""
     has_libraries: bool
     """Whether libraries of a vendor come along."""
     lowest: tuple[int, int]

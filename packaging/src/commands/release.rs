@@ -141,7 +141,7 @@ fn select_images<'i>(
             Some(_) if named.is_empty() => {}
             Some(missing) => {
                 return Err(format!(
-                    "expected rows of the matrix that bring the package `{missing}`, which the image `{}` has; found none",
+                    "expected rows of the matrix that provide the package `{missing}`, which the image `{}` has; found none",
                     image.label()
                 )
                 .into());

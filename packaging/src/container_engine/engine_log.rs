@@ -107,7 +107,7 @@ impl EngineLog {
         let mut text = format!("line {line}: expected `{word} {rest}` to succeed, found: {error}");
         if word == "FROM" {
             text += "; the image that it begins with has to be on this engine, as `docker images` shows them, or in a registry \
-                     that it reaches: `oarlock-pack image --engine` brings those of Oarlock";
+                     that it reaches: `oarlock-pack image --engine` builds those of Oarlock";
         }
         if !self.lines.is_empty() {
             text += "; it wrote last:";

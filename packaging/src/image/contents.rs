@@ -108,13 +108,13 @@ impl ExpectedImage<'_> {
     fn check_files(&self, tree: &FileTree, packages: &BTreeSet<String>) -> Result<(), Error> {
         let ours = ImageRoot::base_files(self.images, self.image)?;
         let authorities = image_root::bundle_ca_certificates(tree);
-        let brought = InstalledFiles::of_packages(tree, packages);
-        for (path, package) in &brought.files {
+        let packaged = InstalledFiles::of_packages(tree, packages);
+        for (path, package) in &packaged.files {
             if tree.file_bytes(path).is_none_or(|bytes| md5_hex(bytes) != package.hash) {
                 let (name, found) =
                     (package.name, if tree.get(path).is_some() { "another one" } else { "none" });
                 return Err(Error::new(format!(
-                    "expected `{path}` as the package `{name}` brought it, found {found}"
+                    "expected `{path}` as the package `{name}` installed it, found {found}"
                 )));
             }
         }
@@ -126,7 +126,7 @@ impl ExpectedImage<'_> {
             }
         }
         for (path, entry) in tree.entries() {
-            let is_known = ours.get(path).is_some() || brought.is_from_package(path, entry);
+            let is_known = ours.get(path).is_some() || packaged.is_from_package(path, entry);
             let unwanted = match &entry.node {
                 _ if is_compiler(path, entry) => "no compiler in an image to run programs",
                 _ if is_setuid_or_setgid(entry) => "no program that runs as somebody else",
@@ -139,7 +139,7 @@ impl ExpectedImage<'_> {
                 {
                     continue;
                 }
-                TreeNode::File(_) | TreeNode::Link(_) if !is_known => "no file that no package brought",
+                TreeNode::File(_) | TreeNode::Link(_) if !is_known => "no file that no package installed",
                 _ => continue,
             };
             return Err(Error::new(format!("expected {unwanted}, found `{path}`")));
@@ -196,8 +196,8 @@ pub(crate) fn package_files<'t>(
     tree: &'t FileTree,
     package: &str,
 ) -> impl Iterator<Item = (String, &'t [u8])> {
-    let brought = InstalledFiles::of_packages(tree, &[package.to_owned()].into());
-    brought.files.into_keys().filter_map(|path| tree.file_bytes(&path).map(|bytes| (path, bytes)))
+    let packaged = InstalledFiles::of_packages(tree, &[package.to_owned()].into());
+    packaged.files.into_keys().filter_map(|path| tree.file_bytes(&path).map(|bytes| (path, bytes)))
 }
 
 /// The files of installed packages, from dpkg's lists in the image.
@@ -218,7 +218,7 @@ struct InstalledFile<'t> {
 impl<'t> InstalledFiles<'t> {
     /// Reads the lists of these packages.
     fn of_packages(tree: &'t FileTree, installed: &BTreeSet<String>) -> Self {
-        let mut brought = Self { files: BTreeMap::new(), paths: BTreeSet::new(), lists: BTreeSet::new() };
+        let mut packaged = Self { files: BTreeMap::new(), paths: BTreeSet::new(), lists: BTreeSet::new() };
         // `/lib` is a link, so a packaged path below it must be resolved.
         let place = |path: &str| tree.resolve_parent_links(path).unwrap_or_else(|_| path.to_owned());
         for (list, bytes) in tree.files() {
@@ -228,18 +228,18 @@ impl<'t> InstalledFiles<'t> {
             let Ok(text) = std::str::from_utf8(bytes) else { continue };
             match kind {
                 _ if !installed.contains(name) => continue,
-                "list" => brought.paths.extend(text.lines().map(place)),
+                "list" => packaged.paths.extend(text.lines().map(place)),
                 "md5sums" => {
                     let lines = text.lines().filter_map(|line| line.split_once("  "));
-                    brought
+                    packaged
                         .files
                         .extend(lines.map(|(hash, path)| (place(path), InstalledFile { name, hash })));
                 }
                 _ => continue,
             }
-            brought.lists.insert(list);
+            packaged.lists.insert(list);
         }
-        brought
+        packaged
     }
 
     /// True if a path comes from a package, or is a package list or compiled Python bytecode.

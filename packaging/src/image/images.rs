@@ -14,7 +14,7 @@
 //! [debian.left_out]                        # what packages depend on and images to run programs do without
 //! awk = "no script of a package is run"
 //!
-//! [[left_out]]                             # what packages bring and images do without
+//! [[left_out]]                             # what packages provide and images do without
 //! kinds = ["prod", "dev"]                  # those to run programs alone, where nothing is said
 //! below = ["usr/share/man"]
 //! why = "nobody reads manuals in a container"

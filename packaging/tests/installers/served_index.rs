@@ -100,7 +100,7 @@ impl ServedIndex {
         Self::of_wheels(wheels, yanked, &[])
     }
 
-    /// Stands for PyPI, with packages of NVIDIA.
+    /// Stands for PyPI, with NVIDIA packages.
     pub(crate) fn public_index() -> Self {
         Self::of_wheels(public_wheels(), "", &[])
     }

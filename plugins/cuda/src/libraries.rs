@@ -96,7 +96,7 @@ fn companion_files(directory: &Path, wanted: CudaLibrary) -> Vec<PathBuf> {
 
 /// Opens a library and never closes it; returns true on success.
 fn open_permanently(file: &Path) -> bool {
-    // SAFETY: opening these libraries of NVIDIA runs nothing but their own initialization; anyone who can write where they lie
+    // SAFETY: opening these NVIDIA libraries runs nothing but their own initialization; anyone who can write where they lie
     // can write the plugin itself.
     let opened = unsafe { Library::new(file) };
     opened.map(std::mem::forget).is_ok()

@@ -102,7 +102,7 @@ impl DeviceName {
             None => Error::not_found(message).with_advice(match devices.iter().find(is_almost) {
                 Some(device) => format!("name it `{}`", device.device_type()),
                 None => {
-                    "`oarlock devices` lists the devices, and `oarlock doctor` tells of the plugins that bring them"
+                    "`oarlock devices` lists the devices, and `oarlock doctor` tells of the plugins that provide them"
                         .to_owned()
                 }
             }),

@@ -1,21 +1,21 @@
 //! The types of devices that Oarlock knows, with or without a plugin for them. If a user names one that is missing,
-//! the error tells which wheel brings it, or that none does yet.
+//! the error tells which wheel provides it, or that none does yet.
 //!
-//! A plugin may bring devices of any other type. `packaging/matrix.toml` lists the wheels; tests keep this table in
+//! A plugin may provide devices of any other type. `packaging/matrix.toml` lists the wheels; tests keep this table in
 //! step with it.
 
 use std::sync::Arc;
 
 use oarlock_host::{Host, LoadedPlugin, Refusal};
 
-/// A type of device, and what brings it.
+/// A type of device, and what provides it.
 #[derive(Debug)]
 pub struct KnownDevice {
     /// The name that users type, such as `cuda`.
     pub device_type: &'static str,
     /// Other common names for it.
     pub aliases: &'static [&'static str],
-    /// The wheels that bring it, without the prefix `oarlock-`; empty if the plugin is only planned.
+    /// The wheels that provide it, without the prefix `oarlock-`; empty if the plugin is only planned.
     pub wheels: &'static [&'static str],
 }
 

@@ -44,7 +44,7 @@ pub enum RefusalReason {
     IsaUnsupported,
     /// Another variant of the same plugin suits this processor better.
     BetterVariant,
-    /// The program brings a plugin of this name itself.
+    /// The program provides a plugin of this name itself.
     PartOfProgram,
     /// A library the plugin needs is not installed, or is too old.
     SonameMissing,

@@ -28,7 +28,7 @@ impl LoadReport {
         })
     }
 
-    /// True if a refusal means that something is wrong. Disabled plugins, files that the program brings itself, and variants
+    /// True if a refusal means that something is wrong. Disabled plugins, files that the program provides itself, and variants
     /// for other processors are left out on purpose, the latter as long as there is a variant for this one.
     pub fn is_fault(&self, refusal: &Refusal) -> bool {
         match refusal.reason {

@@ -321,10 +321,10 @@ fn check_unique(
 ) -> Result<(), Refusal> {
     for row in earlier {
         let Some(info) = row.plugin_info() else { continue };
-        // A plugin that is installed for all programs is no mistake where this one brings its own. A requested one is.
+        // A plugin that is installed for all programs is no mistake where this one provides its own. A requested one is.
         if info.name == name && row.origin.is_none() && origin >= Some(PluginOrigin::Wheel) {
             let expected = format!("one plugin called `{name}`");
-            let found = "a program that brings it itself";
+            let found = "a program that provides it itself";
             return Err(Refusal::new(
                 RefusalReason::PartOfProgram,
                 path,

@@ -86,9 +86,9 @@ fn a_device_that_always_lies_fails_every_check_that_compares_a_part_or_a_copy() 
     let report = StartedPlugin::load_sim("lie copy").run_checks();
     for name in [
         "a copy to a device leaves the bytes before and after it alone",
-        "a copy between two devices brings the bytes",
+        "a copy between two devices transfers the bytes",
         "work in one stream happens in the order it was put there",
-        "a copy in a stream brings bytes to another device",
+        "a copy in a stream transfers bytes to another device",
         "a kernel writes its outputs and nothing else",
     ] {
         check_failure(&report, name);
@@ -142,7 +142,7 @@ fn each_scripted_fault_fails_the_check_that_is_about_it_and_no_other() {
 #[test]
 fn a_plugin_that_hangs_is_given_up_and_the_rest_is_not_run() {
     let report = StartedPlugin::load_sim("hang memory_copy_d2d 1").run_checks_impatiently();
-    let name = "a copy within a device brings the bytes, from offset to offset";
+    let name = "a copy within a device transfers the bytes, from offset to offset";
     let message = only_failure(&report, name);
     assert_eq!(message, "did not return within 2 s; the last call was `memory_copy_d2d`");
     let after = report.results.iter().skip_while(|result| result.name != name).skip(1);

@@ -24,7 +24,7 @@ pub(super) fn require_kernels(bench: &TestBench) -> Verdict<Vec<KernelUnderTest<
     let kernels: Vec<KernelUnderTest<'_>> =
         bench.subject().kernels.iter().map(|raw| KernelUnderTest { raw }).collect();
     if kernels.is_empty() {
-        Err(CheckAbort::unsupported("the plugin brings no kernels"))
+        Err(CheckAbort::unsupported("the plugin provides no kernels"))
     } else {
         Ok(kernels)
     }

@@ -19,12 +19,12 @@ pub(super) const CHECKS: &[ConformanceCheck] = &[
     ),
     ConformanceCheck::core_check(
         "M-5",
-        "a copy within a device brings the bytes, from offset to offset",
+        "a copy within a device transfers the bytes, from offset to offset",
         copies_within_device,
     ),
     ConformanceCheck::core_check(
         "M-5",
-        "a copy between two devices brings the bytes",
+        "a copy between two devices transfers the bytes",
         copies_between_devices,
     ),
     ConformanceCheck::core_check(
@@ -153,7 +153,7 @@ fn check_host_address(device: DeviceUnderTest<'_>, address: *mut u8, size: usize
     let (target, bytes) = (shared.as_mut_ptr().cast(), size as u64);
     let bench = device.bench;
     slot!(bench, bench.core_table(), memory_copy_d2h(device.id, target, bytes, block.handle, 0))?;
-    expect_bytes("what a copy brought there", &data, shared)?;
+    expect_bytes("the target of a copy", &data, shared)?;
     block.deallocate()
 }
 

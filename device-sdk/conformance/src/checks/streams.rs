@@ -66,7 +66,7 @@ pub(super) const CHECKS: &[ConformanceCheck] = &[
     ),
     ConformanceCheck::async_check(
         "memory_copy_p2p_async",
-        "a copy in a stream brings bytes to another device",
+        "a copy in a stream transfers bytes to another device",
         async_peer_copy,
     ),
 ];

@@ -74,7 +74,7 @@ pub(super) fn select_cuda_versions(
         }
         AUTO_GPUS => match here() {
             none if none.is_empty() => {
-                let reason = "no GPU of NVIDIA is found here, so every GPU that a wheel serves";
+                let reason = "no NVIDIA GPU is found here, so every GPU that a wheel serves";
                 return Ok(GpuSelection { versions: None, reason: reason.to_owned() });
             }
             gpus => (gpus, "this machine"),

@@ -101,7 +101,7 @@ pub(super) const OTHER_OPTIONS: &[KnownOption] = &[
     known_option(
         "USE_TENSORRT",
         "OFF",
-        Nothing("GPUs of NVIDIA run kernels of the plugin itself, and cuBLASLt"),
+        Nothing("NVIDIA GPUs run kernels of the plugin itself, and cuBLASLt"),
     ),
     known_option("CUDNN_ROOT", "none", Nothing(LOADED_WHEN_ASKED)),
     known_option("CUDA_TOOLKIT_ROOT_DIR", "none", Nothing(LOADED_WHEN_ASKED)),

@@ -89,7 +89,7 @@ pub fn resolve_options(
         }
         chosen.reason
     } else {
-        format!("wheels with {device} are for no GPU of NVIDIA")
+        format!("wheels with {device} are for no NVIDIA GPU")
     };
     let mut rows: Vec<String> = wheels.iter().map(|wheel| wheel.label.clone()).collect();
     rows.dedup();

@@ -33,7 +33,7 @@ pub(super) fn cuda_warning(
     let served = served_gpu_count(matrix, &gpus, asked);
     let is_too_old = asked.parse().is_ok_and(|number: MajorMinor| number > driver);
     let wrong = if is_too_old {
-        format!("the driver runs CUDA up to {driver}, so CUDA {asked} does not work here")
+        format!("the driver supports CUDA up to {driver}, so CUDA {asked} does not work here")
     } else if served < gpus.len() {
         let (all, in_words) = (gpus.len(), describe_gpus(&gpus));
         format!("CUDA {asked} serves {served} of {all} GPUs, whose compute capabilities are {in_words}")
@@ -95,7 +95,7 @@ fn driver_cuda(
     known: &[(MajorMinor, &String)],
     machine: &TargetMachine,
 ) -> Result<(String, Vec<String>), Error> {
-    let driver = machine.cuda_driver.ok_or_else(|| Error::new("expected a driver of NVIDIA, found none"))?;
+    let driver = machine.cuda_driver.ok_or_else(|| Error::new("expected an NVIDIA driver, found none"))?;
     let gpus = known_capabilities(machine);
     let in_words = describe_gpus(&gpus);
     let served = |cuda: &str| served_gpu_count(matrix, &gpus, cuda);
@@ -116,7 +116,7 @@ fn driver_cuda(
             "expected a driver for CUDA {list}, found one for {driver}; install a newer one"
         )));
     };
-    let mut reasons = vec![format!("the driver runs CUDA up to {driver}")];
+    let mut reasons = vec![format!("the driver supports CUDA up to {driver}")];
     let (all, served) = (gpus.len(), served(cuda));
     if served < all {
         reasons.push(format!(

@@ -181,11 +181,11 @@ fn choose_device(
             device.as_str()
         }
         None if made_by(GpuVendor::Nvidia) && has("cuda") => {
-            reasons.push("there is a GPU of NVIDIA".to_owned());
+            reasons.push("there is an NVIDIA GPU".to_owned());
             "cuda"
         }
         None if made_by(GpuVendor::Amd) && has("rocm") => {
-            reasons.push("there is a GPU of AMD".to_owned());
+            reasons.push("there is an AMD GPU".to_owned());
             "rocm"
         }
         None => {

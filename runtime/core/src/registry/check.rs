@@ -46,7 +46,7 @@ impl KernelRegistry {
                 self.device_types.iter().map(|known| format!("`{known}`")).collect::<Vec<_>>().join(", ");
             let nearest = did_you_mean(&info.device_type, self.device_types.iter().map(String::as_str));
             return Err(Error::not_found(format!(
-                "expected a type of devices that a plugin brings ({known}), found a kernel for `{}`{nearest}",
+                "expected a type of devices that a plugin provides ({known}), found a kernel for `{}`{nearest}",
                 info.device_type
             )));
         }

@@ -34,7 +34,7 @@ impl KernelEntry {
         self.handle.info()
     }
 
-    /// The name of the plugin that brought the kernel.
+    /// The name of the plugin that provides the kernel.
     pub fn plugin_name(&self) -> &str {
         &self.handle.plugin().info().name
     }
@@ -61,7 +61,7 @@ pub struct KernelRegistry {
     errors: Vec<OnceLock<Option<Error>>>,
     by_op: HashMap<String, Vec<usize>>,
     preferences: Vec<KernelPreference>,
-    /// The types of devices that plugins bring.
+    /// The types of devices that plugins provide.
     device_types: BTreeSet<String>,
 }
 

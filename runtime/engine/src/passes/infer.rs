@@ -92,12 +92,12 @@ pub(crate) fn node_op(node: &Node, runtime: &Runtime) -> Result<Arc<Op>> {
             let message =
                 format!("expected an op of onnxruntime's own that is understood, found `{}`", node.op);
             Error::not_found(message).with_advice(
-                "the page `Run a model` of the book lists those that are; another needs a plugin that brings its schema \
+                "the page `Run a model` of the book lists those that are; another needs a plugin that provides its schema \
                  and a kernel, or a model that does without: export it without onnxruntime's own ops",
             )
         }
         ErrorKind::NotFound => error.with_advice(format!(
-            "the model has it of opset {}; an op that is in no standard needs a plugin that brings its schema and a \
+            "the model has it of opset {}; an op that is in no standard needs a plugin that provides its schema and a \
              kernel, or a function of that name in the model",
             node.opset
         )),

@@ -31,7 +31,7 @@ impl LoadedPlugin {
 }
 
 impl KernelHandle {
-    /// The plugin that brings the kernel.
+    /// The plugin that provides the kernel.
     pub fn plugin(&self) -> &Arc<LoadedPlugin> {
         &self.plugin
     }

@@ -25,7 +25,7 @@ const MAX_MANIFEST_BYTES: u64 = 64 * 1024;
 pub enum PluginKind {
     /// It drives devices.
     Device,
-    /// It brings kernels for devices of other plugins.
+    /// It provides kernels for devices of other plugins.
     Kernels,
     /// It wraps other plugins.
     Layer,

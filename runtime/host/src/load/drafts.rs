@@ -1,4 +1,4 @@
-//! Drafts of profiles that a plugin brings, matched by number against those of this host (rule V-4).
+//! Drafts of profiles that a plugin provides, matched by number against those of this host (rule V-4).
 //!
 //! An unknown draft is no reason to refuse the plugin, nor to be silent: the plugin is used without it, and a note says what
 //! was expected, what was found and what to do.
@@ -14,8 +14,8 @@ use crate::load::validate::checked_name;
 /// Limit on the drafts of one plugin.
 const MAX_DRAFTS: u64 = 64;
 
-/// A draft that a plugin brings: profile and number.
-pub(crate) type BroughtDraft = (String, u32);
+/// A draft that a plugin provides: profile and number.
+pub(crate) type ProvidedDraft = (String, u32);
 
 /// The profiles that a host knows.
 pub(crate) struct KnownProfiles {
@@ -30,12 +30,12 @@ impl KnownProfiles {
     pub(crate) const OF_HOST: Self = Self { locked: abi::PROFILES, drafts: abi::draft::PROFILES };
 }
 
-/// Lists the drafts that a plugin brings. Their tables are not read.
+/// Lists the drafts that a plugin provides. Their tables are not read.
 ///
 /// # Safety
 ///
 /// What the list of drafts points to is what the contract says, as far as addresses and sizes go.
-pub(crate) unsafe fn copy_drafts(plugin: &abi::Plugin) -> Result<Vec<BroughtDraft>, RuleBreach> {
+pub(crate) unsafe fn copy_drafts(plugin: &abi::Plugin) -> Result<Vec<ProvidedDraft>, RuleBreach> {
     let at_old_places = [
         ("graph", plugin.reserved_graph),
         ("collective", plugin.reserved_collective),
@@ -43,7 +43,7 @@ pub(crate) unsafe fn copy_drafts(plugin: &abi::Plugin) -> Result<Vec<BroughtDraf
         ("interop", plugin.reserved_interop),
     ];
     let old = at_old_places.into_iter().filter(|(_, table)| !table.is_null());
-    let mut brought: Vec<BroughtDraft> = old.map(|(profile, _)| (profile.to_owned(), 0)).collect();
+    let mut provided: Vec<ProvidedDraft> = old.map(|(profile, _)| (profile.to_owned(), 0)).collect();
     // SAFETY: the caller vouches for the list, the drafts in it and their texts.
     unsafe {
         for source in checked_list(plugin.drafts, plugin.drafts_count, MAX_DRAFTS, "drafts")? {
@@ -53,15 +53,15 @@ pub(crate) unsafe fn copy_drafts(plugin: &abi::Plugin) -> Result<Vec<BroughtDraf
                 let expected = format!("the address of the table of draft {} of `{profile}`", draft.number);
                 return Err(RuleBreach::new("S-1", expected, "a null pointer"));
             }
-            brought.push((profile, draft.number));
+            provided.push((profile, draft.number));
         }
     }
-    Ok(brought)
+    Ok(provided)
 }
 
 /// Decides on each draft, with notes about those that are not used; users update the plugin through `package`.
 pub(crate) fn judge_drafts(
-    brought: &[BroughtDraft],
+    provided: &[ProvidedDraft],
     known: &KnownProfiles,
     package: &str,
 ) -> (Vec<DraftInfo>, Vec<String>) {
@@ -73,12 +73,12 @@ pub(crate) fn judge_drafts(
             .map(|(_, _, on_trial)| *on_trial)
     };
     let (mut drafts, mut notes) = (Vec::new(), Vec::new());
-    for (profile, number) in brought {
+    for (profile, number) in provided {
         let same = on_trial(profile, *number);
         drafts.push(DraftInfo { profile: profile.clone(), number: *number, used: same == Some(true) });
-        // A plugin may bring drafts for other hosts besides the one for this host.
+        // A plugin may provide drafts for other hosts besides the one for this host.
         let has_ours =
-            brought.iter().any(|(other, number)| other == profile && on_trial(other, *number).is_some());
+            provided.iter().any(|(other, number)| other == profile && on_trial(other, *number).is_some());
         match same {
             Some(true) => {}
             Some(false) => notes.push(format!(
@@ -126,10 +126,10 @@ mod tests {
         drafts: &[("tried", 3, true), ("written", 1, false)],
     };
 
-    fn judge_sample(brought: &[(&str, u32)]) -> (Vec<String>, Vec<String>) {
-        let brought: Vec<_> =
-            brought.iter().map(|(profile, number)| ((*profile).to_owned(), *number)).collect();
-        let (drafts, notes) = judge_drafts(&brought, &KNOWN, "acme-npu");
+    fn judge_sample(provided: &[(&str, u32)]) -> (Vec<String>, Vec<String>) {
+        let provided: Vec<_> =
+            provided.iter().map(|(profile, number)| ((*profile).to_owned(), *number)).collect();
+        let (drafts, notes) = judge_drafts(&provided, &KNOWN, "acme-npu");
         (drafts.iter().map(ToString::to_string).collect(), notes)
     }
 

@@ -71,7 +71,7 @@ pub struct PluginInfo {
     pub contract: ContractRange,
     /// The locked profiles that it implements.
     pub profiles: Vec<String>,
-    /// The drafts of profiles that it brings.
+    /// The drafts of profiles that it provides.
     pub drafts: Vec<DraftInfo>,
     /// The number of its kernels.
     pub kernel_count: usize,
@@ -81,7 +81,7 @@ pub struct PluginInfo {
     pub several_hosts: bool,
 }
 
-/// A draft of a profile that a plugin brings.
+/// A draft of a profile that a plugin provides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DraftInfo {
     /// The name of the profile, such as `graph`.

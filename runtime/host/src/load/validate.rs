@@ -72,8 +72,8 @@ pub(crate) unsafe fn check_answer(plugin: &abi::Plugin) -> Result<CheckedPlugin,
     let package = plain(plugin.package, "package")?;
     let package = if package.is_empty() { name.clone() } else { package };
     // SAFETY: the caller vouches for the list of drafts.
-    let brought = unsafe { copy_drafts(plugin)? };
-    let (drafts, notes) = judge_drafts(&brought, &KnownProfiles::OF_HOST, &package);
+    let provided = unsafe { copy_drafts(plugin)? };
+    let (drafts, notes) = judge_drafts(&provided, &KnownProfiles::OF_HOST, &package);
     let unloadable = plugin.offers.contains(abi::PluginFlags::UNLOADABLE);
     if unloadable && plugin.unload.is_none() {
         return Err(RuleBreach::new(
@@ -127,7 +127,7 @@ fn plugin_kind(
     match (&tables.core, device_type, extra) {
         (Some(_), None, _) => Err(RuleBreach::new(
             "E-5",
-            format!("a device type of `{name}`, which brings the table `core`"),
+            format!("a device type of `{name}`, which provides the table `core`"),
             "none",
         )),
         (None, Some(device), _) => {

@@ -73,7 +73,7 @@ pub(super) fn draft_header(contract: &Contract) -> String {
  * DRAFTS: profiles of the contract that no version of Oarlock promises anything about. What is here may change or go with
  * any version. Whoever includes this file tries it out; the reference page says which drafts a host calls at all.
  *
- * A draft has a number that rises with every change. A plugin brings a draft under its number, and a host that has another
+ * A draft has a number that rises with every change. A plugin provides a draft under its number, and a host that has another
  * one passes it over, says so, and uses the plugin without it:
  *
  *     static const oarlock_graph_table graph = {OARLOCK_TABLE(oarlock_graph_table), .graph_run = run, ...};

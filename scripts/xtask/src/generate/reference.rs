@@ -73,7 +73,7 @@ fn write_sections(out: &mut String, contract: &Contract, level: &str, is_wanted:
 
 fn write_profiles(out: &mut String, contract: &Contract) {
     out.push_str(
-        "## Profiles\n\nA profile is a table that a plugin brings whole or leaves out. A plugin that brings a profile fills its \
+        "## Profiles\n\nA profile is a table that a plugin provides whole or leaves out. A plugin that provides a profile fills its \
          required slots; a slot never turns from optional to required within a version of its profile.\n\n\
          A profile is **locked** when a device in the tree implements it, the host calls it and the conformance suite checks it; \
          from then on nothing of it ever changes but by addition. Until then it is a [**draft**](#drafts), which may change or \
@@ -103,8 +103,8 @@ fn write_drafts(out: &mut String, contract: &Contract) {
     out.push_str(
         "\n## Drafts\n\n> **What follows may change or go with any version.** It is in `oarlock/contract_draft.h` and in the module \
          `draft` of `oarlock-abi`, and in nothing else that a plugin is built with.\n\n\
-         A draft has a number, which rises with every change. A plugin names each draft that it brings in `drafts` of \
-         [`oarlock_plugin`](#oarlock_plugin), by profile and number; of one profile it may bring several, for hosts of several \
+         A draft has a number, which rises with every change. A plugin names each draft that it provides in `drafts` of \
+         [`oarlock_plugin`](#oarlock_plugin), by profile and number; of one profile it may provide several, for hosts of several \
          versions. A host uses a draft only if it has the very same number. Otherwise it does not read the table: it uses the \
          plugin with its other profiles and says in its report which draft it does not use, which number it has itself, and \
          what to do. `oarlock plugins` and `oarlock plugin check` show drafts apart from profiles, a manifest does not name \

@@ -175,7 +175,7 @@ fn convolve_by_gemm<E: StoredElement>(
         return Ok(());
     }
     let left = layer.weights_operand(w)?;
-    // A call may bring other weights than the constant that was packed.
+    // A call may pass other weights than the constant that was packed.
     let fits =
         |packed: &&PackedOperand<_>| (packed.lane_count(), packed.depth()) == (layer.rows, layer.depth());
     let left = match packed.filter(fits) {

@@ -108,7 +108,7 @@ impl<'a, C: RecurrentFloat> GateWeights<'a, C> {
         depth: usize,
         ready: Option<&'a PackedGateWeights<C>>,
     ) -> Self {
-        // Weights were prepared for the shapes of the model; a call may bring others.
+        // Weights were prepared for the shapes of the model; a call may pass others.
         let fits = |ready: &&PackedGateWeights<C>| match ready {
             PackedGateWeights::Packed(packed) => (packed.lane_count(), packed.depth()) == (rows, depth),
             PackedGateWeights::Panels(panels) => (panels.rows, panels.depth) == (rows, depth),
