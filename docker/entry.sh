@@ -1,12 +1,11 @@
 #!/bin/sh
-# What a container does: a program in Python by its name alone, the command of Oarlock where nothing or an option is said, or
-# whatever else is said.
+# The entry point of a container: runs a Python program given by name, the command `oarlock` for no argument or an option, or any
+# other command.
 
-# The first process of a container does not hear `docker stop`, so that is another one, which passes it on.
+# The first process of a container ignores the signal of `docker stop`, so tini is that process and passes signals on.
 [ $$ != 1 ] || exec tini -- "$0" "$@"
 
-# A user whom only `docker run --user` knows has the root for a home, where pip and Python cannot keep anything, and no name, which
-# many programs ask for.
+# A user from `docker run --user` alone has `/` as home, where pip and Python cannot write, and no name, which many programs need.
 [ -w "${HOME:-/}" ] || export HOME=/tmp PATH="$PATH:/tmp/.local/bin" USER="${USER:-oarlock}"
 
 case ${1-} in

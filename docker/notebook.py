@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""Serves the tutorial of Oarlock, and what else lies in the directory that is mounted at /work, as notebooks.
+"""Serves the Oarlock tutorial, and any other notebooks in the directory mounted at /work.
 
     docker run --publish 8888:8888 --volume $PWD:/work oarlock:VERSION-notebook
 
-PASSWORD says what is asked for; without one a token is made up and printed. PORT says where it listens, 8888 if it does not.
+PASSWORD sets the password; without one, a random token is generated and printed. PORT sets the port, 8888 by default.
 USER_PASSWD means the same as PASSWORD, for those who know that from images of PaddlePaddle.
 """
 
@@ -19,7 +19,7 @@ WORK = pathlib.Path("/work")
 
 
 def port():
-    """Where it listens."""
+    """The port to listen on."""
     text = os.environ.get("PORT") or "8888"
     if not (text.isascii() and text.isdigit() and 0 < int(text) < 65536):
         sys.exit(f"error: PORT: expected a number from 1 to 65535, found `{text}`")
@@ -27,13 +27,13 @@ def port():
 
 
 def password():
-    """What is asked for, if anything. Programs in notebooks do not inherit it; who has them run may read it of the first process."""
+    """The password, if any. Programs in notebooks do not inherit the variable, but they could read it from the first process."""
     said = [os.environ.pop(name, "") for name in ("PASSWORD", "USER_PASSWD")]
     return said[0] or said[1]
 
 
 def put_tutorial():
-    """Puts the tutorial where work is kept. What is there stays, so that nothing of anybody is written over."""
+    """Copies the tutorial to the work directory. Existing files are never overwritten."""
     place = WORK / "tutorial"
     try:
         place.mkdir(exist_ok=True)
@@ -49,19 +49,19 @@ def put_tutorial():
 
 
 def choose_home():
-    """Where Jupyter keeps what it needs while it runs: who runs this may have no home, or one that is closed to them."""
+    """A directory for Jupyter's temporary files: the user may have no home, or one without access."""
     home = os.environ.get("HOME", "")
     if not os.access(home, os.W_OK) or home == "/":
         try:
             os.environ["HOME"] = tempfile.mkdtemp(prefix="home-")
         except OSError as error:
-            sys.exit(f"error: expected a directory for what is needed for a moment, found: {error}; add --tmpfs /tmp")
+            sys.exit(f"error: expected a directory for temporary files, found: {error}; add --tmpfs /tmp")
 
 
 def serve():
     choose_home()
     put_tutorial()
-    # Both look at the home when they are imported.
+    # Both read the home directory on import.
     from notebook.auth import passwd
     from notebook.notebookapp import NotebookApp
     from traitlets.config import Config
@@ -84,7 +84,7 @@ def serve():
 
 
 def check():
-    """Says whether the page is there, or, where a container does something else, whether Oarlock works."""
+    """The health check: whether the page is served or, in a container that runs something else, whether Oarlock works."""
     if b"oarlock-notebook" not in pathlib.Path("/proc/1/cmdline").read_bytes():
         os.execlp("oarlock", "oarlock", "doctor")
     try:

@@ -1,19 +1,19 @@
 # shellcheck shell=bash
-# Sourced by the scripts beside it: goes to the root of the tree and offers what they share.
+# Sourced by the other scripts: changes to the root of the tree and defines shared functions.
 
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# Where cargo builds: relative to the root, or absolute when that lies elsewhere.
+# The target directory of cargo: relative to the root, or absolute if it is elsewhere.
 TARGET=$(realpath --no-symlinks --canonicalize-missing "${CARGO_TARGET_DIR:-target}")
 if [ -n "${CARGO_TARGET_DIR:-}" ]; then export CARGO_TARGET_DIR=$TARGET; fi
 TARGET=${TARGET#"$PWD/"}
 if [ -t 1 ]; then export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-always}; fi
 
-# Says what happens next.
+# Prints the next step.
 say() { printf '==> %s\n' "$*"; }
 
-# Does what its name says, and says how long it took.
+# Runs a named step and prints how long it took.
 timed() {
     local name=$1 begin=$SECONDS
     shift
@@ -22,7 +22,7 @@ timed() {
     say "$name: $((SECONDS - begin)) s"
 }
 
-# Says why the script ends, and ends it.
+# Prints an error and exits.
 stop() {
     printf 'error: %s\n' "$*" >&2
     exit 1
@@ -34,30 +34,30 @@ version() { sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1; }
 # Prints the comment at the top of a script, which is its help.
 help_of() { sed -n '2,/^$/s/^# \{0,1\}//p' "$1"; }
 
-# Whether the files of a directory that write something, and what they are made with, are newer than what they wrote last.
+# Whether a generator or its inputs are newer than its last output.
 are_newer() { [ ! -e "$2" ] || [ -n "$(find "$1" -newer "$2" -name '*.[pt][yx]*')" ]; }
 
-# Writes what ops have to give, where that is missing or old.
+# Writes the expected results of ops if they are missing or stale.
 write_operator_cases() {
     are_newer tests/operators "$TARGET/operator-cases/onnx.jsonl" || return 0
-    say 'what ops have to give, of onnx, NumPy and onnxruntime'
+    say 'exporting the expected results of ops from onnx, NumPy and onnxruntime'
     scripts/export-operator-cases
 }
 
-# Whether Python is one that Paddle has no packages for, and that old versions of pip do not run with.
+# Whether Python is too new for Paddle's packages and for old versions of pip.
 is_python_new() { python3 -c 'import sys; sys.exit(sys.version_info < (3, 13))' 2>/dev/null; }
 
-# Writes what models of Paddle have to give, where that is missing or old.
+# Writes the expected results of Paddle models if they are missing or stale.
 write_paddle_models() {
     are_newer tests/paddle "$TARGET/paddle-models/models.jsonl" || return 0
-    say 'what models have to give, of Paddle'
+    say 'exporting the expected results of models from Paddle'
     scripts/export-paddle-models
 }
 
-# Whether a C compiler is there together with the headers of the C library.
+# Whether a C compiler and the headers of the C library are installed.
 can_compile() { printf '#include <stdio.h>\n' | "$1" -x "$2" -fsyntax-only - 2>/dev/null; }
 
-# Whether something that the scripts need is installed. Each name is that of a Debian package.
+# Whether a Debian package that the scripts need, or an equivalent, is installed.
 installed() {
     case $1 in
     gcc) can_compile gcc c && command -v cc >/dev/null ;;
@@ -74,14 +74,14 @@ installed() {
     esac
 }
 
-# Whether files can be made in a directory, which is made where it is missing. Root may do what the modes of files forbid, but not
-# what a file system forbids, so it is tried.
+# Whether a directory, created if it is missing, is writable. Root can ignore file modes but not a read-only file system, so this
+# creates a file.
 can_write() {
     local probe
     mkdir -p "$1" 2>/dev/null && probe=$(mktemp "$1/.oarlock-XXXXXX" 2>/dev/null) && rm "$probe"
 }
 
-# Fails where cargo does not start, or has no place for crates.
+# Fails if cargo does not start or has no directory for crates.
 need_cargo() {
     local said place=${CARGO_HOME:-${HOME:-}/.cargo}
     command -v cargo >/dev/null || stop 'expected `cargo` on the PATH, found none; install Rust 1.89 or newer'
@@ -91,7 +91,7 @@ need_cargo() {
         stop "expected a directory for crates that can be written, found \`$place\`; \`export CARGO_HOME=DIRECTORY\` names another"
 }
 
-# How many MB of memory are free: of the machine, and of the container where it has less.
+# The free memory in MB: of the machine, or of the container if that has less.
 free_memory() {
     local limit used free
     free=$(($(sed -n 's/^MemAvailable: *\([0-9]*\) kB$/\1/p' /proc/meminfo) / 1024))
@@ -103,7 +103,7 @@ free_memory() {
     echo $free
 }
 
-# Has cargo do no more at once than memory is free for, unless CARGO_BUILD_JOBS says how much: the largest crate takes some 2 GB.
+# Limits the parallel jobs of cargo to the free memory, unless CARGO_BUILD_JOBS is set: the largest crate needs some 2 GB.
 fit_memory() {
     local free jobs
     [ -z "${CARGO_BUILD_JOBS:-}" ] || return 0
@@ -111,16 +111,16 @@ fit_memory() {
     jobs=$((free / 2048))
     [ $jobs -lt "$(nproc)" ] || return 0
     export CARGO_BUILD_JOBS=$((jobs > 1 ? jobs : 1))
-    say "$free MB of memory are free, so cargo does $CARGO_BUILD_JOBS at a time; CARGO_BUILD_JOBS says otherwise"
+    say "$free MB of memory are free, so cargo runs $CARGO_BUILD_JOBS jobs at a time; set CARGO_BUILD_JOBS to override"
 }
 
-# How many GB of disk are free where cargo builds.
+# The free disk space in GB where cargo builds.
 free_disk() {
     mkdir -p "$TARGET"
     echo $(($(df --output=avail --block-size=1G "$TARGET" | tail -n 1)))
 }
 
-# Fails where less disk is free than the named number of GB, less what lies in a directory of the target already.
+# Fails if fewer GB of disk are free than given, minus the size of a directory in the target.
 need_disk() {
     local need=$1 free built=0
     free=$(free_disk)
@@ -130,16 +130,16 @@ need_disk() {
         stop "expected $need GB of disk for \`$TARGET\`, found $free GB free; \`export CARGO_TARGET_DIR=DIRECTORY\` builds elsewhere"
 }
 
-# Python that makes environments.
+# Python with virtual environments.
 need_python() { python3 -c 'import ensurepip, venv' 2>/dev/null || need python3-venv; }
 
-# Fails where pip could not install what it was told.
+# Reports that pip could not install packages, and exits.
 no_packages() {
     stop "expected $* from an index of Python packages, found none; without a network," \
         "\`export PIP_NO_INDEX=1 PIP_FIND_LINKS=DIRECTORY\` takes them from there"
 }
 
-# Makes an environment of Python with what is to be installed there, as pip is told it, unless that is in it already.
+# Makes a virtual environment with the packages that the arguments name to pip, unless it has them already.
 python_environment() {
     local place=$1 file wanted
     shift
@@ -151,7 +151,7 @@ python_environment() {
     printf '%s\n' "$wanted" >"$place/installed"
 }
 
-# Installs the named Debian packages that are missing, or says how to.
+# Installs the named Debian packages that are missing, or prints how to.
 need() {
     need_cargo
     fit_memory
@@ -159,7 +159,7 @@ need() {
     for package in "$@"; do
         installed "$package" && continue
         missing+=("$package")
-        # The compilers' packages only recommend the one with the headers of the C library.
+        # The compiler packages only recommend the headers of the C library.
         case $package in gcc | clang) missing+=(libc6-dev) ;; esac
     done
     [ ${#missing[@]} -gt 0 ] || return 0

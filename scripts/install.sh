@@ -1,14 +1,13 @@
 #!/bin/sh
-# Installs Oarlock for the Python of this machine; `--help` says how. It is written for any POSIX shell, and everything is in
-# functions, so that a download that ends half-way does nothing. `packaging/tests/choice` holds it to what
-# `oarlock-pack select` says; for that OARLOCK_INSTALL_MACHINE describes another machine, and OARLOCK_INSTALL_ROOT is a directory
-# in place of `/` where `proc`, `sys` and `etc` are read.
+# Installs Oarlock for the Python of this machine; see `--help`. It runs in any POSIX shell, and everything is in functions, so
+# that an incomplete download does nothing. `packaging/tests/choice` compares its choices with those of `oarlock-pack select`; for
+# this, OARLOCK_INSTALL_MACHINE describes another machine, and OARLOCK_INSTALL_ROOT is a directory with `proc`, `sys` and `etc`.
 set -eu
 
 # of packaging/matrix.toml {
 host=https://oarlock.example/wheels
-# What it provides, Python, platform. Then of a core what pip is asked for, and where it lies if the index has it not; of others the
-# extra that provides it, and whether libraries of a vendor come along.
+# Kind, value, Python tag, platform tag. Then for a core its requirement for pip, and its directory if the index lacks it; for others
+# the extra, and whether it includes vendor libraries.
 rows='
 core any cp311-abi3 manylinux_2_28_x86_64 oarlock==0.1.0 -
 core any cp314-cp314t manylinux_2_28_x86_64 oarlock==0.1.0 -
@@ -19,7 +18,7 @@ device opencl py3-none manylinux_2_28_x86_64 opencl -
 blas openblas py3-none manylinux_2_28_x86_64 openblas -
 blas mkl py3-none manylinux_2_28_x86_64 mkl libraries
 '
-# What there are no wheels for yet, and why.
+# Planned wheels, and why they are missing.
 planned='
 device rocm the plugin is not in the tree yet
 device xpu the plugin is not in the tree yet
@@ -27,16 +26,16 @@ device npu the plugin is not in the tree yet
 device ipu the plugin is not in the tree yet
 blas onednn the plugin is not in the tree yet
 '
-# What has to be known of a core: its instructions, its Python, and what.
+# Notes about cores: instructions, Python, text.
 notes='
-any cp314-cp314t untested: no interpreter without a lock was at hand
+any cp314-cp314t untested: no free-threaded interpreter was available
 '
-# The lowest and the highest compute capability that each CUDA serves.
+# The lowest and the highest compute capability that each CUDA version supports.
 capabilities='
 12 5.0 12.1
 13 7.5 -
 '
-# NVIDIA drivers, the newest first: from which version on, and the CUDA that it runs.
+# NVIDIA drivers, the newest first: the first version, and the CUDA version that it supports.
 drivers='
 580 13.0
 525 12.0
@@ -48,36 +47,35 @@ help() {
     cat <<'END'
 Usage: install.sh [OPTION...]
 
-Installs Oarlock for the Python of this machine: finds out what fits, says why, installs it with uv where there is one, or
-with pip, and has `python -m oarlock doctor` try it.
+Installs Oarlock for the Python of this machine: chooses the wheels that fit, prints why, installs them with uv if it is
+there, otherwise with pip, and tests the result with `python -m oarlock doctor`.
 
   --dry-run      print the commands, and do nothing
-  --python FILE  the Python to install for; without it the first on the PATH that there is a wheel for
-  --venv DIR     the virtual environment to install into, made where it is not there; without it the Python itself, or
-                 ~/.local/share/oarlock/venv where the system keeps the Python to itself
-  --device NAME  the device to install for, such as cuda, opencl or cpu; without it the best for the GPUs that are here; cuda12
-                 or cuda13 also where no driver is, as where an image is made, and is not tried there
-  --blas NAME    the library to leave products of matrices to, such as openblas or mkl; without it Oarlock's own kernels
-  --without-avx  only what has no instruction of AVX in it
+  --python FILE  the Python to install for; by default the first on the PATH that a wheel fits
+  --venv DIR     the virtual environment to install into, created if it does not exist; by default none, or
+                 ~/.local/share/oarlock/venv if the system manages the Python
+  --device NAME  the device to install for, such as cuda, opencl or cpu; by default the best one for the GPUs of this machine;
+                 cuda12 or cuda13 also work without a driver, as when building an image, and are not tested then
+  --blas NAME    the library for matrix products, such as openblas or mkl; by default Oarlock's own kernels
+  --without-avx  only files without AVX instructions
   --local-libraries
-                 without the packages that provide the libraries of vendors, such as NVRTC or MKL, for a machine that has them
-  --index URL    where the wheels are, in place of the place that this script comes from
+                 without the packages of vendor libraries, such as NVRTC or MKL, for a machine that has them
+  --index URL    the package index with the wheels; by default the one that this script comes from
   --help         print this text
 
 Examples:
-  sh install.sh                       what is best for this machine
-  sh install.sh --dry-run             what that would be, and why
-  sh install.sh --device cpu          nothing for the GPU
-  sh install.sh --venv ~/oarlock      into an environment of its own
+  sh install.sh                       install what is best for this machine
+  sh install.sh --dry-run             show what that would be, and why
+  sh install.sh --device cpu          install nothing for the GPU
+  sh install.sh --venv ~/oarlock      install into a virtual environment
   curl -fsSL ADDRESS | sh -s -- --device opencl
 
-It ends with 0 when Oarlock is installed and works, 1 when it could not be installed, 2 when an option is wrong, 3 when no
-Python is there that it could be installed for, 4 when there is nothing for this machine or what was asked for, and 5 when it
-is installed and the doctor found something wrong.
+Exit codes: 0 if Oarlock is installed and works, 1 if it could not be installed, 2 if an option is wrong, 3 if there is no
+suitable Python, 4 if there is no wheel for this machine or the request, 5 if it is installed but the doctor found a problem.
 END
 }
 
-# Says why the script ends, and ends it with a number.
+# Prints an error and exits with a status.
 stop() {
     code=$1
     shift
@@ -118,7 +116,7 @@ read_options() {
     done
 }
 
-# Finds out about this machine. What cannot be found out counts as not there.
+# Detects this machine. What cannot be detected counts as absent.
 look_around() {
     root=${OARLOCK_INSTALL_ROOT:-}
     is_there uname || stop 1 'expected `uname`, which says what this machine is, found none; install coreutils or busybox'
@@ -152,7 +150,7 @@ find_libc() {
     esac
 }
 
-# Who made the GPUs on the bus. Class 3 is for what shows pictures, and class 0x12 for what only computes.
+# The vendors of GPUs on the bus. Class 3 is a display controller, class 0x12 a processing accelerator.
 find_gpus() {
     vendors=''
     for place in "$root"/sys/bus/pci/devices/*; do
@@ -166,13 +164,13 @@ find_gpus() {
     done
 }
 
-# Asks the tool of NVIDIA's driver, which never answers where that has died.
+# Runs the tool of NVIDIA's driver, which hangs if the driver has crashed.
 tool_of_nvidia() {
     if is_there timeout; then set -- timeout 20 nvidia-smi "$@"; else set -- nvidia-smi "$@"; fi
     "$@" 2>/dev/null </dev/null
 }
 
-# The newest CUDA that the NVIDIA driver runs: as its tool says, or by the version of the driver.
+# The newest CUDA that the NVIDIA driver supports: from its tool, or by the version of the driver.
 find_driver() {
     cuda=''
     if is_there nvidia-smi; then
@@ -190,7 +188,7 @@ END
     if [ -n "$cuda" ] && ! made_by nvidia; then vendors="$vendors nvidia"; fi
 }
 
-# The compute capabilities of the NVIDIA GPUs, which old tools do not know.
+# The compute capabilities of the NVIDIA GPUs; old tools do not report them.
 find_capabilities() {
     gpus=''
     is_there nvidia-smi || return 0
@@ -198,7 +196,7 @@ find_capabilities() {
     gpus=$(printf '%s\n' "$said" | sed -n 's/^ *\([0-9][0-9]*\.[0-9][0-9]*\) *$/\1/p' | tr '\n' ' ')
 }
 
-# Asks a Python what it is.
+# Asks a Python for its version and properties.
 ask() {
     said=$("$1" -I -c '
 import os, struct, sys, sysconfig
@@ -214,7 +212,7 @@ $said
 END
 }
 
-# Finds the Python to install for. Where none on the PATH fits, the first is the one to speak of.
+# Finds the Python to install for. If none on the PATH fits, errors are about the first.
 find_python() {
     python=$wanted_python
     if [ -z "$python" ] && [ -n "$venv" ] && [ -x "$venv/bin/python" ]; then python=$venv/bin/python; fi
@@ -240,7 +238,7 @@ find_python() {
     if [ -n "$python" ]; then ask "$python"; else version='' bits=64; fi
 }
 
-# Takes a machine as the tests describe it.
+# Reads the machine that the tests describe.
 take_described() {
     system=linux architecture='' libc='' version='' cpython=yes bits=64 free_threaded=no avx=no vendors='' cuda='' gpus=''
     root=/nowhere uv=no managed=no python=python
@@ -265,7 +263,7 @@ take_described() {
 
 made_by() { case " $vendors " in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
 
-# Whether a number such as 12.4 is as high as another.
+# Whether a version such as 12.4 is at least another.
 reaches() {
     major=${1%%.*} minor=0 least_major=${2%%.*} least_minor=0
     case $1 in *.*) minor=${1#*.} && minor=${minor%%.*} ;; esac
@@ -273,7 +271,7 @@ reaches() {
     [ "$major" -gt "$least_major" ] || { [ "$major" -eq "$least_major" ] && [ "$minor" -ge "$least_minor" ]; }
 }
 
-# Whether programs with the tag of a platform run here.
+# Whether programs with a platform tag run here.
 runs() {
     case $1 in
     any) return 0 ;;
@@ -287,7 +285,7 @@ runs() {
     [ "$system-$bits-$architecture" = "$family-64-${rest#*_}" ] && [ -n "$libc" ] && reaches "$libc" "$release"
 }
 
-# Whether the Python loads modules with a tag of interpreter and ABI.
+# Whether the Python can load modules with an interpreter and ABI tag.
 loads() {
     interpreter=${1%%-*} own=cp${version%%.*}${version#*.}
     case ${1#*-} in
@@ -299,7 +297,7 @@ loads() {
     esac
 }
 
-# Whether the instructions in a file are those that the processor has and that were asked for.
+# Whether the processor has the instructions in a file, and the user permits them.
 has_instructions() {
     case $1 in
     avx) [ "$avx-$without_avx" = yes-no ] ;;
@@ -308,7 +306,7 @@ has_instructions() {
     esac
 }
 
-# Finds the first row of a kind with a value that fits. What does not matter for it is left out as further words.
+# Finds the first row of a kind with a value that fits; further arguments name the properties to check.
 choose() {
     while read -r kind value tag platform asked more; do
         [ "$kind" = "$1" ] || continue
@@ -324,7 +322,7 @@ END
 
 has_core_for_python() { choose core core any-platform; }
 
-# What there is of a kind, each once; of devices without the version of what drives them.
+# The distinct values of a kind; devices without the version of their driver.
 all_of() {
     found=''
     while read -r kind value rest; do
@@ -338,7 +336,7 @@ END
 
 has_device() { case ", cpu, $(all_of device), " in *", $1, "*) return 0 ;; *) return 1 ;; esac; }
 
-# Says that there is nothing to install of what was asked for; the rest is what there is.
+# Fails because there is no wheel for the request; the rest lists what is available.
 stop_without() {
     while read -r kind value why; do
         if [ "$kind-$value" = "$1-$2" ]; then stop 4 "$3, found \`$2\`, which is planned: $why"; fi
@@ -348,7 +346,7 @@ END
     stop 4 "$3, found \`$2\`"
 }
 
-# Chooses the device to install for; `accelerator` is the version of what drives it.
+# Chooses the device to install for; `accelerator` is the version of its driver.
 choose_device() {
     accelerator=''
     chosen=$device
@@ -385,7 +383,7 @@ END
     if [ "$chosen" = cuda ]; then choose_cuda; fi
 }
 
-# How many of the GPUs a CUDA serves. What is not known of a GPU is no reason against one.
+# The number of GPUs that a CUDA version supports. A GPU of unknown capability counts.
 count_served() {
     served=0 lowest=0 highest=-
     while read -r each from to; do
@@ -398,7 +396,7 @@ END
     done
 }
 
-# The lowest compute capability that any CUDA serves.
+# The lowest compute capability that any CUDA version supports.
 lowest_of_all() {
     least=''
     while read -r each from to; do
@@ -409,7 +407,7 @@ END
     printf %s "$least"
 }
 
-# Finds the newest CUDA that the driver runs, of those that serve the most GPUs, as `best`; or `problem` says why there is none.
+# Finds the newest CUDA that the driver supports, among those for the most GPUs, as `best`, or sets `problem`.
 find_cuda() {
     best='' known='' newest='' most=0 problem=''
     while read -r kind value rest; do
@@ -435,7 +433,7 @@ END
     fi
 }
 
-# Chooses the CUDA to install for. What was not asked for is no reason to install nothing.
+# Chooses the CUDA to install for. If CUDA was not requested, a problem is no error.
 choose_cuda() {
     find_cuda
     accelerator=$best
@@ -453,7 +451,7 @@ choose_cuda() {
     fi
 }
 
-# Says what is wrong with a CUDA that was asked for by its number, and what would fit.
+# Reports why a requested CUDA version does not work, and which would.
 warn_of_cuda() {
     find_cuda
     count_served "$accelerator"
@@ -476,7 +474,7 @@ warn_of_cuda() {
     fi
 }
 
-# Says what has to be known of the core that was chosen.
+# Prints the note about the chosen core.
 warn_of_core() {
     while read -r instructions python_tag note; do
         if [ "$instructions $python_tag" = "$core_kind" ]; then because "the wheel for this Python is $note"; fi
@@ -485,7 +483,7 @@ $notes
 END
 }
 
-# Says that there is no core for this machine, and what to do.
+# Fails because there is no core for this machine.
 stop_without_core() {
     case $system in
     linux) here='Linux with glibc' ;;
@@ -541,7 +539,7 @@ END
     printf %s "$found"
 }
 
-# How a Python is installed on this distribution.
+# How to install Python on this distribution.
 advice_without_python() {
     kinds=$(sed -n 's/^ID\(_LIKE\)\{0,1\}=//p' "$root/etc/os-release" 2>/dev/null | tr '"\n' '  ') || kinds=''
     case " $kinds " in
@@ -553,7 +551,7 @@ advice_without_python() {
     esac
 }
 
-# A word as a shell reads it.
+# Quotes a word for the shell.
 quoted() {
     case $1 in
     *[!A-Za-z0-9_./:=+@%-]* | '') printf "'%s'" "$(printf %s "$1" | sed "s/'/'\\\\''/g")" ;;
@@ -561,7 +559,7 @@ quoted() {
     esac
 }
 
-# Shows a command, and runs it unless it is only to be shown. What it reads is not the rest of this script.
+# Prints a command and runs it, except in a dry run. Its input is not the rest of this script.
 do_it() {
     line=''
     for word in "$@"; do line="${line:+$line }$(quoted "$word")"; done
@@ -573,7 +571,7 @@ do_it() {
     fi
 }
 
-# Makes the virtual environment that is to be installed into, if any, and has its Python be the one to install for.
+# Makes the virtual environment, if there is to be one, and installs for its Python.
 enter_environment() {
     if [ -z "$venv" ] && [ "$managed" = yes ]; then
         place=${XDG_DATA_HOME:-${HOME:+$HOME/.local/share}}
@@ -600,7 +598,7 @@ enter_environment() {
     python=$venv/bin/python
 }
 
-# Has the wheel that was chosen come with the core, and libraries of its vendor where pip has them.
+# Adds the chosen wheel to the core, and the vendor's libraries if pip has them.
 add() {
     if [ "$more-$local_libraries" = libraries-yes ]; then asked=$asked-local; fi
     if [ "$more-$local_libraries" = libraries-no ]; then brings_libraries=yes; fi
@@ -615,7 +613,7 @@ main() {
         look_around
         find_python
     fi
-    # Without a Python any would do to say what else is missing.
+    # Without a Python, continue with any, to report what else is missing.
     if [ -z "$version" ] || ! choose core core; then stop_without_core; fi
     core=$asked core_directory=$more core_kind="$value $tag" extras='' brings_libraries=no
     choose_device
@@ -634,7 +632,7 @@ main() {
         set -- "$@" --index-url "$host/simple/"
     else
         because "the vendor's libraries come from PyPI; \`--local-libraries\` uses those of the machine"
-        # Beside the index that the installer always looks at; uv takes what ours has from there alone.
+        # In addition to the default index; uv takes packages of our index from there only.
         if [ "$uv" = yes ]; then set -- "$@" --index "$host/simple/"; else set -- "$@" --extra-index-url "$host/simple/"; fi
     fi
     if [ "$core_directory" != - ]; then
@@ -642,7 +640,7 @@ main() {
         set -- "$@" --find-links "$host$core_directory/"
     fi
     enter_environment
-    # To installers, another flavour such as 0.1.0+noavx is what 0.1.0 asks for, and stays.
+    # To installers, another flavor such as 0.1.0+noavx satisfies 0.1.0, and would stay.
     there=$("$python" -c 'import importlib.metadata as it; print(it.version("oarlock"))' 2>/dev/null </dev/null) || there=''
     case $there in
     "${core#*==}+"*)
@@ -660,7 +658,7 @@ main() {
         set -- "$python" -m pip install "$@"
     fi
     do_it "$@" || stop 1 'Oarlock is not installed; what is above says why'
-    # The doctor finds it wrong that a plugin has no driver, and the check computes on the devices that are there.
+    # The doctor would fail because the plugin has no driver; the check only uses devices that work.
     if [ -n "$accelerator" ] && [ -z "$cuda" ]; then set -- -c 'import oarlock; oarlock.run_check()'; else set -- -m oarlock doctor; fi
     do_it "$python" "$@" || stop 5 'Oarlock is installed, and something is wrong; what is above says what'
     if [ "$dry_run" = no ] && [ -n "$venv" ]; then because "\`. $(quoted "$venv/bin/activate")\` has \`python\` be the one with Oarlock"; fi

@@ -60,7 +60,10 @@ fn with_little_memory_cargo_does_less_at_once() {
     assert_eq!(jobs(16_000, 2, ""), (String::new(), String::new()));
     let (message, some) = jobs(9_000, 8, "");
     assert_eq!(some, "4");
-    assert!(message.starts_with("==> 9000 MB of memory are free, so cargo does 4 at a time"), "{message}");
+    assert!(
+        message.starts_with("==> 9000 MB of memory are free, so cargo runs 4 jobs at a time"),
+        "{message}"
+    );
     assert_eq!(jobs(1_500, 2, "").1, "1");
     assert_eq!(jobs(1_500, 1, "").1, "1");
     assert_eq!(jobs(1_500, 8, "CARGO_BUILD_JOBS=3;"), (String::new(), "3".to_owned()));

@@ -39,8 +39,8 @@ pub fn set_script_host(script: &str, host: &str) -> Result<String, Error> {
 fn render_shell_rows(matrix: &WheelMatrix) -> String {
     let mut text = format!(
         "host={}\n\
-# What it provides, Python, platform. Then of a core what pip is asked for, and where it lies if the index has it not; of others the\n\
-# extra that provides it, and whether libraries of a vendor come along.\nrows='\n",
+# Kind, value, Python tag, platform tag. Then for a core its requirement for pip, and its directory if the index lacks it; for others\n\
+# the extra, and whether it includes vendor libraries.\nrows='\n",
         matrix.host
     );
     for wheel in offered_rows(matrix) {
@@ -56,24 +56,24 @@ fn render_shell_rows(matrix: &WheelMatrix) -> String {
         let (python, platform) = (&wheel.name.python, &wheel.name.platform);
         let _ = writeln!(text, "{kind} {value} {python} {platform} {asked} {more}");
     }
-    text += "'\n# What there are no wheels for yet, and why.\nplanned='\n";
+    text += "'\n# Planned wheels, and why they are missing.\nplanned='\n";
     for wheel in matrix.wheels.iter().filter(|it| Some(&it.channel) == matrix.channels.first()) {
         if let (Some(why), Some((kind, value))) = (&wheel.planned, script_kind(wheel)) {
             let _ = writeln!(text, "{kind} {value} {why}");
         }
     }
-    text += "'\n# What has to be known of a core: its instructions, its Python, and what.\nnotes='\n";
+    text += "'\n# Notes about cores: instructions, Python, text.\nnotes='\n";
     for wheel in offered_rows(matrix) {
         if let (Some(note), Some(("core", value))) = (&wheel.note, script_kind(wheel)) {
             let _ = writeln!(text, "{value} {} {note}", wheel.name.python);
         }
     }
-    text += "'\n# The lowest and the highest compute capability that each CUDA serves.\ncapabilities='\n";
+    text += "'\n# The lowest and the highest compute capability that each CUDA version supports.\ncapabilities='\n";
     for (cuda, capabilities) in &matrix.accelerators {
         let highest = capabilities.highest.map_or_else(|| NO_VALUE.to_owned(), |it| it.to_string());
         let _ = writeln!(text, "{cuda} {} {highest}", capabilities.lowest);
     }
-    text += "'\n# NVIDIA drivers, the newest first: from which version on, and the CUDA that it runs.\ndrivers='\n";
+    text += "'\n# NVIDIA drivers, the newest first: the first version, and the CUDA version that it supports.\ndrivers='\n";
     for (driver, cuda) in CUDA_DRIVERS {
         let _ = writeln!(text, "{driver} {cuda}");
     }
@@ -85,14 +85,14 @@ fn render_shell_rows(matrix: &WheelMatrix) -> String {
 pub fn render_python_module(matrix: &WheelMatrix) -> String {
     let index = format!("{}/simple/", matrix.host);
     let mut text = format!(
-        r#""""The wheels that provide devices. `OARLOCK_WRITE=1 cargo test -p oarlock-pack` makes this of `packaging/matrix.toml`."""
+        r#""""The wheels that provide devices. `OARLOCK_WRITE=1 cargo test -p oarlock-pack` generates this from `packaging/matrix.toml`."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 INDEX = "{index}"
-"""Where they are."""
+"""The address of the package index."""
 
 
 class Wheel(NamedTuple):
@@ -101,16 +101,16 @@ class Wheel(NamedTuple):
     device: str
     """The type of the device."""
     version: str | None
-    """That of what drives it."""
+    """The version of the driver interface, such as that of CUDA."""
     distribution: str
     requirement: str
-    """The core with what provides it."""
+    """The requirement for pip: the core with the extra."""
     has_libraries: bool
-    """Whether libraries of a vendor come along."""
+    """Whether it includes vendor libraries."""
     lowest: tuple[int, int]
-    """The compute capability of the first GPU that it serves."""
+    """The lowest compute capability that it supports."""
     highest: tuple[int, int] | None
-    """That of the last, where it is known."""
+    """The highest one, if it is known."""
 
 
 WHEELS = (

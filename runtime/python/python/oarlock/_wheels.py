@@ -1,11 +1,11 @@
-"""The wheels that provide devices. `OARLOCK_WRITE=1 cargo test -p oarlock-pack` makes this of `packaging/matrix.toml`."""
+"""The wheels that provide devices. `OARLOCK_WRITE=1 cargo test -p oarlock-pack` generates this from `packaging/matrix.toml`."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 INDEX = "https://oarlock.example/wheels/simple/"
-"""Where they are."""
+"""The address of the package index."""
 
 
 class Wheel(NamedTuple):
@@ -14,16 +14,16 @@ class Wheel(NamedTuple):
     device: str
     """The type of the device."""
     version: str | None
-    """That of what drives it."""
+    """The version of the driver interface, such as that of CUDA."""
     distribution: str
     requirement: str
-    """The core with what provides it."""
+    """The requirement for pip: the core with the extra."""
     has_libraries: bool
-    """Whether libraries of a vendor come along."""
+    """Whether it includes vendor libraries."""
     lowest: tuple[int, int]
-    """The compute capability of the first GPU that it serves."""
+    """The lowest compute capability that it supports."""
     highest: tuple[int, int] | None
-    """That of the last, where it is known."""
+    """The highest one, if it is known."""
 
 
 WHEELS = (
