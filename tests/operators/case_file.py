@@ -1,13 +1,13 @@
 """The file of cases that the export writes and `tests/tests/operators` reads.
 
-One line of JSON is one case; the bytes of its tensors lie in a file beside it, so that reading them needs no decoding.
+Each line of JSON is a case; the bytes of its tensors are in a file beside it, so that reading them needs no decoding.
 """
 
 import json
 
 import numpy
 
-# The names that Oarlock has for what NumPy, with the package ml_dtypes, can hold.
+# Oarlock's names for the dtypes of NumPy and the package ml_dtypes.
 DTYPES = {
     "bool": "bool",
     "int2": "i2",
@@ -37,23 +37,23 @@ DTYPES = {
 }
 
 
-# How many bits an element has of those that share bytes.
+# The bits of an element, for dtypes whose elements share bytes.
 PACKED = {"i2": 2, "u2": 2, "i4": 4, "u4": 4, "f4e2m1": 4}
 
 
 class LeftOut(Exception):
-    """Why a case has no place in the file."""
+    """Why a case cannot be in the file."""
 
 
 class View:
-    """A tensor that is seen through steps: `transpose` an order, `slice` an axis, begin, end and step, `expand` dims."""
+    """A view of a tensor through steps: `transpose` an order, `slice` an axis, begin, end and step, `expand` dims."""
 
     def __init__(self, base, *steps):
         self.base = numpy.asarray(base)
         self.steps = steps
 
     def array(self):
-        """What the steps leave to see."""
+        """The elements of the view."""
         seen = self.base
         for kind, values in self.steps:
             if kind == "transpose":
@@ -67,15 +67,15 @@ class View:
 
 
 def within_rounding(atol, outputs):
-    """An absolute tolerance that floats of 32 bits can keep. What is left where numbers cancel out is the rounding error of the
-    largest of them, and that is another with every order in which they are added."""
+    """An absolute tolerance for 32-bit floats. Where numbers cancel out, the rounding error of the largest one remains, and it
+    depends on the order of the sum."""
     arrays = [output for output in outputs if isinstance(output, numpy.ndarray) and output.dtype in (numpy.float32, numpy.complex64)]
     largest = [numpy.abs(array).max(initial=0, where=numpy.isfinite(array)) for array in arrays]
     return max([atol, *(float(numpy.finfo(numpy.float32).eps * most) for most in largest)])
 
 
 class CaseFile:
-    """Writes cases, and counts those that are left out by reason."""
+    """Writes cases, and counts omitted ones by reason."""
 
     def __init__(self, path):
         self.lines = open(path.with_suffix(".jsonl"), "w", encoding="utf-8")
@@ -92,12 +92,11 @@ class CaseFile:
         self.bytes.close()
 
     def leave_out(self, reason):
-        """Counts a case that has no place in the file."""
+        """Counts an omitted case."""
         self.left_out[reason] = self.left_out.get(reason, 0) + 1
 
     def write(self, name, op, opset, inputs, outputs, *, domain="", attributes=None, rtol=1e-3, atol=1e-7, only_shape=False):
-        """Writes a case. Inputs and outputs are arrays, views, or `None`; outputs with `only_shape` have values that
-        nobody can foresee."""
+        """Writes a case. Inputs and outputs are arrays, views, or `None`; with `only_shape`, the values of outputs are random."""
         if name in self.names:
             raise SystemExit(f"error: two cases are called `{name}`")
         case = {
@@ -143,7 +142,7 @@ class CaseFile:
 
 
 def packed(array, bits):
-    """As many elements a byte as fit, the first in the lowest bits."""
+    """Packs elements into bytes, the first in the lowest bits."""
     shared = 8 // bits
     parts = array.flatten().view(numpy.uint8) & ((1 << bits) - 1)
     parts = numpy.append(parts, numpy.zeros(-parts.size % shared, numpy.uint8)).reshape(-1, shared)

@@ -1,4 +1,4 @@
-"""Ops of the domain `com.microsoft`, in all the forms that published models have them."""
+"""Ops of the domain `com.microsoft`, in all forms that occur in published models."""
 
 import numpy
 
@@ -6,7 +6,7 @@ RNG = numpy.random.default_rng(7)
 
 
 class Weight:
-    """An operand that is a constant of the model."""
+    """A constant operand."""
 
     def __init__(self, array):
         self.array = array
@@ -18,7 +18,7 @@ def real(*dims, dtype=numpy.float32, scale=1.0):
 
 
 def whole(*dims, dtype=numpy.uint8, low=None, high=None):
-    """Whole numbers of all that the dtype has, or from one to before another."""
+    """Integers of the whole range of the dtype, or of a given range."""
     info = numpy.iinfo(dtype)
     return RNG.integers(info.min if low is None else low, (info.max if high is None else high - 1) + 1, dims).astype(dtype)
 
@@ -190,7 +190,7 @@ def integers(case):
         case("QGemm", [a, one(0.03), az, Weight(b), one(0.02), one(3, dtype), bias, one(0.4), one(99, numpy.uint8)])
         case("QGemm", [a, one(0.03), az, Weight(b.T.copy()), scales, zeros, bias, one(0.3), one(99, numpy.uint8)], transB=1)
         case("QGemm", [whole(6, 3), one(0.03), az, Weight(b), scales, zeros, bias], transA=1, alpha=0.5)
-    # What goes through the layer is rounded to eight bits, and not in what NumPy says.
+    # The op rounds intermediate values to 8 bits; the expected values from NumPy are not rounded.
     for directions, direction in [(1, "forward"), (2, "bidirectional")]:
         size, x = 5, real(4, 2, 3, scale=0.5)
         weights = [Weight(whole(directions, 3, 4 * size)), Weight(whole(directions, size, 4 * size))]
@@ -290,11 +290,11 @@ def grouped(case):
         bias = [None, None, None, real(2, 1, 1, 6)]
         case(op, [*operands(2, 1), *past(2, 5), *ends(6, 2), *bias], softcap=1.5, **of)
     heads, shared = 4, 2
-    # Of rows behind the end of a text onnxruntime says nothing, so what is kept is not compared.
+    # onnxruntime leaves rows past the end of a text undefined, so the kept state is not compared.
     of = dict(num_heads=heads, kv_num_heads=shared, outputs=[0, 1, 2], compared=[0])
     operands = lambda batch, rows: [real(batch, rows, heads * size), *(real(batch, rows, shared * size) for _ in "kv")]
     past = lambda batch, rows: [real(batch, shared, rows, size), real(batch, shared, rows, size)]
-    # Texts of different lengths, and room for more than there is.
+    # Texts of different lengths, shorter than the padded length.
     case(op, [*operands(2, 1), *past(2, 5), i32(5, 2), one(6, numpy.int32), *tables], do_rotary=1, name="ragged", **of)
     case(op, [*operands(2, 1), *past(2, 9), i32(8, 3), one(9, numpy.int32), *tables], do_rotary=1, name="room", **of)
     case(op, [*operands(1, 1), *past(1, 9), i32(4), one(5, numpy.int32), *tables], do_rotary=1, local_window_size=3, name="room", **of)
@@ -317,7 +317,7 @@ def rotary(case):
 
 
 def packed(numbers, bits):
-    """Numbers of few bits, the first in the lowest bits of a byte; rows begin with a byte."""
+    """Packs numbers of few bits, the first in the lowest bits of a byte; each row starts a new byte."""
     shared = 8 // bits
     numbers = numpy.pad(numbers, [(0, 0)] * (numbers.ndim - 1) + [(0, -numbers.shape[-1] % shared)])
     numbers = numbers.reshape(*numbers.shape[:-1], -1, shared).astype(numpy.uint8)
@@ -386,7 +386,7 @@ def others(case):
 
 
 def crops(case):
-    # With these boxes no place lies in the middle between two elements, where roundings of f32 decide which is the nearest.
+    # With these boxes no coordinate is halfway between two elements, where f32 rounding would decide which is nearest.
     images, of = real(2, 3, 5, 6), i32(1, 0, 1, 0)
     boxes = numpy.array([[0, 0, 1, 1], [0.1, 0.2, 0.83, 0.55], [-0.3, 0.2, 0.7, 1.37], [0.92, 0.73, 0.2, 0.17]], numpy.float32)
     for mode in ["bilinear", "nearest"]:

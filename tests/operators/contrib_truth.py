@@ -1,6 +1,6 @@
-"""What ops of onnxruntime on numbers of few bits have to give, in whole numbers and floats of 64 bits.
+"""Expected results of onnxruntime's quantized ops, in integers and 64-bit floats.
 
-onnxruntime itself is no truth here: what it gives for such numbers depends on the processor. `README.md` says more.
+onnxruntime itself is not used: its results for such numbers depend on the processor. `README.md` says more.
 """
 
 import math
@@ -11,7 +11,7 @@ from numpy_windows import convolution, windows
 
 
 def real(x, scale, zero=None, axis=None):
-    """The numbers that quantized ones stand for. With an axis there is a scale for each place along it."""
+    """Dequantizes numbers. With an axis, there is a scale for each index along it."""
     shape = [-1 if at == axis % x.ndim else 1 for at in range(x.ndim)] if axis is not None and numpy.size(scale) > 1 else None
     spread = lambda step: step.reshape(shape) if shape and step.size > 1 else step.reshape(())  # noqa: E731
     moved = x.astype(numpy.int64) - (0 if zero is None else spread(zero).astype(numpy.int64))
@@ -19,7 +19,7 @@ def real(x, scale, zero=None, axis=None):
 
 
 def steps(values, scale, zero, dtype, axis=None):
-    """How many steps of a quantized dtype numbers are, not yet rounded: what is rounded well lies half a step away at most."""
+    """Numbers in steps of a quantized dtype, not rounded: a correctly rounded result is at most half a step away."""
     shape = [-1 if at == axis else 1 for at in range(values.ndim)] if axis is not None else ()
     zero = numpy.zeros(scale.shape, dtype) if zero is None else zero
     info = numpy.iinfo(dtype)
@@ -28,7 +28,7 @@ def steps(values, scale, zero, dtype, axis=None):
 
 
 def single(function):
-    """An op of one quantized operand: what it does to the numbers that the operand stands for."""
+    """An op of one quantized operand, as a function of the dequantized numbers."""
 
     def truth(attributes, x, x_scale, x_zero, y_scale, y_zero=None):
         return [steps(function(real(x, x_scale, x_zero), attributes), y_scale, y_zero, x.dtype)]
@@ -46,7 +46,7 @@ def pair(function):
 
 
 def softmax(x, attributes):
-    """Until opset 13 all dimensions from the axis on were one."""
+    """Before opset 13, all dimensions from the axis on were flattened."""
     axis = attributes["axis"] % x.ndim
     axes = axis if attributes["opset"] >= 13 else tuple(range(axis, x.ndim))
     powers = numpy.exp(x - x.max(axis=axes, keepdims=True))
@@ -54,17 +54,17 @@ def softmax(x, attributes):
 
 
 def channels_first(attributes, x):
-    """An image as ONNX has it."""
+    """An image in NCHW."""
     return numpy.moveaxis(x, -1, 1) if attributes.get("channels_last") else x
 
 
 def channels_as_given(attributes, x):
-    """An image with its channels where the op has them."""
+    """An image in the op's layout."""
     return numpy.moveaxis(x, 1, -1) if attributes.get("channels_last") else x
 
 
 def average_pool(x, attributes):
-    """The mean of what each window sees. What is beyond the padding never counts."""
+    """The mean of each window. Positions beyond the padding never count."""
     x, kernel = channels_first(attributes, x), attributes["kernel_shape"]
     strides = attributes.get("strides", [1] * len(kernel))
     pads = list(attributes.get("pads", [0] * 2 * len(kernel)))
@@ -87,18 +87,18 @@ def global_average_pool(x, attributes):
 
 
 def concat(attributes, y_scale, y_zero, *parts):
-    """Parts with scales of their own, side by side."""
+    """Concatenates parts with separate scales."""
     values = [real(*parts[at : at + 3]) for at in range(0, len(parts), 3)]
     return [steps(numpy.concatenate(values, attributes["axis"]), y_scale, y_zero, parts[0].dtype)]
 
 
 def where(attributes, condition, x, x_scale, x_zero, y, y_scale, y_zero, z_scale, z_zero):
-    """A choice between two."""
+    """Selects between two operands."""
     return [steps(numpy.where(condition, real(x, x_scale, x_zero), real(y, y_scale, y_zero)), z_scale, z_zero, x.dtype)]
 
 
 def conv(attributes, x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias=None):
-    """A convolution: a sum of whole numbers, scaled once."""
+    """A convolution: a sum of integers, scaled once."""
     inputs = channels_first(attributes, x.astype(numpy.int64) - x_zero.astype(numpy.int64))
     per_channel = lambda step: step.reshape(-1, *[1] * (w.ndim - 1)) if step.size > 1 else step.reshape(())  # noqa: E731
     weights = w.astype(numpy.int64) - per_channel(w_zero).astype(numpy.int64)
@@ -117,28 +117,28 @@ def conv(attributes, x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bi
 
 
 def quantize(attributes, x, scale, zero=None):
-    """Numbers as steps."""
+    """Quantizes numbers."""
     return [steps(x.astype(numpy.float64), scale, zero, numpy.uint8 if zero is None else zero.dtype, attributes.get("axis"))]
 
 
 def dequantize(attributes, x, scale, zero=None):
-    """Steps as numbers."""
+    """Dequantizes numbers."""
     return [(real(x, scale, zero, attributes.get("axis", -1)), scale.dtype)]
 
 
 def product(a, a_scale, a_zero, b, b_scale, b_zero):
-    """A product of matrices whose elements are whole numbers, in 64 bits, and scaled once."""
+    """A matrix product of integers in 64 bits, scaled once."""
     moved = lambda x, zero: x.astype(numpy.int64) - (0 if zero is None else zero.astype(numpy.int64))  # noqa: E731
     return moved(a, a_zero) @ moved(b, b_zero) * (a_scale.astype(numpy.float64) * b_scale.astype(numpy.float64))
 
 
 def plus(values, bias):
-    """A sum with a bias that may be absent."""
+    """Adds an optional bias."""
     return values if bias is None else values + bias.astype(numpy.float64)
 
 
 def dynamic_quantize_matmul(attributes, a, b, b_scale, b_zero=None, bias=None):
-    """The left matrix becomes bytes as `DynamicQuantizeLinear` has it, whose f32 every processor rounds alike."""
+    """Quantizes the left matrix like `DynamicQuantizeLinear`, whose f32 arithmetic gives the same on every processor."""
     low, high = numpy.minimum(a.min(), numpy.float32(0)), numpy.maximum(a.max(), numpy.float32(0))
     scale = (high - low) / numpy.float32(255)
     zero = numpy.clip(numpy.rint(-low / scale), 0, 255).astype(numpy.uint8)
@@ -147,17 +147,17 @@ def dynamic_quantize_matmul(attributes, a, b, b_scale, b_zero=None, bias=None):
 
 
 def matmul_integer_to_float(attributes, a, b, a_scale, b_scale, a_zero=None, b_zero=None, bias=None):
-    """A product of bytes as floats."""
+    """A product of 8-bit integers, as floats."""
     return [(plus(product(a, a_scale, a_zero, b, b_scale, b_zero), bias), a_scale.dtype)]
 
 
 def matmul_integer_16(attributes, a, b):
-    """A product of numbers of 16 bits, which 32 bits hold."""
+    """A product of 16-bit integers in 32 bits."""
     return [(a.astype(numpy.int64) @ b.astype(numpy.int64), numpy.dtype(numpy.int32))]
 
 
 def gemm(attributes, a, a_scale, a_zero, b, b_scale, b_zero, bias=None, y_scale=None, y_zero=None):
-    """A product of bytes, whose bias is in its steps."""
+    """A product of 8-bit integers with a quantized bias."""
     a, b = a.T if attributes.get("transA") else a, b.T if attributes.get("transB") else b
     made = product(a, a_scale, a_zero, b, b_scale, b_zero)
     if bias is not None:
@@ -167,7 +167,7 @@ def gemm(attributes, a, a_scale, a_zero, b, b_scale, b_zero, bias=None, y_scale=
 
 
 def lstm(attributes, x, w, r, bias, lengths, state, cells, peepholes, w_scale, w_zero, r_scale, r_zero):
-    """The layer in floats. That what goes through it is rounded to bytes is left to the tolerance."""
+    """The layer in floats. The tolerance covers the rounding of intermediate values to 8 bits."""
     directions, hidden = r.shape[:2]
     along = lambda step: step.reshape(directions, 1, -1)  # noqa: E731
     weights = lambda q, scale, zero: (q.astype(numpy.int64) - along(zero).astype(numpy.int64)) * along(scale).astype(numpy.float64)  # noqa: E731
@@ -183,7 +183,7 @@ def lstm(attributes, x, w, r, bias, lengths, state, cells, peepholes, w_scale, w
 
 
 def attention(attributes, x, w, bias, x_scale, w_scale, mask=None, x_zero=None, w_zero=None, past=None):
-    """Attention of a product of bytes: the query, the keys and the values lie side by side in it."""
+    """Attention on a product of 8-bit integers, which contains query, keys and values side by side."""
     heads = attributes["num_heads"]
     parts = numpy.split(plus(product(x, x_scale, x_zero, w, w_scale, w_zero), bias), 3, axis=-1)
     apart = lambda rows: rows.reshape(*rows.shape[:2], heads, -1).swapaxes(1, 2)  # noqa: E731
@@ -206,20 +206,20 @@ def attention(attributes, x, w, bias, x_scale, w_scale, mask=None, x_zero=None, 
 
 
 def unpacked(packed, bits):
-    """Numbers that share bytes, each apart, the first of the lowest bits."""
+    """Unpacks numbers that share bytes, the lowest bits first."""
     parts = packed[..., None] >> numpy.arange(0, 8, bits, dtype=numpy.uint8) & ((1 << bits) - 1)
     return parts.reshape(*packed.shape[:-1], -1).astype(numpy.int64)
 
 
 def zero_points(attributes, zeros, count):
-    """The zero points of blocks: packed, or numbers that need not be whole, or the middle of what the bits hold."""
+    """The zero points of blocks: packed, or floats, or by default the middle of the range."""
     if zeros is None:
         return 1 << (attributes["bits"] - 1)
     return unpacked(zeros, attributes["bits"])[..., :count] if zeros.dtype == numpy.uint8 else zeros.astype(numpy.float64)
 
 
 def matmul_of_blocks(attributes, a, weights, scales, zeros=None, groups=None, bias=None):
-    """A product with weights that have a scale for each block of a row."""
+    """A product with block-quantized weights."""
     rows, blocks, _ = weights.shape
     whole = unpacked(weights, attributes["bits"]).astype(numpy.float64)
     zeros = zero_points(attributes, zeros, blocks)
@@ -229,7 +229,7 @@ def matmul_of_blocks(attributes, a, weights, scales, zeros=None, groups=None, bi
 
 
 def gather_of_blocks(attributes, data, indices, scales, zeros=None):
-    """Rows of a table whose rows have a scale for each block."""
+    """Gathers rows of a block-quantized table."""
     values = unpacked(data, attributes["bits"])
     spread = lambda step: numpy.repeat(step, attributes["block_size"], -1)[..., : values.shape[-1]]  # noqa: E731
     zeros = zero_points(attributes, zeros, scales.shape[-1])
@@ -238,13 +238,13 @@ def gather_of_blocks(attributes, data, indices, scales, zeros=None):
 
 
 def gelu(attributes, x):
-    """x times the share of a normal distribution below it."""
+    """GELU: x times the cumulative normal distribution at x."""
     wide = x.astype(numpy.float64)
     return [(0.5 * wide * (1 + numpy.vectorize(math.erf)(wide / math.sqrt(2))), x.dtype)]
 
 
 def skip_layer_normalization(attributes, x, skip, scale, shift=None, bias=None):
-    """A sum, its rows normalized, and the sum itself as the fourth output."""
+    """Layer normalization of a sum; the sum is the fourth output."""
     total = plus(x.astype(numpy.float64) + skip, bias)
     centered = total - total.mean(-1, keepdims=True)
     made = centered / numpy.sqrt((centered**2).mean(-1, keepdims=True) + attributes.get("epsilon", 1e-12))
@@ -252,19 +252,18 @@ def skip_layer_normalization(attributes, x, skip, scale, shift=None, bias=None):
 
 
 def simplified_layer_normalization(attributes, x, scale):
-    """Rows divided by the root of their mean square."""
+    """RMS normalization."""
     wide = x.astype(numpy.float64)
     made = wide / numpy.sqrt((wide**2).mean(-1, keepdims=True) + attributes.get("epsilon", 1e-5)) * scale
     return [(made, x.dtype)]
 
 
 def inverse(attributes, x):
-    """Matrices by which others are multiplied to undo them."""
+    """Inverses of matrices."""
     return [(numpy.linalg.inv(x.astype(numpy.float64)), x.dtype)]
 
 
-# By op: outputs as floats of 64 bits, or whole numbers, with the dtype that each has there; of a dtype of 8 or 16 bits the
-# numbers are steps that are not yet rounded.
+# By op: outputs as 64-bit floats or integers, with the dtype of the op; for 8-bit and 16-bit dtypes, in steps that are not rounded.
 TRUTHS = {
     "DequantizeLinear": dequantize,
     "DynamicQuantizeLSTM": lstm,

@@ -1,6 +1,6 @@
-"""Writes the cases of the operator tests into the directory it is given.
+"""Writes the cases of the operator tests to a directory.
 
-`onnx` are the node tests of the package onnx, with what its reference says; `numpy` are our own, with what NumPy says.
+`onnx` are the node tests of the package onnx with the results of its reference; `numpy` are our own with the results of NumPy.
 """
 
 import pathlib
@@ -17,7 +17,7 @@ RANDOM_OPS = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "R
 
 
 def attribute(value):
-    """An attribute as Python has it."""
+    """An attribute as a Python value."""
     if value.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS):
         raise LeftOut("an attribute that is a graph")
     if value.type in (onnx.AttributeProto.TYPE_PROTO, onnx.AttributeProto.TYPE_PROTOS):
@@ -102,7 +102,7 @@ def main():
 
 
 def report(source, cases):
-    """Says what was written and what was not."""
+    """Prints how many cases were written and omitted."""
     print(f"{source}: {cases.written} cases")
     for reason, count in sorted(cases.left_out.items(), key=lambda entry: -entry[1]):
         print(f"{source}: left out {count} with {reason}")

@@ -1,8 +1,8 @@
-"""Writes models of the ops that onnxruntime adds to ONNX, with what they have to give, for `tests/tests/backend`.
+"""Writes models of onnxruntime's own ops with expected results, for `tests/tests/backend`.
 
-Each op is a model of its own. What ops on numbers of few bits have to give NumPy says in `contrib_truth`; of the others
-onnxruntime is asked. `README.md` says why it may be. Results of 8 and 16 bits are compared as floats with the number of steps
-before it is rounded: where that lies in the middle between two steps, either is right.
+Each op gets a model. The results of quantized ops come from NumPy in `contrib_truth`; those of the others come from
+onnxruntime, and `README.md` says why they may. 8-bit and 16-bit results are compared with the number of steps before
+rounding: halfway between two steps, either is right.
 """
 
 import pathlib
@@ -18,16 +18,16 @@ from export_models import ModelFile
 
 OPSETS = [onnx.helper.make_opsetid("", 21), onnx.helper.make_opsetid("com.microsoft", 1)]
 STEPS = {numpy.dtype(name) for name in ["uint8", "int8", "uint16", "int16"]}
-# What processors compute in different ways: some saturate sums of bytes, some add halves as halves.
+# Ops whose results depend on the processor: some saturate sums of bytes, some add halves as halves.
 FEW_BITS = STEPS | {numpy.dtype(numpy.float16)}
-# Ops that hand numbers of few bits on as they are.
+# Ops that do not change quantized numbers.
 COPIES = {"NhwcMaxPool"}
-# How far a rounded number may be from the steps before it was rounded. Floats of 32 bits are not exact.
+# The largest difference between a rounded number and the steps before rounding. 32-bit floats are not exact.
 HALF_A_STEP = 0.51
 
 
 class Contrib:
-    """Makes models, finds out what they have to give, and writes both."""
+    """Makes models, computes their expected results, and writes both."""
 
     def __init__(self, cases):
         self.cases = cases
@@ -50,7 +50,7 @@ class Contrib:
             else:
                 try:
                     found = run(model, feeds)
-                except Exception as error:  # onnxruntime has no common type for what it raises
+                except Exception as error:  # onnxruntime's exceptions have no common type
                     print(f"contrib: left out {title}: {str(error).splitlines()[0][:200]}")
                     self.cases.leave_out("a refusal by onnxruntime")
                     continue
@@ -70,8 +70,8 @@ class Contrib:
             self.cases.model(kind, test, model.SerializeToString(), [(list(feeds.values()), found)])
 
     def hold(self, title, op, inputs, wanted, domain, attributes, tolerance):
-        """Stops where NumPy and onnxruntime do not mean the same by an op. They are asked about operands of which no processor
-        saturates a sum: two products of bytes with weights of 7 bits are together no more than 16 bits hold."""
+        """Fails if NumPy and onnxruntime disagree on an op. They get operands for which no processor saturates: the sum of two
+        products of bytes and 7-bit weights fits into 16 bits."""
         narrowed = [narrow(value) for value in inputs]
         expected = truth_of(op, narrowed, wanted, attributes)
         model, feeds = self.model(op, narrowed, wanted, domain, attributes, True, [dtype in STEPS for _, dtype in expected])
@@ -88,7 +88,7 @@ class Contrib:
                 sys.exit(f"error: {title}: {told}; correct `contrib_truth`")
 
     def model(self, op, inputs, wanted, domain, attributes, declares, stepped=()):
-        """A model of one node, and what it is fed. Without declared shapes only the number of dimensions is known."""
+        """A model of one node, and its inputs. Without declared shapes, only ranks are known."""
         weights, infos, feeds, names = [], [], {}, []
         for at, value in enumerate(inputs):
             names.append("" if value is None else f"x{at}")
@@ -106,7 +106,7 @@ class Contrib:
             if is_stepped:
                 nodes.append(onnx.helper.make_node("Cast", [results[at]], [results[at] + "s"], to=onnx.TensorProto.FLOAT))
                 results[at] += "s"
-        # Of scores alone onnxruntime does not find out the type.
+        # onnxruntime cannot infer the type if only scores are requested.
         scores = onnx.helper.make_tensor_value_info("y3", onnx.TensorProto.FLOAT, None)
         is_scores = lambda result: op == "MultiHeadAttention" and result == "y3"
         outputs = [scores if is_scores(result) else onnx.ValueInfoProto(name=result) for result in results]
@@ -115,13 +115,13 @@ class Contrib:
 
 
 def narrow(value):
-    """Weights with a sign become such of 7 bits."""
+    """Reduces signed weights to 7 bits."""
     is_wide = isinstance(value, contrib_cases.Weight) and value.array.dtype == numpy.int8
     return contrib_cases.Weight(value.array // 2) if is_wide else value
 
 
 def truth_of(op, inputs, wanted, attributes):
-    """What NumPy says of each output, with the dtype it has there; nothing where onnxruntime is to be asked."""
+    """The outputs from NumPy, with the dtypes of the op; `None` if onnxruntime computes them."""
     arrays = [value.array if isinstance(value, contrib_cases.Weight) else value for value in inputs]
     if op in contrib_truth.TRUTHS:
         made = contrib_truth.TRUTHS[op](attributes, *arrays)
@@ -133,7 +133,7 @@ def truth_of(op, inputs, wanted, attributes):
 
 
 def run(model, feeds):
-    """What onnxruntime makes of a model as it is."""
+    """The outputs of onnxruntime, without its optimizations."""
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4

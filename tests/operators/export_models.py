@@ -1,7 +1,7 @@
 """Writes the tests of the package onnx as whole models, for `tests/tests/backend`.
 
-One line of JSON is one test: where its model and its tensors lie in the file beside it. A value is a tensor, a list (a
-sequence), or `null` (an optional that holds nothing).
+Each line of JSON is a test: the positions of its model and tensors in the file beside it. A value is a tensor, a list (a
+sequence), or `null` (an empty optional).
 """
 
 import json
@@ -19,7 +19,7 @@ KINDS = ["node", "simple", "pytorch-converted", "pytorch-operator"]
 
 
 def kind_of(kind):
-    """What a type of ONNX is: `tensor`, `sequence`, `optional` or another."""
+    """The kind of an ONNX type: `tensor`, `sequence`, `optional` or another."""
     return kind.WhichOneof("value").removesuffix("_type")
 
 
@@ -49,7 +49,7 @@ class ModelFile(CaseFile):
     """Writes tests of whole models."""
 
     def value(self, value, kind):
-        """What stands for a value of a type."""
+        """The JSON form of a value."""
         value = plain(value)
         if kind_of(kind) == "optional":
             return None if value is None else self.value(value, kind.optional_type.elem_type)
@@ -64,7 +64,7 @@ class ModelFile(CaseFile):
         return self._tensor(array)
 
     def model(self, kind, test, content, data_sets):
-        """Writes a test with all its sets of data."""
+        """Writes a test with all its data sets."""
         model = onnx.ModelProto()
         model.ParseFromString(content)
         weights = {weight.name for weight in model.graph.initializer}
@@ -89,7 +89,7 @@ class ModelFile(CaseFile):
 
 
 def stored(test):
-    """The model and the data of a test that lies in a directory."""
+    """The model and the data of a test in a directory."""
     directory = pathlib.Path(test.model_dir)
     content = (directory / "model.onnx").read_bytes()
     model = onnx.load_from_string(content)

@@ -1,6 +1,6 @@
-"""Cases of our own: what NumPy says about awkward shapes, strides and dtypes.
+"""Our own cases: awkward shapes, strides and dtypes, with results from NumPy.
 
-Floating-point answers are computed in 64 bits and rounded once.
+Floating-point results are computed in 64 bits and rounded once.
 """
 
 import math
@@ -70,7 +70,7 @@ REDUCTIONS = {
 
 
 def write_elementwise(writer):
-    """Ops that look at one element at a time."""
+    """Elementwise ops."""
     for at, (op, (function, low, high)) in enumerate(UNARY.items()):
         for turn in range(6):
             shape, layout, dtype = turns(5 * at + turn, SHAPES), turns(at + turn, LAYOUTS), turns(turn, FLOATS)
@@ -87,7 +87,7 @@ def write_elementwise(writer):
             if op == "Pow" and dtype not in (numpy.int32, numpy.int64):
                 continue
             exact = numpy.floor_divide if op == "Div" else function
-            # What overflows wraps; dividends and divisors are positive, so that all agree on how to round.
+            # Overflow wraps around; dividends and divisors are positive, so that all agree on rounding.
             low, high = (1, 5) if op in ("Pow", "Div") else (numpy.iinfo(dtype).min // 2, numpy.iinfo(dtype).max // 2)
             layouts = turns(turn, LAYOUTS), turns(turn + 2, LAYOUTS)
             operands = [((5, 7), dtype, layouts[0], low, high), ((7,), dtype, layouts[1], low, high)]
@@ -116,7 +116,7 @@ def write_elementwise(writer):
 
 
 def write_where(writer, suffix, shape, dtype, layout):
-    """A choice between two tensors."""
+    """Selection between two tensors."""
 
     def build(rng):
         inputs = [view(rng, shape, bool, layout), view(rng, shape, dtype, "stepped"), view(rng, shape[-1:], dtype, layout)]
@@ -126,7 +126,7 @@ def write_where(writer, suffix, shape, dtype, layout):
 
 
 def write_casts(writer):
-    """From every dtype to every other, with values that all can hold."""
+    """Casts between all dtypes, with values that every dtype can represent."""
     dtypes = [*FLOATS, *INTEGERS, bool]
     numbers = {numpy.float32: 1, numpy.float64: 11, numpy.float16: 10, ml_dtypes.bfloat16: 16, bool: 9}
     numbers |= dict(zip(INTEGERS, [3, 2, 5, 4, 6, 12, 7, 13], strict=True))
@@ -142,7 +142,7 @@ def write_casts(writer):
 
 
 def write_reductions(writer):
-    """Ops that make one element of many."""
+    """Reductions."""
     shapes = [((7,), None), ((13, 17), 0), ((13, 17), 1), ((2, 3, 4, 5), (1, 3)), ((2, 3, 4, 5), (-1,)), ((1, 257), -1)]
     for at, (op, function) in enumerate(REDUCTIONS.items()):
         for turn, (shape, axes) in enumerate(shapes):
@@ -194,7 +194,7 @@ def write_reductions(writer):
 
 
 def write_movement(writer):
-    """Ops that only put elements elsewhere."""
+    """Ops that only move elements."""
     dtypes = [numpy.float32, numpy.int8, numpy.int64, numpy.float16, bool]
     for turn, shape in enumerate([(7,), (3, 5), (2, 0, 3), (2, 3, 4, 5), (2, 1, 3, 1, 2)]):
         layout, dtype, rank = turns(turn, LAYOUTS), turns(turn, dtypes), len(shape)
@@ -238,7 +238,7 @@ def write_movement(writer):
         def slices(rng, size=size, begin=begin, end=end, step=step):
             given = view(rng, (3, size), numpy.float32, "stepped")
             if begin < -size and step < 0:
-                # ONNX keeps the first element where Python takes none.
+                # With this end, ONNX keeps the first element, and a Python slice would be empty.
                 answer = given.array()[:, :1]
             else:
                 answer = given.array()[:, slice(begin, None if end < -size else end, step)]
@@ -269,7 +269,7 @@ def write_movement(writer):
 
 
 def write_matrices(writer):
-    """Products of matrices."""
+    """Matrix products."""
     pairs = [((1, 1), (1, 1)), ((3, 5), (5, 7)), ((5,), (5, 3)), ((3, 5), (5,)), ((5,), (5,)), ((2, 1, 3, 4), (5, 4, 2))]
     pairs += [((0, 3), (3, 2)), ((3, 0), (0, 2)), ((65, 33), (33, 17)), ((1, 129), (129, 65)), ((129, 130), (130, 1))]
     for turn, (left, right) in enumerate(pairs):
@@ -292,7 +292,7 @@ def write_matrices(writer):
 
 
 def write_rows(writer):
-    """Ops that look at rows, and at special values."""
+    """Ops on rows, and special values."""
     for turn, shape in enumerate([(1, 1), (3, 5), (2, 3, 130), (0, 4), (1, 1000)]):
 
         def normalize(rng, shape=shape, turn=turn):
@@ -322,7 +322,7 @@ def write_rows(writer):
         writer.case("Clip", f"{turn}_{label(shape)}", clip)
     specials = numpy.array([0.0, -0.0, 1.0, -1.0, numpy.inf, -numpy.inf, numpy.nan, 1e-40, 3e38], numpy.float32)
     grid = [View(specials.reshape(9, 1)), View(specials.reshape(1, 9))]
-    # What NumPy has no function of its own for, it would have to be told how to do for these values.
+    # Ops without a NumPy function are left out: their special values would have to be defined here.
     spelled_out = ("Erf", "HardSwish", "Softplus", "Softsign")
     with numpy.errstate(all="ignore"):
         for op, (function, _, _) in UNARY.items():
@@ -336,14 +336,14 @@ def write_rows(writer):
 
 
 def write_large(writer):
-    """Operands that are worth several threads, of sizes that no vector divides."""
+    """Operands large enough for several threads, of sizes that are no multiple of a vector."""
     shape = (257, 263)
     for layout in LAYOUTS:
         operand, row = (shape, numpy.float32, layout), ((263,), numpy.float32, "stepped")
         writer.of_views("Add", f"large_{layout}", [operand, row], numpy.add)
         writer.of_views("Exp", f"large_{layout}", [operand], numpy.exp)
         writer.of_views("Transpose", f"large_{layout}", [operand], numpy.transpose, {"perm": [1, 0]})
-        # Sums of many numbers that cancel out are only as good as the largest of them.
+        # Sums of many numbers that cancel out are only as exact as the largest of them.
         factors = [(*operand, -1, 1), ((263, 129), numpy.float32, "contiguous", -1, 1)]
         writer.of_views("MatMul", f"large_{layout}", factors, numpy.matmul, atol=1e-4)
         for axis in (0, 1):

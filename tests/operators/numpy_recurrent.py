@@ -1,4 +1,4 @@
-"""Networks that step through sequences, done step by step as the schemas write them down."""
+"""Recurrent networks, step by step as in the schemas."""
 
 import numpy
 from numpy_views import View, values
@@ -22,12 +22,12 @@ FUNCTIONS = {
     "Softsign": lambda x, a, b: x / (1 + numpy.abs(x)),
     "Softplus": lambda x, a, b: numpy.log1p(numpy.exp(x)),
 }
-# How many numbers of `activation_alpha` and of `activation_beta` a function takes.
+# The number of values from `activation_alpha` and `activation_beta` that a function uses.
 TAKES = {"Affine": (1, 1), "ScaledTanh": (1, 1), "HardSigmoid": (1, 1), "LeakyRelu": (1, 0), "ThresholdedRelu": (1, 0), "Elu": (1, 0)}
 DEFAULTS = {"RNN": ["Tanh"], "GRU": ["Sigmoid", "Tanh"], "LSTM": ["Sigmoid", "Tanh", "Tanh"]}
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 
-# Steps, sequences, features and hidden elements; attributes; which operands are left out.
+# Steps, sequences, features and hidden elements; attributes; omitted operands.
 CASES = [
     ("RNN", (5, 3, 4, 2), {"direction": "bidirectional"}, ""),
     ("RNN", (7, 1, 3, 5), {"activations": ["LeakyRelu"], "activation_alpha": [0.3], "clip": 0.2}, "sequence_lens"),
@@ -49,7 +49,7 @@ CASES = [
 
 
 def functions(op, attributes, directions):
-    """The functions of each direction, with the numbers they take."""
+    """The activation functions of each direction, with their parameters."""
     names = attributes.get("activations", DEFAULTS[op])
     made = []
     for _ in range(directions):
@@ -106,7 +106,7 @@ def run(op, attributes, x, w, r, bias, lengths, state, cells, peepholes):
 
 
 def write_recurrent(writer):
-    """Writes all of them."""
+    """Writes all cases."""
     for turn, (op, (steps, batches, features, hidden), attributes, without) in enumerate(CASES):
         for dtype in (numpy.float32, numpy.float64, numpy.float16):
 

@@ -1,6 +1,6 @@
-"""What our own cases are made of: random numbers in awkward shapes, laid out so that strides matter.
+"""Building blocks of our own cases: random numbers in awkward shapes and strides.
 
-Every case has a seed of its own, made of its name, so that a new case leaves the others as they are.
+The seed of a case derives from its name, so that new cases do not change others.
 """
 
 import math
@@ -28,12 +28,12 @@ INTEGERS = [numpy.int8, numpy.uint8, numpy.int16, numpy.uint16, numpy.int32, num
 
 
 def label(shape):
-    """A shape in the name of a case."""
+    """A shape as part of a name."""
     return "x".join(map(str, shape)) or "scalar"
 
 
 def turns(index, choices):
-    """One of the choices after the other, so that few cases meet all of them."""
+    """Cycles through choices, so that a few cases cover all."""
     return choices[index % len(choices)]
 
 
@@ -44,15 +44,15 @@ class Writer:
         self.cases = cases
 
     def case(self, op, suffix, build, atol=1e-5):
-        """Writes what `build` makes of a source of random numbers: inputs, outputs and attributes."""
+        """Writes a case: `build` makes inputs, outputs and attributes from a random generator."""
         name = f"{op.lower()}_{suffix}"
         inputs, outputs, attributes = build(numpy.random.default_rng(zlib.crc32(name.encode())))
         outputs = [numpy.asarray(output) for output in outputs]
         self.cases.write(name, op, OPSET, inputs, outputs, attributes=attributes, rtol=1e-5, atol=atol)
 
     def of_views(self, op, suffix, operands, function, attributes=None, atol=1e-5):
-        """Writes a case whose inputs are `operands` (shape, dtype, layout, range) and whose output NumPy's function gives.
-        Its answer gets the dtype of the first input, unless it is of bools."""
+        """Writes a case with the inputs `operands` (shape, dtype, layout, range) and the output of a NumPy function, cast to the
+        dtype of the first input unless it is boolean."""
 
         def build(rng):
             inputs = [view(rng, *operand) for operand in operands]
@@ -66,13 +66,13 @@ class Writer:
 
 
 def widened(array):
-    """Floating-point numbers in 64 bits; others as they are."""
+    """Widens floating-point numbers to 64 bits."""
     is_float = array.dtype.kind not in "iub"
     return array.astype(numpy.float64) if is_float else array
 
 
 def values(rng, shape, dtype, low, high):
-    """Random numbers of a range."""
+    """Random numbers in a range."""
     dtype = numpy.dtype(dtype)
     if dtype == bool:
         return rng.integers(0, 2, shape).astype(bool)
@@ -84,7 +84,7 @@ def values(rng, shape, dtype, low, high):
 
 
 def view(rng, shape, dtype, layout="contiguous", low=-4, high=4):
-    """Random numbers in a shape, laid out so that strides matter."""
+    """Random numbers in a shape, in a layout where strides matter."""
     if not shape or layout == "contiguous":
         return View(values(rng, shape, dtype, low, high))
     if layout == "transposed":

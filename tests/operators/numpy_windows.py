@@ -1,10 +1,10 @@
-"""Convolutions and pools of awkward shapes, done with windows that slide over a padded input."""
+"""Convolutions and pools of awkward shapes, computed with windows over a padded input."""
 
 import numpy
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy_views import LAYOUTS, label, turns, view, widened
 
-# Input, output channels, kernel, strides, pads, dilations and groups. The last two inputs are worth several threads.
+# Input, output channels, kernel, strides, pads, dilations and groups. The last two inputs are large enough for several threads.
 CONVOLUTIONS = [
     ((1, 1, 5, 5), 1, (3, 3), (1, 1), (0, 0, 0, 0), (1, 1), 1),
     ((2, 3, 7, 9), 5, (3, 2), (2, 1), (1, 0, 2, 1), (1, 2), 1),
@@ -27,7 +27,7 @@ POOLS = [
 
 
 def windows(x, kernel, strides, pads, dilations, filler):
-    """What each element of the output sees, in trailing dimensions."""
+    """The window of each output element, in trailing dimensions."""
     count = len(kernel)
     around = [(0, 0), (0, 0), *zip(pads[:count], pads[count:], strict=True)]
     reach = [(size - 1) * step + 1 for size, step in zip(kernel, dilations, strict=True)]
@@ -38,7 +38,7 @@ def windows(x, kernel, strides, pads, dilations, filler):
 
 
 def convolution(x, weight, bias, kernel, strides, pads, dilations, groups):
-    """The sum of what each element sees, weighted, over the channels of its group."""
+    """The weighted sum of each window over the channels of its group."""
     seen = windows(x, kernel, strides, pads, dilations, 0)
     outer, inner = range(2, 2 + len(kernel)), range(2 + len(kernel), 2 + 2 * len(kernel))
     axes = ([1, *inner], range(1, 2 + len(kernel)))
@@ -48,7 +48,7 @@ def convolution(x, weight, bias, kernel, strides, pads, dilations, groups):
 
 
 def write_windows(writer):
-    """Writes all of them."""
+    """Writes all cases."""
     for turn, (shape, channels, kernel, strides, pads, dilations, groups) in enumerate(CONVOLUTIONS):
         for dtype in (numpy.float32, numpy.float64):
             layout, weights = turns(turn, LAYOUTS), (channels, shape[1] // groups, *kernel)

@@ -1,9 +1,9 @@
-"""Says which tests of the package onnx its own reference evaluator passes, and which of those this tree does not.
+"""Lists the tests of the package onnx that its reference evaluator passes and a device of this tree fails.
 
     python reference_pass.py target/operator-cases expected/models-cpu.txt
 
-The first is the directory that `export_models.py` wrote, which knows the tests that it left out; the second lists the tests
-that a device fails. Tests of random values count as passed where dtypes and shapes are right, as in `tests/tests/backend`.
+The first argument is the directory that `export_models.py` wrote, which also records omitted tests; the second lists the tests
+that a device fails. Tests with random values pass if dtypes and shapes are right, as in `tests/tests/backend`.
 """
 
 import json
@@ -27,7 +27,7 @@ def form(value):
 
 
 def check(test):
-    """Runs a test, and complains where the evaluator fails it."""
+    """Runs a test, and raises an error if the evaluator fails it."""
     if test.model is not None:
         model, sets = test.model, test.data_sets
     else:

@@ -1,4 +1,4 @@
-"""Functions of Paddle as people call them, each with what goes into it."""
+"""Paddle functions with their inputs."""
 
 import paddle
 import paddle.nn.functional as functional
@@ -9,7 +9,7 @@ OTHER = positive(4, 6)
 
 
 def functions():
-    """Functions of one element."""
+    """Elementwise functions."""
     for name in "abs acos asin atan ceil cos cosh erf exp expm1 floor log log10 log1p log2 reciprocal round rsqrt".split():
         yield name, getattr(paddle, name), [X2 / 4 if name in ("acos", "asin") else OTHER]
     for name in "sign sin sinh sqrt square stanh tan tanh trunc isfinite isinf isnan asinh acosh atanh".split():
@@ -50,7 +50,7 @@ def pairs():
 
 
 def reductions():
-    """One number of many, and what is sorted."""
+    """Reductions and sorting."""
     for name in "sum mean max min prod amax amin logsumexp argmax argmin".split():
         yield name, lambda x, name=name: getattr(paddle, name)(x, axis=1, keepdim=True), [X3]
         yield name + "-all", lambda x, name=name: getattr(paddle, name)(x), [X3]
@@ -68,7 +68,7 @@ def reductions():
 
 
 def movement():
-    """Ops that make, move and pick elements."""
+    """Ops that create, move and select elements."""
     yield "concat", lambda x, y: (paddle.concat([x, y], 1), paddle.stack([x, x], 1)), [X3, normal(2, 2, 4)]
     yield "split", lambda x: (*paddle.split(x, 2, 1), *paddle.split(x, [1, -1], 2)), [X4]
     yield "unbind", lambda x: (*paddle.unbind(x, 1), *paddle.unstack(x, 0)), [X3]
@@ -98,21 +98,21 @@ def movement():
 
 
 def changed(x, y):
-    """A tensor of which parts are replaced."""
+    """Assignment to parts of a tensor."""
     x[:, 1] = y
     x[:, 0] = 7.0
     return x
 
 
 def created(x):
-    """Values that come from nothing."""
+    """Ops without inputs."""
     rows = paddle.shape(x)[0]
     made = [paddle.full([2, 3], 1.5), paddle.full([rows, 2], 2, "int64"), paddle.full_like(x, float("-inf")), paddle.zeros_like(x)]
     return (*made, paddle.eye(3, 4), paddle.arange(0, 9, 2), paddle.linspace(1, 3, 5), paddle.to_tensor([1.5, 2.5]), paddle.ones([100]))
 
 
 def spatial():
-    """Convolutions, windows, pictures and what is normalized."""
+    """Convolutions, windows, images and normalization."""
     w = normal(5, 4, 3, 3)
     yield "conv2d", lambda x, w: (functional.conv2d(x, w, padding=1, stride=2), functional.conv2d(x, w, padding="SAME")), [X4, w]
     yield "depthwise", lambda x, w: functional.conv2d(x, w, padding=1, groups=4), [X4, normal(4, 1, 3, 3)]

@@ -1,7 +1,7 @@
-"""Writes models of Paddle, and what Paddle makes of some inputs, for `tests/tests/paddle`.
+"""Writes Paddle models with inputs and the outputs of Paddle, for `tests/tests/paddle`.
 
-Each model is a program and its parameters in two files, as Paddle saves them. A line of `models.jsonl` says what goes
-into one and what has to come out; the numbers lie in `models.bin`.
+Each model is a program and its parameters in two files, as Paddle saves them. A line of `models.jsonl` describes the inputs and
+expected outputs of a model; the numbers are in `models.bin`.
 """
 
 import json
@@ -23,7 +23,7 @@ import paddle
 from case_file import CaseFile
 from writing import write_all
 
-# What these make nobody can foresee.
+# Ops with random results.
 RANDOM = {"empty", "gaussian_random", "uniform_random"}
 
 
@@ -36,7 +36,7 @@ class ModelFile(CaseFile):
         self.cpu = paddle.static.Executor(paddle.CPUPlace())
 
     def model(self, name, inputs, *, atol=1e-5, rtol=1e-4):
-        """Writes down what a saved model makes of inputs, as Paddle runs it."""
+        """Records the outputs of a saved model that Paddle computes."""
         with paddle.static.scope_guard(paddle.static.Scope()):
             program, names, fetched = paddle.static.load_inference_model(str(self.directory / name), self.cpu)
             outputs = self.cpu.run(program, dict(zip(names, inputs)), fetched)
@@ -89,7 +89,7 @@ class ModelFile(CaseFile):
 
 
 def fetches(op, outputs):
-    """Which outputs of an op are looked at: not those that only training needs."""
+    """The outputs of an op to compare: not those that only training needs."""
     aside = {"XShape", "Mask", "MeanOut", "VarianceOut", "SavedMean", "SavedVariance", "Mean", "Variance", "Means", "Scales"}
     aside |= {"Norm", "MidOut", "OutScale", "InnerCache"}
     if op.startswith("max_pool"):
@@ -102,7 +102,7 @@ def fetches(op, outputs):
 
 
 def all_models():
-    """Programs of one op, which are put together by hand, and then networks, which Paddle traces."""
+    """Programs of one op, built by hand, and then networks, which Paddle traces."""
     for group in op_cases.GROUPS + layer_cases.GROUPS:
         for at, row in enumerate(group()):
             name = f"{row[0]}-{group.__name__}-{at}"

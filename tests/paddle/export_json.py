@@ -1,4 +1,4 @@
-"""Writes models of Paddle 3, as programs in JSON, for `tests/tests/paddle`, as `export.py` does with Paddle 2."""
+"""Writes models of Paddle 3 as programs in JSON, like `export.py` for Paddle 2."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from writing import write_all
 
 
 class Call(paddle.nn.Layer):
-    """A function as a network. Paddle wants to see how many operands there are."""
+    """A function as a network. Paddle needs a fixed number of operands."""
 
     def __init__(self, function):
         super().__init__()
@@ -70,12 +70,12 @@ CALLS = [One, Two, Three, Four, Five]
 
 
 def flat(value):
-    """All tensors of what a network makes."""
+    """All tensors in the result of a network."""
     return [each for part in value for each in flat(part)] if isinstance(value, (list, tuple)) else [value]
 
 
 def ops_of(region):
-    """The ops of a program, and of what lies in them."""
+    """The ops of a program and of its nested blocks."""
     for block in region["blocks"]:
         for op in block["ops"]:
             yield op["#"]
@@ -91,7 +91,7 @@ class ModelFile(CaseFile):
         self.directory = directory
 
     def network(self, name, layer, specs, inputs, rtol=1e-4):
-        """Writes a layer as a program, and what the program makes of inputs."""
+        """Writes a layer as a program, with inputs and outputs."""
         layer.eval()
         paddle.jit.save(layer, str(self.directory / name), input_spec=specs)
         with open(self.directory / f"{name}.json", encoding="utf-8") as program:

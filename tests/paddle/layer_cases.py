@@ -1,11 +1,11 @@
-"""More ops of Paddle, as in `op_cases.py`: those that make, move, sample and normalize."""
+"""More Paddle ops, as in `op_cases.py`: those that create, move, sample and normalize."""
 
 import numpy
 from op_cases import F32, I64, X2, X3, X4, X5, normal, one, positive, whole
 
 
 def creation():
-    """Values that come from nothing."""
+    """Ops without inputs."""
     yield "assign", {"X": X2}, ["Out"], {}
     yield "assign_value", {}, ["Out"], {"shape": [2, 2], "dtype": F32, "fp32_values": [1.0, 2.0, 3.0, 4.5]}
     yield "assign_value", {}, ["Out"], {"shape": [2], "dtype": 0, "bool_values": [1, 0]}
@@ -98,7 +98,7 @@ def convolutions():
 
 
 def sampling():
-    """Pictures that are seen at other places."""
+    """Resampling of images."""
     rows = {"linear": X3, "bilinear": X4, "trilinear": X5, "nearest": X4, "bicubic": X4}
     for kind, x in rows.items():
         count = x.ndim - 2
@@ -135,7 +135,7 @@ RANDOM_GRID = numpy.random.default_rng(3).uniform(-1, 1, (2, 5, 4, 2))
 
 
 def normalization():
-    """What is made to have a mean of zero."""
+    """Normalization."""
     vectors = {"Scale": positive(4), "Bias": normal(4)}
     statistics = {"Mean": normal(4), "Variance": positive(4)}
     outputs = ["Y", "MeanOut", "VarianceOut", "SavedMean", "SavedVariance"]
@@ -156,7 +156,7 @@ def normalization():
 
 
 def boxes():
-    """Boxes around what is seen in a picture."""
+    """Object detection."""
     size = numpy.array([[96, 128], [64, 64]], "int32")
     anchors = {"anchors": [10, 13, 16, 30], "class_num": 3, "conf_thresh": 0.3, "downsample_ratio": 16}
     yield "yolo_box", {"X": normal(2, 16, 3, 4), "ImgSize": size}, ["Boxes", "Scores"], {**anchors, "clip_bbox": True}
@@ -180,7 +180,7 @@ def boxes():
 
 
 def quantized():
-    """Numbers of few bits."""
+    """Quantization."""
     scale = one(1.5, dtype="float32")
     yield "quantize_linear", {"X": X2, "Scale": scale, "ZeroPoint": one(0, dtype="float32")}, ["Y"], {"quant_axis": -1, "bit_length": 8, "round_type": 0, "is_test": True}
     yield "dequantize_linear", {"X": whole(-127, 128, 4, 6, dtype="int8"), "Scale": positive(4), "ZeroPoint": numpy.zeros(4, "float32")}, ["Y"], {"quant_axis": 0, "bit_length": 8, "is_test": True}

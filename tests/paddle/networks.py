@@ -49,7 +49,7 @@ class Mobile(nn.Layer):
 
 
 class Encoder(nn.Layer):
-    """A transformer as ERNIE is one, with positions and a mask."""
+    """A transformer like ERNIE, with positions and a mask."""
 
     def __init__(self):
         super().__init__()
@@ -77,7 +77,7 @@ class Reader(nn.Layer):
 
 
 class Detector(nn.Layer):
-    """The head of a YOLO, with its boxes and what is left of them."""
+    """The head of a YOLO, with boxes and non-maximum suppression."""
 
     def __init__(self):
         super().__init__()
@@ -98,7 +98,7 @@ class Detector(nn.Layer):
 
 
 class Writing(nn.Layer):
-    """A line of text from a picture, as CRNN reads it."""
+    """Text recognition like CRNN."""
 
     def __init__(self):
         super().__init__()
@@ -114,7 +114,7 @@ class Writing(nn.Layer):
 
 
 class Maps(nn.Layer):
-    """Maps of where text is, as DB makes them, from features of two sizes."""
+    """Text detection like DB, from features of two sizes."""
 
     def __init__(self):
         super().__init__()
@@ -131,7 +131,7 @@ class Maps(nn.Layer):
 
 
 class Repeats(nn.Layer):
-    """A loop that lists what it makes."""
+    """A loop that appends its results to a list."""
 
     def forward(self, x, count):
         at, total, seen = paddle.zeros([1], "int64"), paddle.zeros([2, 3]), []
@@ -143,7 +143,7 @@ class Repeats(nn.Layer):
 
 
 class Chooses(nn.Layer):
-    """Branches, one within another."""
+    """Nested branches."""
 
     def forward(self, x):
         if paddle.mean(x) > 0:
@@ -156,7 +156,7 @@ class Chooses(nn.Layer):
 
 
 class Grows(nn.Layer):
-    """A loop with a branch, and a list that is read in another order."""
+    """A loop with a branch, and a list that is read in a different order."""
 
     def forward(self, x, count):
         at, seen = paddle.full([1], 0, "int64"), []
@@ -171,7 +171,7 @@ class Grows(nn.Layer):
 
 
 class Nests(nn.Layer):
-    """A loop within a loop, where the inner one reads and changes what the outer one carries."""
+    """Nested loops; the inner one reads and changes variables of the outer one."""
 
     def forward(self, x, count):
         outer, total = paddle.zeros([1], "int64"), paddle.zeros([1])
@@ -186,7 +186,7 @@ class Nests(nn.Layer):
 
 
 class Rereads(nn.Layer):
-    """A list that is read and written at places that are computed."""
+    """A list that is read and written at computed indices."""
 
     def forward(self, x, count):
         seen, at = paddle.tensor.create_array("float32"), paddle.zeros([1], "int64")
@@ -200,7 +200,7 @@ class Rereads(nn.Layer):
 
 
 def all_networks():
-    """Each network with what goes into it."""
+    """Each network with its inputs."""
     image = lambda height, width: ([InputSpec([None, 3, height, width], "float32", "image")])
     picture = normal(2, 3, 32, 32)
     yield "net-residual", Residual(), image(32, 32), [picture]

@@ -1,7 +1,7 @@
-"""Ops of Paddle with operands and attributes, a row for each case.
+"""Paddle ops with operands and attributes, a row for each case.
 
 A row is the op, its operands, its outputs, and its attributes. An operand is an array, or a list of arrays; a number
-behind the name of an output says how many there are of it.
+behind the name of an output is its count.
 """
 
 import numpy
@@ -20,12 +20,12 @@ def positive(*shape):
 
 
 def whole(low, high, *shape, dtype="int64"):
-    """Whole numbers below `high`."""
+    """Integers below `high`."""
     return RANDOM.integers(low, high, shape).astype(dtype)
 
 
 def truths(*shape):
-    """Truth values."""
+    """Booleans."""
     return RANDOM.integers(0, 2, shape).astype("bool")
 
 
@@ -34,12 +34,12 @@ I64, F32 = 3, 5
 
 
 def one(*values, dtype="int64"):
-    """A vector of few numbers."""
+    """A short vector."""
     return numpy.array(values, dtype=dtype)
 
 
 def functions():
-    """Functions of one element."""
+    """Elementwise functions."""
     names = "abs acos acosh asin asinh atan atanh ceil cos cosh elu erf exp expm1 floor gelu hard_shrink hard_sigmoid"
     names += " hard_swish leaky_relu log log10 log1p log2 logsigmoid mish reciprocal relu relu6 round rsqrt selu sigmoid"
     names += " sign silu sin sinh softplus softshrink softsign sqrt square stanh swish tan tanh tanh_shrink"
@@ -102,7 +102,7 @@ def pairs():
 
 
 def products():
-    """Products of matrices."""
+    """Matrix products."""
     yield "matmul_v2", {"X": X3, "Y": normal(2, 5, 4)}, ["Out"], {"trans_y": True}
     yield "matmul_v2", {"X": normal(2, 4, 3), "Y": normal(4, 5)}, ["Out"], {"trans_x": True}
     yield "matmul_v2", {"X": normal(4), "Y": normal(4)}, ["Out"], {}
@@ -119,7 +119,7 @@ def products():
 
 
 def reductions():
-    """One number of many."""
+    """Reductions."""
     for name in ["max", "mean", "min", "prod", "sum", "amax", "amin"]:
         yield "reduce_" + name, {"X": X3}, ["Out"], {"dim": [1], "keep_dim": True}
     yield "reduce_sum", {"X": X3}, ["Out"], {"dim": [0], "reduce_all": True}
@@ -142,7 +142,7 @@ def reductions():
 
 
 def order():
-    """What is sorted, counted and picked out by value."""
+    """Sorting, counting and selection by value."""
     yield "top_k_v2", {"X": X3}, ["Out", "Indices"], {"k": 2, "axis": 1, "largest": False}
     yield "top_k_v2", {"X": X3, "K": one(3, dtype="int32")}, ["Out", "Indices"], {}
     yield "top_k", {"X": X2}, ["Out", "Indices"], {"k": 2}
@@ -157,7 +157,7 @@ def order():
 
 
 def indexing():
-    """Parts of operands, by place and by index."""
+    """Slices and gathers."""
     yield "gather", {"X": X3, "Index": one(2, 0)}, ["Out"], {"axis": 1}
     yield "gather_nd", {"X": X3, "Index": whole(0, 2, 3, 2)}, ["Out"], {}
     yield "index_sample", {"X": X2, "Index": whole(0, 6, 4, 3)}, ["Out"], {}

@@ -1,11 +1,11 @@
-"""What the two exports have in common: one goes on where a model cannot be written, and tells of all such at the end."""
+"""Shared by both exports: a model that cannot be written does not stop the export, and is reported at the end."""
 
 import pathlib
 import sys
 
 
 def write_all(make_file, models, what):
-    """Writes models to the directory that the command line names; each is a name and what writes it to the file."""
+    """Writes models to the directory that the command line names; each is a name and a function that writes it."""
     directory = pathlib.Path(sys.argv[1])
     directory.mkdir(parents=True, exist_ok=True)
     failed = []

@@ -2,8 +2,8 @@
 
     arrays.py [--only TEXT] [--rounds N] [--seconds S]
 
-Each call is made by one and then the other in each round, so that whatever else the machine does hits both alike. What is
-reported is the median over the rounds, of the ratio too. OARLOCK_NUM_THREADS says how many threads the CPU device has.
+In each round, both make each call in turn, so that other work on the machine affects both. The table has the medians over the
+rounds, of the ratio too. OARLOCK_NUM_THREADS sets the threads of the CPU device.
 """
 
 import argparse
@@ -18,7 +18,7 @@ MANY = 4_000_000
 
 
 def cases():
-    """Names of calls, and each as a function of a namespace and of what makes its arrays of those of NumPy."""
+    """Calls by name, each as a function of a namespace and of a function that converts NumPy arrays."""
     random = np.random.default_rng(7)
     floats = random.standard_normal(MANY).astype(np.float32)
     kinds = {
@@ -133,7 +133,7 @@ def cases():
 
 
 def calibrated(call, seconds):
-    """How often a call fits into some time, at least once."""
+    """How often a call fits into a time, at least once."""
     call()
     begin = time.perf_counter()
     call()
@@ -141,7 +141,7 @@ def calibrated(call, seconds):
 
 
 def taken(call, times):
-    """Nanoseconds of a call, as the mean of some in a row."""
+    """The nanoseconds of a call, as the mean of several in a row."""
     begin = time.perf_counter_ns()
     for _ in range(times):
         call()
@@ -149,7 +149,7 @@ def taken(call, times):
 
 
 def in_units(nanoseconds):
-    """A time in a unit in which it is easily read."""
+    """A time in a readable unit."""
     for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
         if nanoseconds >= size:
             return f"{nanoseconds / size:.3g} {unit}"

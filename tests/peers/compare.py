@@ -1,10 +1,10 @@
-"""Measures kernels of the CPU and their peers in turn, and prints how they compare.
+"""Measures CPU kernels and their peers in turn, and prints a comparison.
 
     compare.py --kernels PROGRAM --peaks PROGRAM [--threads 1,2] [--rounds N] [--seconds S] [--only TEXT] [--json]
 
-Oarlock, onnxruntime, NumPy and the peaks of the machine are programs that wait for requests. In each round each case is asked
-of each of them, one after the other, so that whatever else the machine does hits all alike. What is reported is the median
-over the rounds of the best of each, and the median of the ratios of the rounds. `cases.json` says what is measured.
+Oarlock, onnxruntime, NumPy and the peaks of the machine are programs that wait for requests. In each round, each of them runs
+each case in turn, so that other work on the machine affects all. The table has the medians over the rounds of the best times,
+and the medians of the ratios. `cases.json` lists the cases.
 """
 
 import argparse
@@ -18,9 +18,9 @@ import sys
 import time
 
 HERE = pathlib.Path(__file__).parent
-# Threads of a pool may go on spinning after a call; the next one to be measured must not pay for that.
+# Pool threads may keep spinning after a call, which must not slow down the next program.
 PAUSE = 0.05
-# So many times the peak cannot be.
+# A result this many times above the peak is impossible.
 BUSY = 1.25
 
 
@@ -35,7 +35,7 @@ class Peer:
         )
 
     def ask(self, name, seconds):
-        """The best that the peer reached, or None where it cannot do that."""
+        """The best time of the peer, or `None` if it lacks the function."""
         self.process.stdin.write(f"{name}\t{seconds}\n")
         self.process.stdin.flush()
         answer = self.process.stdout.readline().strip()
@@ -50,7 +50,7 @@ class Peer:
 
 
 def work_of(case):
-    """What a call does: operations where the case says how many, else bytes read and written."""
+    """The work of a call: operations if the case states them, otherwise bytes read and written."""
     elements = sum(map(math.prod, case["inputs"])) + math.prod(case["output"])
     return case.get("flops", 4 * elements)
 
@@ -74,7 +74,7 @@ def measure(arguments, cases, threads):
     peaks = Peer([arguments.peaks], threads)
     rounds = {case["name"]: [] for case in cases}
     for number in range(arguments.rounds + 1):
-        # The first round only prepares what later ones use.
+        # The first round is a warm-up.
         seconds = arguments.seconds if number else 0
         for case in cases:
             name = case["name"]
@@ -113,7 +113,7 @@ def result(case, threads, rounds):
     if goal:
         is_peer = goal["against"] == "onnxruntime"
         ratio = answer["of_onnxruntime" if is_peer else "of_peak"]
-        # Nothing is faster than the machine: something else was using it while the peak was measured.
+        # Nothing is faster than the machine: other work disturbed the measurement of the peak.
         is_known = is_peer or ratio < BUSY
         answer |= {"goal": goal, "reached": ratio >= goal["ratio"] if is_known else None}
     return answer

@@ -1,15 +1,15 @@
-"""Runs models here and in other runtimes in turn, and prints how they compare.
+"""Runs models in Oarlock and other runtimes in turn, and prints a comparison.
 
     models.py --oarlock PROGRAM --models DIR [--threads 1,2] [--rounds N] [--seconds S] [--only TEXT] [--json]
               [--peers onnxruntime,openvino] [--precisions f32,bf16]
 
-DIR holds NAME.onnx with NAME.inputs.npz beside it. Every measurement is a process of its own, kept to as many processors as
-it has threads; in each round each runtime has its turn. What is reported is the median over the rounds of the medians of each,
-and the median of the ratios of the rounds. Peak memory is that of the whole process: Python and NumPy take some 45 MB of it in
-the other runtimes.
+DIR contains NAME.onnx with NAME.inputs.npz beside it. Each measurement is a separate process, bound to as many processors as it
+has threads; in each round, all runtimes take turns. The table has the medians over the rounds of each runtime's medians, and
+the medians of the ratios. Peak memory is that of the whole process, which includes some 45 MB for Python and NumPy in the other
+runtimes.
 
-There is a table for each precision. Where products may round to bf16, the other runtime is OpenVINO as it comes, which takes
-bf16 on processors that have it without being asked; how far our outputs then are from those of f32 stands in the last column.
+There is a table for each precision. If products may round to bf16, the peer is OpenVINO with default settings, which uses bf16
+on processors that have it; the last column is the difference of our outputs from those in f32.
 """
 
 import argparse
@@ -23,16 +23,16 @@ import sys
 import time
 
 HERE = pathlib.Path(__file__).parent
-# Threads of a pool may go on spinning after a run, and the machine turns its attention to other things.
+# Pool threads may keep spinning after a run, and the machine does other work.
 PAUSE = 0.3
 
 
-# What is compared with where numbers may be rounded.
+# The peer for each precision.
 ROUNDING_PEERS = ["openvino-default"]
 
 
 def own(arguments, model, inputs, threads, repeat, precision):
-    """What it takes here."""
+    """Measures Oarlock."""
     command = [arguments.oarlock, "bench", model, "-i", inputs, "--threads", str(threads), "--json", "--repeat", str(repeat)]
     command += ["--precision", precision]
     report = answer(command, threads)
@@ -48,7 +48,7 @@ def own(arguments, model, inputs, threads, repeat, precision):
 
 
 def other(peer, model, inputs, threads, seconds):
-    """What it takes in another runtime."""
+    """Measures another runtime."""
     return answer([sys.executable, HERE / "models_peer.py", peer, model, inputs, str(threads), str(seconds)], threads)
 
 
@@ -66,7 +66,7 @@ def answer(command, threads):
 
 
 def measure(arguments, model, threads, precision, peers):
-    """The rounds of one model: what each runtime reported in each."""
+    """The rounds of one model: the report of each runtime in each round."""
     inputs = model.with_suffix(".inputs.npz")
     first = own(arguments, model, inputs, threads, 5, precision)
     repeat = max(5, min(100_000, int(arguments.seconds * 1e3 / first["median_ms"])))
@@ -88,7 +88,7 @@ def ratio(rounds, peer, what=lambda report: report["median_ms"]):
 
 
 def ready(report):
-    """How long it takes until the first result is there."""
+    """The time until the first result."""
     return report["load_ms"] + report["first_ms"]
 
 
@@ -130,7 +130,7 @@ def main():
 
 
 def compare(arguments, models, precision, peers):
-    """Measures all models in one precision, and prints a table of them; all rounds, by model and threads."""
+    """Measures all models in one precision, prints a table, and returns all rounds by model and threads."""
     everything, ratios = {}, {}
     heads = ["model", "threads", "ms", *peers, "load + first run, ms", *peers]
     heads += ["peak of weights + arena, MB", *peers, *([] if precision == "f32" else ["difference from f32"])]

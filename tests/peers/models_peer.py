@@ -1,4 +1,4 @@
-"""Runs one model in one peer and prints what it took, as JSON.
+"""Runs one model in one peer and prints its times as JSON.
 
     models_peer.py onnxruntime|openvino|openvino-default|openvino-bf16 MODEL INPUTS.npz THREADS SECONDS [OUTPUTS.npz]
 """
@@ -26,7 +26,7 @@ def onnxruntime(model, threads):
 def openvino(model, threads, precision="f32"):
     import openvino as peer
 
-    # Without the hint it takes bf16 on processors that have it, and f32 models are no longer f32.
+    # Without the hint, OpenVINO uses bf16 on processors that have it, also for f32 models.
     options = {
         "INFERENCE_NUM_THREADS": threads,
         "NUM_STREAMS": "1",

@@ -1,9 +1,9 @@
-"""Measures what the Python package costs on top of the kernels, in turn with its peers, and prints tables.
+"""Measures the overhead of the Python package in turn with its peers, and prints tables.
 
     package.py --program PROGRAM [--wheel FILE] [--rounds N] [--seconds S]
 
-PROGRAM is `run_model.c`, which runs a model through the C API. Everything is asked in each round, one after the other, so that
-whatever else the machine does hits all alike. What is reported is the median over the rounds, of ratios and differences too.
+PROGRAM is `run_model.c`, which runs a model through the C API. In each round, all take turns, so that other work on the machine
+affects all. The tables have the medians over the rounds, of ratios and differences too.
 """
 
 import argparse
@@ -16,13 +16,13 @@ import tempfile
 import time
 
 IN_A_ROW = 2000
-# The most memory that a process had at once, as it says itself at its end, in KiB.
+# The peak memory of a process in KiB, which it prints at its end.
 PEAK = "print(next(line for line in open('/proc/self/status') if line.startswith('VmHWM')).split()[1])"
 IMPORTED = ["oarlock", "numpy", "onnxruntime"]
 
 
 def started(module):
-    """Milliseconds of an interpreter that imports a module, and the KiB that it had."""
+    """The milliseconds and the peak KiB of an interpreter that imports a module."""
     code = f"import {module}\n{PEAK}" if module else PEAK
     begin = time.perf_counter()
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
@@ -30,7 +30,7 @@ def started(module):
 
 
 def best(call, seconds):
-    """The shortest time of a call, in nanoseconds, as the mean of many in a row."""
+    """The shortest time of a call in nanoseconds, as the mean of many in a row."""
     least, end = float("inf"), time.perf_counter() + seconds
     row = range(IN_A_ROW)
     while time.perf_counter() < end:
@@ -42,7 +42,7 @@ def best(call, seconds):
 
 
 def imports(rounds):
-    """What the import of each module adds to an interpreter."""
+    """The cost of importing each module."""
     for module in IMPORTED:
         started(module)
     found = [{module: started(module) for module in ["", *IMPORTED]} for _ in range(rounds)]
@@ -56,7 +56,7 @@ def imports(rounds):
 
 
 def calls(program, rounds, seconds):
-    """What single calls take."""
+    """The times of single calls."""
     import numpy as np
     import onnx
     import onnxruntime as ort

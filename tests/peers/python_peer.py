@@ -3,8 +3,8 @@
     python python_peer.py onnxruntime|numpy THREADS
 
 Each line of the input is the name of a case of `cases.json` and a number of seconds to spend on it, with a tab between them.
-The answer is the shortest time of a call in seconds, or `none` where the peer has no such function. Outputs are written into
-memory that is there before, which is the fastest way these libraries have.
+The answer is the shortest time of a call in seconds, or `none` if the peer lacks the function. Outputs are written to existing
+memory, which is the fastest way in these libraries.
 """
 
 import json
@@ -19,7 +19,7 @@ OPSET = 22
 
 
 def numbers(dims):
-    """Numbers from -4 to 4 in no order, the same as `tests/benches/kernels.rs` has."""
+    """Unordered numbers from -4 to 4, the same as in `tests/benches/kernels.rs`."""
     index = np.arange(np.prod(dims, dtype=np.int64))
     return ((index * 7919 % 2003).astype(np.float32) * np.float32(8 / 2003) - np.float32(4)).reshape(dims)
 

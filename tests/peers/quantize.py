@@ -1,10 +1,9 @@
-"""Makes an int8 model of one of floats, as onnxruntime quantizes it, for `scripts/bench --models`.
+"""Quantizes a float model to int8 with onnxruntime, for `scripts/bench --models`.
 
     quantize.py MODEL.onnx [--activations u8|i8] [--output OUTPUT.onnx]
 
-Beside MODEL.onnx lies MODEL.inputs.npz, whose inputs it is calibrated with; a copy of them is put beside the output, which is
-MODEL_int8.onnx unless told. Activations are of eight bits, weights of eight bits with a scale for each channel, and the model
-says so with QuantizeLinear and DequantizeLinear.
+MODEL.inputs.npz beside MODEL.onnx calibrates the model, and is copied beside the output, by default MODEL_int8.onnx. Activations
+have 8 bits, weights 8 bits with a scale for each channel, in QDQ form (QuantizeLinear and DequantizeLinear).
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""What the tests share."""
+"""Shared fixtures and helpers."""
 
 import atexit
 import os
@@ -15,12 +15,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 REPOSITORY = Path(__file__).parents[3]
-# The instruction set that kernels of the CPU have to use: `scripts/test-isa` forces one.
+# The instruction set of CPU kernels that `scripts/test-isa` forces.
 FORCED_ISA = os.environ.get("OARLOCK_TEST_ISA")
 
 
 def _force_isa():
-    """Has every runtime use the set, here and in child processes, unless a test has a configuration of its own."""
+    """Makes every runtime use this set, also in child processes, unless a test has its own configuration."""
     directory = tempfile.TemporaryDirectory()
     atexit.register(directory.cleanup)
     file = Path(directory.name) / "config.toml"
@@ -31,20 +31,20 @@ def _force_isa():
 if FORCED_ISA:
     _force_isa()
 
-# How long a call takes is up to what else the machine does, so no test fails because of it.
+# The duration of a call depends on other work on the machine, so no test fails because of it.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
 
 @pytest.fixture(autouse=True)
 def _errors_of_numpy():
-    # What NumPy warns of, such as a division by 0, is what is compared.
+    # Tests compare cases that NumPy warns about, such as a division by 0.
     with np.errstate(all="ignore"):
         yield
 
 
 def same(found, expected):
-    """Whether an array is what NumPy says: dtype, shape, and every element."""
+    """Checks that an array equals NumPy's in dtype, shape and every element."""
     expected = np.asarray(expected)
     assert found.shape == expected.shape
     assert found.dtype.name == expected.dtype.name
@@ -52,7 +52,7 @@ def same(found, expected):
 
 
 def child(code, **variables):
-    """What a program in another process prints."""
+    """The output of a program in another process."""
     environment = os.environ | {name: str(value) for name, value in variables.items()}
     command = [sys.executable, "-c", textwrap.dedent(code)]
     outcome = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
@@ -74,14 +74,14 @@ def model_with(domain, op, **attributes):
 
 
 def c_template():
-    """What a compiler is told to make the template for plugins in C."""
+    """The compiler arguments for the C plugin template."""
     sources = sorted((REPOSITORY / "device-sdk/templates/c").glob("*.c"))
     return ["-std=c11", f"-I{REPOSITORY / 'device-sdk/include'}", *sources]
 
 
 @pytest.fixture(scope="session")
 def with_custom_cpu(tmp_path_factory):
-    """The variables of a process that finds the device of the template for plugins in C, `CustomCPU`."""
+    """The environment of a process that finds `CustomCPU`, the device of the C plugin template."""
     directory = tmp_path_factory.mktemp("plugins")
     library = directory / "libcustom_cpu.so"
     subprocess.run(["cc", "-O2", "-fPIC", "-shared", "-o", library, *c_template()], check=True)

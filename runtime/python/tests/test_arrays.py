@@ -1,4 +1,4 @@
-"""Arrays: how they are made, shown, joined with others and indexed."""
+"""Arrays: creation, display, joining and indexing."""
 
 import array
 import gc

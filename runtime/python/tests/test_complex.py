@@ -40,7 +40,7 @@ def test_zeros_with_signs_infinities_and_nan_are_those_of_numpy(name):
     found, expected = np.asarray(getattr(ol, name)(ol.asarray(z))), getattr(np, FUNCTIONS[name])(z)
     for part in (np.real, np.imag):
         np.testing.assert_allclose(part(found), part(expected), rtol=1e-13)
-        # Of what infinities become, C leaves some signs open.
+        # C leaves some signs of results with infinities unspecified.
         is_zero = (part(expected) == 0) & np.isfinite(z)
         np.testing.assert_array_equal(np.signbit(part(found))[is_zero], np.signbit(part(expected))[is_zero])
 

@@ -1,4 +1,4 @@
-"""Examples in docstrings and in the book: what they show is what happens."""
+"""Examples in docstrings and in the book do what they show."""
 
 import ast
 import contextlib
@@ -19,7 +19,7 @@ BOOK = REPOSITORY / "docs/src/user/python.md"
 
 
 def examples():
-    """Every text with examples, with the names that are known in it."""
+    """Every text with examples, and the names that it uses."""
     modules = [oarlock, *(importlib.import_module(f"oarlock.{name}") for name in MODULES)]
     for module in modules:
         own = [member for member in vars(module).values() if getattr(member, "__module__", "").startswith("oarlock")]
@@ -47,8 +47,8 @@ NOTEBOOKS = sorted((REPOSITORY / "docs/notebooks").glob("*.ipynb"))
 
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
 def test_a_notebook_shows_what_happens(file, monkeypatch):
-    """With OARLOCK_WRITE=1 it is made to show that."""
-    # The model lies beside the notebooks where they are served.
+    """With OARLOCK_WRITE=1 the outputs are updated instead."""
+    # The model is beside the notebooks where they are served.
     monkeypatch.chdir(REPOSITORY / "docs/src/models")
     names = {}
     notebook = json.loads(file.read_text())
@@ -63,7 +63,7 @@ def test_a_notebook_shows_what_happens(file, monkeypatch):
 
 
 def written(printed, values, count):
-    """What a cell printed, and its values, as notebooks keep them."""
+    """The printed output and the value of a cell, as stored in a notebook."""
     streams = [{"name": "stdout", "output_type": "stream", "text": printed.splitlines(keepends=True)}] if printed else []
     return streams + [
         {
@@ -77,14 +77,14 @@ def written(printed, values, count):
 
 
 def shown(outputs):
-    """What a cell printed, and the value of its last line."""
+    """The printed output of a cell, and the value of its last line."""
     printed = "".join(line for output in outputs for line in output.get("text", ()))
     values = ["".join(output["data"]["text/plain"]) for output in outputs if "data" in output]
     return printed, values
 
 
 def outcome(source, names):
-    """The same for what it does now."""
+    """The same for a run of the cell now."""
     statements = ast.parse(source).body
     last = statements.pop() if isinstance(statements[-1], ast.Expr) else None
     printed = io.StringIO()

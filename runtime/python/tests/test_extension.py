@@ -1,4 +1,4 @@
-"""Ops of one's own: compiled once, called like any other, in models, and in wheels."""
+"""Custom ops: compiled once, called like any other op, in models, and in wheels."""
 
 import inspect
 import os
@@ -161,7 +161,7 @@ def loading(place, name):
 
 
 def counting(place):
-    """A compiler that notes each time that it is run."""
+    """A compiler that records each run."""
     script = place / "counting-cc"
     script.write_text(f'#!/bin/sh\necho ran >> "{place}/runs"\nexec cc "$@"\n')
     script.chmod(0o755)
@@ -187,7 +187,7 @@ def test_a_keyword_that_no_kernel_can_ask_for_is_warned_of(place, scaling):
         assert warned[0].filename == __file__
     with warnings.catch_warnings(action="error"):
         scaling.scale(x, by=3.0, times=2)
-        # Nobody knows what a plugin was made of that others built.
+        # The sources of a plugin that others built are unknown.
         extension.Extension("scaling", None).scale(x, yb=3.0)
 
 
@@ -271,7 +271,7 @@ def test_a_model_has_nodes_of_the_ops(scaling):
 def test_what_was_compiled_is_found_again_even_without_a_compiler(place):
     compiler = counting(place)
     runs = place / "runs"
-    # The headers are written anew with it, and are as they were.
+    # The headers are written again, unchanged.
     for headers in (place / "cache").glob("include-*"):
         shutil.rmtree(headers)
     for _ in range(2):
@@ -281,7 +281,7 @@ def test_what_was_compiled_is_found_again_even_without_a_compiler(place):
     (lock,) = (place / "cache").glob("kept-*/lock")
     lock.unlink()
     assert child(loading(place, "kept"), CC="/nonexistent/cc") == "[2.0]\n"
-    # Nothing is written then, so that the cache may be one that cannot be.
+    # Nothing is written, so the cache may be read-only.
     assert not lock.exists()
     runs.unlink()
 
@@ -409,7 +409,7 @@ def test_what_is_loaded_is_the_same_again_and_cannot_change(place, scaling):
 
 
 def crate_of(place, name, sdk):
-    """A crate that depends on the SDK as `sdk` says; its manifest."""
+    """Writes a crate with the dependency `sdk`, and returns its manifest."""
     if shutil.which("cargo") is None:
         pytest.skip("there is no cargo")
     crate = place / name
@@ -433,7 +433,7 @@ def test_a_crate_is_built_by_cargo(place):
 @pytest.mark.parametrize(("name", "sdk"), [("alone", '"0.1"'), ("alone-too", '{ version = "0.1" }')])
 def test_a_crate_needs_nothing_but_cargo_and_the_package(place, tmp_path, monkeypatch, name, sdk):
     crate = crate_of(tmp_path, name, sdk)
-    # No crate of anybody lies there.
+    # A directory without a crate.
     monkeypatch.setenv("CARGO_HOME", str(tmp_path / "home"))
     made = extension.load(name, crate, cache=place / "cache")
     same(made.negated(ol.asarray([1.0, -2.0])), np.array([-1, 2], np.float32))
@@ -477,7 +477,7 @@ def test_a_wheel_brings_ops_to_where_it_is_installed(place, tmp_path):
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     offline = ["--no-index", "--no-deps"]
     build = [*pip, "wheel", *offline, "--no-build-isolation", "--wheel-dir", str(tmp_path), str(project)]
-    # What pip warns of is not what is tested.
+    # Warnings of pip do not matter here.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONWARNINGS"}
     outcome = subprocess.run(build, capture_output=True, text=True, env=environment)
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr

@@ -1,4 +1,4 @@
-"""What the CPU runs of a model for a device that has no kernel: a warning, a log or an error, as the user says."""
+"""Nodes that fall back to the CPU raise a warning, write a log or fail, as the user chooses."""
 
 import json
 import subprocess
@@ -22,7 +22,7 @@ IMAGES = ol.zeros((2, 1, 8, 8))
 
 @pytest.fixture
 def on_custom_cpu(with_custom_cpu):
-    """A function that runs code where the device `CustomCPU` is, which has a kernel for `Add` alone, and gives what it prints."""
+    """A function that runs code in a process with the device `CustomCPU`, which only has a kernel for `Add`, and returns its output."""
 
     def run(code, **variables):
         command = [sys.executable, "-c", START + textwrap.dedent(code)]

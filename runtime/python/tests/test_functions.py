@@ -70,7 +70,7 @@ def test_narrow_floats_are_followed_by_narrow_floats():
         there = np.full_like(bits, to)
         found = np.asarray(ol.nextafter(ol.asarray(bits), ol.asarray(there)))
         expected = np.nextafter(bits, there)
-        # The standard has the other zero follow a zero, as NumPy has it for wider floats.
+        # In the standard, the other zero is next to a zero, as in NumPy for wider floats.
         expected = np.where(bits == there, there, expected)
         assert found.dtype == np.float16
         same = found.view(np.uint16) == expected.view(np.uint16)

@@ -1,4 +1,4 @@
-"""Functions of Python as ops: called by name, in models, and put in the place of each other."""
+"""Python functions as ops: called by name, used in models, and replaced."""
 
 import warnings
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""Whatever the public functions are given, they end with an exception of a fitting type, which says something."""
+"""Garbage arguments to public functions raise exceptions of a fitting type with a message."""
 
 import inspect
 import operator
@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 FITTING = (TypeError, ValueError, IndexError, OverflowError, MemoryError, NotImplementedError, BufferError, ol.Error)
-# They are given functions, start other parts of the package, or end what the other tests use.
+# They accept functions, start other parts of the package, or close what other tests use.
 APART = {"run_check", "set_device", "set_flags", "device", "fft", "onnx_backend", "onnxruntime", "profiler", "load"}
 
 

@@ -1,4 +1,4 @@
-"""Calls that are over leave nothing behind."""
+"""Calls leave no memory behind."""
 
 import gc
 import os
@@ -21,9 +21,9 @@ def resident():
 
 
 def grows(call, times):
-    """By how many bytes for each call the process grows, in most of some rounds.
+    """The median growth of the process over several rounds, in bytes per call.
 
-    What a call leaves behind is left in each of them; pages that are taken once, whenever that is, are in one.
+    A leak grows every round; pages that are allocated once, at any time, grow only one.
     """
     rounds, sizes = 4, [resident()]
     for _ in range(rounds):
@@ -59,7 +59,7 @@ WAYS = {
 @pytest.mark.parametrize("way", WAYS)
 def test_a_call_leaves_nothing(way):
     call, dearer = WAYS[way]
-    # What is left of a call is several bytes at least.
+    # A leak is at least several bytes per call.
     assert grows(call, CALLS // dearer) < 4
 
 

@@ -1,4 +1,4 @@
-"""Linear algebra: what matrices are taken apart into makes them again, and agrees with NumPy."""
+"""Linear algebra: decompositions multiply back to their matrices, and results agree with NumPy."""
 
 import numpy as np
 import oarlock as ol

@@ -1,4 +1,4 @@
-"""What errors say: the function that was called, what was found, and what to do in words of Python."""
+"""Error messages name the called function, what was found, and what to do, in Python terms."""
 
 import operator
 import re
@@ -78,7 +78,7 @@ def test_what_python_has_beside_numbers_is_told_in_an_expression(found, hint):
         for operands in [(ol.ones(2), found), (found, ol.ones(2))]:
             is_left = operands[0] is found
             if is_left and operation is operator.mod and isinstance(found, bytes):
-                # Text with places to fill is asked first.
+                # Templates with placeholders come first.
                 continue
             with pytest.raises(TypeError, match=f"found {type(found).__name__}\nhint: (make )?{hint}"):
                 operation(*operands)
@@ -275,7 +275,7 @@ def test_functions_that_are_named_in_place_of_methods_are_there():
 
 
 def commands():
-    """What errors of the core tell users to run, in the sources that the package is made of."""
+    """The commands that errors of the core recommend, from the sources of the package."""
     roots = [REPOSITORY / "runtime" / part / "src" for part in ("core", "engine", "python")]
     texts = [file.read_text() for root in roots for file in sorted(root.rglob("*.rs"))]
     told = [line for text in texts for line in text.splitlines() if not line.lstrip().startswith("//")]

@@ -1,4 +1,4 @@
-"""What to install for devices that could be here and are not."""
+"""Advice on what to install for devices that this machine could have."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from oarlock._missing import Machine, advice
 
 @pytest.fixture
 def driver(monkeypatch):
-    """A function that has the NVIDIA driver run a CUDA, on GPUs of some compute capabilities."""
+    """A function that simulates an NVIDIA driver for a CUDA version, with GPUs of some compute capabilities."""
 
     def change(cuda, *capabilities):
         monkeypatch.setattr(_missing, "_cuda", lambda: cuda)
@@ -41,7 +41,7 @@ NVIDIA = ("NVIDIA",)
         (Machine(NVIDIA, (13, 0), ((9, 0), (12, 2))), {"cpu"}, set(), "`pip install 'oarlock[cuda13]=="),
         (Machine(NVIDIA, (12, 9), ((12, 2),)), {"cpu"}, set(), "up to 12.9, and the plugin needs 13; install a newer driver"),
         (Machine(NVIDIA, (11, 4), ((3, 7), (3, 5))), {"cpu"}, set(), "a GPU of compute capability 5.0 or higher, found 3.7, 3.5"),
-        # It has its say as a plugin that was refused.
+        # A refused plugin is reported elsewhere.
         (Machine(NVIDIA, (12, 4)), {"cpu"}, {"oarlock_cuda12"}, None),
         (Machine(NVIDIA, (13, 0)), {"cpu"}, {"oarlock_cuda12"}, None),
         (Machine(NVIDIA, (12, 4)), {"cpu"}, {"liboarlock_plugin_cuda.so"}, None),
@@ -97,7 +97,7 @@ def test_the_library_of_nvidia_says_which_gpus_there_are(monkeypatch):
 
         def nvmlDeviceGetHandleByIndex_v2(self, place, gpu):
             gpu._obj.value = place
-            # The first is one that this process may not see.
+            # This process may not see the first one.
             return 0 if place in gpus else 4
 
         def nvmlDeviceGetCudaComputeCapability(self, gpu, major, minor):

@@ -109,7 +109,7 @@ def test_an_explanation_names_passes_and_kernels(digits):
 
 
 def endless():
-    """A model that counts for longer than anybody waits."""
+    """A model that counts for a very long time."""
     body = helper.make_graph(
         [
             helper.make_node("Identity", ["go"], ["on"]),
@@ -165,7 +165,7 @@ def test_a_task_that_is_cancelled_ends_its_run():
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(model.arun({"x": np.zeros(1, np.float32)}), 0.2)
 
-    # The thread of a run that went on would keep `asyncio.run` from ending.
+    # If the run continued, its thread would keep `asyncio.run` from returning.
     asyncio.run(impatient())
 
 
@@ -177,7 +177,7 @@ def test_a_model_that_is_saved_gives_the_same(digits, tmp_path):
     again = ol.load(file)
     assert [slot.name for slot in again.inputs] == ["image"]
     assert again(image).tolist() == digits(image).tolist()
-    # What is read from a file may be written to it.
+    # A file may be overwritten while it is loaded as a model.
     again.save(file)
     assert ol.load(file)(image).tolist() == digits(image).tolist()
     assert [path.name for path in tmp_path.iterdir()] == ["ready.onnx"]

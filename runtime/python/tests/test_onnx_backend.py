@@ -1,5 +1,5 @@
-"""The suite of the `onnx` package, which runs on Oarlock unchanged. What each test has to give on each device is looked at by
-the tests of the engine; here it is whether the way through Python keeps it, so one of each kind of value will do."""
+"""The suite of the `onnx` package runs on Oarlock unchanged. Other tests check the results of every test on every device; this one
+checks that Python passes them on, so one test for each kind of value is enough."""
 
 import re
 import warnings
@@ -13,10 +13,10 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 WANTED = re.compile(
     "test_(abs|add|argmax|cast|concat|convinteger|gemm|identity|if|loop|matmul|optional|sequence|split|string|where)_?.*_cpu$"
 )
-# The suite asks for the length of what has no dimensions.
+# The suite calls `len` on values without dimensions.
 NOT_COMPARED = {"test_loop16_seq_none_cpu"}
 
-# NumPy warns of what some tests expect.
+# NumPy warns about operations that some tests expect.
 with warnings.catch_warnings(action="ignore"):
     suite = onnx.backend.test.BackendTest(onnx_backend, __name__)
 

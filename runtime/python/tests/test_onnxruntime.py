@@ -1,4 +1,4 @@
-"""Programs for onnxruntime, which change one import. Where onnxruntime is installed it is held to the same."""
+"""Programs for onnxruntime with one changed import. If onnxruntime is installed, it must behave the same."""
 
 import importlib
 import json
@@ -58,13 +58,13 @@ def test_outputs_that_are_not_there_are_named(session):
 
 @pytest.fixture(params=["oarlock.onnxruntime", "onnxruntime"])
 def either(request):
-    """Oarlock's and the real one."""
+    """Oarlock's adapter, and onnxruntime itself."""
     return pytest.importorskip(request.param)
 
 
 @pytest.fixture
 def raised_by(either):
-    """The exceptions, from where programs import them."""
+    """The module from which programs import the exceptions."""
     return importlib.import_module(f"{either.__name__}.capi.onnxruntime_pybind11_state")
 
 
@@ -245,7 +245,7 @@ def test_outputs_may_be_written_and_are_nobody_elses(either):
     x = np.ones(6, np.float32)
     runs(model("Relu"), None, {"x": x})
     if either is ort:
-        # There both are one array.
+        # In onnxruntime, both are the same array.
         runs(model("Relu"), ["y", "y"], {"x": x})
     runs(model("Identity"), None, {"x": x})
     runs(model("Relu"), None, {"x": x[:0]})

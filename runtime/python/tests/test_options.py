@@ -1,4 +1,4 @@
-"""What can be chosen for the CPU, as `docs/src/user/cpu.md` says it for Python."""
+"""The options of the CPU device in Python, as in `docs/src/user/cpu.md`."""
 
 import os
 import subprocess
@@ -40,7 +40,7 @@ def test_a_file_says_which_instructions_are_used(tmp_path, isa):
 def test_kernels_use_the_instruction_set_that_is_forced():
     model = ol.load(REPOSITORY / "docs/src/models/digits.onnx")
     told = [step.how for step in model.explain().steps if "MatMul" in step.op]
-    # What tiles multiply are not numbers of f32.
+    # AMX tiles do not multiply f32 numbers.
     wanted = FORCED_ISA.replace("amx", "avx512")
     assert told and all(how.endswith(f", {wanted}") for how in told), told
 

@@ -1,4 +1,4 @@
-"""Two distributions that own the directory of the package: what pip lets happen, and what the import says."""
+"""Two distributions that own the package directory, which pip permits and the import reports."""
 
 import base64
 import hashlib
@@ -36,8 +36,8 @@ def wheel(directory, distribution, version, files):
 
 @pytest.fixture
 def site(tmp_path):
-    """A directory that wheels of the package are installed into, and what asks a program there. The module is put there as a
-    link, since one for tests is large."""
+    """A directory with installed wheels of the package, and a function that runs a program there. The native module is a link,
+    because the one for tests is large."""
     target = tmp_path / "site"
     sources = {f"oarlock/{file.relative_to(PACKAGE)}": file.read_bytes() for file in PACKAGE.rglob("*.py")}
 

@@ -1,4 +1,4 @@
-"""Arrays as bytes of `pickle`, and copies of them."""
+"""Pickling and copying arrays."""
 
 import copy
 import pickle

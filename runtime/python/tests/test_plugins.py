@@ -18,7 +18,7 @@ def python(*arguments, environment):
 
 @pytest.fixture
 def installed(tmp_path, with_custom_cpu):
-    """A function that puts a package into a directory as pip would, with the files that it provides."""
+    """A function that installs a package with these files into a directory, as pip would."""
     environment = {name: value for name, value in with_custom_cpu.items() if name != "OARLOCK_PLUGIN_PATH"}
     environment["PYTHONPATH"] = os.pathsep.join([str(tmp_path), environment["PYTHONPATH"]])
 
@@ -118,7 +118,7 @@ def test_plugins_of_the_package_itself_are_part_of_it_whoever_may_write_there(wi
     plugins.mkdir()
     (plugins / "libcustom_cpu.so").write_bytes(custom_cpu)
     plugins.chmod(0o777)
-    # The one of the environment is found later.
+    # The one from the environment is found later.
     environment = with_custom_cpu | {"PYTHONPATH": str(tmp_path)}
     report = json.loads(python("-m", "oarlock", "doctor", "--json", environment=environment).stdout)
     assert "CustomCPU:0" in [device["device"] for device in report["devices"]]
@@ -129,7 +129,7 @@ def test_plugins_of_the_package_itself_are_part_of_it_whoever_may_write_there(wi
 
 @pytest.fixture
 def bundle(tmp_path):
-    """A copy of the package in which plugins can lie, with where they do and the variables of a process that imports it."""
+    """A copy of the package, its plugin directory, and the environment of a process that imports it."""
     import oarlock
 
     shutil.copytree(os.path.dirname(oarlock.__file__), tmp_path / "oarlock")

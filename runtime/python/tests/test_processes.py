@@ -1,4 +1,4 @@
-"""What the package does to an interpreter: at import, in children, at its end."""
+"""The package in interpreters: at import, in child processes, at exit."""
 
 import json
 import os
@@ -49,7 +49,7 @@ def test_what_the_trace_layer_writes_is_whole_when_the_interpreter_ends(tmp_path
         "import os, oarlock as ol, sys\n"
         "sys.kept = ol.ones(2)\n"
         "for _ in range(5000): sys.kept = sys.kept * 1.0\n"
-        # The child of a fork leaves its parent's file alone.
+        # A forked child does not touch its parent's file.
         "if os.fork() == 0: sys.exit()\n"
         "os.wait()",
         OARLOCK_CONFIG=config,
@@ -75,7 +75,7 @@ def test_another_interpreter_is_refused_and_the_main_one_is_not(first, kind):
         "print(ol.ones(1).tolist())"
     )
     *said, last = outcome.stdout.splitlines()
-    # Python itself refuses those that share nothing, but for 3.11.
+    # Except for 3.11, Python itself refuses interpreters that share nothing.
     words = "does not support loading in subinterpreters" if "loading" in said[0] else "imported by the main interpreter of the process"
     assert words in said[0] and last == "[1.0]", outcome.stdout + outcome.stderr
     assert kind == "isolated" or "hint: use threads" in said[1]

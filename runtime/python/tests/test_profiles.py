@@ -1,4 +1,4 @@
-"""Profiles: what was noted, and whether the tables add up."""
+"""Profiles: the recorded spans, and tables that add up."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""What no memory holds is a MemoryError, what is no shape a ValueError, and neither takes long."""
+"""Sizes beyond memory raise a MemoryError, invalid shapes a ValueError, and both quickly."""
 
 import numpy as np
 import oarlock as ol

@@ -1,4 +1,4 @@
-"""What the package says about types: it holds in the strictest settings, and the stub of its native half says what is there."""
+"""Type annotations pass the strictest settings, and the stub matches the native half."""
 
 import json
 import subprocess
@@ -37,7 +37,7 @@ reveal_type(ol.fft.fft(a).dtype)
 
 
 def run(*command, cwd):
-    # What checks types is a program of its own, whose warnings are its own.
+    # The type checker is a separate program with its own warnings.
     outcome = subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=600, cwd=cwd)
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
     return outcome.stdout
@@ -52,9 +52,9 @@ def test_mypy_finds_nothing_in_its_strict_mode(tmp_path):
 
 def test_the_stub_says_what_the_native_half_has(tmp_path):
     allowed = tmp_path / "allowed.txt"
-    # What Python adds to modules and to classes that can be derived from, and to buffers only from 3.12 on.
+    # Attributes that Python adds to modules, to subclassable classes, and from 3.12 on to buffers.
     added = ["__all__", "Session", "Tensor.__buffer__"]
-    # Methods that are not there say so, and are not listed.
+    # Descriptors of missing methods are not in the stub.
     added += [f"Tensor.{name}" for name in ["__dir__", *_absent.INSTEAD]]
     allowed.write_text("".join(f"oarlock._oarlock.{name}\n" for name in added))
     run("-m", "mypy.stubtest", "--ignore-unused-allowlist", "--allowlist", str(allowed), "oarlock._oarlock", cwd=PACKAGE.parent)
@@ -68,7 +68,7 @@ def test_pyright_finds_nothing_in_its_strict_mode(tmp_path):
         "typeCheckingMode": "strict",
         "pythonVersion": "3.11",
         "extraPaths": [str(PACKAGE.parent)],
-        # Modules of the package share what is private to it.
+        # Modules of the package use its private names.
         "reportPrivateUsage": False,
     }
     (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))

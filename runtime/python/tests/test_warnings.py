@@ -1,4 +1,4 @@
-"""What plugins warn of is a warning of Python, of the line that called the package."""
+"""Warnings of plugins become Python warnings at the line that called the package."""
 
 import json
 import os
@@ -143,7 +143,7 @@ def test_a_layer_that_does_not_watch_is_warned_of_once_and_found_by_the_doctor(t
             "`trace`: expected `file` under .* in the configuration, found `foo`",
         ),
         (["[plugin.oarlock-cpu]", 'iss = "scalar"'], "`oarlock-cpu`: expected `isa` under .* found `iss`; did you mean `isa`"),
-        # Nobody has asked a layer that is not used.
+        # This layer was not requested.
         (["[plugin.trace]", 'file = "/dev/null"'], ""),
     ],
 )
