@@ -13,14 +13,14 @@
 #     AVX=ON           a CPU device for processors with and without AVX; OFF: one without AVX instructions
 #     TEST=OFF         no tests; ON: runs scripts/test before packing
 #     MIRROR=http://…  a mirror for the Debian packages of the image
-#     CARGO_HOME=/…    where crates are kept, such as another mounted directory; by default build/cargo
-#     SOURCES=/…       where the sources are mounted; by default /oarlock
+#     CARGO_HOME=/…    the cache of crates, such as another mounted directory; by default build/cargo
+#     SOURCES=/…       the directory of the mounted sources; by default /oarlock
 #
 # Afterwards, `docker build -t oarlock -f build/Dockerfile .` makes an image of the results.
 
 set -eu
 
-# Where the sources are, and the home of their owner.
+# The sources, and the home directory of their owner.
 tree=${SOURCES:-/oarlock}
 home=/home/oarlock
 
@@ -33,7 +33,7 @@ stop() {
 
 help() { sed -n '2,/^$/s/^# \{0,1\}//p' "$0"; }
 
-# Reads the settings, before anything that takes long.
+# Validates the settings before any slow work.
 settle() {
     : "${GPU:=OFF}" "${AVX:=ON}" "${TEST:=OFF}"
     case $GPU in
@@ -53,7 +53,7 @@ settle() {
     esac
     case ${MIRROR:-http://} in
     http://*) ;;
-    *) stop "expected MIRROR=http://… of a mirror of Debian, found \`MIRROR=$MIRROR\`" ;;
+    *) stop "expected MIRROR=http://… with a Debian mirror, found \`MIRROR=$MIRROR\`" ;;
     esac
     case $device$noavx in
     '') image=plain ;;
@@ -66,11 +66,11 @@ settle() {
     esac
     packages="liboarlock1 liboarlock-dev oarlock oarlock-plugin-cpu$noavx python3-oarlock${device:+ oarlock-plugin-$device}"
     [ -f "$tree/packaging/images.toml" ] ||
-        stop "expected the sources of Oarlock at $tree, found none; \`docker run -v \"\$PWD\":$tree …\` in their root mounts them"
+        stop "expected the sources of Oarlock at $tree, found none; mount them with \`docker run -v \"\$PWD\":$tree …\` in their root"
     [ -w "$tree" ] || [ "$(stat -c %u "$tree")" != "$(id -u)" ] ||
-        stop "expected $tree to be writable, for \`build\` in it, found it read-only; mount it without \`:ro\`"
+        stop "expected $tree to be writable, for the directory \`build\`, found it read-only; mount it without \`:ro\`"
     [ -w "$tree" ] ||
-        stop "expected $tree to belong to user $(id -u), found user $(stat -c %u "$tree"); leave out --user, or give that one"
+        stop "expected $tree to belong to user $(id -u), found user $(stat -c %u "$tree"); omit --user, or pass that user"
     build=$tree/build
     export CARGO_HOME="${CARGO_HOME:-$build/cargo}" CARGO_TARGET_DIR="$build/target"
     printf '%s\n' "GPU=$GPU   ${device:-no} device for GPUs" "AVX=$AVX   the CPU device${noavx:+ without any instruction of AVX}" \
@@ -92,7 +92,7 @@ build() {
     fi
     say 'packages'
     cargo build --quiet --release --locked --package oarlock-pack
-    # Nothing of an earlier build stays, even if this one fails.
+    # Remove all results of an earlier build, even if this one fails.
     rm -rf "$build/debs" "$build/install" "$build/images" "$build/Dockerfile"
     # shellcheck disable=SC2086
     "$CARGO_TARGET_DIR/release/oarlock-pack" deb $packages --out "$build/debs"
@@ -112,7 +112,7 @@ build() {
     $(sed -n 's/^#  *\(docker build .*\)/\1/p' "$build/Dockerfile")"
 }
 
-# As root: names the owner of the sources `oarlock`, with a home.
+# As root: gives the owner of the sources the name `oarlock` and a home directory.
 name_owner() {
     owner=$(stat -c %u "$tree")
     group=$(stat -c %g "$tree")
@@ -121,7 +121,7 @@ name_owner() {
     chown -R "$owner:$group" "$home"
 }
 
-# As root: serves SSH for the owner of the key, and for nobody else.
+# As root: serves SSH for the owner of the key alone.
 serve() {
     [ -n "${SSH_KEY:-}" ] || stop "expected a public key in SSH_KEY, found none;" \
         "\`-e SSH_KEY=\"\$(cat ~/.ssh/id_ed25519.pub)\"\` passes yours"
@@ -135,10 +135,10 @@ serve() {
     chown -R "$owner:$group" "$home/.ssh"
     chmod 700 "$home/.ssh"
     chmod 600 "$home/.ssh/authorized_keys" "$home/.ssh/environment"
-    # What maintainer scripts would have made: the user of the server, and host keys.
+    # Creates what maintainer scripts would have created: the server's user, and host keys.
     systemd-sysusers
     ssh-keygen -A
-    # The settings of the package, but without passwords.
+    # The package's settings, without password logins.
     exec /usr/sbin/sshd -D -e -f /usr/share/openssh/sshd_config \
         -o PasswordAuthentication=no -o KbdInteractiveAuthentication=no -o UsePAM=no \
         -o PermitRootLogin=prohibit-password -o PermitUserEnvironment=yes -o AllowUsers=oarlock
@@ -153,14 +153,14 @@ case ${1-} in
     exit
     ;;
 sshd)
-    [ "$(id -u)" = 0 ] || stop "expected to begin as root, which sshd needs, found user $(id -u); leave out --user"
+    [ "$(id -u)" = 0 ] || stop "expected to begin as root, which sshd needs, found user $(id -u); omit --user"
     serve
     ;;
 esac
 
 if [ "$(id -u)" = 0 ] && [ "$(stat -c %u "$tree")" != 0 ]; then
     name_owner
-    # The groups of the container, such as that of a GPU, but not root's.
+    # The container's groups, such as that of a GPU, except root's.
     groups=$(id -G | tr ' ' '\n' | grep -v '^0$' | paste -s -d , -)
     exec chroot --userspec="$owner:$group" --groups="$groups" --skip-chdir / env HOME="$home" USER=oarlock "$0" "$@"
 fi

@@ -43,8 +43,8 @@ def put_tutorial():
         tempfile.TemporaryFile(dir=WORK).close()
     except OSError as error:
         sys.exit(
-            f"error: expected to write to `{WORK}`, where notebooks are kept, found: {error}; run this as whom the mounted "
-            "directory belongs to: docker run --user $(id --user):$(id --group) …"
+            f"error: expected to write to `{WORK}`, where notebooks are kept, found: {error}; run the container as the owner "
+            "of the mounted directory: docker run --user $(id --user):$(id --group) …"
         )
 
 
@@ -86,7 +86,8 @@ def serve():
 def check():
     """The health check: whether the page is served or, in a container that runs something else, whether Oarlock works."""
     if b"oarlock-notebook" not in pathlib.Path("/proc/1/cmdline").read_bytes():
-        os.execlp("oarlock", "oarlock", "doctor")
+        # Not `doctor`, which fails if the driver of an installed plugin is missing.
+        os.execlp("oarlock", "oarlock", "devices")
     try:
         urllib.request.urlopen(f"http://127.0.0.1:{port()}/api", timeout=5).close()
     except OSError as error:

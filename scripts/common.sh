@@ -86,7 +86,7 @@ need_cargo() {
     local said place=${CARGO_HOME:-${HOME:-}/.cargo}
     command -v cargo >/dev/null || stop 'expected `cargo` on the PATH, found none; install Rust 1.89 or newer'
     said=$(cargo --version 2>&1) ||
-        stop "expected \`cargo --version\` to work, found: ${said%%$'\n'*}; where rustup lies in another home, RUSTUP_HOME says which"
+        stop "expected \`cargo --version\` to work, found: ${said%%$'\n'*}; if rustup is in another home directory, set RUSTUP_HOME"
     can_write "$place" ||
         stop "expected a directory for crates that can be written, found \`$place\`; \`export CARGO_HOME=DIRECTORY\` names another"
 }
@@ -168,5 +168,5 @@ need() {
     fi
     say "installing ${missing[*]}"
     { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq --yes --no-install-recommends "${missing[@]}" >/dev/null; } ||
-        stop "expected ${missing[*]} from apt, found no way to get them; see above"
+        stop "expected apt to install ${missing[*]}, found an error; see above"
 }

@@ -256,7 +256,7 @@ take_described() {
         gpu=*:*) vendors="$vendors ${value%%:*}" gpus="$gpus ${value#*:}" ;;
         gpu=*) vendors="$vendors $value" ;;
         cuda=*) cuda=$value ;;
-        *) stop 2 "expected what OARLOCK_INSTALL_MACHINE may say, found \`$word\`" ;;
+        *) stop 2 "expected a property in OARLOCK_INSTALL_MACHINE, found \`$word\`" ;;
         esac
     done
 }
@@ -352,7 +352,7 @@ choose_device() {
     chosen=$device
     while read -r kind value rest; do
         if [ "$kind-${value%%:*}${value#*:}" = "device-$device" ]; then
-            because "$device, as was asked for"
+            because "$device, as requested"
             chosen=${value%%:*} accelerator=${value#*:}
             warn_of_cuda
             return
@@ -363,7 +363,7 @@ END
     if [ -n "$device" ]; then
         has_device "$device" ||
             stop_without device "$device" "expected a device that there are wheels for (cpu, $(all_of device))"
-        because "$device, as was asked for"
+        because "$device, as requested"
     elif made_by nvidia && has_device cuda; then
         chosen=cuda
         because 'there is an NVIDIA GPU'
@@ -375,9 +375,9 @@ END
         if [ -z "$vendors" ]; then
             because 'there is no GPU'
         elif has_device opencl; then
-            because 'for the GPUs there is no wheel of their own yet; `--device opencl` uses one that has a driver of OpenCL'
+            because 'there is no wheel for these GPUs yet; `--device opencl` uses a GPU with an OpenCL driver'
         else
-            because 'for the GPUs there is nothing to install yet'
+            because 'there is nothing to install for these GPUs yet'
         fi
     fi
     if [ "$chosen" = cuda ]; then choose_cuda; fi
@@ -439,7 +439,7 @@ choose_cuda() {
     accelerator=$best
     if [ -n "$problem" ]; then
         [ -z "$device" ] || stop 4 "$problem"
-        because "so the CPU alone is used: $problem"
+        because "only the CPU is used: $problem"
         chosen=cpu
         return
     fi
@@ -520,7 +520,7 @@ END
     stop 3 "expected $(all_pythons), found $found as \`$python\`; install one beside it, and name it with \`--python FILE\`"
 }
 
-# The Pythons that there are wheels for, in words.
+# Describes the Pythons that have wheels.
 all_pythons() {
     found=''
     while read -r kind value tag rest; do
@@ -625,7 +625,7 @@ main() {
     if [ -n "$blas" ]; then
         choose blas "$blas" || stop_without blas "$blas" "expected a library that there are wheels for ($(all_of blas))"
         add
-        because "products of matrices are left to $blas, as was asked for"
+        because "$blas computes matrix products, as requested"
     fi
     set -- "${core%%==*}${extras:+[$extras]}==${core#*==}"
     if [ "$brings_libraries" = no ]; then
@@ -636,7 +636,7 @@ main() {
         if [ "$uv" = yes ]; then set -- "$@" --index "$host/simple/"; else set -- "$@" --extra-index-url "$host/simple/"; fi
     fi
     if [ "$core_directory" != - ]; then
-        because 'no instruction of AVX lies in the file, as was asked for'
+        because 'the file has no AVX instructions, as requested'
         set -- "$@" --find-links "$host$core_directory/"
     fi
     enter_environment
@@ -648,7 +648,7 @@ main() {
         if [ "$uv" = yes ]; then
             set -- --reinstall-package oarlock "$@"
         else
-            do_it "$python" -m pip install --force-reinstall --no-deps "$@" || stop 1 'Oarlock is not installed; what is above says why'
+            do_it "$python" -m pip install --force-reinstall --no-deps "$@" || stop 1 'Oarlock is not installed; see the messages above'
         fi
         ;;
     esac
@@ -660,8 +660,8 @@ main() {
     do_it "$@" || stop 1 'Oarlock is not installed; what is above says why'
     # The doctor would fail because the plugin has no driver; the check only uses devices that work.
     if [ -n "$accelerator" ] && [ -z "$cuda" ]; then set -- -c 'import oarlock; oarlock.run_check()'; else set -- -m oarlock doctor; fi
-    do_it "$python" "$@" || stop 5 'Oarlock is installed, and something is wrong; what is above says what'
-    if [ "$dry_run" = no ] && [ -n "$venv" ]; then because "\`. $(quoted "$venv/bin/activate")\` has \`python\` be the one with Oarlock"; fi
+    do_it "$python" "$@" || stop 5 'Oarlock is installed, but there is a problem; see the messages above'
+    if [ "$dry_run" = no ] && [ -n "$venv" ]; then because "\`. $(quoted "$venv/bin/activate")\` activates the environment with Oarlock"; fi
 }
 
 main "$@"

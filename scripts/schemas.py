@@ -1,6 +1,6 @@
-"""Prints the schemas of all ops that the installed package onnx knows, in the format that HEADER describes.
+"""Prints the schemas of all ops in the installed package onnx, in the format that HEADER describes.
 
-Whatever the format has no place for ends the script: a schema is written down whole or not at all.
+Anything that the format cannot express is an error: no schema is written incompletely.
 """
 
 import collections
@@ -42,7 +42,7 @@ NO_LIMIT = 2**31 - 1
 
 
 def expect(condition, schema, what):
-    """Ends the script where the format cannot say what the schema says."""
+    """Exits with an error if the format cannot express a schema."""
     if not condition:
         raise SystemExit(f"error: `{schema.name}` {schema.since_version}: the format has no place for {what}")
 
@@ -60,7 +60,7 @@ def types_of(constraint):
 
 
 def names_of_sets(schemas):
-    """Names for the sets of more than three types, after the oldest use, which later versions of ONNX do not change."""
+    """Names the sets of more than three types after their oldest use, so that names stay the same in later versions of ONNX."""
     names = {}
     for schema in sorted(schemas, key=lambda schema: (schema.since_version, *key_of(schema))):
         for constraint in schema.type_constraints:
@@ -71,7 +71,7 @@ def names_of_sets(schemas):
 
 
 def limits(formals):
-    """The fewest and most operands, which readers of the file work out the same way."""
+    """The minimum and maximum number of operands, which readers of the file derive in the same way."""
     fewest = 0
     for index, formal in enumerate(formals):
         if formal.option == OpSchema.FormalParameterOption.Variadic:
@@ -99,7 +99,7 @@ def quoted(schema, value):
 
 
 def default_of(schema, attribute):
-    """The default value as text; `None` where there is none."""
+    """The default value as text, or `None`."""
     value = attribute.default_value
     kind = onnx.AttributeProto
     match value.type:

@@ -1,4 +1,4 @@
-//! Tells the crate which sanitizer it is built with, which a nightly compiler tells only build scripts.
+//! Passes the active sanitizer on to the crate as a `cfg`: cargo reveals it only to build scripts.
 
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(oarlock_sanitizer, values(\"address\", \"thread\", \"memory\"))");

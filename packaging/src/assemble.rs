@@ -19,7 +19,7 @@ const PLUGIN_PACKAGE_PREFIX: &str = "oarlock-plugin-";
 /// The Python versions that wheels support. The core states the same in `pyproject.toml`.
 pub(crate) const REQUIRES_PYTHON: &str = ">=3.11";
 
-/// Tells the core at run time which wheel it came in.
+/// Records in the core which wheel it came from.
 pub(crate) const FLAVOR_FILE: &str = "oarlock/wheel.json";
 
 /// Assembles a wheel that adds a plugin to a separately installed core.
@@ -103,7 +103,7 @@ pub(crate) fn flavor_json(row: &Row) -> String {
     format!("{about:#}\n")
 }
 
-/// The METADATA lines for dependencies and extras. A wheel does not request what it already contains.
+/// The METADATA lines for dependencies and extras. A wheel does not require what it already contains.
 pub(crate) fn dependency_headers(matrix: &WheelMatrix, row: &Row) -> Vec<String> {
     let extras = if row.is_core_alone() { collect_extras(matrix, &row.channel) } else { Vec::new() };
     let mut lines = Vec::new();
@@ -221,10 +221,10 @@ fn plugin_module_source(plugin: &BuiltPlugin) -> String {
 /// Adds SBOMs and licenses to a wheel, and returns the METADATA lines that refer to them.
 fn add_sboms_and_licenses(wheel: &mut Wheel, built: &[&CompiledPart]) -> Result<Vec<String>, Error> {
     for part in built {
-        wheel.add_metadata(&format!("licenses/{LICENSE_FILE}"), part.licence.clone().into_bytes());
+        wheel.add_metadata(&format!("licenses/{LICENSE_FILE}"), part.license.clone().into_bytes());
         wheel.add_metadata(
             &format!("licenses/{}", third_party_license_path(&part.package)),
-            part.licences.clone().into_bytes(),
+            part.licenses.clone().into_bytes(),
         );
         wheel.add_metadata(&sbom_path(&part.package), part.sbom.clone().into_bytes());
     }

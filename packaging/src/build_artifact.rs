@@ -1,4 +1,4 @@
-//! What compiling a part of the matrix gives.
+//! The output of compiling a part of the matrix.
 
 use oarlock_formats::wheel::Wheel;
 
@@ -14,9 +14,9 @@ pub struct CompiledPart {
     /// Its SBOM.
     pub sbom: String,
     /// The licenses of its third-party crates.
-    pub licences: String,
+    pub licenses: String,
     /// Our own license.
-    pub licence: String,
+    pub license: String,
 }
 
 /// A plugin as a shared object, with its manifest.
@@ -26,7 +26,7 @@ pub struct BuiltPlugin {
     pub built: CompiledPart,
     /// The shared object.
     pub library: Vec<u8>,
-    /// Its manifest, from which a host knows it without loading it.
+    /// Its manifest, which a host reads instead of loading the plugin.
     pub manifest: Option<String>,
 }
 

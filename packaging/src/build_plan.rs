@@ -1,4 +1,4 @@
-//! A plan of what to build: rows of the matrix, and each of their parts once.
+//! A build plan: rows of the matrix, and each of their parts once.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ pub struct BuildRecipe {
     pub(crate) without_avx: bool,
     /// The oldest glibc that it runs with, such as `2_28`.
     pub(crate) glibc: String,
-    /// The Python that it is for, such as `cp311-abi3`; plugins serve every Python.
+    /// The Python that it is for, such as `cp311-abi3`; `None` for a plugin, which works with any Python.
     pub(crate) python: Option<String>,
 }
 
@@ -42,7 +42,7 @@ impl BuildRecipe {
         format!("{}-{}{python}{without}", self.name, self.glibc)
     }
 
-    /// True if it would contain AVX instructions and is compiled without them.
+    /// True if it has AVX code that this build must omit.
     pub(crate) fn leaves_out_avx(&self) -> bool {
         self.without_avx && self.part.has_avx
     }
@@ -126,7 +126,7 @@ fn check_parts(matrix: &WheelMatrix, row: &Row) -> Result<(), Error> {
     }
 }
 
-/// The error for an unknown label, with similar labels, or else with all.
+/// The error for an unknown label: it lists similar labels, or all if none is similar.
 fn unknown_label_error(matrix: &WheelMatrix, label: &str) -> Error {
     let labels = || matrix.wheels.iter().map(|row| row.label.as_str());
     let near = nearest_names(&label.to_lowercase(), labels().map(|it| (it.to_lowercase(), it)));
@@ -152,7 +152,7 @@ pub(crate) fn recipe_for_part(matrix: &WheelMatrix, row: &Row, name: &str) -> Re
         ))
     })?;
     let part = matrix.parts.get(name).ok_or_else(|| {
-        Error::new(format!("expected in [parts] what `{}` is put together of, found no `{name}`", row.label))
+        Error::new(format!("expected the parts of `{}` in [parts], found no `{name}`", row.label))
     })?;
     Ok(BuildRecipe {
         name: name.to_owned(),

@@ -1,4 +1,4 @@
-//! Third-party build tools: installed where they are missing, and run with logs that can be read while they work.
+//! Third-party build tools: installs missing ones, and runs them with logs that can be followed.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -25,7 +25,7 @@ pub(crate) const TOOL_SCRIPT: &str = "scripts/tools";
 /// Lines of a tool's log to show when it fails.
 const MAX_LOG_LINES: usize = 20;
 
-/// Settings of the caller that would change what cargo builds from the same sources.
+/// The caller's settings that would change what cargo builds from the same sources.
 const CARGO_SETTING_PREFIXES: [&str; 3] = ["CARGO_BUILD_", "CARGO_PROFILE_", "CARGO_TARGET_"];
 
 /// The build tools as pip requirements.
@@ -40,7 +40,7 @@ pub(crate) struct BuildTools<'w> {
 }
 
 impl<'w> BuildTools<'w> {
-    /// Installs the tools that are missing; `target` holds everything that can be built again.
+    /// Installs the tools that are missing; build output goes to `target`.
     pub(crate) fn new(root: &'w Path, target: &'w Path) -> Result<Self, Error> {
         let tools = Self::in_directory(root, target);
         let list = tools.tools_directory().join("installed");
@@ -54,8 +54,8 @@ impl<'w> BuildTools<'w> {
         {
             return Ok(tools);
         }
-        // Creates it anew, because pip considers a package with missing files installed. Resolves links first: several builds may
-        // share the directory through one, and Python creates no environment at a link.
+        // Recreates it, because pip considers a package with missing files installed. Resolves links first: several builds may
+        // share the directory through a link, and Python does not create an environment at a link.
         tools.create_environment(&place, "tools")?;
         let mut pip = tools.pip_command(&place);
         tools.run_tool(pip.args(PYTHON_TOOLS.map(|(package, _)| package)), "tools")?;

@@ -130,7 +130,7 @@ impl CrateGraph {
         if !self.packages.values().any(|it| it.name == name && it.source.is_none()) {
             return Err(Error::new(format!("expected a package of the workspace, found `{name}`")));
         }
-        // For a whole workspace, cargo unifies the features that all packages request, so this asks again for the one package.
+        // For a whole workspace, cargo unifies the features that all packages request, so this queries the one package again.
         let features = features.join(",");
         let mut arguments =
             vec!["tree", "--locked", "--package", name, "--no-default-features", "--features", &features];
@@ -177,7 +177,7 @@ impl RustCompiler {
     fn parse_version(output: &str) -> Result<Self, Error> {
         let of = |name: &str| output.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
         let version = of("release")
-            .ok_or_else(|| Error::new("expected `rustc -vV` to say its `release`, found none"))?;
+            .ok_or_else(|| Error::new("expected `release` in the output of `rustc -vV`, found none"))?;
         let commit = of("commit-hash").filter(|it| it.bytes().all(|byte| byte.is_ascii_hexdigit()));
         Ok(Self { version: version.to_owned(), commit: commit.map(str::to_owned) })
     }

@@ -1,7 +1,8 @@
-//! Builds what users install from what the workspace compiles.
+//! Builds what users install from the output of the workspace.
 //!
-//! Everything starts from a [matrix](oarlock_matrix), a file that lists all wheels and their names. The parts to compile, the wheels to
-//! assemble, the pages and indexes that list them, and the choice for a given machine all follow from that one table.
+//! Everything starts from a [matrix](oarlock_matrix), a file that lists all wheels and their names. The parts to compile, the
+//! wheels to assemble, the pages and indexes that list them, and the choice for a given machine are all derived from this
+//! table.
 
 pub mod app;
 pub mod apt_repository;

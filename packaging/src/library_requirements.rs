@@ -1,4 +1,4 @@
-//! Reads the system requirements of a shared object from its bytes, to check that a build keeps the promises of its name.
+//! Reads the system requirements of a shared object from its bytes, to check that a build keeps the promises of its wheel name.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use object::elf::{DT_NEEDED, DT_SONAME, FileHeader64};
 use object::read::elf::{Dyn as _, FileHeader as _};
 use object::{Architecture, Endianness, Object as _};
 
-/// Libraries of every Linux with glibc, the only ones that a manylinux wheel may link.
+/// Libraries of every Linux with glibc. A manylinux wheel may link only these.
 const MANYLINUX_LIBRARIES: [&str; 8] = [
     "ld-linux-aarch64.so.1",
     "ld-linux-x86-64.so.2",
@@ -34,7 +34,7 @@ pub(crate) fn is_compiled(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\x7fELF")
 }
 
-/// The path of debug information below `.build-id`, where debuggers look for it.
+/// The path of debug information below `.build-id`, which debuggers search.
 pub(crate) fn build_id_path(id: &str) -> String {
     let (first, rest) = id.split_at_checked(2).unwrap_or((id, ""));
     format!("{first}/{rest}.debug")
@@ -60,7 +60,7 @@ pub struct LibraryNeeds {
     pub glibc: BTreeSet<(u32, u32)>,
     /// Library names in its data, which it may open at run time.
     pub named: BTreeSet<String>,
-    /// Its build id, by which debuggers find debug information.
+    /// Its build id, which debuggers use to find debug information.
     pub build_id: Option<String>,
 }
 
@@ -172,7 +172,7 @@ pub fn check_library(
     match wrong.is_empty() {
         true => Ok(needs),
         false => Err(Error::new(format!(
-            "expected a library for {} that needs no more than it says{}; found that {}",
+            "expected a library for {} with only declared requirements{}; found that {}",
             newest.map_or_else(
                 || limits.platform.to_owned(),
                 |(major, minor)| format!("glibc {major}.{minor}")
@@ -184,7 +184,7 @@ pub fn check_library(
 }
 
 /// True if a name found in the data is this name. Strings in the data may follow each other without a terminator, so digits of
-/// the next string may follow a version number; a surplus of several digits is therefore not a different version.
+/// the next string may follow a version number; extra digits therefore do not make it a different version.
 fn matches_soname(found: &str, name: &str) -> bool {
     const MAX_EXTRA_DIGITS: usize = 3;
     let is_number =

@@ -30,21 +30,21 @@ pub fn collect_licenses(packages: &[&CratePackage]) -> Result<String, Error> {
             own.entry(text).or_default().push(crate_title(package));
         }
     }
-    let mut text = "This file tells the licences of the crates of others that are compiled into the library beside it, and of the \
-                    standard library of Rust (MIT OR Apache-2.0).\n"
+    let mut text = "Licenses of the third-party crates that are compiled into the library in this directory, and of the Rust \
+                    standard library (MIT OR Apache-2.0).\n"
         .to_owned();
     if !like_ours.is_empty() {
         // Writing to a `String` cannot fail.
         _ = write!(
             text,
-            "\nUnder the Apache License 2.0, which lies beside this file: {}.\n",
+            "\nUnder the Apache License 2.0, which is in this directory: {}.\n",
             like_ours.join(", ")
         );
     }
     let mut own: Vec<(String, Vec<String>)> = own.into_iter().collect();
     own.sort_by(|(_, one), (_, other)| one.cmp(other));
-    for (licence, of) in own {
-        _ = write!(text, "\n{}\n{}:\n\n{}\n", "=".repeat(80), of.join(", "), licence.trim_end());
+    for (license, of) in own {
+        _ = write!(text, "\n{}\n{}:\n\n{}\n", "=".repeat(80), of.join(", "), license.trim_end());
     }
     Ok(text)
 }
@@ -54,9 +54,9 @@ fn crate_title(package: &CratePackage) -> String {
 }
 
 /// True if a crate is available under this license alone.
-fn is_available_under(package: &CratePackage, licence: &str) -> bool {
+fn is_available_under(package: &CratePackage, license: &str) -> bool {
     package.license().is_some_and(|text| {
-        !text.contains(['(', ')']) && !text.contains(" AND ") && text.split(" OR ").any(|it| it == licence)
+        !text.contains(['(', ')']) && !text.contains(" AND ") && text.split(" OR ").any(|it| it == license)
     })
 }
 
@@ -81,9 +81,9 @@ fn license_texts(package: &CratePackage, notices_alone: bool) -> Result<Vec<Stri
         }
     }
     if texts.is_empty() && !notices_alone {
-        let licence = package.license().unwrap_or_else(|| "no licence".to_owned());
+        let license = package.license().unwrap_or_else(|| "no license".to_owned());
         let place = package.repository.as_deref().unwrap_or("its registry");
-        texts.push(format!("It says that it is under {licence}, and has no file of it; see {place}."));
+        texts.push(format!("It states the license {license}, but contains no license file; see {place}."));
     }
     Ok(texts)
 }

@@ -3,8 +3,8 @@
 use crate::crates::{CrateGraph, CratePackage, RustCompiler};
 use serde_json::{Value, json};
 
-/// The SBOM of a package, which comes first, with its linked crates and the standard library. It depends on the sources and the
-/// compiler alone: it contains no time, no path and no random number.
+/// The SBOM of a package, which comes first, with its linked crates and the standard library. It only depends on the sources
+/// and the compiler: it contains no time, no path and no random number.
 #[must_use]
 pub fn render_sbom(crates: &CrateGraph, packages: &[&CratePackage], opens: &[String]) -> String {
     let described: Vec<Value> = packages.iter().map(|package| describe_crate(crates, package)).collect();
@@ -14,7 +14,7 @@ pub fn render_sbom(crates: &CrateGraph, packages: &[&CratePackage], opens: &[Str
             "bom-ref": opened_library_reference(soname),
             "name": soname,
             "scope": "optional",
-            "description": "not in this file: opened while the program runs, where the machine has it",
+            "description": "not in this file: opened at run time, if the machine has it",
         })
     });
     let dependencies = packages.iter().enumerate().map(|(place, package)| {
@@ -67,8 +67,8 @@ fn describe_crate(crates: &CrateGraph, package: &CratePackage) -> Value {
         "version": package.version,
         "purl": package.package_url(),
     });
-    if let Some(licence) = package.license() {
-        described["licenses"] = json!([{ "expression": licence }]);
+    if let Some(license) = package.license() {
+        described["licenses"] = json!([{ "expression": license }]);
     }
     if let Some(hash) = crates.registry_checksum(package) {
         described["hashes"] = json!([{ "alg": "SHA-256", "content": hash }]);

@@ -48,7 +48,7 @@ pub fn detect_kind(directory: &Path) -> Result<ServedKind, Error> {
 }
 
 /// Serves a directory until the process is interrupted. Requests below `/simple/` that accept JSON get the JSON index. `tell`
-/// hears of each request and its status, such as `GET /simple/oarlock/ 200`.
+/// is called with each request and its status, such as `GET /simple/oarlock/ 200`.
 ///
 /// # Errors
 ///
@@ -65,7 +65,7 @@ pub fn serve_directory(directory: &Path, listener: TcpListener, tell: fn(&str)) 
         response
     };
     let files = Router::new()
-        // Takes browsers to the listing.
+        // Redirects browsers to the listing.
         .route("/", get(|| async move { Redirect::temporary(&start) }))
         .fallback_service(ServeDir::new(directory))
         .layer(middleware::from_fn(check_range_request))
@@ -96,14 +96,14 @@ fn is_hidden(path: &str) -> bool {
 }
 
 async fn wait_for_interrupt() {
-    // Without signal support, the process is stopped by other means.
+    // Without signal support, the process has to be stopped by other means.
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;
     }
 }
 
-/// Handles range requests with `If-Range`: the rest of a file that has not changed, or all of a new one. apt sends them, and a
-/// repository may have been replaced in between. The static file service does not compare the file.
+/// Handles range requests with `If-Range`: the rest of an unchanged file, or all of a new one. apt sends them, and a repository
+/// may have been replaced in between. The static file service does not compare the file.
 async fn check_range_request(mut request: Request, next: Next) -> Response {
     let Some(begun) = request.headers().get(IF_RANGE).cloned() else { return next.run(request).await };
     let mut rest = Request::new(Body::empty());
@@ -131,7 +131,7 @@ async fn negotiate_json(mut request: Request, next: Next) -> Response {
     if wants_json && response.status() == StatusCode::OK {
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON_MEDIA_TYPE));
     }
-    // Makes caches keep the two representations apart.
+    // Tells caches to store the two representations separately.
     response.headers_mut().insert(VARY, HeaderValue::from_name(ACCEPT));
     response
 }

@@ -1,4 +1,4 @@
-//! Vendors everything that a build downloads, beside the sources, for offline builds here or wherever the directory is moved.
+//! Vendors everything that a build downloads, beside the sources, for offline builds here or on another machine.
 //!
 //! | where | what |
 //! |---|---|
@@ -21,7 +21,7 @@ use crate::vendored_tree::{CARGO_SETTINGS_FILE, CRATES_DIRECTORY, VENDOR_DIRECTO
 /// Marks a directory that is incomplete.
 const UNFINISHED_MARKER: &str = ".unfinished";
 
-/// Makes cargo take crates only from the vendored directory; its path is relative to the root of the sources.
+/// Makes cargo use only crates from the vendored directory; its path is relative to the root of the sources.
 const CARGO_SETTINGS_TEXT: &str = "\
 # `oarlock-pack vendor` wrote this. Without this file, cargo takes crates from their registry again.
 
@@ -178,7 +178,7 @@ mod tests {
         vendored.begin_vendoring().expect("a directory");
         std::fs::create_dir_all(vendored.debian_path()).expect("a directory");
         assert_eq!((debian_directory(root), python_directory(root)), (None, None));
-        // An interrupted run continues.
+        // An interrupted run can be continued.
         let vendored = VendorDirectory::new(root).expect("what was begun");
         vendored.begin_vendoring().expect("a directory");
         vendored.finish_vendoring().expect("a directory");

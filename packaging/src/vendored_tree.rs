@@ -1,4 +1,4 @@
-//! What a source tree has beside it of what a build downloads, once it is vendored.
+//! Paths of the vendored downloads beside the sources.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 pub(crate) const VENDOR_DIRECTORY: &str = "vendor";
 pub(crate) const CRATES_DIRECTORY: &str = "crates";
 
-/// Cargo's settings, which are written last and so mark a complete directory.
+/// Cargo's settings. They are written last, so their presence marks a complete directory.
 pub(crate) const CARGO_SETTINGS_FILE: &str = "cargo.toml";
 
 /// The directory of Debian packages, if the sources are vendored.

@@ -1,4 +1,4 @@
-//! Verifies published files across their forms: a part must have the same bytes in every wheel, package and image. Sizes must be
+//! Verifies published files across formats: a part must have the same bytes in every wheel, package and image. Sizes must be
 //! within limits, and images must contain exactly their packages.
 
 use std::collections::BTreeMap;
@@ -100,7 +100,7 @@ impl FoundParts {
         let package = DebPackage::read_file(file)?;
         self.packages.push((file.to_owned(), file.metadata()?.len()));
         let name = package.name()?.to_owned();
-        // Debug packages hold stripped-off data, and packages of others are not ours to check.
+        // Debug packages contain stripped-off data, and packages from elsewhere are not checked.
         let Some(about) = packages.packages.iter().find(|about| about.name == name) else { return Ok(()) };
         self.add_package_files(&name, file, false, package.contents.files());
         let compiled = package.contents.files().filter(|(_, bytes)| is_compiled(bytes));
@@ -244,7 +244,7 @@ impl FoundParts {
 fn unknown_image(images: &ImageCatalog, tag: &str) -> Error {
     let labels: Vec<&str> = images.images.iter().map(About::label).collect();
     Error::new(format!(
-        "expected an image whose name ends in one of {}; found the tag `{tag}`",
+        "expected an image with one of the suffixes {}; found the tag `{tag}`",
         labels.join(", ")
     ))
 }

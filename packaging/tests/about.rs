@@ -78,18 +78,18 @@ fn whatever_a_bill_refers_to_is_in_it() {
 }
 
 #[test]
-fn licences_other_than_ours_are_told_in_full() {
+fn licenses_other_than_ours_are_told_in_full() {
     let crates = CrateGraph::of_workspace(workspace_root()).expect("the workspace");
     let packages = crates.linked_crates("oarlock-plugin-openblas", &[]).expect("a package");
-    let text = licenses::collect_licenses(&packages).expect("licences");
+    let text = licenses::collect_licenses(&packages).expect("licenses");
     // One crate is under another license alone, and one is also available under ours.
-    let (_, expected) = text.split_once("\nlibloading ").expect("its licence");
+    let (_, expected) = text.split_once("\nlibloading ").expect("its license");
     assert!(expected.contains("Permission to use, copy, modify"), "{expected}");
     assert!(
-        text.contains("Under the Apache License 2.0, which lies beside this file: ")
+        text.contains("Under the Apache License 2.0, which is in this directory: ")
             && text.contains(" libc ")
     );
-    assert!(!text.contains("oarlock-sdk"), "ours is no licence of others");
+    assert!(!text.contains("oarlock-sdk"), "ours is no license of others");
 }
 
 #[test]

@@ -60,7 +60,7 @@ impl TestImage {
         IMAGE_CATALOG.replace("name = \"example\"", &format!("name = \"{}\"", self.name))
     }
 
-    /// All names under which an engine may have the image; podman also files loaded images under a host of its own.
+    /// All names under which an engine may have the image; podman also stores loaded images under a registry host of its own.
     fn image_names(&self) -> impl Iterator<Item = String> {
         ["1.0-small", "built", "latest"]
             .into_iter()

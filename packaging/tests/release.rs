@@ -1,7 +1,7 @@
 //! Releases are reproducible, sign every file, and leave no files after a failure.
 
 #[path = "wheels/built.rs"]
-#[expect(dead_code, reason = "this needs some of it")]
+#[expect(dead_code, reason = "this test uses only a part of it")]
 mod built;
 #[path = "common/image.rs"]
 mod image;

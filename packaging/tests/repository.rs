@@ -346,7 +346,7 @@ fn nothing_is_unsigned_unless_that_is_asked_for() {
     );
     let text = run_successfully(place.path(), &["apt-repo", "dist", "--unsigned"]);
     assert!(text.starts_with("dist/apt has 2 packages, signed by nobody"), "{text}");
-    // As a signer does who keeps the key elsewhere.
+    // Like an external signer that keeps the key elsewhere.
     std::fs::write(place.path().join("dist/apt/dists/stable/InRelease"), "signed").expect("a file");
     std::fs::write(place.path().join("dist/apt/oarlock-archive-keyring.gpg"), "a key").expect("a file");
     run_successfully(place.path(), &["apt-repo", "dist", "--unsigned"]);

@@ -3,12 +3,12 @@
 //! `scripts/get-installers` installs those; without them there is one ignored test that says so.
 
 #[path = "wheels/built.rs"]
-#[expect(dead_code, reason = "this needs some of it")]
+#[expect(dead_code, reason = "this test uses only a part of it")]
 mod built;
 #[path = "common/image.rs"]
 mod image;
 #[path = "common/release.rs"]
-#[expect(dead_code, reason = "this needs some of it")]
+#[expect(dead_code, reason = "this test uses only a part of it")]
 mod release;
 #[path = "common/trials.rs"]
 mod trials;

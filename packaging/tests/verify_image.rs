@@ -198,7 +198,7 @@ fn a_file_that_no_package_brought_is_refused_whatever_it_is() {
         (
             "usr/bin/su",
             TreeEntry { mode: 0o4755, ..TreeEntry::program(*b"") },
-            "expected no program that runs as somebody else",
+            "expected no setuid or setgid program",
         ),
         ("usr/bin/ours", TreeEntry { mode: 0o777, ..TreeEntry::program(*b"ours") }, modes),
         ("usr/bin/ours", TreeEntry { owner: (10_001, 0), ..TreeEntry::program(*b"ours") }, modes),

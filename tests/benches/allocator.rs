@@ -1,4 +1,4 @@
-//! Cost of pooled memory: allocating a piece that is free and freeing it again.
+//! Cost of pooled memory: allocating a free piece and freeing it again.
 //!
 //! The allocators take turns within one run. The last row of the table is the system's allocator in the same program.
 
@@ -12,7 +12,7 @@ use oarlock_core::memory::{MemoryPool, PoolOptions};
 use oarlock_core::stream::StreamId;
 use oarlock_host::{BuiltInPlugin, Host, HostConfig, HostEnvironment, HostOptions, ProcessIdentity};
 
-/// Requests per sample, so that reading the clock costs little beside them.
+/// Requests per sample, so that the time to read the clock is negligible.
 const REQUESTS_PER_SAMPLE: u32 = 1000;
 /// Samples of each allocator.
 const SAMPLE_COUNT: usize = 1000;

@@ -1,6 +1,6 @@
 //! Overhead of a call from an op to its kernel, as a Markdown table. `scripts/bench` runs it.
 
-#![expect(unsafe_code, reason = "what is asked of the system is counted")]
+#![expect(unsafe_code, reason = "the allocator counts allocations")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

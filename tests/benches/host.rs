@@ -1,7 +1,7 @@
 //! Overhead of the contract and the host: `scripts/bench` runs this and explains the numbers.
 //!
-//! The variants of a call take turns within one run, so that disturbances of the machine hit all of them; only the differences to
-//! the direct call matter. Programs are started as a user starts them.
+//! The variants of a call take turns within one run, so that disturbances of the machine affect all of them; only the
+//! differences to the direct call matter. Programs are started as a user would start them.
 
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot be made ends the run")]
 
@@ -15,7 +15,7 @@ use oarlock_host::{
     ProcessIdentity,
 };
 
-/// Calls per sample, so that reading the clock costs little beside them.
+/// Calls per sample, so that the time to read the clock is negligible.
 const CALLS_PER_SAMPLE: u32 = 1000;
 /// Samples of each variant.
 const SAMPLE_COUNT: usize = 2000;
@@ -79,7 +79,7 @@ fn sample_call(call: impl Fn()) -> f64 {
     start.elapsed().as_nanos() as f64 / f64::from(CALLS_PER_SAMPLE)
 }
 
-/// A host with a copy of the C plugin of its own, since a plugin serves one host.
+/// A host with a separate copy of the C plugin, since a plugin serves one host.
 fn start_host(scratch: &Path, name: &str, traced: bool) -> Host {
     let directory = scratch.join(name);
     std::fs::create_dir(&directory).unwrap();
@@ -155,7 +155,7 @@ fn run_once(command: &mut Command) -> (f64, u64) {
 }
 
 /// Waits for a process and returns its resource use, which `Child::wait` does not.
-#[expect(unsafe_code, reason = "the standard library does not say what a child used")]
+#[expect(unsafe_code, reason = "the standard library does not report the resource use of a child")]
 fn wait_for_child(child: std::process::Child) -> u64 {
     let mut status = 0;
     // SAFETY: the struct holds plain numbers, for which zero is a valid value.

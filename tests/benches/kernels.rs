@@ -1,8 +1,8 @@
 //! Times CPU kernels through the core, on one thread and on two, as a Markdown table.
 //!
-//! With `--serve THREADS` it answers requests instead, so that `scripts/bench` can measure it in turn with its peers. Each input
-//! line is the name of a case in `tests/peers/cases.json`, a tab, and the seconds to spend on it; the answer is the shortest time
-//! of a call in seconds.
+//! With `--serve THREADS` it answers requests instead, so that `scripts/bench` can interleave it with its peers. Each input
+//! line is the name of a case in `tests/peers/cases.json`, a tab, and the seconds to spend on it; the answer is the shortest
+//! time of a call in seconds.
 
 use std::collections::HashMap;
 use std::hint::black_box;

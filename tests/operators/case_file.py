@@ -1,4 +1,4 @@
-"""The file of cases that the export writes and `tests/tests/operators` reads.
+"""The case file format that the export writes and `tests/tests/operators` reads.
 
 Each line of JSON is a case; the bytes of its tensors are in a file beside it, so that reading them needs no decoding.
 """

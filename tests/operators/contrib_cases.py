@@ -13,7 +13,7 @@ class Weight:
 
 
 def real(*dims, dtype=numpy.float32, scale=1.0):
-    """Numbers around 0."""
+    """Normally distributed numbers."""
     return (RNG.standard_normal(dims) * scale).astype(dtype)
 
 
@@ -24,12 +24,12 @@ def whole(*dims, dtype=numpy.uint8, low=None, high=None):
 
 
 def one(value, dtype=numpy.float32):
-    """A constant without dimensions."""
+    """A scalar constant."""
     return Weight(numpy.array(value, dtype))
 
 
 def i32(*values):
-    """A list of i32."""
+    """An i32 vector."""
     return numpy.array(values, numpy.int32)
 
 
@@ -112,7 +112,7 @@ def normalizations(case):
 
 
 def steps(dtype):
-    """Scales and zero points of two operands and a result."""
+    """Scales and zero points for two operands and a result."""
     zeros = [0, 3, -5] if dtype == numpy.int8 else [128, 100, 140]
     return [(one(scale), one(zero, dtype)) for scale, zero in zip([0.02, 0.035, 0.05], zeros)]
 

@@ -37,7 +37,7 @@ def single(function):
 
 
 def pair(function):
-    """An op of two quantized operands."""
+    """An op of two quantized operands; `function` computes it on the dequantized numbers."""
 
     def truth(attributes, a, a_scale, a_zero, b, b_scale, b_zero, c_scale, c_zero):
         return [steps(function(real(a, a_scale, a_zero), real(b, b_scale, b_zero)), c_scale, c_zero, a.dtype)]
@@ -81,7 +81,7 @@ def average_pool(x, attributes):
 
 
 def global_average_pool(x, attributes):
-    """The mean of each channel."""
+    """Global average pooling."""
     x = channels_first(attributes, x)
     return channels_as_given(attributes, x.mean(axis=tuple(range(2, x.ndim)), keepdims=True))
 

@@ -35,7 +35,7 @@ def attribute(value):
 
 
 def array(value, kind):
-    """A value of a test as an array of the dtype that the model declares."""
+    """Converts a value of a test to an array with the dtype that the model declares."""
     if kind.WhichOneof("value") != "tensor_type":
         raise LeftOut("an operand of the kind " + kind.WhichOneof("value").removesuffix("_type"))
     if isinstance(value, onnx.TensorProto):
@@ -48,7 +48,7 @@ def array(value, kind):
 
 
 def draws(node, arrays):
-    """Whether the values of the outputs are random."""
+    """True if the values of the outputs are random."""
     if node.op_type == "Dropout" and len(arrays) == 3:
         ratio = arrays[1]
         return bool(arrays[2]) and (ratio is None or bool(ratio != 0))
@@ -83,7 +83,7 @@ def write_onnx(cases, test):
 
 
 def main():
-    """Writes both files."""
+    """Writes both sets of cases."""
     directory = pathlib.Path(sys.argv[1])
     directory.mkdir(parents=True, exist_ok=True)
     with CaseFile(directory / "onnx") as cases:

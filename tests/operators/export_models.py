@@ -24,7 +24,7 @@ def kind_of(kind):
 
 
 def parsed(content, kind):
-    """A value from a file beside a model."""
+    """Parses a value from a file beside a model."""
     protos = {"tensor": onnx.TensorProto, "sequence": onnx.SequenceProto, "optional": onnx.OptionalProto}
     proto = protos.get(kind_of(kind))
     if proto is None:
@@ -35,7 +35,7 @@ def parsed(content, kind):
 
 
 def plain(value):
-    """A value without the protobuf around it."""
+    """Converts a protobuf value to an array or a list."""
     if isinstance(value, onnx.TensorProto):
         return onnx.numpy_helper.to_array(value)
     if isinstance(value, onnx.SequenceProto):

@@ -64,7 +64,7 @@ def functions(op, attributes, directions):
 
 
 def step(op, attributes, own, x, state, cells, w, r, bias, peepholes):
-    """The state and the cells after a step."""
+    """The hidden state and the cell state after a step."""
     hidden = r.shape[1]
     of_input, of_state = numpy.split(bias, 2)
     bound = attributes.get("clip", numpy.inf)
@@ -89,7 +89,7 @@ def step(op, attributes, own, x, state, cells, w, r, bias, peepholes):
 
 
 def run(op, attributes, x, w, r, bias, lengths, state, cells, peepholes):
-    """All steps, with batches in the second dimension."""
+    """Runs all steps; the batch is the second dimension."""
     steps, batches, _ = x.shape
     directions, _, hidden = r.shape
     every = numpy.zeros((steps, directions, batches, hidden))

@@ -28,7 +28,7 @@ def functions():
 
 
 def pairs():
-    """Functions of two operands."""
+    """Binary functions."""
     for name in "add subtract multiply divide maximum minimum fmax fmin floor_divide remainder atan2 pow".split():
         yield name, getattr(paddle, name), [X2 if name != "pow" else OTHER, OTHER]
     for name in "equal not_equal less_than less_equal greater_than greater_equal equal_all".split():

@@ -54,7 +54,7 @@ class ModelFile(CaseFile):
         self.written += 1
 
     def op(self, name, op, operands, outputs, attributes):
-        """Writes a program of one op."""
+        """Writes a program with one op."""
         program, begin = paddle.static.Program(), paddle.static.Program()
         fed, inputs = [], []
 

@@ -112,7 +112,7 @@ class ModelFile(CaseFile):
 
 
 def all_models():
-    """Calls of one function, and then networks."""
+    """Single function calls, and then networks."""
     for group in api_cases.GROUPS:
         for name, function, inputs in group():
             specs = [paddle.static.InputSpec(value.shape, str(value.dtype), f"x{at}") for at, value in enumerate(inputs)]

@@ -69,7 +69,7 @@ def movement():
 
 
 def convolutions():
-    """Convolutions and windows."""
+    """Convolutions and pooling."""
     usual = {"strides": [1, 1], "paddings": [1, 1], "dilations": [1, 1], "groups": 1}
     filters = normal(5, 4, 3, 3)
     yield "conv2d", {"Input": X4, "Filter": filters}, ["Output"], usual

@@ -1,4 +1,4 @@
-"""Small networks of the kinds that people run with Paddle."""
+"""Small networks of the kinds that are common in Paddle."""
 
 import numpy
 import paddle
@@ -10,7 +10,7 @@ RANDOM = numpy.random.default_rng(11)
 
 
 def normal(*shape):
-    """Numbers around zero."""
+    """Normally distributed numbers."""
     return RANDOM.standard_normal(shape).astype("float32")
 
 
@@ -32,7 +32,7 @@ class Residual(nn.Layer):
 
 
 class Mobile(nn.Layer):
-    """A block of a MobileNet of the third version, with squeeze and excitation."""
+    """A MobileNetV3 block, with squeeze and excitation."""
 
     def __init__(self):
         super().__init__()
@@ -65,7 +65,7 @@ class Encoder(nn.Layer):
 
 
 class Reader(nn.Layer):
-    """Text through recurrent layers."""
+    """Recurrent layers on text."""
 
     def __init__(self, kind, **how):
         super().__init__()

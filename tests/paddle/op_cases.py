@@ -10,12 +10,12 @@ RANDOM = numpy.random.default_rng(7)
 
 
 def normal(*shape):
-    """Numbers around zero."""
+    """Normally distributed numbers."""
     return RANDOM.standard_normal(shape).astype("float32")
 
 
 def positive(*shape):
-    """Numbers between one half and two."""
+    """Random numbers between 0.5 and 2."""
     return RANDOM.uniform(0.5, 2.0, shape).astype("float32")
 
 
@@ -66,7 +66,7 @@ def functions():
 
 
 def pairs():
-    """Functions of two operands."""
+    """Binary functions."""
     for name in ["add", "sub", "mul", "div", "max", "min", "fmax", "fmin"]:
         yield "elementwise_" + name, {"X": X3, "Y": positive(2, 3, 4)}, ["Out"], {"axis": -1}
         if not name.startswith("f"):

@@ -1,4 +1,4 @@
-"""Measures arrays of the Python package in turn with those of NumPy, and prints a table.
+"""Measures arrays of the Python package interleaved with NumPy's, and prints a table.
 
     arrays.py [--only TEXT] [--rounds N] [--seconds S]
 

@@ -1,9 +1,9 @@
-/* What the machine can do: bytes a second of the memory, and floating-point operations a second of the processor.
+/* Measures the peaks of the machine: memory bandwidth, and floating-point operations per second.
  *
  *     cc -O3 -march=native -fopenmp tests/peers/peaks.c -o peaks
  *
- * Each line of the input is `copy`, `add`, `triad`, `sum` or `fma` and a number of seconds to spend on it, with a tab between
- * them. The answer is the highest rate: bytes read and written, or operations, of all threads in a second. */
+ * Each input line is `copy`, `add`, `triad`, `sum` or `fma`, a tab, and the seconds to spend on it. The answer is the highest rate of
+ * all threads together: bytes read and written per second, or operations per second. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,13 +11,13 @@
 #include <sys/mman.h>
 #include <time.h>
 
-/* As many elements as the cases of elementwise kernels and reductions have, so that caches help both alike. */
+/* The number of elements in the cases of elementwise kernels and reductions, so that caches have the same effect. */
 enum { COUNT = 16 << 20, LANES = 16, SUMS = 20, ROUNDS = 200000 };
 
 typedef float vector __attribute__((vector_size(LANES * sizeof(float))));
 
 static float *a, *b, *c;
-/* Results go here, so that no loop is left out. */
+/* Results are stored here, so that the compiler removes no loop. */
 static volatile float sink;
 
 static double now(void) {
@@ -59,7 +59,7 @@ static double sum(void) {
     return 1.0 * sizeof(float) * COUNT;
 }
 
-/* Sums that do not wait for each other, all in registers. */
+/* Independent accumulators, all in registers. */
 static double multiply_add(void) {
     double operations = 0;
 #pragma omp parallel reduction(+ : operations)
@@ -84,9 +84,9 @@ static double multiply_add(void) {
 static float *array(float value) {
     float *elements = aligned_alloc(2 << 20, COUNT * sizeof(float));
     if (!elements) exit(1);
-    /* What the kernels ask for as well. */
+    /* The kernels request huge pages too. */
     madvise(elements, COUNT * sizeof(float), MADV_HUGEPAGE);
-    /* Each thread is the first to touch what it will read and write. */
+    /* First touch: each thread initializes the memory that it will use. */
 #pragma omp parallel for
     for (int i = 0; i < COUNT; i++) elements[i] = value;
     return elements;

@@ -1,4 +1,4 @@
-"""Measures onnxruntime or NumPy: the peers of `compare.py` that live in Python.
+"""Measures onnxruntime or NumPy, the Python peers of `compare.py`.
 
     python python_peer.py onnxruntime|numpy THREADS
 

@@ -1,5 +1,5 @@
-/* Measures runs of a model through the C API: `run_model MODEL`. Each line of the input is how many seconds to spend; the answer
- * is the shortest time of a run, in seconds, as the mean of many in a row. The model takes one tensor of one f32. */
+/* Measures runs of a model through the C API: `run_model MODEL`. Each input line is the seconds to spend; the answer is the shortest
+ * mean time of many consecutive runs, in seconds. The input of the model is a tensor with one f32. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 enum { IN_A_ROW = 2000 };
 
-/* Ends the program with what an error says. */
+/* Exits with the message of an error. */
 static void check(oarlock_error *error) {
     if (error != NULL) {
         fprintf(stderr, "error: %s\n", oarlock_error_message(error));

@@ -1,4 +1,4 @@
-/* Says that it was built with the address sanitizer. */
+/* Claims to be built with AddressSanitizer. */
 #include "minimal.h"
 
 static oarlock_error describe(oarlock_plugin *plugin) {

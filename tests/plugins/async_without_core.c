@@ -1,4 +1,4 @@
-/* Brings streams and no device to have them. */
+/* Has streams, but no device for them. */
 #include "minimal_kernel.h"
 
 static oarlock_error stream(void *context, uint32_t device, oarlock_stream queue) {

@@ -1,4 +1,4 @@
-/* Crashes when it is loaded, before it is asked anything. */
+/* Crashes when it is loaded, before the query. */
 #include "minimal.h"
 
 static int *volatile nowhere;

@@ -1,4 +1,4 @@
-/* Counts four billion devices. */
+/* Claims four billion devices. */
 #include "minimal.h"
 
 static oarlock_error count_devices(void *context, uint32_t *count) {

@@ -1,4 +1,4 @@
-/* The device type has characters that a name must not have. */
+/* The device type has characters that are not permitted in a name. */
 #include "minimal.h"
 
 static oarlock_error describe(oarlock_plugin *plugin) {

@@ -1,5 +1,5 @@
-/* Good: as one that was built before there were drafts, when a table of the profile `graph` had a place of its own. The table
- * points nowhere, so a host that reads it crashes. */
+/* Good: has a table of `graph` in its place from before it became a draft. The table is an invalid pointer, so a host that reads it
+ * crashes. */
 #include "minimal.h"
 
 static oarlock_error describe(oarlock_plugin *plugin) {

@@ -1,4 +1,4 @@
-/* Brings one draft and says that they are four billion. */
+/* Has one draft and claims four billion. */
 #include "minimal.h"
 
 static oarlock_draft_profile graph = {

@@ -1,4 +1,4 @@
-/* Brings a draft and does not say of which profile. */
+/* Has a draft, but does not name its profile. */
 #include "minimal.h"
 
 static const oarlock_draft_profile nameless = {

@@ -1,4 +1,4 @@
-/* Brings the device type of `good.c` under another name. */
+/* Has the device type of `good.c` under another name. */
 #include "minimal.h"
 
 static oarlock_error describe(oarlock_plugin *plugin) {

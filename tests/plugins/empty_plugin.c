@@ -1,4 +1,4 @@
-/* Brings no device, no kernels and no layer. */
+/* Has no device, no kernels and no layer. */
 #include "minimal.h"
 
 static oarlock_error describe(oarlock_plugin *plugin) {

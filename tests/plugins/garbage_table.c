@@ -1,4 +1,4 @@
-/* The pointer to the table points nowhere. */
+/* The pointer to the table is invalid. */
 #include "minimal.h"
 
 static oarlock_error describe(oarlock_plugin *plugin) {

@@ -1,4 +1,4 @@
-/* Good: an op of a domain of its own for the CPU, as `oarlock/op.h` makes it short. */
+/* Good: an op in a domain of its own for the CPU, written with `oarlock/op.h`. */
 #include "oarlock/op.h"
 
 static oarlock_error run(void *context, void *state, const oarlock_call *call) {

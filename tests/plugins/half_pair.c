@@ -1,4 +1,4 @@
-/* Takes page-locked memory and cannot give it back. */
+/* Allocates pinned memory and cannot free it. */
 #include "minimal.h"
 
 static oarlock_error allocate(void *context, uint32_t device, uint64_t size, void **address) {

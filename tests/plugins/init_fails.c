@@ -1,4 +1,4 @@
-/* The device cannot be readied. */
+/* The device cannot be initialized. */
 #include "minimal.h"
 
 static oarlock_error fail(void *context, uint32_t device) {

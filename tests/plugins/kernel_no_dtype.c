@@ -1,4 +1,4 @@
-/* The kernel demands an operand of no dtype at all. */
+/* The kernel requires an operand of no dtype at all. */
 #include "minimal_kernel.h"
 
 static oarlock_error describe(oarlock_plugin *plugin) {

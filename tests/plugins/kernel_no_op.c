@@ -1,4 +1,4 @@
-/* The kernel does not say which op it is for. */
+/* The kernel does not name its op. */
 #include "minimal_kernel.h"
 
 static oarlock_error describe(oarlock_plugin *plugin) {

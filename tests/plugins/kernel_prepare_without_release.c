@@ -1,4 +1,4 @@
-/* The kernel makes states and cannot free them. */
+/* The kernel allocates states and cannot free them. */
 #include "minimal_kernel.h"
 
 static oarlock_error prepare(void *context, const oarlock_call *call, void **state) {

@@ -1,4 +1,4 @@
-/* The kernel demands at least four dimensions and at most two. */
+/* The kernel requires at least four dimensions and at most two. */
 #include "minimal_kernel.h"
 
 static oarlock_error describe(oarlock_plugin *plugin) {

@@ -1,4 +1,4 @@
-/* The kernel demands a dtype that does not exist. */
+/* The kernel requires a dtype that does not exist. */
 #include "minimal_kernel.h"
 
 static oarlock_error describe(oarlock_plugin *plugin) {

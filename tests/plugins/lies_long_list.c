@@ -1,4 +1,4 @@
-/* Counts two devices and says that it listed five. */
+/* Counts two devices and claims that it listed five. */
 #include "minimal.h"
 
 static oarlock_error count_devices(void *context, uint32_t *count) {

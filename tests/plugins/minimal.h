@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A correct plugin with one device, or as many as MINIMAL_DEVICES says, and nothing else. The plugins beside this file
- * include it and break one thing each. The tables can be written to, so that a plugin may break them before it hands them out. */
+ * A correct plugin with MINIMAL_DEVICES devices, by default one, and nothing else. The plugins beside this file include it and break
+ * one thing each. The tables are writable, so that a plugin can break them before it passes them to the host. */
 #ifndef MINIMAL_H
 #define MINIMAL_H
 
@@ -9,7 +9,7 @@
 
 #include "oarlock/plugin.h"
 
-/* How many devices there are, from 0 on. */
+/* The number of devices; their indices start at 0. */
 #ifndef MINIMAL_DEVICES
 #define MINIMAL_DEVICES 1
 #endif

@@ -40,7 +40,7 @@ static oarlock_kernel_table minimal_kernels = {
     .kernels_count = 1,
 };
 
-/* As `minimal_describe`, with the kernel. */
+/* Like `minimal_describe`, with the kernel. */
 static inline oarlock_error minimal_describe_kernel(oarlock_plugin *plugin, const char *name) {
     plugin->kernels = &minimal_kernels;
     return minimal_describe(plugin, name);

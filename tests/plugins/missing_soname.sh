@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds missing_soname.so into the directory $1: linked to a library of which only the name remains.
+# Builds missing_soname.so in the directory $1, linked to a library that does not exist at run time.
 set -eu
 here=$(dirname "$0")
 out=$1

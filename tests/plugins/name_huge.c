@@ -1,4 +1,4 @@
-/* The name is said to be larger than any memory. */
+/* The name claims to be larger than any memory. */
 #include "minimal.h"
 
 static oarlock_error describe(oarlock_plugin *plugin) {

@@ -1,4 +1,4 @@
-/* Good: knows later minor versions, and can live with the first. */
+/* Good: knows later minor versions, and also works with the first. */
 #include "minimal.h"
 
 static oarlock_error describe(oarlock_plugin *plugin) {

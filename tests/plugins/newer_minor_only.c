@@ -1,4 +1,4 @@
-/* Demands a minor version of the host that does not exist yet. */
+/* Requires a minor version of the host that does not exist yet. */
 #include "oarlock/contract.h"
 
 oarlock_error oarlock_plugin_query(const oarlock_host *host, oarlock_plugin *plugin) {

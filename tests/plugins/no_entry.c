@@ -1,2 +1,2 @@
-/* A shared object that is no plugin: it exports nothing. */
+/* A shared object that is not a plugin: it exports nothing. */
 typedef int nothing;

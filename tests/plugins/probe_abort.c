@@ -1,4 +1,4 @@
-/* Aborts the process when it is asked who it is. */
+/* Aborts the process in the query. */
 #include "minimal.h"
 
 static oarlock_error describe(oarlock_plugin *plugin) {

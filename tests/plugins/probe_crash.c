@@ -1,4 +1,4 @@
-/* Crashes when it is asked who it is. */
+/* Crashes in the query. */
 #include "minimal.h"
 
 static int *volatile nowhere;

@@ -1,4 +1,4 @@
-/* Ends the process, as if all were well, when it is asked who it is. */
+/* Exits successfully in the query. */
 #include "minimal.h"
 
 static oarlock_error describe(oarlock_plugin *plugin) {

@@ -1,4 +1,4 @@
-/* Forks when it is asked who it is; the child keeps every open file for a minute. */
+/* Forks in the query; the child keeps every file open for a minute. */
 #define _POSIX_C_SOURCE 200809L
 #include "minimal.h"
 

@@ -1,4 +1,4 @@
-/* Prints, on both streams, what could be taken for an answer. */
+/* Prints text that looks like an answer, to both streams. */
 #include "minimal.h"
 
 static oarlock_error describe(oarlock_plugin *plugin) {

@@ -1,4 +1,4 @@
-/* Answers the question who it is with an error. */
+/* Answers the query with an error. */
 #include "minimal.h"
 
 static oarlock_error describe(oarlock_plugin *plugin) {

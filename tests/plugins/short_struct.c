@@ -1,4 +1,4 @@
-/* The table is said to be shorter than in version 1.0. */
+/* The table claims to be shorter than in version 1.0. */
 #include "minimal.h"
 
 static oarlock_error describe(oarlock_plugin *plugin) {

@@ -1,4 +1,4 @@
-/* Exports a function of its own beside the entry. */
+/* Exports a function beside the entry. */
 #include "minimal.h"
 
 int leaked_helper(void);

@@ -1,4 +1,4 @@
-/* Good: has an extension that no host knows and that may be passed over. */
+/* Good: has an extension that no host knows and that may be ignored. */
 #include "minimal.h"
 
 static oarlock_extension extension = {

@@ -1,4 +1,4 @@
-/* Good: offers to be unloaded. */
+/* Good: may be unloaded. */
 #include "minimal.h"
 
 static oarlock_error unload(void *context) {

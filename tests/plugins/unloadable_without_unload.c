@@ -1,4 +1,4 @@
-/* Offers to be unloaded and leaves `unload` empty. */
+/* May be unloaded, but leaves `unload` empty. */
 #include "minimal.h"
 
 static oarlock_error describe(oarlock_plugin *plugin) {

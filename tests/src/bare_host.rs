@@ -1,5 +1,5 @@
-//! Hosts for tests: they ignore the environment that the tests run in, except the ISA that `OARLOCK_TEST_ISA` forces on CPU
-//! kernels. `scripts/test-isa` sets it.
+//! Hosts for tests. They ignore the environment of the tests, except the ISA that `OARLOCK_TEST_ISA` forces on CPU kernels;
+//! `scripts/test-isa` sets it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::path::Path;
 use oarlock_core::{Attributes, Dtype, ExpectedInput, Op, PrepareOutcome, Runtime, Tensor};
 use oarlock_host::{BuiltInPlugin, HostConfig, HostEnvironment, HostOptions, ProcessIdentity};
 
-/// The CPU plugin. Tests take it from here, so that all of them respect the forced ISA.
+/// The CPU plugin. Tests use this one, so that all of them respect the forced ISA.
 pub const CPU_PLUGIN: BuiltInPlugin = BuiltInPlugin { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY };
 /// The simulated device, which runs the kernels of the CPU.
 pub const SIM_PLUGIN: BuiltInPlugin = BuiltInPlugin { name: "oarlock-sim", query: oarlock_plugin_sim::QUERY };
@@ -18,7 +18,7 @@ pub fn forced_isa() -> Option<String> {
     Some(isa.into_string().expect("`OARLOCK_TEST_ISA` as text in UTF-8"))
 }
 
-/// Options of a host with this configuration and these plugins.
+/// Options for a host with this configuration and these plugins.
 ///
 /// # Panics
 ///
@@ -38,7 +38,7 @@ pub fn host_options(host: &str, config: &str, built_in: &[BuiltInPlugin]) -> Hos
     options
 }
 
-/// Checks that CPU kernels use the forced ISA, by asking a kernel that reports its ISA: the one for 8-bit convolutions.
+/// Checks that CPU kernels use the forced ISA, by querying a kernel that reports its ISA: the one for 8-bit convolutions.
 pub fn check_forced_isa(runtime: &Runtime) -> Result<(), String> {
     let told = convolution_explanation(runtime).map_err(|error| error.to_string())?;
     let used = told.rsplit(", ").next().unwrap_or_default();

@@ -1,13 +1,13 @@
-//! Tests that cross crates. They are in `tests/`; this library holds what several of them share, and compiles the examples of the
-//! book.
+//! Tests that cross crates. They are in `tests/`; this library contains what several of them share, and compiles the examples
+//! in the book.
 
 pub mod bare_host;
 
 use std::path::Path;
 use std::process::Command;
 
-/// The compiler command of a vendor for a plugin of `plugins`, without file names. The sanitizer flags must match this program's,
-/// since a host refuses other plugins. Unlike gcc, clang leaves the sanitizer runtime to the program.
+/// The command with which a vendor compiles a plugin of `plugins`, without file names. The sanitizer flags must match this
+/// program's, since a host refuses other plugins. Unlike gcc, clang takes the sanitizer runtime from the program.
 pub fn plugin_compiler(is_cpp: bool, is_sanitized: bool) -> Command {
     let mut compiler = Command::new(match (is_cpp, is_sanitized) {
         (false, false) => "cc",

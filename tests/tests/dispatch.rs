@@ -207,7 +207,7 @@ fn complex_numbers_are_seen_as_their_parts_and_back() {
         [1.0, 2.0, 5.0, 6.0, 9.0, 10.0, 3.0, 4.0, 7.0, 8.0, 11.0, 12.0]
     );
     assert_eq!(turned.view_as_complex().unwrap().strides()[..], [1, 2]);
-    // Parts that are not adjacent, and rows that are an odd number of parts apart.
+    // Parts that are not adjacent, and rows with an odd number of parts as their stride.
     for apart in [
         parts.transpose(&[0, 2, 1]).unwrap(),
         float_tensor(&cpu, &[3, 3], &[0.0; 9]).slice(1, 0, 2, 1).unwrap(),

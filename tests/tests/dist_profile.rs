@@ -1,6 +1,6 @@
-//! The dist profile optimizes every crate with kernels for speed. With link-time optimization, passes run at the opt level of the
-//! root crate, so a command that asks for size loses the vectorization of the kernels it is linked with, and still computes the
-//! right results.
+//! The profile `dist` optimizes every crate with kernels for speed. With link-time optimization, passes run at the opt level of
+//! the root crate, so a command that is optimized for size loses the vectorization of its kernels and still computes the right
+//! results.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 const KERNEL_CRATE: &str = "oarlock-plugin-cpu";
-/// How the names of the crates begin that it puts together.
+/// The common prefix of the crates with CPU kernels.
 const KERNEL_PARTS: &str = "oarlock-cpu-";
 
 #[derive(Deserialize)]
@@ -67,7 +67,7 @@ fn unoptimized_crates<'a>(profiles: &BTreeMap<String, ProfileLevels>, crates: &'
             let of_package = profile.package.get(*name).and_then(|package| package.opt_level.as_ref());
             of_package.or(profile.opt_level.as_ref())
         };
-        // Where `dist` says nothing it inherits from `release`, whose default level is the fastest.
+        // A level that `dist` does not set is inherited from `release`, whose default is the fastest.
         of_profile("dist").or_else(|| of_profile("release")).is_some_and(|level| *level != fastest)
     };
     crates.iter().filter(is_slow).map(String::as_str).collect()

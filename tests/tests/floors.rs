@@ -1,4 +1,4 @@
-//! Each floor may depend on the floors below it and on none above; ARCHITECTURE.md draws them.
+//! Each floor may depend on the floors below it and on none above; ARCHITECTURE.md lists them.
 //!
 //! The floors let a vendor build a plugin without the runtime, and let the host be built without any device. A dependency in the
 //! wrong direction fails here, development dependencies included: tests that cross floors belong to this crate.
@@ -38,7 +38,7 @@ struct WorkspaceMember {
     dependencies: Vec<String>,
 }
 
-/// True if a directory is the floor's or lies in it.
+/// True if a directory is that of the floor or below it.
 fn lies_in(directory: &str, floor: &str) -> bool {
     Path::new(directory).starts_with(floor)
 }

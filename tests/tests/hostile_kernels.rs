@@ -1,5 +1,5 @@
 //! Faulty kernels: invalid records are never used and the reason is reported; a kernel that misbehaves while it runs causes an
-//! error that names op and plugin, and everything else goes on.
+//! error that names op and plugin, and everything else keeps working.
 
 #![expect(unsafe_code, reason = "one plugin breaks the contract behind the back of the SDK")]
 
@@ -109,7 +109,7 @@ fn of_two_rows_that_are_the_same_the_first_runs() {
         Op::latest(&runtime, "Relu").unwrap().explain_call(&runtime, &call).unwrap().to_string();
     assert!(explanation.contains("chosen: `hostile`"), "{explanation}");
     assert!(
-        explanation.contains("behind: `hostile` 1+ for `cpu`, score 1000: another comes first"),
+        explanation.contains("behind: `hostile` 1+ for `cpu`, score 1000: another ranks higher"),
         "{explanation}"
     );
 }

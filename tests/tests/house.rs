@@ -1,4 +1,4 @@
-//! Checks the documentation: links lead somewhere, what pages name exists, and examples are accepted by the code they are about.
+//! Checks the documentation: links are valid, whatever pages name exists, and the code that examples are about accepts them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -95,13 +95,13 @@ fn every_term_of_the_glossary_names_where_it_lives() {
     assert!(missing.is_empty(), "{missing:?}");
 }
 
-/// What stands between backticks on a page, outside of blocks of code.
+/// The text between backticks on a page, outside of code blocks.
 fn inline_code(text: &str) -> Vec<&str> {
     let prose = text.split("```").step_by(2);
     prose.flat_map(|part| part.split('`').skip(1).step_by(2)).collect()
 }
 
-/// The pages about the tree as it is. Decisions and measurements are about the day of their date.
+/// The pages about the current state of the tree. Decisions and measurements describe the day of their date.
 fn current_pages() -> impl Iterator<Item = (PathBuf, String)> {
     let is_dated = |path: &PathBuf| {
         path.components()

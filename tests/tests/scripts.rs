@@ -1,4 +1,4 @@
-//! Messages of scripts on a machine that lacks something: one line that names it, before anything takes long. The functions of
+//! Messages of scripts on a machine that lacks something: one line that names it, before any slow work. The functions of
 //! `scripts/common.sh` run with stubs for those that inspect the machine.
 
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ fn too_little_disk_is_said_with_how_much_it_takes() {
         error.ends_with(", found 8 GB free; `export CARGO_TARGET_DIR=DIRECTORY` builds elsewhere"),
         "{error}"
     );
-    // An earlier build is already there.
+    // A partial build already exists.
     let (_, error, is_well) = run_bash(
         "free_disk() { echo 4; }; du() { printf '5\\tx\\n'; }; mkdir -p \"$TARGET/built\"; need_disk 9 built",
     );

@@ -1,7 +1,7 @@
-//! The host's verdict on each plugin under `tests/plugins`, good and bad; the table there holds the expectations.
+//! The host's verdict on each plugin in `tests/plugins`, good and bad; the table there states the expected ones.
 //!
-//! Each plugin is compiled as a vendor would, put beside a good plugin, and examined by a host. Whatever the bad one does, the
-//! good one keeps working. This program is also the probe: the host starts it with `__probe` and a file.
+//! Each plugin is compiled as a vendor would compile it, placed beside a good plugin, and examined by a host. Whatever the bad
+//! one does, the good one must keep working. This program is also the probe: the host starts it with `__probe` and a file.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -58,8 +58,8 @@ fn probe_the_simulated_device() -> Result<(), Failed> {
     host.device("sim:1").map(drop).ok_or_else(|| format!("{:?}", host.report()).into())
 }
 
-/// A row of the table: a source file and the reasons, one of which the host must give; empty if the plugin loads. `noted` lists
-/// all that notes say about a plugin that loads.
+/// A row of the table: a source file and the reasons, one of which the host must report; empty if the plugin loads. `noted`
+/// lists everything that notes report about a plugin that loads.
 struct PluginExpectation {
     file: String,
     loads: bool,

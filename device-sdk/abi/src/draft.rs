@@ -20,22 +20,22 @@ pub const PROFILES: &[(&str, u32, bool)] =
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Executable(pub u64);
 
-/// Takes bytes from a plugin. Returns an error to stop it.
+/// Receives bytes from a plugin. Returns an error to stop the plugin.
 pub type ByteSink = unsafe extern "C" fn(user: *mut c_void, data: *const u8, size: u64) -> Error;
 
-/// Compiles and runs graphs as one piece.
+/// Compiles graphs and runs each as a whole.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct GraphTable {
-    /// The size of the struct in bytes, as whoever filled it knows it.
+    /// The size of the struct in bytes, in the version that its author knows.
     pub size: u32,
     /// How to treat what is not known.
     pub flags: HeaderFlags,
     /// The first of a chain of extensions, or null.
     pub next: *const Extension,
-    /// What the author of the table understood, as bits.
+    /// The features that the author of the table knew, as bits.
     pub features: u64,
-    /// Which nodes the device would take: 1 or 0 for each.
+    /// Which nodes the device can run: 1 or 0 for each.
     pub graph_supports: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -46,7 +46,7 @@ pub struct GraphTable {
             taken_count: *mut u64,
         ) -> Error,
     >,
-    /// Compiles a graph. Takes as long as it takes.
+    /// Compiles a graph. This may take long.
     pub graph_compile: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -57,15 +57,15 @@ pub struct GraphTable {
             program: *mut Executable,
         ) -> Error,
     >,
-    /// Runs a compiled graph in the stream of the call; inputs, outputs and scratch memory are those of the call.
+    /// Runs a compiled graph in the call's stream, with the call's inputs, outputs and scratch memory.
     pub graph_run:
         Option<unsafe extern "C" fn(context: *mut c_void, program: Executable, call: *const Call) -> Error>,
-    /// How much scratch memory a run needs, in bytes.
+    /// The size of the scratch memory that a run needs, in bytes.
     pub graph_workspace:
         Option<unsafe extern "C" fn(context: *mut c_void, program: Executable, size: *mut u64) -> Error>,
     /// Frees a compiled graph.
     pub graph_destroy: Option<unsafe extern "C" fn(context: *mut c_void, program: Executable) -> Error>,
-    /// Writes a compiled graph, to be loaded by a later process.
+    /// Serializes a compiled graph, so that a later process can load it.
     pub graph_save: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -84,7 +84,7 @@ pub struct GraphTable {
             usable: *mut u32,
         ) -> Error,
     >,
-    /// Loads what `graph_save` wrote.
+    /// Loads a graph that `graph_save` wrote.
     pub graph_load: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -150,12 +150,12 @@ unsafe impl Send for GraphTable {}
 // SAFETY: as above; nothing is changed through a shared reference.
 unsafe impl Sync for GraphTable {}
 
-/// One participant's place in a group of devices that exchange data.
+/// The membership of one device in a group of devices that exchange data.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Communicator(pub u64);
 
-/// How values of several devices become one.
+/// How the values of several devices are combined.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Reduction(pub u32);
@@ -184,24 +184,24 @@ impl Reduction {
     }
 }
 
-/// Exchange of data within a group of devices. The host carries the unique id from the first rank to the others. Calls that
-/// name the same communicator are not made at the same time.
+/// Exchange of data within a group of devices. The host passes the unique id from the first rank to the others. Calls on the
+/// same communicator are not concurrent.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CollectiveTable {
-    /// The size of the struct in bytes, as whoever filled it knows it.
+    /// The size of the struct in bytes, in the version that its author knows.
     pub size: u32,
     /// How to treat what is not known.
     pub flags: HeaderFlags,
     /// The first of a chain of extensions, or null.
     pub next: *const Extension,
-    /// What the author of the table understood, as bits.
+    /// The features that the author of the table knew, as bits.
     pub features: u64,
-    /// How many bytes a unique id has.
+    /// The size of a unique id in bytes.
     pub unique_id_size: Option<unsafe extern "C" fn(context: *mut c_void, size: *mut u64) -> Error>,
-    /// Makes the unique id of a new group.
+    /// Creates the unique id of a new group.
     pub unique_id: Option<unsafe extern "C" fn(context: *mut c_void, id: *mut c_void, id_size: u64) -> Error>,
-    /// Joins a group. Returns when all ranks have.
+    /// Joins a group. Returns when all ranks have joined.
     pub communicator_create: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -216,7 +216,7 @@ pub struct CollectiveTable {
     /// Leaves a group.
     pub communicator_destroy:
         Option<unsafe extern "C" fn(context: *mut c_void, member: Communicator) -> Error>,
-    /// Every rank gets the reduction of all.
+    /// Every rank receives the reduction over all ranks.
     pub all_reduce: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -231,7 +231,7 @@ pub struct CollectiveTable {
             how: Reduction,
         ) -> Error,
     >,
-    /// Every rank gets what the root has.
+    /// Every rank receives the root's data.
     pub broadcast: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -244,7 +244,7 @@ pub struct CollectiveTable {
             root: u32,
         ) -> Error,
     >,
-    /// The root gets the reduction of all.
+    /// The root receives the reduction over all ranks.
     pub reduce: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -260,7 +260,7 @@ pub struct CollectiveTable {
             root: u32,
         ) -> Error,
     >,
-    /// Every rank gets the parts of all, one after the other.
+    /// Every rank receives the data of all ranks, concatenated.
     pub all_gather: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -274,7 +274,7 @@ pub struct CollectiveTable {
             dtype: Dtype,
         ) -> Error,
     >,
-    /// Every rank gets its part of the reduction.
+    /// Every rank receives its part of the reduction.
     pub reduce_scatter: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -407,7 +407,7 @@ unsafe impl Send for CollectiveTable {}
 // SAFETY: as above; nothing is changed through a shared reference.
 unsafe impl Sync for CollectiveTable {}
 
-/// What kind of work a record is about.
+/// The kind of work that a record describes.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ActivityKind(pub u32);
@@ -440,7 +440,7 @@ impl ActivityKind {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Activity {
-    /// The size of the struct in bytes, as whoever filled it knows it.
+    /// The size of the struct in bytes, in the version that its author knows.
     pub size: u32,
     /// How to treat what is not known.
     pub flags: HeaderFlags,
@@ -452,7 +452,7 @@ pub struct Activity {
     pub device: u32,
     /// The queue of this.
     pub queue: Stream,
-    /// The number the host gave the call that caused it, or 0.
+    /// The number that the host assigned to the call that caused the work, or 0.
     pub correlation: u64,
     /// Start and end on the device's clock, in nanoseconds.
     pub start: u64,
@@ -488,36 +488,36 @@ unsafe impl Send for Activity {}
 // SAFETY: as above; nothing is changed through a shared reference.
 unsafe impl Sync for Activity {}
 
-/// Takes one record. It is valid during the call.
+/// Receives one record. The record is valid during the call.
 pub type ActivitySink = unsafe extern "C" fn(user: *mut c_void, record: *const Activity);
 
-/// Records of what devices did.
+/// Recording of device activity.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ProfileTable {
-    /// The size of the struct in bytes, as whoever filled it knows it.
+    /// The size of the struct in bytes, in the version that its author knows.
     pub size: u32,
     /// How to treat what is not known.
     pub flags: HeaderFlags,
     /// The first of a chain of extensions, or null.
     pub next: *const Extension,
-    /// What the author of the table understood, as bits.
+    /// The features that the author of the table knew, as bits.
     pub features: u64,
-    /// Readies the profiler.
+    /// Initializes the profiler.
     pub profiler_initialize: Option<unsafe extern "C" fn(context: *mut c_void) -> Error>,
-    /// Ends the profiler.
+    /// Shuts the profiler down.
     pub profiler_finalize: Option<unsafe extern "C" fn(context: *mut c_void) -> Error>,
-    /// Readies one recording, so that starting it is quick.
+    /// Prepares a recording, so that starting it is quick.
     pub profiler_prepare: Option<unsafe extern "C" fn(context: *mut c_void) -> Error>,
     /// Starts recording.
     pub profiler_start: Option<unsafe extern "C" fn(context: *mut c_void) -> Error>,
     /// Stops recording.
     pub profiler_stop: Option<unsafe extern "C" fn(context: *mut c_void) -> Error>,
-    /// Hands over what was recorded since the last start.
+    /// Passes all records since the last start to `sink`.
     pub profiler_collect: Option<
         unsafe extern "C" fn(context: *mut c_void, sink: Option<ActivitySink>, user: *mut c_void) -> Error,
     >,
-    /// One moment on the device's clock and on the host's monotonic clock, in nanoseconds.
+    /// The same moment on the device's clock and on the host's monotonic clock, in nanoseconds.
     pub profiler_clock: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -579,12 +579,12 @@ unsafe impl Send for ProfileTable {}
 // SAFETY: as above; nothing is changed through a shared reference.
 unsafe impl Sync for ProfileTable {}
 
-/// What a native handle is.
+/// The kind of a native handle.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NativeKind(pub u32);
 impl NativeKind {
-    /// An address, as a CUDA or HIP device pointer.
+    /// An address, such as a CUDA or HIP device pointer.
     pub const ADDRESS: Self = Self(1);
     /// A `cl_mem`.
     pub const OPENCL_MEMORY: Self = Self(2);
@@ -606,15 +606,15 @@ impl NativeKind {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct InteropTable {
-    /// The size of the struct in bytes, as whoever filled it knows it.
+    /// The size of the struct in bytes, in the version that its author knows.
     pub size: u32,
     /// How to treat what is not known.
     pub flags: HeaderFlags,
     /// The first of a chain of extensions, or null.
     pub next: *const Extension,
-    /// What the author of the table understood, as bits.
+    /// The features that the author of the table knew, as bits.
     pub features: u64,
-    /// The DLPack device type and id under which others know the device.
+    /// The device type and id of the device in DLPack.
     pub dlpack_device: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -623,7 +623,7 @@ pub struct InteropTable {
             device_id: *mut i32,
         ) -> Error,
     >,
-    /// The native handle of a block. It stays the plugin's.
+    /// The native handle of a block. The plugin keeps ownership.
     pub memory_export: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -633,7 +633,7 @@ pub struct InteropTable {
             native: *mut u64,
         ) -> Error,
     >,
-    /// Makes a block of memory that another library owns and keeps valid until `memory_forget`.
+    /// Creates a block from memory that another library owns and keeps valid until `memory_forget`.
     pub memory_import: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -644,20 +644,20 @@ pub struct InteropTable {
             block: *mut Memory,
         ) -> Error,
     >,
-    /// Ends the use of an imported block. The memory itself stays its owner's.
+    /// Ends the use of an imported block, without freeing its memory.
     pub memory_forget:
         Option<unsafe extern "C" fn(context: *mut c_void, device: u32, block: Memory) -> Error>,
     /// The native handle of a stream, such as a `CUstream`.
     pub stream_export: Option<
         unsafe extern "C" fn(context: *mut c_void, device: u32, queue: Stream, native: *mut u64) -> Error,
     >,
-    /// Makes a stream of a native handle. Destroying it leaves the native one alive.
+    /// Creates a stream from a native handle. Destroying the stream leaves the native stream alive.
     pub stream_import: Option<
         unsafe extern "C" fn(context: *mut c_void, device: u32, native: u64, queue: *mut Stream) -> Error,
     >,
-    /// How many bytes a token for another process has.
+    /// The size in bytes of a token for another process.
     pub ipc_token_size: Option<unsafe extern "C" fn(context: *mut c_void, size: *mut u64) -> Error>,
-    /// Makes a token with which another process reaches a block.
+    /// Creates a token with which another process can open a block.
     pub ipc_export: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -667,7 +667,7 @@ pub struct InteropTable {
             token_size: u64,
         ) -> Error,
     >,
-    /// Reaches a block of another process.
+    /// Opens a block of another process.
     pub ipc_import: Option<
         unsafe extern "C" fn(
             context: *mut c_void,

@@ -10,7 +10,7 @@ pub const CONTRACT_MINOR: u32 = 1;
 /// The profiles that are locked, with their versions.
 pub const PROFILES: &[(&str, u32)] = &[("core", 1), ("async", 1)];
 
-/// UTF-8 text: a pointer and a length in bytes, with no terminating zero. Empty text may have a null pointer.
+/// UTF-8 text: a pointer and a length in bytes, without a terminating zero. Empty text may have a null pointer.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Str {
@@ -30,7 +30,7 @@ unsafe impl Send for Str {}
 // SAFETY: as above; nothing is changed through a shared reference.
 unsafe impl Sync for Str {}
 
-/// A version of a device, a driver or a library. Numbers that do not exist are 0.
+/// A version of a device, a driver or a library. Components that it does not have are 0.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
@@ -49,57 +49,57 @@ impl Version {
     pub const EMPTY: Self = Self { major: 0, minor: 0, patch: 0, build: 0 };
 }
 
-/// An error that happened, kept by the host. 0 means that nothing went wrong.
+/// An error, stored by the host. 0 means success.
 ///
-/// An error is made with `error_create` of the host, read with `error_read` and freed with `error_release`, always by
-/// the host that made it, so it outlives the plugin it came from and a number the host never made is noticed.
+/// The host's `error_create` makes an error, `error_read` reads it and `error_release` frees it. All three belong to the same
+/// host, so the error outlives the plugin that reported it, and the host detects a number that it never made.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Error(pub u64);
 
-/// A block of memory on a device. Where a device is `host_addressable`, handle plus offset is the address of the byte.
+/// A block of memory on a device. If the device is `host_addressable`, handle plus offset is the address of a byte.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Memory(pub u64);
 
-/// An ordered queue of work on one device. 0 is the device's own queue, in which calls finish before they return.
+/// An ordered queue of work on one device. 0 is the device's synchronous queue: calls finish before they return.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Stream(pub u64);
 
-/// A point in a stream that others can wait for.
+/// A point in a stream that other streams and the host can wait for.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Event(pub u64);
 
-/// What kind of thing went wrong.
+/// The kind of an error.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Code(pub u32);
 impl Code {
-    /// An argument has a value it must not have.
+    /// An argument has a value that is not allowed.
     pub const INVALID_ARGUMENT: Self = Self(1);
-    /// The thing that was asked for does not exist.
+    /// The requested thing does not exist.
     pub const NOT_FOUND: Self = Self(2);
-    /// An index or a size lies outside what is there.
+    /// An index or a size is out of bounds.
     pub const OUT_OF_RANGE: Self = Self(3);
-    /// The thing that was to be made exists already.
+    /// The thing to create already exists.
     pub const ALREADY_EXISTS: Self = Self(4);
-    /// Memory, handles or another limited resource is used up.
+    /// Memory, handles or another limited resource is exhausted.
     pub const RESOURCE_EXHAUSTED: Self = Self(5);
-    /// The call came at a time at which it is not allowed.
+    /// The call is not allowed in the current state.
     pub const PRECONDITION_NOT_MET: Self = Self(6);
-    /// The caller may not do this.
+    /// The caller lacks the permission.
     pub const PERMISSION_DENIED: Self = Self(7);
     /// The work did not finish in time.
     pub const EXECUTION_TIMEOUT: Self = Self(8);
-    /// This plugin does not do what was asked, and says so.
+    /// The plugin does not implement what was requested.
     pub const UNIMPLEMENTED: Self = Self(9);
-    /// The device or service cannot be reached now.
+    /// The device or service is currently unreachable.
     pub const UNAVAILABLE: Self = Self(10);
-    /// The plugin is in a state from which it cannot go on; a caught panic or exception is one.
+    /// The plugin cannot continue, for instance after a caught panic or exception.
     pub const FATAL: Self = Self(11);
-    /// A library or driver below the plugin failed; `native_code` is its number.
+    /// A library or driver below the plugin failed; `native_code` is the number that it returned.
     pub const EXTERNAL: Self = Self(12);
 
     /// The name in the contract, or `None` for a number this version does not know.
@@ -122,7 +122,7 @@ impl Code {
     }
 }
 
-/// What a caller may conclude from an error.
+/// Properties of an error that a caller can act on.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ErrorFlags(pub u32);
@@ -131,7 +131,7 @@ impl ErrorFlags {
     pub const RETRYABLE: Self = Self(1 << 0);
     /// The device is gone; every handle on it is dead.
     pub const DEVICE_LOST: Self = Self(1 << 1);
-    /// The error was made from a panic or an exception that the plugin's glue caught.
+    /// The error is a panic or an exception that the plugin's glue caught.
     pub const CAUGHT_PANIC: Self = Self(1 << 2);
 
     /// The name in the contract, or `None` for a number this version does not know.
@@ -161,11 +161,11 @@ impl core::ops::BitOr for ErrorFlags {
     }
 }
 
-/// Everything an error says.
+/// The contents of an error.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct ErrorInfo {
-    /// The size of the struct in bytes, as whoever filled it knows it.
+    /// The size of the struct in bytes, in the version that its author knows.
     pub size: u32,
     /// How to treat what is not known.
     pub flags: HeaderFlags,
@@ -177,11 +177,11 @@ pub struct ErrorInfo {
     pub bits: ErrorFlags,
     /// The number that the library or driver below the plugin returned, or 0.
     pub native_code: i64,
-    /// One sentence: what was expected, what was found, what to do.
+    /// One sentence: what was expected, what was found and what to do.
     pub message: Str,
-    /// The rule of this contract that was broken, such as `M-2`, or empty.
+    /// The violated rule of this contract, such as `M-2`, or empty.
     pub rule: Str,
-    /// The name of the plugin or of the part of the host that made the error. Filled in by the host.
+    /// The name of the plugin, or of the component of the host, that made the error. The host fills it in.
     pub origin: Str,
     /// The source file that made the error, or empty.
     pub file: Str,
@@ -216,7 +216,7 @@ unsafe impl Send for ErrorInfo {}
 // SAFETY: as above; nothing is changed through a shared reference.
 unsafe impl Sync for ErrorInfo {}
 
-/// How loud a log message is.
+/// The severity of a log message.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LogLevel(pub u32);
@@ -242,8 +242,8 @@ impl LogLevel {
     }
 }
 
-/// The type of one element of a tensor. `i4`, `u4` and `f4e2m1` hold two elements a byte, `i2` and `u2` four, the first in
-/// the lowest bits.
+/// The type of a tensor's elements. `i4`, `u4` and `f4e2m1` pack two elements into a byte, `i2` and `u2` four; the first
+/// element is in the lowest bits.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Dtype(pub u32);
@@ -288,13 +288,13 @@ impl Dtype {
     pub const C128: Self = Self(19);
     /// Elements are `str` values in host memory.
     pub const STRING: Self = Self(20);
-    /// 4 bits of exponent, 3 of mantissa, neither infinities nor a negative 0.
+    /// 4 exponent bits, 3 mantissa bits, no infinities and no negative zero.
     pub const F8E4M3FNUZ: Self = Self(21);
-    /// 5 bits of exponent, 2 of mantissa, neither infinities nor a negative 0.
+    /// 5 exponent bits, 2 mantissa bits, no infinities and no negative zero.
     pub const F8E5M2FNUZ: Self = Self(22);
-    /// 8 bits of exponent and nothing else: powers of 2.
+    /// 8 exponent bits and nothing else: powers of 2.
     pub const F8E8M0: Self = Self(23);
-    /// 2 bits of exponent, 1 of mantissa, neither infinities nor NaN.
+    /// 2 exponent bits, 1 mantissa bit, no infinities and no NaN.
     pub const F4E2M1: Self = Self(24);
     /// The constant `i2`.
     pub const I2: Self = Self(25);
@@ -443,18 +443,18 @@ impl core::ops::BitOr for DtypeSet {
     }
 }
 
-/// Where the bytes of a tensor lie.
+/// Where a tensor is stored.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MemoryKind(pub u32);
 impl MemoryKind {
     /// On the device of the call.
     pub const DEVICE: Self = Self(0);
-    /// In the host's memory; the handle is the address.
+    /// In host memory; the handle is the address.
     pub const HOST: Self = Self(1);
-    /// In page-locked host memory of the device.
+    /// In page-locked host memory that the device allocated.
     pub const PINNED: Self = Self(2);
-    /// In memory that host and device address alike.
+    /// In memory that has the same address on host and device.
     pub const UNIFIED: Self = Self(3);
 
     /// The name in the contract, or `None` for a number this version does not know.
@@ -469,18 +469,18 @@ impl MemoryKind {
     }
 }
 
-/// What proves that a device plugin works.
+/// How a device plugin was verified.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SupportLevel(pub u32);
 impl SupportLevel {
     /// Nothing is claimed.
     pub const UNSPECIFIED: Self = Self(0);
-    /// It passed against an emulation of the vendor's documented interface.
+    /// It passed its tests against an emulation of the vendor's documented interface.
     pub const EMULATOR_VERIFIED: Self = Self(1);
-    /// It passed with the real compiler or driver, without the chip.
+    /// It passed its tests with the real compiler or driver, without the chip.
     pub const DRIVER_VERIFIED: Self = Self(2);
-    /// It passed on the chip.
+    /// It passed its tests on the chip.
     pub const HARDWARE_VERIFIED: Self = Self(3);
 
     /// The name in the contract, or `None` for a number this version does not know.
@@ -495,7 +495,7 @@ impl SupportLevel {
     }
 }
 
-/// The sanitizer a binary was built with. A plugin and its host must agree.
+/// The sanitizer that a binary was built with. A plugin and its host must agree.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Sanitizer(pub u32);
@@ -521,11 +521,11 @@ impl Sanitizer {
     }
 }
 
-/// A link in the `next` chain of a struct. An unknown link is passed over, unless its header has the flag `must_understand`.
+/// A link in the `next` chain of a struct. A reader skips an unknown link unless its header has the flag `must_understand`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Extension {
-    /// The size of the struct in bytes, as whoever filled it knows it.
+    /// The size of the struct in bytes, in the version that its author knows.
     pub size: u32,
     /// How to treat what is not known.
     pub flags: HeaderFlags,
@@ -555,12 +555,12 @@ unsafe impl Send for Extension {}
 // SAFETY: as above; nothing is changed through a shared reference.
 unsafe impl Sync for Extension {}
 
-/// The `flags` every struct starts with.
+/// The `flags` in the header of every struct.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct HeaderFlags(pub u32);
 impl HeaderFlags {
-    /// Whoever does not know this struct, or the end of it, must refuse the call rather than ignore what it cannot read.
+    /// A reader that does not know this struct, or not all of its fields, must refuse the call instead of ignoring them.
     pub const MUST_UNDERSTAND: Self = Self(1 << 0);
 
     /// The name in the contract, or `None` for a number this version does not know.
@@ -588,28 +588,28 @@ impl core::ops::BitOr for HeaderFlags {
     }
 }
 
-/// What the host says of itself when it asks a plugin who it is. The fields up to `sanitizer` never move.
-/// This struct lives until the plugin has answered; `context` and `services` live until it is unloaded.
+/// The host, as it introduces itself in the query of a plugin. The fields up to `sanitizer` never move.
+/// This struct lives until the plugin has answered; `context` and `services` live until the plugin is unloaded.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Host {
-    /// The size of the struct in bytes, as whoever filled it knows it.
+    /// The size of the struct in bytes, in the version that its author knows.
     pub size: u32,
     /// How to treat what is not known.
     pub flags: HeaderFlags,
     /// The first of a chain of extensions, or null.
     pub next: *const Extension,
-    /// The major version of the contract the host speaks. Different majors do not understand each other.
+    /// The host's major version of the contract. Different major versions are incompatible.
     pub contract_major: u32,
-    /// The newest minor version the host knows.
+    /// The newest minor version that the host knows.
     pub contract_minor: u32,
-    /// The oldest minor version of a plugin the host still serves.
+    /// The oldest minor version of a plugin that the host still supports.
     pub contract_minor_oldest: u32,
     /// The sanitizer of this.
     pub sanitizer: Sanitizer,
-    /// Name and version of the host program, for messages.
+    /// The name and version of the host program, for messages.
     pub name: Str,
-    /// Handed back as the first argument of every function of `services`.
+    /// The first argument of every function of `services`.
     pub context: *mut c_void,
     /// The services of this.
     pub services: *const HostTable,
@@ -643,10 +643,10 @@ unsafe impl Sync for Host {}
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PluginFlags(pub u64);
 impl PluginFlags {
-    /// After `unload` returned nothing of the plugin runs or is referred to, so the host may unmap it.
+    /// Once `unload` has returned, no code of the plugin runs and nothing refers to it, so the host may unmap it.
     pub const UNLOADABLE: Self = Self(1 << 0);
-    /// Each host in a process that asks gets an answer with a context of its own. Without it, the plugin serves the first
-    /// host that asks, and others refuse it.
+    /// Each host in the process that queries the plugin gets a separate context. Without this flag, the plugin serves only
+    /// the first host that queries it, and others refuse it.
     pub const SEVERAL_HOSTS: Self = Self(1 << 1);
 
     /// The name in the contract, or `None` for a number this version does not know.
@@ -675,12 +675,12 @@ impl core::ops::BitOr for PluginFlags {
     }
 }
 
-/// What a plugin says of itself. The host zeroes it and sets `size`, which stays as it is; the plugin fills what it knows.
-/// The fields up to `sanitizer` never move.
+/// The plugin's answer to the query. The host zeroes it and sets `size`, which the plugin leaves as it is; the plugin fills
+/// the fields that it knows. The fields up to `sanitizer` never move.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Plugin {
-    /// The size of the struct in bytes, as whoever filled it knows it.
+    /// The size of the struct in bytes, in the version that its author knows.
     pub size: u32,
     /// How to treat what is not known.
     pub flags: HeaderFlags,
@@ -690,7 +690,7 @@ pub struct Plugin {
     pub contract_major: u32,
     /// The minor version the plugin was built with.
     pub contract_minor: u32,
-    /// The oldest minor version of a host that the plugin can live with.
+    /// The oldest minor version of a host that the plugin works with.
     pub contract_minor_oldest: u32,
     /// The sanitizer of this.
     pub sanitizer: Sanitizer,
@@ -700,30 +700,31 @@ pub struct Plugin {
     pub name: Str,
     /// The plugin's own version, such as `1.4.2`.
     pub version: Str,
-    /// Who made it.
+    /// The plugin's author or company.
     pub vendor: Str,
-    /// The package that a user installs to update it; empty means the name.
+    /// The package that a user installs to update the plugin; empty means that it is called like the plugin.
     pub package: Str,
     /// The name that users type, such as `CustomCPU`. Empty when the plugin provides no device.
     pub device_type: Str,
     /// A variant of the device type, such as `V1`, or empty.
     pub device_subtype: Str,
-    /// The environment variable that lists the ids of the devices to show, such as `ACME_VISIBLE_DEVICES`, or empty. The
-    /// host hides the others; name none that the driver itself already obeys.
+    /// The environment variable that lists the ids of the visible devices, such as `ACME_VISIBLE_DEVICES`, or empty. The
+    /// host hides the others. Do not name a variable that the driver itself evaluates.
     pub visible_devices_variable: Str,
     /// The support level of this.
     pub support_level: SupportLevel,
     /// The reserved of this.
     pub reserved: u32,
-    /// What stands behind the support level: chip, driver, date.
+    /// The evidence for the support level: chip, driver, date.
     pub support_note: Str,
-    /// Handed back as the first argument of every function of every table of this plugin; a kernel has its own.
+    /// The first argument of every function in this plugin's tables. Each kernel has its own context.
     pub context: *mut c_void,
     /// The core of this.
     pub core: *const CoreTable,
     /// The async of this.
     pub r#async: *const AsyncTable,
-    /// Null. The tables of four profiles were here before they became drafts; a host does not read what an old plugin left.
+    /// Null. The tables of four profiles were here before they became drafts. A host does not read a table that an old plugin
+    /// left here; it only reports it as draft 0.
     pub reserved_graph: *mut c_void,
     /// The reserved collective of this.
     pub reserved_collective: *mut c_void,
@@ -735,7 +736,7 @@ pub struct Plugin {
     pub kernels: *const KernelTable,
     /// The layer of this.
     pub layer: *const LayerTable,
-    /// Ends the plugin: joins its threads and frees what it holds. Required of a plugin that offers `unloadable`.
+    /// Shuts the plugin down: joins its threads and frees its resources. Required if the plugin offers `unloadable`.
     pub unload: Option<unsafe extern "C" fn(context: *mut c_void) -> Error>,
     /// The drafts of profiles that the plugin provides; of one profile it may provide several.
     pub drafts: *const *const DraftProfile,
@@ -786,12 +787,12 @@ unsafe impl Send for Plugin {}
 // SAFETY: as above; nothing is changed through a shared reference.
 unsafe impl Sync for Plugin {}
 
-/// A profile that is not locked yet, as one draft has it. A host uses the draft that it has the number of, and says of
-/// every other that it does not.
+/// One draft of a profile that is not locked yet. A host uses a draft only if it knows its number, and reports every draft
+/// that it does not use.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct DraftProfile {
-    /// The size of the struct in bytes, as whoever filled it knows it.
+    /// The size of the struct in bytes, in the version that its author knows.
     pub size: u32,
     /// How to treat what is not known.
     pub flags: HeaderFlags,
@@ -799,11 +800,11 @@ pub struct DraftProfile {
     pub next: *const Extension,
     /// The name of the profile, such as `graph`.
     pub profile: Str,
-    /// The number of the draft, such as `OARLOCK_GRAPH_DRAFT` of `oarlock/contract_draft.h`.
+    /// The draft's number, such as `OARLOCK_GRAPH_DRAFT` in `oarlock/contract_draft.h`.
     pub number: u32,
     /// The reserved of this.
     pub reserved: u32,
-    /// The table of the profile. A host that has another number does not read it.
+    /// The profile's table. A host that knows a different number does not read it.
     pub table: *const c_void,
 }
 
@@ -827,36 +828,36 @@ unsafe impl Send for DraftProfile {}
 // SAFETY: as above; nothing is changed through a shared reference.
 unsafe impl Sync for DraftProfile {}
 
-/// Runs a part of a loop: the elements from `begin` to before `end`, on the worker with the given number.
+/// Runs a part of a loop: the elements from `begin` up to but not including `end`, on the worker with the given number.
 pub type Task = unsafe extern "C" fn(user: *mut c_void, begin: u64, end: u64, worker: u32);
 
-/// Services of the host. A plugin imports no symbol; what it needs from the host it finds here.
+/// The host's services. A plugin imports no symbols of the host; it calls these functions instead.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct HostTable {
-    /// The size of the struct in bytes, as whoever filled it knows it.
+    /// The size of the struct in bytes, in the version that its author knows.
     pub size: u32,
     /// How to treat what is not known.
     pub flags: HeaderFlags,
     /// The first of a chain of extensions, or null.
     pub next: *const Extension,
-    /// What the author of the table understood, as bits.
+    /// The features that the author of the table knew, as bits.
     pub features: u64,
-    /// Makes an error from what `info` says and returns it. Never returns 0.
+    /// Makes an error from `info` and returns it. Never returns 0.
     pub error_create: Option<unsafe extern "C" fn(context: *mut c_void, info: *const ErrorInfo) -> Error>,
     /// Reads an error. The text is valid until the error is released.
     pub error_read:
         Option<unsafe extern "C" fn(context: *mut c_void, failure: Error, info: *mut ErrorInfo) -> Error>,
     /// Frees an error. 0 is ignored.
     pub error_release: Option<unsafe extern "C" fn(context: *mut c_void, failure: Error) -> Error>,
-    /// Says something to whoever watches the host.
+    /// Writes a message to the host's log.
     pub log: Option<unsafe extern "C" fn(context: *mut c_void, level: LogLevel, message: Str) -> Error>,
-    /// Reads what the user configured for this plugin under a key; empty when nothing. Valid until the plugin is unloaded.
+    /// Reads the value that the user configured for this plugin under a key, or empty text. Valid until the plugin is unloaded.
     pub option: Option<unsafe extern "C" fn(context: *mut c_void, key: Str, value: *mut Str) -> Error>,
-    /// How many workers `parallel_for` may use.
+    /// The number of workers that `parallel_for` may use.
     pub worker_count: Option<unsafe extern "C" fn(context: *mut c_void, count: *mut u32) -> Error>,
-    /// Runs `task` over 0..count on the host's threads in pieces of at least `grain` and returns when all are done.
-    /// A plugin has no pool of its own, so that several plugins do not fight over the processor.
+    /// Runs `task` over 0..count on the host's threads, in pieces of at least `grain`, and returns when all are done.
+    /// Plugins share the host's thread pool instead of creating their own, so that they do not compete for cores.
     pub parallel_for: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -866,8 +867,8 @@ pub struct HostTable {
             user: *mut c_void,
         ) -> Error,
     >,
-    /// Gives output `index` of a running call its dtype and shape and, in `run`, its memory; for outputs whose shape
-    /// depends on data. The call's own output describes it from then on.
+    /// Sets the dtype and shape of output `index` of the current call and, in `run`, allocates its memory; for outputs whose
+    /// shape depends on data. From then on, the entry in the call's `outputs` describes it.
     pub output_allocate: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -881,8 +882,8 @@ pub struct HostTable {
     /// Finds an experimental function by its versioned name, such as `graph_capture_since_1_3`.
     pub experimental:
         Option<unsafe extern "C" fn(context: *mut c_void, name: Str, function: *mut *mut c_void) -> Error>,
-    /// Says in a few words how a kernel does the call that it is being readied for, such as `Winograd, AVX-512`, for whoever
-    /// asks why a model takes its time. Called in `prepare`, with the call given there.
+    /// Describes in a few words how the kernel will run the call that it is being prepared for, such as `Winograd, AVX-512`.
+    /// Users see it in reports. Called in `prepare`, with the call passed there.
     pub kernel_describe:
         Option<unsafe extern "C" fn(context: *mut c_void, call: *const Call, way: Str) -> Error>,
 }
@@ -947,16 +948,16 @@ unsafe impl Send for HostTable {}
 // SAFETY: as above; nothing is changed through a shared reference.
 unsafe impl Sync for HostTable {}
 
-/// What a device has and can do, as bits.
+/// Properties and capabilities of a device.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DeviceFlags(pub u64);
 impl DeviceFlags {
     /// Device memory can be read and written by the host at the address handle + offset.
     pub const HOST_ADDRESSABLE: Self = Self(1 << 0);
-    /// The memory is the host's own, so copies gain nothing.
+    /// Device memory is ordinary host memory, so copies to the device gain nothing.
     pub const SHARES_HOST_MEMORY: Self = Self(1 << 1);
-    /// Memory, streams and events are made up by software; timings mean nothing.
+    /// Software simulates memory, streams and events; timings are meaningless.
     pub const SIMULATED: Self = Self(1 << 2);
 
     /// The name in the contract, or `None` for a number this version does not know.
@@ -986,11 +987,11 @@ impl core::ops::BitOr for DeviceFlags {
     }
 }
 
-/// A device as people know it.
+/// A description of a device for people.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceInfo {
-    /// The size of the struct in bytes, as whoever filled it knows it.
+    /// The size of the struct in bytes, in the version that its author knows.
     pub size: u32,
     /// How to treat what is not known.
     pub flags: HeaderFlags,
@@ -1000,13 +1001,13 @@ pub struct DeviceInfo {
     pub name: Str,
     /// The vendor of this.
     pub vendor: Str,
-    /// The place on the bus, such as `0000:3b:00.0`, or empty.
+    /// The bus address, such as `0000:3b:00.0`, or empty.
     pub bus_id: Str,
     /// The bits of this.
     pub bits: DeviceFlags,
-    /// Cores or multiprocessors, or 0 when unknown.
+    /// The number of cores or multiprocessors, or 0 if unknown.
     pub compute_units: u32,
-    /// Required alignment of memory that kernels touch, in bytes; 0 means 1.
+    /// The alignment that kernels require of memory, in bytes; 0 means 1.
     pub memory_alignment: u32,
 }
 
@@ -1032,30 +1033,29 @@ unsafe impl Send for DeviceInfo {}
 // SAFETY: as above; nothing is changed through a shared reference.
 unsafe impl Sync for DeviceInfo {}
 
-/// A device: what it is, its memory, and copies that are done when they return. A device is an argument of every call;
-/// there is no current device.
+/// Devices, their memory, and synchronous copies. The device is an argument of every call; there is no current device.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CoreTable {
-    /// The size of the struct in bytes, as whoever filled it knows it.
+    /// The size of the struct in bytes, in the version that its author knows.
     pub size: u32,
     /// How to treat what is not known.
     pub flags: HeaderFlags,
     /// The first of a chain of extensions, or null.
     pub next: *const Extension,
-    /// What the author of the table understood, as bits.
+    /// The features that the author of the table knew, as bits.
     pub features: u64,
-    /// Sets the back end up: the first call of all.
+    /// Initializes the back end. No other call comes earlier.
     pub initialize: Option<unsafe extern "C" fn(context: *mut c_void) -> Error>,
-    /// Tears the back end down: the last call of all.
+    /// Shuts the back end down. No other call comes later.
     pub finalize: Option<unsafe extern "C" fn(context: *mut c_void) -> Error>,
-    /// Readies one device. Called for every device in the list when the plugin is registered.
+    /// Initializes one device. Called once for every visible device when the host starts the plugin.
     pub device_init: Option<unsafe extern "C" fn(context: *mut c_void, device: u32) -> Error>,
-    /// Frees everything one device holds. Called before `finalize`.
+    /// Frees the resources of one device. Called before `finalize`.
     pub device_deinit: Option<unsafe extern "C" fn(context: *mut c_void, device: u32) -> Error>,
     /// Waits until all work on the device is done.
     pub device_synchronize: Option<unsafe extern "C" fn(context: *mut c_void, device: u32) -> Error>,
-    /// How many devices there are.
+    /// The number of devices.
     pub device_count: Option<unsafe extern "C" fn(context: *mut c_void, count: *mut u32) -> Error>,
     /// The ids of the devices. They need not be 0, 1, 2 and so on.
     pub device_list: Option<
@@ -1066,24 +1066,24 @@ pub struct CoreTable {
             ids_count: *mut u64,
         ) -> Error,
     >,
-    /// What a device is called and can do.
+    /// Describes a device.
     pub device_info:
         Option<unsafe extern "C" fn(context: *mut c_void, device: u32, info: *mut DeviceInfo) -> Error>,
     /// The compute capability of the chip.
     pub compute_capability:
         Option<unsafe extern "C" fn(context: *mut c_void, device: u32, capability: *mut Version) -> Error>,
-    /// The version of the vendor's runtime library.
+    /// The version of the vendor's runtime library that is installed.
     pub runtime_version: Option<unsafe extern "C" fn(context: *mut c_void, installed: *mut Version) -> Error>,
-    /// The version of the vendor's driver.
+    /// The version of the vendor's driver that is installed.
     pub driver_version: Option<unsafe extern "C" fn(context: *mut c_void, installed: *mut Version) -> Error>,
-    /// Takes `size` bytes of device memory.
+    /// Allocates `size` bytes of device memory.
     pub memory_allocate: Option<
         unsafe extern "C" fn(context: *mut c_void, device: u32, size: u64, block: *mut Memory) -> Error,
     >,
-    /// Gives device memory back. `size` is what was asked for.
+    /// Frees device memory. `size` is the size that was requested.
     pub memory_deallocate:
         Option<unsafe extern "C" fn(context: *mut c_void, device: u32, block: Memory, size: u64) -> Error>,
-    /// Takes page-locked host memory that the device copies from and to directly.
+    /// Allocates page-locked host memory that the device can copy from and to directly.
     pub host_memory_allocate: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -1092,11 +1092,11 @@ pub struct CoreTable {
             address: *mut *mut c_void,
         ) -> Error,
     >,
-    /// Gives page-locked host memory back.
+    /// Frees page-locked host memory.
     pub host_memory_deallocate: Option<
         unsafe extern "C" fn(context: *mut c_void, device: u32, address: *mut c_void, size: u64) -> Error,
     >,
-    /// Takes memory that host and device reach at one address.
+    /// Allocates memory that has the same address on host and device.
     pub unified_memory_allocate: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -1105,7 +1105,7 @@ pub struct CoreTable {
             address: *mut *mut c_void,
         ) -> Error,
     >,
-    /// Gives unified memory back.
+    /// Frees unified memory.
     pub unified_memory_deallocate: Option<
         unsafe extern "C" fn(context: *mut c_void, device: u32, address: *mut c_void, size: u64) -> Error,
     >,
@@ -1156,7 +1156,7 @@ pub struct CoreTable {
             size: u64,
         ) -> Error,
     >,
-    /// Fills device memory with one byte.
+    /// Fills device memory with a byte value.
     pub memory_set: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -1167,26 +1167,27 @@ pub struct CoreTable {
             size: u64,
         ) -> Error,
     >,
-    /// How much memory the device has and how much of it is free, in bytes.
+    /// The device's memory and the part of it that is free, in bytes.
     pub memory_stats: Option<
         unsafe extern "C" fn(context: *mut c_void, device: u32, total: *mut u64, free: *mut u64) -> Error,
     >,
-    /// The smallest block and the alignment: a request of n bytes takes n plus the extra padding, rounded up to this.
+    /// The smallest allocation, and its granularity: a request of n bytes occupies n plus the extra padding, rounded up to a
+    /// multiple of this size.
     pub min_chunk_size:
         Option<unsafe extern "C" fn(context: *mut c_void, device: u32, size: *mut u64) -> Error>,
-    /// Requests above this go straight to the device instead of the host's pool.
+    /// Requests above this size bypass the host's pool and go straight to the device.
     pub max_chunk_size:
         Option<unsafe extern "C" fn(context: *mut c_void, device: u32, size: *mut u64) -> Error>,
     /// The largest allocation.
     pub max_alloc_size:
         Option<unsafe extern "C" fn(context: *mut c_void, device: u32, size: *mut u64) -> Error>,
-    /// Bytes that every request needs on top.
+    /// Padding in bytes that the host's pool adds to every request.
     pub extra_padding_size:
         Option<unsafe extern "C" fn(context: *mut c_void, device: u32, size: *mut u64) -> Error>,
-    /// The first block the host's pool takes.
+    /// The size of the first chunk that the host's pool allocates.
     pub init_alloc_size:
         Option<unsafe extern "C" fn(context: *mut c_void, device: u32, size: *mut u64) -> Error>,
-    /// The further blocks the host's pool takes.
+    /// The size of every further chunk that the host's pool allocates.
     pub realloc_size:
         Option<unsafe extern "C" fn(context: *mut c_void, device: u32, size: *mut u64) -> Error>,
     /// Finds an experimental function by its versioned name.
@@ -1314,37 +1315,38 @@ unsafe impl Send for CoreTable {}
 // SAFETY: as above; nothing is changed through a shared reference.
 unsafe impl Sync for CoreTable {}
 
-/// Is called on a thread of the plugin when a stream gets there. `failure` is the stream's error, if any; the receiver releases it.
+/// Called on a thread of the plugin when a stream reaches the callback. `failure` is the stream's error, or 0; the receiver
+/// releases it.
 pub type StreamReached = unsafe extern "C" fn(device: u32, stream: Stream, user: *mut c_void, failure: Error);
 
-/// Streams and events. A device without asynchronous work may leave the whole table out: the host then does everything at once.
-/// Memory of the host that an asynchronous call names stays valid until the stream is past it.
+/// Streams and events. A device without asynchronous work may omit the whole table: the host then does all work synchronously.
+/// Host memory that is passed to an asynchronous call stays valid until the stream is past the call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct AsyncTable {
-    /// The size of the struct in bytes, as whoever filled it knows it.
+    /// The size of the struct in bytes, in the version that its author knows.
     pub size: u32,
     /// How to treat what is not known.
     pub flags: HeaderFlags,
     /// The first of a chain of extensions, or null.
     pub next: *const Extension,
-    /// What the author of the table understood, as bits.
+    /// The features that the author of the table knew, as bits.
     pub features: u64,
-    /// Makes a stream. A smaller priority number is served earlier, where the device can.
+    /// Creates a stream. A smaller number is a higher priority, on devices that support priorities.
     pub stream_create: Option<
         unsafe extern "C" fn(context: *mut c_void, device: u32, priority: i32, queue: *mut Stream) -> Error,
     >,
-    /// Frees a stream, after its work is done.
+    /// Destroys a stream, once its work is done.
     pub stream_destroy:
         Option<unsafe extern "C" fn(context: *mut c_void, device: u32, queue: Stream) -> Error>,
     /// Whether all work in the stream is done: 1 or 0.
     pub stream_query: Option<
         unsafe extern "C" fn(context: *mut c_void, device: u32, queue: Stream, done: *mut u32) -> Error,
     >,
-    /// Waits until all work in the stream is done. Reports what went wrong in it.
+    /// Waits until all work in the stream is done, and reports its errors.
     pub stream_synchronize:
         Option<unsafe extern "C" fn(context: *mut c_void, device: u32, queue: Stream) -> Error>,
-    /// Has a function called when the stream gets there.
+    /// Adds a callback to the stream, called when all earlier work is done.
     pub stream_add_callback: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -1354,22 +1356,22 @@ pub struct AsyncTable {
             user: *mut c_void,
         ) -> Error,
     >,
-    /// Holds the stream's further work back until the event has happened. An event that was never recorded has happened.
+    /// Makes later work in the stream wait until the event has happened. An event that was never recorded counts as happened.
     pub stream_wait_event:
         Option<unsafe extern "C" fn(context: *mut c_void, device: u32, queue: Stream, point: Event) -> Error>,
-    /// Makes an event.
+    /// Creates an event.
     pub event_create:
         Option<unsafe extern "C" fn(context: *mut c_void, device: u32, point: *mut Event) -> Error>,
-    /// Frees an event. Work that waits for it goes on waiting rightly.
+    /// Destroys an event. Work that already waits for it is not affected.
     pub event_destroy: Option<unsafe extern "C" fn(context: *mut c_void, device: u32, point: Event) -> Error>,
-    /// Puts the event at the end of the stream.
+    /// Records the event at the end of the stream.
     pub event_record:
         Option<unsafe extern "C" fn(context: *mut c_void, device: u32, queue: Stream, point: Event) -> Error>,
     /// Whether the event has happened: 1 or 0.
     pub event_query: Option<
         unsafe extern "C" fn(context: *mut c_void, device: u32, point: Event, done: *mut u32) -> Error,
     >,
-    /// Waits for the event. Reports what went wrong before it.
+    /// Waits for the event, and reports errors of the work before it.
     pub event_synchronize:
         Option<unsafe extern "C" fn(context: *mut c_void, device: u32, point: Event) -> Error>,
     /// The time between two events that have happened, in nanoseconds.
@@ -1433,7 +1435,7 @@ pub struct AsyncTable {
             size: u64,
         ) -> Error,
     >,
-    /// Fills device memory with one byte, in the stream.
+    /// Fills device memory with a byte value, in the stream.
     pub memory_set_async: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -1445,7 +1447,7 @@ pub struct AsyncTable {
             size: u64,
         ) -> Error,
     >,
-    /// Takes device memory that is usable from this point of the stream on.
+    /// Allocates device memory that is usable from this point of the stream on.
     pub memory_allocate_async: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -1455,7 +1457,7 @@ pub struct AsyncTable {
             block: *mut Memory,
         ) -> Error,
     >,
-    /// Gives device memory back once the stream is past this point.
+    /// Frees device memory once the stream is past this point.
     pub memory_deallocate_async: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -1554,16 +1556,16 @@ unsafe impl Send for AsyncTable {}
 // SAFETY: as above; nothing is changed through a shared reference.
 unsafe impl Sync for AsyncTable {}
 
-/// The order in which the dimensions of an operand mean something. Strides say where elements lie, this says what they are.
+/// The meaning of an operand's dimensions, in order. Strides define where elements are stored, the layout what they mean.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Layout(pub u32);
 impl Layout {
-    /// As the op says: for ops on images, batch, channels, then space.
+    /// The order that the op defines; for ops on images: batch, channels, then spatial dimensions.
     pub const PLAIN: Self = Self(0);
-    /// Batch, space, then channels.
+    /// Batch, spatial dimensions, then channels.
     pub const CHANNELS_LAST: Self = Self(1);
-    /// The plugin's own, which only it can read.
+    /// Private to the plugin, which alone can read it.
     pub const OPAQUE: Self = Self(2);
 
     /// The name in the contract, or `None` for a number this version does not know.
@@ -1577,14 +1579,14 @@ impl Layout {
     }
 }
 
-/// What is special about one operand of one call.
+/// Properties of an operand of a call.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TensorFlags(pub u32);
 impl TensorFlags {
-    /// The bytes never change while the kernel's state lives, so `prepare` may pack them.
+    /// The contents do not change during the lifetime of the kernel's state, so `prepare` may pack them.
     pub const CONSTANT: Self = Self(1 << 0);
-    /// The operand is optional and was left out; nothing else of it is valid.
+    /// The operand is optional and was omitted; no other field is valid.
     pub const ABSENT: Self = Self(1 << 1);
 
     /// The name in the contract, or `None` for a number this version does not know.
@@ -1613,11 +1615,11 @@ impl core::ops::BitOr for TensorFlags {
     }
 }
 
-/// One operand of a call.
+/// An operand of a call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Tensor {
-    /// The size of the struct in bytes, as whoever filled it knows it.
+    /// The size of the struct in bytes, in the version that its author knows.
     pub size: u32,
     /// How to treat what is not known.
     pub flags: HeaderFlags,
@@ -1625,9 +1627,9 @@ pub struct Tensor {
     pub next: *const Extension,
     /// The block of this.
     pub block: Memory,
-    /// Where the first element lies, in bytes from the start of the block.
+    /// The offset of the first element from the start of the block, in bytes.
     pub offset: u64,
-    /// Bytes from the first element to past the last, with gaps.
+    /// The bytes from the start of the first element to the end of the last, including gaps.
     pub size_in_bytes: u64,
     /// The dtype of this.
     pub dtype: Dtype,
@@ -1637,11 +1639,11 @@ pub struct Tensor {
     pub place: MemoryKind,
     /// The layout of this.
     pub layout: Layout,
-    /// The sizes of the dimensions; in `infer` -1 is one that is not known yet.
+    /// The sizes of the dimensions; in `infer`, -1 is a size that is not known yet.
     pub dims: *const i64,
     /// How many `dims` there are.
     pub dims_count: u64,
-    /// Elements from one index to the next in each dimension. None means contiguous, last dimension fastest.
+    /// The distance in elements from one index to the next, for each dimension. An empty list means contiguous and row-major.
     pub strides: *const i64,
     /// How many `strides` there are.
     pub strides_count: u64,
@@ -1674,7 +1676,7 @@ unsafe impl Send for Tensor {}
 // SAFETY: as above; nothing is changed through a shared reference.
 unsafe impl Sync for Tensor {}
 
-/// What an attribute holds.
+/// The type of an attribute.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AttributeKind(pub u32);
@@ -1718,11 +1720,11 @@ impl AttributeKind {
     }
 }
 
-/// A named constant of a node. One that stands for a single thing is a list of one. Booleans, dtypes, layouts and places are ints.
+/// A named constant of a node. A single value is a list with one item. Booleans, dtypes, layouts and memory kinds are ints.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Attribute {
-    /// The size of the struct in bytes, as whoever filled it knows it.
+    /// The size of the struct in bytes, in the version that its author knows.
     pub size: u32,
     /// How to treat what is not known.
     pub flags: HeaderFlags,
@@ -1785,11 +1787,11 @@ unsafe impl Send for Attribute {}
 // SAFETY: as above; nothing is changed through a shared reference.
 unsafe impl Sync for Attribute {}
 
-/// One call of a kernel: everything it may look at.
+/// One call of a kernel: everything that the kernel may read.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
-    /// The size of the struct in bytes, as whoever filled it knows it.
+    /// The size of the struct in bytes, in the version that its author knows.
     pub size: u32,
     /// How to treat what is not known.
     pub flags: HeaderFlags,
@@ -1813,17 +1815,17 @@ pub struct Call {
     pub attributes: *const *const Attribute,
     /// How many `attributes` there are.
     pub attributes_count: u64,
-    /// Scratch memory on the device, as large as `workspace` asked for.
+    /// Scratch memory on the device, of the size that the kernel's `workspace` function returned.
     pub workspace: Memory,
     /// The workspace offset of this.
     pub workspace_offset: u64,
     /// The workspace size of this.
     pub workspace_size: u64,
-    /// The state of the random generator: a kernel that draws n numbers uses the counter values from `random_offset` on.
+    /// The state of the random generator. A kernel that draws n numbers uses the n counter values from `random_offset` on.
     pub random_seed: u64,
     /// The random offset of this.
     pub random_offset: u64,
-    /// The host's own record of the call, for `output_allocate` and `kernel_describe`.
+    /// The host's record of the call, for `output_allocate` and `kernel_describe`.
     pub host_call: *mut c_void,
 }
 
@@ -1858,18 +1860,18 @@ unsafe impl Send for Call {}
 // SAFETY: as above; nothing is changed through a shared reference.
 unsafe impl Sync for Call {}
 
-/// What an operand may be like, as bits.
+/// What a kernel accepts as an operand.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct OperandFlags(pub u32);
 impl OperandFlags {
-    /// The operand may be left out.
+    /// The operand may be omitted.
     pub const OPTIONAL: Self = Self(1 << 0);
-    /// The operand stands for all further ones; only the last may.
+    /// The operand stands for all further operands; only the last one may have this flag.
     pub const VARIADIC: Self = Self(1 << 1);
-    /// Strides other than contiguous are welcome.
+    /// The operand need not be contiguous.
     pub const STRIDED: Self = Self(1 << 2);
-    /// A constant may lie at any address, not only at a multiple of the size of its elements, as in a mapped file.
+    /// A constant need not be aligned to the size of its elements; in a mapped file it often is not.
     pub const UNALIGNED: Self = Self(1 << 3);
 
     /// The name in the contract, or `None` for a number this version does not know.
@@ -1900,12 +1902,12 @@ impl core::ops::BitOr for OperandFlags {
     }
 }
 
-/// Numbers of dimensions that are none.
+/// Special values for a number of dimensions.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Rank(pub u32);
 impl Rank {
-    /// As many as there are.
+    /// Any number of dimensions.
     pub const ANY: Self = Self(4294967295);
 
     /// The name in the contract, or `None` for a number this version does not know.
@@ -1917,11 +1919,11 @@ impl Rank {
     }
 }
 
-/// What a kernel demands of one operand.
+/// A kernel's requirements on one operand.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Operand {
-    /// The size of the struct in bytes, as whoever filled it knows it.
+    /// The size of the struct in bytes, in the version that its author knows.
     pub size: u32,
     /// How to treat what is not known.
     pub flags: HeaderFlags,
@@ -1931,17 +1933,17 @@ pub struct Operand {
     pub name: Str,
     /// The dtypes of this.
     pub dtypes: DtypeSet,
-    /// Operands with the same number, other than 0, must have the same dtype.
+    /// Operands with the same nonzero group must have the same dtype.
     pub dtype_group: u32,
-    /// The fewest dimensions.
+    /// The smallest number of dimensions.
     pub rank_min: u32,
-    /// The most dimensions; `OARLOCK_RANK_ANY` for any.
+    /// The largest number of dimensions; `OARLOCK_RANK_ANY` for no limit.
     pub rank_max: u32,
     /// The bits of this.
     pub bits: OperandFlags,
     /// The place of this.
     pub place: MemoryKind,
-    /// The one layout the kernel takes.
+    /// The only layout that the kernel accepts.
     pub layout: Layout,
 }
 
@@ -1984,16 +1986,16 @@ impl InPlace {
     pub const EMPTY: Self = Self { output: 0, input: 0 };
 }
 
-/// What a kernel is like, as bits.
+/// Properties of a kernel.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KernelFlags(pub u32);
 impl KernelFlags {
-    /// The same inputs give the same bits each time.
+    /// The same inputs always produce bit-identical outputs.
     pub const DETERMINISTIC: Self = Self(1 << 0);
-    /// The kernel returns before its work in the stream is done.
+    /// The kernel may return before its work in the stream is done.
     pub const ASYNCHRONOUS: Self = Self(1 << 1);
-    /// The kernel sets the shape of some output with `output_allocate`.
+    /// The kernel sets the shape of at least one output with `output_allocate`.
     pub const ALLOCATES_OUTPUTS: Self = Self(1 << 2);
 
     /// The name in the contract, or `None` for a number this version does not know.
@@ -2023,27 +2025,27 @@ impl core::ops::BitOr for KernelFlags {
     }
 }
 
-/// A kernel: one way of running one op on one kind of device.
+/// A kernel: an implementation of one op for one type of device.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {
-    /// The size of the struct in bytes, as whoever filled it knows it.
+    /// The size of the struct in bytes, in the version that its author knows.
     pub size: u32,
     /// How to treat what is not known.
     pub flags: HeaderFlags,
     /// The first of a chain of extensions, or null.
     pub next: *const Extension,
-    /// The op as its schema names it, such as `Add`.
+    /// The name of the op in its schema, such as `Add`.
     pub op: Str,
     /// The op's domain; empty is the domain of ONNX.
     pub domain: Str,
-    /// The device type it runs on; empty means the plugin's own.
+    /// The device type that the kernel runs on; empty means the plugin's own.
     pub device_type: Str,
     /// The first version of the op (its since-version) that the kernel implements.
     pub version_min: u32,
-    /// The last one; 0 means all later ones.
+    /// The last version of the op that the kernel implements; 0 means all later ones.
     pub version_max: u32,
-    /// Of several kernels that fit, the one with the highest score runs. 100 is what a plain kernel has.
+    /// If several kernels match, the one with the highest score runs. An ordinary kernel has a score of 100.
     pub score: i32,
     /// The bits of this.
     pub bits: KernelFlags,
@@ -2059,24 +2061,24 @@ pub struct Kernel {
     pub in_place: *const InPlace,
     /// How many `in_place` there are.
     pub in_place_count: u64,
-    /// Handed back as the first argument of every function of this kernel.
+    /// The first argument of every function of this kernel.
     pub context: *mut c_void,
-    /// Whether the kernel takes this very call: success, or `unimplemented` with the reason as the message. It is asked
-    /// about shapes, and must not read elements, those of constants included.
+    /// Checks whether the kernel accepts this call: returns success, or `unimplemented` with the reason as the message. It may
+    /// look at shapes and attributes, but must not read elements, not even those of constants.
     pub supports: Option<unsafe extern "C" fn(context: *mut c_void, call: *const Call) -> Error>,
-    /// Tells the host the dtypes and shapes of the outputs with `output_allocate`. For ops the host has no schema of.
+    /// Sets the dtypes and shapes of the outputs with `output_allocate`. For ops that the host has no schema for.
     pub infer: Option<unsafe extern "C" fn(context: *mut c_void, call: *const Call) -> Error>,
-    /// How much scratch memory the call needs, in bytes.
+    /// The size of the scratch memory that the call needs, in bytes.
     pub workspace:
         Option<unsafe extern "C" fn(context: *mut c_void, call: *const Call, size: *mut u64) -> Error>,
-    /// Makes the state for one call site: packs constants, picks an algorithm.
+    /// Creates the state for a call site: packs constants, chooses an algorithm.
     pub prepare: Option<
         unsafe extern "C" fn(context: *mut c_void, call: *const Call, state: *mut *mut c_void) -> Error,
     >,
-    /// Does the work.
+    /// Computes the outputs.
     pub run:
         Option<unsafe extern "C" fn(context: *mut c_void, state: *mut c_void, call: *const Call) -> Error>,
-    /// Frees a state.
+    /// Frees a state that `prepare` created.
     pub release: Option<unsafe extern "C" fn(context: *mut c_void, state: *mut c_void) -> Error>,
 }
 
@@ -2120,13 +2122,13 @@ unsafe impl Sync for Kernel {}
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct KernelTable {
-    /// The size of the struct in bytes, as whoever filled it knows it.
+    /// The size of the struct in bytes, in the version that its author knows.
     pub size: u32,
     /// How to treat what is not known.
     pub flags: HeaderFlags,
     /// The first of a chain of extensions, or null.
     pub next: *const Extension,
-    /// What the author of the table understood, as bits.
+    /// The features that the author of the table knew, as bits.
     pub features: u64,
     /// The kernels of this.
     pub kernels: *const *const Kernel,
@@ -2159,7 +2161,7 @@ unsafe impl Sync for KernelTable {}
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct GraphValue {
-    /// The size of the struct in bytes, as whoever filled it knows it.
+    /// The size of the struct in bytes, in the version that its author knows.
     pub size: u32,
     /// How to treat what is not known.
     pub flags: HeaderFlags,
@@ -2169,13 +2171,13 @@ pub struct GraphValue {
     pub name: Str,
     /// The dtype of this.
     pub dtype: Dtype,
-    /// 1 when the number of dimensions is known.
+    /// 1 if the number of dimensions is known.
     pub rank_known: u32,
-    /// The sizes; -1 is one that is not known.
+    /// The sizes of the dimensions; -1 is an unknown size.
     pub dims: *const i64,
     /// How many `dims` there are.
     pub dims_count: u64,
-    /// The constant the value holds, or null.
+    /// The tensor if the value is a constant, or null.
     pub constant: *const Tensor,
 }
 
@@ -2201,11 +2203,11 @@ unsafe impl Send for GraphValue {}
 // SAFETY: as above; nothing is changed through a shared reference.
 unsafe impl Sync for GraphValue {}
 
-/// One node of a graph. Numbers are indices of the graph's values; 2^32-1 is an operand left out.
+/// A node of a graph. `inputs` and `outputs` are indices into the graph's values; 2^32-1 is an omitted operand.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct GraphNode {
-    /// The size of the struct in bytes, as whoever filled it knows it.
+    /// The size of the struct in bytes, in the version that its author knows.
     pub size: u32,
     /// How to treat what is not known.
     pub flags: HeaderFlags,
@@ -2262,11 +2264,11 @@ unsafe impl Send for GraphNode {}
 // SAFETY: as above; nothing is changed through a shared reference.
 unsafe impl Sync for GraphNode {}
 
-/// A graph of nodes in an order in which they can run.
+/// A graph, with its nodes in topological order.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Graph {
-    /// The size of the struct in bytes, as whoever filled it knows it.
+    /// The size of the struct in bytes, in the version that its author knows.
     pub size: u32,
     /// How to treat what is not known.
     pub flags: HeaderFlags,
@@ -2317,8 +2319,8 @@ unsafe impl Send for Graph {}
 // SAFETY: as above; nothing is changed through a shared reference.
 unsafe impl Sync for Graph {}
 
-/// Which table a layer is asked to wrap. Drafts are not wrapped. 3 to 6 stood for profiles that became drafts, and are not
-/// given to anything else.
+/// The kind of a table that a layer wraps. Drafts are not wrapped. 3 to 6 were profiles that became drafts; these numbers are
+/// not reused.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TableKind(pub u32);
@@ -2341,20 +2343,20 @@ impl TableKind {
     }
 }
 
-/// A plugin that stands between the host and other plugins: it wraps their tables in its own.
+/// A layer stands between the host and other plugins: it wraps their tables in its own.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct LayerTable {
-    /// The size of the struct in bytes, as whoever filled it knows it.
+    /// The size of the struct in bytes, in the version that its author knows.
     pub size: u32,
     /// How to treat what is not known.
     pub flags: HeaderFlags,
     /// The first of a chain of extensions, or null.
     pub next: *const Extension,
-    /// What the author of the table understood, as bits.
+    /// The features that the author of the table knew, as bits.
     pub features: u64,
-    /// Wraps the next table: hands back a context and a table of the same kind. A layer that does not care for this kind
-    /// hands back the next ones unchanged. A slot that is empty below stays empty.
+    /// Wraps the next table: returns a context and a table of the same kind. A layer that has no interest in this kind returns
+    /// the next context and table unchanged. A slot that is empty in the next table stays empty.
     pub wrap: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -2366,7 +2368,7 @@ pub struct LayerTable {
             wrapped_table: *mut *mut c_void,
         ) -> Error,
     >,
-    /// Frees a wrapper. The host has stopped using it. What `wrap` handed back unchanged is no wrapper.
+    /// Frees a wrapper that the host no longer uses. Not called for a context and a table that `wrap` returned unchanged.
     pub unwrap: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -2429,43 +2431,47 @@ pub const RULES: &[(&str, &str, &str)] = &[
         "A name is not empty, is at most 64 bytes long and has only ASCII letters, digits, `-`, `_` and `.`.",
     ),
     ("E-5", "host", "A plugin provides a device (with `core`), kernels or a layer."),
-    ("E-6", "host", "A table of another profile comes together with `core`. A draft does not count."),
+    ("E-6", "host", "A plugin with a table of another device profile also has `core`. Drafts are exempt."),
     (
         "V-1",
         "host",
-        "Both sides state the contract versions they speak before anything else is read. Majors are equal, and each side's newest minor is at least the other's oldest.",
+        "Both sides state their versions of the contract before anything else is read. Major versions are equal, and each side's newest minor version is at least the other side's oldest.",
     ),
     ("V-2", "contract", "A slot never turns from optional to required within a version of its profile."),
-    ("V-3", "contract", "Experimental functions are found by versioned name, never in a table."),
-    ("V-4", "host", "The table of a draft is read only by a host that has the draft by the same number."),
+    (
+        "V-3",
+        "contract",
+        "Experimental functions are looked up by a versioned name; they are never in a table.",
+    ),
+    ("V-4", "host", "A host reads the table of a draft only if it knows the draft by the same number."),
     (
         "S-1",
         "host",
-        "Every struct and table starts with its size, as its author knows it, flags, and a `next` that is null or a chain of extensions.",
+        "Every struct and table starts with the size that its author knows, flags, and a `next` that is null or a chain of extensions.",
     ),
     ("S-2", "host", "The size of a struct is at least what it was in version 1.0 of the contract."),
     (
         "S-3",
         "host",
-        "What a struct has beyond what its reader knows is zero, or the reader has the feature bit for it.",
+        "Fields that a struct has beyond those its reader knows are zero, or the reader has the feature bit for them.",
     ),
     ("S-4", "nobody", "Padding is explicit and zero, and its name is `reserved` or begins with it."),
     ("S-5", "host", "Text is valid UTF-8."),
     (
         "S-6",
         "conformance",
-        "What a plugin hands out in its own structs and in tables lives and does not change until the plugin is unloaded.",
+        "Memory that a plugin's structs and tables point to stays valid and does not change until the plugin is unloaded.",
     ),
-    ("P-1", "host", "A slot that the profile requires is filled."),
+    ("P-1", "host", "Every required slot of a profile is filled."),
     (
         "P-2",
         "host",
-        "A pair of slots that take and give back one thing is filled together or empty together.",
+        "Of a pair of slots that acquire and release a resource, both are filled or both are empty.",
     ),
     (
         "R-1",
         "sdk",
-        "A function that fails returns an error the host made, and leaves what it was to write as it was.",
+        "A function that fails returns an error that the host made, and leaves its outputs unchanged.",
     ),
     ("R-2", "sdk", "Panics and exceptions end at the boundary and become errors with the code `fatal`."),
     (
@@ -2473,59 +2479,59 @@ pub const RULES: &[(&str, &str, &str)] = &[
         "conformance",
         "A plugin does not end or abort the process, does not fork it and does not change its signal handlers.",
     ),
-    ("R-4", "host", "A plugin prints nothing; it has `log`."),
+    ("R-4", "host", "A plugin prints nothing; it calls `log`."),
     ("R-5", "conformance", "An error says what was expected, what was found and what to do."),
     (
         "R-6",
         "nobody",
-        "Once a device is lost every call on it fails with the flag `device_lost`, and freeing handles on it still works.",
+        "Once a device is lost, every call on it fails with the flag `device_lost`; handles on it can still be freed.",
     ),
     (
         "T-1",
         "conformance",
-        "Every function may be called on any thread. Calls that name the same stream or event are not made at the same time, other than queries and waits.",
+        "Every function may be called on any thread. Calls on the same stream or event are not concurrent, except queries and waits.",
     ),
     (
         "T-2",
         "conformance",
-        "A function that takes a callback returns without waiting for it. The callback runs on a thread of the plugin, once.",
+        "A function that accepts a callback returns without waiting for it. The callback runs exactly once, on a thread of the plugin.",
     ),
-    ("D-1", "host", "`device_list` gives exactly as many ids as `device_count` says, all different."),
+    ("D-1", "host", "`device_list` returns exactly `device_count` ids, all different."),
     (
         "D-2",
         "conformance",
-        "A device that is not in the list is `invalid_argument` or `not_found`, not a crash.",
+        "A call with a device that is not in the list fails with `invalid_argument` or `not_found`; it does not crash.",
     ),
-    ("D-3", "contract", "No call changes what another call means: there is no current device."),
-    ("M-1", "nobody", "A block is given back once, on the device and with the size it was taken with."),
-    ("M-2", "host", "A range of a copy or a fill lies inside its block."),
+    ("D-3", "contract", "No call changes the meaning of another call: there is no current device."),
+    ("M-1", "nobody", "A block is freed once, with the device and the size that it was allocated with."),
+    ("M-2", "host", "The range of a copy or a fill lies within its block."),
     (
         "M-3",
         "conformance",
-        "An allocation that cannot be met is `resource_exhausted` and leaves the device usable.",
+        "An allocation that cannot be satisfied fails with `resource_exhausted` and leaves the device usable.",
     ),
-    ("M-4", "host", "A request of 0 bytes is not made of a plugin."),
-    ("M-5", "conformance", "What was copied to a device comes back the same."),
-    ("A-1", "conformance", "Work in one stream happens in the order it was put there."),
+    ("M-4", "host", "The host never requests 0 bytes from a plugin."),
+    ("M-5", "conformance", "Data copied to a device and back is unchanged."),
+    ("A-1", "conformance", "Work in one stream happens in the order in which it was added."),
     (
         "A-2",
         "nobody",
-        "An error in a stream is reported by the next synchronize of the stream or of an event recorded after it.",
+        "An error in a stream is reported by the next synchronization of the stream or of an event recorded after it.",
     ),
-    ("A-3", "host", "A stream or event is used on the device it was made on."),
+    ("A-3", "host", "A stream or event is used only on the device that it was created on."),
     (
         "K-1",
         "host",
-        "A kernel names an op, and demands that can be met: dtypes that exist, rank_min at most rank_max, at most the last operand variadic, pairs of operands that exist.",
+        "A kernel names an op and has requirements that can be met: known dtypes, rank_min at most rank_max, only the last operand variadic, in-place pairs of existing operands.",
     ),
-    ("K-2", "host", "`run` is filled; `release` is filled where `prepare` is."),
+    ("K-2", "host", "`run` is filled; `release` is filled if `prepare` is."),
     ("K-3", "conformance", "A kernel writes its outputs and its workspace and nothing else."),
-    ("K-4", "conformance", "`run` with one state may be called by several threads at once."),
-    ("K-5", "host", "The first element of an operand lies at a multiple of the size of an element."),
+    ("K-4", "conformance", "Several threads may call `run` with one state concurrently."),
+    ("K-5", "host", "The first element of an operand is aligned to the size of an element."),
     (
         "L-1",
         "nobody",
-        "A layer passes on what it does not understand, and adds no slot that is empty below it.",
+        "A layer passes on calls that it does not know, and fills no slot that is empty below it.",
     ),
 ];
 

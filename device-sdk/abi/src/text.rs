@@ -3,25 +3,25 @@
 use crate::{Error, Str};
 
 impl Str {
-    /// The text of a string that lives for ever.
+    /// The text of a static string.
     pub const fn new(text: &'static str) -> Self {
         Self { data: text.as_ptr(), size: text.len() as u64 }
     }
 
-    /// The text of a string, for a call that does not keep it.
+    /// The text of a string, for a call that does not keep a reference to it.
     pub const fn borrowed(text: &str) -> Self {
         Self { data: text.as_ptr(), size: text.len() as u64 }
     }
 
-    /// The most bytes that text may have.
+    /// The maximum size of a text in bytes.
     pub const MAX_BYTES: u64 = 1 << 24;
 
-    /// Whether there is no text.
+    /// True if the text has no bytes.
     pub const fn is_empty(self) -> bool {
         self.size == 0
     }
 
-    /// The bytes, if the pointer and the size can be those of text at all.
+    /// The bytes; `None` if the pointer is null or the size exceeds [`Str::MAX_BYTES`], unless the text is empty.
     ///
     /// # Safety
     ///
@@ -47,10 +47,10 @@ impl Str {
 }
 
 impl Error {
-    /// Nothing went wrong.
+    /// Success.
     pub const NONE: Self = Self(0);
 
-    /// Whether something went wrong.
+    /// True if it is an error, not success.
     pub const fn is_some(self) -> bool {
         self.0 != 0
     }

@@ -1,25 +1,25 @@
-//! Which versions of the contract understand each other (rule V-1).
+//! Compatibility of contract versions (rule V-1).
 
 use core::fmt;
 
 use crate::{CONTRACT_MAJOR, CONTRACT_MINOR};
 
-/// The versions of the contract that one side speaks.
+/// The versions of the contract that one side supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Versions {
-    /// Sides with different majors do not understand each other.
+    /// The major version. Different major versions are incompatible.
     pub major: u32,
-    /// The newest minor version the side knows.
+    /// The newest minor version that this side knows.
     pub newest_minor: u32,
-    /// The oldest minor version the other side may have.
+    /// The oldest minor version of the other side that this side accepts.
     pub oldest_minor: u32,
 }
 
 impl Versions {
-    /// What this build speaks.
+    /// The versions that this build supports.
     pub const OURS: Self = Self { major: CONTRACT_MAJOR, newest_minor: CONTRACT_MINOR, oldest_minor: 0 };
 
-    /// Whether two sides understand each other.
+    /// True if the two sides are compatible.
     pub fn meet(self, other: Self) -> bool {
         self.major == other.major
             && self.newest_minor >= other.oldest_minor

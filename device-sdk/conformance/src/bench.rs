@@ -12,7 +12,7 @@ use oarlock_abi as abi;
 use crate::snapshot::ProcessSnapshot;
 use crate::subject::{ConformanceSubject, ErrorText};
 
-/// Limit on the errors that are kept for the check that reads them all.
+/// Limit on the errors that are recorded for the check that inspects all of them.
 const MAX_ERRORS: usize = 1024;
 
 /// The reason a check ends early.
@@ -70,8 +70,8 @@ macro_rules! slot {
         let bench: &$crate::bench::TestBench = $bench;
         let function = $table.$slot.ok_or_else(|| $crate::bench::CheckAbort::empty_slot(stringify!($slot)))?;
         bench.begin_call(stringify!($slot));
-        // SAFETY: whoever made the subject vouches for its tables, its kernels and their contexts. The arguments are the
-        // suite's own: what they point to lives, and may be written where the slot writes, for as long as the contract asks.
+        // SAFETY: whoever made the subject vouches for its tables, its kernels and their contexts. The arguments
+        // belong to the suite: their targets stay valid, and writable where the slot writes, for as long as the contract requires.
         let error = unsafe { function($context, $($argument),*) };
         bench.finish_call(stringify!($slot), error)
     }};
@@ -115,7 +115,7 @@ pub(crate) struct TestBench {
     last_call: Mutex<Option<&'static str>>,
     errors: Mutex<Vec<CallError>>,
     is_abandoned: AtomicBool,
-    /// State that must be the same at the end of the run.
+    /// The state at the start, which must be the same at the end of the run.
     pub(crate) at_first: ProcessSnapshot,
 }
 
@@ -186,7 +186,7 @@ impl TestBench {
         Ok(self.finish_call(slot, error)?)
     }
 
-    /// The slot called last, to blame for a check that did not return.
+    /// The slot called last; if a check did not return, this slot is the likely culprit.
     pub(crate) fn last_call(&self) -> Option<&'static str> {
         *lock_unpoisoned(&self.last_call)
     }
@@ -196,12 +196,12 @@ impl TestBench {
         lock_unpoisoned(&self.errors).clone()
     }
 
-    /// Tells the thread of the running check that nobody waits for it any more.
+    /// Tells the thread of the running check that the suite has given up on it.
     pub(crate) fn abandon_check(&self) {
         self.is_abandoned.store(true, Ordering::SeqCst);
     }
 
-    /// Parks a thread that was given up on: it must not call a plugin that others take to be idle.
+    /// Parks a thread that was given up on: the caller of the suite assumes that the plugin is idle.
     fn park_if_abandoned(&self) {
         while self.is_abandoned.load(Ordering::SeqCst) {
             std::thread::park();
@@ -209,7 +209,7 @@ impl TestBench {
     }
 }
 
-/// Locks a mutex even if its last holder panicked: it guards plain data.
+/// Locks a mutex even if it is poisoned: it guards plain data.
 pub(crate) fn lock_unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

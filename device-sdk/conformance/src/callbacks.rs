@@ -1,7 +1,7 @@
 //! Callbacks that are passed to the plugin, and a record of each call.
 //!
-//! The plugin gets a number instead of an address, so a call that comes twice, late or with another number is recorded and does
-//! no harm.
+//! The plugin gets a number instead of an address, so a call that is duplicate, late or has a wrong number is recorded and
+//! harmless.
 
 #![expect(unsafe_code, reason = "a callback is a C function")]
 
@@ -21,7 +21,7 @@ pub(crate) struct CallbackInvocation {
     pub(crate) stream: abi::Stream,
     pub(crate) failure: abi::Error,
     pub(crate) thread: ThreadId,
-    /// True if the callback was held until its patience ran out.
+    /// True if the callback blocked until [`MAX_HOLD`] ran out.
     pub(crate) was_held_too_long: bool,
 }
 

@@ -88,7 +88,7 @@ impl<'a> DeviceUnderTest<'a> {
         Ok(slot!(self.bench, self.bench.core_table(), device_synchronize(self.id))?)
     }
 
-    /// The description of the device; empty if the plugin does not give one.
+    /// The description of the device; empty if the plugin does not provide one.
     pub(crate) fn device_info(self) -> Verdict<abi::DeviceInfo> {
         let mut info = abi::DeviceInfo::EMPTY;
         if self.bench.core_table().device_info.is_some() {
@@ -97,7 +97,7 @@ impl<'a> DeviceUnderTest<'a> {
         Ok(info)
     }
 
-    /// True if device memory is host memory, which other processes allocate and free at any time.
+    /// True if device memory is host memory, whose free size other processes change at any time.
     pub(crate) fn shares_host_memory(self) -> Verdict<bool> {
         Ok(self.device_info()?.bits.contains(abi::DeviceFlags::SHARES_HOST_MEMORY))
     }
@@ -190,7 +190,7 @@ impl<'a> TestBlock<'a> {
 impl Drop for TestBlock<'_> {
     fn drop(&mut self) {
         if !self.is_given_back {
-            // The check ends for a reason of its own, which matters more than this.
+            // The check has already failed for another reason, which matters more than this.
             let _ = self.return_to_device();
         }
     }

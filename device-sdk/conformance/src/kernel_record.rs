@@ -1,10 +1,10 @@
-//! What a plugin says of its kernels.
+//! The kernel records of a plugin.
 
 #![expect(unsafe_code, reason = "kernels are described by lists behind raw pointers")]
 
 use oarlock_abi as abi;
 
-/// Limit on the operands that the suite reads of one kernel; the host refused longer lists before.
+/// Limit on the operands of a kernel that the suite reads; the host has already refused longer lists.
 const MAX_OPERANDS: u64 = 1 << 10;
 
 /// A kernel of the subject.

@@ -5,9 +5,9 @@
 //! requirement. The result is a [`ConformanceReport`]: data, text or a page of HTML.
 //!
 //! A check that passes shows that the rule held this time. A check that needs optional slots which the plugin leaves empty is
-//! unsupported, not failed. A check that does not return ends the run, since nobody knows what the plugin is doing. A plugin
-//! that ends the process ends the suite with it; a host that wants to report this runs the suite in a child process, where it
-//! can also see whether the plugin prints anything.
+//! unsupported, not failed. A check that does not return ends the run, since the plugin is then in an unknown state. A plugin that
+//! ends the process ends the suite too; a host that wants to report this runs the suite in a child process, where it also
+//! sees whether the plugin prints anything.
 
 mod bench;
 mod callbacks;

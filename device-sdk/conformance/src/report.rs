@@ -96,7 +96,7 @@ impl ConformanceReport {
             .filter(|p| is_offered(*p));
         let profiles = profiles.map(|profile| ProfileResult {
             name: profile.name().to_owned(),
-            // Without a device, next to nothing was tested.
+            // Without a device, almost nothing was tested.
             passed: !subject.devices.is_empty()
                 && profile_has_passed(results.iter().filter(|result| result.profile == profile.name())),
         });

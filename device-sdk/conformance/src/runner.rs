@@ -9,7 +9,7 @@ use crate::checks::{self, ConformanceCheck};
 use crate::report::{CheckOutcome, CheckResult, ConformanceReport};
 use crate::subject::ConformanceSubject;
 
-/// The time that a check may take before the suite gives up on the plugin, if the caller passes this default.
+/// The default for the time that a check may take before the suite gives up on the plugin.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Runs all checks. `progress` gets the name of each before it starts.
@@ -62,7 +62,7 @@ fn run_with_timeout(bench: &Arc<TestBench>, check: &'static ConformanceCheck) ->
     let (sender, receiver) = mpsc::channel();
     let for_check = Arc::clone(bench);
     let run = move || {
-        // Nobody listens any more if the check took too long.
+        // The receiver is gone if the check took too long.
         let _ = sender.send((check.run)(&for_check));
     };
     let thread = match std::thread::Builder::new().name("conformance".to_owned()).spawn(run) {
@@ -75,7 +75,7 @@ fn run_with_timeout(bench: &Arc<TestBench>, check: &'static ConformanceCheck) ->
     };
     match receiver.recv_timeout(bench.wait_limit()) {
         Ok(verdict) => {
-            // The check drops what it holds before the next one starts.
+            // The check frees its resources before the next one starts.
             let _ = thread.join();
             Some(outcome_of_verdict(verdict))
         }

@@ -10,7 +10,7 @@ use crate::subject::ConformanceSubject;
 pub(crate) struct ProcessSnapshot {
     /// The record of each kernel as text.
     pub(crate) kernels: Vec<String>,
-    /// The signals that the process catches and ignores, if the system tells.
+    /// The signals that the process catches or ignores, if the system reveals them.
     pub(crate) signals: Option<Vec<String>>,
 }
 
@@ -21,7 +21,7 @@ impl ProcessSnapshot {
     }
 }
 
-/// Signals that the C library reserves for itself and starts to catch when it needs them.
+/// Signals that the C library reserves for itself and starts to catch on demand.
 const LIBC_SIGNALS: u64 = 1 << 31 | 1 << 32;
 
 fn caught_signals() -> Option<Vec<String>> {

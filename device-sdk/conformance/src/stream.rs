@@ -1,7 +1,7 @@
 //! A stream under test, the host memory that copies in it use, and events.
 //!
-//! If the plugin leaves an asynchronous slot empty, the default that the contract documents happens here, so that the other
-//! slots can be checked all the same.
+//! If the plugin leaves an asynchronous slot empty, this module applies the contract's documented default, so that the other
+//! slots can still be checked.
 
 #![expect(unsafe_code, reason = "slots of a plugin are called through raw pointers")]
 
@@ -164,7 +164,7 @@ impl<'a> TestStream<'a> {
         self.in_flight.borrow()[bytes.0].clone()
     }
 
-    /// Destroys the stream. The work that it still has to do must complete.
+    /// Destroys the stream. Pending work must complete.
     pub(crate) fn destroy(&self) -> Verdict {
         self.is_destroyed.set(true);
         Ok(slot!(self.device.bench, self.async_table()?, stream_destroy(self.device.id, self.handle))?)
@@ -182,7 +182,7 @@ impl Drop for TestStream<'_> {
         }
         let is_at_rest = self.synchronize().is_ok();
         if (self.destroy().is_err() || !is_at_rest) && !self.in_flight.borrow().is_empty() {
-            // Nobody knows whether the device is done with this memory, so it must not be reused.
+            // The device may still use this memory, so leak it instead of reusing it.
             std::mem::forget(self.in_flight.take());
         }
     }
@@ -236,7 +236,7 @@ impl<'a> TestEvent<'a> {
 impl Drop for TestEvent<'_> {
     fn drop(&mut self) {
         if !self.is_destroyed.get() {
-            // The check ends for a reason of its own, which matters more than this.
+            // The check has already failed for another reason, which matters more than this.
             let _ = self.destroy();
         }
     }

@@ -22,8 +22,8 @@ pub struct ConformanceSubject {
     pub kernels: Vec<abi::Kernel>,
     /// The ids of the devices to test, which are initialized.
     pub devices: Vec<u32>,
-    /// Reads an error that the plugin returned, and releases it. Let this closure own what keeps the plugin loaded: a check
-    /// that never returns keeps it forever.
+    /// Reads an error that the plugin returned, and releases it. The closure should own whatever keeps the plugin loaded, since
+    /// the thread of a check that never returns keeps the closure forever.
     pub read_error: Box<dyn Fn(abi::Error) -> ErrorText + Send + Sync>,
 }
 

@@ -26,7 +26,7 @@ pub fn reachable_items<'a>(contract: &'a Contract, item: &'a ContractItem) -> Ve
     contract.items.iter().filter(is_reached).collect()
 }
 
-/// Checks the stage of a declaration against the stages of those that it uses and that use it.
+/// Checks the stage of a declaration against the stages of the declarations that it uses and of its users.
 pub(crate) fn check_stage(contract: &Contract, item: &ContractItem) -> Result<(), ContractError> {
     let profile = match &item.kind {
         ItemKind::Table(table) => table.profile.as_ref(),

@@ -1,8 +1,8 @@
 //! Parses and checks the plugin contract of Oarlock.
 //!
 //! The contract is data: one file, `oarlock.contract`, from which everything that must agree with it is generated. This crate
-//! knows what the file means ([`Contract`]), how its types look in memory ([`lower`], [`struct_layout`]), what may never change
-//! again ([`lock`]) and what still may ([`drafts`]). The generators themselves are in `scripts/xtask`.
+//! parses the file ([`Contract`]), computes the memory layout of its types ([`lower`], [`struct_layout`]), and separates what may
+//! never change again ([`lock`]) from what still may ([`drafts`]). The generators themselves are in `scripts/xtask`.
 
 mod check;
 pub mod drafts;

@@ -25,8 +25,8 @@ pub fn lock_text(contract: &Contract) -> String {
     out
 }
 
-/// The text of `abi.draft`: for each draft of a profile its number, and one line, in the format of the lock, for each fact
-/// about its table and about what only drafts use.
+/// The text of `abi.draft`: the number of each draft, and one line in the format of the lock for each fact about its table and
+/// about declarations that only drafts use.
 pub fn draft_text(contract: &Contract) -> String {
     let mut out = String::from(
         "# Every fact about the drafts of profiles, under their numbers. A draft that changes gets a new number; \

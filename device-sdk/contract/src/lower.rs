@@ -1,5 +1,5 @@
-//! Lowers the types of the contract to what a C compiler sees. It happens once, so that the C header, the Rust bindings and the
-//! lock cannot disagree about what a `list` or an `out` argument becomes.
+//! Lowers the types of the contract to the types that a C compiler sees. This happens in one place, so that the C header, the
+//! Rust bindings and the lock cannot disagree about what a `list` or an `out` argument becomes.
 
 use crate::model::{
     CallbackDefinition, Contract, ContractItem, ContractType, FieldDefinition, ItemKind, MemberDefinition,
@@ -56,7 +56,7 @@ pub fn item_fields(contract: &Contract, item: &ContractItem) -> Vec<LoweredField
         ItemKind::Table(table) => {
             fields.extend(header_fields());
             let mut features = LoweredField::new("features", LoweredType::Number("u64"));
-            features.docs = vec!["What the author of the table understood, as bits.".to_owned()];
+            features.docs = vec!["The features that the author of the table knew, as bits.".to_owned()];
             fields.push(features);
             &table.members
         }
@@ -84,7 +84,7 @@ pub fn slot_params(contract: &Contract, slot: &SlotDefinition) -> Vec<LoweredFie
     all
 }
 
-/// The arguments of a callback. A callback has no context; it takes a user pointer where it declares one.
+/// The arguments of a callback. A callback has no context; it may declare a user pointer instead.
 pub fn callback_params(contract: &Contract, callback: &CallbackDefinition) -> Vec<LoweredField> {
     callback.params.iter().flat_map(|param| lower_param(contract, param)).collect()
 }
@@ -98,7 +98,7 @@ fn header_fields() -> [LoweredField; 3] {
         documented(
             "size",
             LoweredType::Number("u32"),
-            "The size of the struct in bytes, as whoever filled it knows it.",
+            "The size of the struct in bytes, in the version that its author knows.",
         ),
         documented("flags", LoweredType::Named("header_flags".into()), "How to treat what is not known."),
         documented("next", pointer_to("extension"), "The first of a chain of extensions, or null."),

@@ -1,4 +1,4 @@
-//! The error of an item that breaks a rule.
+//! The error for an item that violates a rule of the contract language.
 
 use crate::ContractError;
 use crate::model::ContractItem;

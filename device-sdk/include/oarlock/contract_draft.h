@@ -32,10 +32,10 @@ extern "C" {
 /** A compiled graph. */
 typedef uint64_t oarlock_executable;
 
-/** One participant's place in a group of devices that exchange data. */
+/** The membership of one device in a group of devices that exchange data. */
 typedef uint64_t oarlock_communicator;
 
-/** How values of several devices become one. */
+/** How the values of several devices are combined. */
 typedef uint32_t oarlock_reduction;
 #define OARLOCK_REDUCTION_SUM 1u
 #define OARLOCK_REDUCTION_PRODUCT 2u
@@ -43,7 +43,7 @@ typedef uint32_t oarlock_reduction;
 #define OARLOCK_REDUCTION_MAXIMUM 4u
 #define OARLOCK_REDUCTION_AVERAGE 5u
 
-/** What kind of work a record is about. */
+/** The kind of work that a record describes. */
 typedef uint32_t oarlock_activity_kind;
 #define OARLOCK_ACTIVITY_KIND_KERNEL 1u
 #define OARLOCK_ACTIVITY_KIND_COPY 2u
@@ -51,10 +51,10 @@ typedef uint32_t oarlock_activity_kind;
 #define OARLOCK_ACTIVITY_KIND_SYNCHRONIZE 4u
 #define OARLOCK_ACTIVITY_KIND_MARKER 5u
 
-/** What a native handle is. */
+/** The kind of a native handle. */
 typedef uint32_t oarlock_native_kind;
 
-/** An address, as a CUDA or HIP device pointer. */
+/** An address, such as a CUDA or HIP device pointer. */
 #define OARLOCK_NATIVE_KIND_ADDRESS 1u
 
 /** A `cl_mem`. */
@@ -70,50 +70,50 @@ typedef struct oarlock_activity oarlock_activity;
 typedef struct oarlock_profile_table oarlock_profile_table;
 typedef struct oarlock_interop_table oarlock_interop_table;
 
-/** Takes bytes from a plugin. Returns an error to stop it. */
+/** Receives bytes from a plugin. Returns an error to stop the plugin. */
 typedef oarlock_error (*oarlock_byte_sink)(void *user, const uint8_t *data, uint64_t size);
 
-/** Takes one record. It is valid during the call. */
+/** Receives one record. The record is valid during the call. */
 typedef void (*oarlock_activity_sink)(void *user, const oarlock_activity *record);
 
 /** What the author of this header understood: one bit for each minor version. */
 #define OARLOCK_GRAPH_TABLE_FEATURES ((1ull << 0) | (1ull << 1))
 
-/** Compiles and runs graphs as one piece. */
+/** Compiles graphs and runs each as a whole. */
 struct oarlock_graph_table {
-    /** The size of the struct in bytes, as whoever filled it knows it. */
+    /** The size of the struct in bytes, in the version that its author knows. */
     uint32_t size;
     /** How to treat what is not known. */
     oarlock_header_flags flags;
     /** The first of a chain of extensions, or null. */
     const oarlock_extension *next;
-    /** What the author of the table understood, as bits. */
+    /** The features that the author of the table knew, as bits. */
     uint64_t features;
-    /** Which nodes the device would take: 1 or 0 for each.
+    /** Which nodes the device can run: 1 or 0 for each.
      *  Required. */
     oarlock_error (*graph_supports)(void *context, uint32_t device, const oarlock_graph *graph,
         uint8_t *taken, uint64_t taken_capacity, uint64_t *taken_count);
-    /** Compiles a graph. Takes as long as it takes.
+    /** Compiles a graph. This may take long.
      *  Required. */
     oarlock_error (*graph_compile)(void *context, uint32_t device, const oarlock_graph *graph,
         const oarlock_attribute *const *options, uint64_t options_count, oarlock_executable *program);
-    /** Runs a compiled graph in the stream of the call; inputs, outputs and scratch memory are those of the call.
+    /** Runs a compiled graph in the call's stream, with the call's inputs, outputs and scratch memory.
      *  Required. */
     oarlock_error (*graph_run)(void *context, oarlock_executable program, const oarlock_call *call);
-    /** How much scratch memory a run needs, in bytes.
+    /** The size of the scratch memory that a run needs, in bytes.
      *  Optional; when null: 0. */
     oarlock_error (*graph_workspace)(void *context, oarlock_executable program, uint64_t *size);
     /** Frees a compiled graph.
      *  Required. */
     oarlock_error (*graph_destroy)(void *context, oarlock_executable program);
-    /** Writes a compiled graph, to be loaded by a later process.
+    /** Serializes a compiled graph, so that a later process can load it.
      *  Optional; when null: compiled graphs are not kept. */
     oarlock_error (*graph_save)(void *context, oarlock_executable program, oarlock_byte_sink sink, void *user);
     /** Whether saved bytes can be loaded on this device: 1 or 0.
      *  Optional; when null: no. */
     oarlock_error (*graph_compatible)(void *context, uint32_t device, const void *saved, uint64_t saved_size,
         uint32_t *usable);
-    /** Loads what `graph_save` wrote.
+    /** Loads a graph that `graph_save` wrote.
      *  Optional; when null: compiled graphs are not kept. */
     oarlock_error (*graph_load)(void *context, uint32_t device, const void *saved, uint64_t saved_size,
         oarlock_executable *program);
@@ -122,50 +122,50 @@ struct oarlock_graph_table {
 /** What the author of this header understood: one bit for each minor version. */
 #define OARLOCK_COLLECTIVE_TABLE_FEATURES ((1ull << 0) | (1ull << 1))
 
-/** Exchange of data within a group of devices. The host carries the unique id from the first rank to the others. Calls that
- *  name the same communicator are not made at the same time. */
+/** Exchange of data within a group of devices. The host passes the unique id from the first rank to the others. Calls on the
+ *  same communicator are not concurrent. */
 struct oarlock_collective_table {
-    /** The size of the struct in bytes, as whoever filled it knows it. */
+    /** The size of the struct in bytes, in the version that its author knows. */
     uint32_t size;
     /** How to treat what is not known. */
     oarlock_header_flags flags;
     /** The first of a chain of extensions, or null. */
     const oarlock_extension *next;
-    /** What the author of the table understood, as bits. */
+    /** The features that the author of the table knew, as bits. */
     uint64_t features;
-    /** How many bytes a unique id has.
+    /** The size of a unique id in bytes.
      *  Required. */
     oarlock_error (*unique_id_size)(void *context, uint64_t *size);
-    /** Makes the unique id of a new group.
+    /** Creates the unique id of a new group.
      *  Required. */
     oarlock_error (*unique_id)(void *context, void *id, uint64_t id_size);
-    /** Joins a group. Returns when all ranks have.
+    /** Joins a group. Returns when all ranks have joined.
      *  Required. */
     oarlock_error (*communicator_create)(void *context, uint32_t device, const void *id, uint64_t id_size,
         uint32_t rank, uint32_t ranks, oarlock_communicator *member);
     /** Leaves a group.
      *  Required. */
     oarlock_error (*communicator_destroy)(void *context, oarlock_communicator member);
-    /** Every rank gets the reduction of all.
+    /** Every rank receives the reduction over all ranks.
      *  Required. */
     oarlock_error (*all_reduce)(void *context, oarlock_communicator member, oarlock_stream queue,
         oarlock_memory send, uint64_t send_offset, oarlock_memory receive, uint64_t receive_offset,
         uint64_t count, oarlock_dtype dtype, oarlock_reduction how);
-    /** Every rank gets what the root has.
+    /** Every rank receives the root's data.
      *  Required. */
     oarlock_error (*broadcast)(void *context, oarlock_communicator member, oarlock_stream queue,
         oarlock_memory block, uint64_t offset, uint64_t count, oarlock_dtype dtype, uint32_t root);
-    /** The root gets the reduction of all.
+    /** The root receives the reduction over all ranks.
      *  Required. */
     oarlock_error (*reduce)(void *context, oarlock_communicator member, oarlock_stream queue,
         oarlock_memory send, uint64_t send_offset, oarlock_memory receive, uint64_t receive_offset,
         uint64_t count, oarlock_dtype dtype, oarlock_reduction how, uint32_t root);
-    /** Every rank gets the parts of all, one after the other.
+    /** Every rank receives the data of all ranks, concatenated.
      *  Required. */
     oarlock_error (*all_gather)(void *context, oarlock_communicator member, oarlock_stream queue,
         oarlock_memory send, uint64_t send_offset, oarlock_memory receive, uint64_t receive_offset,
         uint64_t count, oarlock_dtype dtype);
-    /** Every rank gets its part of the reduction.
+    /** Every rank receives its part of the reduction.
      *  Required. */
     oarlock_error (*reduce_scatter)(void *context, oarlock_communicator member, oarlock_stream queue,
         oarlock_memory send, uint64_t send_offset, oarlock_memory receive, uint64_t receive_offset,
@@ -193,7 +193,7 @@ struct oarlock_collective_table {
 
 /** One piece of work that a device did. */
 struct oarlock_activity {
-    /** The size of the struct in bytes, as whoever filled it knows it. */
+    /** The size of the struct in bytes, in the version that its author knows. */
     uint32_t size;
     /** How to treat what is not known. */
     oarlock_header_flags flags;
@@ -202,7 +202,7 @@ struct oarlock_activity {
     oarlock_activity_kind kind;
     uint32_t device;
     oarlock_stream queue;
-    /** The number the host gave the call that caused it, or 0. */
+    /** The number that the host assigned to the call that caused the work, or 0. */
     uint64_t correlation;
     /** Start and end on the device's clock, in nanoseconds. */
     uint64_t start;
@@ -214,23 +214,23 @@ struct oarlock_activity {
 /** What the author of this header understood: one bit for each minor version. */
 #define OARLOCK_PROFILE_TABLE_FEATURES ((1ull << 0) | (1ull << 1))
 
-/** Records of what devices did. */
+/** Recording of device activity. */
 struct oarlock_profile_table {
-    /** The size of the struct in bytes, as whoever filled it knows it. */
+    /** The size of the struct in bytes, in the version that its author knows. */
     uint32_t size;
     /** How to treat what is not known. */
     oarlock_header_flags flags;
     /** The first of a chain of extensions, or null. */
     const oarlock_extension *next;
-    /** What the author of the table understood, as bits. */
+    /** The features that the author of the table knew, as bits. */
     uint64_t features;
-    /** Readies the profiler.
+    /** Initializes the profiler.
      *  Required. */
     oarlock_error (*profiler_initialize)(void *context);
-    /** Ends the profiler.
+    /** Shuts the profiler down.
      *  Required. */
     oarlock_error (*profiler_finalize)(void *context);
-    /** Readies one recording, so that starting it is quick.
+    /** Prepares a recording, so that starting it is quick.
      *  Required. */
     oarlock_error (*profiler_prepare)(void *context);
     /** Starts recording.
@@ -239,11 +239,11 @@ struct oarlock_profile_table {
     /** Stops recording.
      *  Required. */
     oarlock_error (*profiler_stop)(void *context);
-    /** Hands over what was recorded since the last start.
+    /** Passes all records since the last start to `sink`.
      *  Required. */
     oarlock_error (*profiler_collect)(void *context, oarlock_activity_sink sink, void *user);
-    /** One moment on the device's clock and on the host's monotonic clock, in nanoseconds.
-     *  Optional; when null: both clocks are taken to be one. */
+    /** The same moment on the device's clock and on the host's monotonic clock, in nanoseconds.
+     *  Optional; when null: both clocks are assumed to be the same. */
     oarlock_error (*profiler_clock)(void *context, uint32_t device, uint64_t *device_time,
         uint64_t *host_time);
 };
@@ -253,42 +253,42 @@ struct oarlock_profile_table {
 
 /** Exchange of memory and streams with other libraries and processes, without copies. */
 struct oarlock_interop_table {
-    /** The size of the struct in bytes, as whoever filled it knows it. */
+    /** The size of the struct in bytes, in the version that its author knows. */
     uint32_t size;
     /** How to treat what is not known. */
     oarlock_header_flags flags;
     /** The first of a chain of extensions, or null. */
     const oarlock_extension *next;
-    /** What the author of the table understood, as bits. */
+    /** The features that the author of the table knew, as bits. */
     uint64_t features;
-    /** The DLPack device type and id under which others know the device.
+    /** The device type and id of the device in DLPack.
      *  Required. */
     oarlock_error (*dlpack_device)(void *context, uint32_t device, int32_t *device_type, int32_t *device_id);
-    /** The native handle of a block. It stays the plugin's.
+    /** The native handle of a block. The plugin keeps ownership.
      *  Required. */
     oarlock_error (*memory_export)(void *context, uint32_t device, oarlock_memory block,
         oarlock_native_kind kind, uint64_t *native);
-    /** Makes a block of memory that another library owns and keeps valid until `memory_forget`.
+    /** Creates a block from memory that another library owns and keeps valid until `memory_forget`.
      *  Required. */
     oarlock_error (*memory_import)(void *context, uint32_t device, oarlock_native_kind kind, uint64_t native,
         uint64_t size, oarlock_memory *block);
-    /** Ends the use of an imported block. The memory itself stays its owner's.
+    /** Ends the use of an imported block, without freeing its memory.
      *  Required. */
     oarlock_error (*memory_forget)(void *context, uint32_t device, oarlock_memory block);
     /** The native handle of a stream, such as a `CUstream`.
      *  Optional; when null: streams are not shared; the stream is synchronized instead. */
     oarlock_error (*stream_export)(void *context, uint32_t device, oarlock_stream queue, uint64_t *native);
-    /** Makes a stream of a native handle. Destroying it leaves the native one alive.
+    /** Creates a stream from a native handle. Destroying the stream leaves the native stream alive.
      *  Optional; when null: streams are not shared. */
     oarlock_error (*stream_import)(void *context, uint32_t device, uint64_t native, oarlock_stream *queue);
-    /** How many bytes a token for another process has.
+    /** The size in bytes of a token for another process.
      *  Optional; when null: memory is not shared with other processes. */
     oarlock_error (*ipc_token_size)(void *context, uint64_t *size);
-    /** Makes a token with which another process reaches a block.
+    /** Creates a token with which another process can open a block.
      *  Optional; when null: memory is not shared with other processes. */
     oarlock_error (*ipc_export)(void *context, uint32_t device, oarlock_memory block, void *token,
         uint64_t token_size);
-    /** Reaches a block of another process.
+    /** Opens a block of another process.
      *  Optional; when null: memory is not shared with other processes. */
     oarlock_error (*ipc_import)(void *context, uint32_t device, const void *token, uint64_t token_size,
         oarlock_memory *block, uint64_t *size);

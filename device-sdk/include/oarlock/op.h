@@ -16,13 +16,13 @@
  *     OARLOCK_OP(twice, "acme", OARLOCK_KERNEL_FLAGS_DETERMINISTIC, (&x), (&y), oarlock_infer_like_first, run);
  *     OARLOCK_EXTENSION(&twice_op);
  *
- * What these do not say, such as an operand that may be left out, is said by filling the structs of the contract. */
+ * For anything that these macros do not cover, such as an optional operand, fill the structs of the contract directly. */
 #ifndef OARLOCK_OP_H
 #define OARLOCK_OP_H
 
 #include "plugin.h"
 
-/** The name and the version of the plugin. Whoever compiles it says them. */
+/** The name and the version of the plugin; define them with the compiler's `-D`. */
 #ifndef OARLOCK_EXTENSION_NAME
 #define OARLOCK_EXTENSION_NAME "extension"
 #endif
@@ -30,15 +30,15 @@
 #define OARLOCK_EXTENSION_VERSION "0"
 #endif
 
-/** The operand `name`, which is contiguous and of any rank, with these dtypes. All operands of an op with one `group`, other
- *  than 0, have the same dtype. */
+/** Defines the operand `name`: contiguous, of any rank, with one of these dtypes. All operands of an op with the same nonzero
+ *  `group` have the same dtype. */
 #define OARLOCK_OPERAND(name, dtypes, group)                                                             \
     static const oarlock_operand name = {                                                                \
         OARLOCK_HEADER(oarlock_operand), OARLOCK_STR(#name), dtypes, group, 0, OARLOCK_RANK_ANY, 0, 0, 0, \
     }
 
-/** The kernel `name_op` of the op `name` for the CPU. `inputs` and `outputs` are lists such as `(&x, &y)`. An exception of C++
- *  that `infer` or `run` throws is an error of the call. */
+/** Defines `name_op`, the CPU kernel of the op `name`. `inputs` and `outputs` are lists such as `(&x, &y)`. In C++, an exception
+ *  that `infer` or `run` throws becomes an error of the call. */
 #define OARLOCK_OP(name, domain, flags, inputs, outputs, infer, run)                                   \
     static const oarlock_operand *const name##_inputs[] = {OARLOCK_LISTED_ inputs};                    \
     static const oarlock_operand *const name##_outputs[] = {OARLOCK_LISTED_ outputs};                  \
@@ -52,7 +52,7 @@
 #ifdef __cplusplus
 namespace oarlock OARLOCK_HIDDEN {
 
-/** A slot that runs another one and turns an exception into an error. */
+/** Wraps a slot and turns exceptions into errors. */
 template <auto slot, class... Parameters>
 constexpr auto guarded(oarlock_error (*)(Parameters...)) -> oarlock_error (*)(Parameters...) {
     return [](Parameters... parameters) -> oarlock_error { return guard([&] { return slot(parameters...); }); };
@@ -72,7 +72,7 @@ constexpr decltype(nullptr) guarded(decltype(nullptr)) {
 #define OARLOCK_LISTED_(...) __VA_ARGS__
 #define OARLOCK_COUNT_(list) (sizeof(list) / sizeof(list)[0])
 
-/** Defines the plugin of these kernels, once in all its sources: `OARLOCK_EXTENSION(&one_op, &other_op);` */
+/** Defines a plugin with these kernels, in exactly one source file: `OARLOCK_EXTENSION(&one_op, &other_op);` */
 #define OARLOCK_EXTENSION(...)                                                              \
     static const oarlock_kernel *const oarlock_extension_kernels[] = {__VA_ARGS__};         \
     static const oarlock_kernel_table oarlock_extension_table = {                           \
@@ -87,7 +87,7 @@ constexpr decltype(nullptr) guarded(decltype(nullptr)) {
     }                                                                                       \
     OARLOCK_PLUGIN(oarlock_extension_describe)
 
-/** Reads an attribute that is a number, such as `beta=2` or `beta=0.5`. `value` stays as it is where none is given. */
+/** Reads a numeric attribute, such as `beta=2` or `beta=0.5`. If it is not set, `value` is unchanged. */
 static inline oarlock_error oarlock_read_float(const oarlock_call *call, const char *name, double *value) {
     const oarlock_attribute *attribute = oarlock_find_attribute(call, name);
     if (attribute == OARLOCK_NULL) {
@@ -103,7 +103,7 @@ static inline oarlock_error oarlock_read_float(const oarlock_call *call, const c
     return 0;
 }
 
-/** Reads an attribute that is a whole number; otherwise as `oarlock_read_float`. */
+/** Reads an integer attribute; otherwise like `oarlock_read_float`. */
 static inline oarlock_error oarlock_read_int(const oarlock_call *call, const char *name, int64_t *value) {
     const oarlock_attribute *attribute = oarlock_find_attribute(call, name);
     if (attribute == OARLOCK_NULL) {
@@ -115,7 +115,7 @@ static inline oarlock_error oarlock_read_int(const oarlock_call *call, const cha
     return 0;
 }
 
-/** The `infer` of an op whose outputs all have the dtype and the shape of its first input. */
+/** An `infer` function for ops whose outputs all have the dtype and shape of the first input. */
 static inline oarlock_error oarlock_infer_like_first(void *context, const oarlock_call *call) {
     uint32_t i;
     OARLOCK_CAST(void, context);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a plugin written in C or C++ needs beside the contract: the entry with its version checks, errors that know
- * their line, and ways to read a call. Header only, for GCC and Clang, C11 and C++17.
+ * Helpers for plugins in C and C++: the entry point with its version checks, errors with source locations, and accessors for
+ * calls. Header only, for GCC and Clang, C11 and C++17.
  *
  *     static oarlock_error describe(oarlock_plugin *plugin) {
  *         plugin->name = oarlock_string("acme-npu");
@@ -10,7 +10,7 @@
  *     }
  *     OARLOCK_PLUGIN(describe);
  *
- * `device-sdk/templates/c` is a whole plugin to start from. */
+ * `device-sdk/templates/c` is a complete plugin to start from. */
 #ifndef OARLOCK_PLUGIN_H
 #define OARLOCK_PLUGIN_H
 
@@ -35,20 +35,20 @@
 /* ------------------------------------------------------------------------------------------------------------------
  * Text, structs and tables */
 
-/** Text in an initialiser: `.name = OARLOCK_STR("A")`. In an assignment, `oarlock_string("A")` stands in for it. */
+/** Text in an initializer: `.name = OARLOCK_STR("A")`. In an assignment, use `oarlock_string("A")`. */
 #define OARLOCK_STR(literal) {"" literal, sizeof(literal) - 1}
 
-/** The first members of a struct in an initialiser: `{OARLOCK_HEADER(oarlock_operand), .name = ...}`.
- *  C++17 has no such initialisers; `oarlock::make<oarlock_operand>()` stands in for them. */
+/** The header of a struct in an initializer: `{OARLOCK_HEADER(oarlock_operand), .name = ...}`.
+ *  C++17 has no designated initializers; use `oarlock::make<oarlock_operand>()`. */
 #define OARLOCK_HEADER(type) OARLOCK_CAST(uint32_t, sizeof(type)), 0, OARLOCK_NULL
 
-/** The first members of a table in an initialiser; in C++, `oarlock::make_table<oarlock_core_table>()`. */
+/** The header of a table in an initializer; in C++, use `oarlock::make_table<oarlock_core_table>()`. */
 #define OARLOCK_TABLE(type) OARLOCK_HEADER(type), OARLOCK_FEATURES
 
-/** Every minor version up to the one of this header, as the `features` of a table. */
+/** The `features` of a table: all minor versions up to the version of this header. */
 #define OARLOCK_FEATURES ((2ull << OARLOCK_CONTRACT_MINOR) - 1)
 
-/** The bytes of a struct up to the end of one of its members. */
+/** The size of a struct up to the end of one of its members. */
 #ifdef __cplusplus
 #define OARLOCK_SIZE_THROUGH(type, member) (offsetof(type, member) + sizeof(type::member))
 #else
@@ -59,7 +59,7 @@
 extern "C" {
 #endif
 
-/** Text that ends with a zero, as text of the contract; it is not copied. */
+/** Wraps zero-terminated text as text of the contract, without a copy. */
 static inline oarlock_str oarlock_string(const char *text) {
     oarlock_str string;
     string.data = text;
@@ -67,7 +67,7 @@ static inline oarlock_str oarlock_string(const char *text) {
     return string;
 }
 
-/** Whether text of the contract is this text. */
+/** Compares text of the contract with zero-terminated text. */
 static inline int oarlock_equals(oarlock_str string, const char *text) {
     const size_t size = strlen(text);
     return string.size == size && (size == 0 || memcmp(string.data, text, size) == 0);
@@ -76,14 +76,14 @@ static inline int oarlock_equals(oarlock_str string, const char *text) {
 /* ------------------------------------------------------------------------------------------------------------------
  * The host */
 
-/** The host that asked last, shared by all sources of the plugin. `OARLOCK_PLUGIN` defines it. */
+/** The host that queried the plugin last, shared by all sources of the plugin. `OARLOCK_PLUGIN` defines it. */
 struct oarlock_link {
     const oarlock_host_table *services;
     void *context;
 };
 extern OARLOCK_HIDDEN struct oarlock_link oarlock_linked_host;
 
-/** The services of the host; each takes `oarlock_services_context()` first. Null until a host has asked. */
+/** The host's services; the first argument of each is `oarlock_services_context()`. Null until a host has queried the plugin. */
 static inline const oarlock_host_table *oarlock_services(void) {
     return __atomic_load_n(&oarlock_linked_host.services, __ATOMIC_ACQUIRE);
 }
@@ -92,10 +92,10 @@ static inline void *oarlock_services_context(void) {
     return __atomic_load_n(&oarlock_linked_host.context, __ATOMIC_ACQUIRE);
 }
 
-/** What functions of the plugin return while there is no host to make an error: a number that no host gives out. */
+/** The error that the plugin's functions return while there is no host to make one: a number that no host issues. */
 #define OARLOCK_ERROR_WITHOUT_HOST UINT64_MAX
 
-/** Reads what the user configured for this plugin; empty when nothing. */
+/** Reads the value that the user configured for this plugin under a key, or empty text. */
 static inline oarlock_error oarlock_option(const char *key, oarlock_str *value) {
     if (oarlock_services() == OARLOCK_NULL) {
         return OARLOCK_ERROR_WITHOUT_HOST;
@@ -111,7 +111,7 @@ static inline oarlock_error oarlock_parallel_for(uint64_t count, uint64_t grain,
     return oarlock_services()->parallel_for(oarlock_services_context(), count, grain, task, user);
 }
 
-/** Gives an output of a call its dtype and shape: in `infer` of a kernel, and in `run` of one that allocates its outputs. */
+/** Sets the dtype and shape of an output: in a kernel's `infer`, and in `run` of a kernel that allocates its outputs. */
 static inline oarlock_error oarlock_allocate_output(const oarlock_call *call, uint32_t index, oarlock_dtype dtype,
     const int64_t *dims, uint64_t dims_count) {
     if (oarlock_services() == OARLOCK_NULL) {
@@ -120,7 +120,8 @@ static inline oarlock_error oarlock_allocate_output(const oarlock_call *call, ui
     return oarlock_services()->output_allocate(oarlock_services_context(), call, index, dtype, dims, dims_count);
 }
 
-/** Says in a few words how a kernel does the call that it is being readied for. Nothing happens on a host that does not listen. */
+/** Describes in a few words how the kernel will run the call that it is being prepared for. Does nothing on a host that does
+ *  not offer this service. */
 static inline oarlock_error oarlock_describe(const oarlock_call *call, const char *way) {
     const oarlock_host_table *services = oarlock_services();
     if (services == OARLOCK_NULL) {
@@ -137,7 +138,7 @@ static inline oarlock_error oarlock_describe(const oarlock_call *call, const cha
 
 enum { OARLOCK_MESSAGE_SIZE = 512 };
 
-/** The size of the character that `text` starts with, or 0 where the next `size` bytes do not start with UTF-8. */
+/** The size of the first character of `text`, or 0 if the next `size` bytes do not start with valid UTF-8. */
 static inline size_t oarlock_character_size(const unsigned char *text, size_t size) {
     const unsigned char lead = text[0];
     const size_t needed = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
@@ -158,7 +159,7 @@ static inline size_t oarlock_character_size(const unsigned char *text, size_t si
     return needed;
 }
 
-/** Formats into `text`, cuts between characters, and puts `?` where the result is not UTF-8. */
+/** Formats into `text`, truncates between characters, and replaces invalid UTF-8 by `?`. */
 __attribute__((format(printf, 2, 0))) static inline oarlock_str oarlock_format(char text[OARLOCK_MESSAGE_SIZE],
     const char *format, va_list arguments) {
     const int wanted = vsnprintf(text, OARLOCK_MESSAGE_SIZE, format, arguments);
@@ -211,7 +212,7 @@ __attribute__((format(printf, 6, 7))) static inline oarlock_error oarlock_fail(c
     return oarlock_services()->error_create(oarlock_services_context(), &info);
 }
 
-/** Says something to whoever watches the host. A plugin prints nothing itself. */
+/** Writes a message to the host's log. A plugin prints nothing itself. */
 __attribute__((format(printf, 2, 3))) static inline void oarlock_log(oarlock_log_level level, const char *format, ...) {
     char text[OARLOCK_MESSAGE_SIZE];
     va_list arguments;
@@ -229,7 +230,7 @@ __attribute__((format(printf, 2, 3))) static inline void oarlock_log(oarlock_log
     }
 }
 
-/** A number as text, for the message of a comparison that failed. */
+/** A number as text, for the message of a failed comparison. */
 struct oarlock_shown {
     char text[32];
 };
@@ -264,7 +265,7 @@ __attribute__((format(printf, 7, 8))) static inline oarlock_error oarlock_fail_c
         right.text, text);
 }
 
-/** An error with this file and line, to return: `return OARLOCK_FAIL(code, "format", ...)`. */
+/** Makes an error with the current file and line: `return OARLOCK_FAIL(code, "format", ...)`. */
 #define OARLOCK_FAIL(...) OARLOCK_FAIL_WITH(0, 0, __VA_ARGS__)
 
 /** The same with flags, such as `OARLOCK_ERROR_FLAGS_DEVICE_LOST`, and the number that the driver returned, or 0. */
@@ -278,9 +279,8 @@ __attribute__((format(printf, 7, 8))) static inline oarlock_error oarlock_fail_c
         }                                     \
     } while (0)
 
-/** As `OARLOCK_ENFORCE`, for two numbers, which the message shows: `OARLOCK_ENFORCE_EQ(left, right, code, "format", ...)`.
- *  When it fails, both are evaluated once more. Anything but numbers does not compile; pointers have
- *  `OARLOCK_ENFORCE_NOT_NULL`. */
+/** Like `OARLOCK_ENFORCE`, for two numbers, which the message shows: `OARLOCK_ENFORCE_EQ(left, right, code, "format", ...)`.
+ *  On failure, both are evaluated a second time. Only numbers compile; for pointers, use `OARLOCK_ENFORCE_NOT_NULL`. */
 #define OARLOCK_ENFORCE_EQ(left, right, ...) OARLOCK_COMPARE_(left, ==, right, #left " == " #right, __VA_ARGS__)
 #define OARLOCK_ENFORCE_NE(left, right, ...) OARLOCK_COMPARE_(left, !=, right, #left " != " #right, __VA_ARGS__)
 #define OARLOCK_ENFORCE_GT(left, right, ...) OARLOCK_COMPARE_(left, >, right, #left " > " #right, __VA_ARGS__)
@@ -288,7 +288,7 @@ __attribute__((format(printf, 7, 8))) static inline oarlock_error oarlock_fail_c
 #define OARLOCK_ENFORCE_LT(left, right, ...) OARLOCK_COMPARE_(left, <, right, #left " < " #right, __VA_ARGS__)
 #define OARLOCK_ENFORCE_LE(left, right, ...) OARLOCK_COMPARE_(left, <=, right, #left " <= " #right, __VA_ARGS__)
 
-/** As `OARLOCK_ENFORCE`, for a pointer: `OARLOCK_ENFORCE_NOT_NULL(pointer, code, "format", ...)`. */
+/** Like `OARLOCK_ENFORCE`, for a pointer: `OARLOCK_ENFORCE_NOT_NULL(pointer, code, "format", ...)`. */
 #define OARLOCK_ENFORCE_NOT_NULL(pointer, ...) OARLOCK_ENFORCE((pointer) != OARLOCK_NULL, __VA_ARGS__)
 
 #define OARLOCK_COMPARE_(left, relation, right, expected, ...)                                          \
@@ -320,7 +320,7 @@ __attribute__((format(printf, 7, 8))) static inline oarlock_error oarlock_fail_c
         long long: oarlock_show_signed)(value)
 #endif
 
-/** Returns the error of a call from the function, if there is one. */
+/** Returns from the function if a call failed, with the error of the call. */
 #define OARLOCK_TRY(call)                            \
     do {                                             \
         const oarlock_error oarlock_error_ = (call); \
@@ -332,7 +332,7 @@ __attribute__((format(printf, 7, 8))) static inline oarlock_error oarlock_fail_c
 /* ------------------------------------------------------------------------------------------------------------------
  * Calls of kernels */
 
-/** How many elements a tensor has; 1 for a scalar, 0 when a dimension is 0. */
+/** The number of elements of a tensor: 1 for a scalar, 0 if a dimension is 0. */
 static inline uint64_t oarlock_element_count(const oarlock_tensor *tensor) {
     uint64_t count = 1;
     uint64_t i;
@@ -342,7 +342,7 @@ static inline uint64_t oarlock_element_count(const oarlock_tensor *tensor) {
     return count;
 }
 
-/** Whether the elements lie one after the other, the last dimension fastest. */
+/** Whether the tensor is contiguous and row-major. */
 static inline int oarlock_is_contiguous(const oarlock_tensor *tensor) {
     int64_t expected = 1;
     uint64_t i;
@@ -358,12 +358,12 @@ static inline int oarlock_is_contiguous(const oarlock_tensor *tensor) {
     return 1;
 }
 
-/** Whether an operand is there: an optional one may have been left out. */
+/** Whether an operand is present: an optional one may have been omitted. */
 static inline int oarlock_is_present(const oarlock_tensor *tensor) {
     return (tensor->bits & OARLOCK_TENSOR_FLAGS_ABSENT) == 0;
 }
 
-/** The address of the first element, on a device that is `host_addressable` or for an operand in host memory. */
+/** The address of the first element. The device must be `host_addressable`, or the operand in host memory. */
 static inline void *oarlock_data(const oarlock_tensor *tensor) {
     const oarlock_memory address = tensor->block + tensor->offset;
     void *data;
@@ -385,7 +385,7 @@ static inline const oarlock_attribute *oarlock_find_attribute(const oarlock_call
 /* ------------------------------------------------------------------------------------------------------------------
  * The entry */
 
-/** The oldest minor version of a host that the plugin can live with. Define it before the include to demand a later one. */
+/** The oldest minor version of a host that the plugin works with. Define it before the include to require a later one. */
 #ifndef OARLOCK_PLUGIN_MINOR_OLDEST
 #define OARLOCK_PLUGIN_MINOR_OLDEST 0u
 #endif
@@ -406,8 +406,8 @@ static inline const oarlock_attribute *oarlock_find_attribute(const oarlock_call
 #define OARLOCK_BUILT_WITH OARLOCK_SANITIZER_NONE
 #endif
 
-/** Defines the entry of the plugin, once in all its sources. `describe` fills in what the plugin is; it is called only
- *  for a host that this plugin understands, and need not look at versions or at sizes. */
+/** Defines the entry point of the plugin, in exactly one source file. `describe` fills in the plugin's description; it is called
+ *  only for a compatible host, and need not check versions or sizes. */
 #define OARLOCK_PLUGIN(describe)                                                                \
     oarlock_error oarlock_plugin_query(const oarlock_host *host, oarlock_plugin *plugin) {      \
         return oarlock_answer_query(host, plugin, describe);                                    \
@@ -420,7 +420,7 @@ static inline int oarlock_minors_overlap(const oarlock_host *host, const oarlock
         plugin->contract_minor >= host->contract_minor_oldest;
 }
 
-/** Whether everything that version 1.0 of the contract promises is there. */
+/** Whether the host has everything that version 1.0 of the contract requires. */
 static inline int oarlock_host_is_whole(const oarlock_host *host) {
     return host->size >= OARLOCK_SIZE_THROUGH(oarlock_host, services) && host->services != OARLOCK_NULL &&
         host->services->size >= OARLOCK_SIZE_THROUGH(oarlock_host_table, experimental);
@@ -433,7 +433,7 @@ static inline oarlock_error oarlock_answer_query(const oarlock_host *host, oarlo
         plugin->size < OARLOCK_SIZE_THROUGH(oarlock_plugin, contract_minor_oldest)) {
         return 0;
     }
-    /* These never move, so that a host of any version can tell its user which versions there are on both sides. */
+    /* These fields never move, so a host of any version can report the versions of both sides. */
     plugin->contract_major = OARLOCK_CONTRACT_MAJOR;
     plugin->contract_minor = OARLOCK_CONTRACT_MINOR;
     plugin->contract_minor_oldest = OARLOCK_PLUGIN_MINOR_OLDEST;
@@ -444,7 +444,7 @@ static inline oarlock_error oarlock_answer_query(const oarlock_host *host, oarlo
     __atomic_store_n(&oarlock_linked_host.context, host->context, __ATOMIC_RELEASE);
     __atomic_store_n(&oarlock_linked_host.services, host->services, __ATOMIC_RELEASE);
 
-    /* An older host knows a shorter struct: `describe` fills one of ours, and the host gets as much as it has room for. */
+    /* An older host has a shorter struct: `describe` fills a struct of our version, and the host gets as much as fits. */
     memset(&answer, 0, sizeof answer);
     answer.contract_major = OARLOCK_CONTRACT_MAJOR;
     answer.contract_minor = OARLOCK_CONTRACT_MINOR;
@@ -464,7 +464,7 @@ static inline oarlock_error oarlock_answer_query(const oarlock_host *host, oarlo
 
 namespace oarlock OARLOCK_HIDDEN {
 
-/** A struct of the contract whose header is filled and whose members are 0. */
+/** A struct of the contract with its header filled in and all other members 0. */
 template <class Struct>
 constexpr Struct make() {
     Struct made{};
@@ -472,7 +472,7 @@ constexpr Struct make() {
     return made;
 }
 
-/** A table of the contract whose header is filled and whose slots are empty. */
+/** A table of the contract with its header filled in and all slots empty. */
 template <class Table>
 constexpr Table make_table() {
     Table made = make<Table>();
@@ -496,7 +496,7 @@ inline oarlock_error caught(const char *what) {
     return oarlock_fail("", 0, OARLOCK_ERROR_FLAGS_CAUGHT_PANIC, 0, OARLOCK_CODE_FATAL, "caught an exception: %s", what);
 }
 
-/** Runs the body of a slot and turns an exception into an error, since none may cross into the host. */
+/** Runs the body of a slot and turns an exception into an error, since exceptions must not propagate into the host. */
 template <class Body>
 oarlock_error guard(Body &&body) noexcept {
 #ifdef __cpp_exceptions

@@ -1,4 +1,4 @@
-//! The boundary itself: pointers and text from the host are checked here before safe code sees them, and no panic escapes.
+//! The boundary itself: it checks pointers and text from the host before safe code sees them, and lets no panic escape.
 
 #![expect(unsafe_code, reason = "pointers from the other side become references here")]
 
@@ -103,7 +103,7 @@ impl<T> OutList<T> {
         Ok(Self { items, capacity, count })
     }
 
-    /// Writes as many values as fit, but reports the full count, so that the caller can tell that its buffer was too short.
+    /// Writes as many values as fit, but reports the full count, so that the caller can detect a buffer that is too short.
     pub(crate) fn write(self, values: Vec<T>) -> Result<()> {
         // SAFETY: the caller of `new` vouched for the count.
         unsafe { self.count.write(values.len() as u64) };

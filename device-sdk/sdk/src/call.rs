@@ -118,8 +118,8 @@ impl<'a> KernelCall<'a> {
         unsafe { self.host.allocate_output(self.raw, index, dtype, dims) }
     }
 
-    /// Describes in a few words how the kernel does the call that it is being prepared for, such as `Winograd, AVX-512`. Users
-    /// see this when they ask where a model spends its time.
+    /// Describes in a few words how the kernel will run the call that it is being prepared for, such as `Winograd, AVX-512`.
+    /// Users see this in reports.
     pub fn describe_kernel(&self, way: &str) {
         // SAFETY: this is the call that the kernel is being prepared for.
         unsafe { self.host.describe_kernel(self.raw, way) }
@@ -137,7 +137,7 @@ impl<'a> KernelCall<'a> {
         (self.raw.random_seed, self.raw.random_offset)
     }
 
-    /// The underlying C struct, for what this type does not wrap.
+    /// The underlying C struct, for fields that this type does not wrap.
     pub fn as_raw(&self) -> &'a abi::Call {
         self.raw
     }
@@ -274,7 +274,7 @@ impl<'a> TensorView<'a> {
         self.strides
     }
 
-    /// The meaning of the dimensions, such as channels first or last. Where elements lie is up to the strides.
+    /// The meaning of the dimensions, such as channels first or last. Independently of it, the strides define where elements are.
     pub fn layout(&self) -> abi::Layout {
         self.layout
     }
@@ -329,7 +329,7 @@ impl<'a> TensorView<'a> {
         Ok(unsafe { core::slice::from_raw_parts_mut(address.cast_mut(), count) })
     }
 
-    /// The bytes of a contiguous tensor. Unlike [`TensorView::elements`], this works at any alignment.
+    /// The bytes of a contiguous tensor. Unlike [`TensorView::elements`], this permits any alignment.
     ///
     /// # Safety
     ///
@@ -344,8 +344,8 @@ impl<'a> TensorView<'a> {
         Ok(unsafe { core::slice::from_raw_parts(address, count * size_of::<T>()) })
     }
 
-    /// The elements of a constant at any alignment, as [`OperandFlags::UNALIGNED`](crate::OperandFlags) permits: borrowed where
-    /// they are aligned, else copied.
+    /// The elements of a constant at any alignment, as [`OperandFlags::UNALIGNED`](crate::OperandFlags) permits: borrowed if
+    /// they are aligned, otherwise copied.
     ///
     /// # Safety
     ///

@@ -10,8 +10,8 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A Rust type that tensor elements can have. Every bit pattern is a valid value, except for `bool`, which the host keeps at 0
-/// and 1.
+/// A Rust type that tensor elements can have. Every bit pattern is a valid value, except for `bool`, where the
+/// host guarantees 0 or 1.
 pub trait Element: sealed::Sealed + Copy + Send + Sync + 'static {
     /// The dtype of tensors with these elements.
     const DTYPE: Dtype;

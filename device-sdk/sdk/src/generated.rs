@@ -11,8 +11,7 @@ use crate::error::{PluginError, Result};
 use crate::memory_range::MemoryRange;
 use crate::pointer::{HostPointer, StreamReached};
 
-/// A device: what it is, its memory, and copies that are done when they return. A device is an argument of every call;
-/// there is no current device.
+/// Devices, their memory, and synchronous copies. The device is an argument of every call; there is no current device.
 ///
 /// Write `#[oarlock_sdk::slots]` above the `impl`: the optional functions that stand in it are the ones the
 /// plugin offers; for the others the host does what the contract says.
@@ -20,21 +19,21 @@ pub trait Core: Send + Sync + 'static {
     /// The functions the plugin offers. `#[oarlock_sdk::slots]` writes this.
     const SLOTS: &'static [&'static str];
 
-    /// Sets the back end up: the first call of all.
+    /// Initializes the back end. No other call comes earlier.
     ///
     /// When it is not offered: not called.
     fn initialize(&self) -> Result<()> {
         Err(PluginError::slot_not_offered("initialize"))
     }
 
-    /// Tears the back end down: the last call of all.
+    /// Shuts the back end down. No other call comes later.
     ///
     /// When it is not offered: not called.
     fn finalize(&self) -> Result<()> {
         Err(PluginError::slot_not_offered("finalize"))
     }
 
-    /// Readies one device. Called for every device in the list when the plugin is registered.
+    /// Initializes one device. Called once for every visible device when the host starts the plugin.
     ///
     /// When it is not offered: not called.
     fn device_init(&self, device: u32) -> Result<()> {
@@ -42,7 +41,7 @@ pub trait Core: Send + Sync + 'static {
         Err(PluginError::slot_not_offered("device_init"))
     }
 
-    /// Frees everything one device holds. Called before `finalize`.
+    /// Frees the resources of one device. Called before `finalize`.
     ///
     /// When it is not offered: not called.
     fn device_deinit(&self, device: u32) -> Result<()> {
@@ -53,13 +52,13 @@ pub trait Core: Send + Sync + 'static {
     /// Waits until all work on the device is done.
     fn device_synchronize(&self, device: u32) -> Result<()>;
 
-    /// How many devices there are.
+    /// The number of devices.
     fn device_count(&self) -> Result<u32>;
 
     /// The ids of the devices. They need not be 0, 1, 2 and so on.
     fn device_list(&self) -> Result<Vec<u32>>;
 
-    /// What a device is called and can do.
+    /// Describes a device.
     ///
     /// When it is not offered: the device type as name, everything else unknown.
     fn device_info(&self, device: u32) -> Result<abi::DeviceInfo> {
@@ -70,19 +69,19 @@ pub trait Core: Send + Sync + 'static {
     /// The compute capability of the chip.
     fn compute_capability(&self, device: u32) -> Result<abi::Version>;
 
-    /// The version of the vendor's runtime library.
+    /// The version of the vendor's runtime library that is installed.
     fn runtime_version(&self) -> Result<abi::Version>;
 
-    /// The version of the vendor's driver.
+    /// The version of the vendor's driver that is installed.
     fn driver_version(&self) -> Result<abi::Version>;
 
-    /// Takes `size` bytes of device memory.
+    /// Allocates `size` bytes of device memory.
     fn memory_allocate(&self, device: u32, size: u64) -> Result<abi::Memory>;
 
-    /// Gives device memory back. `size` is what was asked for.
+    /// Frees device memory. `size` is the size that was requested.
     fn memory_deallocate(&self, device: u32, block: abi::Memory, size: u64) -> Result<()>;
 
-    /// Takes page-locked host memory that the device copies from and to directly.
+    /// Allocates page-locked host memory that the device can copy from and to directly.
     ///
     /// When it is not offered: ordinary host memory is used.
     fn host_memory_allocate(&self, device: u32, size: u64) -> Result<HostPointer> {
@@ -90,7 +89,7 @@ pub trait Core: Send + Sync + 'static {
         Err(PluginError::slot_not_offered("host_memory_allocate"))
     }
 
-    /// Gives page-locked host memory back.
+    /// Frees page-locked host memory.
     ///
     /// When it is not offered: ordinary host memory is used.
     fn host_memory_deallocate(&self, device: u32, address: HostPointer, size: u64) -> Result<()> {
@@ -98,7 +97,7 @@ pub trait Core: Send + Sync + 'static {
         Err(PluginError::slot_not_offered("host_memory_deallocate"))
     }
 
-    /// Takes memory that host and device reach at one address.
+    /// Allocates memory that has the same address on host and device.
     ///
     /// When it is not offered: unified memory is not offered.
     fn unified_memory_allocate(&self, device: u32, size: u64) -> Result<HostPointer> {
@@ -106,7 +105,7 @@ pub trait Core: Send + Sync + 'static {
         Err(PluginError::slot_not_offered("unified_memory_allocate"))
     }
 
-    /// Gives unified memory back.
+    /// Frees unified memory.
     ///
     /// When it is not offered: unified memory is not offered.
     fn unified_memory_deallocate(&self, device: u32, address: HostPointer, size: u64) -> Result<()> {
@@ -137,7 +136,7 @@ pub trait Core: Send + Sync + 'static {
         Err(PluginError::slot_not_offered("memory_copy_p2p"))
     }
 
-    /// Fills device memory with one byte.
+    /// Fills device memory with a byte value.
     ///
     /// When it is not offered: filled by a copy from the host.
     fn memory_set(&self, device: u32, target: MemoryRange, byte: u8) -> Result<()> {
@@ -145,13 +144,14 @@ pub trait Core: Send + Sync + 'static {
         Err(PluginError::slot_not_offered("memory_set"))
     }
 
-    /// How much memory the device has and how much of it is free, in bytes.
+    /// The device's memory and the part of it that is free, in bytes.
     fn memory_stats(&self, device: u32) -> Result<(u64, u64)>;
 
-    /// The smallest block and the alignment: a request of n bytes takes n plus the extra padding, rounded up to this.
+    /// The smallest allocation, and its granularity: a request of n bytes occupies n plus the extra padding, rounded up to a
+    /// multiple of this size.
     fn min_chunk_size(&self, device: u32) -> Result<u64>;
 
-    /// Requests above this go straight to the device instead of the host's pool.
+    /// Requests above this size bypass the host's pool and go straight to the device.
     ///
     /// When it is not offered: the largest allocation.
     fn max_chunk_size(&self, device: u32) -> Result<u64> {
@@ -167,7 +167,7 @@ pub trait Core: Send + Sync + 'static {
         Err(PluginError::slot_not_offered("max_alloc_size"))
     }
 
-    /// Bytes that every request needs on top.
+    /// Padding in bytes that the host's pool adds to every request.
     ///
     /// When it is not offered: 0.
     fn extra_padding_size(&self, device: u32) -> Result<u64> {
@@ -175,7 +175,7 @@ pub trait Core: Send + Sync + 'static {
         Err(PluginError::slot_not_offered("extra_padding_size"))
     }
 
-    /// The first block the host's pool takes.
+    /// The size of the first chunk that the host's pool allocates.
     ///
     /// When it is not offered: the largest allocation.
     fn init_alloc_size(&self, device: u32) -> Result<u64> {
@@ -183,7 +183,7 @@ pub trait Core: Send + Sync + 'static {
         Err(PluginError::slot_not_offered("init_alloc_size"))
     }
 
-    /// The further blocks the host's pool takes.
+    /// The size of every further chunk that the host's pool allocates.
     ///
     /// When it is not offered: the largest allocation.
     fn realloc_size(&self, device: u32) -> Result<u64> {
@@ -664,8 +664,8 @@ pub(crate) fn core_table<D: Core>() -> abi::CoreTable {
     }
 }
 
-/// Streams and events. A device without asynchronous work may leave the whole table out: the host then does everything at once.
-/// Memory of the host that an asynchronous call names stays valid until the stream is past it.
+/// Streams and events. A device without asynchronous work may omit the whole table: the host then does all work synchronously.
+/// Host memory that is passed to an asynchronous call stays valid until the stream is past the call.
 ///
 /// Write `#[oarlock_sdk::slots]` above the `impl`: the optional functions that stand in it are the ones the
 /// plugin offers; for the others the host does what the contract says.
@@ -673,10 +673,10 @@ pub trait Async: Send + Sync + 'static {
     /// The functions the plugin offers. `#[oarlock_sdk::slots]` writes this.
     const SLOTS: &'static [&'static str];
 
-    /// Makes a stream. A smaller priority number is served earlier, where the device can.
+    /// Creates a stream. A smaller number is a higher priority, on devices that support priorities.
     fn stream_create(&self, device: u32, priority: i32) -> Result<abi::Stream>;
 
-    /// Frees a stream, after its work is done.
+    /// Destroys a stream, once its work is done.
     fn stream_destroy(&self, device: u32, queue: abi::Stream) -> Result<()>;
 
     /// Whether all work in the stream is done: 1 or 0.
@@ -687,10 +687,10 @@ pub trait Async: Send + Sync + 'static {
         Err(PluginError::slot_not_offered("stream_query"))
     }
 
-    /// Waits until all work in the stream is done. Reports what went wrong in it.
+    /// Waits until all work in the stream is done, and reports its errors.
     fn stream_synchronize(&self, device: u32, queue: abi::Stream) -> Result<()>;
 
-    /// Has a function called when the stream gets there.
+    /// Adds a callback to the stream, called when all earlier work is done.
     ///
     /// When it is not offered: the stream is synchronized, then the function called.
     fn stream_add_callback(&self, device: u32, queue: abi::Stream, reached: StreamReached) -> Result<()> {
@@ -698,16 +698,16 @@ pub trait Async: Send + Sync + 'static {
         Err(PluginError::slot_not_offered("stream_add_callback"))
     }
 
-    /// Holds the stream's further work back until the event has happened. An event that was never recorded has happened.
+    /// Makes later work in the stream wait until the event has happened. An event that was never recorded counts as happened.
     fn stream_wait_event(&self, device: u32, queue: abi::Stream, point: abi::Event) -> Result<()>;
 
-    /// Makes an event.
+    /// Creates an event.
     fn event_create(&self, device: u32) -> Result<abi::Event>;
 
-    /// Frees an event. Work that waits for it goes on waiting rightly.
+    /// Destroys an event. Work that already waits for it is not affected.
     fn event_destroy(&self, device: u32, point: abi::Event) -> Result<()>;
 
-    /// Puts the event at the end of the stream.
+    /// Records the event at the end of the stream.
     fn event_record(&self, device: u32, queue: abi::Stream, point: abi::Event) -> Result<()>;
 
     /// Whether the event has happened: 1 or 0.
@@ -718,7 +718,7 @@ pub trait Async: Send + Sync + 'static {
         Err(PluginError::slot_not_offered("event_query"))
     }
 
-    /// Waits for the event. Reports what went wrong before it.
+    /// Waits for the event, and reports errors of the work before it.
     fn event_synchronize(&self, device: u32, point: abi::Event) -> Result<()>;
 
     /// The time between two events that have happened, in nanoseconds.
@@ -786,7 +786,7 @@ pub trait Async: Send + Sync + 'static {
         Err(PluginError::slot_not_offered("memory_copy_p2p_async"))
     }
 
-    /// Fills device memory with one byte, in the stream.
+    /// Fills device memory with a byte value, in the stream.
     ///
     /// When it is not offered: the stream is synchronized, then memory_set.
     fn memory_set_async(&self, device: u32, queue: abi::Stream, target: MemoryRange, byte: u8) -> Result<()> {
@@ -794,7 +794,7 @@ pub trait Async: Send + Sync + 'static {
         Err(PluginError::slot_not_offered("memory_set_async"))
     }
 
-    /// Takes device memory that is usable from this point of the stream on.
+    /// Allocates device memory that is usable from this point of the stream on.
     ///
     /// When it is not offered: memory_allocate.
     fn memory_allocate_async(&self, device: u32, queue: abi::Stream, size: u64) -> Result<abi::Memory> {
@@ -802,7 +802,7 @@ pub trait Async: Send + Sync + 'static {
         Err(PluginError::slot_not_offered("memory_allocate_async"))
     }
 
-    /// Gives device memory back once the stream is past this point.
+    /// Frees device memory once the stream is past this point.
     ///
     /// When it is not offered: the stream is synchronized, then memory_deallocate.
     fn memory_deallocate_async(

@@ -12,9 +12,9 @@ pub use oarlock_abi::LogLevel;
 
 use crate::error::{PluginError, Result};
 
-/// The host that loaded the plugin. Copy it freely: it is a context and a table of functions.
+/// The host that loaded the plugin. It is cheap to copy: a context and a table of functions.
 ///
-/// A log, option or thread pool that the host leaves out is no error: a plugin never fails because nobody reads its log.
+/// If the host does not offer the log, the options or the thread pool, the methods use defaults instead of failing.
 #[derive(Clone, Copy, Debug)]
 pub struct HostServices {
     context: *mut c_void,
@@ -131,7 +131,7 @@ impl HostServices {
         match self.services.error_create {
             // SAFETY: the context is the host's own and the text lives through the call.
             Some(create) => unsafe { create(self.context, &raw const info) },
-            // A host without this service breaks the contract, but it must still learn that something went wrong.
+            // A host without this service violates the contract, but it must still learn that the call failed.
             None => abi::Error(u64::MAX),
         }
     }
@@ -155,7 +155,7 @@ impl HostServices {
 
     fn release_error(&self, failure: abi::Error) {
         if let Some(release) = self.services.error_release.filter(|_| failure.is_some()) {
-            // SAFETY: the context is the host's own. A failure to release an error helps nobody.
+            // SAFETY: the context is the host's own. There is nothing useful to do if releasing an error fails.
             let _ = unsafe { release(self.context, failure) };
         }
     }
@@ -166,7 +166,7 @@ struct ParallelBody<'a, F> {
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
-/// Runs one range of a loop. A panic must not cross the boundary, so it is kept for the thread that started the loop.
+/// Runs one range of a loop. A panic must not cross the boundary, so it is stored for the thread that started the loop.
 unsafe extern "C" fn run_chunk<F: Fn(u64, u64) + Sync>(
     user: *mut c_void,
     begin: u64,

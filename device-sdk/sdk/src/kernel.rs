@@ -1,4 +1,4 @@
-//! Kernels: what they demand, and the C functions through which the host runs them.
+//! Kernels: their requirements, and the C functions through which the host runs them.
 
 #![expect(unsafe_code, reason = "the functions of a kernel are called through pointers from C")]
 
@@ -14,7 +14,7 @@ use crate::dtype::DtypeSet;
 use crate::error::Result;
 use crate::host::HostServices;
 
-/// The demands of a kernel on one operand. The host checks them before it calls the kernel.
+/// A kernel's requirements on one operand. The host checks them before it calls the kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct OperandSpec(abi::Operand);
 
@@ -30,13 +30,13 @@ impl OperandSpec {
         self
     }
 
-    /// Ties dtypes together: operands of one group, other than 0, must have the same dtype.
+    /// Ties dtypes together: operands with the same nonzero group must have the same dtype.
     pub const fn with_dtype_group(mut self, group: u32) -> Self {
         self.0.dtype_group = group;
         self
     }
 
-    /// Bounds the number of dimensions, both ends included.
+    /// Bounds the number of dimensions; both bounds are inclusive.
     pub const fn with_rank(mut self, min: u32, max: u32) -> Self {
         self.0.rank_min = min;
         self.0.rank_max = max;
@@ -49,13 +49,13 @@ impl OperandSpec {
         self
     }
 
-    /// Demands an order of the dimensions, such as channels last.
+    /// Requires a layout, such as channels last.
     pub const fn with_layout(mut self, layout: Layout) -> Self {
         self.0.layout = layout;
         self
     }
 
-    /// Demands a kind of memory, such as pinned host memory.
+    /// Requires a kind of memory, such as pinned host memory.
     pub const fn in_memory(mut self, place: MemoryKind) -> Self {
         self.0.place = place;
         self
@@ -108,8 +108,8 @@ impl<D: 'static> Kernel<D> {
         Self::new_prepared(op, move |_, _| Ok(Arc::clone(&run)))
     }
 
-    /// A kernel with a preparation step. `prepare` runs once for each call site: it packs constants, picks an algorithm and
-    /// returns the function that does the work. Several threads may call that function at once.
+    /// A kernel with a preparation step. `prepare` runs once for each call site: it packs constants, chooses an algorithm
+    /// and returns the function that does the work. Several threads may call that function concurrently.
     pub fn new_prepared(
         op: impl Into<String>,
         prepare: impl Fn(&D, &KernelCall<'_>) -> Result<Arc<RunFunction<D>>> + Send + Sync + 'static,
@@ -149,13 +149,13 @@ impl<D: 'static> Kernel<D> {
         self
     }
 
-    /// Sets the last version of the op that the kernel implements; by default, there is no last one.
+    /// Sets the last version of the op that the kernel implements; by default, there is no upper bound.
     pub fn until_version(mut self, version: u32) -> Self {
         self.versions.1 = version;
         self
     }
 
-    /// Sets the score: of several kernels that match, the one with the highest runs. The default is 100.
+    /// Sets the score: if several kernels match, the one with the highest score runs. The default is 100.
     pub fn with_score(mut self, score: i32) -> Self {
         self.score = score;
         self
@@ -167,13 +167,13 @@ impl<D: 'static> Kernel<D> {
         self
     }
 
-    /// Sets the demands on the inputs, in the order of the schema.
+    /// Sets the requirements on the inputs, in the order of the schema.
     pub fn with_inputs(mut self, inputs: impl IntoIterator<Item = OperandSpec>) -> Self {
         self.inputs = inputs.into_iter().collect();
         self
     }
 
-    /// Sets the demands on the outputs, in the order of the schema.
+    /// Sets the requirements on the outputs, in the order of the schema.
     pub fn with_outputs(mut self, outputs: impl IntoIterator<Item = OperandSpec>) -> Self {
         self.outputs = outputs.into_iter().collect();
         self
@@ -204,7 +204,7 @@ impl<D: 'static> Kernel<D> {
         self
     }
 
-    /// Computes the scratch memory that a call needs, in bytes. [`KernelCall::workspace`] returns it in the run.
+    /// Sets the function that computes the scratch memory a call needs, in bytes. In the run, [`KernelCall::workspace`] returns it.
     pub fn with_workspace(
         mut self,
         workspace: impl Fn(&D, &KernelCall<'_>) -> Result<u64> + Send + Sync + 'static,
@@ -232,8 +232,8 @@ unsafe impl<D: Send + Sync> Send for RegisteredKernel<D> {}
 unsafe impl<D: Send + Sync> Sync for RegisteredKernel<D> {}
 
 impl<D: Send + Sync + 'static> RegisteredKernel<D> {
-    /// The record holds the address of the struct that it is part of. Unlike moving a `Box`, moving an `Arc` keeps such an
-    /// address valid.
+    /// The record contains the address of the struct that it is part of. Moving a `Box` would invalidate pointers into it; moving
+    /// an `Arc` does not.
     pub(crate) fn new(kernel: Kernel<D>, device: Arc<D>, host: HostServices) -> Arc<Self> {
         let raw = |operands: &[OperandSpec]| operands.iter().map(|operand| operand.0).collect::<Vec<_>>();
         let (inputs, outputs) = (raw(&kernel.inputs), raw(&kernel.outputs));

@@ -37,7 +37,7 @@ pub use oarlock_abi::{DeviceFlags, DeviceInfo, Event, Memory, Str, Stream, Versi
 /// ```
 /// use oarlock_sdk::{Async, Event, Result, Stream, slots};
 ///
-/// /// Finishes all work at once, so that a stream is a number and an event has always happened.
+/// /// Finishes all work synchronously, so a stream is only a number and every event has already happened.
 /// struct Npu;
 ///
 /// #[slots]
@@ -74,7 +74,7 @@ pub use oarlock_abi::{DeviceFlags, DeviceInfo, Event, Memory, Str, Stream, Versi
 /// assert!(Npu::SLOTS.contains(&"event_query") && !Npu::SLOTS.contains(&"event_elapsed"));
 /// ```
 ///
-/// An `impl` of a device trait does not compile without the attribute, nor does the attribute on anything else:
+/// An `impl` of a device trait does not compile without the attribute, and the attribute does not compile on anything else:
 ///
 /// ```compile_fail
 /// #[oarlock_sdk::slots]

@@ -2,12 +2,12 @@
 
 use oarlock_abi::Memory;
 
-/// Bytes of a block of device memory, from an offset on. The contract passes them as three arguments.
+/// A range of bytes in a block of device memory. The contract passes it as three arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryRange {
     /// The block, as the plugin allocated it.
     pub memory: Memory,
-    /// Where the range begins in the block, in bytes.
+    /// The start of the range in the block, in bytes.
     pub offset: u64,
     /// The length of the range, in bytes.
     pub size: u64,

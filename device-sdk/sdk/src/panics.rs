@@ -12,8 +12,8 @@ thread_local! {
     static PANIC_LOCATION: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Keeps panics that become errors from being printed. Only shared objects call this, as they have a panic hook of their own: a
-/// plugin that is linked into a program must leave the program's hook alone.
+/// Keeps panics that become errors from being printed. Only shared objects call this, since each has its own panic hook: a plugin
+/// that is linked into a program must not touch the program's hook.
 #[doc(hidden)]
 pub fn silence_caught_panics() {
     static ONCE: Once = Once::new();
@@ -33,7 +33,7 @@ pub fn silence_caught_panics() {
 #[inline]
 pub(crate) fn catch_panic<T>(body: impl FnOnce() -> T) -> Result<T, String> {
     let outer = IS_CAUGHT.replace(true);
-    // State that the panic left inconsistent is the plugin's own, and the host learns of it: the error has the code `fatal`.
+    // Only state of the plugin can be inconsistent after the panic, and the host learns of it: the error has the code `fatal`.
     let result = panic::catch_unwind(AssertUnwindSafe(body));
     IS_CAUGHT.set(outer);
     result.map_err(|panic| panic_message(&*panic))

@@ -18,7 +18,7 @@ use crate::sized_struct::{copy_sized, write_sized};
 
 /// A plugin: its identity, its device and its kernels.
 ///
-/// [`export!`](crate::export) exports the function that builds one. A host calls it whenever it asks for the plugin's identity,
+/// [`export!`](crate::export) exports the function that builds one. A host calls it whenever it queries the plugin,
 /// so it must not touch hardware: do that in [`Core::initialize`].
 pub struct Plugin<D = ()> {
     identity: PluginIdentity,
@@ -61,7 +61,7 @@ impl<D> Plugin<D> {
         self
     }
 
-    /// Sets the package that users install to update the plugin; the default is its name.
+    /// Sets the package that users install to update the plugin; the default is the plugin's name.
     pub fn with_package(mut self, package: impl Into<String>) -> Self {
         self.identity.package = package.into();
         self
@@ -87,14 +87,14 @@ impl<D> Plugin<D> {
         self
     }
 
-    /// Permits the host to unload the plugin. You promise that nothing of it runs or is referred to afterwards: its threads
-    /// have ended, and the thread-local storage of the host's threads holds nothing of it that has a destructor.
+    /// Permits the host to unload the plugin. You promise that afterwards no code of the plugin runs and nothing refers to it: its
+    /// threads have ended, and no thread of the host has a thread-local value of the plugin with a destructor.
     pub fn allow_unload(mut self) -> Self {
         self.identity.offers = self.identity.offers | abi::PluginFlags::UNLOADABLE;
         self
     }
 
-    /// Adds kernels. Call it as often as you like.
+    /// Adds kernels. May be called repeatedly.
     pub fn with_kernels(mut self, kernels: impl IntoIterator<Item = Kernel<D>>) -> Self {
         self.kernels.extend(kernels);
         self
@@ -164,7 +164,7 @@ impl<D> fmt::Debug for Plugin<D> {
     }
 }
 
-/// A plugin that has answered a host: everything that the answer points to, at one address that never changes.
+/// A plugin that has answered a host's query. It owns everything that the answer points to, at a stable address.
 #[repr(C)]
 struct AnsweredPlugin<D> {
     /// First, because the plugin's context is the address of this struct, and every slot reads a `PluginInstance` there.
@@ -233,7 +233,7 @@ impl<D: Send + Sync + 'static> AnsweredPlugin<D> {
 
 unsafe extern "C" fn unload_plugin<D: Send + Sync + 'static>(context: *mut c_void) -> abi::Error {
     let answered: *mut AnsweredPlugin<D> = context.cast();
-    // SAFETY: the host hands back the context it got from the query, once, when it uses nothing of the plugin any more.
+    // SAFETY: the host passes the context that it got from the query, once, when it no longer uses the plugin.
     let answered = unsafe { Box::from_raw(answered) };
     let host = answered.instance.host;
     boundary::guard_call(&host, || {
@@ -270,7 +270,7 @@ pub unsafe fn answer_query<D: Send + Sync + 'static>(
         newest_minor: asking.contract_minor,
         oldest_minor: asking.contract_minor_oldest,
     };
-    // A host with an incompatible version gets the versions alone: it words the message, which names both ranges.
+    // A host with an incompatible version gets only the versions: it writes the error message, which names both ranges.
     let failure = if theirs.meet(abi::Versions::OURS) {
         // SAFETY: the caller vouches for the services.
         let services = unsafe { HostServices::new(asking.context, asking.services) };
@@ -305,7 +305,7 @@ pub unsafe fn answer_query<D: Send + Sync + 'static>(
 #[macro_export]
 macro_rules! export {
     ($make:path) => {
-        /// The entry point of this plugin: tells a host what the plugin is and offers.
+        /// The entry point of this plugin: tells a host the plugin's identity and tables.
         ///
         /// # Safety
         ///

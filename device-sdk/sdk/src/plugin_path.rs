@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::PathBuf;
 
-/// The directory of the shared object that contains this code, or of the program if the code is linked into it. Libraries of
-/// the vendor that a package manager installed beside the plugin are found there.
+/// The directory of the shared object that contains this code, or of the program if the code is linked into it. Look there
+/// for vendor libraries that a package manager installed beside the plugin.
 ///
-/// `None` if the system does not say.
+/// `None` if the system does not reveal it.
 #[must_use]
 pub fn plugin_directory() -> Option<PathBuf> {
     let here = plugin_directory as fn() -> Option<PathBuf> as usize;

@@ -10,7 +10,7 @@ use crate::error::{PluginError, Result};
 
 /// An address in host memory.
 ///
-/// Asynchronous copies take an address instead of a slice, since the memory is in use after the call has returned.
+/// Asynchronous copies get an address instead of a slice, since the memory is still in use after the call has returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostPointer(*mut c_void);
 
@@ -64,7 +64,7 @@ pub struct StreamReached {
     user: *mut c_void,
 }
 
-// SAFETY: the contract has callbacks called on any thread (rule T-2).
+// SAFETY: the contract permits calls of callbacks on any thread (rule T-2).
 unsafe impl Send for StreamReached {}
 // SAFETY: as above.
 unsafe impl Sync for StreamReached {}
@@ -79,7 +79,7 @@ impl StreamReached {
 
     /// Reports that the stream reached the point.
     pub fn notify(self, device: u32, stream: abi::Stream) {
-        // SAFETY: the host gave this function and this value for each other.
+        // SAFETY: the host passed this function and this value together.
         unsafe { (self.function)(device, stream, self.user, abi::Error::NONE) }
     }
 

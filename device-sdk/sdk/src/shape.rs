@@ -2,7 +2,7 @@
 
 use crate::{PluginError, Result};
 
-/// The number of elements of a shape: 0 if a dimension is, even if the product of the others overflows.
+/// The number of elements of a shape: 0 if any dimension is 0, even if the product of the others overflows.
 pub fn element_count(dims: &[i64]) -> Result<usize> {
     let is_empty = dims.contains(&0);
     let mut count = 1usize;
@@ -23,7 +23,7 @@ pub fn element_count(dims: &[i64]) -> Result<usize> {
     Ok(if is_empty { 0 } else { count })
 }
 
-/// The shape to which shapes broadcast, as in NumPy: aligned at the last dimension, sizes are equal, or 1 or missing.
+/// The shape that shapes broadcast to, as in NumPy: aligned at the last dimension, sizes are equal, 1 or missing.
 pub fn broadcast_dims<'a>(shapes: impl IntoIterator<Item = &'a [i64]> + Clone) -> Result<Vec<i64>> {
     let rank = shapes.clone().into_iter().map(<[i64]>::len).max().unwrap_or(0);
     let mut result = vec![1; rank];

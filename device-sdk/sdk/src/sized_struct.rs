@@ -1,9 +1,9 @@
-//! Structs of the contract, which begin with their size, so that older and newer ones can be told apart.
+//! Structs of the contract: they begin with their size, which distinguishes older from newer ones.
 
 #![expect(unsafe_code, reason = "structs of the other side are copied as bytes")]
 
-/// Copies a struct of the other side. An older struct is shorter: the fields it lacks keep their values of `empty`. A null
-/// `source` gives `empty`.
+/// Copies a struct of the other side. An older struct is shorter: the fields that it lacks keep their values from `empty`. The
+/// copy of a null `source` is `empty`.
 ///
 /// # Safety
 ///

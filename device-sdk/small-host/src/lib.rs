@@ -1,5 +1,5 @@
-//! A minimal host for tests of plugins that must not depend on the runtime: it loads a plugin that is linked in, keeps errors
-//! and options, runs loops on a few threads, and lets kernels allocate outputs.
+//! A minimal host for tests of plugins that must not depend on the runtime: it loads a plugin that is linked in, stores
+//! errors and options, runs loops on a few threads, and lets kernels allocate outputs.
 
 #![expect(unsafe_code, reason = "a host calls through pointers, and is called through them")]
 
@@ -33,18 +33,18 @@ impl ReportedError {
 /// The state behind the context that services get.
 struct SmallHost {
     options: BTreeMap<String, String>,
-    /// Number of the last error, and the errors that nobody has taken yet.
+    /// The number of the last error, and the errors that have not been released yet.
     failures: Mutex<(u64, BTreeMap<u64, ReportedError>)>,
 }
 
-/// A plugin that is linked in, loaded as a host would load it. Dropping it unloads the plugin.
+/// A plugin that is linked in, loaded as a host loads it. Dropping it unloads the plugin.
 pub struct HostedPlugin {
     host: Box<SmallHost>,
     asking: Box<abi::Host>,
     plugin: abi::Plugin,
 }
 
-// SAFETY: what the plugin handed out does not change, and every function of it may be called on any thread (rule T-1).
+// SAFETY: the plugin's structs do not change, and its functions may be called on any thread (rule T-1).
 unsafe impl Send for HostedPlugin {}
 // SAFETY: as above.
 unsafe impl Sync for HostedPlugin {}
@@ -97,8 +97,8 @@ impl HostedPlugin {
         let (core, context) = (self.core_table(), self.plugin.context);
         let (mut ids, mut count) = ([0; 64], 0);
         let list = core.device_list.expect("a list of devices");
-        // SAFETY: the context is the plugin's own, there is room for as many ids as the call says, and the devices are from its
-        // list.
+        // SAFETY: the context is the plugin's own, there is room for as many ids as the call states, and the devices are from the
+        // plugin's list.
         unsafe {
             core.initialize.map_or(Ok(()), |initialize| self.result_from_error(initialize(context)))?;
             self.result_from_error(list(context, ids.as_mut_ptr(), ids.len() as u64, &raw mut count))?;
@@ -109,7 +109,7 @@ impl HostedPlugin {
         Ok(ids[..count as usize].to_vec())
     }
 
-    /// Converts what a slot returned. An error is taken out of the registry, and so released.
+    /// Converts the return value of a slot. Taking an error out of the registry releases it.
     pub fn result_from_error(&self, error: abi::Error) -> Result<(), ReportedError> {
         if !error.is_some() {
             return Ok(());

@@ -10,8 +10,7 @@ use crate::{ReportedError, SmallHost};
 /// The number of threads that run a loop.
 pub const WORKERS: u32 = 3;
 
-/// Provides the memory of outputs that a kernel allocates, by index, dtype and shape. A call refers to one through its
-/// `host_call`.
+/// Allocates an output of a kernel, by index, dtype and shape. A call refers to its allocator through `host_call`.
 pub struct OutputAllocator<'a>(pub &'a dyn Fn(usize, abi::Dtype, &[i64]) -> abi::Tensor);
 
 pub(crate) static SERVICES: abi::HostTable = abi::HostTable {
@@ -44,7 +43,7 @@ unsafe extern "C" fn error_release(context: *mut c_void, error: abi::Error) -> a
 }
 
 unsafe extern "C" fn option(context: *mut c_void, key: abi::Str, value: *mut abi::Str) -> abi::Error {
-    // SAFETY: the context is the host's own, the key lives through the call, and the value is the plugin's to have written.
+    // SAFETY: the context is the host's own, the key lives through the call, and the plugin may have the value written.
     unsafe {
         let host = &*context.cast::<SmallHost>();
         let found = key.text().and_then(|key| host.options.get(key));
@@ -54,13 +53,13 @@ unsafe extern "C" fn option(context: *mut c_void, key: abi::Str, value: *mut abi
 }
 
 unsafe extern "C" fn worker_count(_: *mut c_void, count: *mut u32) -> abi::Error {
-    // SAFETY: the count is the plugin's to have written.
+    // SAFETY: the plugin may have the count written.
     unsafe { *count = WORKERS };
     abi::Error::NONE
 }
 
-/// Splits the loop into pieces of exactly the grain, so that tests see as many borders as possible, on all threads. The
-/// remainder is part of the last piece.
+/// Splits the loop into pieces of exactly the grain and runs them on all threads, so that tests see as many boundaries as
+/// possible. The last piece includes the remainder.
 unsafe extern "C" fn parallel_for(
     _: *mut c_void,
     count: u64,
@@ -75,7 +74,7 @@ unsafe extern "C" fn parallel_for(
             scope.spawn(move || {
                 for piece in (u64::from(worker)..pieces).step_by(WORKERS as usize) {
                     let end = if piece + 1 == pieces { count } else { (piece + 1) * grain };
-                    // SAFETY: the plugin's task takes any pieces of 0..count with what it came with.
+                    // SAFETY: the plugin's task accepts any pieces of 0..count together with its `user` pointer.
                     unsafe { task(user as *mut c_void, piece * grain, end, worker) };
                 }
             });

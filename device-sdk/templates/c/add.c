@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kernel `Add` of ONNX: element by element, with broadcasting, for five types.
+ * The kernel for ONNX's `Add`: element by element, with broadcasting, for five types.
  *
- * The constraints at the end of the file are what the host goes by: it calls `run` only with operands that meet them. */
+ * The constraints are at the end of the file. The host calls `run` only with operands that meet them. */
 #include "custom_cpu.h"
 #include "half.h"
 
@@ -10,7 +10,7 @@ enum { MOST_DIMS = 16 };
 
 /* ------------------------------------------------------------------------------------------------------------------
  * One row: the elements along the last dimension. Steps are in bytes; a step of 0 repeats one element. Both elements are
- * read before the sum is written, so that the sum may take the place of either operand. */
+ * read before the sum is written, so the sum may overwrite either operand in place. */
 
 struct steps {
     int64_t left, right, sum;
@@ -29,10 +29,11 @@ typedef void add_row(const char *left, const char *right, char *sum, struct step
 
 #define PLUS(a, b) ((a) + (b))
 
-/* A float has more than twice the bits of a half, so that rounding its sum once more gives the nearest half. */
+/* The significand of a float has more than twice the bits of that of a half, so rounding the float sum again yields the
+ * correctly rounded half. */
 #define HALF_PLUS(a, b) half_of_float(float_of_half(a) + float_of_half(b))
 
-/* Signed integers wrap around, which C promises of unsigned ones alone; the bits are the same. */
+/* Signed integers must wrap around, which C guarantees only for unsigned types; the bits are the same. */
 ADD_ROW(add_row_i32, uint32_t, PLUS)
 ADD_ROW(add_row_i64, uint64_t, PLUS)
 ADD_ROW(add_row_f16, uint16_t, HALF_PLUS)
@@ -61,8 +62,8 @@ static void add_from(const struct plan *plan, uint64_t dim, const char *left, co
     }
 }
 
-/* How many bytes of `operand` one index in each dimension of `sum` is worth. Shapes are aligned at their last dimension;
- * one that is missing or has the size 1 is repeated. */
+/* For each dimension of `sum`, the step in `operand` from one index to the next, in bytes. Shapes are aligned at their last
+ * dimension; a dimension that is missing or has size 1 is repeated. */
 static oarlock_error broadcast(const oarlock_tensor *operand, const oarlock_tensor *sum, int64_t element_size,
     int64_t steps[MOST_DIMS]) {
     const uint64_t missing = sum->dims_count - operand->dims_count;
@@ -125,7 +126,7 @@ static oarlock_error run(void *context, void *state, const oarlock_call *call) {
 }
 
 /* ------------------------------------------------------------------------------------------------------------------
- * What the kernel demands. An operand that is not declared `STRIDED` comes contiguous: the host copies it first. */
+ * The kernel's constraints. An operand that is not declared `STRIDED` is contiguous: the host copies it if necessary. */
 
 #define OPERAND(operand_name)                                                                                 \
     {                                                                                                         \

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * CustomCPU, a device plugin to copy: the host's processor dressed up as a device with 1 GiB of memory of its own.
+ * CustomCPU, a device plugin to copy: it presents the host's processor as a device with 1 GiB of memory.
  *
- * This file says who the plugin is. `memory.c` has the device and its memory, `stream.c` its streams and events, `add.c`
- * a kernel. To make it yours, change the names here and then go through the other files slot by slot. */
+ * This file has the plugin's identity, `memory.c` the device and its memory, `stream.c` its streams and events, `add.c` a
+ * kernel. To make it yours, change the names here and then go through the other files slot by slot. */
 #include "custom_cpu.h"
 
-/* Nothing runs and nothing is kept between calls, so the host may unmap the plugin as soon as it is done with it.
- * A plugin with threads joins them here; one that cannot end does not offer `UNLOADABLE` and leaves `unload` empty. */
+/* The plugin has no threads and no state, so the host may unmap it as soon as it no longer needs it. A plugin with threads
+ * joins them here; one that cannot be stopped does not offer `UNLOADABLE` and leaves `unload` empty. */
 static oarlock_error unload(void *context) {
     (void)context;
     return 0;

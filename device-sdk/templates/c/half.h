@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * IEEE 754 half precision by hand, for compilers and processors that do not know it. */
+ * IEEE 754 half precision in software, for compilers and processors without support for it. */
 #ifndef HALF_H
 #define HALF_H
 
@@ -19,7 +19,7 @@ static inline uint32_t bits_of_float(float value) {
     return bits;
 }
 
-/* Exact: every half is a float. */
+/* Exact: a float can represent every half. */
 static inline float float_of_half(uint16_t half) {
     const uint32_t sign = (half & 0x8000u) << 16;
     const uint32_t exponent = (half >> 10) & 0x1Fu;
@@ -34,7 +34,7 @@ static inline float float_of_half(uint16_t half) {
     return float_of_bits(sign | (exponent + 127 - 15) << 23 | fraction << 13);
 }
 
-/* The nearest half; of two that are as near, the even one. What is too large becomes infinite. */
+/* Rounds to the nearest half, ties to even. A value that is too large becomes infinite. */
 static inline uint16_t half_of_float(float value) {
     const uint32_t sign = bits_of_float(value) >> 16 & 0x8000u;
     const uint32_t magnitude = bits_of_float(value) & 0x7FFFFFFFu;
@@ -44,7 +44,7 @@ static inline uint16_t half_of_float(float value) {
     } else if (magnitude >= bits_of_float(65520.0f)) {
         half = 0x7C00u; /* infinite: 65520 is half way between the largest half and the next power of two */
     } else if (magnitude < bits_of_float(0x1p-14f)) {
-        /* Subnormal: next to 0.5 a float's last bit is worth 2^-24, as a subnormal half's is, so the addition rounds. */
+        /* Subnormal: near 0.5, the last bit of a float is worth 2^-24, as in a subnormal half, so the addition rounds. */
         half = bits_of_float(float_of_bits(magnitude) + 0.5f) - bits_of_float(0.5f);
     } else {
         const uint32_t is_odd = magnitude >> 13 & 1u;

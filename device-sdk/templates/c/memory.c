@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Profile `core`: the device, its memory, and copies that are done when they return.
+ * Profile `core`: the device, its memory, and synchronous copies.
  *
- * Slots that are left out get the default that `oarlock/contract.h` names beside each. */
+ * For an empty slot, the host uses the default that `oarlock/contract.h` documents. */
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -18,7 +18,7 @@ oarlock_error check_device(uint32_t device) {
 }
 
 /* ------------------------------------------------------------------------------------------------------------------
- * The device. One that has to be found and readied does so in `initialize` and `device_init`, which are left out here. */
+ * The device. A plugin that has to find and initialize devices does so in `initialize` and `device_init`, omitted here. */
 
 static oarlock_error device_count(void *context, uint32_t *count) {
     (void)context;
@@ -40,7 +40,7 @@ static oarlock_error device_info(void *context, uint32_t device, oarlock_device_
     OARLOCK_TRY(check_device(device));
     info->name = oarlock_string("CustomCPU V1");
     info->vendor = oarlock_string("Oarlock");
-    /* A block's handle is its address, so the host may read and write it. A device with memory of its own sets neither. */
+    /* A block's handle is its address, so the host may read and write it. A device with separate memory sets neither flag. */
     info->bits = OARLOCK_DEVICE_FLAGS_HOST_ADDRESSABLE | OARLOCK_DEVICE_FLAGS_SHARES_HOST_MEMORY;
     info->memory_alignment = MEMORY_ALIGNMENT;
     return 0;
@@ -68,9 +68,9 @@ static oarlock_error own_version(void *context, oarlock_version *installed) {
 }
 
 /* ------------------------------------------------------------------------------------------------------------------
- * Memory. The host keeps a pool of its own, and calls these for the large blocks the pool is made of. */
+ * Memory. The host has a pool, and calls these functions only for the pool's large chunks. */
 
-/* Takes `size` bytes out of the budget, or none at all. */
+/* Reserves `size` bytes of the budget, or fails. */
 static oarlock_error reserve(uint64_t size) {
     uint64_t used = atomic_load(&memory_used);
     do {
@@ -96,7 +96,7 @@ static oarlock_error memory_allocate(void *context, uint32_t device, uint64_t si
     return 0;
 }
 
-/* That a block is given back once, with its size, is the caller's promise (rule M-1). */
+/* The caller promises to free a block once, with its size (rule M-1). */
 static oarlock_error memory_deallocate(void *context, uint32_t device, oarlock_memory block, uint64_t size) {
     (void)context;
     OARLOCK_TRY(check_device(device));
@@ -121,8 +121,8 @@ static oarlock_error min_chunk_size(void *context, uint32_t device, uint64_t *si
 }
 
 /* ------------------------------------------------------------------------------------------------------------------
- * Copies. That a range lies inside its block is the caller's promise too (rule M-2). A range of no bytes may come with a
- * null pointer, which `memcpy` must not see. */
+ * Copies. The caller promises that a range lies within its block (rule M-2). An empty range may have a null pointer, which
+ * must not be passed to `memcpy`. */
 
 static void *at(oarlock_memory block, uint64_t offset) {
     return (void *)(uintptr_t)(block + offset);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Profile `async`: streams and events of a device that finishes all work at once.
+ * Profile `async`: streams and events of a device that finishes all work synchronously.
  *
- * Nothing is ever pending, so waiting returns at once. What is left to do is to tell live handles from dead ones. The
- * asynchronous copies and the callback are left out: the host's defaults, which synchronise first, cost nothing here. */
+ * No work is ever pending, so waits return immediately. The only task left is to detect invalid handles. The asynchronous
+ * copies and the callback are omitted: the host's defaults, which synchronize first, cost nothing here. */
 #include <stdatomic.h>
 
 #include "custom_cpu.h"
 
 enum { MOST_HANDLES = 4096 };
 
-/* Handles that are alive. A handle is a number never used before, kept in the slot of its remainder, so that one that
- * was destroyed, is made up or belongs to the other set is not found. */
+/* Live handles. Each handle is a new number, stored in the slot that its remainder selects, so the lookup fails for a handle
+ * that was destroyed, was never made or belongs to the other set. */
 struct handles {
     const char *kind;
     _Atomic uint64_t alive[MOST_HANDLES];
@@ -58,7 +58,7 @@ static oarlock_error check(struct handles *handles, uint32_t device, uint64_t ha
     return 0;
 }
 
-/* 0 is the device's own queue and needs no making. */
+/* Stream 0 is the device's own queue; it always exists. */
 static oarlock_error check_stream(uint32_t device, oarlock_stream queue) {
     return queue == 0 ? check_device(device) : check(&streams, device, queue);
 }
@@ -86,7 +86,7 @@ static oarlock_error stream_synchronize(void *context, uint32_t device, oarlock_
     return check_stream(device, queue);
 }
 
-/* Puts an event into a stream or has a stream wait for one: whatever either would wait for is done already. */
+/* Records an event in a stream, or makes a stream wait for one. There is nothing to do: all earlier work is already done. */
 static oarlock_error stream_meets_event(void *context, uint32_t device, oarlock_stream queue, oarlock_event point) {
     (void)context;
     OARLOCK_TRY(check_stream(device, queue));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The least a device plugin needs, in C++17. Every slot that can throw runs its body in `oarlock::guard`, since an
-// exception must not cross into the host.
+// A minimal device plugin in C++17. Every slot that can throw runs its body in `oarlock::guard`, since an exception must not
+// propagate into the host.
 
 #include <map>
 #include <mutex>
@@ -14,10 +14,10 @@
 
 namespace {
 
-// A device with memory of its own keeps its blocks here; a handle is a number that the device made up.
+// A device with separate memory. Its blocks are stored here; a handle is a number that the device assigns.
 class Device {
 public:
-    // Throws `std::bad_alloc` beyond the size of the device, as `new` does beyond that of the host.
+    // Throws `std::bad_alloc` when the device is out of memory, as `new` does when the host is.
     oarlock_memory allocate(uint64_t size) {
         const std::lock_guard<std::mutex> lock(mutex_);
         if (size > size_ - used_) {
@@ -28,7 +28,7 @@ public:
         return ++last_;
     }
 
-    // Throws `std::out_of_range` for a block that is not there.
+    // Throws `std::out_of_range` for an unknown block.
     void deallocate(oarlock_memory block) {
         const std::lock_guard<std::mutex> lock(mutex_);
         used_ -= blocks_.at(block).size();
@@ -41,7 +41,7 @@ public:
         free = size_ - used_;
     }
 
-    // The bytes of a block from `offset` on; throws `std::out_of_range` for a range or a block that is not there.
+    // The bytes of a block from `offset` on; throws `std::out_of_range` for an unknown block or a range outside of it.
     unsigned char *range(oarlock_memory block, uint64_t offset, uint64_t size) {
         const std::lock_guard<std::mutex> lock(mutex_);
         std::vector<unsigned char> &bytes = blocks_.at(block);

@@ -1,7 +1,7 @@
-//! Sets the build id, by which debuggers find debug information, from the library's contents alone.
+//! Sets the build id, which debuggers use to find debug information, from the library's contents alone.
 //!
-//! A linker hashes everything that it writes, including debug information, which says more about the builder than the library
-//! does. So this module hashes the stripped library, whose bytes are the same wherever the same sources are built.
+//! Linkers hash everything that they write, including debug information, which varies with the build directory. This module
+//! hashes the stripped library instead: its bytes are the same wherever the same sources are built.
 
 use crate::error::Error;
 use object::{Object as _, ObjectSection as _};
@@ -9,10 +9,11 @@ use sha1::{Digest as _, Sha1};
 
 const BUILD_ID_SECTION: &str = ".note.gnu.build-id";
 
-/// Length in bytes, as a SHA-1 hash has.
+/// Length in bytes, that of a SHA-1 hash.
 const BUILD_ID_LENGTH: usize = 20;
 
-/// Gives a library and its stripped-off debug information the build id of the library, computed with the id zeroed.
+/// Writes the library's build id into the library and into its separate debug information. The hash is computed with the id
+/// zeroed.
 pub fn set_build_id(library: &mut [u8], stripped_off: &mut [u8]) -> Result<(), Error> {
     build_id_mut(library)?.fill(0);
     let id = Sha1::digest(&*library);

@@ -48,7 +48,7 @@ pub fn build_time() -> Result<u64, Error> {
     Ok(source_date_epoch()?.unwrap_or_else(seconds_now))
 }
 
-/// The time for sources in a directory: `SOURCE_DATE_EPOCH`, or the time of the last commit.
+/// The timestamp of a source directory: `SOURCE_DATE_EPOCH`, or the time of the last commit.
 ///
 /// # Errors
 ///
@@ -66,7 +66,7 @@ pub fn source_time(root: &Path) -> Result<u64, Error> {
     })
 }
 
-/// Formats a time as repositories write it, such as `Thu, 01 Jan 1970 00:00:00 UTC`.
+/// Formats a time as in the `Release` file of an apt repository, such as `Thu, 01 Jan 1970 00:00:00 UTC`.
 #[must_use]
 pub fn format_rfc2822(seconds: u64) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
@@ -76,7 +76,7 @@ pub fn format_rfc2822(seconds: u64) -> String {
     format!("{name}, {day:02} {month} {year} {} UTC", format_clock(rest))
 }
 
-/// Formats a time as images write it, such as `1970-01-01T00:00:00Z`.
+/// Formats a time as in an OCI image, such as `1970-01-01T00:00:00Z`.
 #[must_use]
 pub fn format_iso8601(seconds: u64) -> String {
     let (year, month, day) = civil_from_days(seconds / SECONDS_PER_DAY);
@@ -88,7 +88,7 @@ fn format_clock(seconds: u64) -> String {
     format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
-/// Parses a time as repositories write it, into seconds since 1970.
+/// Parses the format of [`format_rfc2822`] into seconds since 1970.
 ///
 /// # Errors
 ///

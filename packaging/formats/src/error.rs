@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// An error message with what was expected and what was found, and the file where that was.
+/// An error message that states what was expected, what was found and in which file.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Error {
     file: Option<String>,
@@ -10,7 +10,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error that no file is to blame for.
+    /// An error without a file.
     pub fn new(message: impl Into<String>) -> Self {
         Self { file: None, message: message.into() }
     }

@@ -117,7 +117,7 @@ impl StagedDirectory {
         Ok(Self { directory, _lock: lock })
     }
 
-    /// Where to put files until they are complete.
+    /// The staging path, for files until the directory is complete.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }

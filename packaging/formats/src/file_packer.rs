@@ -1,4 +1,4 @@
-//! Compresses files for archives, with a cache: a file that took much effort once is not compressed again for the next wheel.
+//! Compresses files for archives, with a cache: slow compression runs once for each file, not once for each wheel.
 
 use std::io::{Cursor, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -79,7 +79,7 @@ impl FilePacker {
     }
 }
 
-/// Compresses to reproducible `.gz`.
+/// Compresses to a reproducible `.gz`.
 pub fn compress_gzip(bytes: &[u8]) -> Result<Vec<u8>, Error> {
     let mut writer = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
     writer.write_all(bytes)?;

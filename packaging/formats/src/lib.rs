@@ -1,7 +1,8 @@
-//! What is published, as bytes: wheels, Debian packages, trees of files, signatures; and what a shared object says of itself.
+//! Formats of everything that is published: wheels, Debian packages, file trees and signatures. It also disassembles shared
+//! objects.
 //!
-//! No policy is here: nothing knows a name, a version or a limit of ours. The same contents give the same bytes in any place and at any
-//! time.
+//! This crate has no policy: it knows none of Oarlock's names, versions or limits. Output is reproducible: the same contents
+//! always give the same bytes.
 
 pub mod build_id;
 pub mod date;

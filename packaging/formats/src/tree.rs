@@ -1,5 +1,5 @@
-//! File trees: the contents of a Debian package or of an image layer. As an archive, the same tree gives the same bytes in any
-//! place and at any time.
+//! File trees: the contents of a Debian package or of an image layer. Archives of them are reproducible: the same tree always
+//! gives the same bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Cursor, Read as _};
@@ -128,12 +128,12 @@ impl FileTree {
         self.entries.is_empty()
     }
 
-    /// Keeps only entries for whose paths `keep` returns true.
+    /// Keeps only the entries for whose path `keep` returns true.
     pub fn retain(&mut self, mut keep: impl FnMut(&str) -> bool) {
         self.entries.retain(|path, _| keep(path));
     }
 
-    /// The entries that another tree lacks or has differently, such as an earlier version of this tree.
+    /// The entries that are missing from another tree, such as an earlier version of this one, or differ there.
     #[must_use]
     pub fn difference_from(&self, other: &Self) -> Self {
         let is_new = |(path, entry): &(&String, &TreeEntry)| other.entries.get(*path) != Some(*entry);
@@ -141,8 +141,8 @@ impl FileTree {
         Self { entries: entries.map(|(path, entry)| (path.clone(), entry.clone())).collect() }
     }
 
-    /// Overlays another tree onto this one. Where this tree has a link to a directory, the contents of the other's directory go
-    /// to the target.
+    /// Overlays another tree onto this one. If a directory of the other tree is a link to a directory here, its contents go to
+    /// the link's target.
     ///
     /// # Errors
     ///
@@ -218,7 +218,7 @@ impl FileTree {
         Ok(found.join("/"))
     }
 
-    /// Packs the tree as a tar archive with one timestamp, where each path starts with `prefix`, such as `./`.
+    /// Packs the tree as a tar archive with one timestamp and `prefix` before each path, such as `./`.
     ///
     /// # Errors
     ///

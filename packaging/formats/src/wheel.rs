@@ -1,5 +1,5 @@
-//! Wheel archives: read with all of pip's checks and further ones, and written so that the same contents give the same bytes in
-//! any place and at any time.
+//! Wheel archives: a reader that makes all of pip's checks and more, and a reproducible writer: the same contents always give
+//! the same bytes.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -226,7 +226,7 @@ fn platform_tag<'a>(
     }
     let platform = combination.get(&MatrixAxis::Platform);
     let tag = platform.and_then(|platform| file.tags.get(platform));
-    let found = platform.map_or_else(|| "no platform".to_owned(), |it| format!("none of `{it}`"));
+    let found = platform.map_or_else(|| "no platform".to_owned(), |it| format!("no `{it}`"));
     tag.map(String::as_str)
         .ok_or_else(|| Error::new(format!("expected a tag in [tags] or of the group, found {found}")))
 }

@@ -8,14 +8,14 @@
 //! device = ["cpu", "cuda"]
 //! python = ["cp311-abi3"]
 //!
-//! [tags]                                   # what a platform is called in the name of a wheel
+//! [tags]                                   # the platform tag in wheel names
 //! linux = "manylinux_2_28_x86_64"
 //!
 //! [[channels]]
 //! name = "release"
 //! version = "1.0.0"
 //!
-//! [[wheels]]                               # all combinations of the values given; "*" stands for all of an axis
+//! [[wheels]]                               # all combinations of these values; "*" selects every value of an axis
 //! platform = "linux"
 //! device = "*"
 //! python = "*"
@@ -36,7 +36,7 @@ pub struct MatrixFile {
     /// The address under which wheels are published.
     #[serde(deserialize_with = "checked_values::deserialize_address")]
     pub host: String,
-    /// The address of the pages, if it is not that of the wheels.
+    /// The address of the pages, if it differs from `host`.
     #[serde(default, deserialize_with = "checked_values::deserialize_optional_address")]
     pub pages_host: Option<String>,
     /// Where file names must be unique.
@@ -57,7 +57,7 @@ pub struct MatrixFile {
     pub parts: BTreeMap<String, MatrixPart>,
     /// The groups of wheels.
     pub wheels: Vec<MatrixGroup>,
-    /// Combinations that no group has.
+    /// Combinations to exclude from all groups.
     #[serde(default)]
     pub exclude: Vec<ExcludedCombination>,
     /// Pages that list wheels.
@@ -75,7 +75,7 @@ pub enum FileNameScope {
     #[default]
     #[serde(rename = "unique")]
     Unique,
-    /// Historical: directories alone tell such wheels apart, and an index cannot hold them.
+    /// Historical: wheels with the same name are in different directories, so no index can contain them all.
     #[serde(rename = "unique in a directory")]
     UniqueInDirectory,
 }
@@ -107,7 +107,7 @@ pub struct MatrixPart {
     #[serde(default)]
     pub has_avx: bool,
     /// The minimum percentage of SIMD instructions in its `f32` arithmetic. Kernels that the compiler failed to vectorize still
-    /// give correct results, so tests of results do not notice.
+    /// give correct results, so no other test detects them.
     pub vectorized_percent: Option<u8>,
     /// Libraries that it opens at run time, which do not show in its ELF headers.
     #[serde(default, deserialize_with = "checked_values::deserialize_sonames")]
@@ -167,7 +167,7 @@ pub struct NamingRule {
     pub directory: String,
     /// The name under which pip knows the wheel.
     pub distribution: String,
-    /// Follows the version of the channel.
+    /// A suffix for the channel's version.
     #[serde(default)]
     pub suffix: String,
 }
@@ -175,7 +175,7 @@ pub struct NamingRule {
 /// Combinations to exclude from the groups.
 #[derive(Debug, Deserialize)]
 pub struct ExcludedCombination {
-    /// The reason, for the list of what is left out.
+    /// The reason, which the list of exclusions shows.
     pub because: String,
     /// The selected values.
     #[serde(flatten)]

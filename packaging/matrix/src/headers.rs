@@ -20,7 +20,8 @@ impl MetadataHeaders {
         Ok(Self(pairs.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect()))
     }
 
-    /// The value of a header that occurs exactly once: of several, some readers take the first and others the last.
+    /// The value of a header that occurs exactly once: if it were repeated, some readers would use the first value and others
+    /// the last.
     pub fn single_value(&self, name: &str) -> Result<&str, Error> {
         let mut found = self.0.iter().filter(|(it, _)| it.eq_ignore_ascii_case(name));
         match (found.next(), found.next()) {

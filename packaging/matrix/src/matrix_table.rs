@@ -25,7 +25,7 @@ pub struct TableRow<'a> {
     pub python: Vec<&'a str>,
     /// The name for pip.
     pub distribution: &'a str,
-    /// Their version, without which pip may choose another row.
+    /// Their version; without it, pip may choose another row.
     pub version: String,
     /// The names of their parts.
     pub parts: &'a [String],

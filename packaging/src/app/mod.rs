@@ -9,17 +9,17 @@ use tera::{Context, Tera};
 const DOCKERFILE_TEMPLATE: (&str, &str) = ("Dockerfile", include_str!("../../../docker/app/Dockerfile.tera"));
 const JOB_TEMPLATE: (&str, &str) = ("job.yaml", include_str!("../../../docker/app/job.yaml.tera"));
 
-/// Paths that the engine must not send into the image.
-const DOCKERIGNORE_TEXT: &str = ".git\n**/__pycache__\n**/*.pyc\n.venv\n# What only you should have.\n**/.env\n.aws\n.netrc\n.ssh\n\
+/// Paths to exclude from the build context.
+const DOCKERIGNORE_TEXT: &str = ".git\n**/__pycache__\n**/*.pyc\n.venv\n# Secrets.\n**/.env\n.aws\n.netrc\n.ssh\n\
                        Dockerfile\n.dockerignore\njob.yaml\n";
 
-/// Longest DNS label.
+/// The maximum length of a DNS label.
 const MAX_LABEL_LENGTH: usize = 63;
 
-/// Most hosts that an indexed Kubernetes job may have.
+/// The maximum number of hosts of an indexed Kubernetes job.
 const MAX_HOSTS: u32 = 100_000;
 
-/// A user's program and the way to run it.
+/// A user's program and how to run it.
 #[derive(Clone, Debug)]
 pub struct AppDeployment {
     /// The name of the job.
@@ -91,12 +91,12 @@ impl AppDeployment {
         if self.command.first().is_none_or(String::is_empty) {
             return Err(Error::new("expected a program, found one without a name"));
         }
-        // The host name of a pod is the name of the job, a dash and the index of the pod.
+        // The host name of a pod is the job's name, a dash and the pod's index.
         let room = if self.hosts > 1 { 1 + (self.hosts - 1).to_string().len() } else { 0 };
         check_label("the name of a job", &self.name, MAX_LABEL_LENGTH - room)?;
         if self.hosts > 1 && self.name.starts_with(|first: char| first.is_ascii_digit()) {
             return Err(Error::new(format!(
-                "expected a name that begins with a letter, which clusters want where hosts are called after it; found `{}`",
+                "expected a name that begins with a letter, which clusters require because hosts are named after it; found `{}`",
                 self.name
             )));
         }
@@ -118,7 +118,7 @@ impl AppDeployment {
         if !self.gpu_resource.bytes().all(is_plain) || self.gpu_resource.split('/').count() != 2 {
             let found = self.gpu_resource.escape_debug();
             return Err(Error::new(format!(
-                "expected what a cluster calls GPUs, such as `nvidia.com/gpu`; found `{found}`"
+                "expected the resource name of a GPU, such as `nvidia.com/gpu`; found `{found}`"
             )));
         }
         if let Some(file) = self

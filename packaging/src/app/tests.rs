@@ -131,7 +131,7 @@ fn a_job_is_called_after_its_program() {
         ("examples/fit_a_line.py", "fit-a-line"),
         ("Train.py", "train"),
         ("_.py", "app"),
-        // Its own image would have the name of ours.
+        // The program's image would have the same name as ours.
         ("oarlock", "app"),
         ("model.tar.gz", "model"),
     ] {

@@ -1,5 +1,5 @@
-//! Retention of old package lists: a client that read the `Release` file just before a new repository replaced it still finds the
-//! lists that it names.
+//! Retention of old package lists: a client that read the `Release` file just before a new repository replaced it can still
+//! fetch the lists that it names.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -8,7 +8,7 @@ use std::path::Path;
 use oarlock_formats::error::Error;
 use oarlock_formats::output_directory::DirectoryWriter;
 
-/// Paths of lists, each with its age: the number of repositories published since one last had it.
+/// Paths of lists, each with its age: the number of repositories published since the last one that had it.
 #[derive(Debug, Default, Eq, PartialEq)]
 pub(super) struct ListGenerations(Vec<(u32, String)>);
 
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(list_ages(&again), [(0, "b"), (0, "same"), (1, "a")]);
         let three = next_generations(again, &["c", "same"]);
         assert_eq!(list_ages(&three), [(0, "c"), (0, "same"), (1, "b"), (2, "a")]);
-        // A list that comes back is new again.
+        // A list that reappears counts as new.
         assert_eq!(list_ages(&next_generations(three, &["b"])), [(0, "b"), (1, "c"), (1, "same")]);
     }
 

@@ -52,7 +52,7 @@ pub(crate) fn is_repository(directory: &Path) -> bool {
 }
 
 impl AptRepository {
-    /// Reads and checks packages. `tell` hears how many are read, and of how many.
+    /// Reads and checks packages. `tell` is called with the number of packages read and their total.
     ///
     /// # Errors
     ///
@@ -227,8 +227,8 @@ impl AptRepository {
         self.packages.iter().map(|package| &*package.component).collect()
     }
 
-    /// The architectures in the repository. Packages for all of them appear in each list, and get a list of their own only if
-    /// there is no other architecture.
+    /// The architectures in the repository. Packages for `all` appear in each list; they get a separate list only if there is
+    /// no other architecture.
     fn architectures(&self) -> BTreeSet<&str> {
         let mut found: BTreeSet<&str> = self.packages.iter().map(|package| &*package.architecture).collect();
         if found.len() > 1 {

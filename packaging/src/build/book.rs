@@ -12,7 +12,7 @@ use crate::image::DebianLock;
 use crate::release::provenance::BuildMaterials;
 
 impl WorkspaceBuilder {
-    /// Installs the build tools and the documentation tool where they are missing.
+    /// Installs the build tools and the documentation tool if they are missing.
     ///
     /// # Errors
     ///

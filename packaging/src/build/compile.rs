@@ -38,7 +38,7 @@ const RUSTC_WRAPPER_WITHOUT_AVX: &str = "packaging/rustc-without-avx";
 /// The profile in `Cargo.toml` for published builds.
 const CARGO_PROFILE: &str = "dist";
 
-/// The line with which cargo reports that it compiles a crate rather than reusing it.
+/// The line that cargo prints when it compiles a crate instead of reusing it.
 const COMPILING_PREFIX: &str = "   Compiling ";
 
 pub(crate) struct PartCompiler<'w> {
@@ -46,7 +46,7 @@ pub(crate) struct PartCompiler<'w> {
     target: &'w Path,
     tools: BuildTools<'w>,
     crates: CrateGraph,
-    licence: String,
+    license: String,
     /// The command that queries plugins, if it is already built.
     command: Option<&'w Path>,
     /// Flags for every part. They remove local paths and give debug information a stable name.
@@ -61,7 +61,7 @@ impl<'w> PartCompiler<'w> {
             target,
             tools: BuildTools::new(root, target)?,
             crates: CrateGraph::of_workspace(root)?,
-            licence: fs::read_to_string(root.join("LICENSE"))?,
+            license: fs::read_to_string(root.join("LICENSE"))?,
             command,
             flags: [remap_path_flags(root, target)?, unwinder_flags(root)?].concat(),
         })
@@ -102,7 +102,7 @@ impl<'w> PartCompiler<'w> {
         Ok(RecipeOutput { made, took, note: None })
     }
 
-    /// Compiles a plugin. Its note explains a missing manifest where this machine cannot write one. `tell` hears of slow side
+    /// Compiles a plugin. If this machine cannot write a manifest for it, the note explains why. `tell` is called for slow side
     /// work.
     pub(super) fn compile_plugin(
         &self,
@@ -164,7 +164,7 @@ impl<'w> PartCompiler<'w> {
         ]);
         cargo.args(["--target", &format!("x86_64-unknown-linux-gnu.{}", recipe.glibc.replace('_', "."))]);
         if is_program {
-            // Every system's unwinder may use newer glibc symbols, which the glibc on that system provides.
+            // A system's unwinder may use newer glibc symbols; the glibc of that system provides them.
             cargo.args(["--bin", file, "--", "-C", "link-arg=-Wl,--allow-shlib-undefined"]);
         } else {
             // Builds the library alone: the crate may have other targets, such as part of the command.
@@ -191,7 +191,7 @@ impl<'w> PartCompiler<'w> {
         if !place.exists() {
             // A virtual environment, because `pip install --target` drops files outside of packages.
             let libraries = recipe.part.libraries.join(", ");
-            tell(format!("installing {libraries}, to ask the plugin `{}` who it is", recipe.name));
+            tell(format!("installing {libraries}, to query the plugin `{}`", recipe.name));
             let new = place.with_extension("new");
             let log = format!("libraries-{}", recipe.name);
             self.tools.create_environment(&new, &log)?;
@@ -259,8 +259,8 @@ impl<'w> PartCompiler<'w> {
             part: recipe.name.clone(),
             opens: recipe.part.opens.clone(),
             sbom: part_sbom::render_sbom(&self.crates, &crates, &recipe.part.opens),
-            licences: licenses::collect_licenses(&crates)?,
-            licence: self.licence.clone(),
+            licenses: licenses::collect_licenses(&crates)?,
+            license: self.license.clone(),
             package,
         })
     }
@@ -293,7 +293,7 @@ impl<'w> PartCompiler<'w> {
         Ok(())
     }
 
-    /// Compiles a part. The result is the duration of the last run in which cargo had something to compile for it.
+    /// Compiles a part. Returns the duration of the last run in which cargo compiled something for it.
     fn run_compiler(&self, recipe: &BuildRecipe, command: &mut Command) -> Result<Duration, Error> {
         let begin = Instant::now();
         let output = self.tools.run_tool(command, &recipe.directory_name())?;
@@ -320,15 +320,15 @@ impl<'w> PartCompiler<'w> {
         self.target.join("cargo").join(kind)
     }
 
-    /// A build tool with the environment of a recipe.
+    /// The command of a build tool with the environment of a recipe.
     fn tool_command(&self, name: &str, recipe: &BuildRecipe) -> Command {
         let mut command = self.tools.tool_command(name);
         command.env("CARGO_TARGET_DIR", self.cargo_directory(recipe));
         command
             .env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only")
             .env("CARGO_PROFILE_RELEASE_STRIP", "none");
-        // zig compiles parts of the C library while it links, and debug information would record zig's path. The cache keeps
-        // them, so these builds get a cache of their own.
+        // zig compiles parts of the C library while it links, and debug information would record zig's path. zig caches these
+        // objects, so builds of this kind get a separate cache.
         command.env("CCC_OVERRIDE_OPTIONS", "#+-g0").env("ZIG_GLOBAL_CACHE_DIR", self.target.join("zig"));
         let mut flags = self.flags.clone();
         if recipe.leaves_out_avx() {
@@ -340,7 +340,7 @@ impl<'w> PartCompiler<'w> {
     }
 }
 
-/// The cargo features of a package: a plugin exports the symbols that hosts look up.
+/// The cargo features of a package. A plugin needs the one that exports the symbols that hosts look up.
 fn cargo_features(recipe: &BuildRecipe) -> Vec<String> {
     let is_plugin = recipe.python.is_none() && recipe.part.file.is_none();
     let own = is_plugin.then(|| "shared-object".to_owned());
@@ -378,8 +378,8 @@ fn remap_path_flags(root: &Path, target: &Path) -> Result<Vec<String>, Error> {
     Ok(flags)
 }
 
-/// Flags that leave unwinding to the system's library. zig would link its own unwinder, and two in one process do not understand
-/// each other: a forced unwind, as when a Python thread exits inside a call, would abort the process.
+/// Flags that leave unwinding to the system's library. zig would link its own unwinder, and two unwinders in one process are
+/// incompatible: a forced unwind, as when a Python thread exits inside a call, would abort the process.
 fn unwinder_flags(root: &Path) -> Result<Vec<String>, Error> {
     let mut gcc = Command::new("gcc");
     gcc.arg("-print-file-name=libgcc_s.so.1").current_dir(root);

@@ -135,8 +135,7 @@ impl WorkspaceBuilder {
         Ok(file)
     }
 
-    /// Builds packages and writes each atomically; `tell` hears of each step. Returns the files with their sizes in bytes.
-    ///
+    /// Builds packages and writes each atomically; `tell` is called for each step. Returns the files with their sizes in bytes.
     /// # Errors
     ///
     /// When a part fails to compile or a package fails its checks.
@@ -199,7 +198,7 @@ impl WorkspaceBuilder {
         debug: &Path,
         steps: &mut StepCounter<'_>,
     ) -> Result<BTreeMap<PackagePart, BuildArtifact>, Error> {
-        steps.next("installing maturin, zig and what checks wheels".to_owned());
+        steps.next("installing maturin, zig and the wheel checkers".to_owned());
         let compiler = PartCompiler::new(&self.root, &self.target, self.command.as_deref())?;
         let recipes: Vec<&BuildRecipe> = plan.recipes().collect();
         let parts = self.compile_recipes(&compiler, &recipes, debug, steps)?;

@@ -10,8 +10,8 @@ use crate::build_plan::BuildRecipe;
 /// Locations of `ldconfig`; `/sbin` is not on the `PATH` of ordinary users.
 const LDCONFIG_PATHS: [&str; 2] = ["/sbin/ldconfig", "/usr/sbin/ldconfig"];
 
-/// Checks that each plugin finds one of its startup libraries, unless a PyPI package provides them. It runs before compiling,
-/// which takes long and would be wasted without them.
+/// Checks that each plugin finds one of its startup libraries, unless a PyPI package provides them. This runs before the slow
+/// compilation, which would be wasted if they were missing.
 pub(super) fn check_plugin_libraries<'r>(
     recipes: impl Iterator<Item = &'r BuildRecipe>,
 ) -> Result<(), Error> {

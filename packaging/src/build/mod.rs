@@ -1,5 +1,5 @@
-//! Builds the wheels of the matrix. Each part is compiled once for all wheels, by cargo with zig for a glibc older than the
-//! builder's. Assembled and packed files are cached too, so an interrupted run continues where it stopped.
+//! Builds the wheels of the matrix. Each part is compiled once for all wheels, with zig as the linker, for a glibc older than
+//! the builder's. Assembled and packed files are cached too, so an interrupted run resumes where it stopped.
 
 mod book;
 mod compile;
@@ -49,7 +49,7 @@ pub struct BuildStep {
 /// The output of a recipe.
 struct RecipeOutput {
     made: BuildArtifact,
-    /// Compile time of the last run in which cargo had something to compile for it.
+    /// Compile time of the last run in which cargo compiled something for it.
     took: Duration,
     /// A remark, such as that a plugin has no manifest.
     note: Option<String>,
@@ -62,7 +62,7 @@ pub struct BuildOutcome {
     pub wheels: Vec<(PathBuf, u64)>,
     /// The duration of the whole build.
     pub took: Duration,
-    /// The time of that spent on assembling, packing and checking.
+    /// The share of it spent on assembling, packing and checking.
     pub packing: Duration,
     /// The time to compile each part once, as last measured, with other parts compiling in parallel.
     pub once: Duration,
@@ -95,8 +95,8 @@ impl WorkspaceBuilder {
         Self { command, ..self }
     }
 
-    /// Builds a plan and writes each wheel atomically, with debug information by build id in `debug` beside them; `tell` hears of
-    /// each step.
+    /// Builds a plan and writes each wheel atomically, with debug information by build id in `debug` beside them; `tell` is
+    /// called for each step.
     ///
     /// # Errors
     ///
@@ -110,7 +110,7 @@ impl WorkspaceBuilder {
     ) -> Result<BuildOutcome, Error> {
         let begin = Instant::now();
         let mut steps = StepCounter::new(1 + plan.recipes().len() + plan.rows().len(), tell);
-        steps.next("installing maturin, zig and what checks wheels".to_owned());
+        steps.next("installing maturin, zig and the wheel checkers".to_owned());
         let compiler = PartCompiler::new(&self.root, &self.target, self.command.as_deref())?;
         let recipes: Vec<&BuildRecipe> = plan.recipes().iter().collect();
         let parts = self.compile_recipes(&compiler, &recipes, &out.join("debug"), &mut steps)?;
@@ -188,7 +188,7 @@ impl WorkspaceBuilder {
 
     /// The progress message for a part.
     fn compiling_message(&self, compiler: &PartCompiler<'_>, recipe: &BuildRecipe) -> String {
-        format!("compiling {recipe}; it is told in `{}`", self.display_path(&compiler.log_path(recipe)))
+        format!("compiling {recipe}; see `{}`", self.display_path(&compiler.log_path(recipe)))
     }
 
     /// A path relative to the root of the workspace.
@@ -226,7 +226,7 @@ impl<'t> StepCounter<'t> {
     }
 }
 
-/// Compiles a part; `tell` hears of slow side work.
+/// Compiles a part; `tell` is called for slow side work.
 fn compile_recipe(
     compiler: &PartCompiler<'_>,
     recipe: &BuildRecipe,

@@ -8,14 +8,14 @@ use std::thread::{self, ScopedJoinHandle};
 
 use oarlock_formats::error::Error;
 
-/// Most jobs at a time on any number of cores: compiling some parts takes gigabytes of memory.
+/// The maximum number of jobs on any number of cores: compiling some parts takes gigabytes of memory.
 const MAX_JOBS: usize = 4;
 
-/// Limits cargo's parallelism in place of the number of cores.
+/// Limits cargo's parallelism, which is otherwise the number of cores.
 const CARGO_JOBS_VARIABLE: &str = "CARGO_BUILD_JOBS";
 
-/// Shown as soon as a job fails; the full error follows when the others have ended, and the next run finds their output.
-const FAILED_MESSAGE: &str = "one failed; waiting for what goes on beside it";
+/// Shown as soon as a job fails. The full error follows when the other jobs have finished; the next run reuses their output.
+const FAILED_MESSAGE: &str = "one failed; waiting for the other jobs";
 
 /// Progress of the jobs.
 pub(super) enum JobEvent<'h, W> {
@@ -24,14 +24,14 @@ pub(super) enum JobEvent<'h, W> {
     Beside(String),
 }
 
-/// A message from a job's thread; a job is known by its index.
+/// A message from a job's thread, which identifies the job by its index.
 enum JobMessage {
     Beside(String),
     Ends(usize),
 }
 
-/// Runs jobs and returns their results in order. At most one job runs per core, and never two that conflict (`in_the_way`); of
-/// the waiting jobs, the first that may run starts. `hear` runs on the calling thread.
+/// Runs jobs and returns their results in order. At most one job runs per core, and never two that conflict (`in_the_way`); the
+/// first waiting job that may run starts next. `hear` runs on the calling thread.
 ///
 /// # Errors
 ///
@@ -90,7 +90,7 @@ fn max_parallel_jobs(setting: Option<String>) -> usize {
     setting.unwrap_or_else(|| thread::available_parallelism().map_or(1, NonZero::get)).min(MAX_JOBS)
 }
 
-/// Reports the end of a job when dropped, so also after a panic.
+/// Reports the end of a job when dropped, even after a panic.
 struct JobNotifier {
     place: usize,
     sender: Sender<JobMessage>,

@@ -1,4 +1,4 @@
-//! Checks the manifest beside a plugin, from which a host knows the plugin without loading it.
+//! Checks the manifest beside a plugin, which a host reads instead of loading the plugin.
 
 use oarlock_abi::Versions;
 use oarlock_formats::digest::sha256_hex;

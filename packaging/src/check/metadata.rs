@@ -23,7 +23,7 @@ const METADATA_FIELDS: [&str; 6] = [
 /// The groups of entry points from which an installer creates commands.
 const SCRIPT_GROUPS: [&str; 2] = ["console_scripts", "gui_scripts"];
 
-/// Checks METADATA, entry points, SBOMs and the doctor's file against the row.
+/// Checks METADATA, entry points, SBOMs and the file for `doctor` against the row.
 pub(super) fn check_wheel_metadata(matrix: &WheelMatrix, row: &Row, wheel: &Wheel) -> Result<(), Error> {
     let parts: Vec<&MatrixPart> = row.parts.iter().filter_map(|part| matrix.parts.get(part)).collect();
     check_core_metadata(matrix, row, &parts, wheel)?;
@@ -66,7 +66,7 @@ fn check_core_metadata(
     match (wanted.first(), found.first()) {
         (None, None) => Ok(()),
         (None, Some(other)) => Err(Error::new(format!(
-            "expected in METADATA what follows from `{}` of the matrix, found `{other}` beside it",
+            "expected METADATA to match `{}` of the matrix, found `{other}` as well",
             row.label
         ))),
         (Some(line), _) => {
@@ -115,9 +115,9 @@ fn check_sbom(part: &MatrixPart, bytes: &[u8]) -> Result<(), Error> {
         sbom["components"].as_array().is_some_and(|all| all.iter().any(|component| component["name"] == name))
     };
     match part.opens.iter().find(|soname| !has(soname)) {
-        Some(missing) => Err(Error::new(format!(
-            "expected `{missing}`, which the part opens, among what it lists; found none"
-        ))),
+        Some(missing) => {
+            Err(Error::new(format!("expected it to list `{missing}`, which the part opens; found none")))
+        }
         None => Ok(()),
     }
 }

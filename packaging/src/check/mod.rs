@@ -1,4 +1,4 @@
-//! Checks wheels from any source against the matrix: each must be complete and be what its name says.
+//! Checks wheels from any source against the matrix: each must be complete and match its name.
 
 mod files;
 mod manifest;
@@ -43,8 +43,8 @@ fn check_wheel_file(matrix: &WheelMatrix, file: &Path) -> Result<(), Error> {
     check_wheel_contents(matrix, row, &row.name, &wheel, size)
 }
 
-/// Checks the contents of a wheel against its name and the row of its distribution. For other releases the opened libraries and
-/// the matching host version are unknown; the size budget only applies to the exact name of the row.
+/// Checks the contents of a wheel against its name and the row of its distribution. For other releases, the libraries that it
+/// opens and the matching host version are unknown. The size budget only applies to the exact name of the row.
 pub(crate) fn check_wheel_contents(
     matrix: &WheelMatrix,
     row: &Row,
@@ -95,7 +95,7 @@ pub(crate) fn check_wheel_contents(
     Ok(())
 }
 
-/// The part of a row to which the library at `path` belongs.
+/// The part of a row that the library at `path` belongs to.
 pub(crate) fn part_of_library<'r>(matrix: &WheelMatrix, row: &'r Row, path: &str) -> Option<&'r str> {
     let is_it =
         |part: &&String| matrix.parts.get(*part).is_some_and(|about| is_part_library(path, part, about));
@@ -119,7 +119,7 @@ pub(crate) fn check_size(row: &Row, wheel: &Wheel, packed: u64) -> Result<(), Er
     Ok(())
 }
 
-/// Checks the tags in the WHEEL file against the file name, where several tags may share a field.
+/// Checks the tags in the WHEEL file against the file name, in which a field may have several tags.
 fn check_tags(name: &WheelName, wheel: &Wheel) -> Result<(), Error> {
     let about = String::from_utf8_lossy(wheel.metadata_file("WHEEL")?);
     let found: BTreeSet<&str> =

@@ -17,19 +17,19 @@ pub(crate) struct AppArguments {
     /// The program and its arguments: a Python program, or any command of the image
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM")]
     command: Vec<String>,
-    /// The name of the job; by default that of the program
+    /// The name of the job; by default the program's name
     #[arg(long)]
     name: Option<String>,
-    /// The name of the image; by default that of the job
+    /// The name of the image; by default the job's name
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
-    /// The base image; by default that for CUDA 12 with NVIDIA GPUs, and that for OpenCL with others
+    /// The base image; by default the one for CUDA 12 with NVIDIA GPUs, and the one for OpenCL with others
     #[arg(long, value_name = "IMAGE")]
     base: Option<String>,
-    /// A pip requirements file with the modules that the program needs
+    /// A pip requirements file for the program
     #[arg(long, value_name = "FILE")]
     requirements: Option<String>,
-    /// The port on which it listens
+    /// The port that the program listens on
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
     /// The number of hosts; they find each other by `RANK`, `WORLD_SIZE` and `MASTER_ADDR`
@@ -67,7 +67,7 @@ pub(crate) struct AppArguments {
 pub(crate) fn run(call: &AppArguments, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
     if let Some(late) = misplaced_option(call) {
         eprintln!(
-            "note: `{late}` stands behind the program, which is told of it; options of `app` stand before"
+            "note: `{late}` comes after the program and is passed to it; options of `app` come before the program"
         );
     }
     let version = env!("CARGO_PKG_VERSION");
@@ -102,7 +102,7 @@ pub(crate) fn run(call: &AppArguments, json: bool, dry_run: bool) -> Result<(), 
         let there = there.display();
         return Err(format!("expected no file `{there}`, found one; `--replace` writes over it").into());
     }
-    // Problems with the engine must show before any file is written.
+    // Report problems with the engine before writing any file.
     let engine = if call.build && !dry_run { Some(container_engine::find_engine()?) } else { None };
     let missing = missing_files(call);
     // An absolute path refers to the image, whether or not this machine has it.
@@ -144,7 +144,7 @@ pub(crate) fn run(call: &AppArguments, json: bool, dry_run: bool) -> Result<(), 
     say!("next: {build}docker push {image} && kubectl apply --filename {out}/job.yaml");
     if !image.contains('/') {
         eprintln!(
-            "note: `--image registry.example.org/team/{image}` says from where a cluster takes the image"
+            "note: `--image registry.example.org/team/{image}` sets the registry from which a cluster pulls the image"
         );
     }
     Ok(())

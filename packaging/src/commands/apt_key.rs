@@ -18,7 +18,7 @@ pub(crate) struct AptKeyArguments {
 
 #[derive(Debug, Subcommand)]
 enum AptKeyCommand {
-    /// Make a key that signs repositories. It has no passphrase: whoever has the file can sign in your name
+    /// Make a key that signs repositories. It has no passphrase: anyone with the file can sign in your name
     New(NewKeyArguments),
 }
 

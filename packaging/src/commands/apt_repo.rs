@@ -23,7 +23,7 @@ pub(crate) struct AptRepoArguments {
     out: PathBuf,
     #[command(flatten)]
     signing: SigningArguments,
-    /// The suite, by which users name the repository
+    /// The suite: the name that users put into their apt sources
     #[arg(long, value_name = "NAME", default_value = "stable")]
     suite: String,
     /// The codename, if it differs from the suite
@@ -40,11 +40,11 @@ pub(crate) struct AptRepoArguments {
     host: String,
 }
 
-/// Who vouches for it.
+/// The keys to sign with, or the choice not to sign.
 #[derive(Args, Debug)]
 #[group(required = true, multiple = false)]
 struct SigningArguments {
-    /// A secret key from `apt-key new` to sign with; give several to replace one key by another over time
+    /// A secret key from `apt-key new` to sign with; during a key rotation, pass the old and the new one
     #[arg(long = "key", value_name = "FILE")]
     keys: Vec<PathBuf>,
     /// Do not sign: apt then refuses the repository unless it is configured to trust it
@@ -97,7 +97,7 @@ pub(crate) fn run(call: &AptRepoArguments, json: bool, dry_run: bool) -> Result<
         let signed =
             if keys.is_empty() { "by nobody".to_owned() } else { format!("by {}", signed_by.join(", ")) };
         say!("{} {verb} {packages}, signed {signed}", call.out.display());
-        say!("apt takes it until {}", date::format_rfc2822(release.ends));
+        say!("valid until {}", date::format_rfc2822(release.ends));
     }
     Ok(())
 }

@@ -23,8 +23,8 @@ pub(crate) fn run(call: &WheelCheckArguments, json: bool) -> Result<(), Box<dyn 
     if json {
         say!("{}", serde_json::json!({ "wheels": count }));
     } else {
-        let verb = if count == 1 { "is" } else { "are" };
-        say!("{} {verb} what the matrix says", count_label(count, "wheel"));
+        let verb = if count == 1 { "matches" } else { "match" };
+        say!("{} {verb} the matrix", count_label(count, "wheel"));
     }
     Ok(())
 }

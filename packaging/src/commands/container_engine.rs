@@ -1,4 +1,4 @@
-//! The local container engine, as commands use it.
+//! The local container engine, for the commands that use it.
 
 use std::path::Path;
 

@@ -19,7 +19,7 @@ pub(crate) struct DebArguments {
     names: Vec<String>,
     #[command(flatten)]
     choice: MatrixChoice,
-    /// The package revision, instead of that in `packages.toml`
+    /// The package revision, instead of the one in `packages.toml`
     #[arg(long, value_name = "NUMBER")]
     revision: Option<u32>,
     /// A secret key of the repository, from `apt-key new`, whose public key also becomes a package

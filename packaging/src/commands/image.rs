@@ -53,25 +53,25 @@ pub(crate) struct ImageArguments {
     list: bool,
 }
 
-/// How an engine comes to an image.
+/// How an engine receives an image.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 enum EngineDelivery {
-    /// It reads the archive: the same image, byte for byte.
+    /// The engine reads the archive: the same image, byte for byte.
     Load,
-    /// It builds from the Dockerfile: the same files and settings, packed in its own way.
+    /// The engine builds the Dockerfile: the same files and settings, with layers that it packs itself.
     Build,
 }
 
-/// Where packages of Debian lie.
+/// The directory of Debian packages.
 #[derive(Args, Debug)]
 pub(super) struct PoolChoice {
-    /// A directory with the Debian packages; by default `vendor/debian` if it exists, otherwise they are fetched from the machine's
-    /// mirror and kept
+    /// A directory with the Debian packages; by default `vendor/debian` if it exists, otherwise they are downloaded from the
+    /// machine's mirror and cached
     #[arg(long, value_name = "DIRECTORY")]
     pool: Option<PathBuf>,
 }
 
-/// Where packages of Debian come from.
+/// The Debian mirror.
 #[derive(Args, Debug)]
 pub(super) struct MirrorChoice {
     /// The Debian mirror, instead of the machine's own
@@ -94,7 +94,7 @@ enum ImageCommand {
 struct LockArguments {
     #[command(flatten)]
     mirror: MirrorChoice,
-    /// Where the lock is written
+    /// The lock file to write
     #[arg(long, value_name = "FILE", default_value = lock::LOCK_PATH)]
     out: PathBuf,
 }
@@ -179,7 +179,7 @@ pub(crate) fn run(call: &ImageArguments, json: bool, dry_run: bool) -> Result<()
         return show_plan(&wanted, &workshop, &pool, call, json);
     }
     let began = Instant::now();
-    // Problems with the engine must show before the slow work.
+    // Report problems with the engine before the slow work.
     let engine = call
         .engine
         .map(|how| Ok::<_, Box<dyn Error>>((how, container_engine::find_engine()?)))
@@ -222,7 +222,7 @@ fn make_images<'w>(
     call: &ImageArguments,
 ) -> Result<Vec<FinishedImage>, Box<dyn Error>> {
     let progress = ProgressReporter::new();
-    // Fetches for all images first, so that a bad package does not show halfway through.
+    // Fetches for all images first, so that a damaged package is found before anything is built.
     fetch_packages(pool, &workshop.debian_packages(wanted), &progress)?;
     let mut finished = Vec::new();
     for (done, image) in wanted.iter().enumerate() {
@@ -331,7 +331,7 @@ fn show_plan(
     files.iter().for_each(|file| say!("would write {}", file.display()));
     if call.engine.is_some() {
         wanted.iter().try_for_each(|image| {
-            workshop.image_name(image).map(|name| say!("would give {name} to the engine"))
+            workshop.image_name(image).map(|name| say!("would load {name} into the engine"))
         })?;
     }
     Ok(())

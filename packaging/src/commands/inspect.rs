@@ -16,7 +16,7 @@ pub(crate) struct InspectArguments {
     /// Fail if an instruction needs AVX
     #[arg(long)]
     without_avx: bool,
-    /// Fail if fewer of the 32-bit float instructions are packed, because kernels were not vectorized
+    /// Fail if a smaller share of the 32-bit float instructions is packed, because kernels were not vectorized
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(..=100))]
     vectorized: Option<u8>,
 }

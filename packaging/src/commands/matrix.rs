@@ -19,7 +19,7 @@ pub(crate) struct MatrixArguments {
     form: MatrixFormat,
 }
 
-/// As what the matrix is printed; a table without any of them.
+/// The output format; a table by default.
 #[derive(Args, Debug)]
 #[group(multiple = false)]
 struct MatrixFormat {

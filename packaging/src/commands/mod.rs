@@ -30,7 +30,7 @@ use clap::{Args, Parser, Subcommand};
 
 /// Builds what people install: wheels, packages, images and releases
 ///
-/// Everything follows from one table, the matrix: which wheels there are, what each is called and what is in it.
+/// Everything is derived from one table, the matrix: it lists the wheels, their names and their contents.
 #[derive(Debug, Parser)]
 #[command(name = "oarlock-pack", version, after_help = help::EXAMPLES, arg_required_else_help = true)]
 #[command(disable_help_subcommand = true, max_term_width = 100)]
@@ -38,7 +38,7 @@ pub(crate) struct PackArguments {
     /// Print JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Show what would be done, and write nothing
+    /// Show what the command would do, without writing anything
     #[arg(long, global = true)]
     pub(crate) dry_run: bool,
     #[command(subcommand)]
@@ -59,7 +59,7 @@ pub(crate) enum PackCommand {
     /// Build Debian packages from the same parts as the wheels
     #[command(after_help = help::DEB)]
     Deb(deb::DebArguments),
-    /// Write a Dockerfile and a Kubernetes Job for a program of yours
+    /// Write a Dockerfile and a Kubernetes Job for your program
     #[command(after_help = help::APP)]
     App(app::AppArguments),
     /// Check that wheels match the matrix and each other
@@ -87,7 +87,7 @@ pub(crate) enum PackCommand {
     /// Translate build options of PaddlePaddle, such as `-D WITH_GPU=OFF`, to rows of the matrix
     #[command(after_help = help::OPTIONS)]
     Options(options::OptionsArguments),
-    /// Choose what to install on this machine, and say why
+    /// Choose what to install on this machine, with reasons
     #[command(after_help = help::SELECT)]
     Select(select::SelectArguments),
     /// Write an apt repository of Debian packages
@@ -107,7 +107,7 @@ pub(crate) enum PackCommand {
     Completions(completions::CompletionsArguments),
 }
 
-/// Which matrix is meant.
+/// The matrix to use.
 #[derive(Args, Debug)]
 pub(crate) struct MatrixChoice {
     /// The matrix that PaddlePaddle published for this version: 1.5, 2.2.1 or 2.3.2

@@ -16,7 +16,7 @@ pub(crate) struct PagesArguments {
     /// The directory to write to
     #[arg(long, value_name = "DIRECTORY", default_value = "dist")]
     out: PathBuf,
-    /// The host of the wheels, such as a mirror, instead of that in the matrix
+    /// The host of the wheels, such as a mirror, instead of the one in the matrix
     #[arg(long, value_name = "ADDRESS")]
     host: Option<String>,
 }

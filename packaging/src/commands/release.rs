@@ -53,7 +53,7 @@ pub(crate) struct ReleaseArguments {
     /// The number of days until the repository expires, from the time of the commit
     #[arg(long, value_name = "DAYS", default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=3650))]
     valid_for: u32,
-    /// Accept sources without the tag of a release; the page then says so
+    /// Accept sources without a release tag; the page then says so
     #[arg(long)]
     rehearsal: bool,
     /// Pack wheels quickly; the files are a few percent larger
@@ -189,8 +189,8 @@ struct ReleaseBuilder<'b> {
 }
 
 impl ReleaseBuilder<'_> {
-    /// Builds all contents. Everything compiled, packed or fetched before is reused, so an interrupted run continues where it
-    /// stopped.
+    /// Builds all contents. It reuses everything that was compiled, packed or fetched before, so an interrupted run resumes
+    /// where it stopped.
     fn build_contents(
         &self,
         plan: &WheelPlan<'_>,
@@ -209,10 +209,10 @@ impl ReleaseBuilder<'_> {
         }
         let pool = self.call.pool.open_pool(&self.call.mirror);
         // Fetching comes first: whether it succeeds does not depend on anything that is built.
-        stage(1, "taking packages of Debian, and tools");
+        stage(1, "fetching Debian packages and tools");
         super::image::fetch_packages(&pool, &self.lock.packages_of_images(images), &progress)?;
         self.workshop.prepare_tools()?;
-        stage(2, "the command, which asks plugins who they are");
+        stage(2, "the command, which queries plugins");
         let tell = |step: &BuildStep| progress.begin_step(step.done, step.all, &step.text);
         let workshop =
             self.workshop.clone().with_command(Some(self.workshop.build_command(self.matrix, &tell)?));
@@ -239,7 +239,7 @@ impl ReleaseBuilder<'_> {
         }
         stage(6, "the book");
         self.workshop.build_book(&book)?;
-        stage(7, "whether everything goes together");
+        stage(7, "checking that everything matches");
         let mut found = FoundParts::default();
         for (file, _) in &outcome.wheels {
             found.add_wheel(self.matrix, file)?;
@@ -304,7 +304,7 @@ fn show_release(
         say!("{}, {:.1} MB", count_label(all(kind).count(), name), bytes as f64 / 1e6);
     }
     if call.host.is_none() {
-        say!("note: nobody is at {REHEARSAL_HOST}, which it names; `--host URL` says where it will be");
+        say!("note: it refers to the placeholder {REHEARSAL_HOST}; `--host URL` sets its real address");
     }
     let what = if about.source.tag.is_some() { "the release" } else { "a rehearsal of the release" };
     say!(

@@ -26,10 +26,10 @@ pub(crate) struct SelectArguments {
     /// The library for matrix products, such as `mkl`
     #[arg(long, value_name = "NAME")]
     blas: Option<String>,
-    /// Only files without AVX instructions
+    /// Only install files without AVX instructions
     #[arg(long)]
     without_avx: bool,
-    /// Without the packages with vendors' libraries, such as NVRTC or MKL, for a machine that has them
+    /// Omit the packages of vendor libraries, such as NVRTC or MKL, on a machine that has them
     #[arg(long)]
     local_libraries: bool,
 }

@@ -14,10 +14,10 @@ pub(crate) struct ServeArguments {
     /// The index from `oarlock-pack index`, or the repository from `apt-repo`
     #[arg(value_name = "DIRECTORY", default_value = "dist/index")]
     index: PathBuf,
-    /// The address to listen on; the default answers this machine only
+    /// The address to listen on; the default only accepts connections from this machine
     #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     address: IpAddr,
-    /// The port to listen on; 0 takes a free one
+    /// The port to listen on; 0 selects a free one
     #[arg(long, value_name = "PORT", default_value_t = 8080)]
     port: u16,
     /// Log each request with its status, as `GET /simple/oarlock/ 200`
@@ -47,10 +47,7 @@ pub(crate) fn run(call: &ServeArguments, json: bool, dry_run: bool) -> Result<()
                 writeln!(output, "    pip install --index-url {address} oarlock")?;
             }
             ServedKind::Repository => {
-                writeln!(
-                    output,
-                    "{verb} `{place}`; apt installs from it with its `oarlock.sources` where that says\n"
-                )?;
+                writeln!(output, "{verb} `{place}`; apt installs from it with its `oarlock.sources`\n")?;
                 writeln!(output, "    URIs: {address}")?;
             }
         }
@@ -59,7 +56,7 @@ pub(crate) fn run(call: &ServeArguments, json: bool, dry_run: bool) -> Result<()
     if dry_run {
         return Ok(());
     }
-    // The reader of the log may go away; serving continues.
+    // The reader of the log may close the pipe; serving continues.
     let tell: fn(&str) = if call.log { |line| _ = writeln!(io::stderr(), "{line}") } else { |_| () };
     Ok(serve::serve_directory(&call.index, listener, tell)?)
 }

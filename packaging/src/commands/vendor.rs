@@ -37,7 +37,7 @@ pub(crate) fn run(call: &VendorArguments, json: bool, dry_run: bool) -> Result<(
         if json {
             say!("{:#}", json!({ "vendor": "vendor", "debian": debian.len() }));
         } else {
-            say!("would put crates, tools from PyPI and {packages} of Debian into vendor");
+            say!("would download crates, tools from PyPI and {packages} of Debian to vendor");
         }
         return Ok(());
     }

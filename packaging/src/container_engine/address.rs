@@ -1,4 +1,4 @@
-//! The address of the local engine, found in the same way as Docker's own command finds it.
+//! The address of the local engine, found in the same way as by Docker's own command.
 
 use std::fmt;
 use std::os::unix::fs::MetadataExt as _;
@@ -61,7 +61,7 @@ impl EngineAddress {
             let address = Self::Socket(socket.clone());
             match address.try_connect() {
                 Ok(()) => return Ok(address),
-                // A socket that exists but fails tells more than one that is missing.
+                // A socket that exists but fails explains more than a missing one.
                 Err(problem) if socket.exists() => worst = worst.or(Some(problem)),
                 Err(_) => {}
             }
@@ -101,7 +101,7 @@ impl EngineAddress {
         })
     }
 
-    /// Tries to connect; the error says why that failed and what to do.
+    /// Tries to connect; the error explains the failure and what to do.
     fn try_connect(&self) -> Result<(), String> {
         match self {
             Self::Socket(path) => {
@@ -153,7 +153,7 @@ fn configured_address(environment: EnvironmentLookup<'_>) -> Result<Option<(Stri
     let Some(host) = host else {
         let (name, file) = (context.escape_debug(), meta.display());
         return Err(Error::new(format!(
-            "expected the context `{name}` of Docker in `{file}`, found none; `docker context ls` says which there are"
+            "expected the context `{name}` of Docker in `{file}`, found none; `docker context ls` lists them"
         )));
     };
     if contexts.join("tls").join(&id).exists() {
@@ -188,7 +188,7 @@ fn socket_problem(path: &Path, error: &io::Error) -> String {
             format!("expected the socket of an engine, found no file `{file}`; {START_ADVICE}")
         }
         io::ErrorKind::ConnectionRefused => {
-            format!("expected an engine at `{file}`, found nobody who listens there; {START_ADVICE}")
+            format!("expected an engine at `{file}`, found no process that listens on it; {START_ADVICE}")
         }
         io::ErrorKind::PermissionDenied => match path.metadata() {
             Ok(about) => permission_advice(&file.to_string(), &about),
@@ -217,7 +217,7 @@ fn permission_advice(file: &str, about: &std::fs::Metadata) -> String {
     let may_group = mode & 0o020 != 0 && about.gid() != 0;
     let way_in = if may_group {
         format!(
-            "`sudo usermod --append --groups {group} $USER` lets you in from the next login on, and is as good as being root; or \
+            "`sudo usermod --append --groups {group} $USER` gives you access from the next login on, which is equivalent to root access; or \
              run this with `sudo`"
         )
     } else {
@@ -302,7 +302,7 @@ mod tests {
         assert!(missing.contains("systemctl start docker"), "{missing}");
         drop(UnixListener::bind(&socket).expect("a socket"));
         let deaf = find_with_variables(&[("DOCKER_HOST", &variable)]).expect_err("nobody");
-        assert!(deaf.contains("found nobody who listens there"), "{deaf}");
+        assert!(deaf.contains("found no process that listens on it"), "{deaf}");
         let host = find_with_variables(&[("DOCKER_HOST", "tcp://127.0.0.1:9")]).expect_err("no port");
         assert!(host.contains("expected an engine at `127.0.0.1:9`, found none: "), "{host}");
         let safe = find_with_variables(&[("DOCKER_HOST", "tcp://127.0.0.1:9"), ("DOCKER_TLS_VERIFY", "1")])

@@ -1,4 +1,4 @@
-//! Build contexts: a directory as the archive that is sent to the engine.
+//! Build contexts: packs a directory into the archive that is sent to the engine.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -13,8 +13,8 @@ use tar::{Builder, EntryType, Header};
 
 const DOCKERIGNORE_FILE: &str = ".dockerignore";
 
-/// Packs a directory without ignored files into an anonymous temporary file. The Dockerfile and `.dockerignore` are always sent:
-/// an engine reads both, and itself excludes them from the build where they are ignored.
+/// Packs a directory without ignored files into an anonymous temporary file. The Dockerfile and `.dockerignore` are always
+/// sent: an engine reads both, and excludes them from the build itself if they are ignored.
 pub(super) fn pack_context(directory: &Path) -> Result<File, Error> {
     let at = |error: io::Error| Error::from(error).in_file(directory.display());
     let ignored = match fs::read_to_string(directory.join(DOCKERIGNORE_FILE)) {
@@ -35,7 +35,7 @@ pub(super) fn pack_context(directory: &Path) -> Result<File, Error> {
             };
             names.push(if below.is_empty() { name.to_owned() } else { format!("{below}/{name}") });
         }
-        // A stable order makes the archive reproducible, so the engine's build cache recognizes it.
+        // A stable order makes the archive reproducible, so the engine's build cache can match it.
         names.sort_unstable();
         for path in names {
             let file = directory.join(&path);
@@ -81,7 +81,7 @@ fn append_file(archive: &mut Builder<File>, path: &str, file: &Path, about: &fs:
     let mut bytes = File::open(file)?.take(about.len());
     archive.append_data(&mut header, path, &mut bytes)?;
     if bytes.limit() > 0 {
-        return Err(io::Error::other("expected a file that nobody changes, found it shorter than before"));
+        return Err(io::Error::other("expected a file that does not change, found it shorter than before"));
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use bollard::models::BuildInfo;
 
 /// Advice for an engine without disk space.
 pub(super) const NO_SPACE_ADVICE: &str =
-    "`docker system df` says what takes it, and `docker system prune` frees what nothing uses";
+    "`docker system df` shows what uses it, and `docker system prune` frees unused space";
 
 /// The number of output lines to keep of a step, for errors.
 const MAX_STEP_LINES: usize = 12;
@@ -172,7 +172,7 @@ fn not_an_engine(why: &str) -> Error {
     Error::new(format!("expected an answer as engines give it, found another: {}", why.escape_debug()))
 }
 
-/// An error message of the engine, with advice where the cause is known.
+/// An error message of the engine, with advice if the cause is known.
 fn error_from_text(text: &str) -> Error {
     let mut message = sanitize_text(text.trim());
     if message.contains("no space left on device") {

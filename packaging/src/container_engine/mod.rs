@@ -1,4 +1,4 @@
-//! The local engine, Docker or podman, through the API that both offer: loads and builds images.
+//! The local engine, Docker or podman, through the API that both offer: it loads and builds images.
 //!
 //! The other modules need no engine. Problems with it are detected when it is located, before any slow work.
 
@@ -105,7 +105,7 @@ impl ContainerEngine {
         format!("{} at {}", self.name, self.address)
     }
 
-    /// Checks disk space for this many unpacked bytes where it can be known: for an engine on this machine.
+    /// Checks the disk space for this many unpacked bytes, if it is known: for an engine on this machine.
     ///
     /// # Errors
     ///
@@ -162,7 +162,7 @@ impl ContainerEngine {
         let answers = self.docker.import_image(ImportImageOptions::default(), body_try_stream(body), None);
         self.follow_messages(answers, &sent, tell, &mut log)
             .map_err(|error| error.in_part(archive.display()).in_part(self.description()))?;
-        // podman files some names under a host of its own, where it then does not find them.
+        // podman stores some names under a registry host that it then does not find.
         if let Some(other) = log.loaded_image().filter(|other| *other != name.to_string()) {
             let called = TagImageOptionsBuilder::default().repo(name.repository()).tag(name.tag()).build();
             self.block_on(self.docker.tag_image(other, Some(called)))?;
@@ -268,7 +268,7 @@ impl FileUpload {
         Ok(Self { file, all, done: Arc::default() })
     }
 
-    /// The bytes as a stream, counted as the client takes them.
+    /// The bytes as a stream; each chunk is counted when the client reads it.
     fn body_stream(&self) -> io::Result<impl Stream<Item = io::Result<Bytes>> + Send + use<>> {
         let (mut file, done) = (self.file.try_clone()?, Arc::clone(&self.done));
         let piece = move || {

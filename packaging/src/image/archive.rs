@@ -1,4 +1,4 @@
-//! Image archives: an OCI layout that `docker load` also accepts, over the same blobs.
+//! Image archives: an OCI layout that `docker load` also accepts; both manifests refer to the same blobs.
 
 use oarlock_formats::digest::sha256_hex;
 use oarlock_formats::error::Error;
@@ -22,7 +22,7 @@ pub(super) const TAG_ANNOTATION: &str = "org.opencontainers.image.ref.name";
 pub struct ImageArchive {
     /// The archive.
     pub bytes: Vec<u8>,
-    /// The digest of the manifest, by which registries know the image.
+    /// The digest of the manifest, which identifies the image in registries.
     pub digest: String,
 }
 

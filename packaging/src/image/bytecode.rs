@@ -1,5 +1,5 @@
-//! Precompiles Python modules. Python caches the bytecode of a module beside it on first use, but images are read-only for their
-//! user, so every start would compile again. The image's own interpreter does it once instead.
+//! Precompiles Python modules. Python caches bytecode beside the module on first use, but images are read-only for their user,
+//! so every start would compile again. Instead, the image's own interpreter compiles it once.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -17,8 +17,8 @@ const MODULE_DIRECTORY: &str = "usr/lib/python3";
 
 const INTERPRETER_PATH: &str = "usr/bin/python3";
 
-/// Compiles the modules in `new` with the interpreter in `all`. The bytecode only depends on the sources: it stores no timestamp
-/// and is never checked against its source, which does not change in an image.
+/// Compiles the modules in `new` with the interpreter in `all`. The bytecode only depends on the sources: it contains no
+/// timestamp, and Python never checks it against its source, which does not change in an image.
 pub(super) fn compile_bytecode(all: &FileTree, new: &FileTree, scratch: &Path) -> Result<FileTree, Error> {
     let is_module = |path: &str| path.starts_with(MODULE_DIRECTORY) && path.ends_with(".py");
     let modules: Vec<&str> = new.files().map(|(path, _)| path).filter(|path| is_module(path)).collect();

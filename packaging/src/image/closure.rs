@@ -127,13 +127,13 @@ impl<'i> PackageCandidates<'i> {
             let providers: Vec<&str> = providers.iter().copied().collect();
             let [only] = providers[..] else {
                 return Err(Error::new(format!(
-                    "`{name}`, which {} are as good as; name one of them beside it",
+                    "`{name}`, which {} all provide; name one of them too",
                     providers.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
                 )));
             };
             return Ok(only);
         }
-        Err(Error::new(format!("`{}`, which is nowhere", choice.join("` or `"))))
+        Err(Error::new(format!("`{}`, which no package is or provides", choice.join("` or `"))))
     }
 }
 
@@ -156,7 +156,7 @@ impl PackageCandidate<'_> {
     }
 }
 
-/// The source package, which by default has the name of the package.
+/// The source package; its default is the name of the package.
 fn source_name(paragraph: &ControlParagraph) -> String {
     let named = paragraph.get("Source").or_else(|| paragraph.get("Package")).unwrap_or_default();
     named.split(' ').next().unwrap_or_default().to_owned()
@@ -295,7 +295,7 @@ Version: 2
         };
         assert_eq!(said("python"), Some(("3", "main")));
         assert_eq!(said("tool-library"), Some(("2", "backports")));
-        // Packages that `prod` images leave out are present where images are for building.
+        // Build images contain the packages that `prod` images leave out.
         let of_build: Vec<&str> = of_tools.packages_of_layer("build").map(|it| it.name.as_str()).collect();
         assert_eq!(of_build, ["left", "tool", "tool-library"]);
         let error = lock("[\"others\"]").expect_err("a refusal").to_string();
@@ -312,11 +312,13 @@ Version: 2
         let many = PACKAGES_TEXT.replace("one-of-two | two", "many");
         assert!(
             refused(&many, "[\"python\"]")
-                .contains("`python` depends on `many`, which `provider`, `second` are")
+                .contains("`python` depends on `many`, which `provider`, `second` all provide")
         );
         assert!(resolve_example(&many, "[\"python\", \"second\"]").is_ok());
         let missing = PACKAGES_TEXT.replace("one-of-two | two", "neither | nor");
-        assert!(refused(&missing, "[\"python\"]").contains("`neither` or `nor`, which is nowhere"));
+        assert!(
+            refused(&missing, "[\"python\"]").contains("`neither` or `nor`, which no package is or provides")
+        );
         let stale = PACKAGES_TEXT.replace("left, ", "");
         assert!(refused(&stale, "[]").contains("depends on `left`, which is left out"));
     }

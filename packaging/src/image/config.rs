@@ -101,7 +101,7 @@ impl ImageConfig {
         match self.kind {
             ImageKind::Dev => None,
             ImageKind::Prod if self.has_notebook => Some(vec![notebook::NOTEBOOK_PROGRAM, "--check"]),
-            // Not `doctor`, which reports an error on a machine without the driver of an installed plugin.
+            // Not `doctor`: it reports an error on a machine that lacks the driver of an installed plugin.
             ImageKind::Prod => Some(vec!["oarlock", "devices"]),
         }
     }

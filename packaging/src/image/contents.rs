@@ -1,5 +1,5 @@
-//! Checks the contents of an image: it has the packages of the lock and of its layers, and, if it is for running programs,
-//! exactly their files, unchanged.
+//! Checks the contents of an image: it contains the packages of the lock and of its layers. A `prod` image contains exactly
+//! their files, unchanged.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -129,7 +129,7 @@ impl ExpectedImage<'_> {
             let is_known = ours.get(path).is_some() || packaged.is_from_package(path, entry);
             let unwanted = match &entry.node {
                 _ if is_compiler(path, entry) => "no compiler in an image to run programs",
-                _ if is_setuid_or_setgid(entry) => "no program that runs as somebody else",
+                _ if is_setuid_or_setgid(entry) => "no setuid or setgid program",
                 TreeNode::Link(_) if !tree.resolves_to_entry(path) => "links to what is there",
                 _ if ours.get(path).is_none() && !has_usual_permissions(path, entry) => {
                     "what root alone may change, and programs that may be run"
@@ -178,7 +178,7 @@ fn first_difference(name: &str, expected: &Value, found: &Value) -> Option<(Stri
     }
 }
 
-/// True if owner and mode are those of packaged files: owned by root, writable for nobody else, and executable in program
+/// True if owner and mode are those of packaged files: owned by root, writable by root alone, and executable in program
 /// directories.
 fn has_usual_permissions(path: &str, entry: &TreeEntry) -> bool {
     let is_program = ["usr/bin/", "usr/sbin/"].iter().any(|directory| path.starts_with(directory));

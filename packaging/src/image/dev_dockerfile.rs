@@ -1,5 +1,5 @@
-//! The Dockerfile of the development image, for machines that have nothing but an engine. Unlike the images that this crate
-//! assembles, it runs package scripts, needs the network and installs the versions that Debian has that day.
+//! The Dockerfile of the development image, for machines that have only an engine. Unlike the images that this crate assembles,
+//! it runs package scripts, needs the network and installs Debian's current versions.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ pub fn render_dev_dockerfile(images: &ImageCatalog, label: &str) -> Result<Strin
             Some(BTreeMap::from([("name", path.strip_prefix(LINK_DIRECTORY)?), ("target", target)]))
         }));
     }
-    // Suite components other than `main` contain nothing that the build needs.
+    // Components other than `main` contain nothing that the build needs.
     let only = images.debian.only.iter().filter(|(suite, _)| !suite.contains('/')).map(|(suite, sources)| {
         let sources_named = sources.iter().map(|source| format!("`{source}`")).collect::<Vec<_>>().join(", ");
         let pinned = sources.iter().map(|source| format!("src:{source}")).collect::<Vec<_>>().join(" ");

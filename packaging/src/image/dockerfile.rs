@@ -1,4 +1,4 @@
-//! The Dockerfile that builds the same image with an engine.
+//! The Dockerfile from which an engine builds the same image.
 
 use std::collections::BTreeMap;
 
@@ -106,7 +106,7 @@ mod tests {
             text.contains("\nUSER 0:0\nWORKDIR /oarlock\nENTRYPOINT [\"/usr/bin/oarlock-dev\"]\n"),
             "{text}"
         );
-        assert!(text.contains("\n# Becomes whom"), "{text}");
+        assert!(text.contains("\n# The entry point switches"), "{text}");
     }
 
     #[test]

@@ -55,7 +55,7 @@ pub struct FinishedImage {
     pub file: PathBuf,
     /// The directory with the Dockerfile, if it was requested.
     pub dockerfile: Option<PathBuf>,
-    /// The digest by which registries know it.
+    /// The digest that identifies it in registries.
     pub digest: String,
     /// Name, compressed size and uncompressed size of each layer, in bytes.
     pub layers: Vec<(String, u64, u64)>,
@@ -72,7 +72,7 @@ impl FinishedImage {
 }
 
 impl<'w> ImageBuilder<'w> {
-    /// Creates a builder; `target` holds everything that can be built again.
+    /// Creates a builder; build output goes to `target`.
     #[must_use]
     pub fn new(
         images: &'w ImageCatalog,
@@ -99,13 +99,13 @@ impl<'w> ImageBuilder<'w> {
         Self { repository, ..self }
     }
 
-    /// Uses another timestamp than that of the lock.
+    /// Uses a timestamp other than that of the lock.
     #[must_use]
     pub fn with_time(self, seconds: u64) -> Self {
         Self { seconds, ..self }
     }
 
-    /// Our own packages that an image needs and that are not built.
+    /// Our own packages that an image needs and that have not been built.
     ///
     /// # Errors
     ///
@@ -122,7 +122,7 @@ impl<'w> ImageBuilder<'w> {
     pub fn image_name(&self, image: &ImageSpec) -> Result<ImageName, Error> {
         let own = self.images.own_packages(image)?;
         let version = match own.is_empty() {
-            // Build images contain no package of ours and go with these sources.
+            // Build images contain none of our packages; they have the version of these sources.
             true => env!("CARGO_PKG_VERSION").to_owned(),
             false => self.own.upstream_version(own.into_iter())?,
         };
@@ -154,8 +154,8 @@ impl<'w> ImageBuilder<'w> {
         Ok((own, self.debian_packages(&[image])))
     }
 
-    /// Builds an image as an archive in a directory and, on request, a directory with a Dockerfile beside it. `tell` hears of
-    /// each layer. Nothing is written before the image is complete.
+    /// Builds an image as an archive in a directory and, on request, a directory with a Dockerfile beside it. `tell` is called
+    /// for each layer. Nothing is written before the image is complete.
     ///
     /// # Errors
     ///
@@ -171,7 +171,7 @@ impl<'w> ImageBuilder<'w> {
         let file = out.join(name.file_name());
         let directory = file.with_extension("");
         if with_dockerfile {
-            // Fails early if the directory may not be replaced.
+            // Fail early if the directory may not be replaced.
             IMAGE_DIRECTORY.check_directory(&directory)?;
         }
         let layers: Vec<&str> = image.layers.iter().map(String::as_str).collect();

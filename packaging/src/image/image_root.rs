@@ -1,4 +1,4 @@
-//! The file system of an image: unpacked packages, and the few effects of their scripts that matter in a container.
+//! The file system of an image: unpacked packages, and those effects of their scripts that matter in a container.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -22,7 +22,7 @@ pub(super) struct ImageRoot {
     provided: BTreeSet<String>,
 }
 
-/// User and group id of containers. The image states it as a number, which lets a cluster verify that it is not root.
+/// User and group id of containers. The image states it as a number, so that a cluster can verify that it is not root.
 pub(super) const CONTAINER_USER: u32 = 10_001;
 
 /// The working directory of containers, where users mount their files.
@@ -50,7 +50,7 @@ const FIXED_DIRECTORIES: [(&str, u32); 9] = [
     ("var/tmp", 0o1777),
 ];
 
-/// Links that a Debian script creates, with their targets.
+/// Links that one of Debian's scripts creates, with their targets.
 const MOVED_DIRECTORIES: [(&str, &str); 2] = [("var/lock", "/run/lock"), ("var/run", "/run")];
 
 /// The sources for lookups of users and hosts.
@@ -63,7 +63,7 @@ const ACCOUNT_FILES: [(&str, &str); 2] = [
     ("etc/group", "usr/share/base-passwd/group.master"),
 ];
 
-/// The bundle of CA certificates where TLS libraries look for it.
+/// The bundle of CA certificates, in the place that TLS libraries search.
 pub(super) const CA_CERTIFICATES: &str = "etc/ssl/certs/ca-certificates.crt";
 
 /// The database of installed packages, and the directory of their file lists.
@@ -146,7 +146,7 @@ impl ImageRoot {
         prune_tree(&mut contents, left_out);
         if let Some((path, entry)) = contents.entries().find(|(_, entry)| is_setuid_or_setgid(entry)) {
             return Err(of_package(Error::new(format!(
-                "expected no program that runs as somebody else, found `{path}` of the mode {:o}",
+                "expected no setuid or setgid program, found `{path}` with mode {:o}",
                 entry.mode
             ))));
         }
@@ -178,7 +178,7 @@ impl ImageRoot {
         let status = self.installed.values().map(String::as_str).collect::<Vec<_>>().join("\n");
         self.tree.insert_entry(DPKG_STATUS, TreeEntry::file(status.into_bytes()))?;
         if self.installed.contains_key("dpkg") {
-            // Marks the architecture in list names, without which `dpkg` finds none of the lists.
+            // This marks the architecture in list names; without it, `dpkg` finds none of the lists.
             self.tree.insert_entry("var/lib/dpkg/info/format", TreeEntry::file(*b"1\n"))?;
         }
         if let Some(authorities) = bundle_ca_certificates(&self.tree) {
@@ -342,7 +342,7 @@ mod tests {
             .to_string();
         assert_eq!(
             error,
-            "`sudo`: expected no program that runs as somebody else, found `usr/bin/sudo` of the mode 4755"
+            "`sudo`: expected no setuid or setgid program, found `usr/bin/sudo` with mode 4755"
         );
     }
 

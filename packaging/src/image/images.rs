@@ -3,15 +3,15 @@
 //! ```toml
 //! name = "oarlock"
 //!
-//! [debian]                                 # where the packages of Debian come from
+//! [debian]                                 # the sources of Debian packages
 //! suites = ["trixie", "trixie-security"]
 //! architecture = "amd64"
 //!
-//! [debian.only]                            # suites of which nothing is taken but what is built of these sources
+//! [debian.only]                            # suites that are used only for packages built from these sources
 //! trixie-backports = ["rustc"]
-//! "trixie/non-free" = ["nvidia-cuda-toolkit"]   # another part of a suite than `main`
+//! "trixie/non-free" = ["nvidia-cuda-toolkit"]   # a component of a suite other than `main`
 //!
-//! [debian.left_out]                        # what packages depend on and images to run programs do without
+//! [debian.left_out]                        # dependencies that images for running programs omit
 //! awk = "no script of a package is run"
 //!
 //! [[left_out]]                             # what packages provide and images do without
@@ -21,17 +21,17 @@
 //!
 //! [layers.base]
 //! purpose = "the C library"
-//! debian = ["libc6"]                       # with all that they depend on
+//! debian = ["libc6"]                       # with all their dependencies
 //!
 //! [layers.library]
 //! purpose = "the library"
 //! own = ["liboarlock1"]
 //!
 //! [layers.compiler]
-//! kind = "dev"                             # to build the sources with
+//! kind = "dev"                             # for building the sources
 //! purpose = "a compiler"
 //! debian = ["gcc"]
-//! links = { "usr/bin/cc" = "gcc" }         # what scripts of packages would make
+//! links = { "usr/bin/cc" = "gcc" }         # links that package scripts would create
 //!
 //! [[images]]
 //! suffix = "-slim"
@@ -67,7 +67,7 @@ pub struct ImageCatalog {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DebianSources {
-    /// The suites; the newest version of each package wins, from any suite.
+    /// The suites; the newest version of each package is used, from any suite.
     pub suites: Vec<String>,
     /// Suites restricted to packages built from these source packages.
     #[serde(default)]
@@ -83,7 +83,7 @@ pub struct DebianSources {
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
 #[serde(rename_all = "lowercase")]
 pub enum ImageKind {
-    /// Runs programs, and contains nothing more than that takes.
+    /// Runs programs, and contains only what that needs.
     #[default]
     Prod,
     /// Builds the sources. It has all dependencies of its packages, so `apt` can add others.
@@ -115,7 +115,7 @@ pub struct LayerSpec {
     pub kind: ImageKind,
     /// A short description.
     pub purpose: String,
-    /// Debian packages, to which their dependencies are added.
+    /// Debian packages; their dependencies are added.
     #[serde(default)]
     pub debian: Vec<String>,
     /// Our own packages.
@@ -217,7 +217,7 @@ impl ImageCatalog {
         Ok(names)
     }
 
-    /// Finds the image of a tag with any version.
+    /// Finds the image for a tag with any version.
     #[must_use]
     pub fn image_of_tag(&self, tag: &str) -> Option<&ImageSpec> {
         let of_it = self.images.iter().filter(|image| tag.ends_with(&image.suffix));

@@ -21,7 +21,7 @@ pub struct PackedLayer {
 }
 
 impl PackedLayer {
-    /// Packs the files of a layer. The same tree gives the same bytes in any place and at any time.
+    /// Packs the files of a layer. The same tree always gives the same bytes.
     ///
     /// # Errors
     ///
@@ -29,7 +29,7 @@ impl PackedLayer {
     pub fn new(tree: &FileTree, seconds: u64, kind: ImageKind) -> Result<Self, Error> {
         let archive = tree.to_tar("", seconds)?;
         // gzip, because every engine reads it. It stores no name and no time, so the bytes only depend on the archive. Build
-        // images are large and rarely downloaded: a few percent larger, they compress in a tenth of the time.
+        // images are large and rarely downloaded, so they use a level that is ten times as fast and a few percent larger.
         let effort = if kind == ImageKind::Prod { CompressionLvl::best() } else { CompressionLvl::default() };
         let mut packer = Compressor::new(effort);
         let mut bytes = vec![0; packer.gzip_compress_bound(archive.len())];

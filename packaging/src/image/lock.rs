@@ -1,4 +1,4 @@
-//! The lock of Debian packages, with exact hashes. Images stay reproducible whatever Debian offers later.
+//! The lock of Debian packages, with exact hashes. It keeps images reproducible when Debian publishes newer versions.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use oarlock_formats::error::Error;
 use super::images::ImageSpec;
 use serde::{Deserialize, Serialize};
 
-/// The packages in images that are not our own.
+/// Debian's packages in images.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct DebianLock {

@@ -128,7 +128,7 @@ impl DebianMirror {
                 sha256_hex(&packed)
             )));
         }
-        // The function decides by the name of an archive in a package.
+        // The function selects the format by file name.
         let text = decompress_by_name("Packages.tar.xz", &packed, MAX_DOWNLOAD_BYTES)?;
         let text = String::from_utf8(text).map_err(|_| Error::new(format!("`{suite}`: expected UTF-8")))?;
         Ok(SuiteIndex {
@@ -151,12 +151,12 @@ fn verify_signature(bytes: &[u8]) -> Result<String, Error> {
     let mut gpgv = Command::new("gpgv");
     gpgv.args(["--keyring", DEBIAN_KEYRING, "--output"]).args([&checked, &file]);
     let output = gpgv.output().map_err(|error| {
-        Error::new(format!("`gpgv`, which checks what Debian signed: {error}; install it"))
+        Error::new(format!("`gpgv`, which verifies Debian's signatures: {error}; install it"))
     })?;
     if !output.status.success() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         return Err(Error::new(format!(
-            "expected what a key of Debian signed, found otherwise: {}",
+            "expected a valid signature by a Debian key, found otherwise: {}",
             stderr.trim()
         )));
     }

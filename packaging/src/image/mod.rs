@@ -1,8 +1,8 @@
 //! Container images, built without an engine.
 //!
 //! [`ImageCatalog`] defines the images and their layers. A layer is assembled from packages: Debian packages, which a
-//! [`DebianLock`] pins by hash and a [`PackageCache`] caches, and our own. No package script runs: `image_root` does the few
-//! things that matter here. So the same packages give the same image, byte for byte, in any place and at any time.
+//! [`DebianLock`] pins by hash and a [`PackageCache`] caches, and our own. No package script runs; `image_root` performs the
+//! few actions that matter here. So the same packages always give the same image, byte for byte.
 
 pub mod archive;
 mod bytecode;

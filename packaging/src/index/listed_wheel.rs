@@ -22,7 +22,7 @@ pub(super) struct ListedWheel {
     /// Its METADATA file.
     pub(super) metadata: Vec<u8>,
     pub(super) requires_python: Option<String>,
-    /// The reason why it was yanked: installers only take it when it is pinned exactly.
+    /// The reason why it was yanked: installers only accept it if it is pinned exactly.
     pub(super) yanked: Option<String>,
 }
 
@@ -35,7 +35,7 @@ pub(super) enum WheelSource {
 }
 
 impl ListedWheel {
-    /// Reads and checks a wheel, also against its row if the matrix has its distribution.
+    /// Reads and checks a wheel; if the matrix has its distribution, also against its row.
     pub(super) fn read_wheel(file: &Path, matrix: &WheelMatrix) -> Result<Self, Error> {
         let file_name = file.file_name().and_then(|name| name.to_str());
         let file_name = file_name.ok_or_else(|| Error::new("expected the name of a wheel in UTF-8"))?;

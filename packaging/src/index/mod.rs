@@ -1,4 +1,4 @@
-//! An index from which pip and uv install: pages, and the files that they link to.
+//! An index from which pip and uv install: pages, and the files that the pages link to.
 //!
 //! | where | what |
 //! |---|---|
@@ -10,8 +10,8 @@
 //! With variants (PEP 825, a draft) `files/` also has files such as `oarlock-1.0-variants.json`, to which the pages of the
 //! projects link.
 //!
-//! Wheels to which the matrix gives a directory are only on that page: their versions, such as `1.0+cpu.mkl`, sort after the
-//! plain version, so pip would choose them for everybody.
+//! If the matrix assigns a directory to a wheel, it is only on that directory's page: versions such as `1.0+cpu.mkl` sort after
+//! the plain version, so pip would choose them for everybody.
 
 mod json;
 mod listed_wheel;
@@ -44,8 +44,8 @@ pub struct WheelIndex {
 }
 
 impl WheelIndex {
-    /// Reads and checks the wheels in a directory. `matrix` decides which of them get a page of their own; `yanked` maps file
-    /// names to the reason why they were yanked. `tell` hears how many wheels are read, and of how many.
+    /// Reads and checks the wheels in a directory. `matrix` decides which of them get a separate page; `yanked` maps file names
+    /// to the reason why they were yanked. `tell` is called with the number of wheels read and their total.
     ///
     /// # Errors
     ///
@@ -88,7 +88,7 @@ impl WheelIndex {
         Ok(index)
     }
 
-    /// Sets the address where the index will be published, for links in its own pages.
+    /// Sets the address where the index will be published, for links in its pages.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! Wheel variants, a draft (PEP 825): wheels of the plain version that state what they require of a machine, so that an installer
-//! can choose. Each has the same files as a wheel on a page of its own, under another name.
+//! Wheel variants, a draft (PEP 825): wheels of the plain version that state their requirements on a machine, so that an
+//! installer can choose. Each has the same files as a wheel with a separate page, under another name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 const VARIANT_SCHEMA: &str = "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json";
 
 impl WheelIndex {
-    /// Adds a variant of the plain version for each wheel with a page of its own whose requirements the matrix states.
+    /// Adds a variant of the plain version for each wheel with a separate page and requirements in the matrix.
     ///
     /// # Errors
     ///

@@ -76,7 +76,7 @@ pub(crate) enum PackageArchitecture {
     All,
 }
 
-/// Something that lies in a package.
+/// An item of a package's contents.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(
     untagged,

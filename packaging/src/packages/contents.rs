@@ -90,7 +90,7 @@ impl PackageBuilder<'_> {
                 for (path, bytes) in core.wheel.files() {
                     tree.insert_entry(&format!("{at}/{path}"), TreeEntry::file(bytes))?;
                 }
-                // The installer, which every installed Python package states.
+                // The installer, which the metadata of every installed Python package names.
                 let about = core.wheel.metadata_path("INSTALLER");
                 tree.insert_entry(&format!("{at}/{about}"), TreeEntry::file(*b"debian\n"))
             }

@@ -16,15 +16,15 @@ use super::{PackageBuilder, PackageContent, PackageSpec};
 use crate::build_artifact::BuildArtifact;
 use crate::library_requirements::build_id_path;
 
-/// The name of the source package that all packages state.
+/// The source package of all our packages.
 const SOURCE_PACKAGE: &str = "oarlock";
 
-/// Explains the overrides that follow.
+/// Explains the overrides below it.
 const LINTIAN_OVERRIDES_HEADER: &str =
-    "# Nobody asked Debian for packages that are not Debian's own, so they close none of its bugs.\n";
+    "# These packages are not part of Debian, so they close no bugs in its tracker.\n";
 
 const KEYRING_DESCRIPTION: &str =
-    "# apt of Debian 12 takes the keys of one repository from files that are called so, or `.asc`.\n";
+    "# apt of Debian 12 reads the keys of a single repository only from files with this suffix or `.asc`.\n";
 
 /// The width of lines in a description.
 const DESCRIPTION_WIDTH: usize = 78;
@@ -78,25 +78,25 @@ impl PackageBuilder<'_> {
         contents: &mut FileTree,
     ) -> Result<(), Error> {
         let place = format!("usr/share/doc/{}", about.name);
-        let mut licences =
+        let mut licenses =
             "Oarlock is under the Apache License 2.0, which lies in /usr/share/common-licenses/Apache-2.0.\n"
                 .to_owned();
         _ = write!(
-            licences,
+            licenses,
             "\nCopyright 2026 The Oarlock developers\nUpstream: {}\n",
             self.packages.homepage
         );
         for made in compiled {
             let built = made.compiled_part();
-            let text = built.licences.replace("which lies beside this file", "which lies there too");
-            _ = write!(licences, "\n{}\nIn {}.\n\n{text}", "=".repeat(80), built.package);
+            let text = built.licenses.replace("which lies beside this file", "which is there too");
+            _ = write!(licenses, "\n{}\nIn {}.\n\n{text}", "=".repeat(80), built.package);
             let sbom = compress_gzip(built.sbom.as_bytes())?;
             contents.insert_entry(
                 &format!("{place}/{}.cyclonedx.json.gz", built.package),
                 TreeEntry::file(sbom),
             )?;
         }
-        contents.insert_entry(&format!("{place}/copyright"), TreeEntry::file(licences.into_bytes()))?;
+        contents.insert_entry(&format!("{place}/copyright"), TreeEntry::file(licenses.into_bytes()))?;
         let mut overrides =
             format!("{LINTIAN_OVERRIDES_HEADER}{}: initial-upload-closes-no-bugs\n", about.name);
         if about.contents.iter().any(|content| matches!(content, PackageContent::Keys { .. })) {
@@ -114,7 +114,7 @@ impl PackageBuilder<'_> {
         contents.insert_entry(&format!("{place}/changelog.Debian.gz"), TreeEntry::file(changes))
     }
 
-    /// The Debian changelog; it refers to Oarlock's own for changes of Oarlock.
+    /// The Debian changelog; for changes of Oarlock itself, it refers to Oarlock's changelog.
     fn changelog(&self) -> String {
         format!(
             "{SOURCE_PACKAGE} ({}) unstable; urgency=medium\n\n  * Oarlock {}.\n\n -- {}  {}\n",
@@ -141,7 +141,7 @@ impl PackageBuilder<'_> {
             .split_once(".so.")
             .ok_or_else(|| Error::new(format!("expected a name such as `libx.so.1`, found `{soname}`")))?;
         let symbols = super::shared_libraries::exported_symbols(&package.contents, soname)?;
-        // A symbols file states the version that introduced each symbol; all current ones have existed since the first.
+        // A symbols file states the version that introduced each symbol; all present symbols date from the first version.
         let lines: String = symbols.iter().map(|symbol| format!(" {symbol}@Base 0.1.0\n")).collect();
         let symbols = format!("{soname} {} #MINVER#\n{lines}", about.name);
         let lines = [
@@ -154,7 +154,7 @@ impl PackageBuilder<'_> {
         })
     }
 
-    /// The debug package of another package, if that has compiled contents.
+    /// The debug package of another package, if that contains compiled files.
     pub(super) fn debug_package(
         &self,
         about: &PackageSpec,

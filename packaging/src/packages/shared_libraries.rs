@@ -21,7 +21,7 @@ impl PackageNeeds {
     /// The packages that satisfy the requirements.
     pub(crate) fn package_dependencies(&self) -> Vec<String> {
         let glibc = self.glibc.map(|(major, minor)| format!("libc6 (>= {major}.{minor})"));
-        // The version with the present ABI.
+        // The version that introduced the present ABI.
         let unwinder = self.unwinds.then(|| "libgcc-s1 (>= 4.2)".to_owned());
         glibc.into_iter().chain(unwinder).collect()
     }

@@ -54,8 +54,8 @@ fn example_part() -> CompiledPart {
         package: "sum".to_owned(),
         opens: Vec::new(),
         sbom: "{}\n".to_owned(),
-        licences: "of others".to_owned(),
-        licence: "ours".to_owned(),
+        licenses: "of others".to_owned(),
+        license: "ours".to_owned(),
     }
 }
 
@@ -139,8 +139,8 @@ fn a_package_says_what_it_needs_and_has_what_is_written_of_it() {
     assert_eq!(file_text(package, "usr/share/said"), "one two\n");
     assert_eq!(file_text(package, "usr/share/keyrings/sum.gpg"), "keys");
     assert!(package.contents.file_bytes("usr/share/man/man1/sum.1.gz").is_some());
-    let licences = file_text(package, "usr/share/doc/libsum1/copyright");
-    assert!(licences.contains("/usr/share/common-licenses/Apache-2.0") && licences.contains("of others"));
+    let licenses = file_text(package, "usr/share/doc/libsum1/copyright");
+    assert!(licenses.contains("/usr/share/common-licenses/Apache-2.0") && licenses.contains("of others"));
     assert!(package.contents.file_bytes("usr/share/doc/libsum1/changelog.Debian.gz").is_some());
     assert!(package.contents.file_bytes("usr/share/doc/libsum1/sum.cyclonedx.json.gz").is_some());
 }

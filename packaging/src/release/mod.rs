@@ -1,4 +1,4 @@
-//! A release: all files that users install, in one directory that can be published on a server as it is.
+//! A release: all files that users install, in one directory that can be published on a server unchanged.
 //!
 //! | where | what |
 //! |---|---|
@@ -118,8 +118,8 @@ pub fn check_target(out: &Path) -> Result<(), Error> {
 }
 
 impl ReleaseContents {
-    /// Writes the release in place of an older one, and returns its installable files. Readers see the old or the new release in
-    /// full. The same contents give the same bytes.
+    /// Writes the release in place of an older one, and returns its installable files. Readers see the old or the new release
+    /// in full. The same contents always give the same bytes.
     ///
     /// # Errors
     ///

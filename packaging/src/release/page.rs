@@ -31,7 +31,7 @@ pub(super) fn release_page(about: &ReleaseDescription<'_>, items: &[ReleaseItem]
     let source = &about.source;
     let mut body = String::new();
     if source.tag.is_none() {
-        body += "<p><strong>This is a rehearsal: nobody has tagged its sources as a release.</strong></p>\n";
+        body += "<p><strong>This is a rehearsal: its sources have no release tag.</strong></p>\n";
     }
     let tag = source.tag.as_ref().map_or_else(String::new, |tag| format!("{}, ", escape_html(tag)));
     body += &format!(
@@ -42,7 +42,7 @@ pub(super) fn release_page(about: &ReleaseDescription<'_>, items: &[ReleaseItem]
     let has = |kind: ReleaseItemKind| items.iter().any(|item| item.kind == kind);
     body += "<h2>Install</h2>\n";
     if has(ReleaseItemKind::Wheel) {
-        // The exact version: another index may have the same name with other contents.
+        // The exact version: another index may have the same name with different contents.
         let pip = format!(
             "pip install oarlock=={} --index-url {}",
             about.version,
@@ -71,7 +71,7 @@ pub(super) fn release_page(about: &ReleaseDescription<'_>, items: &[ReleaseItem]
         body += &shell_block("In a container", &lines);
     }
     body += &shell_block(
-        "What was fetched is what was made, if this says so",
+        "Verify the downloaded files",
         &format!(
             "gpgv --keyring ./{KEYRING_FILE} {CHECKSUMS_SIGNATURE_FILE} {CHECKSUMS_FILE}\nsha256sum --check --ignore-missing {CHECKSUMS_FILE}"
         ),

@@ -1,5 +1,5 @@
-//! The provenance of a release: an in-toto statement in the form of SLSA 1.0 of the sources and materials of all files, and the
-//! DSSE envelope that carries its signatures.
+//! The provenance of a release: an in-toto statement in SLSA 1.0 form that lists the sources and materials of all files, in a
+//! DSSE envelope with its signatures.
 
 use oarlock_formats::openpgp::OpenPgpKey;
 
@@ -73,7 +73,7 @@ pub fn provenance_statement(
                 "resolvedDependencies": built_of,
             },
             "runDetails": {
-                // A holder of the key ran the build on their own machine, of which nothing else is known.
+                // The key's owner ran the build on their own machine; nothing more is known about it.
                 "builder": {
                     "id": concat!(env!("CARGO_PKG_REPOSITORY"), "/build/by-hand"),
                     "version": { "oarlock-pack": env!("CARGO_PKG_VERSION") },

@@ -40,7 +40,7 @@ struct SbomPart {
     name: String,
     version: Option<String>,
     /// Its license as an SPDX expression.
-    licence: Option<String>,
+    license: Option<String>,
     /// The SHA-256 of its source archive.
     sha256: Option<String>,
     /// True if it is not part of the file, but a library that it may open at run time.
@@ -128,7 +128,7 @@ impl SbomDocument {
             let part = SbomPart {
                 name: component.name,
                 version: component.version,
-                licence: component.licenses.into_iter().next().map(|it| it.expression),
+                license: component.licenses.into_iter().next().map(|it| it.expression),
                 sha256: component.hashes.into_iter().find(|it| it.alg == "SHA-256").map(|it| it.content),
                 is_opened: component.scope.as_deref() == Some("optional"),
             };
@@ -156,8 +156,8 @@ impl SbomDocument {
             if let Some(version) = &part.version {
                 component["version"] = version.as_str().into();
             }
-            if let Some(licence) = &part.licence {
-                component["licenses"] = json!([{ "expression": licence }]);
+            if let Some(license) = &part.license {
+                component["licenses"] = json!([{ "expression": license }]);
             }
             if let Some(sha256) = &part.sha256 {
                 component["hashes"] = hash(sha256);
@@ -203,7 +203,7 @@ impl SbomDocument {
         for (number, (place, part)) in self.parts.iter().enumerate() {
             let id = format!("{PART_ID_PREFIX}{number}");
             let mut component = json!({ "SPDXID": id, "name": part.name });
-            component["licenseDeclared"] = part.licence.as_deref().unwrap_or(NO_ASSERTION).into();
+            component["licenseDeclared"] = part.license.as_deref().unwrap_or(NO_ASSERTION).into();
             if let Some(version) = &part.version {
                 component["versionInfo"] = version.as_str().into();
             }
@@ -249,12 +249,12 @@ impl SbomDocument {
 }
 
 impl SbomPart {
-    /// A component of which only name, version and file hash are known.
+    /// A component with only a name, a version and a file hash.
     fn for_file(name: &str, version: &str, sha256: Option<&str>) -> Self {
         Self {
             name: name.to_owned(),
             version: Some(version.to_owned()),
-            licence: None,
+            license: None,
             sha256: sha256.map(str::to_owned),
             is_opened: false,
         }

@@ -42,13 +42,13 @@ impl SourceRevision {
                 named.join(", ")
             )));
         }
-        // Lowercase marks files that git assumes unchanged, and `S` files that it skips; changes to them would go unnoticed.
+        // Lowercase marks files that git assumes unchanged, and `S` files that it skips; changes to them would go undetected.
         let listed = git_output(root, &["ls-files", "-v"])?;
         let is_hidden = |line: &&str| line.starts_with(|flag: char| flag.is_ascii_lowercase() || flag == 'S');
         if let Some(line) = listed.lines().find(is_hidden) {
             let file = line.get(2..).unwrap_or(line);
             return Err(Error::new(format!(
-                "expected sources that git looks at, found `{file}`, of which it was told that nothing changes; run `git \
+                "expected sources whose changes git tracks, found `{file}`, which is marked as unchanged; run `git \
                  update-index --no-assume-unchanged --no-skip-worktree {file}`"
             )));
         }
@@ -63,7 +63,7 @@ impl SourceRevision {
                 (None, Err(_)) => ("none".to_owned(), format!("git tag {wanted}")),
             };
             return Err(Error::new(format!(
-                "expected the tag `{wanted}` on the commit {commit:.12}, found {found}; run `{advice}`, or say `--rehearsal`"
+                "expected the tag `{wanted}` on the commit {commit:.12}, found {found}; run `{advice}`, or pass `--rehearsal`"
             )));
         }
         Ok(Self { commit, tag, seconds: date::source_time(root)? })
@@ -84,7 +84,7 @@ fn git_output(root: &Path, arguments: &[&str]) -> Result<String, Error> {
         return Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned());
     }
     let why = String::from_utf8_lossy(&output.stderr);
-    let why = why.lines().next().unwrap_or("git did not say why");
+    let why = why.lines().next().unwrap_or("git gave no reason");
     Err(Error::new(format!("expected a clone of the sources, of which git knows the history: {why}"))
         .in_file(root.display()))
 }
@@ -120,7 +120,11 @@ mod tests {
         assert_eq!((source.display_name(), source.commit.len()), ("v1.0", 40));
         for flag in ["assume-unchanged", "skip-worktree"] {
             run_git(root, &["update-index", &format!("--{flag}"), "text"]);
-            assert!(refused(false).contains("found `text`, of which it was told"), "{}", refused(false));
+            assert!(
+                refused(false).contains("found `text`, which is marked as unchanged"),
+                "{}",
+                refused(false)
+            );
             run_git(root, &["update-index", &format!("--no-{flag}"), "text"]);
         }
         std::fs::write(root.join("more"), "two").expect("a file");

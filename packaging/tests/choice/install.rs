@@ -12,7 +12,7 @@ use super::ChoiceCase;
 
 const INSTALL_SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/install.sh");
 
-/// The available shells, at least one of which always exists.
+/// The available shells; at least one of them always exists.
 fn available_shells() -> Vec<Vec<&'static str>> {
     let known = [vec!["sh"], vec!["dash"], vec!["bash", "--posix"], vec!["busybox", "sh"]];
     let is_here = |words: &Vec<&str>| {

@@ -1,5 +1,5 @@
-//! Installs as PaddlePaddle documented them, from pages as it published them: they name our server instead of its own, and each
-//! wheel contains just its own path.
+//! Installs as PaddlePaddle documented it, from pages as it published them, except that they name our server; each wheel only
+//! contains its path.
 
 use oarlock_formats::file;
 use oarlock_formats::file_packer::CompressionEffort;

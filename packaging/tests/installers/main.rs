@@ -1,7 +1,7 @@
 //! pip and uv install from an index that `oarlock-pack` wrote and serves.
 //!
 //! `scripts/get-installers` installs pinned versions of them; without them there is one ignored test that says so. With
-//! `OARLOCK_ALL_PINS`, set to anything, pip is asked for every wheel that PaddlePaddle published, not just for some.
+//! `OARLOCK_ALL_PINS`, set to anything, the tests request every wheel that PaddlePaddle published, not just some.
 
 #[path = "../wheels/built.rs"]
 mod built;

@@ -7,7 +7,7 @@ use oarlock_matrix::MatrixRow as Row;
 use crate::served_index::{ServedIndex, VERSION, buildable_rows, pinned_requirement};
 use crate::tools::{PythonEnvironment, PythonInstaller, newest_pip, pip_versions, wheel_file_names};
 
-/// Installer arguments for a wheel: the index, and the page of the wheel if it has one of its own.
+/// Installer arguments for a wheel: the index, and the page of the wheel if it has a separate one.
 fn index_arguments(served: &ServedIndex, row: &Row) -> Vec<String> {
     let mut sources = vec!["--index-url".to_owned(), served.simple_address()];
     if !row.directory.is_empty() {
@@ -54,7 +54,7 @@ pub(crate) fn pip_downloads_the_wheel_of_each_pin() {
             assert_downloads_pin(&pip, &environment, &row, &index_arguments(&served, &row), &served);
         }
     }
-    // Every version of pip reads JSON; a wheel with a page of its own is on no other page.
+    // Every version of pip reads JSON; a wheel with a separate page is on no other page.
     assert!(
         served.request_log().contains("GET /simple/oarlock/ 200")
             && served.request_log().contains("GET /cpu-mkl/ 200")

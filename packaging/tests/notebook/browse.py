@@ -1,9 +1,9 @@
-"""Opens served notebooks in a browser, as a reader does, by the protocol that all browsers are driven with (WebDriver).
+"""Opens served notebooks in a browser, as a reader does, through WebDriver.
 
     browse.py ADDRESS PASSWORD NOTEBOOKS
 
-It logs in, runs every notebook that NOTEBOOKS has and compares what each cell shows with what is kept there; then it changes the
-first one and saves it.
+It logs in, runs every notebook in NOTEBOOKS and compares the output of each cell with the output stored in the file; then it
+changes the first one and saves it.
 """
 
 import json
@@ -31,7 +31,7 @@ ARGUMENTS = [
 
 
 class Browser:
-    """Chromium, by the program that drives it."""
+    """Chromium, controlled through chromedriver."""
 
     def __init__(self, directory):
         self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, text=True)
@@ -55,7 +55,7 @@ class Browser:
         self.ask("POST", "/url", {"url": address})
 
     def run(self, script):
-        """What a script gives that runs in the page."""
+        """Runs a script in the page and returns its result."""
         return self.ask("POST", "/execute/sync", {"script": script, "args": []})
 
     def type(self, selector, text):
@@ -63,7 +63,7 @@ class Browser:
         self.ask("POST", f"/element/{next(iter(element.values()))}/value", {"text": text})
 
     def wait(self, what, script, seconds=90):
-        """Waits until a script in the page gives something, and says what that was waited for."""
+        """Waits until a script in the page returns a true value; `what` names it in the error after a timeout."""
         end = time.monotonic() + seconds
         while not (given := self.run(script)):
             if time.monotonic() > end:
@@ -89,7 +89,7 @@ return Jupyter.notebook.get_cells().filter(cell => cell.cell_type == "code").map
 
 
 def kept(file):
-    """What each cell of a notebook shows, as it is kept in the file."""
+    """The output of each cell that is stored in the notebook file."""
     cells = [cell for cell in json.loads(file.read_text())["cells"] if cell["cell_type"] == "code"]
     texts = [[output.get("text") or output["data"]["text/plain"] for output in cell["outputs"]] for cell in cells]
     return [["".join(text).rstrip() for text in shown] for shown in texts]
@@ -105,7 +105,7 @@ def log_in(browser, address, password):
 
 
 def show(browser, expected):
-    """What the cells show. That a cell has run is heard in another way than what it shows, which may come a moment later."""
+    """Waits for the expected output. The page may report that a cell has run a moment before its output arrives."""
     end = time.monotonic() + 30
     while (shown := browser.run(SHOWN)) != expected:
         if time.monotonic() > end:

@@ -1,4 +1,4 @@
-"""Checks what a release says of itself with the libraries of those who define it: `check.py RELEASE`."""
+"""Validates the SBOMs and the provenance of a release with the reference libraries of their formats: `check.py RELEASE`."""
 
 import json
 import pathlib
@@ -37,7 +37,7 @@ signed = Envelope.from_dict(envelope)
 signed.verify([key], 1)
 statement = Statement.copy_from_pb(Parse(signed.payload, StatementMessage()))
 statement.validate()
-# What SLSA does not know is no predicate of its.
+# The parser rejects any field that SLSA does not define.
 Parse(json.dumps(json.loads(signed.payload)["predicate"]), Provenance())
 
 if wrong:

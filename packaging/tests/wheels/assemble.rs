@@ -139,8 +139,8 @@ fn one_file_is_the_core_of_another_version_with_plugins_in_it() {
         "{metadata}"
     );
     for part in ["oarlock-python", "oarlock-plugin-cpu", "oarlock-plugin-cuda", "oarlock-plugin-mkl"] {
-        let licences = format!("licenses/THIRD-PARTY-{part}.txt");
-        assert!(files.contains_key(&format!("{about}/{licences}")) && metadata.contains(&licences[9..]));
+        let licenses = format!("licenses/THIRD-PARTY-{part}.txt");
+        assert!(files.contains_key(&format!("{about}/{licenses}")) && metadata.contains(&licenses[9..]));
         assert!(files.contains_key(&format!("{about}/sboms/{part}.cyclonedx.json")));
     }
     assert!(files[&format!("{about}/WHEEL")].ends_with("Tag: cp311-abi3-manylinux_2_28_x86_64\n"));

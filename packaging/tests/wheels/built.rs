@@ -22,8 +22,8 @@ pub(crate) fn compiled_part(part: &str, package: &str, opens: &[&str]) -> Compil
         package: package.to_owned(),
         opens: opens.iter().map(ToString::to_string).collect(),
         sbom: sbom.to_string(),
-        licences: "of others".to_owned(),
-        licence: "ours".to_owned(),
+        licenses: "of others".to_owned(),
+        license: "ours".to_owned(),
     }
 }
 

@@ -1,31 +1,30 @@
-//! Processors on which the conformance suite passed, and the support level that follows for this one.
+//! The processors on which the conformance suite passed, and the support level that this implies for the current one.
 //!
-//! This plugin tells processors apart by their family, as the vendor numbers it, and by the instruction sets that its kernels
-//! use. A processor of a family that passed the suite with these instruction sets counts as tested on its chip. If only
-//! processors of other families passed, or one that has more was limited to these instruction sets, the code was tested and the
-//! chip was not.
+//! This plugin distinguishes processors by their family, as the vendor numbers it, and by the instruction sets that the kernels
+//! use. If a processor of the same family passed the suite with the same instruction sets, the chip counts as tested. If only other
+//! families passed, or a processor with more instruction sets was limited to these, then only the code was tested.
 
 use oarlock_cpu_base::isa::Isa;
 use oarlock_cpu_base::machine::ProcessorFamily;
 use oarlock_sdk::SupportLevel;
 
-/// A run of the conformance suite that passed. The page of its date in `docs/measurements` describes it.
+/// A run of the conformance suite that passed. The page with its date in `docs/measurements` describes it.
 struct SuiteRun {
     family: ProcessorFamily<'static>,
     /// The instruction sets that the kernels used.
     isa: Isa,
-    /// True if the processor has more, and the option `isa` limited it to these.
+    /// True if the processor has more instruction sets and the option `isa` limited it to these.
     is_held: bool,
     processor: &'static str,
     date: &'static str,
 }
 
-/// The family of Zen 3 and Zen 4.
+/// Zen 3 and Zen 4, which share a family number.
 const ZEN_3: ProcessorFamily<'_> = ProcessorFamily { maker: "AuthenticAMD", number: 25 };
 /// The family of every Intel processor since the Pentium Pro.
 const INTEL_6: ProcessorFamily<'_> = ProcessorFamily { maker: "GenuineIntel", number: 6 };
 
-/// All runs; of several with one family and the same instruction sets, the last.
+/// All runs. Of several runs with the same family and instruction sets, the list has the last.
 const SUITE_RUNS: [SuiteRun; 4] = [
     SuiteRun {
         family: ZEN_3,

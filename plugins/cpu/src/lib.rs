@@ -1,10 +1,10 @@
-//! The CPU device: always present, linked into the program and buildable as a shared object, through the same table.
+//! The CPU device, linked into the program or built as a shared object, through the same table.
 //!
 //! ```text
 //! cargo build --release --package oarlock-plugin-cpu --features shared-object
 //! ```
 //!
-//! This crate only puts it together. The device is in `base`, beside it, and the kernels are in the crates around it.
+//! This crate only assembles the plugin. The device is in `base`, and the kernels are in the neighboring crates.
 
 mod conformance_runs;
 
@@ -18,7 +18,7 @@ pub const QUERY: abi::PluginQuery = oarlock_sdk::query!(plugin);
 #[cfg(feature = "shared-object")]
 oarlock_sdk::export!(plugin);
 
-/// The kernels of each crate. Of kernels that take the same operands, the first is the one that runs.
+/// The kernels of each crate. If several kernels accept the same operands, the first one runs.
 const KERNEL_CRATES: [fn() -> Vec<Kernel<Cpu>>; 5] = [
     oarlock_cpu_movement::movement_kernels,
     oarlock_cpu_elementwise::elementwise_kernels,

@@ -24,7 +24,7 @@ pub enum Attribute {
 }
 
 impl Attribute {
-    /// The kind of value, as messages call it.
+    /// The name of the kind of value, for messages.
     pub fn kind_name(&self) -> &'static str {
         match self {
             Self::Int(_) => "int",

@@ -1,10 +1,10 @@
-//! Constants: values known on the host, as attributes hold them and shape inference reads them.
+//! Constants: values known on the host, such as tensors in attributes and the values that shape inference reads.
 
 use bytes::Bytes;
 
 use crate::{Dims, Dtype, Error, Result, shape};
 
-/// No element needs a larger alignment than this.
+/// The largest alignment that any element needs.
 const CONSTANT_ALIGNMENT: u64 = 8;
 
 /// A contiguous tensor in ordinary host memory, such as a mapped file. Clones share the bytes.
@@ -16,7 +16,7 @@ pub struct Constant {
 }
 
 impl Constant {
-    /// Creates a constant from bytes in native byte order. Fails if their number does not fit dtype and shape.
+    /// Creates a constant from bytes in native byte order. Fails if their number does not match dtype and shape.
     pub fn new(dtype: Dtype, dims: &[i64], bytes: impl Into<Bytes>) -> Result<Self> {
         let bytes = bytes.into();
         let expected = shape::size_in_bytes(dtype, dims)?;
@@ -54,7 +54,7 @@ impl Constant {
         &self.bytes
     }
 
-    /// Its bytes, for a caller that keeps them by cloning the handle.
+    /// The shared handle to its bytes, for a caller that keeps them alive by cloning it.
     pub fn shared_bytes(&self) -> &Bytes {
         &self.bytes
     }
@@ -69,7 +69,7 @@ impl Constant {
         Self::new(dtype, dims, self.bytes.clone())
     }
 
-    /// True if its elements are naturally aligned. Those of a mapped file need not be.
+    /// True if its elements are naturally aligned. Elements in a mapped file may be unaligned.
     pub fn is_aligned(&self) -> bool {
         let size = self.dtype.byte_size().unwrap_or(1).min(CONSTANT_ALIGNMENT) as usize;
         (self.bytes.as_ptr() as usize).is_multiple_of(size.max(1))
@@ -80,7 +80,7 @@ impl Constant {
         if self.is_aligned() {
             return self.clone();
         }
-        // Allocators align to more than any element needs.
+        // Allocators guarantee at least the alignment that any element needs.
         Self { dtype: self.dtype, dims: self.dims.clone(), bytes: Bytes::copy_from_slice(&self.bytes) }
     }
 

@@ -1,4 +1,4 @@
-//! Devices: their names, and what the core keeps for each.
+//! Devices: their names, and the state of each device in the core.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,10 +11,10 @@ use crate::memory::{MemoryPool, PoolOptions};
 use crate::stream::Stream;
 use crate::{Error, Result};
 
-/// The types that `gpu` stands for; the first one with a device wins.
+/// The device types that `gpu` stands for; the first type with a device wins.
 const GPU_TYPES: [&str; 2] = ["cuda", "rocm"];
 
-/// A device as a user names it: a type, and optionally a number.
+/// The name of a device as users write it: a type, and optionally a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceName {
     device_type: String,
@@ -80,7 +80,7 @@ impl DeviceName {
     ) -> Error {
         let all: Vec<String> = devices.iter().map(|device| format!("`{device}`")).collect();
         let all = all.join(", ");
-        let listed = "`oarlock devices` lists the devices, and `oarlock doctor` says why one is missing";
+        let listed = "`oarlock devices` lists the devices, and `oarlock doctor` explains why one is missing";
         if is_gpu && !GPU_TYPES.contains(&device_type) {
             let gpus = GPU_TYPES.join("` or `");
             let message = format!(
@@ -96,13 +96,13 @@ impl DeviceName {
             );
             return Error::not_found(message).with_advice(listed);
         }
-        let message = format!("expected a device that is there ({all}), found `{self}`");
+        let message = format!("expected an available device ({all}), found `{self}`");
         match absence(device_type) {
             Some(DeviceAbsence { reason, hint }) => Error::not_found(format!("{message}, {reason}")).with_advice(hint),
             None => Error::not_found(message).with_advice(match devices.iter().find(is_almost) {
                 Some(device) => format!("name it `{}`", device.device_type()),
                 None => {
-                    "`oarlock devices` lists the devices, and `oarlock doctor` tells of the plugins that provide them"
+                    "`oarlock devices` lists the devices, and `oarlock doctor` reports on the plugins that provide them"
                         .to_owned()
                 }
             }),
@@ -131,7 +131,7 @@ struct DeviceBody {
     options: PoolOptions,
     pool: OnceLock<Arc<MemoryPool>>,
     stream: OnceLock<Stream>,
-    /// True if no kernel leaves work behind when it returns. The device's own queue is then the fastest stream.
+    /// True if no kernel returns before its work is done. Then the device's own queue is the fastest stream.
     runs_at_once: bool,
 }
 
@@ -174,7 +174,7 @@ impl Device {
         &self.0.description
     }
 
-    /// The device as the host knows it.
+    /// The host's handle to the device.
     pub fn host_device(&self) -> &oarlock_host::PluginDevice {
         &self.0.device
     }

@@ -49,9 +49,9 @@ macro_rules! dtypes {
 dtypes! {
     /// `true` or `false`, one byte each.
     Bool = 1, "bool", "bool", 9, 8;
-    /// Signed, two elements a byte, the first in the low half.
+    /// Signed, two elements per byte, the first in the low half.
     I4 = 2, "i4", "int4", 22, 4;
-    /// Unsigned, two elements a byte, the first in the low half.
+    /// Unsigned, two elements per byte, the first in the low half.
     U4 = 3, "u4", "uint4", 21, 4;
     /// Signed, 8 bits.
     I8 = 4, "i8", "int8", 3, 8;
@@ -69,9 +69,9 @@ dtypes! {
     I64 = 10, "i64", "int64", 7, 64;
     /// Unsigned, 64 bits.
     U64 = 11, "u64", "uint64", 13, 64;
-    /// 4 bits of exponent, 3 of mantissa, no infinities.
+    /// 4 exponent bits, 3 mantissa bits, no infinities.
     F8E4M3 = 12, "f8e4m3", "float8_e4m3fn", 17, 8;
-    /// 5 bits of exponent, 2 of mantissa.
+    /// 5 exponent bits, 2 mantissa bits.
     F8E5M2 = 13, "f8e5m2", "float8_e5m2", 19, 8;
     /// IEEE half precision.
     F16 = 14, "f16", "float16", 10, 16;
@@ -87,17 +87,17 @@ dtypes! {
     C128 = 19, "c128", "complex128", 15, 128;
     /// Text of any length, in UTF-8.
     String = 20, "string", "str", 8, 128;
-    /// 4 bits of exponent, 3 of mantissa, neither infinities nor a negative 0.
+    /// 4 exponent bits, 3 mantissa bits, no infinities and no negative zero.
     F8E4M3Fnuz = 21, "f8e4m3fnuz", "float8_e4m3fnuz", 18, 8;
-    /// 5 bits of exponent, 2 of mantissa, neither infinities nor a negative 0.
+    /// 5 exponent bits, 2 mantissa bits, no infinities and no negative zero.
     F8E5M2Fnuz = 22, "f8e5m2fnuz", "float8_e5m2fnuz", 20, 8;
-    /// 8 bits of exponent and nothing else: powers of 2.
+    /// 8 exponent bits and nothing else: powers of 2.
     F8E8M0 = 23, "f8e8m0", "float8_e8m0fnu", 24, 8;
-    /// 2 bits of exponent, 1 of mantissa, neither infinities nor NaN; two elements a byte, the first in the low half.
+    /// 2 exponent bits, 1 mantissa bit, no infinities and no NaN; two elements per byte, the first in the low half.
     F4E2M1 = 24, "f4e2m1", "float4_e2m1fn", 23, 4;
-    /// Signed, four elements a byte, the first in the lowest bits.
+    /// Signed, four elements per byte, the first in the lowest bits.
     I2 = 25, "i2", "int2", 26, 2;
-    /// Unsigned, four elements a byte, the first in the lowest bits.
+    /// Unsigned, four elements per byte, the first in the lowest bits.
     U2 = 26, "u2", "uint2", 25, 2;
 }
 
@@ -122,7 +122,7 @@ impl Dtype {
         DtypeSet(1 << self as u32)
     }
 
-    /// True if a set contains it.
+    /// True if the set contains this dtype.
     pub const fn is_in(self, set: DtypeSet) -> bool {
         set.0 & self.to_set().0 != 0
     }
@@ -164,7 +164,7 @@ impl fmt::Display for Dtype {
 impl FromStr for Dtype {
     type Err = Error;
 
-    /// Accepts both the short name and that of NumPy.
+    /// Accepts both the short name and NumPy's name.
     fn from_str(name: &str) -> Result<Self> {
         let known = Self::ALL.iter().find(|dtype| dtype.name() == name || dtype.numpy_name() == name);
         known.copied().ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! Errors: of twelve kinds, with the op, the operand and the device they concern.
+//! Errors: a kind, a message, and the op, the operand and the device that are concerned.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -20,7 +20,7 @@ pub enum ErrorKind {
     OutOfRange = 3,
     /// The thing to be created already exists.
     AlreadyExists = 4,
-    /// Memory, handles or another limited resource is used up.
+    /// Memory, handles or another limited resource is exhausted.
     ResourceExhausted = 5,
     /// The call is not allowed in the current state.
     PreconditionNotMet = 6,
@@ -28,7 +28,7 @@ pub enum ErrorKind {
     PermissionDenied = 7,
     /// The work did not finish in time.
     ExecutionTimeout = 8,
-    /// The request is valid, but nothing here implements it.
+    /// The request is valid, but not implemented.
     Unimplemented = 9,
     /// The device or service cannot be reached at the moment.
     Unavailable = 10,
@@ -142,7 +142,7 @@ impl Error {
         fatal => Fatal,
     }
 
-    /// Adds the op that failed. The first, innermost one wins.
+    /// Adds the op that failed. If there is one already, it is kept: the innermost op wins.
     pub fn with_op(mut self, op: impl fmt::Display) -> Self {
         self.0.op.get_or_insert_with(|| op.to_string());
         self
@@ -174,7 +174,7 @@ impl Error {
         self
     }
 
-    /// Marks the error as one about the dtype of an operand.
+    /// Marks the error as caused by an operand's dtype.
     pub(crate) fn mark_dtype_mismatch(mut self) -> Self {
         self.0.is_about_dtype = true;
         self

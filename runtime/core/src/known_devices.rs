@@ -19,7 +19,7 @@ pub struct KnownDevice {
     pub wheels: &'static [&'static str],
 }
 
-/// All known types except the CPU, which is always there.
+/// All known types except the CPU, which is always available.
 pub static KNOWN_DEVICES: &[KnownDevice] = &[
     KnownDevice { device_type: "cuda", aliases: &["nvidia"], wheels: &["cuda12", "cuda13"] },
     KnownDevice { device_type: "rocm", aliases: &["hip", "dcu", "amd"], wheels: &[] },
@@ -45,7 +45,7 @@ pub(crate) fn explain_absence(name: &str, host: &Host) -> Option<DeviceAbsence> 
     if let Some(plugin) = host.plugins().iter().find(of_type) {
         return Some(if plugin.device_ids().is_empty() {
             let reason = format!("whose plugin `{}` is loaded and found no device", plugin.info().name);
-            DeviceAbsence { reason, hint: "`oarlock doctor` says what its driver is missing".to_owned() }
+            DeviceAbsence { reason, hint: "`oarlock doctor` explains what its driver is missing".to_owned() }
         } else {
             let reason = format!("which is `{device_type}` here");
             DeviceAbsence { reason, hint: format!("name it `{device_type}`") }
@@ -79,7 +79,7 @@ impl KnownDevice {
         if let Some(refusal) = refused {
             return DeviceAbsence {
                 reason: format!("{means}whose plugin `{}` is not used", refusal.file.display()),
-                hint: "`oarlock doctor` says why, and what to do about it".to_owned(),
+                hint: "`oarlock doctor` explains why, and what to do about it".to_owned(),
             };
         }
         if self.is_planned() {
@@ -87,7 +87,7 @@ impl KnownDevice {
                 if is_alias { format!("`{device_type}` here and planned") } else { "planned".to_owned() };
             return DeviceAbsence {
                 reason: format!("which is {what}: there is no plugin for it yet"),
-                hint: "use a device that is there, or a plugin of its vendor; `Write a device in C` in the book says how one is \
+                hint: "use an available device, or a plugin of its vendor; `Write a device in C` in the book explains how one is \
                        made"
                     .to_owned(),
             };

@@ -10,7 +10,7 @@
 //!
 //! let environment = HostEnvironment::from_process();
 //! let config = HostConfig::load(&environment)?;
-//! // A program that links plugins names them in `built_in`; others come from where the user keeps them.
+//! // A program that links plugins lists them in `built_in`; others are found in the plugin directories.
 //! let flags = Flags::from_environment(|name| environment.variable(name))?;
 //! let options = HostOptions::new("my-program 1.0", config, environment);
 //! let runtime = Runtime::start(options, flags)?;

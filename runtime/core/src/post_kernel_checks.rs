@@ -1,4 +1,4 @@
-//! Checks that run after every kernel if the user asks for them: synchronization, and a search for NaN and infinity.
+//! Checks that run after every kernel if flags enable them: synchronization, and a search for NaN and infinity.
 
 use num_complex::Complex;
 
@@ -112,12 +112,12 @@ fn decode_f8e4m3(byte: u8) -> f64 {
     if byte & 0x7F == 0x7F { f64::NAN } else { 0.0 }
 }
 
-/// Likewise for formats whose only NaN is the bit pattern of negative zero.
+/// Likewise, for formats whose only NaN is the bit pattern of negative zero.
 fn decode_fnuz(byte: u8) -> f64 {
     if byte == 0x80 { f64::NAN } else { 0.0 }
 }
 
-/// Likewise for the format that is only an exponent.
+/// Likewise, for the format that has only an exponent.
 fn decode_f8e8m0(byte: u8) -> f64 {
     if byte == 0xFF { f64::NAN } else { 0.0 }
 }

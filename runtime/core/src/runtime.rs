@@ -17,7 +17,7 @@ use crate::registry::{KernelEntry, KernelRegistry};
 use crate::stream::Stream;
 use crate::{Device, Error, Result, Tensor, schema};
 
-/// Everything a program starts from: plugins, their devices and kernels, and the flags.
+/// The root object of a program: plugins, their devices and kernels, and the flags.
 pub struct Runtime {
     registry: RwLock<Arc<KernelRegistry>>,
     devices: Vec<Device>,
@@ -29,7 +29,7 @@ pub struct Runtime {
     fallbacks: FallbackCounters,
     copier: OnceLock<Box<dyn ContiguousCopier>>,
     log: Arc<dyn LogSink>,
-    /// Hosts of plugins that were added later. They shut down before the first one.
+    /// Hosts of plugins that were added later. They shut down before the first host.
     added: Mutex<Vec<Host>>,
     options: HostOptions,
     host: Host,
@@ -106,8 +106,8 @@ impl Runtime {
         })
     }
 
-    /// Adds the kernels of a plugin, after the same checks as at the start. From then on its ops can be called and
-    /// models with them loaded. Plugins with devices and layers must be there from the start.
+    /// Adds the kernels of a plugin, after the same checks as at the start. From then on, its ops can be called, and
+    /// models that contain them can be loaded. Plugins with devices or layers can only be loaded at the start.
     pub fn add_plugin(&self, file: &Path) -> Result<Arc<LoadedPlugin>> {
         self.add_plugins(&self.options.for_one_file(file, &self.host))
     }
@@ -171,10 +171,11 @@ impl Runtime {
         Ok(())
     }
 
-    /// The device to use if none is named: the one that was set, or the first.
+    /// The device to use if none is specified: the one that was set, or the first.
     pub fn default_device(&self) -> Result<&Device> {
-        let missing =
-            || Error::unavailable("expected a device, found none").with_advice("`oarlock doctor` says why");
+        let missing = || {
+            Error::unavailable("expected a device, found none").with_advice("`oarlock doctor` explains why")
+        };
         self.devices.get(self.default.load(Ordering::Relaxed)).ok_or_else(missing)
     }
 
@@ -183,7 +184,7 @@ impl Runtime {
         self.fallbacks.list_counts()
     }
 
-    /// True if checks run after every kernel. Code that runs kernels itself must then hand over their outputs.
+    /// True if checks run after every kernel. Code that runs kernels directly must then pass their outputs to the checks.
     pub fn has_post_kernel_checks(&self) -> bool {
         self.watch.is_enabled()
     }
@@ -196,7 +197,7 @@ impl Runtime {
         &self.fallbacks
     }
 
-    /// What copies tensors to contiguous memory. Dispatch sets it when it is first needed.
+    /// The function that copies tensors to contiguous memory. Dispatch sets it when it is first needed.
     pub(crate) fn contiguous_copier(&self) -> &OnceLock<Box<dyn ContiguousCopier>> {
         &self.copier
     }
@@ -205,7 +206,7 @@ impl Runtime {
         &self.random
     }
 
-    /// Logs a warning to the log of the host.
+    /// Writes a warning to the host's log.
     pub fn log_warning(&self, message: &str) {
         self.log.log("core", LogLevel::WARNING, message);
     }

@@ -26,7 +26,7 @@ pub fn element_count(dims: &[i64]) -> Result<u64> {
     Ok(if is_empty { 0 } else { count })
 }
 
-/// The size of a contiguous tensor. Elements of packed dtypes may fill the last byte only in part.
+/// The size of a contiguous tensor in bytes. With packed dtypes, the last byte may be only partly used.
 pub fn size_in_bytes(dtype: Dtype, dims: &[i64]) -> Result<u64> {
     if dims.len() > MAX_RANK {
         let most = format!("at most {MAX_RANK} dimensions");
@@ -61,7 +61,7 @@ pub fn is_contiguous(dims: &[i64], strides: &[i64]) -> bool {
     })
 }
 
-/// The shape to which two shapes broadcast. Aligned at the last dimension, sizes must be equal, or one of them 1 or missing.
+/// The shape that two shapes broadcast to. Aligned at the last dimension, sizes must be equal, or one of them 1 or missing.
 pub fn broadcast_dims(left: &[i64], right: &[i64]) -> Result<Dims> {
     let rank = left.len().max(right.len());
     let dim = |dims: &[i64], axis: usize| (axis + dims.len()).checked_sub(rank).map_or(1, |at| dims[at]);

@@ -1,7 +1,7 @@
-//! Tensors: elements in the memory of a device, seen through a shape.
+//! Tensors: elements in device memory, with a shape.
 //!
-//! A tensor does not change once it exists, so clones and views share memory: [`Tensor::transpose`],
-//! [`Tensor::slice`], [`Tensor::expand`] and [`Tensor::reshape`] copy nothing as long as strides can express the result.
+//! Tensors are immutable, so clones and views share memory: [`Tensor::transpose`], [`Tensor::slice`], [`Tensor::expand`]
+//! and [`Tensor::reshape`] copy nothing as long as strides can express the result.
 
 mod elements;
 mod layout;
@@ -89,7 +89,7 @@ impl Tensor {
         Ok(Self(Arc::new(TensorBody { layout: layout.clone(), offset: 0, memory })))
     }
 
-    /// Places a constant on a device: without a copy if the device can read it where it is, or else as a copy.
+    /// Places a constant on a device: without a copy if the device can read it in place, otherwise as a copy.
     /// Kernels need aligned elements, unless they declare that an operand may be unaligned.
     pub fn from_constant(device: &Device, constant: &Constant) -> Result<Self> {
         let (dtype, dims, bytes) = (constant.dtype(), constant.dims(), constant.bytes());
@@ -114,13 +114,13 @@ impl Tensor {
         Self(Arc::new(TensorBody { layout, offset: self.0.offset + offset, memory }))
     }
 
-    /// Tensors that are made alike share their layout.
+    /// The layout, which outputs of repeated calls with the same signature share.
     #[inline]
     pub(crate) fn layout(&self) -> &Arc<TensorLayout> {
         &self.0.layout
     }
 
-    /// The storage, which for a view is that of the owner.
+    /// The storage; for a view, the owner's storage.
     #[inline]
     pub(crate) fn storage(&self) -> &TensorStorage {
         match &self.0.memory {
@@ -136,7 +136,7 @@ impl Tensor {
         (allocation.block_handle(), allocation.offset() + self.0.offset)
     }
 
-    /// Keeps text alive that the tensor's strings point to. Nobody else may have seen the tensor yet.
+    /// Keeps text alive that the tensor's strings point to. The tensor must not be shared yet.
     pub(crate) fn keep_strings(&mut self, texts: StringBuffers) {
         if let Some(TensorBody { memory: TensorMemory::Own(storage), .. }) = Arc::get_mut(&mut self.0) {
             storage.texts = Some(texts);
@@ -165,7 +165,7 @@ impl Tensor {
         self.0.layout.strides.is_none()
     }
 
-    /// The device that holds its memory.
+    /// The device of its memory.
     #[inline]
     pub fn device(&self) -> &Device {
         &self.0.layout.device
@@ -173,7 +173,7 @@ impl Tensor {
 
     /// The product of its dimensions.
     pub fn element_count(&self) -> u64 {
-        // Every shape passed the overflow check when its tensor was made.
+        // Every shape passed the overflow check when its tensor was created.
         shape::element_count(self.dims()).unwrap_or(0)
     }
 
@@ -182,7 +182,7 @@ impl Tensor {
         self.0.layout.extent
     }
 
-    /// Waits until its elements are computed, and reports failures of the work that led to them.
+    /// Waits until its elements are computed, and reports failures of the work that computes them.
     pub fn wait(&self) -> Result<()> {
         self.storage().written_on().synchronize().map_err(|error| error.with_device(self.device()))
     }

@@ -1,5 +1,5 @@
-//! Properties of shape inference for arbitrary inputs: it never panics, and knowing less never leads to a different
-//! result.
+//! Properties of shape inference for arbitrary inputs: it never panics, and with less information, the result is never
+//! different, only less known.
 
 use oarlock_core::infer::{InferenceRequest, PartialDim, PartialDims, TensorFact, infer_facts};
 use oarlock_core::schema::{self, AttributeKind, OpSchema};

@@ -1,4 +1,4 @@
-//! Variables of PaddlePaddle: all that its documentation lists are known, and the book has a row for each.
+//! PaddlePaddle's variables: all that its documentation lists are known, and the book has a row for each.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The smallest program that can probe plugins: a host starts `probe PATH` as its child process.
+//! A minimal program that probes plugins: a host starts `probe PATH` as its child process.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -1,10 +1,10 @@
 //! The configuration file: where to find plugins, which to trust, and their options.
 //!
-//! The user's file is `$OARLOCK_CONFIG`, else `$XDG_CONFIG_HOME/oarlock/config.toml`; the system's is
-//! `/etc/oarlock/config.toml`. Both apply: lists hold the user's entries before the system's, and the user's single values
-//! override the system's. Trust is the exception. `require_signature` holds if either file sets it. If the system's file has
+//! The user's file is `$OARLOCK_CONFIG`, otherwise `$XDG_CONFIG_HOME/oarlock/config.toml`; the system's is
+//! `/etc/oarlock/config.toml`. Both apply: in lists, the user's entries precede the system's, and the user's single values
+//! override the system's. Trust is the exception. `require_signature` applies if either file sets it. If the system's file has
 //! allowed hashes, requires signatures or names keys, the user's hashes and keys are ignored: a user can tighten the
-//! administrator's demands but not loosen them.
+//! administrator's policy but not loosen it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -29,7 +29,7 @@ pub struct HostConfig {
     pub files: Vec<PathBuf>,
     /// The `[plugins]` section.
     pub plugins: PluginsSection,
-    /// The options of each plugin, by plugin name. Values of other types are kept as text.
+    /// The options of each plugin, by plugin name. Values of all types are stored as text.
     pub options: BTreeMap<String, BTreeMap<String, String>>,
 }
 
@@ -41,7 +41,7 @@ pub struct PluginsSection {
     pub paths: Vec<PathBuf>,
     /// Plugins to leave out, by plugin or file name; `*` matches any characters.
     pub disable: Vec<String>,
-    /// Hashes of the only files that may be loaded. If empty, any file may be.
+    /// Hashes of the only files that may be loaded. If empty, any file may be loaded.
     pub allow: Vec<Digest>,
     /// True if every plugin needs a signature of a trusted key.
     pub require_signature: bool,

@@ -1,7 +1,7 @@
 //! The host's view of its process: read once and passed on as data, except for variables that plugins name.
 //!
-//! A setuid program must not trust the environment of its caller. All variables then count as unset, `HOME` included, and only
-//! the system's directories and configuration remain.
+//! A setuid program must not trust the environment of its caller. In such a program, all variables count as unset, `HOME`
+//! included, so only the system's directories and configuration remain.
 
 #![expect(unsafe_code, reason = "only the C library knows what the kernel told this process at its start")]
 
@@ -56,14 +56,14 @@ impl HostEnvironment {
         }
     }
 
-    /// Reads a variable that is not captured above: one of a flag, or one that lists visible devices, whose name is known only
-    /// once the plugin is loaded. An empty value is kept: it hides all devices.
+    /// Reads a variable that is not captured above: the variable of a flag, or one that lists visible devices, whose name is known
+    /// only once the plugin is loaded. An empty value is not treated as unset: it hides all devices.
     pub fn variable(&self, name: &str) -> Option<OsString> {
         if self.elevated { None } else { std::env::var_os(name) }
     }
 }
 
-/// True if the program has more rights than its caller, by the kernel's mark or by its current ids.
+/// True if the program has more rights than its caller, according to `AT_SECURE` or its current ids.
 fn is_elevated() -> bool {
     let by_ids = rustix::process::getuid() != rustix::process::geteuid()
         || rustix::process::getgid() != rustix::process::getegid();

@@ -1,7 +1,7 @@
 //! Copies structs of plugins that may be built with an older or a newer minor version of the contract.
 //!
-//! A struct is copied, as far as its author knew it, over an empty one. What the author did not know yet reads as zero, an
-//! empty slot or no text, and the host never looks at sizes again (rules S-1 to S-3).
+//! A struct is copied, up to the size that its author knew, over an empty one. Fields that the author did not know yet read as
+//! zero, empty slots or empty text, so the host never has to look at sizes again (rules S-1 to S-3).
 
 #![expect(unsafe_code, reason = "a copy is made through a pointer that a plugin gave")]
 
@@ -11,7 +11,7 @@ use oarlock_abi as abi;
 
 /// Limit on the length of a chain of extensions, so that a cycle ends.
 const MAX_CHAIN_LENGTH: usize = 64;
-/// Limit on the size of a struct. A larger value is no size but garbage.
+/// Limit on the size of a struct. A larger value is garbage, not a size.
 const MAX_STRUCT_BYTES: u32 = 1 << 16;
 
 /// A struct of the contract that starts with a header.
@@ -32,11 +32,11 @@ pub(crate) unsafe trait ForeignStruct: Copy {
 pub(crate) trait SlotTable: ForeignStruct {
     /// The first required slot that is empty.
     fn missing_required_slot(&self) -> Option<&'static str>;
-    /// The first pair of slots that belong together of which only one is filled.
+    /// The first pair of slots that belong together but only one of which is filled.
     fn unpaired_slots(&self) -> Option<(&'static str, &'static str)>;
 }
 
-/// A violation of a rule by something that a plugin handed out.
+/// A violation of a rule by data that a plugin passed to the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RuleBreach {
     pub(crate) rule: &'static str,
@@ -85,11 +85,11 @@ pub(crate) unsafe fn copy_struct<T: ForeignStruct>(source: *const T) -> Result<T
             size.min(known) as usize,
         );
     }
-    // The copy has the host's size, whatever its author's was.
+    // The copy has the size that the host knows, regardless of the size in the source.
     // SAFETY: every struct starts with its size.
     unsafe { (&raw mut copy).cast::<u32>().write(known) };
     if size > known {
-        // SAFETY: the author states that the struct has this many bytes.
+        // SAFETY: the struct has this many bytes, according to its own size field.
         let rest = unsafe {
             std::slice::from_raw_parts(source.cast::<u8>().add(known as usize), (size - known) as usize)
         };

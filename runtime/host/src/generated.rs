@@ -147,7 +147,7 @@ impl CoreCalls {
         Self { context, table }
     }
 
-    /// Sets the back end up: the first call of all.
+    /// Initializes the back end. No other call comes earlier.
     #[inline]
     pub(crate) fn initialize(&self) -> Option<Result<(), PluginFailure>> {
         let slot = self.table.initialize?;
@@ -156,7 +156,7 @@ impl CoreCalls {
         Some(result_from_error(failure))
     }
 
-    /// Tears the back end down: the last call of all.
+    /// Shuts the back end down. No other call comes later.
     #[inline]
     pub(crate) fn finalize(&self) -> Option<Result<(), PluginFailure>> {
         let slot = self.table.finalize?;
@@ -165,7 +165,7 @@ impl CoreCalls {
         Some(result_from_error(failure))
     }
 
-    /// Readies one device. Called for every device in the list when the plugin is registered.
+    /// Initializes one device. Called once for every visible device when the host starts the plugin.
     #[inline]
     pub(crate) fn device_init(&self, device: u32) -> Option<Result<(), PluginFailure>> {
         let slot = self.table.device_init?;
@@ -174,7 +174,7 @@ impl CoreCalls {
         Some(result_from_error(failure))
     }
 
-    /// Frees everything one device holds. Called before `finalize`.
+    /// Frees the resources of one device. Called before `finalize`.
     #[inline]
     pub(crate) fn device_deinit(&self, device: u32) -> Option<Result<(), PluginFailure>> {
         let slot = self.table.device_deinit?;
@@ -194,7 +194,7 @@ impl CoreCalls {
         result_from_error(failure)
     }
 
-    /// How many devices there are.
+    /// The number of devices.
     #[inline]
     pub(crate) fn device_count(&self) -> Result<u32, PluginFailure> {
         let Some(slot) = self.table.device_count else {
@@ -218,7 +218,7 @@ impl CoreCalls {
         result_from_error(failure).map(|()| ids_count)
     }
 
-    /// What a device is called and can do.
+    /// Describes a device.
     #[inline]
     pub(crate) fn device_info(&self, device: u32) -> Option<Result<abi::DeviceInfo, PluginFailure>> {
         let slot = self.table.device_info?;
@@ -240,7 +240,7 @@ impl CoreCalls {
         result_from_error(failure).map(|()| capability)
     }
 
-    /// The version of the vendor's runtime library.
+    /// The version of the vendor's runtime library that is installed.
     #[inline]
     pub(crate) fn runtime_version(&self) -> Result<abi::Version, PluginFailure> {
         let Some(slot) = self.table.runtime_version else {
@@ -252,7 +252,7 @@ impl CoreCalls {
         result_from_error(failure).map(|()| installed)
     }
 
-    /// The version of the vendor's driver.
+    /// The version of the vendor's driver that is installed.
     #[inline]
     pub(crate) fn driver_version(&self) -> Result<abi::Version, PluginFailure> {
         let Some(slot) = self.table.driver_version else {
@@ -264,7 +264,7 @@ impl CoreCalls {
         result_from_error(failure).map(|()| installed)
     }
 
-    /// Takes `size` bytes of device memory.
+    /// Allocates `size` bytes of device memory.
     #[inline]
     pub(crate) fn memory_allocate(&self, device: u32, size: u64) -> Result<abi::Memory, PluginFailure> {
         let Some(slot) = self.table.memory_allocate else {
@@ -276,7 +276,7 @@ impl CoreCalls {
         result_from_error(failure).map(|()| block)
     }
 
-    /// Gives device memory back. `size` is what was asked for.
+    /// Frees device memory. `size` is the size that was requested.
     ///
     /// # Safety
     ///
@@ -296,7 +296,7 @@ impl CoreCalls {
         result_from_error(failure)
     }
 
-    /// Takes page-locked host memory that the device copies from and to directly.
+    /// Allocates page-locked host memory that the device can copy from and to directly.
     #[inline]
     pub(crate) fn host_memory_allocate(
         &self,
@@ -310,7 +310,7 @@ impl CoreCalls {
         Some(result_from_error(failure).map(|()| address))
     }
 
-    /// Gives page-locked host memory back.
+    /// Frees page-locked host memory.
     ///
     /// # Safety
     ///
@@ -431,7 +431,7 @@ impl CoreCalls {
         Some(result_from_error(failure))
     }
 
-    /// Fills device memory with one byte.
+    /// Fills device memory with a byte value.
     ///
     /// # Safety
     ///
@@ -451,7 +451,7 @@ impl CoreCalls {
         Some(result_from_error(failure))
     }
 
-    /// How much memory the device has and how much of it is free, in bytes.
+    /// The device's memory and the part of it that is free, in bytes.
     #[inline]
     pub(crate) fn memory_stats(&self, device: u32) -> Result<(u64, u64), PluginFailure> {
         let Some(slot) = self.table.memory_stats else {
@@ -464,7 +464,8 @@ impl CoreCalls {
         result_from_error(failure).map(|()| (total, free))
     }
 
-    /// The smallest block and the alignment: a request of n bytes takes n plus the extra padding, rounded up to this.
+    /// The smallest allocation, and its granularity: a request of n bytes occupies n plus the extra padding, rounded up to a
+    /// multiple of this size.
     #[inline]
     pub(crate) fn min_chunk_size(&self, device: u32) -> Result<u64, PluginFailure> {
         let Some(slot) = self.table.min_chunk_size else {
@@ -476,7 +477,7 @@ impl CoreCalls {
         result_from_error(failure).map(|()| size)
     }
 
-    /// Requests above this go straight to the device instead of the host's pool.
+    /// Requests above this size bypass the host's pool and go straight to the device.
     #[inline]
     pub(crate) fn max_chunk_size(&self, device: u32) -> Option<Result<u64, PluginFailure>> {
         let slot = self.table.max_chunk_size?;
@@ -496,7 +497,7 @@ impl CoreCalls {
         Some(result_from_error(failure).map(|()| size))
     }
 
-    /// Bytes that every request needs on top.
+    /// Padding in bytes that the host's pool adds to every request.
     #[inline]
     pub(crate) fn extra_padding_size(&self, device: u32) -> Option<Result<u64, PluginFailure>> {
         let slot = self.table.extra_padding_size?;
@@ -506,7 +507,7 @@ impl CoreCalls {
         Some(result_from_error(failure).map(|()| size))
     }
 
-    /// The first block the host's pool takes.
+    /// The size of the first chunk that the host's pool allocates.
     #[inline]
     pub(crate) fn init_alloc_size(&self, device: u32) -> Option<Result<u64, PluginFailure>> {
         let slot = self.table.init_alloc_size?;
@@ -516,7 +517,7 @@ impl CoreCalls {
         Some(result_from_error(failure).map(|()| size))
     }
 
-    /// The further blocks the host's pool takes.
+    /// The size of every further chunk that the host's pool allocates.
     #[inline]
     pub(crate) fn realloc_size(&self, device: u32) -> Option<Result<u64, PluginFailure>> {
         let slot = self.table.realloc_size?;
@@ -597,7 +598,7 @@ impl AsyncCalls {
         Self { context, table }
     }
 
-    /// Makes a stream. A smaller priority number is served earlier, where the device can.
+    /// Creates a stream. A smaller number is a higher priority, on devices that support priorities.
     #[inline]
     pub(crate) fn stream_create(&self, device: u32, priority: i32) -> Result<abi::Stream, PluginFailure> {
         let Some(slot) = self.table.stream_create else {
@@ -609,7 +610,7 @@ impl AsyncCalls {
         result_from_error(failure).map(|()| queue)
     }
 
-    /// Frees a stream, after its work is done.
+    /// Destroys a stream, once its work is done.
     ///
     /// # Safety
     ///
@@ -642,7 +643,7 @@ impl AsyncCalls {
         Some(result_from_error(failure).map(|()| done))
     }
 
-    /// Waits until all work in the stream is done. Reports what went wrong in it.
+    /// Waits until all work in the stream is done, and reports its errors.
     ///
     /// # Safety
     ///
@@ -661,7 +662,7 @@ impl AsyncCalls {
         result_from_error(failure)
     }
 
-    /// Has a function called when the stream gets there.
+    /// Adds a callback to the stream, called when all earlier work is done.
     ///
     /// # Safety
     ///
@@ -680,7 +681,7 @@ impl AsyncCalls {
         Some(result_from_error(failure))
     }
 
-    /// Holds the stream's further work back until the event has happened. An event that was never recorded has happened.
+    /// Makes later work in the stream wait until the event has happened. An event that was never recorded counts as happened.
     ///
     /// # Safety
     ///
@@ -700,7 +701,7 @@ impl AsyncCalls {
         result_from_error(failure)
     }
 
-    /// Makes an event.
+    /// Creates an event.
     #[inline]
     pub(crate) fn event_create(&self, device: u32) -> Result<abi::Event, PluginFailure> {
         let Some(slot) = self.table.event_create else {
@@ -712,7 +713,7 @@ impl AsyncCalls {
         result_from_error(failure).map(|()| point)
     }
 
-    /// Frees an event. Work that waits for it goes on waiting rightly.
+    /// Destroys an event. Work that already waits for it is not affected.
     ///
     /// # Safety
     ///
@@ -727,7 +728,7 @@ impl AsyncCalls {
         result_from_error(failure)
     }
 
-    /// Puts the event at the end of the stream.
+    /// Records the event at the end of the stream.
     ///
     /// # Safety
     ///
@@ -765,7 +766,7 @@ impl AsyncCalls {
         Some(result_from_error(failure).map(|()| done))
     }
 
-    /// Waits for the event. Reports what went wrong before it.
+    /// Waits for the event, and reports errors of the work before it.
     ///
     /// # Safety
     ///
@@ -903,7 +904,7 @@ impl AsyncCalls {
         Some(result_from_error(failure))
     }
 
-    /// Fills device memory with one byte, in the stream.
+    /// Fills device memory with a byte value, in the stream.
     ///
     /// # Safety
     ///
@@ -1002,8 +1003,8 @@ impl KernelCalls {
         Self { context, table }
     }
 
-    /// Whether the kernel takes this very call: success, or `unimplemented` with the reason as the message. It is asked
-    /// about shapes, and must not read elements, those of constants included.
+    /// Checks whether the kernel accepts this call: returns success, or `unimplemented` with the reason as the message. It may
+    /// look at shapes and attributes, but must not read elements, not even those of constants.
     ///
     /// # Safety
     ///
@@ -1016,7 +1017,7 @@ impl KernelCalls {
         Some(result_from_error(failure))
     }
 
-    /// Tells the host the dtypes and shapes of the outputs with `output_allocate`. For ops the host has no schema of.
+    /// Sets the dtypes and shapes of the outputs with `output_allocate`. For ops that the host has no schema for.
     ///
     /// # Safety
     ///
@@ -1029,7 +1030,7 @@ impl KernelCalls {
         Some(result_from_error(failure))
     }
 
-    /// How much scratch memory the call needs, in bytes.
+    /// The size of the scratch memory that the call needs, in bytes.
     ///
     /// # Safety
     ///
@@ -1043,7 +1044,7 @@ impl KernelCalls {
         Some(result_from_error(failure).map(|()| size))
     }
 
-    /// Makes the state for one call site: packs constants, picks an algorithm.
+    /// Creates the state for a call site: packs constants, chooses an algorithm.
     ///
     /// # Safety
     ///
@@ -1057,7 +1058,7 @@ impl KernelCalls {
         Some(result_from_error(failure).map(|()| state))
     }
 
-    /// Does the work.
+    /// Computes the outputs.
     ///
     /// # Safety
     ///
@@ -1070,7 +1071,7 @@ impl KernelCalls {
         result_from_error(failure)
     }
 
-    /// Frees a state.
+    /// Frees a state that `prepare` created.
     ///
     /// # Safety
     ///
@@ -1161,8 +1162,8 @@ impl LayerCalls {
         Self { context, table }
     }
 
-    /// Wraps the next table: hands back a context and a table of the same kind. A layer that does not care for this kind
-    /// hands back the next ones unchanged. A slot that is empty below stays empty.
+    /// Wraps the next table: returns a context and a table of the same kind. A layer that has no interest in this kind returns
+    /// the next context and table unchanged. A slot that is empty in the next table stays empty.
     ///
     /// # Safety
     ///
@@ -1193,7 +1194,7 @@ impl LayerCalls {
         result_from_error(failure).map(|()| (wrapped_context, wrapped_table))
     }
 
-    /// Frees a wrapper. The host has stopped using it. What `wrap` handed back unchanged is no wrapper.
+    /// Frees a wrapper that the host no longer uses. Not called for a context and a table that `wrap` returned unchanged.
     ///
     /// # Safety
     ///

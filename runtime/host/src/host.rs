@@ -39,8 +39,8 @@ impl HostOptions {
     }
 }
 
-/// All plugins of a program. Dropping the host ends the plugins that nothing uses any more; each of the others ends when the
-/// last handle to it is dropped.
+/// All plugins of a program. Dropping the host unloads the plugins that are no longer in use; each of the others is unloaded when
+/// the last handle to it is dropped.
 #[derive(Debug)]
 pub struct Host {
     /// Sorted by precedence.
@@ -55,7 +55,7 @@ impl Host {
     }
 
     /// Finds, judges and loads plugins. A plugin that cannot be used is an entry in the report, not an error. An unusable
-    /// configuration is an error, since it may be what keeps a plugin out.
+    /// configuration is an error, since it may be meant to keep a plugin out.
     pub fn start(options: &HostOptions) -> Result<Self, ConfigError> {
         let (plugins, report) = start_plugins(options)?;
         Ok(Self { plugins, report })
@@ -97,7 +97,7 @@ impl Host {
         PluginDevice::from_plugin(plugin, id)
     }
 
-    /// Ends a plugin and unmaps it. The plugin must permit this, and none of its handles may be live.
+    /// Shuts a plugin down and unmaps it. The plugin must permit this, and it must have no live handles.
     pub fn unload(&mut self, name: &str) -> Result<(), PluginFailure> {
         let refuse = |code, expected: &str, found: String| {
             Err(PluginFailure::new("host", code, format!("expected {expected}, found {found}")))
@@ -108,7 +108,7 @@ impl Host {
         let plugin = &mut self.plugins[index];
         if !plugin.info().unloadable {
             let found = format!("`{name}`, which does not; end the program instead");
-            return refuse(abi::Code::PRECONDITION_NOT_MET, "a plugin that says it can be unloaded", found);
+            return refuse(abi::Code::PRECONDITION_NOT_MET, "a plugin that supports unloading", found);
         }
         if Arc::get_mut(plugin).is_none() {
             let live = plugin.live_handles();
@@ -130,7 +130,7 @@ impl Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        // Plugins that started later may depend on earlier ones, so they end first.
+        // A plugin may depend on plugins that started before it, so shut down in reverse order.
         while let Some(plugin) = self.plugins.pop() {
             drop(plugin);
         }

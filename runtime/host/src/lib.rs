@@ -1,9 +1,9 @@
 //! Finds, judges, loads, isolates and unloads plugins.
 //!
 //! The modules are in the order of a plugin's path: [`search_plugins`] finds files, [`judge_candidate`] decides from a file and
-//! its manifest alone, [`probe_file`] queries a file without a manifest in a child process, `load` opens the rest and checks
-//! their answers, and `device` is what a program then works with. [`Host::start`] takes every plugin along this path and keeps
-//! a [`Refusal`] for each one that does not reach the end.
+//! its manifest alone, [`probe_file`] queries a file without a manifest in a child process, `load` opens the accepted files
+//! and checks their answers, and `device` is the interface for programs. [`Host::start`] takes every plugin along this path and
+//! records a [`Refusal`] for each one that does not reach the end.
 
 mod config;
 mod conformance;

@@ -1,4 +1,4 @@
-//! Counts the live handles of a plugin: while there are any, it must not be unloaded.
+//! Counts a plugin's live handles: the plugin must not be unloaded while there are any.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};

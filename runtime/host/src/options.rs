@@ -14,7 +14,7 @@ use crate::{HostConfig, HostEnvironment, LoadedPlugin, LogSink, PROBE_TIMEOUT, P
 pub struct BuiltInPlugin {
     /// The name in messages until the plugin has answered the query.
     pub name: &'static str,
-    /// The entry point, as the SDK's `query!` macro gives it.
+    /// The entry point, as returned by the SDK's `query!` macro.
     pub query: abi::PluginQuery,
 }
 
@@ -32,11 +32,11 @@ pub struct HostOptions {
     pub config: HostConfig,
     /// The environment of the process.
     pub environment: HostEnvironment,
-    /// Plugins that are linked in. They come first, and no file can take their names.
+    /// Plugins that are linked in. They come first, so no file can replace them by using their name.
     pub built_in: Vec<BuiltInPlugin>,
-    /// Plugin files that are part of the program. They are not judged, for whoever can change them can change the program.
+    /// Plugin files that are part of the program. They are not judged: a user who can change them can change the program too.
     pub bundled: Vec<PathBuf>,
-    /// Layers to put in front of every plugin, outside those of the configuration, the outermost first.
+    /// Layers to put in front of every plugin, outside the configured layers, the outermost first.
     pub layers: Vec<String>,
     /// The command that probes plugins without a manifest. If `None`, such plugins are refused.
     pub probe: Option<ProbeCommand>,

@@ -1,6 +1,6 @@
 //! Reasons why a plugin is not used, as data.
 //!
-//! A refusal is never fatal: the host keeps it in the load report and goes on with the next plugin.
+//! A refusal is never fatal: the host adds it to the load report and continues with the next plugin.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -16,11 +16,11 @@ pub enum RefusalReason {
     Unreadable,
     /// The path goes through a loop of symbolic links.
     SymlinkLoop,
-    /// Somebody other than the user or root could replace the file.
+    /// A user other than the current one or root could replace the file.
     WritableByOthers,
     /// The file has no bytes.
     Empty,
-    /// The file ends before its own headers say it should.
+    /// The file is shorter than its headers state.
     Truncated,
     /// The file is not an ELF shared object.
     NotASharedObject,
@@ -28,47 +28,47 @@ pub enum RefusalReason {
     WrongArchitecture,
     /// The manifest cannot be parsed or breaks a rule of its format.
     ManifestInvalid,
-    /// The manifest makes a claim about the plugin that is not true.
+    /// The manifest makes a false claim about the plugin.
     ManifestLies,
-    /// The bytes of the file are not the bytes the manifest describes.
+    /// The hash of the file differs from the hash in the manifest.
     HashMismatch,
-    /// The configuration names this plugin as disabled.
+    /// The configuration disables this plugin.
     Disabled,
-    /// An allow-list is in force and this file is not on it.
+    /// There is an allow-list and this file is not on it.
     NotAllowed,
-    /// A signature is required and there is none.
+    /// A signature is required, but the plugin has none.
     SignatureMissing,
-    /// The signature does not verify against any trusted key.
+    /// No trusted key verifies the signature.
     SignatureInvalid,
-    /// The processor or the operating system lacks an instruction set the plugin needs.
+    /// The processor or the operating system lacks an instruction set that the plugin needs.
     IsaUnsupported,
     /// Another variant of the same plugin suits this processor better.
     BetterVariant,
     /// The program provides a plugin of this name itself.
     PartOfProgram,
-    /// A library the plugin needs is not installed, or is too old.
+    /// A library that the plugin needs is not installed, or is too old.
     SonameMissing,
-    /// The plugin exports a symbol beside `oarlock_plugin_query`.
+    /// The plugin exports a symbol other than `oarlock_plugin_query`.
     SymbolLeak,
     /// The plugin expects the host program to provide a symbol.
     HostSymbolImported,
     /// The plugin does not export `oarlock_plugin_query`.
     EntryMissing,
-    /// The plugin crashed or aborted while it was probed in a child process.
+    /// The plugin crashed or aborted when it was probed in a child process.
     ProbeCrashed,
-    /// The plugin did not answer in time while it was probed in a child process.
+    /// The plugin did not answer in time when it was probed in a child process.
     ProbeTimedOut,
-    /// The child process that probes plugins could not be used.
+    /// The probe itself failed, for example because the child process could not be started.
     ProbeFailed,
     /// The dynamic linker refused the file.
     LoadFailed,
-    /// The plugin and the host speak versions of the contract that do not overlap.
+    /// The plugin and the host support no common version of the contract.
     ContractVersion,
-    /// The plugin was built with a sanitizer the host was not built with, or the reverse.
+    /// The plugin and the host were built with different sanitizers.
     SanitizerMismatch,
-    /// The plugin answered with an error of its own.
+    /// The plugin returned an error.
     PluginError,
-    /// A struct or table the plugin filled breaks a rule of the contract.
+    /// A struct or table of the plugin violates a rule of the contract.
     ContractBroken,
     /// A slot that a profile requires is empty.
     SlotMissing,
@@ -89,7 +89,7 @@ pub struct Refusal {
     pub file: PathBuf,
     /// The expectation of the host, as part of a sentence.
     pub expected: String,
-    /// The actual state, as part of a sentence.
+    /// The actual state that was found, as part of a sentence.
     pub found: String,
     /// The advice to the user; it completes "to use this plugin, …".
     pub remedy: String,

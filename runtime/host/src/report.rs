@@ -44,7 +44,7 @@ impl LoadReport {
         }
     }
 
-    /// The gaps in what the requested layers observe; each reason is listed once.
+    /// Notes about requested layers that are missing or do not wrap a plugin; each reason is listed once.
     pub fn layers_left_out(&self) -> Vec<String> {
         let mut all = self.notes.clone();
         let mut reasons = BTreeSet::new();
@@ -147,7 +147,7 @@ pub struct DeviceReport {
     pub simulated: bool,
     /// True if the host can read and write its memory directly.
     pub host_addressable: bool,
-    /// True if its memory is the host's own.
+    /// True if its memory is host memory.
     pub shares_host_memory: bool,
     /// Queries that failed, and why.
     pub problems: Vec<String>,

@@ -1,8 +1,8 @@
 //! The places to search for plugins, and their order.
 //!
 //! Paths from the program come first, then the configuration, the environment, the wheels, the user's directory and the
-//! system's. The working directory is never searched: otherwise, whoever sends a user a folder could choose the code that runs
-//! there. So a path from a file or a variable has to be absolute.
+//! system's. The working directory is never searched, because a folder that a user received from someone else could then run code.
+//! So a path from a file or a variable has to be absolute.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::files::permissions::unreadable_refusal;
 use crate::{HostConfig, HostEnvironment, ProcessIdentity, Refusal, RefusalReason};
 
-/// The source of the request for a plugin. If two plugins provide the same, the earlier source wins.
+/// The source of the request for a plugin. If two plugins have the same name or device type, the earlier source wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PluginOrigin {
@@ -137,7 +137,7 @@ struct PluginSearch {
 }
 
 impl PluginSearch {
-    /// Adds a place that somebody named, so it is reported if it is missing.
+    /// Adds a place that was requested, so it is reported if it is missing.
     fn add_requested(&mut self, path: &Path, origin: PluginOrigin) {
         if path.is_relative() {
             let found = if path == Path::new("") { "an empty entry" } else { "a relative path" };
@@ -224,7 +224,7 @@ mod tests {
         config
     }
 
-    /// The results outside the default directories of the machine that runs the test.
+    /// The results, without those from the default directories of the machine that runs the test.
     fn found_names(found: &SearchResult) -> Vec<(String, PluginOrigin)> {
         let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
         let candidates = found.candidates.iter().filter(|candidate| candidate.origin != PluginOrigin::System);

@@ -1,5 +1,5 @@
-//! The path of a plugin: file → judge → manifest or probe → load → negotiate → layers → devices. A plugin that fails on the way
-//! leaves a reason in the report, and the next one goes on.
+//! The path of a plugin: file → judge → manifest or probe → load → negotiate → layers → devices. If a plugin fails on
+//! the way, the report records the reason, and the host continues with the next plugin.
 
 #![expect(unsafe_code, reason = "a plugin that is linked in is asked through its entry")]
 
@@ -106,7 +106,7 @@ fn query_bundled(
     let services = PluginServices::new(shared, &name);
     let answer = context
         .check_enabled(file, &name)
-        // These files are not judged, but opening one that is cut off would end the process.
+        // These files are not judged, but opening a truncated one would crash the process.
         .and_then(|()| LinkedLibraries::read_file(file))
         .and_then(|_| open_plugin(file, services));
     program_entry(file.to_owned(), answer, context, earlier)
@@ -131,7 +131,7 @@ fn program_entry(
 }
 
 /// The files to load, as groups of variants with the best one first, and the probe results of those without a manifest. Files
-/// that are refused already become rows.
+/// that are already refused become rows.
 fn find_plugins(
     options: &HostOptions,
     context: &JudgeContext,
@@ -145,7 +145,7 @@ fn find_plugins(
     };
     rows.extend(found.refusals.into_iter().map(|refusal| PluginEntry::refused(refusal, None)));
     let mut judged = Vec::new();
-    // A request for a file of the program means the plugin that is there already.
+    // If a requested file is part of the program, the plugin is already there.
     let bundled: Vec<PathBuf> = options.bundled.iter().filter_map(|file| file.canonicalize().ok()).collect();
     let is_new = |candidate: &PluginCandidate| {
         !candidate.path.canonicalize().is_ok_and(|real| bundled.contains(&real))
@@ -241,7 +241,7 @@ impl PluginLoader<'_> {
         PluginEntry { file: path, origin, judged: Some(judged), notes, others: VecDeque::new(), state }
     }
 
-    /// If the plugin in a row is refused, loads its next variant into a new row behind it; false if there is nothing to do.
+    /// If the plugin in a row is refused, loads its next variant into a new row after it; false if there is nothing to do.
     fn load_next_variant(&self, rows: &mut Vec<PluginEntry>, at: usize) -> bool {
         if !matches!(rows[at].state, EntryState::Refused(_)) {
             return false;
@@ -368,7 +368,7 @@ fn check_manifest_promises(path: &Path, manifest: &PluginManifest, info: &Plugin
         ("device type", said(&manifest.device_type), said(&info.device_type)),
         ("contract", manifest.contract.to_string(), info.contract.to_string()),
         ("profiles", sorted(&manifest.profiles), sorted(&info.profiles)),
-        // A plugin that could be unloaded may be kept loaded.
+        // It is safe to keep a plugin loaded that supports unloading, so only the opposite mismatch is an error.
         ("`unloadable`", unloadable(manifest.unloadable && !info.unloadable), unloadable(false)),
     ];
     match pairs.into_iter().find(|(_, promised, kept)| promised != kept) {
@@ -376,8 +376,8 @@ fn check_manifest_promises(path: &Path, manifest: &PluginManifest, info: &Plugin
         Some((what, promised, kept)) => Err(Refusal::new(
             RefusalReason::ManifestLies,
             path,
-            format!("the {what} its manifest gives, `{promised}`"),
-            format!("`{kept}`, which the plugin says itself"),
+            format!("the {what} in its manifest, `{promised}`"),
+            format!("`{kept}`, as reported by the plugin"),
             "write the manifest again with `oarlock plugin manifest --write`",
         )),
     }
@@ -411,7 +411,7 @@ impl PluginEntry {
             || Refusal::new(RefusalReason::PluginError, &self.file, "a plugin that starts", "none", "");
         match std::mem::replace(&mut self.state, EntryState::Refused(placeholder())) {
             EntryState::Answered(loaded) => {
-                // A layer is not wrapped: it would observe itself.
+                // Layers are not wrapped: a layer would observe itself.
                 let layers = if loaded.checked.info.kind == PluginKind::Layer { &[] } else { layers };
                 self.state = match LoadedPlugin::start_plugin(&self.file, *loaded, layers, environment) {
                     Ok(plugin) => EntryState::Started(Arc::new(plugin)),

@@ -1,4 +1,4 @@
-//! Judges one file after another the way the host does.
+//! Judges single files, as the host does.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
@@ -168,7 +168,7 @@ fn symbols_sanitizers_and_libraries_are_judged() {
     };
     assert_eq!(of("int leak;", &[]), RefusalReason::SymbolLeak);
     assert_eq!(of("", &["-Doarlock_plugin_query=other"]), RefusalReason::EntryMissing);
-    // Only the mark that an instrumented object carries, so that the test needs no sanitizer installed.
+    // Only the symbol that marks an instrumented object, so that the test needs no installed sanitizer.
     let mark = "extern void __asan_init(void); __attribute__((constructor)) static void start(void) { __asan_init(); }";
     assert_eq!(of(mark, &[]), RefusalReason::SanitizerMismatch);
     let library = directory.compile_plugin("libgone.so.1", "", &["-Wl,-soname,libgone.so.1"]);

@@ -15,7 +15,7 @@ use oarlock_host::{CallServices, Code, DeviceBlock, HostCall, PluginDevice, Plug
 const OUTPUT_DIMS: [i64; 2] = [10, 100];
 const OUTPUT_SIZE: u64 = 4000;
 
-/// One output, allocated when its kernel asks for it.
+/// One output, allocated when its kernel requests it.
 struct OutputMemory {
     device: PluginDevice,
     /// The descriptor that the call shows to the kernel.

@@ -121,7 +121,7 @@ unsafe extern "C" fn device_query(_: *const abi::Host, plugin: *mut abi::Plugin)
 /// The number of calls of a layer's `device_synchronize`, and of its live wrappers.
 static SYNCHRONIZE_CALLS: AtomicUsize = AtomicUsize::new(0);
 static WRAPPER_COUNT: AtomicUsize = AtomicUsize::new(0);
-/// The table below the layer.
+/// The table that the layer wraps.
 static NEXT_TABLE: AtomicPtr<abi::CoreTable> = AtomicPtr::new(std::ptr::null_mut());
 
 unsafe extern "C" fn count_synchronize(_context: *mut c_void, device: u32) -> abi::Error {

@@ -1,4 +1,4 @@
-//! Hosts with real plugins: good ones work, and beside them each kind of bad one is refused for its own reason.
+//! Hosts with real plugins: valid ones work, and each kind of invalid one is refused for its specific reason.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 

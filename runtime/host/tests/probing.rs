@@ -1,4 +1,4 @@
-//! Plugins that do harm when queried: the child process takes it, and the program goes on.
+//! Plugins that do harm when queried: only the child process is affected, and the program continues.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 

@@ -1,4 +1,4 @@
-//! Developer tooling of Oarlock: `cargo xtask --help`.
+//! Oarlock's developer tooling: `cargo xtask --help`.
 
 mod check;
 mod cycles;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
-/// Developer tooling of Oarlock
+/// Oarlock's developer tooling
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 struct Cli {
@@ -24,18 +24,18 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Check formatting, clippy and tests of crates and of what depends on them; `scripts/check` calls it
+    /// Check formatting, clippy and tests of crates and of the crates that depend on them; `scripts/check` calls it
     Check(check::CheckArguments),
     /// List the modules of each crate that use each other in a cycle
     Cycles(cycles::CyclesArguments),
     /// Write everything that follows from the plugin contract: headers, bindings, glue, reference page, `abi.lock`; and
     /// the types of the messages in model files
     Generate {
-        /// Write nothing; fail when a file is stale or `abi.lock` would lose a line
+        /// Write nothing; fail if a file is stale or `abi.lock` would lose a line
         #[arg(long)]
         check: bool,
     },
-    /// Count how well names can be found: types and functions of one word, and names that are declared several times
+    /// Measure how easily names can be found: count one-word types and functions, and names declared several times
     Naming(naming::NamingArguments),
     /// Run all tests of the workspace, two programs at a time; `scripts/test` calls it
     Test(test::TestArguments),
@@ -56,7 +56,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The cargo that started this program.
+/// The path of the cargo that started this program.
 fn cargo() -> OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }

@@ -15,7 +15,7 @@ pub(crate) struct NamingArguments {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// List the types that share a name with another of their crate, and where they are
+    /// List the types that share a name with another type of their crate, with their files
     #[arg(long, conflicts_with = "json")]
     shared: bool,
 }
@@ -33,7 +33,7 @@ fn read_tree(root: &Path) -> Result<(BTreeMap<PathBuf, DeclaredNames>, DeclaredN
     Ok((crates, whole))
 }
 
-/// A line for each type name that a crate declares twice, with the places.
+/// A line for each type name that a crate declares more than once, with the files.
 fn shared_types(crates: &BTreeMap<PathBuf, DeclaredNames>) -> Vec<String> {
     let types = crates.iter().flat_map(|(home, names)| names.types.iter().map(move |it| (home, it)));
     let shared = types.filter(|(_, (_, places))| places.len() > 1);

@@ -8,10 +8,10 @@ use crate::test_programs::{self, TestResults};
 use crate::workspace::CargoWorkspace;
 use crate::{cargo, root};
 
-/// What `cargo xtask test` was told.
+/// The arguments of `cargo xtask test`.
 #[derive(clap::Args)]
 pub(crate) struct TestArguments {
-    /// Write the line that closes the run into this file too
+    /// Also write the final summary line to this file
     #[arg(long, value_name = "FILE")]
     summary: Option<PathBuf>,
 }
@@ -20,7 +20,7 @@ pub(crate) struct TestArguments {
 pub(crate) fn run(arguments: &TestArguments) -> Result<()> {
     let (cargo, root) = (cargo(), root());
     let workspace = CargoWorkspace::of_cargo(&cargo, &root)?;
-    // Cargo compiles doc tests when it runs them; other programs run beside that.
+    // Cargo compiles doc tests when it runs them, while other programs run in parallel.
     let mut programs = vec![test_programs::documentation(&cargo, &workspace)];
     programs.extend(test_programs::compile(&cargo, &workspace, &[], |_, _| true)?);
     let results = test_programs::run(&programs)?;

@@ -105,7 +105,7 @@ impl CargoWorkspace {
     }
 
     /// The crates that depend on any of these, directly or indirectly, without these.
-    pub(crate) fn dependants(&self, of: &BTreeSet<String>) -> BTreeSet<String> {
+    pub(crate) fn dependents(&self, of: &BTreeSet<String>) -> BTreeSet<String> {
         let mut reached = of.clone();
         loop {
             let next: Vec<String> = self
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn what_depends_on_a_crate_is_found_at_any_remove() {
         let workspace = workspace();
-        let of = |name: &str| workspace.dependants(&BTreeSet::from([name.to_owned()]));
+        let of = |name: &str| workspace.dependents(&BTreeSet::from([name.to_owned()]));
         assert_eq!(
             of("oarlock-host"),
             BTreeSet::from(["oarlock-core".to_owned(), "oarlock-tests".to_owned()])

@@ -1,4 +1,4 @@
-//! The answer of a plugin to the host's query: versions, sizes, names and tables may be anything, behind valid pointers.
+//! The answer of a plugin to the host's query: valid pointers to arbitrary versions, sizes, names and tables.
 #![no_main]
 
 use std::any::Any;

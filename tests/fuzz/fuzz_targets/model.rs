@@ -25,7 +25,7 @@ use door::ChoiceSource;
 use message::Dice;
 use trial::ModelTrial;
 
-/// Every request gets a chunk of its own, so that AddressSanitizer sees an access out of bounds.
+/// Every request gets a separate chunk, so that AddressSanitizer detects out-of-bounds accesses.
 const FLAGS: [(&str, &str); 3] =
     [("allocator_strategy", "best_fit"), ("device_memory_initial", "1"), ("device_memory_refill", "1")];
 
@@ -60,7 +60,7 @@ fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
         return fuzzer_mutate(data, size, max_size);
     }
     if dice.below(6) == 0 {
-        // The kind and the number of parameters stay.
+        // The kind and the number of parameters are not mutated.
         let choices = &mut data[1..HEAD - 2];
         let count = choices.len();
         fuzzer_mutate(choices, count, count);

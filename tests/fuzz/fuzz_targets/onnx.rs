@@ -1,4 +1,4 @@
-//! ONNX models: arbitrary bytes, and arbitrary messages shaped like a model, whose names mostly mean something.
+//! ONNX models: arbitrary bytes, and arbitrary messages shaped like a model, mostly with meaningful names.
 #![no_main]
 
 #[expect(dead_code, reason = "the rest is for models that are run")]

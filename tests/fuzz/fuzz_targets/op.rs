@@ -1,4 +1,4 @@
-//! The op interface on the CPU: any op with any operands and attributes ends with an error or with correct outputs.
+//! The op interface on the CPU: a call of any op with any operands and attributes ends with an error or with correct outputs.
 #![no_main]
 
 #[expect(dead_code, reason = "the rest is for the test of the same calls")]
@@ -12,7 +12,7 @@ use oarlock_tests::bare_host::CPU_PLUGIN;
 
 use door::{CallCase, ChoiceSource, FrontDoor};
 
-/// Every request gets a chunk of its own, so that AddressSanitizer sees an access out of bounds.
+/// Every request gets a separate chunk, so that AddressSanitizer detects out-of-bounds accesses.
 const FLAGS: [(&str, &str); 3] =
     [("allocator_strategy", "best_fit"), ("device_memory_initial", "1"), ("device_memory_refill", "1")];
 

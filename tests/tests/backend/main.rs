@@ -1,4 +1,4 @@
-//! Whole models on the engine, compared with ONNX's own tests, all of those in the package onnx that need no download, and with
+//! Whole models on the engine, compared with ONNX's own tests (all tests in the package onnx that need no download), and with
 //! expected results for the ops that onnxruntime adds.
 //!
 //! `scripts/export-operator-cases` writes the cases; without them there is one test, ignored, with a message.

@@ -1,4 +1,4 @@
-/* A device of a plugin: `devices PLUGIN CONFIGURATION SUMS`, where the plugin is the simulated device. */
+/* Uses a device from a plugin, the simulated device: `devices PLUGIN CONFIGURATION SUMS`. */
 #include "expect.h"
 
 static int released = 0;
@@ -8,7 +8,7 @@ static void release(void *context, const void *data, uint64_t size) {
     released++;
 }
 
-/* Memory of such a device is not the host's, so what is lent to it is copied, and what comes out of it is read. */
+/* The device has separate memory, so borrowed tensors are copied to it, and outputs are read from it. */
 static void tensors_are_copied(const oarlock_device *sim, const oarlock_device *cpu) {
     static const float elements[3] = {5, 6, 7};
     const int64_t dims[1] = {3};

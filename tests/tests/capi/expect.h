@@ -1,4 +1,4 @@
-/* What the programs of this test say when something is not as expected. */
+/* Assertions for the programs of this test. */
 #ifndef EXPECT_H
 #define EXPECT_H
 
@@ -18,7 +18,7 @@
 
 /* Expects success. */
 #define WORKS(call) expect_success((call), #call, __LINE__)
-/* Expects an error of a kind whose message, or hint, has a text in it. */
+/* Expects an error with a code, whose message or hint contains a text. */
 #define FAILS(call, code, text) expect_failure((call), (code), (text), #call, __LINE__)
 
 static inline void expect_success(oarlock_error *error, const char *call, int line) {
@@ -46,7 +46,7 @@ static inline const oarlock_device *cpu_of(const oarlock_runtime *runtime) {
     return cpu;
 }
 
-/* A tensor of one row of three. */
+/* A tensor of shape [1, 3]. */
 static inline oarlock_value *row_of(const oarlock_device *device, float first) {
     const float elements[3] = {first, first + 1, first + 2};
     const int64_t dims[2] = {1, 3};

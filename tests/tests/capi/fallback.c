@@ -1,5 +1,4 @@
-/* What the CPU runs for a device without kernels: `fallback PLUGIN CONFIGURATION SUMS`, where the simulated device has a kernel
-   for none of the ops of the model. */
+/* Fallback to the CPU: `fallback PLUGIN CONFIGURATION SUMS`, where the simulated device has no kernel for any op of the model. */
 #include "expect.h"
 
 static int told = 0;
@@ -29,7 +28,7 @@ static oarlock_runtime *started(char **arguments, const char *setting) {
     return runtime;
 }
 
-/* A session on the simulated device, and beside it on the CPU if that is wanted. */
+/* A session on the simulated device and, with a device count of 2, also on the CPU. */
 static oarlock_session *session_of(const oarlock_runtime *runtime, const char *file, uint64_t device_count) {
     const oarlock_device *devices[2] = {NULL, cpu_of(runtime)};
     WORKS(oarlock_runtime_find_device(runtime, "sim", &devices[0]));

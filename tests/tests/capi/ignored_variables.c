@@ -1,4 +1,4 @@
-/* What the program hears of `FLAGS_selected_gpus` in its environment, which has no effect, when it starts two runtimes. */
+/* Starts two runtimes, and expects a single warning about `FLAGS_selected_gpus` in the environment, which has no effect. */
 #include "expect.h"
 
 static int heard = 0;

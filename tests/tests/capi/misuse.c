@@ -1,4 +1,4 @@
-/* Calls that are wrong are errors that say so, and many threads share one session: `misuse SUMS PAIR`. */
+/* Invalid calls return errors that explain them, and many threads share one session: `misuse SUMS PAIR`. */
 #include <pthread.h>
 
 #include "expect.h"
@@ -63,7 +63,7 @@ static void options_are_checked(void) {
     FAILS(oarlock_runtime_start(&options, &runtime), INVALID, "/nowhere.toml");
     options.config = NULL;
 
-    /* A program that is newer than the library may not use what the library does not know. */
+    /* A program that is newer than the library must not use fields that the library does not know. */
     struct {
         oarlock_runtime_options known;
         uint64_t more;
@@ -73,7 +73,7 @@ static void options_are_checked(void) {
     oarlock_runtime_free(runtime);
     newer.more = 1;
     FAILS(oarlock_runtime_start(&newer.known, &runtime), OARLOCK_CODE_UNIMPLEMENTED, "newer");
-    /* One that is older says less. */
+    /* An older program passes fewer fields. */
     options.size = 16;
     WORKS(oarlock_runtime_start(&options, &runtime));
     oarlock_runtime_free(runtime);
@@ -159,7 +159,7 @@ struct work {
     oarlock_error *error;
 };
 
-/* Runs a session again and again, and leaves an error behind for another thread to read. */
+/* Runs a session repeatedly, and leaves an error for another thread to read. */
 static void *work(void *given) {
     struct work *own = given;
     for (int at = 0; at < RUNS; at++) {

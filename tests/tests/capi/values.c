@@ -1,4 +1,4 @@
-/* What goes in comes out: values, models in memory, slots, ops and devices: `values SUMS PAIR`. */
+/* Values, models in memory, slots, ops and devices: `values SUMS PAIR`. */
 #include "expect.h"
 
 static int released = 0;
@@ -23,7 +23,7 @@ static void tensors_lie_where_they_were_lent(const oarlock_device *cpu) {
     oarlock_value_free(shared);
     EXPECT(released == 1);
 
-    /* Whatever goes wrong, the memory is given back. */
+    /* The memory is released even after an error. */
     FAILS(oarlock_tensor_borrow(NULL, OARLOCK_DTYPE_F32, dims, 2, elements, sizeof elements, release, &released, &value),
           OARLOCK_CODE_INVALID_ARGUMENT, "`device`");
     EXPECT(released == 2);
@@ -32,7 +32,7 @@ static void tensors_lie_where_they_were_lent(const oarlock_device *cpu) {
     EXPECT(released == 3);
     FAILS(oarlock_tensor_borrow(cpu, OARLOCK_DTYPE_F32, dims, 2, elements, sizeof elements, NULL, NULL, &value),
           OARLOCK_CODE_INVALID_ARGUMENT, "`release`");
-    /* What no kernel could read where it lies is copied. */
+    /* Unaligned memory, which kernels cannot read, is copied. */
     const char *beside = (const char *)elements + 1;
     const int64_t one[1] = {1};
     WORKS(oarlock_tensor_borrow(cpu, OARLOCK_DTYPE_F32, one, 1, beside, 4, release, &released, &value));
@@ -118,7 +118,7 @@ static void slots_say_what_a_model_wants(const oarlock_session *session) {
     EXPECT(strcmp(oarlock_slot_symbol(slot, 0), "batch") == 0 && oarlock_slot_symbol(slot, 1) == NULL);
 }
 
-/* Outputs are there when everything they came from is gone. */
+/* Outputs stay valid after everything that made them is freed. */
 static void values_outlive_what_made_them(oarlock_runtime *runtime, oarlock_session *session) {
     const char *input[1] = {"x"}, *output[1] = {"twice"};
     oarlock_value *row = row_of(cpu_of(runtime), 1), *twice;
@@ -178,7 +178,7 @@ static void ops_run_alone(const oarlock_runtime *runtime) {
     oarlock_value_free(output);
     oarlock_op_free(op);
 
-    /* Clip to at most 2, with the lower limit left out. */
+    /* Clip to at most 2, with the lower limit omitted. */
     const float two = 2;
     oarlock_value *most;
     WORKS(oarlock_tensor_create(cpu_of(runtime), OARLOCK_DTYPE_F32, NULL, 0, &two, sizeof two, &most));
@@ -209,7 +209,7 @@ static void devices_say_what_they_are(const oarlock_runtime *runtime) {
     EXPECT(missing == NULL);
     WORKS(oarlock_device_synchronize(cpu));
 
-    /* A program that is older knows fewer fields. */
+    /* An older program knows fewer fields. */
     oarlock_value *row = row_of(cpu, 0);
     oarlock_memory_statistics statistics = {0};
     statistics.size = sizeof statistics;
@@ -247,7 +247,7 @@ int main(int count, char **arguments) {
     options.threads = 2;
     oarlock_runtime *runtime;
     WORKS(oarlock_runtime_start(&options, &runtime));
-    /* A model is no plugin, and the runtime says so without failing. */
+    /* A model is not a plugin; the runtime reports a refusal without failing. */
     EXPECT(oarlock_runtime_refusal_count(runtime) > 0 && oarlock_runtime_refusal(runtime, UINT64_MAX) == NULL);
     EXPECT(strstr(oarlock_runtime_refusal(runtime, 0), "sums.onnx") != NULL);
 

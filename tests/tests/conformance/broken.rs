@@ -134,7 +134,7 @@ fn an_error_that_says_nothing_is_noticed() {
             Box::new(|_| ErrorText { code: abi::Code::NOT_FOUND, message: " ".to_owned(), breach: None });
     });
     let name = "every error of the run has a code of the contract and says what is wrong";
-    assert!(check_failure(&report, name).contains("found no message"));
+    assert!(check_failure(&report, name).contains("found none"));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The conformance suite, run on conforming plugins and on broken ones.
 //!
-//! A suite that passes everything is worthless, so most of these tests break something, by a script of the simulated device or by
-//! replacing a slot, and expect the matching check to fail.
+//! A suite that passes everything is worthless, so most of these tests break something, with a script of the simulated device
+//! or by replacing a slot, and expect the matching check to fail.
 
 #![expect(unsafe_code, reason = "the test plays the host, which calls through pointers")]
 
@@ -61,8 +61,8 @@ fn every_check_has_a_name_of_its_own_and_quotes_a_rule_or_a_slot_that_exists() {
     }
 }
 
-/// Not noticed by any check: what the entry point does, what happens when a device is lost or a stream fails, which cannot be
-/// provoked from outside, what layers do, and what a host promises to a plugin.
+/// No check covers these: the entry point, a lost device or a failing stream, which cannot be provoked from outside, layers,
+/// and the host's promises to a plugin.
 #[test]
 fn the_suite_checks_every_rule_that_it_is_said_to_notice_and_none_that_nobody_is() {
     let checked: BTreeSet<&str> = list_checks().map(|(_, rule, _)| rule).collect();

@@ -7,7 +7,7 @@ use oarlock_sdk::abi;
 use oarlock_small_host::HostedPlugin as Plugin;
 use oarlock_tests::bare_host::{CPU_PLUGIN, SIM_PLUGIN, forced_isa};
 
-/// Time limit of one check. A passing check takes a moment.
+/// Time limit of one check, which is far longer than a passing check takes.
 const CHECK_PATIENCE: Duration = Duration::from_secs(30);
 
 /// A statically linked plugin, started as a host starts one. It stays loaded until the process ends.
@@ -21,13 +21,13 @@ impl StartedPlugin {
         Self::new(CPU_PLUGIN.query, &[])
     }
 
-    /// The CPU limited to an ISA, if it has it.
+    /// The CPU limited to an ISA, if the processor has it.
     pub(crate) fn load_cpu_with_isa(isa: &str) -> Self {
         Self::new(CPU_PLUGIN.query, &[("isa", isa)])
     }
 
-    /// The simulated device with a single kernel, enough for checks of something else, and with little memory, since none of
-    /// these devices is ever freed.
+    /// The simulated device with a single kernel, which suffices for checks of other things, and with little memory, since none
+    /// of these devices is ever freed.
     pub(crate) fn load_sim(script: &str) -> Self {
         Self::load_sim_with_kernels(&format!("quota 32MiB; ops Add; {script}"))
     }
@@ -46,7 +46,7 @@ impl StartedPlugin {
         Self { plugin, devices: plugin.start_devices().expect("devices that start") }
     }
 
-    /// The plugin in the form that the suite takes.
+    /// The plugin as a subject for the suite.
     pub(crate) fn conformance_subject(&self) -> ConformanceSubject {
         let plugin = self.plugin;
         let message = plugin.abi_plugin();

@@ -27,8 +27,8 @@ const KERNELS_MANIFEST: &str = "name = \"extension\"\nkind = \"kernels\"\n";
 const DEVICE_MANIFEST: &str =
     "name = \"Good\"\nkind = \"device\"\ndevice_type = \"Good\"\nprofiles = [\"core\"]\n";
 
-/// Compiles a plugin of `tests/plugins` under a name of its own and writes its manifest, since this program cannot be started to
-/// probe it.
+/// Compiles a plugin of `tests/plugins` under a separate name and writes its manifest, since the host cannot start this program
+/// as a probe.
 fn compile_plugin(source: &str, target: &str, about: &str) -> PathBuf {
     let file = PLUGIN_DIRECTORY.path().join(target);
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

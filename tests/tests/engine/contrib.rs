@@ -212,7 +212,7 @@ fn heads_that_lie_in_turns_are_those_that_lie_apart() {
     assert_near(&run("q kv", &[&[2, 3, 8], &[2, 3, 2, 2, 4]], &[parts[0].clone(), both]), &apart);
 }
 
-/// Grouped attention of one new row per text; `texts` holds the number of past rows of each.
+/// Grouped attention of one new row per text; `texts` has the number of past rows of each.
 fn run_grouped_attention(
     texts: &[usize],
     room: usize,
@@ -271,7 +271,7 @@ fn texts_of_different_lengths_see_what_each_would_see_alone() {
                 window,
             );
             assert_near(&of_text(&read_floats(&together[0])), &read_floats(&alone[0]));
-            // The new row follows the past, wherever that ends.
+            // The new row follows the past, wherever the past ends.
             let kept = of_text(&read_floats(&together[1]));
             let expected = read_floats(&alone[1]);
             for head in 0..2 {

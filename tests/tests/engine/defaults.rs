@@ -11,7 +11,7 @@ fn read_floats(datum: &RuntimeValue) -> Vec<f32> {
     datum.as_tensor().and_then(Tensor::to_vec).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// `y = x · scale + offset`, where both have defaults.
+/// `y = x · scale + offset`, with defaults for both constants.
 fn line_model() -> OnnxFile {
     let mut file = OnnxFile::default();
     file.add_input("x", DataType::Float, &[-1]).add_input("scale", DataType::Float, &[-1]);

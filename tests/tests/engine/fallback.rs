@@ -1,4 +1,4 @@
-//! Fallback to the CPU for ops without a kernel on the device: reported once per op, or an error if the user prefers.
+//! Fallback to the CPU for ops without a kernel on the device: reported once per op, or an error if configured so.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,7 +14,7 @@ fn runtime_with_ops(ops: &str, flags: &[(&str, &str)]) -> Arc<Runtime> {
     Arc::new(start_runtime(&format!("seed 1; devices 1; ops {ops}"), flags))
 }
 
-/// A session on the named devices, and the summaries that are logged.
+/// A session on the named devices, and the summaries that it logs.
 fn session_with_summaries(
     runtime: &Arc<Runtime>,
     sketch: &GraphSketch,

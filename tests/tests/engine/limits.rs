@@ -1,4 +1,4 @@
-//! Small models that demand too much: memory, steps, positions in a sequence, room for text. Each is refused with an error that
+//! Small models that need too much: memory, steps, positions in a sequence, space for text. Each is refused with an error that
 //! names the limit.
 
 use std::sync::{Arc, LazyLock};
@@ -74,7 +74,7 @@ fn sizes_that_add_up_to_more_than_a_number_holds_do_not_become_little_memory() {
     let mut sketch = GraphSketch::new();
     let shape = sketch.add_input("shape", Dtype::I64, &[1]);
     let size = sketch.add_ints(&[1 << 58]);
-    // Each takes 2^60 bytes, and all of them together with their sum 2^64.
+    // Each needs 2^60 bytes, and all of them together with their sum 2^64.
     let parts: Vec<ValueId> = (0..15)
         .map(|index| {
             let one = sketch.add_floats(&[1], &[index as f32]);

@@ -182,7 +182,7 @@ fn what_is_nearly_gelu_is_left_alone() {
     assert!(left.contains(&"Erf".to_owned()), "{left:?}");
 }
 
-/// The ops that older exporters write for layer normalization.
+/// The ops that older exporters emit for layer normalization.
 fn add_layer_norm(sketch: &mut GraphSketch, x: ValueId, size: i64) -> ValueId {
     let axes = [("axes", Attribute::Ints(vec![-1]))];
     let old = |sketch: &mut GraphSketch, value| {
@@ -337,7 +337,7 @@ fn a_batch_normalization_becomes_part_of_the_weights_before_it() {
     assert!(!left.contains(&"BatchNormalization".to_owned()), "{left:?}");
 }
 
-/// The ops that exporters write for attention. Returns the output, and the present keys and values.
+/// The ops that exporters emit for attention. Returns the output, and the present keys and values.
 fn add_attention(
     sketch: &mut GraphSketch,
     batch: i64,

@@ -1,4 +1,4 @@
-//! Runs: changing shapes, data-dependent shapes, control flow, many threads, and feeds that do not fit.
+//! Runs: changing shapes, data-dependent shapes, control flow, many threads, and invalid feeds.
 
 use std::sync::Arc;
 
@@ -93,7 +93,7 @@ fn plans_of_all_shapes_run_in_the_memory_of_the_largest() {
     let runtime = Arc::new(start_runtime("mode lazy; seed 5; devices 1", &[]));
     let session = sketch.with_outputs(&[y]).simulated_session(&runtime);
     let pool = runtime.device("sim").unwrap().memory_pool().unwrap().clone();
-    // In the second round all plans exist, and each may want to keep memory; the last round adds a small new one.
+    // In the second round all plans exist, and each may try to keep memory; the last round adds a small new one.
     for rows in (1..60).chain(1..60).chain([61, 2]) {
         run_session(&session, &[random_datum(&[rows, 1024], 5)]);
     }
@@ -384,7 +384,7 @@ fn a_device_without_a_kernel_leaves_the_node_to_the_cpu() {
 #[test]
 fn a_little_work_amid_work_of_the_host_stays_there_and_much_does_not() {
     let runtime = Arc::new(start_runtime("ops Add,MatMul; mode random; seed 4; devices 1", &[]));
-    // On the device, on the host because the device lacks the op, then ops that could run on either.
+    // A node on the device, one on the host because the device lacks the op, then ops that could run on either.
     let devices = |width: i64, ops: &dyn Fn(&mut GraphSketch, ValueId) -> ValueId| -> Vec<String> {
         let mut sketch = GraphSketch::new();
         let x = sketch.add_input("x", Dtype::F32, &[width, width]);

@@ -1,5 +1,5 @@
-//! Inputs of many shapes in one session: plans reuse parts of plans for other shapes, and still compute bit for bit what a fresh
-//! session computes.
+//! Inputs of many shapes in one session: plans reuse parts of plans for other shapes, with results that are bit for bit those
+//! of a fresh session.
 
 use oarlock_core::{Attribute, Constant, Dtype};
 use oarlock_engine::graph::{GraphValue, ValueId};
@@ -183,7 +183,7 @@ fn what_only_some_sizes_make_needless_is_done_for_the_others() {
     let x = sketch.add_input("x", Dtype::F32, &[-1, -1, 4]);
     let other = sketch.add_input("other", Dtype::F32, &[-1, -1, -1]);
     let shape = sketch.add_op("Shape", &[other]);
-    // Each of these does nothing for some sizes: expand, transpose, reshape, slice, pad.
+    // Each of these ops has no effect for some sizes: expand, transpose, reshape, slice, pad.
     let wide = sketch.add_op("Expand", &[x, shape]);
     let sum = sketch.add_op("Add", &[wide, other]);
     let turned = sketch.add_op_with("Transpose", &[sum], &permutation_attribute(&[1, 0, 2]));

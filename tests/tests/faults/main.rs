@@ -1,5 +1,5 @@
-//! Any device call may fail, at any time and in any way. The program then gets an error that says what failed, or correct
-//! numbers, never a panic; its data on other devices stays usable, and nothing leaks.
+//! Any device call may fail, at any time and in any way. The program then gets an error that states what failed, or correct
+//! numbers, but never a panic; its data on other devices stays usable, and nothing leaks.
 //!
 //! The program's calls are counted first. Then it runs once per call, with a fault there.
 
@@ -81,8 +81,8 @@ fn expect_one_lost(runtime: &Runtime, lost: &Error, fault: &str) {
     }
 }
 
-/// A failure before the device has a memory pool is not remembered, since nothing exists yet to remember it, so the device is
-/// asked again.
+/// True if the loss of the device is remembered. A failure before the device has a memory pool is not: nothing exists yet that
+/// could remember it, so the device is queried again.
 fn device_is_known_to_be_lost(fault: &str) -> bool {
     !["device_info", "min_chunk_size", "memory_stats"].iter().any(|call| fault.contains(call))
 }

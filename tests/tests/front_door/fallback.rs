@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use crate::door::FrontDoor;
 use crate::{CPU_PLUGIN, OPENCL_PLUGIN, open_door};
 
-/// Calls of ops that OpenCL has kernels for, but not for so many operands, dimensions or elements, with part of the refusal.
+/// Calls of ops that OpenCL has kernels for, but with too many operands, dimensions or elements for them, with part of the
+/// refusal.
 const REFUSED_CALLS: [(&str, &str); 7] = [
     ("Max f32[1] f32[1] f32[1] f32[1] f32[1] f32[1] f32[1] f32[1] f32[1]", "expected 1 to 8 inputs, found 9"),
     ("Add f32[1,1,1,1,1,1,1,1,1,1,1,1,2] f32[1]", "with 0 to 12 dimensions"),

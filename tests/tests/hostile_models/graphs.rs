@@ -9,8 +9,8 @@ use oarlock_engine::{Model, RuntimeValue};
 
 use crate::door::{CallCase, ChoiceSource};
 
-/// Ops with a letter for each operand and output: `f` for floats, `i` for integers, `b` for bools, `s` for strings and `q` for
-/// sequences.
+/// Ops with a letter for each operand and output: `f` for floats, `i` for integers, `b` for booleans, `s` for strings and `q`
+/// for sequences.
 const OP_SIGNATURES: [(&str, &str, &str); 44] = [
     ("Relu", "f", "f"),
     ("Sigmoid", "f", "f"),
@@ -120,7 +120,7 @@ pub(crate) fn make_feed(
     tensor.map_or(RuntimeValue::Nothing, RuntimeValue::Tensor)
 }
 
-/// Elements that are seldom well-behaved.
+/// Weights with elements that are rarely ordinary numbers.
 fn random_weight(source: &mut ChoiceSource<'_>, dtype: Dtype, dims: &[i64]) -> Weight {
     let count = dims.iter().product::<i64>() as usize;
     if dtype == Dtype::String {

@@ -1,5 +1,5 @@
-//! Malicious models: whatever they are and are fed, a session ends with an error or with outputs, takes no more memory and no
-//! more steps than its limits, and leaves nothing behind.
+//! Malicious models: for any model and any input, a session ends with an error or with outputs, stays within its limits of
+//! memory and steps, and leaves nothing behind.
 //!
 //! `OARLOCK_TEST_SEEDS`, as `BEGIN..END`, selects other seeds, and prints each one before it is tried, to find one that crashes
 //! or hangs.

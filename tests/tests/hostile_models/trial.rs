@@ -81,7 +81,7 @@ impl ModelTrial {
         Self { model, about, options, choices, inputs }
     }
 
-    /// Returns whether the model worked, or an error that says what the runtime did wrong.
+    /// Returns whether the model worked, or an error that describes a fault of the runtime.
     pub(crate) fn run_trial(&self, runtime: &Arc<Runtime>) -> std::result::Result<bool, String> {
         let before = allocated_bytes(runtime);
         let done = catch_unwind(AssertUnwindSafe(|| self.run_session(runtime)));
@@ -145,7 +145,7 @@ fn read_datum(datum: &RuntimeValue) -> Result<()> {
     }
 }
 
-/// An error must say what was expected, and must not be about the runtime itself.
+/// An error must state what was expected, and must not be about the runtime itself.
 fn is_informative(error: &Error) -> bool {
     let text = error.to_string();
     text.contains("expected") && !text.contains("panicked") && error.kind() != ErrorKind::Fatal

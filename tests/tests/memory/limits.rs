@@ -1,4 +1,4 @@
-//! How much memory a pool takes, what it keeps, and its errors when memory runs out.
+//! How much memory a pool allocates and keeps, and its errors when memory runs out.
 
 use oarlock_core::ErrorKind;
 use oarlock_core::memory::{DeviceAllocation, PoolOptions, Strategy};

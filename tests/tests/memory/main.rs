@@ -1,5 +1,5 @@
-//! The memory pool and the streams of the core, on the simulated device, which does no work before it must and fails when a
-//! script says so.
+//! The core's memory pool and streams, on the simulated device, which delays all work as long as possible and fails when a
+//! script requests it.
 
 #![expect(
     unsafe_code,

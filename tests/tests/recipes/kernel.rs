@@ -14,8 +14,8 @@ const F32_OPERAND: OperandSpec = OperandSpec::new(dtype_set(&[Dtype::F32])).with
 
 /// `HardSwish`, element by element.
 fn hard_swish(call: &KernelCall<'_>) -> Result<()> {
-    // SAFETY: the kernel is for the device `cpu`, whose memory is the host's, and while it runs nobody else touches its operands,
-    // of which none lies in another.
+    // SAFETY: the kernel is for the device `cpu`, whose memory is the host's. While it runs, nobody else accesses its operands,
+    // and they do not overlap.
     let (x, y) = unsafe { (call.input(0)?.elements::<f32>()?, call.output(0)?.elements_mut::<f32>()?) };
     for (y, x) in y.iter_mut().zip(x) {
         *y = x * (x / 6.0 + 0.5).clamp(0.0, 1.0);

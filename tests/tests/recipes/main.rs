@@ -1,5 +1,5 @@
-//! Follows the book's pages about adding something: what they quote appears in the files that they name, they name every file
-//! that matters, and the programs on them run.
+//! Follows the book's pages about adding something: their excerpts appear in the files that they name, they name every relevant
+//! file, and their programs run.
 
 mod kernel;
 mod recipe_page;

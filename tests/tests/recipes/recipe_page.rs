@@ -1,4 +1,4 @@
-//! A page, as far as a program can follow it.
+//! A page of the book, parsed so that a program can follow it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -45,7 +45,7 @@ impl RecipePage {
 
     fn parse_prose(&mut self, line: &str) {
         let is_file = |name: &&str| {
-            // What cargo builds need not be there yet, and `CARGO_TARGET_DIR` may put it elsewhere.
+            // Build output need not exist yet, and `CARGO_TARGET_DIR` may place it elsewhere.
             !name.starts_with("target/")
                 && name.contains('/')
                 && name.chars().all(|letter| letter.is_ascii_alphanumeric() || "/._-".contains(letter))

@@ -17,12 +17,12 @@ pub(super) const CHECKS: &[ConformanceCheck] = &[
     ),
     ConformanceCheck::async_check(
         "T-2",
-        "a function that takes a callback returns without waiting for it",
+        "a function that accepts a callback returns without waiting for it",
         held_callback_blocks_stream,
     ),
     ConformanceCheck::async_check(
         "T-2",
-        "a callback comes although nobody waits for the stream",
+        "a callback runs even if nobody waits for the stream",
         no_callback_unasked,
     ),
     ConformanceCheck::async_check("A-1", "a callback comes after the work before it", callbacks_keep_order),

@@ -16,14 +16,14 @@ pub(super) const CHECKS: &[ConformanceCheck] = &[
     ),
     ConformanceCheck::core_check(
         "S-5",
-        "a device says what it is in UTF-8, and its flags fit together",
+        "a device description is UTF-8, and its flags are consistent",
         descriptions_are_valid,
     ),
     ConformanceCheck::core_check("R-1", "versions are written when they are asked for", versions_are_written),
     ConformanceCheck::core_check("D-3", "calls on one device leave the others alone", no_current_device),
 ];
 
-/// The device ids, requested the way a host does: with room for as many as `device_count` says.
+/// The device ids, requested as a host does: with room for `device_count` ids.
 fn list_device_ids(bench: &TestBench) -> Verdict<Vec<u32>> {
     const UNWRITTEN: u32 = 0xA5A5_A5A5;
     let mut count = u32::MAX;
@@ -33,7 +33,7 @@ fn list_device_ids(bench: &TestBench) -> Verdict<Vec<u32>> {
     slot!(bench, bench.core_table(), device_list(ids.as_mut_ptr(), u64::from(count), &raw mut listed))?;
     ensure!(
         listed == u64::from(count),
-        "expected `device_list` to give the {count} ids that `device_count` promised, found {listed}"
+        "expected `device_list` to return the {count} ids that `device_count` reported, found {listed}"
     );
     let beyond = ids.pop();
     ensure!(beyond == Some(UNWRITTEN), "expected at most {count} ids to be written, found more");
@@ -49,7 +49,7 @@ fn device_list_is_valid(bench: &TestBench) -> Verdict {
     for device in bench.devices().unwrap_or_default() {
         ensure!(
             first.contains(&device.id),
-            "expected {device}, which was readied, in the list, found {first:?}"
+            "expected {device}, which was initialized, in the list, found {first:?}"
         );
         device.synchronize()?;
     }

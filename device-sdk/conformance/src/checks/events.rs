@@ -1,4 +1,4 @@
-//! Checks of events: points in streams that others wait for.
+//! Checks of events: points in streams that other streams and the host wait for.
 
 #![expect(unsafe_code, reason = "slots of a plugin are called through raw pointers")]
 
@@ -92,7 +92,7 @@ fn unrecorded_event_has_happened(bench: &TestBench) -> Verdict {
         if bench.async_table()?.event_query.is_some() {
             ensure!(
                 event.has_happened()?,
-                "expected `event_query` to say 1 of an event never recorded, found 0"
+                "expected `event_query` to return 1 for an event that was never recorded, found 0"
             );
         }
         event.destroy()?;
@@ -111,7 +111,7 @@ fn recorded_event_happens(bench: &TestBench) -> Verdict {
         if bench.async_table()?.event_query.is_some() {
             ensure!(
                 event.has_happened()?,
-                "expected `event_query` to say 1 after `event_synchronize`, found 0"
+                "expected `event_query` to return 1 after `event_synchronize`, found 0"
             );
             queue.upload(&block, 0, test_pattern(31, COPY_SIZE))?;
             queue.record_event(&event)?;

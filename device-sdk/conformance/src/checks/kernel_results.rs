@@ -36,7 +36,7 @@ pub(super) const CHECKS: &[ConformanceCheck] = &[
     ),
     ConformanceCheck::kernel_check(
         "in_place",
-        "an output may use the memory of an input where the kernel says so",
+        "an output may use the memory of an input if the kernel permits it",
         computes_in_place,
     ),
     ConformanceCheck::kernel_check(
@@ -139,7 +139,7 @@ impl<'a> KernelTrial<'a> {
         Ok(all)
     }
 
-    /// A tensor in the middle of a block, with guard zones before and after. One without elements has no memory.
+    /// A tensor in the middle of a block, with guard zones before and after. A tensor without elements has no memory.
     fn guarded_tensor(&self, dims: &[i64], data: &[u8]) -> Verdict<(TestBlock<'a>, TestTensor)> {
         let block = self.device.allocate_with(&add_guards(self.alignment, data))?;
         let mut shown = TestTensor {
@@ -196,7 +196,7 @@ impl TrialOperands<'_> {
         with_call(trial.device, queue, (&inputs, &outputs), self.scratch.as_ref(), work)
     }
 
-    /// Fails unless a block holds the expected elements between its guard zones.
+    /// Fails unless a block contains the expected elements between its guard zones.
     fn expect_output(&self, trial: &KernelTrial<'_>, block: &TestBlock<'_>) -> Verdict {
         let size = encode_values(trial.dtype, &self.expected).len();
         self.expect_output_bytes(trial, &block.read_bytes(trial.alignment as u64, size)?)

@@ -138,7 +138,7 @@ fn fills_write_only_range(bench: &TestBench) -> Verdict {
     })
 }
 
-/// Writes host memory that the plugin allocated, and has a device copy it there and back.
+/// Writes to host memory that the plugin allocated, and copies it to a device and back.
 fn check_host_address(device: DeviceUnderTest<'_>, address: *mut u8, size: usize) -> Verdict {
     let data = test_pattern(5, size);
     let block = device.allocate(size)?;

@@ -69,7 +69,7 @@ fn stats_are_plausible(bench: &TestBench) -> Verdict {
     })
 }
 
-/// Sizes that no machine has. The first overflows to a small one if a plugin rounds up carelessly.
+/// Sizes that no machine has. The first wraps to a small size if a plugin rounds up without an overflow check.
 const IMPOSSIBLE: [u64; 3] = [u64::MAX, u64::MAX - 4096, 1 << 62];
 
 fn impossible_allocations_fail(bench: &TestBench) -> Verdict {
@@ -110,7 +110,7 @@ fn freed_memory_is_reusable(bench: &TestBench) -> Verdict {
     const ROUNDS: u64 = 64;
     bench.on_each_device(|device| {
         if device.shares_host_memory()? {
-            return Err(CheckAbort::unsupported("the device's memory is the host's, of which others take and give back"));
+            return Err(CheckAbort::unsupported("the device's memory is host memory, which other processes allocate and free"));
         }
         let before = device.memory_stats()?;
         let size = (before.total.min(before.free) / (2 * ROUNDS)).clamp(1, 1 << 20);

@@ -22,7 +22,7 @@ pub(crate) enum CheckedProfile {
     Core,
     /// Streams and events.
     Async,
-    /// Kernels. They are no profile of the contract, but a plugin offers them or not, like one.
+    /// Kernels. Not a profile of the contract, but optional for a plugin, as a profile is.
     Kernels,
 }
 
@@ -59,7 +59,7 @@ impl ConformanceCheck {
     }
 }
 
-/// All checks, in the order of a run. Those that look back at the others come last.
+/// All checks, in the order of a run. Checks of what the others left behind come last.
 pub(crate) fn all_checks() -> impl Iterator<Item = &'static ConformanceCheck> {
     [
         devices::CHECKS,

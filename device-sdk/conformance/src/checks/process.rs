@@ -1,4 +1,4 @@
-//! Checks of what the whole run left behind. They look back at all others, so they run last.
+//! Checks of what the whole run left behind. They inspect the effects of all other checks, so they run last.
 
 use super::ConformanceCheck;
 use crate::bench::{CheckAbort, TestBench, Verdict, ensure};
@@ -39,7 +39,7 @@ fn errors_are_well_formed(bench: &TestBench) -> Verdict {
         );
         ensure!(
             !text.message.trim().is_empty(),
-            "expected the error of `{slot}` to say what is wrong, found no message"
+            "expected the error of `{slot}` to have a message, found none"
         );
     }
     Ok(())
@@ -48,7 +48,7 @@ fn errors_are_well_formed(bench: &TestBench) -> Verdict {
 fn signals_are_untouched(bench: &TestBench) -> Verdict {
     let now = ProcessSnapshot::capture(bench.subject()).signals;
     let (Some(before), Some(now)) = (&bench.at_first.signals, now) else {
-        return Err(CheckAbort::unsupported("this system does not say which signals a process catches"));
+        return Err(CheckAbort::unsupported("this system does not reveal which signals a process catches"));
     };
     ensure!(*before == now, "expected signals {}, found {}", before.join(", "), now.join(", "));
     Ok(())

@@ -1,4 +1,4 @@
-//! Reference results of element-wise ops, computed slowly and plainly.
+//! Reference results of element-wise ops, computed in the simplest way.
 //!
 //! Elements are small numbers that every dtype here represents exactly, so `f64` serves as the reference for all.
 
@@ -38,7 +38,7 @@ pub(super) fn sample_values(dtype: Dtype, seed: usize, count: usize) -> Vec<f64>
     (0..count).map(value).collect()
 }
 
-/// Encodes values as elements of a dtype, as device memory holds them.
+/// Encodes values as elements of a dtype, as they are stored in device memory.
 pub(super) fn encode_values(dtype: Dtype, values: &[f64]) -> Vec<u8> {
     let one = |value: &f64| match dtype {
         Dtype::F32 => (*value as f32).to_ne_bytes().to_vec(),

@@ -1,4 +1,4 @@
-//! Checks of streams: what they do, and in which order.
+//! Checks of streams: their operations and the order of these.
 
 #![expect(unsafe_code, reason = "slots of a plugin are called through raw pointers")]
 
@@ -71,7 +71,7 @@ pub(super) const CHECKS: &[ConformanceCheck] = &[
     ),
 ];
 
-/// Large enough that a missing wait for a copy shows.
+/// Large enough that a missing wait for a copy is noticed.
 pub(super) const COPY_SIZE: usize = 1 << 18;
 
 fn streams_are_distinct(bench: &TestBench) -> Verdict {
@@ -204,7 +204,7 @@ pub(super) fn poll_until_done(
     while !is_done()? {
         ensure!(
             Instant::now() < end,
-            "expected {what} to say 1 at last, found 0 for as long as the suite has patience"
+            "expected {what} to return 1 eventually, found 0 until the timeout of the suite"
         );
         std::thread::yield_now();
     }

@@ -10,7 +10,7 @@ use crate::stream::TestStream;
 pub(super) const CHECKS: &[ConformanceCheck] = &[
     ConformanceCheck::core_check(
         "T-1",
-        "four threads take, fill, read and give back memory at once",
+        "four threads allocate, fill, read and free memory concurrently",
         memory_from_many_threads,
     ),
     ConformanceCheck::async_check("T-1", "four threads use a stream each at once", streams_from_many_threads),

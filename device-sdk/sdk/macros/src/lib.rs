@@ -1,7 +1,7 @@
 //! The attribute macro of `oarlock-sdk`.
 //!
-//! It reads token streams by hand: all it needs are the names of the functions in an `impl` block. A full parser of Rust would
-//! cost every plugin three crates and seconds of compile time for that.
+//! It reads token streams by hand, since it needs only the names of the functions in an `impl` block. A full Rust parser would
+//! cost every plugin three crates and seconds of compile time.
 
 use proc_macro::{Delimiter, Group, TokenStream, TokenTree};
 

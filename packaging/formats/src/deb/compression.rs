@@ -23,8 +23,8 @@ pub fn compress_xz(bytes: &[u8]) -> Result<Vec<u8>, Error> {
         return compress_with(bytes, Filters::new().lzma2(&usual));
     }
     let mut of_programs = LzmaOptions::new_preset(XZ_PRESET).map_err(compression_error)?;
-    // Machine code has no alignment, unlike the preset's assumption, and calls have relative targets, which the x86 filter makes
-    // absolute.
+    // The preset assumes aligned data, which machine code is not. Calls have relative targets; the x86 filter makes them
+    // absolute, so that calls to the same function look alike.
     of_programs.literal_context_bits(4).position_bits(0);
     let packed = compress_with(bytes, Filters::new().lzma2(&usual))?;
     let other = compress_with(bytes, Filters::new().x86().lzma2(&of_programs))?;

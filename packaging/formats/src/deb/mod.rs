@@ -1,4 +1,4 @@
-//! Debian packages: read with validation, and written so that the same contents give the same bytes in any place and at any time.
+//! Debian packages: a validating reader, and a reproducible writer: the same contents always give the same bytes.
 
 mod archive;
 pub mod compression;

@@ -24,7 +24,7 @@ const POINT_PREFIX: u8 = 0x40;
 
 const SECRET_KEY_BLOCK: &str = "PRIVATE KEY BLOCK";
 
-/// Expected in a key file, for errors.
+/// The expectation that errors about key files state.
 const EXPECTED_KEY: &str =
     "expected a secret Ed25519 key without a passphrase, as `oarlock-pack apt-key new` makes it";
 
@@ -114,7 +114,7 @@ impl OpenPgpKey {
             .iter()
             .all(|kind| said.iter().any(|(there, _)| there == kind))
         {
-            return Err(wrong("none that says whose it is"));
+            return Err(wrong("none with a user id"));
         }
         for (kind, body) in said {
             packet::write_packet(&mut key.owners, *kind, body);
@@ -178,7 +178,7 @@ impl OpenPgpKey {
             .map(|seconds| u64::from(self.made) + u64::from(seconds))
     }
 
-    /// The time to put into a signature: the requested one, or the creation of the key if that is later.
+    /// The time to put into a signature: the requested one, or the key's creation time if that is later.
     pub fn signing_time(&self, seconds: u64) -> Result<u32, Error> {
         Ok(time_to_u32(seconds)?.max(self.made))
     }

@@ -1,4 +1,5 @@
-//! The subset of OpenPGP that a package repository needs: one kind of key, Ed25519, for signing. Decision 25 says why.
+//! The subset of OpenPGP that a package repository needs: one kind of key, Ed25519, for signing. See decision 25 for the
+//! reasons.
 
 mod armor;
 mod key;

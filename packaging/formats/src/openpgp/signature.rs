@@ -58,7 +58,7 @@ pub(super) fn write_signature(
     hash.update([KEY_VERSION, 0xff]);
     hash.update((body.len() as u32).to_be_bytes());
     let hash = hash.finalize();
-    // Unhashed: the short key id, by which readers look up the key.
+    // Unhashed: the short key id, which readers use to look up the key.
     let short = &key.fingerprint()[12..];
     body.extend([0, short.len() as u8 + 2, short.len() as u8 + 1, ISSUER_SUBPACKET]);
     body.extend_from_slice(short);
@@ -69,8 +69,7 @@ pub(super) fn write_signature(
     packet::write_packet(packets, PacketKind::SIGNATURE, &body);
 }
 
-/// The validity of a key in seconds, from a self-signature; 0 means forever, and `None` that the signature says nothing about the
-/// key.
+/// The validity of a key in seconds, from a self-signature; 0 means forever. `None` for other signatures.
 pub(super) fn key_validity_seconds(body: &[u8]) -> Option<u32> {
     let (head, rest) = body.split_at_checked(6)?;
     // The types in this range are all self-signatures, of different confidence.

@@ -15,7 +15,7 @@ const AUTO_GPUS: &str = "Auto";
 /// The capabilities in `CUDA_ARCH_BIN`.
 const MANUAL_GPUS: &str = "Manual";
 
-/// The option of these words, and the option with the numbers for `Manual`.
+/// The option that accepts these words, and the one that lists capabilities for `Manual`.
 const ARCH_NAME_OPTION: &str = "CUDA_ARCH_NAME";
 const ARCH_BIN_OPTION: &str = "CUDA_ARCH_BIN";
 

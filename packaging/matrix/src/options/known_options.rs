@@ -24,7 +24,7 @@ pub(super) enum OptionMeaning {
     Mkl,
     /// The Python version.
     Python,
-    /// No effect on wheels; the text says what applies instead.
+    /// No effect on wheels; the text explains what applies instead.
     Nothing(&'static str),
 }
 
@@ -40,9 +40,8 @@ const ONE_PROCESS: &str = "Oarlock computes in one process, and nothing of it is
 const ALWAYS_OPTIMIZED: &str =
     "every model is made faster when it is loaded; `oarlock optimize` writes it down";
 const STABLE_INTERFACE: &str =
-    "the wheels are for the stable ABI of Python; no file of a Python is needed to build them";
-const SEPARATE_PLUGIN: &str =
-    "a device is a plugin, which is built from its own sources with what those need";
+    "the wheels use the stable ABI of Python; building them needs no files of a Python installation";
+const SEPARATE_PLUGIN: &str = "a device is a plugin, which is built separately from its own sources";
 
 /// Options that are always shown: those of the historical table.
 pub(super) const LISTED_OPTIONS: &[KnownOption] = &[
@@ -54,7 +53,7 @@ pub(super) const LISTED_OPTIONS: &[KnownOption] = &[
     known_option(
         "WITH_PYTHON",
         "ON",
-        Nothing("`scripts/install-capi` builds what programs in C and C++ need, without Python"),
+        Nothing("`scripts/install-capi` installs the C and C++ API, without Python"),
     ),
     known_option("WITH_TESTING", "OFF", Nothing("`scripts/test` builds the tests and runs them")),
     known_option("WITH_SYSTEM_BLAS", "OFF", Nothing(LOADED_WHEN_ASKED)),
@@ -65,7 +64,7 @@ pub(super) const LISTED_OPTIONS: &[KnownOption] = &[
     known_option("TENSORRT_ROOT", "/usr", Nothing(LOADED_WHEN_ASKED)),
 ];
 
-/// Options that historical commands used beyond the table.
+/// Options beyond the historical table that commands also used.
 pub(super) const OTHER_OPTIONS: &[KnownOption] = &[
     known_option("PY_VERSION", "any", Python),
     known_option("CUDA_ARCH_BIN", "none", Capabilities),
@@ -82,7 +81,7 @@ pub(super) const OTHER_OPTIONS: &[KnownOption] = &[
     known_option("POPLAR_DIR", "none", Nothing(SEPARATE_PLUGIN)),
     known_option("POPART_DIR", "none", Nothing(SEPARATE_PLUGIN)),
     known_option("ON_INFERENCE", "OFF", Nothing(ALWAYS_OPTIMIZED)),
-    known_option("WITH_MKLDNN", "ON", Nothing("the CPU device has kernels of its own for what oneDNN does")),
+    known_option("WITH_MKLDNN", "ON", Nothing("the CPU device has its own kernels instead of oneDNN")),
     known_option(
         "WITH_XBYAK",
         "ON",
@@ -113,6 +112,6 @@ pub(super) const OTHER_OPTIONS: &[KnownOption] = &[
     known_option(
         "CMAKE_EXPORT_COMPILE_COMMANDS",
         "OFF",
-        Nothing("cargo builds, which tools for Rust ask themselves"),
+        Nothing("cargo builds, and tools for Rust query it themselves"),
     ),
 ];

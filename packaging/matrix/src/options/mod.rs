@@ -218,7 +218,7 @@ fn select_wheels<'m>(
         return Err(planned_wheel_error(wheel));
     }
     if fitting.is_empty() {
-        // The device alone may be what is still planned.
+        // Perhaps every wheel for this device is still planned; that explains more than the whole combination.
         let (axis, values) = &wanted[0];
         let of_device = published.iter().find(|wheel| wheel.planned.is_some() && has(wheel, *axis, values));
         let words: Vec<&str> = wanted.iter().filter_map(|(_, values)| values[0]).collect();
@@ -262,13 +262,13 @@ fn planned_wheel_error(wheel: &MatrixRow) -> Error {
 }
 
 impl OptionMeaning {
-    /// Describes the effect of a value; `for_gpus` is the text for the GPU options.
+    /// Describes the effect of a value; `for_gpus` describes the GPU options.
     fn describe_value(&self, value: &str, for_gpus: &str) -> String {
         let is_on = value == SWITCH_ON;
         match self {
             Self::Device(device) => format!("{} {device}", if is_on { "with" } else { "without" }),
             Self::Avx if is_on => "instructions are chosen when a program starts".to_owned(),
-            Self::Avx => "no instruction of AVX lies in the file".to_owned(),
+            Self::Avx => "the file has no AVX instructions".to_owned(),
             Self::Mkl => format!("products of matrices by {}", if is_on { "MKL" } else { "OpenBLAS" }),
             Self::Python => "the Python that loads the wheels".to_owned(),
             Self::Gpus => for_gpus.to_owned(),

@@ -14,7 +14,7 @@ use super::machine::{
 use crate::major_minor::MajorMinor;
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Makes a Python describe itself. Its output has a word for each field of [`PythonInterpreter`].
+/// Makes a Python interpreter describe itself: it prints one word for each field of [`PythonInterpreter`].
 const PYTHON_PROBE_SCRIPT: &str = "import struct, sys, sysconfig; \
     print(*sys.version_info[:2], sys.implementation.name == 'cpython', struct.calcsize('P') == 4, \
     bool(sysconfig.get_config_var('Py_GIL_DISABLED')))";
@@ -53,7 +53,7 @@ fn program_output(mut program: Command) -> Option<String> {
     let output = match receiver.recv_timeout(PROBE_TIMEOUT) {
         Ok(output) => output.ok()?,
         Err(_) => {
-            // It dies at once, or it is stuck in a crashed driver, where nothing ends it.
+            // It either dies at once or is stuck in a crashed driver, where no signal ends it.
             _ = kill_process(number, Signal::KILL);
             return None;
         }
@@ -115,8 +115,8 @@ fn cuda_of_driver(text: &str) -> Option<MajorMinor> {
     CUDA_DRIVERS.iter().find(|(least, _)| driver >= *least).map(|(_, cuda)| *cuda)
 }
 
-/// The GPUs on the PCI bus, with capabilities for those of NVIDIA. A container or a virtual machine may hide the bus, but not the
-/// driver.
+/// The GPUs on the PCI bus, with the compute capabilities of NVIDIA GPUs. A container or a virtual machine may hide the bus but
+/// not the driver.
 fn probe_gpus(has_driver: bool) -> Vec<MachineGpu> {
     let read = |path: &Path| fs::read_to_string(path).unwrap_or_default();
     let devices = fs::read_dir("/sys/bus/pci/devices").into_iter().flatten().flatten().map(|it| it.path());

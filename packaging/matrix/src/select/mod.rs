@@ -13,7 +13,7 @@ pub use machine::{CUDA_DRIVERS, GpuVendor, MachineGpu, OperatingSystem, PythonIn
 pub use machine_probe::local_capabilities;
 use serde::{Deserialize, Serialize};
 
-/// The user's preferences over the best fit for the machine.
+/// The user's preferences, which override the best fit for the machine.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InstallPreferences {
@@ -55,7 +55,7 @@ impl InstallChoice {
 ///
 /// # Errors
 ///
-/// When nothing in the matrix fits; the error says what would have to change.
+/// When nothing in the matrix fits; the error states what would have to change.
 pub fn select_install(
     matrix: &WheelMatrix,
     machine: &TargetMachine,
@@ -100,7 +100,7 @@ pub fn select_install(
         demands.push(WheelDemand::for_axis(MatrixAxis::Blas, Some(blas.clone())));
         check_planned(matrix, MatrixAxis::Blas, blas)?;
         added.push(first_match(&beside, &demands)?);
-        reasons.push(format!("products of matrices are left to {blas}, as was asked for"));
+        reasons.push(format!("{blas} computes matrix products, as requested"));
     }
     let brings_libraries = |wheel: &MatrixRow| !matrix.library_requirements(wheel).is_empty();
     let extra = |wheel: &&MatrixRow| {
@@ -118,8 +118,8 @@ pub fn select_install(
     }
     let mut arguments = vec![option.to_owned(), format!("{}/simple/", matrix.host)];
     if !core.directory.is_empty() {
-        // The index has the plugins; the core is on a page of its own.
-        reasons.push("no instruction of AVX lies in the file, as was asked for".to_owned());
+        // The index has the plugins; the core is on a separate page.
+        reasons.push("the file has no AVX instructions, as requested".to_owned());
         arguments.extend(["--find-links".to_owned(), format!("{}{}/", matrix.host, core.directory)]);
     }
     Ok(InstallChoice { requirements: vec![core.requirement_with(&extras)], arguments, reasons })
@@ -162,7 +162,7 @@ fn choose_device(
             .then(|| (device.clone(), Some(number.clone())))
     });
     if let Some(device) = by_number {
-        reasons.push(format!("{}{}, as was asked for", device.0, device.1.as_deref().unwrap_or_default()));
+        reasons.push(format!("{}{}, as requested", device.0, device.1.as_deref().unwrap_or_default()));
         let number = device.1.as_deref().unwrap_or_default();
         reasons.extend(cuda::cuda_warning(matrix, wheels, machine, number));
         return Ok(device);
@@ -177,7 +177,7 @@ fn choose_device(
             )));
         }
         Some(device) => {
-            reasons.push(format!("{device}, as was asked for"));
+            reasons.push(format!("{device}, as requested"));
             device.as_str()
         }
         None if made_by(GpuVendor::Nvidia) && has("cuda") => {
@@ -192,9 +192,9 @@ fn choose_device(
             let why = if machine.gpus.is_empty() {
                 "there is no GPU"
             } else if has("opencl") {
-                "for the GPUs there is no wheel of their own yet; `--device opencl` uses one that has a driver of OpenCL"
+                "there is no wheel for these GPUs yet; `--device opencl` uses a GPU with an OpenCL driver"
             } else {
-                "for the GPUs there is nothing to install yet"
+                "there is nothing to install for these GPUs yet"
             };
             reasons.push(why.to_owned());
             return Ok(cpu());
@@ -210,7 +210,7 @@ fn choose_device(
         }
         // A device that was not requested may be missing.
         Err(problem) if wish.device.is_none() => {
-            reasons.push(format!("so the CPU alone is used: {problem}"));
+            reasons.push(format!("only the CPU is used: {problem}"));
             Ok(cpu())
         }
         Err(problem) => Err(problem),

@@ -32,12 +32,12 @@ impl TileRegisters {
     ///
     /// # Safety
     ///
-    /// The process may use the registers: `is_amx_available` returned true.
+    /// The process may use the registers: that is, `is_amx_available` returned true.
     pub unsafe fn new() -> Self {
         let all = |value: u8| std::array::from_fn(|register| if register < 8 { value } else { 0 });
         let (bytes, lines) = (all(LINE_BYTES as u8).map(u16::from), all(TILE_LINES as u8));
         let shape = TileConfig { palette: 1, first_line: 0, reserved: [0; 14], bytes, lines };
-        // SAFETY: the caller vouches for the unit, and every such unit supports palette 1 with full tiles.
+        // SAFETY: the caller vouches that AMX may be used, and every AMX unit supports palette 1 with full tiles.
         unsafe { asm!("ldtilecfg [{}]", in(reg) &raw const shape, options(nostack, readonly)) };
         Self(PhantomData)
     }
@@ -45,12 +45,12 @@ impl TileRegisters {
 
 impl Drop for TileRegisters {
     fn drop(&mut self) {
-        // SAFETY: the unit is there. Released registers need not be saved when the thread is switched out.
+        // SAFETY: AMX is available, since `new` ran. Released registers need not be saved on a context switch.
         unsafe { asm!("tilerelease", options(nostack, nomem)) };
     }
 }
 
-/// The 32x32 sums of a block, row after row: 128 bytes per row, so the lower two tiles begin at byte 16 · 128 = 2048.
+/// The 32x32 sums of a block in row-major order: 128 bytes per row, so the lower two tiles begin at byte 16 · 128 = 2048.
 #[repr(C, align(64))]
 pub struct TileAccumulators<T>(pub [[T; BLOCK_LINES]; BLOCK_LINES]);
 
@@ -62,18 +62,18 @@ pub trait TileProduct {
     ///
     /// # Safety
     ///
-    /// The registers of this thread are configured, as [`TileRegisters`] does; the rows and columns of the block can be read; it
-    /// has at least one line; and the sums can be written.
+    /// [`TileRegisters`] has configured the registers of this thread, the block has at least one line, its rows and columns are
+    /// readable, and the sums are writable.
     unsafe fn multiply_block(block: &BlockOperands, sums: *mut TileAccumulators<Self::Accumulator>);
 }
 
-/// bf16 on both sides, summed in f32.
+/// bf16 factors, summed in f32.
 pub struct Bf16Pairs;
 
-/// Unsigned bytes on the left and signed bytes on the right, summed in i32.
+/// Unsigned bytes on the left times signed bytes on the right, summed in i32.
 pub struct UnsignedSignedBytes;
 
-/// Implements [`TileProduct`] with an instruction.
+/// Implements [`TileProduct`] with one AMX instruction.
 macro_rules! product {
     ($product:ident, $sum:ty, $instruction:literal) => {
         impl TileProduct for $product {
@@ -82,11 +82,11 @@ macro_rules! product {
             #[inline]
             unsafe fn multiply_block(block: &BlockOperands, sums: *mut TileAccumulators<$sum>) {
                 let BlockOperands { left, rows, stride, right, tiles, lines, soon, share } = *block;
-                // A single tile stands in for both: the redundant work takes no longer than waiting for the loads.
+                // With a single tile of rows, that tile is loaded twice: the redundant products take no longer than waiting for the
+                // loads.
                 let below = if rows > TILE_LINES { left.wrapping_add(TILE_LINES * stride) } else { left };
                 let beside = right.wrapping_add((tiles - 1) * LINE_BYTES);
-                // SAFETY: the caller vouches for the registers, for what is read, and for the sums. A prefetched address need not
-                // be valid.
+                // SAFETY: the caller vouches for the registers, the operands and the sums. A prefetched address need not be valid.
                 unsafe {
                     asm!(
                         "xor {end:e}, {end:e}",
@@ -114,8 +114,8 @@ macro_rules! product {
                         "cmp {soon}, {end}",
                         "jae 4f",
                         "3:",
-                        // Into L2: in L1 the next panel could evict the current one, which the other blocks of the stripe still
-                        // read.
+                        // Into L2 only: in L1, the next panel could evict the current one, which the other blocks of the stripe
+                        // still need.
                         "prefetcht1 [{soon}]",
                         "add {soon}, 64",
                         "cmp {soon}, {end}",
@@ -163,8 +163,8 @@ mod tests {
     #[repr(C, align(64))]
     struct AlignedLines([u8; LINE_BYTES]);
 
-    /// Multiplies a block of test data and compares it with `sum`, which gets the bytes of a row and, four by four, those of a
-    /// column.
+    /// Multiplies a block of test data and compares it with `sum`, which receives the bytes of a row and those of a column, in
+    /// groups of four.
     fn check_block_product<P: TileProduct>(
         (rows, tiles, lines): (usize, usize, usize),
         byte: impl Fn(usize) -> u8,
@@ -195,7 +195,7 @@ mod tests {
             soon: right.as_ptr().cast(),
             share: 100 * (rows % 2),
         };
-        // SAFETY: the unit is permitted, and the operands have as many lines as the block says.
+        // SAFETY: AMX is permitted, and the operands have as many lines as the block states.
         unsafe {
             let _registers = TileRegisters::new();
             P::multiply_block(&block, &raw mut sums);

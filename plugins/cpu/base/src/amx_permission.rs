@@ -1,12 +1,12 @@
-//! Whether this process may use AMX.
+//! Checks whether this process may use AMX.
 
 #![expect(unsafe_code, reason = "the system is asked for the registers")]
 
 use std::arch::x86_64::{__cpuid, __cpuid_count};
 use std::sync::OnceLock;
 
-/// True if the machine has AMX for bf16 and int8, and the system lets this process use the tile registers. They hold 8 KiB per
-/// thread, so Linux requires that a process asks before their first use.
+/// True if the machine has AMX for bf16 and int8, and the system lets this process use the tile registers. They add 8 KiB to the
+/// state of a thread, so Linux requires a process to request them before their first use.
 pub(crate) fn is_amx_available() -> bool {
     static AMX_AVAILABLE: OnceLock<bool> = OnceLock::new();
     *AMX_AVAILABLE.get_or_init(|| has_amx_unit() && request_tile_permission())

@@ -1,4 +1,4 @@
-//! Attributes beyond single values and lists of numbers: lists of strings, and tensors.
+//! Attributes that are lists of strings, or tensors.
 
 #![expect(
     unsafe_code,
@@ -34,13 +34,13 @@ pub fn tensor_attribute<'a>(call: &KernelCall<'a>, name: &str) -> Result<Option<
     let address = tensor.block.0.wrapping_add(tensor.offset) as *const u8;
     let size = if address.is_null() { 0 } else { tensor.size_in_bytes as usize };
     let address = if address.is_null() { std::ptr::dangling() } else { address };
-    // SAFETY: the tensor's bytes lie at the address as long as the call lives.
+    // SAFETY: the address holds the tensor's bytes for the duration of the call.
     let bytes = unsafe { std::slice::from_raw_parts(address, size) };
     Ok(Some(TensorAttribute { dtype: tensor.dtype, bytes }))
 }
 
 impl TensorAttribute<'_> {
-    /// The elements as `f64`, which holds every value of most dtypes.
+    /// The elements as `f64`, which is exact for all dtypes but 64-bit integers.
     pub fn read_f64_values(&self) -> Result<Vec<f64>> {
         match self.dtype {
             Dtype::F16 => Ok(self.decode_elements::<f16, 2>(f16::from_ne_bytes).map(f64::from).collect()),

@@ -1,21 +1,21 @@
-//! A cache of what kernels derive from constants, such as packed weights. All kernels that derive the same from the same constant
-//! share it: other shapes of one call, other sessions of one model.
+//! A cache of what kernels derive from constants, such as packed weights. Kernels that derive the same value from the same constant
+//! share it, across the shapes of a call and the sessions of a model.
 //!
-//! A constant is identified by its address and size. That suffices while something derived from it is alive: its owner is the
-//! state of a kernel, and the bytes of a constant do not change during the life of that state. So an entry is only found while it
-//! is alive, and the cache does not keep it alive.
+//! A constant is identified by its address and size. That is unambiguous while a derived value is alive: a kernel's state owns the
+//! value, and the bytes of a constant do not change while that state lives. So the cache stores weak references: an entry is found
+//! only while a kernel uses it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use oarlock_sdk::TensorView;
 
-/// Values derived from constants; their users keep them alive.
+/// Values derived from constants, by weak reference: the kernels that use them own them.
 pub struct ConstantCache<K, T> {
     made: Mutex<BTreeMap<ConstantKey<K>, Weak<T>>>,
 }
 
-/// The address of a constant, its size, and all else that the value depends on.
+/// The address of a constant, its size, and everything else that the value depends on.
 type ConstantKey<K> = (usize, usize, K);
 
 impl<K: Ord, T> Default for ConstantCache<K, T> {
@@ -29,8 +29,8 @@ impl<K: Ord, T> ConstantCache<K, T> {
         Self { made: Mutex::new(BTreeMap::new()) }
     }
 
-    /// Returns the value for a constant and a key, and makes it first if there is none. The key has all that `make` depends on
-    /// beside the constant: the form, the sizes, the instruction set.
+    /// Returns the value for a constant and a key; calls `make` if there is none. The key must contain everything else that `make`
+    /// depends on, such as the layout, the sizes and the instruction set.
     pub fn get_or_make<E, F>(
         &self,
         constant: &[E],
@@ -40,7 +40,7 @@ impl<K: Ord, T> ConstantCache<K, T> {
         self.get_or_make_at((constant.as_ptr().addr(), size_of_val(constant)), key, make)
     }
 
-    /// As [`Self::get_or_make`], for a constant given by its address and size in bytes.
+    /// Like [`Self::get_or_make`], for a constant given by its address and size in bytes.
     pub fn get_or_make_at<F>(
         &self,
         (address, size): (usize, usize),
@@ -51,14 +51,14 @@ impl<K: Ord, T> ConstantCache<K, T> {
         if let Some(found) = self.find_live(&name) {
             return Ok(found);
         }
-        // Made without the lock: it may take long, and other threads may want other constants.
+        // Without the lock: this may take long, and other threads may need other constants meanwhile.
         let new = Arc::new(make()?);
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         // Another thread was faster. Its value is shared, and this one is dropped.
         if let Some(found) = made.get(&name).and_then(Weak::upgrade) {
             return Ok(found);
         }
-        // Entries without users are only dropped here, where the map would grow.
+        // Dead entries are dropped only here, when the map would otherwise grow.
         made.retain(|_, thing| thing.strong_count() > 0);
         made.insert(name, Arc::downgrade(&new));
         Ok(new)

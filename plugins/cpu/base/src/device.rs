@@ -1,4 +1,4 @@
-//! The device: one processor that shares the host's memory and has finished its work when a call returns.
+//! The CPU as a device: it uses host memory, and every call is synchronous.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ use crate::{machine, memory};
 
 const DEVICE_ID: u32 = 0;
 
-/// The device. It runs everything synchronously, so of streams and events it only tracks which exist.
+/// The CPU device. It runs everything synchronously, so for streams and events it only tracks which handles exist.
 pub struct Cpu {
     host: HostServices,
     isa: Isa,
@@ -48,10 +48,11 @@ impl Cpu {
         self.host.worker_count()
     }
 
-    /// Runs `body(begin, end)` over 0..count on the host's threads, in pieces of at least `grain`. The pieces depend on the
-    /// number of threads, so results must not depend on where a piece ends.
+    /// Runs `body(begin, end)` over 0..count on the host's threads, in pieces of at least `grain` items. The number of threads
+    /// decides where pieces end, so results must not depend on it.
     pub fn parallel_for(&self, count: usize, grain: usize, body: impl Fn(usize, usize) + Sync) {
-        // One closure type for all loops: otherwise the SDK's wrapper would be compiled for each of a thousand bodies.
+        // One closure type for all loops. Otherwise the SDK's generic wrapper would be compiled a thousand times, once for each
+        // body.
         let body: &(dyn Fn(u64, u64) + Sync) = &|begin, end| body(begin as usize, end as usize);
         self.host.parallel_for(count as u64, grain as u64, body);
     }
@@ -61,11 +62,11 @@ impl Cpu {
     }
 
     fn new_handle(&self) -> u64 {
-        // From 1 on, as 0 is the device's own stream. Handles only have to differ, so no order is needed.
+        // Handles start at 1, because 0 is the device's own stream. They only have to differ, so a relaxed increment suffices.
         self.next_handle.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Checks that a stream of a call exists. The device's own, 0, always does.
+    /// Checks that a stream exists. Stream 0, the device's own, always does.
     fn check_stream(&self, device: u32, stream: Stream) -> Result<()> {
         check_device(device)?;
         if stream.0 == 0 || self.lock_handles().streams.contains(&stream.0) {
@@ -193,7 +194,7 @@ impl Async for Cpu {
         Ok(())
     }
 
-    // All work has ended when the call that started it returns, so no stream has any left.
+    // All work ends before the call that started it returns, so a stream is always idle.
     fn stream_query(&self, device: u32, queue: Stream) -> Result<u32> {
         self.check_stream(device, queue)?;
         Ok(1)

@@ -1,5 +1,5 @@
-//! Operands as plain slices. Data movement does not care what elements mean, so all dtypes of a size share one code path: an
-//! element is an array of bytes.
+//! Operands as plain slices. Data movement does not interpret elements, so all dtypes of one size share code: an element is an
+//! array of bytes.
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
@@ -35,10 +35,10 @@ pub const WHOLE_BYTE_DTYPES: DtypeSet = dtype_set(&[
 
 pub const INDEX_DTYPES: DtypeSet = dtype_set(&[Dtype::I32, Dtype::I64]);
 
-/// Fewer bytes are not worth another thread.
+/// Copying fewer bytes than this is faster than waking another thread.
 const GRAIN_BYTES: usize = 64 << 10;
 
-/// Runs a function that is generic over the size of an element, for a dtype.
+/// Calls a function that is generic over the size of an element, with the size of a dtype.
 #[macro_export]
 macro_rules! by_size {
     ($dtype:expr, $size:ident => $body:expr) => {
@@ -89,7 +89,7 @@ pub fn size_of_dtype(dtype: Dtype) -> Result<usize> {
     }
 }
 
-/// The address of `count` elements of `size` bytes, all of which lie in the operand's memory.
+/// The address of an operand, after checking that its memory has `count` elements of `size` bytes.
 fn operand_address(tensor: &TensorView<'_>, count: usize, size: usize) -> Result<*mut u8> {
     let needed = count.checked_mul(size).filter(|needed| isize::try_from(*needed).is_ok());
     let found = tensor.size_in_bytes();
@@ -120,12 +120,12 @@ fn contiguous_count(tensor: &TensorView<'_>, size: usize) -> Result<usize> {
 pub fn element_bytes<'a, const N: usize>(tensor: &TensorView<'a>) -> Result<&'a [[u8; N]]> {
     let count = contiguous_count(tensor, N)?;
     let address = operand_address(tensor, count, N)?;
-    // SAFETY: the address is not null and `count` elements of N bytes lie there; the call vouches that nothing writes an
-    // input while it runs.
+    // SAFETY: the address is not null and has `count` elements of N bytes; the call vouches that nothing writes an input while it
+    // runs.
     Ok(unsafe { std::slice::from_raw_parts(address.cast(), count) })
 }
 
-/// The elements from the first to the last of an operand that may have strides, gaps included.
+/// All memory from the first to the last element of an operand that may have strides, gaps included.
 pub fn strided_element_bytes<'a, const N: usize>(tensor: &TensorView<'a>) -> Result<&'a [[u8; N]]> {
     if tensor.strides().is_empty() {
         return element_bytes(tensor);
@@ -138,11 +138,11 @@ pub fn strided_element_bytes<'a, const N: usize>(tensor: &TensorView<'a>) -> Res
     Ok(unsafe { std::slice::from_raw_parts(address.cast(), count) })
 }
 
-/// The elements of an output. A kernel must take each output only once.
+/// The elements of an output. A kernel must call this only once per output.
 pub fn element_bytes_mut<'a, const N: usize>(tensor: &TensorView<'a>) -> Result<&'a mut [[u8; N]]> {
     let count = contiguous_count(tensor, N)?;
     let address = operand_address(tensor, count, N)?;
-    // SAFETY: as for `element_bytes`; the call vouches that an output is the kernel's alone.
+    // SAFETY: as for `element_bytes`; the call vouches that nothing else accesses an output.
     Ok(unsafe { std::slice::from_raw_parts_mut(address.cast(), count) })
 }
 
@@ -152,13 +152,13 @@ pub fn typed_values<'a, T: Element>(tensor: &TensorView<'a>) -> Result<&'a [T]> 
     unsafe { tensor.elements() }
 }
 
-/// The values of an output. A kernel must take each output only once.
+/// The values of an output. A kernel must call this only once per output.
 pub fn typed_values_mut<'a, T: Element>(tensor: &TensorView<'a>) -> Result<&'a mut [T]> {
-    // SAFETY: as above; the call vouches that an output is the kernel's alone.
+    // SAFETY: as above; the call vouches that nothing else accesses an output.
     unsafe { tensor.elements_mut() }
 }
 
-/// The number of elements that share a byte; `None` if each has whole bytes.
+/// The number of elements packed into a byte; `None` if an element has whole bytes.
 fn elements_per_byte(dtype: Dtype) -> Option<usize> {
     match dtype {
         Dtype::I2 | Dtype::U2 => Some(4),
@@ -177,7 +177,7 @@ pub fn copy_contiguous(cpu: &Cpu, from: &TensorView<'_>, to: &TensorView<'_>) ->
     copy_bits(cpu, from, to)
 }
 
-/// As [`copy_contiguous`], for an output that may have another dtype of the same size.
+/// Like [`copy_contiguous`], but the output may have another dtype of the same size.
 pub fn copy_bits(cpu: &Cpu, from: &TensorView<'_>, to: &TensorView<'_>) -> Result<()> {
     let (count, expected) = (from.element_count()?, to.element_count()?);
     let shared = elements_per_byte(from.dtype());
@@ -209,8 +209,8 @@ pub fn copy_bits(cpu: &Cpu, from: &TensorView<'_>, to: &TensorView<'_>) -> Resul
     Ok(())
 }
 
-/// Calls `body(first, piece)` for pieces of a slice that together cover it, on several threads if that pays. A piece is a whole
-/// number of units, and `first` is the index of its first unit.
+/// Splits a slice into pieces and calls `body(first, piece)` for each, on several threads if that pays. A piece is a whole number
+/// of units; `first` is the index of its first unit.
 pub fn for_parallel_pieces<T: Send>(
     cpu: &Cpu,
     out: &mut [T],
@@ -225,17 +225,17 @@ pub fn for_parallel_pieces<T: Send>(
     let whole = SharedSlice(out.as_mut_ptr());
     cpu.parallel_for(count, GRAIN_BYTES.div_ceil(bytes), |begin, end| {
         assert!(begin <= end && end <= count);
-        // SAFETY: the range lies in the slice, and the host hands out every part of the loop once, so no two pieces overlap.
+        // SAFETY: the range lies in the slice, and the host runs each part of the loop once, so no two pieces overlap.
         let piece =
             unsafe { std::slice::from_raw_parts_mut(whole.pointer_at(begin * unit), (end - begin) * unit) };
         body(begin, piece);
     });
 }
 
-/// The start of a slice whose parts go to several threads.
+/// The start of a slice whose disjoint parts several threads write.
 struct SharedSlice<T>(*mut T);
 
-// SAFETY: `for_parallel_pieces` gives each thread elements of its own, and those may be sent.
+// SAFETY: `for_parallel_pieces` passes disjoint elements to the threads, and elements are `Send`.
 unsafe impl<T: Send> Sync for SharedSlice<T> {}
 
 impl<T> SharedSlice<T> {
@@ -248,12 +248,12 @@ impl<T> SharedSlice<T> {
     }
 }
 
-/// The integers of an optional operand of the dtypes of indices.
+/// The elements of an optional operand with an index dtype.
 pub fn read_optional_integers(call: &KernelCall<'_>, index: usize) -> Result<Option<Vec<i64>>> {
     call.optional_input(index)?.map(|tensor| read_integers(&tensor)).transpose()
 }
 
-/// The integers of an operand of the dtypes of indices.
+/// The elements of an operand with an index dtype.
 pub fn read_integers(tensor: &TensorView<'_>) -> Result<Vec<i64>> {
     match tensor.dtype() {
         Dtype::I32 => Ok(typed_values::<i32>(tensor)?.iter().map(|value| i64::from(*value)).collect()),
@@ -283,7 +283,7 @@ pub fn first_attribute_element(call: &KernelCall<'_>, name: &str) -> Result<Opti
             tensor.size_in_bytes
         );
         let mut bytes = [0; 16];
-        // SAFETY: the element lies at the address, and 16 bytes have room for it.
+        // SAFETY: the address is that of the element, which has at most 16 bytes.
         unsafe { std::ptr::copy_nonoverlapping(address, bytes.as_mut_ptr(), size) };
         return Ok(Some((tensor.dtype, bytes)));
     }

@@ -1,17 +1,17 @@
-//! Floats of at most 16 bits as bits, and their values as `f32`, without branches, so that loops over them vectorize.
+//! Converts between `f32` and the bits of floats of at most 16 bits. The code is branch-free, so loops over it vectorize.
 
 pub const F32_MANTISSA: u32 = 23;
 const F32_BIAS: u32 = 127;
 const F32_INFINITY: u32 = 0x7F80_0000;
 
-/// A format: a sign, then an exponent, then `mantissa` bits.
+/// A float format: a sign bit, then the exponent, then `mantissa` bits.
 #[derive(Clone, Copy)]
 pub struct SmallFloatFormat {
     pub mantissa: u32,
     pub bias: u32,
-    /// The code of the largest value.
+    /// The code of the largest finite value.
     pub largest: u32,
-    /// The code for values that are larger.
+    /// The code that larger values become.
     pub overflow: u32,
     /// A NaN code.
     pub nan: u32,
@@ -95,13 +95,13 @@ pub fn bf16_bits(number: f32) -> u32 {
     if number.is_nan() { bits >> 16 | 0x40 } else { rounded }
 }
 
-/// An `f64` as `f32`, rounded to odd: the last bit is 1 if the result is inexact, so that rounding once more gives what rounding
-/// at once would.
+/// Rounds an `f64` to an `f32`, to odd: the last bit is 1 if the result is inexact. A second rounding to a narrower format then
+/// gives the same result as rounding once.
 #[inline(always)]
 pub fn round_to_odd(value: f64) -> f32 {
     let nearest = value as f32;
     let is_exact = f64::from(nearest) == value || value.is_nan();
-    // Whatever the sign, the next number towards 0 has bits that are lower by one.
+    // For either sign, subtracting one from the bits steps towards 0.
     let is_above = f64::from(nearest.abs()) > value.abs();
     let bits = nearest.to_bits();
     let truncated = if is_above { bits.wrapping_sub(1) } else { bits };

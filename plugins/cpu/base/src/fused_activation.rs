@@ -1,17 +1,17 @@
-//! Activations that kernels apply to results while these are in registers or in the cache, named by the attributes `activation`
-//! and `activation_parameters` of the ops of the domain `oarlock`.
+//! Activations that kernels apply to results that are still in registers or in cache. The attributes `activation` and
+//! `activation_parameters` of ops of the domain `oarlock` select them.
 
 use oarlock_sdk::{KernelCall, PluginError, Result};
 
 use crate::isa::{Isa, SimdTarget, SimdTask};
 use crate::math;
 
-/// An activation that is fused into another kernel.
+/// An activation fused into another kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FusedActivation {
     /// Clamps to a lower and an upper bound, which may be infinite: no activation, `Relu` and `Clip`.
     Bounds([f32; 2]),
-    /// x, times `alpha` if it is below 0.
+    /// x, or `alpha` · x if x is negative.
     LeakyRelu {
         alpha: f32,
     },
@@ -28,12 +28,12 @@ pub enum FusedActivation {
     Tanh,
     /// x · Φ(x), where Φ is the distribution function of the normal distribution.
     Gelu,
-    /// The approximation of GELU by a hyperbolic tangent.
+    /// The tanh approximation of GELU.
     GeluTanh,
 }
 
 impl FusedActivation {
-    /// Clamps to infinite bounds, which leaves elements as they are.
+    /// No activation: infinite bounds leave elements unchanged.
     pub const NONE: Self = Self::Bounds([f32::NEG_INFINITY, f32::INFINITY]);
 
     pub fn from_attributes(call: &KernelCall<'_>) -> Result<Self> {
@@ -48,8 +48,7 @@ impl FusedActivation {
             ("HardSigmoid", [alpha, beta]) => {
                 (Self::HardSigmoid { alpha: *alpha as f32, beta: *beta as f32 }, 2)
             }
-            // The wrong number of parameters: the activation is not used, and the error below names the right
-            // number.
+            // The number of parameters is wrong: the error below states the right one, and the activation here is not used.
             ("Clip" | "HardSigmoid", _) => (Self::NONE, 2),
             ("LeakyRelu", _) => (Self::NONE, 1),
             ("", _) => (Self::NONE, 0),
@@ -80,17 +79,17 @@ impl FusedActivation {
         *self == Self::NONE
     }
 
-    /// The bounds, if clamping is all there is to do: first below, then above, and NaN stays NaN.
+    /// The bounds, if the activation only clamps: lower bound first, then the upper one. NaN stays NaN.
     pub fn clip_bounds(&self) -> Option<[f32; 2]> {
         if let Self::Bounds(bounds) = self { Some(*bounds) } else { None }
     }
 
-    /// Applies it to contiguous elements.
+    /// Applies the activation in place to contiguous elements.
     pub fn apply_with_isa(&self, isa: Isa, elements: &mut [f32]) {
         isa.vectorize(ActivationTask { activation: *self, elements });
     }
 
-    /// As [`Self::apply_with_isa`], within code that is compiled for an instruction set.
+    /// Like [`Self::apply_with_isa`], for code that is already compiled for an instruction set.
     #[inline(always)]
     pub fn apply_on_target<T: SimdTarget>(&self, elements: &mut [f32]) {
         match *self {
@@ -131,7 +130,7 @@ impl SimdTask for ActivationTask<'_> {
     }
 }
 
-/// From here on, Φ differs from 1 by less than any result can show.
+/// From here on, Φ rounds to 1.
 const NORMAL_TAIL_END: f32 = 6.36;
 
 /// log(erfc(x / √2) · exp(x² / 2)) / x from 0 to [`NORMAL_TAIL_END`].
@@ -149,12 +148,12 @@ const NORMAL_TAIL_COEFFICIENTS: [f32; 11] = [
     1.3554055e-09,
 ];
 
-/// x · Φ(x) within 3 ULP above 0 and 1e-6 of the result below. Unlike in [`math::gelu`], the tail of Φ is one polynomial and one
-/// exponential, which is half the work.
+/// x · Φ(x) within 3 ULP above 0 and 1e-6 of the result below. Unlike [`math::gelu`], it computes the tail of Φ with one polynomial
+/// and one exponential, which is half the work.
 #[inline(always)]
 fn fast_gelu<T: SimdTarget>(x: f32) -> f32 {
     let size = x.abs();
-    // The polynomial is fitted no further.
+    // The polynomial is only fitted up to here.
     let near = if size > NORMAL_TAIL_END { NORMAL_TAIL_END } else { size };
     let [others @ .., last] = NORMAL_TAIL_COEFFICIENTS;
     let times_plus = |sum, coefficient| math::MathFloat::multiply_add::<T>(sum, near, coefficient);
@@ -162,7 +161,7 @@ fn fast_gelu<T: SimdTarget>(x: f32) -> f32 {
     let tail =
         0.5 * math::exp_of_negative::<T, f32>(near * math::MathFloat::multiply_add::<T>(near, -0.5, slope));
     let tail = if size > NORMAL_TAIL_END { 0.0 } else { tail };
-    // Below 0, Φ is the tail itself: as 1 less a number near 1 it would lose its digits.
+    // Below 0, Φ is the tail itself: computed as 1 minus a number near 1, it would cancel.
     x * if x > 0.0 { 1.0 - tail } else { tail }
 }
 
@@ -188,7 +187,7 @@ mod tests {
         type ReferenceFunction = fn(f64) -> f64;
         let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
         let normal: ReferenceFunction = |x| {
-            // The integral of the density, in steps far smaller than the tolerance needs.
+            // Integrates the density in steps far smaller than the tolerance needs.
             let steps = 4000;
             let width = (x + 12.0) / f64::from(steps);
             let density = |t: f64| (-0.5 * t * t).exp() / (2.0 * std::f64::consts::PI).sqrt();

@@ -1,4 +1,4 @@
-//! The instruction sets that kernels use: the best of the processor and the operating system, or less on request.
+//! The instruction sets that kernels use: the best that the processor and the operating system support, or fewer on request.
 //! [`Isa::vectorize`] compiles one generic source for each of them.
 
 #![cfg_attr(
@@ -13,7 +13,7 @@ use oarlock_sdk::HostServices;
 #[cfg(x86_vectors)]
 use crate::{amx_permission, machine};
 
-/// A level of instruction sets, in rising order. Kernels of a level may use all of its features.
+/// A level of instruction sets, in ascending order. Kernels may use all features of their level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Isa {
     /// The baseline of the architecture.
@@ -30,7 +30,7 @@ impl Isa {
     /// All levels, in ascending order.
     pub const ALL: [Self; 4] = [Self::Scalar, Self::Avx2, Self::Avx512, Self::Amx];
 
-    /// The level for dtypes that tiles do not take: those of 32 and 64 bits.
+    /// The level for dtypes that AMX does not multiply: those of 32 and 64 bits.
     pub fn without_amx(self) -> Self {
         self.min(Self::Avx512)
     }
@@ -65,7 +65,8 @@ impl Isa {
         Self::Scalar
     }
 
-    /// True if one instruction multiplies pairs of bf16 and accumulates both products: AVX512-BF16, on top of its level.
+    /// True if one instruction multiplies pairs of bf16 and accumulates both products (AVX512-BF16). A processor of the level
+    /// `Avx512` may lack it.
     pub fn has_bf16(self) -> bool {
         #[cfg(x86_vectors)]
         {
@@ -77,8 +78,8 @@ impl Isa {
         }
     }
 
-    /// True if many products are faster in bf16 than in f32. Without AMX, Intel processors have two units for f32 products but
-    /// one for bf16, which add as many products in a cycle; there, only code that waits for memory gains from bf16.
+    /// True if many products are faster in bf16 than in f32. Without AMX, Intel processors have two ports for f32 FMAs but only one
+    /// for bf16, so the products per cycle are the same; there, only code that waits for memory gains from bf16.
     pub fn prefers_bf16(self) -> bool {
         #[cfg(x86_vectors)]
         {
@@ -91,7 +92,7 @@ impl Isa {
         }
     }
 
-    /// The level that the user chose by the plugin's option `isa`, if the machine has it; otherwise the best.
+    /// The level set by the plugin's option `isa`, if the machine has it; otherwise the best.
     pub fn from_host_option(host: &HostServices) -> Self {
         let best = Self::best_level();
         let Some(wanted) = host.option("isa") else { return best };
@@ -119,7 +120,7 @@ impl Isa {
 
 /// An instruction set as a type, so that generic code can branch on it at compile time.
 pub trait SimdTarget: Copy + Send + Sync + 'static {
-    /// True if a product and a sum are one instruction. Without FMA, a fused `mul_add` is a slow library call.
+    /// True if multiply-add is one instruction. Without FMA, `mul_add` is a slow library call.
     const HAS_FMA: bool;
 }
 
@@ -145,13 +146,13 @@ impl SimdTarget for FmaTarget {
 pub trait SimdTask {
     type Output;
 
-    /// Does the work. This function and all it calls must be `#[inline(always)]`: only code that is inlined into the caller is
-    /// compiled with the caller's instruction set.
+    /// Does the work. This function and everything it calls must be `#[inline(always)]`: only code that is inlined into the caller
+    /// is compiled with the caller's instruction set.
     fn run_on_target<T: SimdTarget>(self) -> Self::Output;
 }
 
 impl Isa {
-    /// Does the work, in the copy that is compiled for this level.
+    /// Runs the copy of the work that was compiled for this level.
     #[inline]
     pub fn vectorize<W: SimdTask>(self, work: W) -> W::Output {
         match self {

@@ -1,5 +1,4 @@
-//! The CPU device, and what all families of its kernels share: instruction sets, threads, memory, operands, and mathematical
-//! functions.
+//! The CPU device, and what all kernel crates share: instruction sets, threads, memory, operands, and mathematical functions.
 
 #![expect(missing_docs, reason = "for the other crates of this plugin; names say what most of it is")]
 

@@ -1,4 +1,4 @@
-//! What the operating system says about the processor and its memory.
+//! Reads what the operating system reports about the processor and its memory.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ pub fn processor_name() -> String {
     name.map_or_else(|| format!("{} processor", std::env::consts::ARCH), str::to_owned)
 }
 
-/// The vendor of the processor as it names itself, such as `GenuineIntel`; empty if it does not.
+/// The processor's vendor string, such as `GenuineIntel`; empty if there is none.
 pub fn processor_vendor() -> String {
     #[cfg(target_arch = "x86_64")]
     {
@@ -25,7 +25,7 @@ pub fn processor_vendor() -> String {
     }
 }
 
-/// Processors that their vendor gives one number, as they were designed together: those of Zen 3 and Zen 4 have 25.
+/// A processor family, as its vendor numbers it. Zen 3 and Zen 4 are both family 25.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessorFamily<'a> {
     pub maker: &'a str,
@@ -33,7 +33,7 @@ pub struct ProcessorFamily<'a> {
 }
 
 impl<'a> ProcessorFamily<'a> {
-    /// The family of this machine's processor, whose vendor is known; 0 if Linux does not say.
+    /// The family of this machine's processor, given its vendor; 0 if Linux does not report it.
     pub fn detect_family(maker: &'a str) -> Self {
         let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let number = find_field(&text, "cpu family").and_then(|number| number.parse().ok()).unwrap_or(0);
@@ -48,7 +48,7 @@ pub fn memory_sizes() -> Result<(u64, u64)> {
     })?;
     let bytes = |name| {
         let kibibytes: Option<u64> = find_field(&text, name)?.strip_suffix(" kB")?.trim().parse().ok();
-        // Linux writes kB and means KiB.
+        // Linux prints kB but means KiB.
         kibibytes?.checked_mul(1024)
     };
     bytes("MemTotal").zip(bytes("MemAvailable")).ok_or_else(|| {
@@ -56,20 +56,20 @@ pub fn memory_sizes() -> Result<(u64, u64)> {
     })
 }
 
-/// The version of the operating system's kernel, which is the driver of a processor.
+/// The version of the operating system's kernel, which a CPU device reports as its driver.
 pub fn kernel_version() -> Version {
     let text = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     parse_version(&text)
 }
 
-/// The first numbers of a text such as `6.1.0-18-amd64`.
+/// The leading numbers of a text such as `6.1.0-18-amd64`.
 pub fn parse_version(text: &str) -> Version {
     let mut numbers = text.split(|c: char| !c.is_ascii_digit()).map_while(|part| part.parse().ok());
     let mut next = || numbers.next().unwrap_or(0);
     Version { major: next(), minor: next(), patch: next(), build: next() }
 }
 
-/// The level of x86-64 that this machine runs: 4 is x86-64-v4. 0 on architectures without levels.
+/// The x86-64 level of this machine, such as 4 for x86-64-v4; 0 on architectures without levels.
 pub fn instruction_set_level() -> u32 {
     #[cfg(x86_vectors)]
     {
@@ -92,9 +92,9 @@ pub fn instruction_set_level() -> u32 {
     }
 }
 
-/// How many threads the processor runs at once for this program.
+/// The number of threads that this process can run in parallel.
 pub fn available_threads() -> u32 {
-    // Fewer than the machine has, if an affinity mask or a control group allows no more.
+    // An affinity mask or a cgroup may allow fewer than the machine has.
     std::thread::available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX))
 }
 

@@ -1,5 +1,5 @@
-//! Functions of floats without branches and calls, so that loops over them vectorize. Each is inlined into its caller and
-//! compiled for the caller's instruction set; `T` says which, and must be named: `math::exp::<T, _>(x)`.
+//! Float functions without branches or calls, so that loops over them vectorize. Each is inlined into its caller and compiled for
+//! the caller's instruction set, which `T` names explicitly: `math::exp::<T, _>(x)`.
 
 mod coefficients;
 mod float;
@@ -11,8 +11,8 @@ pub use self::power::power;
 pub use self::trigonometry::TrigonometricFloat;
 use crate::isa::SimdTarget;
 
-/// Horner's rule: the fewest operations. The chain of FMAs is long, but the elements of the loop around it are independent and
-/// hide its latency.
+/// Horner's rule, which needs the fewest operations. Its chain of FMAs is long, but the iterations of the surrounding loop are
+/// independent and hide the latency.
 #[inline(always)]
 fn polynomial<T: SimdTarget, F: MathFloat>(x: F, coefficients: &[F]) -> F {
     let Some((last, others)) = coefficients.split_last() else { return F::ZERO };
@@ -22,12 +22,12 @@ fn polynomial<T: SimdTarget, F: MathFloat>(x: F, coefficients: &[F]) -> F {
 /// Clamps a value. NaN stays NaN, since both comparisons are false.
 #[inline(always)]
 pub fn clamp_keeping_nan<F: MathFloat>(x: F, low: F, high: F) -> F {
-    // Written so that each line is one `max` or `min` instruction of x86, which returns its second operand for NaN.
+    // Each line compiles to one x86 `max` or `min` instruction, which returns its second operand for NaN.
     let x = if x < low { low } else { x };
     if x > high { high } else { x }
 }
 
-/// x - `whole` · ln 2, with ln 2 in two parts: the product with the first is exact, so that the difference does not lose bits.
+/// x - `whole` · ln 2, with ln 2 in two parts: the product with the first is exact, so the subtraction loses no bits.
 #[inline(always)]
 fn reduce_by_ln2<T: SimdTarget, F: MathFloat>(x: F, whole: F) -> F {
     whole.multiply_add::<T>(-F::LN_2.1, whole.multiply_add::<T>(-F::LN_2.0, x))
@@ -48,7 +48,7 @@ pub fn exp<T: SimdTarget, F: MathFloat>(x: F) -> F {
     rest.multiply_add::<T>(first, first) * second
 }
 
-/// eˣ for x ≤ 0, for `f32` within 1.5 ULP; 0 where the result is subnormal, so that 2ⁿ needs one factor instead of two.
+/// eˣ for x ≤ 0, for `f32` within 1.5 ULP; 0 if the result is subnormal, so that 2ⁿ needs one factor instead of two.
 #[inline(always)]
 pub fn exp_of_negative<T: SimdTarget, F: MathFloat>(x: F) -> F {
     let x = if x < F::EXP_VANISHES { F::EXP_VANISHES } else { x };
@@ -63,7 +63,7 @@ pub fn exp_m1<T: SimdTarget, F: MathFloat>(x: F) -> F {
     let x = clamp_keeping_nan(x, F::EXP_M1_BOUND, F::EXP_BOUNDS.1);
     let (whole, exponent) = x.nearest_multiple::<T>(F::LOG2_E);
     let rest = small_exp_m1::<T, F>(reduce_by_ln2::<T, F>(x, whole));
-    // Half of each term, since 2ⁿ itself overflows for the largest n.
+    // Computed with halves, since 2ⁿ itself overflows for the largest n.
     let power = F::half_power_of_two(exponent);
     power.multiply_add::<T>(rest, power - F::HALF) * F::TWO
 }
@@ -87,7 +87,7 @@ pub fn log<T: SimdTarget, F: MathFloat>(x: F) -> F {
 #[inline(always)]
 pub fn log_1p<T: SimdTarget, F: MathFloat>(x: F) -> F {
     let sum = F::ONE + x;
-    // What rounding took from 1 + x, to the first order: log(s + c) is about log(s) + c / s.
+    // A first-order correction for the rounding error of 1 + x: log(s + c) is about log(s) + c / s.
     let correction = (x - (sum - F::ONE)) / sum;
     let is_finite = sum > F::ZERO && sum < F::INFINITY;
     log::<T, F>(sum) + if is_finite { correction } else { F::ZERO }
@@ -105,7 +105,7 @@ pub fn sinh<T: SimdTarget, F: MathFloat>(x: F) -> F {
     let size = x.magnitude();
     let power = exp_m1::<T, F>(size);
     let small = F::HALF * (power + power / (power + F::ONE));
-    // The exponential itself would overflow before the result does.
+    // exp(x) would overflow before the result does, but its square root does not.
     let root = exp::<T, F>(F::HALF * size);
     let large = F::HALF * root * root;
     (if size > F::from_f64(40.0) { large } else { small }).copy_sign(x)
@@ -115,7 +115,7 @@ pub fn sinh<T: SimdTarget, F: MathFloat>(x: F) -> F {
 pub fn cosh<T: SimdTarget, F: MathFloat>(x: F) -> F {
     let root = exp::<T, F>(F::HALF * x.magnitude());
     let half = F::HALF * root * root;
-    // The second term is half of e⁻ˣ, without another exponential.
+    // The second term is e⁻ˣ / 2, without another exponential.
     half + F::from_f64(0.25) / half
 }
 
@@ -148,7 +148,7 @@ pub fn atanh<T: SimdTarget, F: MathFloat>(x: F) -> F {
     (F::HALF * log_1p::<T, F>(F::TWO * size / (F::ONE - size))).copy_sign(x)
 }
 
-/// erfc(x) for x ≥ 0, exact until it becomes subnormal. From there on it is 0.
+/// erfc(x) for x ≥ 0, accurate until it becomes subnormal. From there on it is 0.
 #[inline(always)]
 pub fn erfc<T: SimdTarget, F: MathFloat>(x: F) -> F {
     let near = if x > F::ERFC_BOUND { F::ERFC_BOUND } else { x };
@@ -164,7 +164,7 @@ pub fn erfc<T: SimdTarget, F: MathFloat>(x: F) -> F {
     if x > F::ERFC_BOUND { F::ZERO } else { value }
 }
 
-/// erfc(x) for x ≥ 1, exact enough to be subtracted from 1: the exponential of a polynomial.
+/// erfc(x) for x ≥ 1, accurate enough to be subtracted from 1: the exponential of a polynomial.
 #[inline(always)]
 fn approximate_erfc<T: SimdTarget, F: MathFloat>(x: F) -> F {
     let near = if x > F::ERFC_VANISHES { F::ERFC_VANISHES } else { x };
@@ -195,14 +195,14 @@ pub fn softplus<T: SimdTarget, F: MathFloat>(x: F) -> F {
     bent + log_1p::<T, F>(exp::<T, F>(-x.magnitude()))
 }
 
-/// x · Φ(x), where Φ is the distribution function of the normal distribution; exact in its lower tail.
+/// x · Φ(x), where Φ is the distribution function of the normal distribution; accurate in the lower tail.
 #[inline(always)]
 pub fn gelu<T: SimdTarget, F: MathFloat>(x: F) -> F {
     let half = F::HALF * erfc::<T, F>(x.magnitude() * F::from_f64(std::f64::consts::FRAC_1_SQRT_2));
     x * if x > F::ZERO { F::ONE - half } else { half }
 }
 
-/// The approximation of [`gelu`] by a hyperbolic tangent.
+/// The tanh approximation of [`gelu`].
 #[inline(always)]
 pub fn gelu_tanh<T: SimdTarget, F: MathFloat>(x: F) -> F {
     let twice_root = F::from_f64(2.0 * (std::f64::consts::FRAC_2_PI).sqrt());

@@ -1,4 +1,4 @@
-//! Memory of the CPU device: the host's own, in blocks that are aligned for the widest vector registers.
+//! Memory of the CPU device: host memory, in blocks aligned for the widest vector registers.
 
 #![expect(unsafe_code, reason = "the device hands out raw memory and copies to and from it")]
 
@@ -13,9 +13,9 @@ pub use self::shared_blocks::SharedBlock;
 
 /// A cache line, which is also the size of a zmm register.
 pub const ALIGNMENT: usize = 64;
-/// The size of huge pages on most machines. A large block in few pages needs few TLB entries.
+/// The usual size of huge pages. A large block in few pages needs few TLB entries.
 const HUGE_PAGE: usize = 2 << 20;
-/// Blocks of at least this size are aligned to huge pages, and the system is asked for such pages.
+/// Blocks of at least this size are aligned to huge pages, and the system is advised to use them.
 const LARGE_BLOCK: usize = HUGE_PAGE;
 
 pub fn allocate_block(size: u64) -> Result<Memory> {
@@ -36,7 +36,7 @@ struct AllocatedBlock {
     layout: Layout,
 }
 
-// SAFETY: this owns the block, which is bytes.
+// SAFETY: this owns the block, which is plain bytes.
 unsafe impl Send for AllocatedBlock {}
 // SAFETY: as above.
 unsafe impl Sync for AllocatedBlock {}
@@ -46,7 +46,7 @@ impl AllocatedBlock {
         let layout = block_layout(size.max(1) as u64).expect("a size that fits into memory");
         // SAFETY: the layout is not of size 0.
         let address = NonNull::new(unsafe { alloc(layout) }).unwrap_or_else(|| handle_alloc_error(layout));
-        // Before the first write, which is when the system assigns pages.
+        // Before the first write, since that is when the system assigns pages.
         advise_huge_pages(address.as_ptr(), layout.size());
         Self { address, layout }
     }
@@ -54,7 +54,7 @@ impl AllocatedBlock {
 
 impl Drop for AllocatedBlock {
     fn drop(&mut self) {
-        // SAFETY: the block is of this layout, and nothing reaches it any more.
+        // SAFETY: the block was allocated with this layout, and nothing refers to it any more.
         unsafe { dealloc(self.address.as_ptr(), self.layout) };
     }
 }
@@ -75,11 +75,11 @@ impl ZeroedBlock {
     }
 }
 
-/// Asks the system to back a fresh block with huge pages, as far as it fills them. A refusal only costs speed.
+/// Asks the system to back the whole huge pages of a fresh block with huge pages. A refusal only costs speed.
 #[cfg(target_os = "linux")]
 fn advise_huge_pages(address: *mut u8, size: usize) {
     if size >= LARGE_BLOCK {
-        // SAFETY: the range lies in a block of the caller's, and the advice changes nothing that it can see.
+        // SAFETY: the range lies in the caller's block, and the advice does not change its contents.
         unsafe { libc::madvise(address.cast(), size / HUGE_PAGE * HUGE_PAGE, libc::MADV_HUGEPAGE) };
     }
 }
@@ -90,15 +90,15 @@ fn advise_huge_pages(_address: *mut u8, _size: usize) {}
 pub fn deallocate_block(block: Memory, size: u64) -> Result<()> {
     let layout = block_layout(size)?;
     let address = range_address(MemoryRange { memory: block, offset: 0, size })?;
-    // SAFETY: the caller gives back a block it got from `allocate` with the size it asked for (rule M-1).
+    // SAFETY: the caller returns a block from `allocate`, with the size it requested (rule M-1).
     unsafe { dealloc(address, layout) };
     Ok(())
 }
 
-/// Copies into a block. The caller keeps the range inside of it (rule M-2).
+/// Copies into a block. The caller guarantees that the range lies within it (rule M-2).
 pub fn write_block(target: MemoryRange, source: &[u8]) -> Result<()> {
     let target = range_address(target)?;
-    // SAFETY: the range lies in a block of the caller's (rule M-2), which is memory of its own.
+    // SAFETY: the range lies in a block of the caller's (rule M-2), which does not overlap `source`.
     unsafe { ptr::copy_nonoverlapping(source.as_ptr(), target, source.len()) };
     Ok(())
 }
@@ -111,7 +111,8 @@ pub fn read_block(target: &mut [u8], source: MemoryRange) -> Result<()> {
     Ok(())
 }
 
-/// Copies between two ranges. They may overlap: that is the caller's breach, and not ours to crash over.
+/// Copies between two ranges. Overlapping ranges break the caller's contract, but `ptr::copy` handles them, so they are not
+/// undefined behavior here.
 pub fn copy_block(target: MemoryRange, source: MemoryRange) -> Result<()> {
     let (to, from) = (range_address(target)?, range_address(source)?);
     // SAFETY: as for `write_block`.

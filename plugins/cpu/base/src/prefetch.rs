@@ -18,7 +18,7 @@ pub fn prefetch_l1<T>(address: *const T) {
     let _ = address;
 }
 
-/// Prefetches a cache line into L2, for what is read so much later that L1 is too small.
+/// Prefetches a cache line into L2, for data that L1 would evict before it is read.
 #[inline(always)]
 pub fn prefetch_l2<T>(address: *const T) {
     // SAFETY: as for `prefetch_l1`.

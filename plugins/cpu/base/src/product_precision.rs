@@ -1,13 +1,13 @@
-//! The precision of products, as the attribute `precision` of ops of the domain `oarlock` sets it.
+//! The precision of products, which ops of the domain `oarlock` set by their attribute `precision`.
 
 use oarlock_sdk::{KernelCall, PluginError, Result};
 
-/// The type of the factors of products.
+/// The type to which the factors of a product are rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProductPrecision {
-    /// Factors as they are.
+    /// Factors are not rounded.
     F32,
-    /// Factors rounded to bf16; sums are f32 all the same.
+    /// Factors are rounded to bf16; sums stay f32.
     Bf16,
 }
 

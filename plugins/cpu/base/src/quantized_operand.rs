@@ -6,7 +6,7 @@ use oarlock_sdk::{Dtype, DtypeSet, Element, Result, TensorView, bf16, dtype_set,
 
 pub const BYTE_DTYPES: DtypeSet = dtype_set(&[Dtype::I8, Dtype::U8]);
 
-/// The elements of an 8-bit operand less their zero points.
+/// The elements of an 8-bit operand minus their zero points.
 pub fn subtract_zero_points(tensor: &TensorView<'_>, zero: impl Fn(usize) -> i32) -> Result<Vec<i32>> {
     let mut values = read_integers(tensor)?;
     for (index, value) in values.iter_mut().enumerate() {
@@ -15,7 +15,7 @@ pub fn subtract_zero_points(tensor: &TensorView<'_>, zero: impl Fn(usize) -> i32
     Ok(values)
 }
 
-/// The elements of an operand of integers of at most 32 bits.
+/// The elements of an operand whose dtype is an integer of at most 32 bits.
 pub fn read_integers(tensor: &TensorView<'_>) -> Result<Vec<i32>> {
     match tensor.dtype() {
         Dtype::I8 => read_converted::<i8, i32>(tensor),
@@ -25,7 +25,7 @@ pub fn read_integers(tensor: &TensorView<'_>) -> Result<Vec<i32>> {
     }
 }
 
-/// The elements of an operand of scales.
+/// The elements of an operand that contains scales.
 pub fn read_scales(tensor: &TensorView<'_>) -> Result<Vec<f32>> {
     match tensor.dtype() {
         Dtype::F16 => read_converted::<f16, f32>(tensor),
@@ -40,7 +40,7 @@ fn read_converted<E: Element + Into<T>, T>(tensor: &TensorView<'_>) -> Result<Ve
     Ok(unsafe { tensor.elements::<E>() }?.iter().map(|value| (*value).into()).collect())
 }
 
-/// An integer type that sums are requantized to.
+/// An integer type to which sums are requantized.
 pub trait RequantizedInteger: Element {
     /// A sum times a scale, rounded to nearest even, plus a zero point, saturated.
     fn requantize_sum(sum: i32, scale: f32, zero: i32) -> Self;

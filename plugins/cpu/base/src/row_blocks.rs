@@ -1,8 +1,8 @@
 //! Products of rows with the columns of a matrix, block by block, for AMX.
 //!
-//! The rows of a block have to lie at a fixed stride. If they do not, they are gathered from wherever they are: as many at a time
-//! as stay in L2, a stripe. All columns are multiplied with a stripe before the next one, 32 at a time: these are read from
-//! memory once and then are in L1 for the other blocks of the stripe. Meanwhile the next columns are prefetched.
+//! The rows of a block must have a fixed stride. Other rows are gathered first, as many at a time as stay in L2: a stripe. A stripe
+//! is multiplied with all columns before the next stripe begins, 32 columns at a time: these are read from memory once, and the
+//! other blocks of the stripe find them in L1. Meanwhile the next columns are prefetched.
 
 #![cfg_attr(x86_vectors, expect(unsafe_code, reason = "registers are only there where a machine has them"))]
 
@@ -13,10 +13,10 @@ use crate::amx::TileRegisters;
 use crate::isa::Isa;
 use crate::tile_block::{BLOCK_LINES, BlockOperands, LINE_BYTES, TILE_LINES};
 
-/// Bytes of the rows of a stripe: half of the 2 MiB of L2 that a core of the first processors with AMX has. The rest is for
-/// panels and results.
+/// Bytes of the rows of a stripe: half of the 2 MiB L2 per core of the first processors with AMX. The rest is for panels and
+/// results.
 const STRIPE_BYTES: usize = 1024 * 1024;
-/// Columns are split among tasks if there are this many times more of them than rows.
+/// Columns are split among tasks if there are this many times as many as rows.
 const COLUMN_SPLIT_RATIO: usize = 6;
 
 /// Rows of one length, cut into stripes.
@@ -27,7 +27,7 @@ pub struct RowBlocks {
     rows: usize,
 }
 
-/// Rows as blocks need them: at a fixed stride, and each of whole lines.
+/// Rows that a block can read: at a fixed stride, each in whole cache lines.
 #[derive(Clone, Copy)]
 pub struct StridedRows {
     pub first: *const u8,
@@ -35,21 +35,21 @@ pub struct StridedRows {
 }
 
 impl StridedRows {
-    /// True if nothing beyond the rows of a block is read.
+    /// True if the tiles of a block read no rows beyond it.
     fn holds_block(block: &Range<usize>) -> bool {
         block.len() == BLOCK_LINES
     }
 }
 
-/// A thread's memory for the rows of a stripe.
+/// A thread's buffer for the gathered rows of a stripe.
 pub struct StripeBuffer {
     start: *mut u8,
-    /// The matrix and the rows whose stripe is there.
+    /// The matrix and the range of rows that the buffer contains.
     held: Option<(usize, Range<usize>)>,
 }
 
 impl StripeBuffer {
-    /// Memory of [`RowBlocks::stripe_size`] bytes from an address on.
+    /// A buffer in [`RowBlocks::stripe_size`] bytes of memory at an address.
     pub fn new(start: *mut u8) -> Self {
         Self { start, held: None }
     }
@@ -60,8 +60,8 @@ impl StripeBuffer {
 }
 
 impl RowBlocks {
-    /// Stripes for some rows of some bytes, if the machine has AMX and it pays: with few rows, reading the columns takes most of
-    /// the time.
+    /// Stripes for `rows` rows of `bytes` bytes each. `None` without AMX, and for few rows, where reading the columns takes most of
+    /// the time and AMX gains nothing.
     pub fn for_rows(isa: Isa, rows: usize, bytes: usize) -> Option<Self> {
         const MIN_ROWS: usize = 4;
         (isa >= Isa::Amx && rows > MIN_ROWS && bytes > 0).then(|| Self::with_row_size(rows, bytes))
@@ -71,7 +71,7 @@ impl RowBlocks {
         let lines = bytes.div_ceil(LINE_BYTES);
         let all = Self { lines, rows: 0 };
         let most = (STRIPE_BYTES / all.row_stride() / BLOCK_LINES).max(1) * BLOCK_LINES;
-        // The number of stripes first, so that all are about equal instead of full ones and a small rest.
+        // Computes the number of stripes first, so that all are about equally long and no short one is left over.
         let count = rows.div_ceil(most);
         Self { rows: rows.div_ceil(count).next_multiple_of(BLOCK_LINES), ..all }
     }
@@ -79,15 +79,15 @@ impl RowBlocks {
     /// Configures the tile registers of this thread, until the result is dropped.
     #[cfg(x86_vectors)]
     pub fn configure_registers(&self) -> TileRegisters {
-        // SAFETY: there are row blocks only if the registers are permitted.
+        // SAFETY: a `RowBlocks` exists only if the process may use the registers.
         unsafe { TileRegisters::new() }
     }
 
     #[cfg(not(x86_vectors))]
     pub fn configure_registers(&self) {}
 
-    /// Bytes from a row to the next: a line more than a row has, since rows that are a multiple of the page size apart would
-    /// compete for the same sets of L1.
+    /// The stride of gathered rows in bytes: a cache line more than a row has, since rows that are a multiple of the page size
+    /// apart would compete for the same sets of L1.
     pub fn row_stride(&self) -> usize {
         (self.lines + 1) * LINE_BYTES
     }
@@ -96,9 +96,9 @@ impl RowBlocks {
         self.rows * self.row_stride()
     }
 
-    /// The rows and columns of a task, if `wanted` tasks are wanted. Rows are split first, as those that a thread gathered are
-    /// still in its cache for the next product; columns are split if there are so many more that reading them several times would
-    /// take longer. Of several tasks, none has rows of two stripes.
+    /// The rows and columns of a task, for about `wanted` tasks. Rows are split first, because the rows that a thread gathered are
+    /// still in its cache for the next product. Columns are split if there are so many more that reading them once for each split
+    /// of the rows would take longer. If there are several tasks, no task spans two stripes.
     pub fn task_size(&self, rows: usize, columns: usize, wanted: usize) -> (usize, usize) {
         let (blocks, panels) = (rows.div_ceil(BLOCK_LINES).max(1), columns.div_ceil(BLOCK_LINES).max(1));
         let strips = rows.div_ceil(self.rows).max(1);
@@ -114,9 +114,8 @@ impl RowBlocks {
         (blocks.div_ceil(down) * BLOCK_LINES, panels.div_ceil(across) * BLOCK_LINES)
     }
 
-    /// Multiplies some rows and columns of a matrix. Rows that do not lie as needed are put together by `gather` from an address
-    /// on; `right` returns the address of the panel that begins with a column. `compute` gets each block with its rows and
-    /// columns.
+    /// Multiplies some rows and columns of a matrix. If the rows cannot be read in place, `gather` copies them to an address;
+    /// `right` returns the address of the panel that begins with a column. `compute` receives each block with its rows and columns.
     pub fn run_blocks(
         &self,
         matrix: usize,
@@ -245,7 +244,7 @@ mod tests {
         assert_eq!(gather(None, 1, 0..40, 32..64), 40);
         assert_eq!(gather(None, 1, 0..8, 0..32), 8);
         assert_eq!(gather(None, 1, 0..40, 0..32), 40);
-        // If rows lie as needed, only the last partial block is gathered, since whole blocks are read.
+        // If rows can be read in place, only the last partial block is gathered, since blocks are read as a whole.
         let lying = Some(StridedRows { first: std::ptr::null(), stride: 64 });
         assert_eq!(gather(lying, 2, 0..40, 0..32), 8);
         assert_eq!(gather(lying, 3, 0..32, 0..32), 0);

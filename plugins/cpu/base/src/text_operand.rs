@@ -1,4 +1,4 @@
-//! Operands of strings. Their elements hold the address of the text; whoever made an operand keeps the text alive.
+//! Operands of strings. An element is the address of its text, which the creator of the operand keeps alive.
 
 #![expect(unsafe_code, reason = "elements of text are addresses in memory that the call vouches for")]
 
@@ -7,20 +7,20 @@ use oarlock_sdk::{Dtype, PluginError, Result, Str, TensorView, ensure};
 pub fn read_texts<'a>(input: &TensorView<'a>) -> Result<Vec<&'a str>> {
     let (address, count) = text_elements(input)?;
     let text = |index: usize| {
-        // SAFETY: the operand has the element, and the call vouches that its text stays while it runs.
+        // SAFETY: the operand has the element, and the call vouches that its text lives while the call runs.
         let text = unsafe { (*address.add(index)).text() };
         text.ok_or_else(|| PluginError::invalid_argument("expected text in UTF-8, found other bytes"))
     };
     (0..count).map(text).collect()
 }
 
-/// Writes the elements of an output: strings of inputs, whose text is kept alive for the output, too.
+/// Writes strings of inputs to an output. They are borrowed: the host keeps the text of the inputs alive for the output, too.
 pub fn write_texts<'a>(output: &TensorView<'_>, texts: impl ExactSizeIterator<Item = &'a str>) -> Result<()> {
     let (address, count) = text_elements(output)?;
     let found = texts.len();
     ensure!(found == count, invalid_argument, "expected room for {found} texts, found room for {count}");
     for (index, text) in texts.enumerate() {
-        // SAFETY: the operand has the element, which is the kernel's alone and needs nothing to be dropped.
+        // SAFETY: the operand has the element, nothing else accesses it, and its old value needs no drop.
         unsafe { address.add(index).write(Str::borrowed(text)) };
     }
     Ok(())

@@ -1,9 +1,9 @@
-//! The threads that compute, and with which instructions.
+//! The threads that compute, and the instruction sets that they use.
 
 use crate::device::Cpu;
 use crate::isa::Isa;
 
-/// What computes: an instruction set and a number of threads. Tests replace it.
+/// An instruction set and a number of threads to compute with. Tests substitute their own.
 pub trait ThreadTeam: Sync {
     fn isa(&self) -> Isa;
 

@@ -1,8 +1,8 @@
-//! A block of tiles: what the matrix unit multiplies at once.
+//! A block of AMX tiles, which are multiplied together.
 
-/// Bytes of a cache line. Rows are whole lines.
+/// Bytes of a cache line. Rows are padded to whole lines.
 pub const LINE_BYTES: usize = 64;
-/// Lines of a tile: rows on the left, and columns on the right, each of which has four bytes of a line.
+/// Lines of a tile: rows on the left and columns on the right. A 64-byte line of a right tile has four bytes of each column.
 pub const TILE_LINES: usize = 16;
 /// The maximum number of rows and columns of a block: two tiles, so that each loaded tile is used twice.
 pub const BLOCK_LINES: usize = 2 * TILE_LINES;
@@ -14,12 +14,12 @@ pub struct BlockOperands {
     pub left: *const u8,
     pub rows: usize,
     pub stride: usize,
-    /// For each four bytes of a row, those of all columns, which are one tile or two.
+    /// For each four bytes of a row, the matching four bytes of all columns, one or two tiles wide.
     pub right: *const u8,
     pub tiles: usize,
     /// Cache lines per row.
     pub lines: usize,
-    /// The memory to prefetch, and how many bytes of it with each line.
+    /// The address to prefetch from, and the bytes to prefetch with each line.
     pub soon: *const u8,
     pub share: usize,
 }

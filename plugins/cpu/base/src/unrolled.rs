@@ -1,8 +1,8 @@
-//! Loops that micro-kernels have unrolled.
+//! Unrolled loops for micro-kernels.
 
-/// A loop of at most 2, 4, 6 or 14 rounds, unrolled. The compiler keeps an array in registers only if each index is a constant
-/// from the start, which it is not in a loop of more than a few rounds. Rounds beyond the count are dropped before LLVM sees
-/// them, since each condition is a `const` block: that halves the code that the micro-kernels give it.
+/// An unrolled loop of at most 2, 4, 6 or 14 rounds. The compiler keeps an array in registers only if every index is a constant
+/// from the start, which is not so in a loop of more than a few rounds. Each condition is a `const` block, so rounds beyond the
+/// count are dropped before LLVM sees them, which halves the code that the micro-kernels pass to it.
 #[macro_export]
 macro_rules! unrolled {
     ($index:ident in 0..$count:literal, at most 4 $body:block) => {

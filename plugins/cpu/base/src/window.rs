@@ -1,10 +1,10 @@
-//! Windows that slide over the spatial dimensions of an image, for convolution and pooling.
+//! Sliding windows over the spatial dimensions of an image, for convolution and pooling.
 
 use std::ops::Range;
 
 use oarlock_sdk::{KernelCall, PluginError, Result, ensure};
 
-/// The attributes of windows, as given.
+/// The window attributes of an op, before they are resolved for a shape.
 #[derive(Clone, Debug, Default)]
 pub struct WindowAttributes {
     kernel: Option<Vec<usize>>,
@@ -12,19 +12,19 @@ pub struct WindowAttributes {
     dilations: Option<Vec<usize>>,
     pads: Option<Vec<usize>>,
     auto_pad: AutoPad,
-    /// True if a last window that does not fit is kept.
+    /// True if a last window that reaches past the input is kept (`ceil_mode`).
     ceil: bool,
 }
 
-/// The source of padding.
+/// How the padding is determined: the attribute `auto_pad`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AutoPad {
     /// The attribute `pads`.
     #[default]
     NotSet,
-    /// Enough for outputs of the size of the inputs divided by the stride; an odd pad is at the end.
+    /// Enough padding for an output size of ceil(input / stride). If the total is odd, the extra element is at the end.
     SameUpper,
-    /// The same with an odd pad at the beginning.
+    /// The same, with the extra element at the beginning.
     SameLower,
     /// No padding.
     Valid,
@@ -45,13 +45,13 @@ impl AutoPad {
         })
     }
 
-    /// The part of the total padding that is at the beginning.
+    /// The part of the total padding that goes to the beginning.
     pub fn begin_padding(self, total: usize) -> usize {
         if self == Self::SameLower { total - total / 2 } else { total / 2 }
     }
 }
 
-/// The largest size or step. The product of two still fits in a size.
+/// The largest size or stride. The product of two such numbers still fits in a `usize`.
 pub const MAX_SIZE: i64 = 1 << 30;
 
 impl WindowAttributes {
@@ -75,7 +75,7 @@ impl WindowAttributes {
         })
     }
 
-    /// Windows of the given sizes over the spatial dimensions of an image.
+    /// The windows of a kernel of these sizes over the spatial dimensions of an image.
     pub fn resolve_window(&self, input: &[i64], kernel: &[i64], output: &[i64]) -> Result<SlidingWindow> {
         let axes = self.resolve_axes(input, kernel, output)?;
         for axis in &axes {
@@ -84,7 +84,7 @@ impl WindowAttributes {
         SlidingWindow::new(axes)
     }
 
-    /// Windows of the size given by the attributes.
+    /// The windows whose size is an attribute, as in pooling.
     pub fn pooling_window(&self, input: &[i64], output: &[i64]) -> Result<SlidingWindow> {
         let kernel = self.kernel.as_ref();
         let kernel = kernel.ok_or_else(|| {
@@ -94,7 +94,7 @@ impl WindowAttributes {
         self.resolve_window(input, &kernel, output)
     }
 
-    /// The windows of a transposed convolution, which lie over its output: input and output are swapped.
+    /// The windows of a transposed convolution. They slide over its output, so input and output are swapped.
     pub fn transposed_window(&self, input: &[i64], kernel: &[i64], output: &[i64]) -> Result<SlidingWindow> {
         SlidingWindow::new(self.resolve_axes(output, kernel, input)?)
     }
@@ -152,13 +152,13 @@ impl WindowAttributes {
             .collect()
     }
 
-    /// The source of padding that the attributes ask for.
+    /// How the attributes determine the padding.
     pub fn auto_pad(&self) -> AutoPad {
         self.auto_pad
     }
 }
 
-/// Windows along one dimension: the step `k` of window `o` lies at `o * stride + k * dilation - pad.0`.
+/// Windows along one dimension: step `k` of window `o` is at position `o * stride + k * dilation - pad.0`.
 #[derive(Clone, Copy, Debug)]
 pub struct WindowAxis {
     pub input: usize,
@@ -170,21 +170,21 @@ pub struct WindowAxis {
 }
 
 impl WindowAxis {
-    /// The distance from the first step of a window to the end of the last.
+    /// The number of positions that a window spans: from its first step to the end of its last.
     pub fn extent(&self) -> usize {
         (self.kernel - 1) * self.dilation + 1
     }
 
     fn same_padding(&self) -> usize {
         let output = self.input.div_ceil(self.stride);
-        // If the stride is larger than the window, the last window may end before the input does.
+        // If the stride is larger than the window, the last window may end before the input does; the difference saturates to 0.
         (output.saturating_sub(1) * self.stride + self.extent()).saturating_sub(self.input)
     }
 
     fn check_axis(&self, ceil: bool) -> Result<()> {
         let padded = self.input + self.pad.0 + self.pad.1;
         let Some(room) = padded.checked_sub(self.extent()) else {
-            // With `ceil`, any window may reach past the end, even the first one.
+            // With `ceil`, any window may reach past the end, even the first.
             let most = usize::from(ceil && self.extent() - padded < self.stride);
             ensure!(
                 self.output <= most,
@@ -207,14 +207,14 @@ impl WindowAxis {
         Ok(())
     }
 
-    /// The position of a window step in the input, or none in the padding.
+    /// The position of a window's step in the input; `None` if it is in the padding.
     #[inline(always)]
     pub fn input_position(&self, window: usize, step: usize) -> Option<usize> {
         let place = (window * self.stride + step * self.dilation).checked_sub(self.pad.0)?;
         (place < self.input).then_some(place)
     }
 
-    /// The windows that have a step inside the input.
+    /// The windows whose step `step` is inside the input.
     #[inline(always)]
     pub fn windows_with_step(&self, step: usize) -> Range<usize> {
         let shift = step * self.dilation;
@@ -223,7 +223,7 @@ impl WindowAxis {
         begin..end.max(begin)
     }
 
-    /// The position of a window step that is known to lie in the input: [`Self::input_position`] without the check.
+    /// The position of a window's step that is known to be in the input: [`Self::input_position`] without the check.
     #[inline(always)]
     pub fn first_position(&self, step: usize, window: usize) -> usize {
         window * self.stride + step * self.dilation - self.pad.0
@@ -256,22 +256,22 @@ impl SlidingWindow {
         Ok(Self { axes })
     }
 
-    /// Number of windows.
+    /// The number of windows, which is the size of an output plane.
     pub fn output_count(&self) -> usize {
         self.axes.iter().map(|axis| axis.output).product()
     }
 
-    /// Elements of one plane of the image.
+    /// The number of elements in a plane of the image.
     pub fn input_count(&self) -> usize {
         self.axes.iter().map(|axis| axis.input).product()
     }
 
-    /// Steps of a window.
+    /// The number of steps of a window.
     pub fn step_count(&self) -> usize {
         self.axes.iter().map(|axis| axis.kernel).product()
     }
 
-    /// True if each window is one element and together they are all elements.
+    /// True if each window is a single element, and the windows visit every element of the input once.
     pub fn is_pointwise(&self) -> bool {
         self.axes.iter().all(|axis| axis.kernel == 1 && axis.stride == 1 && axis.pad == (0, 0))
     }

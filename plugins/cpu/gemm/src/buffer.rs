@@ -8,7 +8,7 @@ use std::ops::{Deref, DerefMut, Range};
 use oarlock_cpu_base::memory::{ALIGNMENT, SharedBlock, ZeroedBlock};
 use oarlock_sdk::{Element, KernelCall};
 
-/// A slice that several threads write, each in its own part.
+/// A slice that several threads write, each a disjoint part.
 pub struct DisjointSlice<'a, T> {
     pointer: *mut T,
     length: usize,
@@ -40,7 +40,7 @@ impl<'a, T> DisjointSlice<'a, T> {
     }
 }
 
-/// Elements aligned so that a vector of any width loads at full speed.
+/// Elements that are aligned to cache lines, so that no vector load spans two.
 pub struct AlignedBuffer<T> {
     block: SharedBlock,
     length: usize,
@@ -70,7 +70,7 @@ impl<T: Element> DerefMut for AlignedBuffer<T> {
     }
 }
 
-/// Scratch memory: the workspace of a call if it is large enough, otherwise an allocation of its own.
+/// Scratch memory: the workspace of the call if it is large enough, otherwise a new allocation.
 pub struct ScratchBuffer<'a> {
     workspace: &'a mut [u8],
     own: Option<ZeroedBlock>,
@@ -83,7 +83,7 @@ impl<'a> ScratchBuffer<'a> {
         if block.0 == 0 || size == 0 {
             return Self::without_workspace();
         }
-        // SAFETY: the host gives each call a workspace of this size that nothing else accesses meanwhile.
+        // SAFETY: the host provides each call with a workspace of this size, which nothing else accesses during the call.
         Self::new(unsafe { std::slice::from_raw_parts_mut(address, size as usize) })
     }
 
@@ -95,7 +95,7 @@ impl<'a> ScratchBuffer<'a> {
         Self::new(&mut [])
     }
 
-    /// Memory for `count` elements with unspecified values.
+    /// Memory for `count` elements, whose values are unspecified.
     pub fn allocate_elements<T: super::GemmElement>(&mut self, count: usize) -> &mut [T] {
         let start = self.workspace.as_ptr().align_offset(ALIGNMENT);
         let end = count.checked_mul(size_of::<T>()).and_then(|size| size.checked_add(start));
@@ -106,7 +106,8 @@ impl<'a> ScratchBuffer<'a> {
                 self.own.insert(ZeroedBlock::new(size)).as_ptr()
             }
         };
-        // SAFETY: the memory is aligned, holds `count` elements and is borrowed with `self`; every bit pattern is a valid number.
+        // SAFETY: the memory is aligned, has room for `count` elements and is borrowed with `self`; every bit pattern is a valid
+        // number.
         unsafe { std::slice::from_raw_parts_mut(room.cast(), count) }
     }
 }

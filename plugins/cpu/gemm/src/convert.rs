@@ -1,8 +1,8 @@
-//! From the elements of an operand to the numbers that are multiplied.
+//! Converts the elements of an operand to the type in which they are multiplied.
 
 use oarlock_sdk::{bf16, f16};
 
-/// An element of an operand that converts to a type to compute in.
+/// An element that converts to `T`, the type to compute in.
 pub trait ConvertTo<T>: Copy + Sync + 'static {
     /// True if both are the same type.
     const IS_IDENTITY: bool = false;
@@ -36,7 +36,7 @@ macro_rules! wider {
     };
 }
 
-/// The bytes of a number with any alignment.
+/// The bytes of an `f32` with any alignment.
 impl ConvertTo<f32> for [u8; 4] {
     const IS_UNALIGNED_IDENTITY: bool = true;
 

@@ -1,5 +1,5 @@
-//! Products with one vector or a few, which take as long as reading the matrix. They are computed in place, along the direction
-//! in which the matrix is contiguous, so that each element is read once.
+//! Products with one vector or a few. Reading the matrix is the bottleneck, so it is never packed: the kernels run along the
+//! direction in which it is contiguous and read each element once.
 
 #![expect(unsafe_code, reason = "rows of the matrix are read through pointers")]
 
@@ -16,19 +16,19 @@ use super::{BatchedGemm, GemmElement, GemmOperand, OperandPointer};
 
 /// Up to this many rows on the left, reading the matrix takes longer than multiplying.
 pub const FEW_ROWS: usize = 4;
-/// Matrix elements that make it worth waking another thread.
+/// The number of matrix elements that make it worth waking another thread.
 const MIN_WORK_PER_THREAD: usize = 1 << 15;
 /// Outputs computed together: 128 KiB of f32, which stays in L2 while the matrix streams past. Longer runs suit the hardware
 /// prefetcher better.
 const OUTPUTS_AT_ONCE: usize = 1 << 15;
 const CACHE_LINE: usize = 64;
-/// Bytes of a matrix that may still be in L2 from the last call, where software prefetches only cost time.
+/// A matrix of at most this many bytes may still be in L2 from the last call, where software prefetches only cost time.
 const L2_BYTES: usize = 1 << 20;
-/// Rows of the matrix added at once if the outputs are contiguous. Each output is loaded and stored once per 8 rows instead of
-/// once per row.
+/// The number of matrix rows that are added at once if the outputs are contiguous. Each output is loaded and stored once per 8 rows
+/// instead of once per row.
 const ROWS: usize = 8;
 
-/// Computes a product of a few vectors and a matrix if both can be read in place. Returns false, having done nothing, otherwise.
+/// Computes a product of a few vectors and a matrix if both can be read in place. Otherwise, it does nothing and returns false.
 pub(crate) fn compute_gemv<T: GemmElement>(product: &mut BatchedGemm<'_, T>, team: &dyn ThreadTeam) -> bool {
     let sizes = product.sizes;
     let (GemmOperand::Operand(left), GemmOperand::Operand(right)) = (&product.left, &product.right) else {
@@ -69,7 +69,7 @@ pub(crate) fn compute_gemv<T: GemmElement>(product: &mut BatchedGemm<'_, T>, tea
                 output.range_mut(first + vector * count..first + vector * count + lanes.len())
             };
             let job = GemvJob { vector, matrix, depth: sizes.depth, lanes: lanes.clone(), add: false };
-            // SAFETY: the operands can be read as far as the product says.
+            // SAFETY: the operands are readable over the ranges of the product.
             unsafe { job.run(isa, vectors, part) };
             if let Some(epilogue) = epilogue {
                 let (rows, columns) = if is_row { (0..vectors, lanes) } else { (lanes, 0..1) };
@@ -83,14 +83,14 @@ pub(crate) fn compute_gemv<T: GemmElement>(product: &mut BatchedGemm<'_, T>, tea
     true
 }
 
-/// Some outputs of one product. Each vector can be read for the whole depth, and the matrix, with any alignment, for the lanes
-/// and the depth. The matrix is multiplied with each vector.
+/// A range of outputs of one product, for each of its vectors. Every vector is readable for the whole depth, and the matrix, at any
+/// alignment, for the lanes and the depth.
 pub(crate) struct GemvJob<T> {
     pub vector: OperandPointer<T>,
     pub matrix: OperandPointer<T>,
     pub depth: usize,
     pub lanes: Range<usize>,
-    /// True if sums are added to the output, which needs contiguous lanes.
+    /// True if sums are added to the output, which requires contiguous lanes.
     pub add: bool,
 }
 
@@ -99,7 +99,7 @@ impl<N: GemmElement> GemvJob<N> {
     ///
     /// # Safety
     ///
-    /// The operands can be read as far as the job says.
+    /// The operands are readable over the ranges of the job.
     pub(crate) unsafe fn run<'a>(&self, isa: Isa, vectors: usize, output: impl Fn(usize) -> &'a mut [N])
     where
         N: 'a,
@@ -117,7 +117,7 @@ impl<N: GemmElement> GemvJob<N> {
     }
 }
 
-/// A job with contiguous lanes and its outputs for each vector. The operands can be read as far as the job says.
+/// A job with contiguous lanes, and its outputs for each vector. The operands are readable over the ranges of the job.
 struct AxpyGemv<'a, T, const VECTORS: usize> {
     job: &'a GemvJob<T>,
     outputs: [&'a mut [T]; VECTORS],
@@ -132,7 +132,7 @@ impl<N: GemmElement, const VECTORS: usize> SimdTask for AxpyGemv<'_, N, VECTORS>
         if !job.add {
             outputs.iter_mut().for_each(|output| output.fill(N::default()));
         }
-        // SAFETY: the operands can be read as far as the job says.
+        // SAFETY: the operands are readable over the ranges of the job.
         unsafe {
             if T::HAS_FMA {
                 job.accumulate_rows::<true, VECTORS>(outputs);
@@ -149,7 +149,7 @@ impl<T: GemmElement> GemvJob<T> {
         self.depth * self.lanes.len() * size_of::<T>() > L2_BYTES
     }
 
-    /// Adds rows to the outputs, eight at a time. Needs contiguous lanes.
+    /// Adds rows to the outputs, eight at a time. Requires contiguous lanes.
     #[inline(always)]
     unsafe fn accumulate_rows<const FUSED: bool, const VECTORS: usize>(
         &self,
@@ -158,7 +158,7 @@ impl<T: GemmElement> GemvJob<T> {
         let whole = self.depth / ROWS * ROWS;
         let is_far = self.is_far();
         for begin in (0..whole).step_by(ROWS) {
-            // The next rows are a long stride away, where no hardware prefetcher expects them.
+            // The next rows are a long stride away, which the hardware prefetcher does not follow.
             let is_asked_for = is_far && begin + 2 * ROWS <= whole;
             let ahead = if is_asked_for { ROWS * self.matrix.step } else { 0 };
             // SAFETY: these steps are less than the depth.
@@ -170,7 +170,7 @@ impl<T: GemmElement> GemvJob<T> {
         }
     }
 
-    /// Adds some rows times the vectors' elements, and prefetches the rows that are `ahead` elements further.
+    /// Adds some rows, multiplied by the vectors' elements, and prefetches the rows `ahead` elements further.
     #[inline(always)]
     unsafe fn add_rows<const FUSED: bool, const VECTORS: usize, const COUNT: usize>(
         &self,
@@ -192,7 +192,7 @@ impl<T: GemmElement> GemvJob<T> {
         let count = self.lanes.len();
         let in_line = CACHE_LINE / size_of::<T>();
         let lines = count / in_line;
-        // One cache line of each row at a time, so that each prefetch fetches a new line.
+        // Works on one cache line of each row at a time, so that each prefetch fetches a new line.
         for line in 0..lines {
             let lanes = line * in_line..(line + 1) * in_line;
             if ahead > 0 {
@@ -207,7 +207,7 @@ impl<T: GemmElement> GemvJob<T> {
         }
     }
 
-    /// Adds one range of lanes of the rows, which can be read.
+    /// Adds one range of lanes of the rows, which must be readable.
     #[inline(always)]
     unsafe fn add_lanes<const FUSED: bool, const VECTORS: usize, const COUNT: usize>(
         outputs: &mut [&mut [T]; VECTORS],
@@ -219,7 +219,7 @@ impl<T: GemmElement> GemvJob<T> {
             for (offset, output) in output[lanes.clone()].iter_mut().enumerate() {
                 let mut sum = *output;
                 for (factor, row) in factors.iter().zip(rows) {
-                    // SAFETY: the lanes are those of the outputs, of which each row has as many.
+                    // SAFETY: each row has as many lanes as there are outputs.
                     let element = unsafe { row.add(lanes.start + offset).read_unaligned() };
                     sum = sum.add_product::<FUSED>(*factor, element);
                 }
@@ -228,7 +228,7 @@ impl<T: GemmElement> GemvJob<T> {
         }
     }
 
-    /// Computes each output as a dot product. Needs contiguous steps.
+    /// Computes each output as a dot product. Requires contiguous steps.
     unsafe fn dot_outputs<'a>(&self, dot: DotKernel<T>, vectors: usize, output: impl Fn(usize) -> &'a mut [T])
     where
         T: 'a,

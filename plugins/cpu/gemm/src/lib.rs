@@ -1,9 +1,9 @@
-//! Matrix products: the one implementation under `MatMul`, `Gemm`, `Conv` and everything else that multiplies.
+//! Matrix products, the common implementation of `MatMul`, `Gemm`, `Conv` and everything else that multiplies.
 //!
-//! Operands are packed into panels in the order in which the micro-kernels in `tile` read them, or read in place when that is
-//! faster. `plan` decides which, and cuts the output into tasks; `macro_kernel` runs them. An operand can be anything that
-//! fills a panel ([`PanelSource`]): a strided matrix, a window sliding over an image, 8-bit numbers with a zero point. The
-//! epilogue of a tile, such as adding a bias, runs while the tile is in cache.
+//! Operands are packed into panels, in the order in which the micro-kernels in `tile` read them, or are read in place if that is
+//! faster. `plan` decides which, and cuts the output into tasks; `macro_kernel` runs them. An operand can be anything that fills a
+//! panel ([`PanelSource`]): a strided matrix, a window sliding over an image, 8-bit numbers with a zero point. The epilogue of a
+//! tile, such as adding a bias, runs while the tile is in cache.
 //!
 //! No sum is ever split between threads, so results do not depend on the number of threads.
 
@@ -40,16 +40,16 @@ pub use task_queue::TaskQueue;
 pub use tile::GemmElement;
 
 pub enum GemmOperand<'a, T> {
-    /// Read in place or packed, in each call.
+    /// Read in place or packed in each call.
     Operand(&'a dyn PanelSource<T>),
     /// Packed once, before the first call.
     Packed(&'a PackedOperand<T>),
 }
 
-/// The sizes of one product, or of a batch of equal ones.
+/// The sizes of a product, or of a batch of products of equal sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GemmShape {
-    /// Number of products in the batch.
+    /// The number of products in the batch.
     pub items: usize,
     /// Rows of the left operand and of the output.
     pub rows: usize,
@@ -65,12 +65,12 @@ impl GemmShape {
     }
 }
 
-/// Products to compute: `output = left × right`, each row-major, one product after the other.
+/// Products to compute: `output = left × right`. Outputs are row-major and consecutive.
 pub struct BatchedGemm<'a, T> {
     pub sizes: GemmShape,
     pub left: GemmOperand<'a, T>,
     pub right: GemmOperand<'a, T>,
-    /// Without an output, elements exist only in scratch memory until `finish` stores them elsewhere.
+    /// Without an output, elements exist only in scratch memory until the epilogue stores them elsewhere.
     pub output: Option<&'a mut [T]>,
     pub epilogue: Option<&'a GemmEpilogue<'a, T>>,
 }
@@ -78,10 +78,10 @@ pub struct BatchedGemm<'a, T> {
 /// Runs on each part of an output once its sums are complete.
 pub type GemmEpilogue<'a, T> = dyn Fn(OutputBlock<'_, T>) + Sync + 'a;
 
-/// What the plan needs to know of an operand; known before there is data.
+/// What the plan needs to know about an operand, before there is data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperandForm {
-    /// Packed before.
+    /// Packed before the first call.
     Packed,
     /// Can be read in place; `side_by_side` if its lanes are contiguous.
     InPlace { items: usize, side_by_side: bool },
@@ -103,8 +103,8 @@ impl<T> GemmOperand<'_, T> {
     }
 }
 
-/// Bytes of scratch memory that [`BatchedGemm::compute`] wants for products of these sizes. With `buffered`, elements are not
-/// kept in an output, only until the epilogue has seen them.
+/// The bytes of scratch memory that [`BatchedGemm::compute`] needs for products of these sizes. With `buffered`, there is no
+/// output: elements exist only until the epilogue has processed them.
 pub fn gemm_scratch_size<T: GemmElement>(
     team: &dyn ThreadTeam,
     sizes: GemmShape,

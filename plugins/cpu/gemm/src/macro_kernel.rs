@@ -15,7 +15,7 @@ use super::task_queue::TaskQueue;
 use super::tile::{GemmMicroKernels, GemmTile};
 use super::{BatchedGemm, GemmElement, GemmOperand, OperandPointer};
 
-/// A part of an output whose sums are complete, as the epilogue sees it.
+/// A part of an output whose sums are complete, which the epilogue processes.
 pub struct OutputBlock<'a, T> {
     pub item: usize,
     pub rows: Range<usize>,
@@ -28,7 +28,7 @@ pub struct OutputBlock<'a, T> {
 impl<'a, T> OutputBlock<'a, T> {
     /// # Safety
     ///
-    /// The elements of the part lie at `elements`, its rows `row_stride` apart, and nothing else accesses them for `'a`.
+    /// `elements` points to the elements of the part, whose rows are `row_stride` apart, and nothing else accesses them for `'a`.
     pub unsafe fn new(
         item: usize,
         rows: Range<usize>,
@@ -43,7 +43,7 @@ impl<'a, T> OutputBlock<'a, T> {
         OutputBlock { rows: self.rows.clone(), columns: self.columns.clone(), borrowed: PhantomData, ..*self }
     }
 
-    /// The rows, each with its number.
+    /// The rows, each with its index.
     pub fn rows_mut(&mut self) -> impl Iterator<Item = (usize, &mut [T])> {
         let (columns, elements, row_stride) = (self.columns.len(), self.elements, self.row_stride);
         self.rows.clone().enumerate().map(move |(index, row)| {
@@ -87,14 +87,14 @@ pub(crate) fn compute_gemm<T: GemmElement>(
     });
 }
 
-/// The part of a packed right operand that is read next, by other blocks or later tasks. The tiles of the current block prefetch
-/// it, each a share of the panel at its own column.
+/// The part of a packed right operand that is read next, for another block or task. Each tile of the current block prefetches a
+/// share of it, from the panel at its column.
 struct PanelPrefetch {
-    /// First byte of the panels.
+    /// The first byte of the panels.
     start: *const u8,
     /// Bytes per panel.
     panel: usize,
-    /// Bytes that one panel of rows prefetches of each panel.
+    /// Bytes of each panel that one panel of rows prefetches.
     share: usize,
 }
 
@@ -143,8 +143,8 @@ impl<T: GemmElement> GemmJob<'_, T> {
             None => (buffer.as_mut_ptr(), task.1),
         };
         let task = GemmTask { item, rows, columns, output, output_row };
-        // One block of the depth at a time: its right panels (at most `RIGHT_BLOCK_BYTES`) go into L2 once and are then reused by
-        // every panel of rows.
+        // One block of the depth at a time: its right panels (at most `RIGHT_BLOCK_BYTES`) are loaded into L2 once, and every panel
+        // of rows reuses them.
         for depth in depth_blocks(sizes.depth, self.plan.depth_block) {
             self.pack_right_panels(&task, &depth, right);
             let ahead = self.panel_prefetch(&task, &depth, index);
@@ -154,7 +154,8 @@ impl<T: GemmElement> GemmJob<'_, T> {
         }
     }
 
-    /// What is read after a block, if known: the next block of the depth of the same columns, or the columns of the next task.
+    /// What is read after a block, if that is known: the next block of the depth for the same columns, or the columns of the next
+    /// task.
     fn panel_prefetch(
         &self,
         task: &GemmTask<T>,
@@ -170,7 +171,7 @@ impl<T: GemmElement> GemmJob<'_, T> {
             let next = index + 1;
             let (item, place) = (next / (down * across), next % (down * across));
             let column = place / down * width;
-            // With the same columns, the panels are in cache already. Nothing is prefetched across products.
+            // If the columns are the same, the panels already are in cache. Nothing is prefetched across products.
             if item != task.item || column == task.columns.start {
                 return None;
             }
@@ -191,7 +192,7 @@ impl<T: GemmElement> GemmJob<'_, T> {
         let panel_size = depth.len() * width;
         let first = match self.plan.right {
             GemmOperandAccess::Task => task.columns.start,
-            // Only whole vectors can be read in place, so a ragged last panel is copied.
+            // Micro-kernels read whole vectors, so a ragged last panel cannot be read in place.
             _ if !task.columns.len().is_multiple_of(self.kernels.vector_lanes()) => {
                 self.last_panel_start(task)
             }
@@ -204,7 +205,7 @@ impl<T: GemmElement> GemmJob<'_, T> {
         }
     }
 
-    /// First column of the last panel of a task.
+    /// The first column of the last panel of a task.
     fn last_panel_start(&self, task: &GemmTask<T>) -> usize {
         task.columns.start + (task.columns.len() - 1) / self.plan.tile.1 * self.plan.tile.1
     }

@@ -1,5 +1,5 @@
-//! The operands of a product. Both sides have the same form: lanes (rows of the left, columns of the right operand) and, along
-//! the depth, the steps of each sum.
+//! The operands of a product. Both have the same form: lanes (rows of the left operand, columns of the right one) and, along the
+//! depth, the steps of each sum.
 
 use std::ops::Range;
 
@@ -7,10 +7,10 @@ use super::{ConvertTo, GemmElement};
 
 /// Fills panels from one operand.
 pub trait PanelSource<T>: Sync {
-    /// Number of distinct operands: one per product, or 1 if all products share it.
+    /// The number of distinct operands: one per product, or 1 if all products share one.
     fn item_count(&self) -> usize;
 
-    /// Packs a range of steps and lanes into a panel, step by step, each with `width` lanes. Lanes past the range are zero.
+    /// Packs a range of steps and lanes into a panel: step after step, `width` lanes each. Lanes past the range are zero.
     fn pack_panel(
         &self,
         item: usize,
@@ -20,12 +20,12 @@ pub trait PanelSource<T>: Sync {
         panel: &mut [T],
     );
 
-    /// The elements in memory, if they can be read in place without conversion. Everything in range is readable.
+    /// The elements in memory, if they can be read in place without conversion. All lanes and steps are readable.
     fn aligned_elements(&self, _item: usize) -> Option<OperandPointer<T>> {
         None
     }
 
-    /// The same for readers that need no alignment.
+    /// Like [`Self::aligned_elements`], for readers that need no alignment.
     fn unaligned_elements(&self, item: usize) -> Option<OperandPointer<T>> {
         self.aligned_elements(item)
     }
@@ -33,15 +33,15 @@ pub trait PanelSource<T>: Sync {
 
 #[derive(Clone, Copy, Debug)]
 pub struct OperandPointer<T> {
-    /// First element.
+    /// The first element.
     pub pointer: *const T,
-    /// Distance between lanes.
+    /// The distance between lanes.
     pub lane: usize,
-    /// Distance between steps.
+    /// The distance between steps.
     pub step: usize,
 }
 
-/// A strided matrix, or several of the same sizes.
+/// A strided matrix, or several of the same shape and strides.
 pub struct StridedMatrix<'a, E> {
     elements: &'a [E],
     offsets: Vec<usize>,
@@ -50,15 +50,15 @@ pub struct StridedMatrix<'a, E> {
 }
 
 impl<'a, E> StridedMatrix<'a, E> {
-    /// Matrices of `lanes` by `depth` (counts, each with its stride) at the given offsets into the elements. A single offset
-    /// serves all products. `None` if an element would be out of bounds.
+    /// Matrices of `lanes` by `depth` (each a count and a stride) at these offsets into the elements. All products share a single
+    /// offset. `None` if an element would be out of bounds.
     pub fn new(
         elements: &'a [E],
         mut offsets: Vec<usize>,
         lanes: (usize, usize),
         depth: (usize, usize),
     ) -> Option<Self> {
-        // Products of one operand share its panels, so it is packed once.
+        // If all products read the same operand, it is packed once and they share its panels.
         if offsets.windows(2).all(|pair| pair[0] == pair[1]) {
             offsets.truncate(1);
         }
@@ -120,15 +120,15 @@ pub struct LaneView<'a, E> {
     pub step: usize,
 }
 
-/// Width of the widest panels (two zmm of f32). A constant width compiles to a few vector instructions per step instead of a call
-/// of `memcpy`.
+/// The width of the widest panels (two zmm of f32). A constant width compiles to a few vector instructions per step instead of a
+/// call to `memcpy`.
 const WIDEST_PANEL: usize = 32;
 
 /// Lanes and steps that are transposed at once, in registers: a 4x4 block of f32 is four xmm.
 const TRANSPOSE_BLOCK: usize = 4;
 
 impl<E> LaneView<'_, E> {
-    /// Packs the first lanes and steps into a panel, step by step, each with `width` lanes. Lanes past `count` are zero.
+    /// Packs the first lanes and steps into a panel: step after step, `width` lanes each. Lanes past `count` are zero.
     pub fn pack_lanes<T: GemmElement>(&self, count: usize, steps: usize, width: usize, panel: &mut [T])
     where
         E: ConvertTo<T>,
@@ -163,8 +163,8 @@ impl<E> LaneView<'_, E> {
         }
     }
 
-    /// Packs lanes whose steps are contiguous, in blocks that the compiler transposes with a few shuffles. Reading along the
-    /// steps uses each cache line in full.
+    /// Packs lanes whose steps are contiguous, in blocks that the compiler transposes with a few shuffles. It reads along the
+    /// steps, so each cache line is used in full.
     fn pack_transposed<T: GemmElement>(&self, count: usize, steps: usize, width: usize, panel: &mut [T])
     where
         E: ConvertTo<T>,

@@ -40,7 +40,7 @@ impl<T: GemmElement> PackedOperand<T> {
         Self::new(team, operand, columns, depth, Self::right_panel_width(team))
     }
 
-    /// Lanes of a right panel. Packed operands depend on it, and with it on the instruction set.
+    /// The width of a right panel. It depends on the instruction set, and so do packed operands.
     pub fn right_panel_width(team: &dyn ThreadTeam) -> usize {
         T::micro_kernels(team.isa()).max_columns()
     }

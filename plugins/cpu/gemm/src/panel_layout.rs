@@ -1,4 +1,4 @@
-//! How an operand is cut into panels.
+//! How an operand is divided into panels.
 
 #![expect(unsafe_code, reason = "threads pack one panel each")]
 
@@ -78,7 +78,7 @@ pub(crate) fn depth_blocks(depth: usize, block: usize) -> impl Iterator<Item = R
     (0..depth.div_ceil(block).max(1)).map(move |index| index * block..depth.min((index + 1) * block))
 }
 
-/// Rows of a left panel: as many as the micro-kernels take, but evened out so that no tile is left with only a few.
+/// Rows of a left panel: at most as many as a micro-kernel has, evened out so that no tile is left with only a few.
 pub(crate) fn left_panel_width(rows: usize, most: usize) -> usize {
     rows.div_ceil(rows.div_ceil(most).max(1)).max(1)
 }

@@ -11,8 +11,8 @@ const LANES: usize = 16;
 /// Steps transposed together: one xmm per lane, the 128-bit quarters that the shuffles work on.
 const STEPS: usize = 4;
 
-/// Transposes lanes, `stride` apart, into the steps of a panel of `width` lanes. Returns false, having done nothing, without
-/// AVX-512 or if lanes or steps do not come in whole groups.
+/// Transposes lanes, `stride` apart, into the steps of a panel of `width` lanes. Without AVX-512, or if lanes or steps are not a
+/// multiple of the group size, it does nothing and returns false.
 pub(crate) fn transpose_panel(
     isa: Isa,
     (elements, stride): (&[f32], usize),

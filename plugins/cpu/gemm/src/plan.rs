@@ -1,4 +1,4 @@
-//! Plans a product: which operands are packed, how the output is cut into tasks, and how much scratch memory that takes.
+//! Plans a product: which operands are packed, how the output is divided into tasks, and how much scratch memory is needed.
 
 use oarlock_cpu_base::memory::ALIGNMENT;
 use oarlock_cpu_base::thread_team::ThreadTeam;
@@ -6,8 +6,8 @@ use oarlock_cpu_base::thread_team::ThreadTeam;
 use super::panel_layout::{PanelLayout, depth_block_size, left_panel_width};
 use super::{GemmElement, GemmShape, OperandForm};
 
-/// Bytes of the right panels that a task works on at a time, 8 panels of 32 columns (AVX-512) or 16 of 16 (AVX2). They stay in an
-/// L2 of 1 MiB with room for the left panels.
+/// Bytes of right panels that a task works on at a time: 8 panels of 32 columns (AVX-512) or 16 of 16 (AVX2). They stay in an L2 of
+/// 1 MiB, with room for the left panels.
 const RIGHT_BLOCK_BYTES: usize = 512 * 1024;
 /// Multiply-adds that make it worth waking another thread: 4,096 cycles at 32 a cycle, which is two AVX-512 FMA units on f32.
 const MIN_WORK_PER_THREAD: usize = 1 << 17;
@@ -15,13 +15,13 @@ const MIN_WORK_PER_THREAD: usize = 1 << 17;
 /// How an operand reaches the micro-kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GemmOperandAccess {
-    /// Already packed.
+    /// Packed before the first call.
     Packed,
     /// Read in place.
     Direct,
-    /// Packed as a whole before anything is multiplied.
+    /// Packed as a whole before any task multiplies.
     First(PanelLayout),
-    /// Packed by each task, only the part it needs.
+    /// Each task packs the part that it needs.
     Task,
 }
 
@@ -101,7 +101,7 @@ impl GemmPlan {
     pub(crate) fn right_block_size(&self) -> usize {
         let columns = match self.right {
             GemmOperandAccess::Packed => 0,
-            // Only whole vectors can be read in place, so a ragged last panel is copied.
+            // Micro-kernels read whole vectors, so a ragged last panel is copied.
             GemmOperandAccess::Direct => self.tile.1,
             GemmOperandAccess::First(_) | GemmOperandAccess::Task => {
                 self.task.1.next_multiple_of(self.tile.1)
@@ -115,7 +115,7 @@ impl GemmPlan {
         if self.buffered { self.task.0 * self.task.1 } else { 0 }
     }
 
-    /// Bytes of scratch memory for all of this.
+    /// The bytes of scratch memory that the plan needs.
     pub(crate) fn scratch_size<T>(&self) -> u64 {
         let of_a_lane = self.right_block_size().saturating_add(self.buffer_size());
         let elements = self.packed_left_size().saturating_add(self.lanes.saturating_mul(of_a_lane));
@@ -134,7 +134,7 @@ fn task_size<T>(
     let most_across = (RIGHT_BLOCK_BYTES / (depth_block.max(1) * tile.1 * size_of::<T>())).max(1);
     // A buffered task keeps its whole part of the output in scratch memory, so its height is bounded.
     let most_down = if buffered { 12 } else { panels.0 };
-    // Two tasks per thread even out the load when other work runs on the machine. The products of a batch are tasks already.
+    // Two tasks per thread balance the load if other work runs on the machine. The products of a batch are separate tasks anyway.
     let wanted = if threads == 1 { 1 } else { (2 * threads).div_ceil(sizes.items) };
     let across = panels.1.div_ceil(most_across).max(wanted.min(panels.1)).max(1);
     let down = panels.0.div_ceil(most_down).max(wanted.div_ceil(across).min(panels.0)).max(1);

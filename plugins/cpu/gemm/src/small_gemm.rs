@@ -1,4 +1,4 @@
-//! Small products of rows in memory and packed panels, for kernels that multiply between other steps.
+//! Small products of rows in memory with packed panels, for kernels in which a product is one step of several, such as attention.
 
 #![expect(unsafe_code, reason = "rows and panels are handed to the micro-kernels as pointers")]
 
@@ -18,19 +18,19 @@ pub struct GemmRows<S> {
 }
 
 impl<S> GemmRows<S> {
-    /// Elements that rows of a length span.
+    /// The number of elements that the rows span, if each has `length` elements.
     fn required_length(&self, length: usize) -> usize {
         if self.count == 0 || length == 0 { 0 } else { (self.count - 1) * self.stride + length }
     }
 }
 
-/// The most rows that [`multiply_rows`] takes, and the columns of a panel.
+/// The maximum number of rows for [`multiply_rows`], and the columns of a panel.
 pub fn row_tile_size<T: GemmElement>(isa: Isa) -> (usize, usize) {
     let kernels = T::micro_kernels(isa);
     (kernels.max_rows(), kernels.max_columns())
 }
 
-/// As [`LaneView::pack_lanes`], but with SIMD transposes where the machine has them.
+/// Like [`LaneView::pack_lanes`], with SIMD transposes if the machine has them.
 pub fn pack_panel<E: StoredElement<ComputeType = f32>>(
     isa: Isa,
     view: LaneView<'_, E>,
@@ -56,8 +56,8 @@ fn transpose_panel(_: Isa, _: (&[f32], usize), _: (usize, usize), _: (&mut [f32]
     false
 }
 
-/// Multiplies rows with packed panels, one for each group of columns, each of `depth` steps. Adds to the output with `add`, and
-/// replaces it otherwise.
+/// Multiplies rows with packed panels of `depth` steps, one for each group of columns. With `add`, sums are added to the output;
+/// otherwise they replace it.
 pub fn multiply_rows<T: GemmElement>(
     isa: Isa,
     left: GemmRows<&[T]>,
@@ -82,7 +82,7 @@ pub fn multiply_rows<T: GemmElement>(
     let target = output.elements.as_mut_ptr();
     for (column, panel) in (0..columns).step_by(width).zip(panels.chunks_exact(panel_size.max(1))) {
         let columns = width.min(columns - column);
-        // SAFETY: the rows, the panel and the output have all that the tile says, which was checked above.
+        // SAFETY: the checks above guarantee that the rows, the panel and the output have everything that the tile accesses.
         unsafe {
             kernels.micro_kernel(rows, columns)(&GemmTile {
                 depth,
@@ -95,7 +95,7 @@ pub fn multiply_rows<T: GemmElement>(
                 output_row: output.stride,
                 columns,
                 add,
-                // Nothing is prefetched: with a step of 0 this stays at the panel, which is read anyway.
+                // No prefetch: with a step of 0, the address stays at the panel, which is read anyway.
                 ahead: panel.as_ptr().cast(),
                 ahead_step: 0,
             });
@@ -103,8 +103,8 @@ pub fn multiply_rows<T: GemmElement>(
     }
 }
 
-/// Multiplies at most [`FEW_ROWS`] rows with a matrix that is read in place. Either its steps are contiguous, or its lanes are;
-/// only with contiguous lanes can sums be added to the output.
+/// Multiplies at most [`FEW_ROWS`] rows with a matrix that is read in place. Its steps or its lanes must be contiguous; sums can be
+/// added to the output only if the lanes are.
 pub fn multiply_few_rows<T: GemmElement>(
     isa: Isa,
     left: GemmRows<&[T]>,
@@ -137,7 +137,8 @@ pub fn multiply_few_rows<T: GemmElement>(
         add,
     };
     let parts = DisjointSlice::new(output.elements);
-    // SAFETY: the operands have all that the job says, which was checked above, and rows of the output do not overlap.
+    // SAFETY: the checks above guarantee that the operands have everything that the job reads, and rows of the output do not
+    // overlap.
     unsafe {
         job.run(isa, left.count, |row| parts.range_mut(row * output.stride..row * output.stride + columns));
     };

@@ -15,7 +15,7 @@ pub trait StoredElement: Element + ConvertTo<Self::ComputeType> {
     /// The type of the sums.
     type ComputeType: GemmElement;
 
-    /// Rounds a number to the nearest element.
+    /// Rounds a sum to the nearest element.
     fn from_computed(number: Self::ComputeType) -> Self;
 
     fn scale_computed(number: Self::ComputeType, factor: f64) -> Self::ComputeType;
@@ -44,7 +44,7 @@ macro_rules! integers {
         $(impl StoredElement for $element {
             type ComputeType = $computed;
 
-            // Wraps around, as sums in the element's own type would.
+            // Truncates, so the result wraps around as sums in the element's type would.
             fn from_computed(number: $computed) -> Self {
                 number as Self
             }
@@ -59,7 +59,7 @@ macro_rules! integers {
 floats!(f32 => f32: |number| number, f64 => f64: |number| number, f16 => f32: f16::from_f32, bf16 => f32: bf16::from_f32);
 integers!(i32 => i32, i64 => i64, u32 => u32, u64 => u64, i8 => i32, u8 => i32, i16 => i32, u16 => i32);
 
-/// Computes a batch of products and stores their elements after `finish` has run on them.
+/// Computes a batch of products, runs `finish` on each block, and stores its elements.
 pub fn compute_stored_gemm<E: StoredElement>(
     team: &dyn ThreadTeam,
     sizes: GemmShape,
@@ -92,7 +92,7 @@ pub fn compute_stored_gemm<E: StoredElement>(
     BatchedGemm { sizes, left, right, output: None, epilogue: Some(store) }.compute(team, scratch);
 }
 
-/// Adds a bias to each row. The biases of this many `products` follow each other and repeat over the batch.
+/// Adds a bias to each row. There are consecutive biases for this many `products`, which repeat over the batch.
 pub fn add_bias<E: StoredElement>(
     bias: &[E],
     products: usize,
@@ -107,7 +107,7 @@ pub fn add_bias<E: StoredElement>(
     }
 }
 
-/// The elements as numbers to compute with, if both types are the same.
+/// The elements as numbers to compute with; `None` unless both types are the same.
 pub fn as_computed<E: StoredElement>(elements: &[E]) -> Option<&[E::ComputeType]> {
     let none: &dyn Any = &None::<E>;
     if !none.is::<Option<E::ComputeType>>() {

@@ -2,11 +2,11 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Upper bound of shares, so that the counters fit on the stack. Threads beyond it start in the shares of others.
+/// The maximum number of shares, which bounds the counters on the stack. Further threads start in a share that another thread has.
 const MAX_SHARES: usize = 32;
 
-/// Tasks that lanes take until none is left: first those of their own share, then what others have left. Shares are the same for
-/// all calls of a size, and match where one call reads what another wrote, so what a lane needs may still be in its cache.
+/// A work-stealing queue. Each lane first takes the tasks of its share, then those left in other shares. All calls of a size have
+/// the same shares, so when one call reads what another wrote, the data of a lane may still be in its cache.
 pub struct TaskQueue {
     count: usize,
     shares: usize,
@@ -20,7 +20,7 @@ impl TaskQueue {
         Self { count, shares, taken: [const { AtomicUsize::new(0) }; MAX_SHARES] }
     }
 
-    /// The tasks that a lane takes, one by one.
+    /// The tasks that a lane takes, one at a time.
     pub fn tasks_for_worker(&self, lane: usize) -> impl Iterator<Item = usize> {
         (0..self.shares).flat_map(move |turn| {
             let share = (lane + turn) % self.shares;

@@ -1,4 +1,4 @@
-//! Compares products with plainly written sums, for all sizes, strides, types and instruction sets that take different paths.
+//! Compares products with naive sums, for sizes, strides, types and instruction sets that cover all code paths.
 
 use oarlock_cpu_testing::isa_levels::isa_levels;
 use oarlock_cpu_testing::test_team::TestTeam;
@@ -8,7 +8,7 @@ use super::{
     StridedMatrix,
 };
 
-/// Integers small enough that every type computes exactly with them.
+/// Integers small enough that products and sums are exact in every type.
 fn small_integers<T: From<u8>>(count: usize, seed: usize) -> Vec<T> {
     let mut state = seed as u32 * 2 + 1;
     let mut next = || {

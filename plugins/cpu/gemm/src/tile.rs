@@ -1,8 +1,8 @@
 //! Micro-kernels: the innermost loop of a product. Each computes one tile of the output from a left panel and a right panel; a
 //! tile is small enough that all its accumulators stay in registers.
 //!
-//! There is one function for each number of rows and of vectors, so that a small or ragged product does no more work than it has
-//! elements. Each type and instruction set has a table of them.
+//! There is one function for each number of rows and vectors, so that small or ragged products do no work for missing rows or
+//! vectors. Each type and instruction set has a table of these functions.
 
 mod portable;
 #[cfg(x86_vectors)]
@@ -17,39 +17,38 @@ use super::ConvertTo;
 pub struct GemmTile<T> {
     /// Products per sum.
     pub depth: usize,
-    /// First element of the left panel, and the distances between its rows and between its steps.
+    /// The first element of the left panel, and the distances between its rows and between its steps.
     pub left: *const T,
     pub left_row: isize,
     pub left_depth: isize,
-    /// First element of the right panel, whose columns are contiguous, and the distance between its steps.
+    /// The first element of the right panel, whose columns are contiguous, and the distance between its steps.
     pub right: *const T,
     pub right_depth: isize,
-    /// First element of the output, whose columns are contiguous, and the distance between its rows.
+    /// The first element of the output, whose columns are contiguous, and the distance between its rows.
     pub output: *mut T,
     pub output_row: usize,
-    /// Columns to write. The right panel can be read up to the next whole vector.
+    /// Columns to write. The right panel is readable up to the next whole vector.
     pub columns: usize,
     /// True if sums are added to the output instead of replacing it.
     pub add: bool,
-    /// What other tiles will read, to be prefetched meanwhile, and the bytes to advance with each step. A prefetch never faults,
-    /// so this may be any address.
+    /// The address to prefetch for later tiles, and the bytes by which it advances with each step. A prefetch never faults, so any
+    /// address is valid.
     pub ahead: *const u8,
     pub ahead_step: isize,
 }
 
 /// # Safety
 ///
-/// For as many rows as the function is for, the panels can be read and the output written as [`GemmTile`] says. Nothing else
-/// accesses the output meanwhile, and the processor has the instruction set of the table that holds the function.
+/// For the number of rows of the function, the panels are readable and the output is writable as [`GemmTile`] describes. Nothing
+/// else accesses the output meanwhile, and the processor has the instruction set of the function's table.
 pub(crate) type GemmMicroKernel<T> = unsafe fn(&GemmTile<T>);
 
-/// Dot product of two contiguous ranges. The flag is true if the right range comes from memory and more of it follows, which
-/// makes prefetching pay off.
+/// The dot product of two contiguous ranges. The flag is true if the right range is read from memory and more of it follows, so
+/// that prefetching pays.
 ///
 /// # Safety
 ///
-/// Both ranges have as many elements as the count, and the processor has the instruction set of the table that holds the
-/// function.
+/// Both ranges have as many elements as the count, and the processor has the instruction set of the function's table.
 pub(crate) type DotKernel<T> = unsafe fn(*const T, *const T, usize, bool) -> T;
 
 /// The micro-kernels of one type and one instruction set.

@@ -1,4 +1,4 @@
-//! Layers on NHWC images, in floats and in 8 bits, and the products that share their loops.
+//! Kernels of layers on NHWC images, in floats and in 8 bits, and of products that share their micro-kernels.
 
 #![expect(missing_docs, reason = "for the other crates of this plugin; names say what most of it is")]
 
@@ -15,7 +15,7 @@ pub fn nhwc_kernels() -> Vec<Kernel<Cpu>> {
     kernels
 }
 
-/// With the general kernels too, whose results those of this crate are compared with.
+/// Includes the general kernels, with which tests compare the kernels of this crate.
 #[cfg(test)]
 const KERNELS: oarlock_cpu_testing::runner::KernelRunner = oarlock_cpu_testing::kernel_runner!(
     oarlock_cpu_elementwise::elementwise_kernels,

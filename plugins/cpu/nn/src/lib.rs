@@ -1,4 +1,4 @@
-//! Kernels of neural networks: products, convolutions, poolings, attention, recurrent layers, and samplings of images.
+//! Kernels of neural networks: products, convolutions, pooling, attention, recurrent layers, and image sampling.
 
 mod attention;
 mod conv;

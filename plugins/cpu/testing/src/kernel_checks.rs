@@ -1,7 +1,7 @@
 //! Compares the results of kernels, at every level of instruction sets, with expected ones.
 //!
-//! Cases are text, a paragraph each: a comment, the op and its version, attributes as kind, name and value, then the operands as
-//! `in` or `out`, dtype with shape, and elements.
+//! Cases are text, one paragraph each: a comment; the op and its version; attributes as kind, name and value; then operands as `in`
+//! or `out`, dtype with shape, and elements.
 
 use std::fmt::Debug;
 use std::str::FromStr;
@@ -81,7 +81,7 @@ fn parse_numbers<T: FromStr<Err: Debug>>(text: &str) -> Vec<T> {
     text.split_whitespace().map(|number| number.parse().expect(number)).collect()
 }
 
-/// An array of a dtype and shape such as `f32[2,3]`.
+/// Parses an array from its form, such as `f32[2,3]`, and its elements.
 fn parse_array(form: &str, elements: &str) -> TestArray {
     let (dtype, dims) = form.trim_end_matches(']').split_once('[').expect(form);
     let dims: Vec<i64> = parse_numbers(&dims.replace(',', " "));
@@ -125,7 +125,7 @@ fn compare_elements<T: Element + ComputeElement>(
     assert!(all_close, "{what}: expected {expected:?}, found {found:?}");
 }
 
-/// Shapes of lines along the middle axis, so short and so many that they are transposed.
+/// Shapes with enough short lines along the middle axis that kernels transpose them.
 const SHORT_LINE_SHAPES: [[usize; 3]; 11] = [
     [16, 1, 2],
     [64, 2, 1],
@@ -142,8 +142,8 @@ const SHORT_LINE_SHAPES: [[usize; 3]; 11] = [
 /// Too few lines to be transposed.
 const FEW_LINES: usize = 15;
 
-/// Checks that an op gives for many short lines, bit for bit, what it gives for few of them, at each level of instruction sets.
-/// `element` makes an element of its index, and `run` runs the op along axis 1 of an input.
+/// Checks at each level of instruction sets that an op returns the same bits for many short lines as for few. `element` makes an
+/// element from its index, and `run` runs the op along axis 1 of an input.
 pub fn check_short_lines<T: Element>(
     element: impl Fn(usize) -> T,
     run: impl Fn(&str, &TestArray) -> Vec<TestArray>,

@@ -40,8 +40,8 @@ impl KernelRunner {
         Self(query)
     }
 
-    /// Runs the best kernel that takes these operands, at the machine's best level. Outputs are given by dtype and shape; `None`
-    /// is an absent one, unless the kernel allocates its outputs: then it allocates this one.
+    /// Runs the best kernel that accepts these operands, at the machine's best level. Outputs are given by dtype and shape. `None`
+    /// is an absent output, or one that the kernel allocates, if it allocates its outputs.
     pub fn run_kernel(
         &self,
         op: &str,
@@ -53,7 +53,7 @@ impl KernelRunner {
         self.run_with_isa("", op, version, attributes, inputs, outputs)
     }
 
-    /// Like [`Self::run_kernel`], with the given instruction sets at most: the plugin's option `isa`.
+    /// Like [`Self::run_kernel`], but the plugin's option `isa` limits the instruction sets.
     pub fn run_with_isa(
         &self,
         isa: &str,
@@ -84,7 +84,7 @@ impl KernelRunner {
     }
 }
 
-/// True if a row is for an op, which may be named with its domain as `oarlock:MatMul`, and its requirements are met.
+/// True if a row is for this op, which may include a domain, as in `oarlock:MatMul`, and the operands meet its requirements.
 fn row_takes(
     row: &abi::Kernel,
     op: &str,
@@ -116,7 +116,7 @@ fn operand_list(list: *const *const abi::Operand, count: u64) -> Vec<abi::Operan
     (0..count as usize).map(|index| unsafe { **list.add(index) }).collect()
 }
 
-/// The requirements of the operand at an index; the last may stand for all further ones.
+/// The requirements of the operand at an index. Those of the last may apply to all further operands.
 fn operand_demands(operands: &[abi::Operand], index: usize) -> Option<&abi::Operand> {
     let rest = operands.last().filter(|last| last.bits.contains(OperandFlags::VARIADIC));
     operands.get(index).or(rest)
@@ -145,7 +145,7 @@ fn demands_met(
     (0..operands.len().max(found.len())).all(&mut one_meets)
 }
 
-/// A call of a kernel, with everything that its record points to.
+/// A call of a kernel, with all data that its record points to.
 struct RunningCall<'a> {
     loaded: &'a HostedPlugin,
     row: &'a abi::Kernel,
@@ -193,7 +193,7 @@ impl<'a> RunningCall<'a> {
         }
     }
 
-    /// `Ok(Err)` is a call that the kernel does not support.
+    /// Returns `Ok(Err)` if the kernel does not support the call.
     fn run_call(mut self) -> Result<Result<Vec<Option<TestArray>>, String>, String> {
         let demanded = operand_list(self.row.inputs, self.row.inputs_count);
         let allocates = self.row.bits.contains(KernelFlags::ALLOCATES_OUTPUTS);
@@ -254,14 +254,14 @@ impl<'a> RunningCall<'a> {
     }
 
     fn check_support(&self, call: &abi::Call) -> Result<(), String> {
-        // SAFETY: the call is whole, and the context is the kernel's.
+        // SAFETY: the call is complete, and the context belongs to the kernel.
         self.row.supports.map_or(Ok(()), |slot| self.check_status(unsafe { slot(self.row.context, call) }))
     }
 
     fn allocate_workspace(&self, call: &abi::Call) -> Result<GuardedStorage, String> {
         let mut size = 0;
         if let Some(slot) = self.row.workspace {
-            // SAFETY: as above, and the size is there to be written.
+            // SAFETY: as above, and the size is writable.
             self.check_status(unsafe { slot(self.row.context, call, &raw mut size) })?;
         }
         Ok(GuardedStorage::new(size as usize))
@@ -270,10 +270,10 @@ impl<'a> RunningCall<'a> {
     fn prepare_and_run(&self, call: &abi::Call) -> Result<(), String> {
         let (context, mut state): (_, *mut c_void) = (self.row.context, ptr::null_mut());
         if let Some(slot) = self.row.prepare {
-            // SAFETY: as above, and the state is there to be written.
+            // SAFETY: as above, and the state is writable.
             self.check_status(unsafe { slot(context, call, &raw mut state) })?;
         }
-        // SAFETY: the state is the one that was just made.
+        // SAFETY: the state was just created by this kernel.
         let outcome = self.row.run.map(|slot| self.check_status(unsafe { slot(context, state, call) }));
         if let Some(slot) = self.row.release {
             // SAFETY: as above; the state is not used again.
@@ -357,7 +357,7 @@ impl<'a> EncodedAttribute<'a> {
     }
 }
 
-/// The record of an operand. A missing one is absent, unless it is an output for the kernel to allocate.
+/// The record of an operand. A missing operand is absent, unless it is an output that the kernel allocates.
 fn describe_operand(array: Option<&mut TestArray>, allocates: bool) -> abi::Tensor {
     match array {
         Some(array) => array.describe_mut(),

@@ -1,11 +1,11 @@
-//! Threads of a test.
+//! A thread team for tests.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use oarlock_cpu_base::isa::Isa;
 use oarlock_cpu_base::thread_team::ThreadTeam;
 
-/// A team whose number of threads differs from the machine's.
+/// A team with any number of threads, independent of the machine's.
 pub struct TestTeam {
     /// The instruction set to compute with.
     pub isa: Isa,

@@ -222,7 +222,7 @@ fn a_chosen_device_that_is_not_there_is_told_and_the_others_are_tried() {
     assert_eq!(output.status.code(), Some(1));
     assert!(
         out.contains(
-            "\nNotes\n  the flag `device`: expected a device that is there (`cpu:0`), found `npu`, which is planned: there is no \
+            "\nNotes\n  the flag `device`: expected an available device (`cpu:0`), found `npu`, which is planned: there is no \
              plugin for it yet\n"
         ),
         "{out}"

@@ -124,7 +124,7 @@ fn a_call_is_explained_without_running_it() {
     let outcome = user.run_command(&["op", "Relu", "f32:1", "--explain", "--dry-run"]);
     assert_eq!((outcome.status, outcome.err.as_str()), (0, ""));
     assert!(
-        outcome.out.starts_with("`Relu` (version 14) on `cpu:0` is run by `oarlock-cpu`\n"),
+        outcome.out.starts_with("`Relu` (version 14) on `cpu:0` runs in `oarlock-cpu`\n"),
         "{}",
         outcome.out
     );
@@ -145,7 +145,7 @@ fn a_device_without_a_kernel_says_so_unless_the_cpu_may_do_it() {
     assert!(refused.err.contains("expected a kernel for this device"), "{}", refused.err);
     let explained = run(&[&call[..], &["--explain", "--dry-run"]].concat());
     assert_eq!(explained.status, 1);
-    assert!(explained.out.contains("is run by no kernel"), "{}", explained.out);
+    assert!(explained.out.contains("runs in no kernel"), "{}", explained.out);
     let done = run(&[&call[..], &["--set", "kernel_fallback=cpu"]].concat());
     assert_eq!(done.out, "output 0 (C): f32 [2]\n[2.0, 4.0]\n", "{}", done.err);
 }

@@ -1,4 +1,4 @@
-//! Outputs with data-dependent shapes: the kernel asks for their memory while it runs.
+//! Outputs with data-dependent shapes: the kernel requests their memory while it runs.
 
 #![expect(unsafe_code, reason = "a kernel reads outputs while it asks for their memory")]
 
@@ -12,7 +12,7 @@ use super::descriptors;
 use crate::stream::Stream;
 use crate::{Device, Dtype, Error, Tensor};
 
-/// The outputs of one call. An output without a tensor gets one when the kernel asks for it.
+/// The outputs of one call. An output without a tensor gets one when the kernel requests it.
 pub(crate) struct AllocatingOutputs<'a> {
     device: &'a Device,
     stream: &'a Stream,
@@ -24,7 +24,7 @@ pub(crate) struct AllocatingOutputs<'a> {
 
 struct AllocatedOutputs {
     tensors: Vec<Option<Tensor>>,
-    /// The first error raised here. It is more precise than whatever the kernel reports because of it.
+    /// The first error raised here. It is more precise than the error that the kernel reports as a consequence.
     error: Option<Error>,
 }
 
@@ -109,7 +109,7 @@ impl CallServices for AllocatingOutputs<'_> {
     }
 }
 
-/// A kernel may ask for an output of known shape, but only with that dtype and shape.
+/// A kernel may also request an output of known shape, but only with the known dtype and shape.
 fn check_known_output(known: &Tensor, index: u32, dtype: abi::Dtype, dims: &[i64]) -> crate::Result<()> {
     if known.dtype().to_abi() == dtype && known.dims() == dims {
         return Ok(());

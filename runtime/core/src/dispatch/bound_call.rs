@@ -1,4 +1,4 @@
-//! Prepared calls whose operands are bound to memory, run after run.
+//! Prepared calls whose operands are bound to memory for each run.
 
 #![expect(unsafe_code, reason = "a call is a struct of pointers that only its maker can vouch for")]
 
@@ -32,7 +32,7 @@ impl MemoryLocation {
     }
 }
 
-/// A prepared call whose operands can be bound to memory again and again. Running it is one call of the kernel.
+/// A prepared call whose operands can be rebound to memory for every run. A run is one call of the kernel.
 pub struct BoundCall {
     call: abi::Call,
     resolved: Arc<ResolvedKernel>,
@@ -76,7 +76,7 @@ impl BoundCall {
         &self.stream
     }
 
-    /// Binds an input to its memory. Does nothing for an input that the kernel already got as a value or a constant.
+    /// Binds an input to its memory. Does nothing for an input that the kernel has already received as a value or a constant.
     #[inline]
     pub fn bind_input(&mut self, index: usize, location: MemoryLocation) {
         let Some(input) = self.resolved.inputs.get(index) else { return };
@@ -113,7 +113,7 @@ impl BoundCall {
     /// # Safety
     ///
     /// Every operand and the workspace must be bound to sufficient memory of the device. Until the stream is past the
-    /// call, that memory must stay allocated, nobody else may write it, and nobody may read what the call writes.
+    /// call, that memory must stay allocated, nobody else may write to it, and nobody may read the outputs.
     #[inline]
     pub unsafe fn run(&mut self) -> Result<()> {
         let resolved = &*self.resolved;

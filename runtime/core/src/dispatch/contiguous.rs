@@ -1,4 +1,4 @@
-//! Copies of strided tensors, which the op `Identity` makes.
+//! Contiguous copies of strided tensors, made with the op `Identity`.
 
 use super::op::{Op, OpInvocation};
 use crate::registry::KernelEntry;

@@ -1,4 +1,4 @@
-//! Operands and attributes in the form that the contract prescribes.
+//! Operands and attributes as structs of the contract.
 
 #![expect(unsafe_code, reason = "descriptions hold pointers into what they own")]
 #![expect(clippy::vec_box, reason = "what descriptions point to must stay where it is when a list grows")]

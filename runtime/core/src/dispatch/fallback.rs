@@ -4,7 +4,7 @@ use super::op::{Op, OpInvocation, OpOutputs};
 use crate::runtime::Runtime;
 use crate::{Device, Result, Tensor};
 
-/// What to do with a call that no kernel of its device accepts.
+/// The treatment of a call that no kernel of its device accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CpuFallback {
     /// The call fails.
@@ -40,7 +40,7 @@ pub(crate) fn run_on_cpu(
     let is_first = runtime.fallback_counters().count_fallback(op.name(), device, bytes);
     if is_first && op.definition.cpu_fallback(runtime) != CpuFallback::Silent {
         runtime.log_warning(&format!(
-            "`{}` has no kernel on `{device}` for this call, so `{cpu}` does it, with copies",
+            "`{}` has no kernel on `{device}` for this call, so `{cpu}` runs it, with copies",
             op.name()
         ));
     }

@@ -22,11 +22,11 @@ use crate::schema::{self, OpSchema, normalize_domain};
 use crate::stream::{InternedLabel, Stream};
 use crate::{Attributes, Constant, Device, Error, Result, Tensor, infer};
 
-/// Borrowed by calls of ops that need no input values, which is most of them.
+/// Borrowed by calls of ops that need no input values, which are the majority.
 const NO_VALUES: &InputValues = &InputValues::new();
-/// Signatures that a call finds without taking a lock.
+/// The number of signatures that a call finds without taking a lock.
 const LOCK_FREE_CALLS: usize = 8;
-/// Signatures kept behind the lock once the lock-free slots are full; the oldest is evicted.
+/// The number of signatures behind the lock, for use when the lock-free slots are full; the oldest is evicted.
 const LOCKED_CALLS: usize = 56;
 
 /// The outputs of a call; `None` for one that was not requested.
@@ -66,7 +66,7 @@ pub struct OpInvocation<'a> {
     pub inputs: &'a [Option<&'a Tensor>],
     /// The number of outputs to compute.
     pub outputs: usize,
-    /// The device to run on; by default that of the inputs, or else the default device.
+    /// The device to run on; by default the device of the inputs, or the default device if there are none.
     pub device: Option<&'a Device>,
     /// The stream to run on; by default the device's own.
     pub stream: Option<&'a Stream>,
@@ -186,8 +186,8 @@ impl Op {
                 &read
             }
         };
-        // A cached signature includes the device of its inputs. If the first input determines the device, a match
-        // therefore implies the right device, and the hot path need not look it up.
+        // A cached signature includes the device of its inputs. So if the first input determines the device, a match
+        // implies the right device, and the hot path need not look it up.
         let is_decided = matches!(call.inputs.first(), Some(Some(_))) && bits & 1 == 0;
         let device = if is_decided { call.device } else { Some(self.call_device(runtime, call)?) };
         let later;
@@ -206,7 +206,7 @@ impl Op {
         }
     }
 
-    /// Tells which kernel would run a call, and why the others would not.
+    /// Explains which kernel would run a call, and why the others would not.
     pub fn explain_call(&self, runtime: &Runtime, call: &OpInvocation<'_>) -> Result<DispatchExplanation> {
         let device = self.call_device(runtime, call)?;
         let stream = device.default_stream()?;
@@ -291,7 +291,7 @@ impl Op {
             }
         };
         if let Some(free) = self.lock_free_calls.iter().find(|resolved| resolved.get().is_none()) {
-            // If another thread was faster, its entry stays and this one serves only this call.
+            // If another thread was faster, its entry stays, and this entry is used only for this call.
             _ = free.set(resolved.clone());
         } else {
             let mut more = self.locked_calls.lock().unwrap_or_else(PoisonError::into_inner);
@@ -315,8 +315,8 @@ impl Op {
         ResolveRequest { definition: &self.definition, runtime, device, stream, inputs, outputs, values }
     }
 
-    /// The stream of a call: the one it names, or the device's own. A stream is only valid on its own device, so a
-    /// stream of another device must not reach a kernel.
+    /// The stream of a call: the one that it names, or the device's default stream. A stream is only valid on its own
+    /// device, so a stream of another device must not reach a kernel.
     #[inline]
     fn call_stream<'a>(&self, device: &'a Device, call: &OpInvocation<'a>) -> Result<&'a Stream> {
         match call.stream {
@@ -335,7 +335,7 @@ impl Op {
             .with_advice("make one with `Device::create_stream` of the device that the inputs are on")
     }
 
-    /// The device of a call: the one it names, that of its inputs, or the default.
+    /// The device of a call: the one that it names, the device of its inputs, or the default device.
     #[inline]
     fn call_device<'a>(&self, runtime: &'a Runtime, call: &OpInvocation<'a>) -> Result<&'a Device> {
         let values = self.value_input_bits.load(Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Calls that are prepared before their operands exist; plans of the engine are made of them.
+//! Calls that are prepared before their operands exist. The engine's plans consist of such calls.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub struct ExpectedInput<'a> {
     pub dtype: Dtype,
     /// Its shape. The input will be contiguous.
     pub dims: &'a [i64],
-    /// True if it is the same in every call, so that a kernel may prepare for it, such as pack weights.
+    /// True if it is the same in every call, so a kernel may use its contents in `prepare`, for example to pack weights.
     pub is_constant: bool,
     /// Its elements, if they are known. Inputs that determine shapes or axes need them.
     pub value: Option<&'a Constant>,
@@ -42,7 +42,7 @@ pub enum PrepareOutcome {
     NoKernel(DispatchExplanation),
 }
 
-/// A kernel that is prepared for operands of known shapes, wherever they will be in memory. Clones share the kernel.
+/// A kernel that is prepared for operands of known shapes, whose memory is bound later. Clones share the kernel.
 #[derive(Clone)]
 pub struct PreparedCall {
     pub(super) resolved: Arc<ResolvedKernel>,
@@ -110,8 +110,8 @@ impl Op {
         Ok(PrepareOutcome::Kernel(PreparedCall { resolved: Arc::new(resolved), entry }))
     }
 
-    /// Tells which kernels of a device would accept such calls, and why others would not. Returns `None` if a kernel
-    /// needs to know more about the inputs. Prepares nothing, so constants need not exist.
+    /// Explains which kernels of a device would accept such calls, and why others would not. Returns `None` if a kernel
+    /// needs more information about the inputs. Prepares nothing, so constants need not exist.
     pub fn explain_candidates(
         &self,
         runtime: &Runtime,
@@ -122,8 +122,8 @@ impl Op {
         self.try_resolve(runtime, device, inputs, outputs, |resolver| resolver.explain_candidates())
     }
 
-    /// Returns the kernel that would run such calls: `None` if no kernel accepts them, or if the choice depends on
-    /// more than is known about the inputs. Prepares nothing, so constants need not exist.
+    /// Returns the kernel that would run such calls: `None` if no kernel accepts them, or if the choice depends on unknown
+    /// properties of the inputs. Prepares nothing, so constants need not exist.
     pub fn select_kernel(
         &self,
         runtime: &Runtime,
@@ -134,7 +134,7 @@ impl Op {
         self.try_resolve(runtime, device, inputs, outputs, |resolver| resolver.select_kernel())
     }
 
-    /// Queries a call whose operands have no memory yet. Returns `None` if kernels need to know more about the inputs.
+    /// Queries a call whose operands have no memory yet. Returns `None` if kernels need more information about the inputs.
     fn try_resolve<T>(
         &self,
         runtime: &Runtime,
@@ -194,7 +194,7 @@ impl PreparedCall {
         &self.entry
     }
 
-    /// The kernel's own description of how it runs such calls, such as the algorithm; empty if it gives none.
+    /// The kernel's own description of how it runs such calls, such as the algorithm; empty if it provides none.
     pub fn description(&self) -> &str {
         &self.resolved.description
     }
@@ -236,7 +236,7 @@ impl PreparedCall {
         output.transpose()?.flatten().ok_or_else(missing)
     }
 
-    /// Runs the checks that flags ask for after every kernel, such as the search for NaN.
+    /// Runs the checks that flags enable after every kernel, such as the search for NaN.
     pub fn check_outputs(&self, runtime: &Runtime, stream: &Stream, outputs: &OpOutputs) -> Result<()> {
         runtime.post_kernel_checks().check_outputs(self.resolved.op, stream, outputs)
     }

@@ -37,7 +37,7 @@ pub(crate) enum ResolveOutcome<T> {
     NeedsValues(u64),
 }
 
-/// An input as far as preparing a kernel depends on it.
+/// The properties of an input that the preparation of a kernel depends on.
 #[derive(Clone, Copy)]
 pub(crate) struct InputDescriptor<'a> {
     pub(crate) layout: &'a Arc<TensorLayout>,
@@ -67,15 +67,15 @@ pub(crate) struct ResolveRequest<'a> {
     pub(crate) values: &'a InputValues,
 }
 
-/// A request with what was inferred from it, ready to be matched with kernels.
+/// A request with its inferred outputs, ready to be matched with kernels.
 pub(crate) struct CallResolver<'a> {
     request: ResolveRequest<'a>,
     attributes: Arc<AbiAttributes>,
-    /// What inference found about the outputs; `None` if only kernels know them.
+    /// The inferred outputs; `None` if only kernels know them.
     facts: Option<Vec<TensorFact>>,
 }
 
-/// Collects the description that a kernel gives of itself while it is prepared.
+/// Receives the description that a kernel provides while it is prepared.
 #[derive(Default)]
 struct DescribeSink(Mutex<String>);
 
@@ -85,7 +85,7 @@ impl CallServices for DescribeSink {
     }
 }
 
-/// The operands of a call, as registry entries are matched with them.
+/// The operands of a call, in the form that registry entries are matched against.
 struct OperandTypes {
     inputs: SmallVec<[Option<OperandType>; 8]>,
     outputs: SmallVec<[Option<OperandType>; 4]>,
@@ -261,7 +261,7 @@ impl<'a> CallResolver<'a> {
             .fold(0, |bits, index| bits | 1 << index)
     }
 
-    /// Asks a kernel whether it accepts this very call.
+    /// Asks a kernel whether it accepts this particular call.
     fn query_support(&self, kernel: &KernelHandle) -> std::result::Result<(), KernelMismatch> {
         let refused = |error: Error| KernelMismatch::Refused(error.to_string());
         let (inputs, outputs) =
@@ -338,7 +338,7 @@ impl<'a> CallResolver<'a> {
         elements.max(1).saturating_mul(DRAWS_PER_ELEMENT)
     }
 
-    /// Describes the inputs as a kernel gets them.
+    /// Describes the inputs in the form that a kernel receives.
     fn resolve_inputs(&self, kernel: &KernelHandle) -> Result<Vec<ResolvedInput>> {
         let operand_specs = &kernel.info().inputs;
         let describe = |(index, input): (usize, &Option<InputDescriptor<'_>>)| {
@@ -449,7 +449,7 @@ impl<'a> CallResolver<'a> {
 }
 
 impl OpDefinition {
-    /// The op's own setting, or else that of the flag.
+    /// The op's own setting, or the flag's if there is none.
     pub(crate) fn cpu_fallback(&self, runtime: &Runtime) -> CpuFallback {
         let by_flag = || match runtime.flags().kernel_fallback() {
             FallbackScope::Cpu => CpuFallback::WithWarning,

@@ -45,9 +45,9 @@ pub(crate) struct ResolvedKernel {
     pub(crate) workspace: u64,
     /// True if an input has strides that the kernel does not support, so that it must be copied first.
     pub(crate) copies: bool,
-    /// True if the kernel asks for the memory of an output while it runs.
+    /// True if the kernel requests the memory of an output while it runs.
     pub(crate) allocates: bool,
-    /// The most numbers that a call may draw from the random generator.
+    /// The maximum number of counter values that a call may use from the random generator.
     pub(crate) draws: u64,
     /// True if an operand holds strings.
     pub(crate) has_texts: bool,
@@ -71,7 +71,7 @@ pub(crate) enum InputBinding {
     Absent,
     /// By value: the signature and the descriptor contain it.
     Value,
-    /// As it is.
+    /// Unchanged.
     Direct,
     /// As a contiguous copy, since the kernel does not support strides.
     Contiguous,
@@ -124,8 +124,8 @@ impl ResolvedKernel {
         } else {
             [].iter()
         };
-        // Update each descriptor in the place where the kernel reads it. Patching it first and then copying the whole
-        // would load what was just stored in parts, which defeats store forwarding and stalls.
+        // Update each descriptor in the place where the kernel reads it. To patch it first and then copy all of it would
+        // load fields together that were just stored separately; this defeats store forwarding and stalls.
         let mut operand_descriptors = OperandDescriptors::new();
         operand_descriptors.extend_from_slice(&self.operand_descriptors);
         let (given, wanted) = operand_descriptors.split_at_mut(self.inputs.len());
@@ -161,7 +161,7 @@ impl ResolvedKernel {
         runtime.post_kernel_checks().check_outputs(self.op, stream, outputs)
     }
 
-    /// Runs a kernel that asks for the memory of outputs.
+    /// Runs a kernel that requests the memory of outputs.
     fn run_allocating(
         &self,
         runtime: &Runtime,
@@ -178,8 +178,8 @@ impl ResolvedKernel {
         let ran =
             self.launch_kernel(runtime, stream, &given, &allocating.descriptor_pointers(), Some(&host_call));
         let (tensors, error) = allocating.into_tensors();
-        // The error raised here is more precise than the one the kernel made of it, and counts even if the kernel
-        // ignored it.
+        // The error raised here is more precise than the error that the kernel made from it, and is returned even if the
+        // kernel ignored it.
         if let Some(error) = error {
             return Err(error.with_op(self.op).with_device(&self.device));
         }
@@ -205,7 +205,7 @@ impl ResolvedKernel {
         host_call: Option<&HostCall<'_>>,
     ) -> Result<()> {
         let mut call = self.abi_call(stream, inputs, outputs);
-        // The workspace goes back to the pool when this returns. The stream reuses it in order, so work that is still
+        // The workspace returns to the pool when this function returns. The stream reuses it in order, so work that is still
         // queued is safe.
         let workspace;
         if self.workspace > 0 {

@@ -16,7 +16,7 @@ use crate::{Error, Result, Tensor};
 
 /// A call that owns its operands, workspace and stream; running it is one call of the kernel.
 ///
-/// Every run overwrites the same outputs. They are therefore never handed out, only read through this type.
+/// Every run overwrites the same outputs, so they are never exposed as tensors; they are only read through this type.
 pub struct ReusableCall {
     bound_call: BoundCall,
     outputs: OpOutputs,

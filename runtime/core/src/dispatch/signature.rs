@@ -1,4 +1,4 @@
-//! Signatures: what two calls of an op must have in common to share a resolved call.
+//! Signatures: the properties that two calls of an op must have in common to share a resolved call.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ impl CallSignature {
         }
     }
 
-    /// With `device` as `None`, the layouts of the inputs decide, since they include their device.
+    /// If `device` is `None`, the layouts of the inputs determine it, since they include their device.
     #[inline]
     pub(crate) fn matches_call(
         &self,

@@ -1,9 +1,9 @@
-//! Environment variables that have no effect although they look like settings: misspelled names of Oarlock, and
-//! settings of PaddlePaddle that mean nothing here.
+//! Environment variables that look like settings but have no effect: misspelled names of Oarlock's variables, and
+//! PaddlePaddle's settings without an equivalent here.
 //!
 //! The runtime warns of each once per process. This is not an error, because many programs share an environment.
-//! There is no warning for a name that merely starts like one of PaddlePaddle's: every program with gflags has
-//! `FLAGS_` variables, and no replacement is known for them. `oarlock doctor` lists those too.
+//! A name that only has the prefix of PaddlePaddle's names causes no warning: every program with gflags has `FLAGS_`
+//! variables, and no replacement is known for them. `oarlock doctor` lists those too.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -103,8 +103,8 @@ fn unreported_variables(
     ignored.filter(|variable| told.insert(variable.name.clone())).collect()
 }
 
-/// Advice for a name with our prefix that nothing reads. Names are compared without the prefix, which would make all
-/// of them look similar.
+/// Advice for a name with our prefix that nothing reads. Names are compared without the prefix, which would make them
+/// all similar.
 fn advice_for_own(rest: &str) -> String {
     let of_flags: Vec<String> = FLAG_TABLE.iter().map(|flag| flag.variable_name()).collect();
     let known = HOST_VARIABLES.into_iter().chain(of_flags.iter().map(String::as_str));

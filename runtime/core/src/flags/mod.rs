@@ -2,12 +2,12 @@
 //! documentation and `oarlock flags` are all derived.
 //!
 //! The value of a flag comes from the first of these that provides one: the program ([`Flags::set`]), the environment
-//! (`OARLOCK_` and the name in capitals, or an alias), and the built-in default. Aliases are names that users of
-//! PaddlePaddle know, if they mean something here. Names that mean nothing here are in a table of their own,
-//! `paddle`, and the runtime tells users who set one what to use instead.
+//! (`OARLOCK_` and the name in capitals, or an alias), and the built-in default. Aliases are names of
+//! PaddlePaddle's flags that have an equivalent here. Its flags without an equivalent are in a separate table, `paddle`,
+//! and the runtime tells users who set one what to use instead.
 //!
 //! Flags are set before a runtime starts and are fixed from then on. Pools, the random generator and the kernels of
-//! call sites are built from them and would not follow a change, so there is no way to make one.
+//! call sites are built from them and would not follow a change, so there is no API to change one.
 
 mod ignored_variables;
 mod paddle;
@@ -30,9 +30,9 @@ use crate::{Error, Result};
 pub struct FlagDefinition {
     /// The name, as in [`Flags::set`] and the documentation.
     pub name: &'static str,
-    /// The values it accepts.
+    /// The values that it accepts.
     pub kind: FlagKind,
-    /// The default, written as a user would.
+    /// The default, in the form that users write.
     pub default: &'static str,
     /// Its effect, in one sentence.
     pub meaning: &'static str,
@@ -86,7 +86,7 @@ impl Flags {
         Ok(Self { values: values? })
     }
 
-    /// Sets a flag to a value, written as a user would. The flags of a running runtime cannot be changed:
+    /// Sets a flag to a value in the form that users write. The flags of a running runtime cannot be changed:
     ///
     /// ```compile_fail,E0596
     /// fn change(runtime: &oarlock_core::Runtime) -> oarlock_core::Result<()> {
@@ -124,8 +124,7 @@ impl Flags {
     }
 }
 
-/// Parses the value that a user gave under one of the names of a flag. For a name that ends in `_mb`, a bare number
-/// counts mebibytes.
+/// Parses the value of a variable that sets a flag. If its name ends in `_mb`, a number without a unit counts mebibytes.
 fn parse_flag(flag: &FlagDefinition, name: &str, text: &str) -> std::result::Result<FlagValue, String> {
     let is_number = text.trim().bytes().all(|byte| byte.is_ascii_digit());
     if name.ends_with("_mb") && is_number {

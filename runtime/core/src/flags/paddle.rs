@@ -1,6 +1,6 @@
-//! Environment variables of PaddlePaddle: those that set a flag here, and those that have no effect, each with a replacement.
+//! PaddlePaddle's environment variables: some set a flag here; the others have no effect, and each has a replacement.
 //!
-//! The table has only variables that PaddlePaddle itself reads. Those of drivers and of vendors' libraries, such as
+//! The table has only variables that PaddlePaddle itself reads. Variables of drivers and of vendors' libraries, such as
 //! `CUDA_VISIBLE_DEVICES` or `HCCL_CONNECT_TIMEOUT`, are up to the plugin and its driver.
 
 use super::{FLAG_TABLE, FlagDefinition};

@@ -3,19 +3,19 @@
 use super::{FlagDefinition, FlagKind, FlagValue, Flags};
 use crate::{Error, Result};
 
-/// How a pool takes memory from its device.
+/// How a pool allocates memory from its device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AllocatorStrategy {
     /// Grow on demand.
     AutoGrowth,
-    /// Take a large part of the memory at once and cut it up.
+    /// Allocate a large part of the memory at once and split it.
     BestFit,
 }
 
-/// Which work the CPU takes over if a device has no kernel for it.
+/// The work that the CPU takes over if a device has no kernel for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FallbackScope {
-    /// None: calls of ops fail, and so do models with such nodes.
+    /// None: calls of ops and models with such nodes fail.
     Error,
     /// Nodes of models, with a warning. Calls of single ops fail.
     Models,
@@ -27,7 +27,7 @@ impl FallbackScope {
     const ALL: [(Self, &'static str); 3] =
         [(Self::Error, "error"), (Self::Models, "models"), (Self::Cpu, "cpu")];
 
-    /// Parses the name that users give it.
+    /// Parses the value of the flag `kernel_fallback`.
     pub fn from_name(name: &str) -> Result<Self> {
         let found = Self::ALL.into_iter().find(|(_, known)| *known == name);
         found.map(|(fallback, _)| fallback).ok_or_else(|| {
@@ -61,21 +61,21 @@ pub static FLAG_TABLE: &[FlagDefinition] = &[
         "allocator_strategy",
         Choice(&["auto_growth", "best_fit", "naive_best_fit"]),
         "auto_growth",
-        "How memory of a device is taken: as needed, or a large part at once, which is then cut to measure",
+        "How device memory is allocated: on demand, or one large chunk up front that is then divided",
         &["FLAGS_allocator_strategy"],
     ),
     define_flag(
         "attribute_async_errors",
         Bool,
         "true",
-        "Put an event behind every asynchronous kernel, so that its failure names the op; otherwise the ops since the last wait are named",
+        "Record an event after every asynchronous kernel, so that an error names the op that failed; otherwise it names all ops since the last wait",
         &[],
     ),
     define_flag(
         "benchmark",
         Bool,
         "false",
-        "Wait for every kernel before the next is launched, so that times are those of the op they stand at",
+        "Wait for every kernel before the next is launched, so that each time belongs to the op that it is listed for",
         &["FLAGS_benchmark"],
     ),
     define_flag(
@@ -89,7 +89,7 @@ pub static FLAG_TABLE: &[FlagDefinition] = &[
         "check_nan_inf_skip_ops",
         List,
         "",
-        "Ops whose outputs are not looked through, by their exact names",
+        "Ops whose outputs are not checked, by exact name",
         &["PADDLE_INF_NAN_SKIP_OP"],
     ),
     define_flag(
@@ -118,7 +118,7 @@ pub static FLAG_TABLE: &[FlagDefinition] = &[
         "device_memory_initial",
         Bytes,
         "0",
-        "With `best_fit`: how much is taken at first; 0 leaves it to the fraction",
+        "With `best_fit`: how much is taken at first; 0 means that the fraction decides",
         &["FLAGS_initial_gpu_memory_in_mb"],
     ),
     define_flag(
@@ -132,28 +132,28 @@ pub static FLAG_TABLE: &[FlagDefinition] = &[
         "device_memory_refill",
         Bytes,
         "0",
-        "With `best_fit`: how much is taken each time after the first; 0 leaves it to the device",
+        "With `best_fit`: how much is taken each time after the first; 0 means the preference of the device",
         &["FLAGS_reallocate_gpu_memory_in_mb"],
     ),
     define_flag(
         "kernel_fallback",
         Choice(&["error", "models", "cpu"]),
         "models",
-        "What happens where a device has no kernel: `error` fails; with `models` the CPU runs such nodes of a model, which is told, and a call of an op fails; with `cpu` it runs both, and the copies of calls are counted",
+        "What happens if a device has no kernel: with `error`, models and calls of ops fail; with `models`, the CPU runs such nodes of a model, with a warning, and calls of ops fail; with `cpu`, the CPU runs both, and the copies that calls cost are counted",
         &[],
     ),
     define_flag(
         "kernel_preference",
         List,
         "",
-        "Plugins whose kernels come before all others, the best first; `op=plugin` is for one op alone",
+        "Plugins whose kernels take precedence over all others, in descending order of preference; `op=plugin` applies to one op only",
         &[],
     ),
     define_flag(
         "poison_memory",
         Bool,
         "false",
-        "Fill memory with bytes that are not 0 when it is taken and when it is given back, to expose who reads what nobody wrote",
+        "Fill memory with nonzero bytes on allocation and on release, to expose reads of uninitialized memory",
         &["FLAGS_init_allocated_mem"],
     ),
     define_flag(
@@ -167,7 +167,7 @@ pub static FLAG_TABLE: &[FlagDefinition] = &[
         "run_steps_limit",
         Count,
         "0",
-        "The most steps that one run of a model takes, where each round of a loop counts anew; 0 is no limit",
+        "The maximum number of steps in one run of a model; each iteration of a loop counts separately; 0 means no limit",
         &[],
     ),
     define_flag(

@@ -1,4 +1,4 @@
-//! The values of flags, and how users write them.
+//! The values of flags, and their text form.
 
 use std::fmt;
 

@@ -32,7 +32,7 @@ impl<'a> ImageInput<'a> {
         }))
     }
 
-    /// `kernel` holds the spatial sizes of the weight, if they are known.
+    /// `kernel` contains the spatial sizes of the weight, if they are known.
     fn spatial_window(
         &self,
         call: &InferenceContext<'a>,

@@ -1,4 +1,4 @@
-//! Access to the operands and attributes of a call, with errors that name the one to blame.
+//! Access to the operands and attributes of a call, with errors that name the invalid one.
 
 use std::fmt;
 
@@ -204,7 +204,7 @@ impl<'a> InferenceContext<'a> {
         self.attributes().get_tensor(name)
     }
 
-    /// An attribute that holds a dtype by its ONNX number.
+    /// An attribute that contains the ONNX number of a dtype.
     pub(super) fn dtype_attribute(&self, name: &str) -> Result<Option<Dtype>> {
         let Some(number) = self.int_attribute(name)? else { return Ok(None) };
         let known = Dtype::from_onnx(number);
@@ -213,7 +213,7 @@ impl<'a> InferenceContext<'a> {
             .ok_or_else(|| attribute_error(name, "the number of a dtype that tensors can have", number))
     }
 
-    /// Rejects negative sizes and excessive ranks, so that no rule has to.
+    /// Rejects negative sizes and excessive ranks, so that rules need not check for them.
     pub(super) fn check_inputs(&self) -> Result<()> {
         for input in 0..self.input_count() {
             let Some(dims) = self.optional_input(input).and_then(|fact| fact.dims.as_deref()) else {

@@ -138,7 +138,7 @@ pub(super) fn transposed_sizes(
     dims.iter().enumerate().map(size).collect()
 }
 
-/// A depthwise convolution over a sequence. The second output is the tail of the input, which the next call continues from.
+/// A depthwise convolution over a sequence. The second output is the tail of the input, from which the next call continues.
 fn infer_causal_conv(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     let [batches, channels, _] = call.dims_of_rank(0)?.unwrap_or([PartialDim::Unknown; 3]);
     let [_, _, kernel] = call.dims_of_rank(1)?.unwrap_or([PartialDim::Unknown; 3]);

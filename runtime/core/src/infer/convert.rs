@@ -25,7 +25,7 @@ fn cast_target(call: &InferenceContext<'_>) -> Result<Dtype> {
     call.dtype_attribute("to")?.ok_or_else(|| attribute_error("to", "the number of a dtype", "none"))
 }
 
-/// The first versions give the dtype by its name in ONNX's protobuf.
+/// The first versions specify the dtype by its name in ONNX's protobuf.
 fn infer_cast_by_name(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     let name = call.string_attribute("to", "")?;
     let dtype = match name.to_ascii_uppercase().as_str() {

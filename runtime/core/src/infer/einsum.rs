@@ -102,7 +102,7 @@ impl LetterSizes {
         let Some(more) = more else {
             return Err(call.input_error(
                 input,
-                format!("{named} dimensions, as `equation` says"),
+                format!("{named} dimensions, as `equation` specifies"),
                 DisplayDims(dims),
             ));
         };

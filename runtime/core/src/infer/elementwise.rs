@@ -146,7 +146,7 @@ fn infer_equal_shapes(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>
     single_output(all)
 }
 
-/// The second input broadcasts to the first, but not the other way round.
+/// The second input broadcasts to the first, but not the first to the second.
 fn infer_broadcast_to_first(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     expect_broadcasts_to(call, 1, &call.input_shape(0)?)?;
     infer_same_shape(call)

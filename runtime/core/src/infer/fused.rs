@@ -1,4 +1,4 @@
-//! Fused ops: each does what several ops of ONNX do one after the other.
+//! Fused ops: each is equivalent to a sequence of ONNX ops.
 
 use super::context::InferenceContext;
 use super::elementwise::expect_broadcasts_to;
@@ -18,7 +18,7 @@ struct MatrixStack<'a> {
     columns: PartialDim,
 }
 
-/// Reads an operand of matrices. The attribute `turned` says whether they are transposed.
+/// Reads an operand of matrices. The attribute named `transposed` specifies whether they are transposed.
 fn read_matrix_stack<'a>(
     call: &InferenceContext<'a>,
     input: usize,

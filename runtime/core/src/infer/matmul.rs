@@ -15,7 +15,7 @@ pub(super) const RULES: &[InferenceRule] = &[
     rule("Det", 11, LATEST, &[], infer_determinant),
 ];
 
-/// The shape of a product of stacks. A vector is a row on the left and a column on the right.
+/// The shape of a batched product. A vector is a row on the left and a column on the right.
 fn matmul_shape(call: &InferenceContext<'_>, left: usize, right: usize) -> Result<PartialShape> {
     let (a, b) = (call.dims_of_at_least(left, 1)?, call.dims_of_at_least(right, 1)?);
     let (Some(a), Some(b)) = (a, b) else { return Ok(None) };

@@ -61,8 +61,8 @@ pub struct InferenceRequest<'a> {
     pub attributes: &'a Attributes,
     /// What is known about each input; `None` for one that is left out.
     pub inputs: &'a [Option<TensorFact>],
-    /// One item for each requested output: its dtype, if the schema determines it, because it is fixed, because only
-    /// one is possible, or because it is that of an input.
+    /// One item for each requested output: its dtype if the schema determines it, that is, if it is fixed, if only one is
+    /// possible, or if it equals the dtype of an input.
     pub outputs: &'a [Option<Dtype>],
 }
 

@@ -38,7 +38,7 @@ fn infer_quantized_matmul(call: &InferenceContext<'_>) -> Result<Vec<InferredOut
 }
 
 /// Indices of inputs of `DequantizedConv` and `DequantizedMatMul`: scale and zero point of the images or rows, scales and
-/// zero points of the outputs, biases of the outputs, and what is added in the end.
+/// zero points of the outputs, biases of the outputs, and the residual.
 const PER_IMAGE_INPUTS: [usize; 2] = [2, 4];
 const PER_OUTPUT_INPUTS: [usize; 2] = [3, 5];
 const BIAS_INPUTS: [usize; 2] = [6, 7];
@@ -57,7 +57,7 @@ fn infer_dequantized_matmul(call: &InferenceContext<'_>) -> Result<Vec<InferredO
     matmul_rows(call, (a, depth), outputs, ADDEND_INPUT)
 }
 
-/// Checks scales and zero points, which are for all outputs or for each of them.
+/// Checks scales and zero points, which have one element for all outputs or one for each.
 fn expect_dequantized(call: &InferenceContext<'_>, outputs: PartialDim) -> Result<()> {
     PER_IMAGE_INPUTS.into_iter().try_for_each(|input| call.expect_one_element(input))?;
     PER_OUTPUT_INPUTS.into_iter().try_for_each(|input| expect_per_output(call, input, outputs))?;

@@ -1,4 +1,4 @@
-//! Ops that give the same elements another shape, and ops that return a shape.
+//! Ops that change the shape but not the elements, and ops that return a shape.
 
 use super::context::{InferenceContext, attribute_error, blame_attribute, resolve_axes as dimensions};
 use super::fact::{DisplayDims, PartialDim, PartialDims, dim_product};
@@ -54,7 +54,7 @@ fn infer_reshape_by_input(call: &InferenceContext<'_>) -> Result<Vec<InferredOut
     }
 }
 
-/// In the target, a 0 copies the size of the input, and a -1 takes whatever is left.
+/// In the target, a 0 copies the size of the input, and a -1 is inferred from the number of elements.
 fn reshape_dims(call: &InferenceContext<'_>, target: &[i64]) -> Result<PartialDims> {
     let wrong = |expected: &str| {
         let data = call
@@ -168,7 +168,7 @@ fn infer_unsqueeze_by_attribute(call: &InferenceContext<'_>) -> Result<Vec<Infer
 }
 
 fn infer_unsqueeze_by_input(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
-    // A single axis may come as a scalar.
+    // A single axis may be a scalar.
     let count = if call.input_dims(1)?.is_some_and(<[PartialDim]>::is_empty) {
         Some(1)
     } else {

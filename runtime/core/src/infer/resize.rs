@@ -58,7 +58,7 @@ fn resize_axes(call: &InferenceContext<'_>, rank: usize) -> Result<Vec<usize>> {
     }
 }
 
-/// The region of interest does not affect the size, whatever the text of the standard says: all implementations do this.
+/// The region of interest does not affect the size. The text of the standard differs, but all implementations do this.
 fn infer_resize_by_factors(call: &InferenceContext<'_>, input: usize) -> Result<Vec<InferredOutput>> {
     call.list_length(input)?;
     let Some(mut dims) = call.input_shape(0)? else { return single_output(None) };

@@ -23,7 +23,7 @@ fn infer_dft_by_input(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>
     infer_dft(call, axis, call.blame_input(2))
 }
 
-/// The last dimension holds the real and the imaginary part.
+/// The last dimension contains the real and the imaginary part.
 fn infer_dft(
     call: &InferenceContext<'_>,
     axis: PartialDim,
@@ -85,7 +85,7 @@ fn infer_stft(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     let window = if call.optional_input(2).is_some() { Some(call.list_length(2)?) } else { None };
     let frame = match (stated_length(call, 3)?, window) {
         (Some(stated), Some(window)) if !stated.may_equal(window) => {
-            return Err(call.input_error(2, format!("{stated} elements, as input 3 says"), window));
+            return Err(call.input_error(2, format!("{stated} elements, as input 3 specifies"), window));
         }
         (Some(stated), window) => stated.refine_with(window.unwrap_or(PartialDim::Unknown)),
         (None, window) => window.unwrap_or(length),

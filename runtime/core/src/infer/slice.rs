@@ -1,4 +1,4 @@
-//! Ops that cut parts off a tensor or pad it.
+//! Ops that crop or pad a tensor.
 
 use super::context::{InferenceContext, attribute_error, blame_attribute, resolve_axes as dimensions};
 use super::fact::{PartialDim, PartialDims};
@@ -133,7 +133,7 @@ fn infer_pad_by_input(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>
     }
 }
 
-/// Adds the pads before and after each axis. Negative pads cut off.
+/// Adds the pads before and after each axis. Negative pads crop.
 fn pad_dims(
     call: &InferenceContext<'_>,
     dims: &[PartialDim],

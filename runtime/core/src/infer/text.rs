@@ -30,7 +30,7 @@ fn infer_string_normalizer(call: &InferenceContext<'_>) -> Result<Vec<InferredOu
     }
 }
 
-/// The size of the last dimension is that of the longest list of parts, which depends on the elements.
+/// The last dimension has the size of the longest list of parts, which depends on the elements.
 fn infer_string_split(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     let counts = call.input_shape(0)?;
     let mut parts = counts.clone();

@@ -4,7 +4,7 @@ use half::{bf16, f16};
 
 use crate::{Constant, Dtype, Error, Result};
 
-/// A limit well above the length of any list of dimensions. Longer constants are not worth reading.
+/// A limit well above the length of any list of dimensions. Longer constants are not read.
 const MAX_READ_ELEMENTS: usize = 1 << 16;
 
 /// The elements as integers; `None` if there are more than any shape needs.

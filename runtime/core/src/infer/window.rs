@@ -1,4 +1,4 @@
-//! Sliding windows: what convolutions and poolings have in common.
+//! Sliding windows, shared by convolutions and poolings.
 
 use super::context::{InferenceContext, attribute_error};
 use super::fact::{DisplayDims, PartialDim, PartialDims};

@@ -1,4 +1,4 @@
-//! Allocations: pieces of device memory that a program holds.
+//! Allocations: pieces of device memory that a program owns.
 
 #![expect(unsafe_code, reason = "ranges of memory that several may know are read and written")]
 
@@ -25,7 +25,7 @@ pub struct DeviceAllocation {
     size: u64,
     piece: u32,
     stream: StreamId,
-    /// The bits of other streams that used it.
+    /// The set of other streams that have used it, as bits.
     users: AtomicU64,
 }
 
@@ -42,7 +42,7 @@ impl DeviceAllocation {
     }
 
     /// Wraps host memory that did not come from the pool, for a device that can use it in place. The caller must keep
-    /// that memory alive as long as this.
+    /// the memory alive as long as this allocation.
     pub(crate) fn from_host_bytes(pool: Arc<MemoryPool>, bytes: &[u8]) -> Self {
         let memory = abi::Memory(bytes.as_ptr() as u64);
         Self::new(pool, memory, 0, bytes.len() as u64, NO_PIECE, StreamId::IMMEDIATE)
@@ -59,7 +59,7 @@ impl DeviceAllocation {
         self.offset
     }
 
-    /// The size that was asked for, in bytes, before rounding.
+    /// The requested size in bytes, before rounding.
     pub fn requested_size(&self) -> u64 {
         self.size
     }
@@ -100,7 +100,7 @@ impl DeviceAllocation {
 
     /// Its memory as a span, for copies.
     pub fn span(&self) -> DeviceSpan<'_> {
-        // SAFETY: the pool keeps the block until this is dropped, and handed out a range inside it.
+        // SAFETY: the pool keeps the block until this is dropped, and the piece lies inside the block.
         unsafe { DeviceSpan::new(self.pool.device(), self.memory, self.offset, self.size) }
     }
 
@@ -145,7 +145,7 @@ impl DeviceAllocation {
     ///
     /// # Safety
     ///
-    /// Until the stream is past the copy, nobody may change the range that is read, and nobody may touch the target.
+    /// Until the stream is past the copy, nobody may change the range that is read, and nobody may access the target.
     pub unsafe fn enqueue_read(&self, stream: &Stream, offset: u64, target: &mut [u8]) -> Result<()> {
         self.mark_used_on(stream);
         stream.launch("a copy to the host", || match stream.queue() {

@@ -1,4 +1,4 @@
-//! Free pieces in lists by size, so that finding a fit takes a few steps no matter how many pieces there are.
+//! Free pieces in lists by size, so that finding a fit takes a constant number of steps.
 //!
 //! Sizes are counted in units of the pool. Up to 16 units, each size has its own list; above that, each power of two
 //! is divided into 16 lists, and bitmaps show which lists are not empty. A request searches the list of its own size
@@ -8,7 +8,7 @@ use crate::memory::chunk_table::{NO_PIECE, PieceTable};
 
 const DIVISIONS: usize = 16;
 const LEVELS: usize = 61;
-/// The most pieces of one list that a search looks at.
+/// The maximum number of pieces in one list that a search inspects.
 const MAX_PROBES: usize = 16;
 
 #[derive(Debug)]

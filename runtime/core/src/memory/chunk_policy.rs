@@ -1,4 +1,4 @@
-//! How a pool rounds requests, and how large the chunks are that it takes from its device.
+//! How a pool rounds requests, and the sizes of the chunks that it allocates from its device.
 
 use oarlock_host::{DeviceFlags, MemorySizes, PluginDevice};
 
@@ -10,11 +10,11 @@ use crate::{Error, Result};
 const LARGEST_ELEMENT: u64 = 16;
 /// `AutoGrowth`: requests up to this size share chunks.
 const LARGEST_SMALL: u64 = 1 << 20;
-/// `AutoGrowth`: the size of shared chunks; the sizes of others are multiples of it.
+/// `AutoGrowth`: the size of shared chunks; the size of every other chunk is a multiple of it.
 const CHUNK_SIZE: u64 = 2 << 20;
 /// The largest first chunk on a device that shares memory with the host.
 const MAX_SHARED_CHUNK: u64 = 500 << 20;
-/// The largest part of free shared memory that the first chunk takes.
+/// The maximum fraction of free shared memory for the first chunk.
 const SHARED_FRACTION: f64 = 0.125;
 
 /// Sizes derived from the properties of a device and the options of its pool.
@@ -30,7 +30,7 @@ pub(super) struct ChunkPolicy {
     further: u64,
 }
 
-/// A request as the pool serves it.
+/// A request after rounding.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RoundedRequest {
     pub(super) size: u64,
@@ -74,7 +74,7 @@ impl ChunkPolicy {
         } else {
             (free as f64 * fraction) as u64
         };
-        // A device that gives no preference reports all of its memory here; nobody wants a chunk of that size.
+        // A device without a preference reports all of its memory here, which is no sensible chunk size.
         let explicit = |size: u64| (size < sizes.max_alloc).then_some(size);
         let first = options.initial.or_else(|| explicit(sizes.init_alloc)).unwrap_or(fitting);
         let further = options.further.or_else(|| explicit(sizes.realloc)).unwrap_or(first);

@@ -1,8 +1,9 @@
-//! Device memory: each device has a pool, which takes large chunks from it and hands out pieces in stream order.
+//! Device memory: each device has a pool, which allocates large chunks from it and serves requests with pieces of them,
+//! in stream order.
 //!
-//! Device allocation is slow and often waits for all work on the device, so the pool keeps released memory for later
-//! requests. When a piece is released on the stream it was allocated for, that stream can reuse it at once, because
-//! its work runs in order; other streams must wait until the use is past. The bookkeeping is in `chunk_table`, the choice
+//! Device allocation is slow and often waits for all work on the device, so the pool caches released memory for later
+//! requests. When a piece is released on the stream that it was allocated for, that stream can reuse it immediately,
+//! because its work runs in order; other streams must wait until the last use is past. The bookkeeping is in `chunk_table`, the choice
 //! of chunk sizes in `chunk_policy`, and waiting for streams in `pool`.
 
 mod allocation;
@@ -30,16 +31,16 @@ pub const FREED_POISON: u8 = 0xFB;
 /// The options of a pool.
 #[derive(Clone, Copy, Debug)]
 pub struct PoolOptions {
-    /// Grow on demand, with chunks shared by small requests and separate chunks for large ones; or take a large chunk
-    /// at the first request and cut it up.
+    /// Grow on demand, with chunks shared by small requests and separate chunks for large ones; or allocate a large chunk
+    /// at the first request and split it.
     pub strategy: Strategy,
-    /// The most bytes to take from the device.
+    /// The maximum number of bytes to allocate from the device.
     pub limit: Option<u64>,
-    /// If true, fill memory with a nonzero byte before it is handed out and after it is released, to expose reads of
+    /// If true, fill memory with a nonzero byte when it is allocated and when it is released, to expose reads of
     /// uninitialized memory.
     pub poison: bool,
-    /// `BestFit`: the part of the free memory that the first chunk takes, from 0 to 1, unless the device states a
-    /// size. Much less is taken if the device shares memory with the host.
+    /// `BestFit`: the size of the first chunk as a fraction of the free memory, from 0 to 1, unless the device specifies
+    /// a size. Much less is allocated if the device shares memory with the host.
     pub fraction: f64,
     /// `BestFit`: the size of the first chunk in bytes, overriding the device and `fraction`.
     pub initial: Option<u64>,

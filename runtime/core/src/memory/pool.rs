@@ -1,4 +1,4 @@
-//! The memory pool of a device: how requests are served, and how memory comes back.
+//! The memory pool of a device: how requests are served, and how memory is released.
 //!
 //! One lock protects the bookkeeping. It is never held during calls to the device: such a call may wait for streams,
 //! and a stream may wait for a callback of the program that releases memory.
@@ -85,7 +85,7 @@ impl MemoryPool {
         self.plan.unit
     }
 
-    /// Allocates memory for a stream. `label` names the op or tensor that will hold it, for messages. A size of 0
+    /// Allocates memory for a stream. `label` names the op or tensor that the memory is for, in messages. A size of 0
     /// returns an allocation without memory.
     #[inline(always)]
     pub fn allocate(
@@ -115,7 +115,7 @@ impl MemoryPool {
         Ok(allocation)
     }
 
-    /// Takes a host buffer for copies, pinned if the device supports that.
+    /// Returns a host buffer for copies, pinned if the device supports that.
     pub fn staging_buffer(&self, size: usize) -> Result<StagingBuffer> {
         self.streams.check_device()?;
         self.staging.take_buffer(self.device(), size).map_err(|failure| self.streams.device_error(failure))
@@ -126,7 +126,7 @@ impl MemoryPool {
         self.lock_state().statistics
     }
 
-    /// Who holds memory, the largest holder first.
+    /// The labels of all allocated memory, the largest first.
     pub fn memory_holders(&self) -> Vec<MemoryHolder> {
         let holders = self.lock_state().chunks.holders();
         let mut holders: Vec<MemoryHolder> =
@@ -142,7 +142,7 @@ impl MemoryPool {
         statistics.peak_reserved = statistics.reserved;
     }
 
-    /// Returns memory to the device that nobody holds and no stream still uses. Returns the number of bytes.
+    /// Returns chunks to the device that are not allocated and that no stream still uses. Returns the number of bytes.
     pub fn trim(&self) -> u64 {
         self.release_passed();
         self.staging.trim_cache();
@@ -197,7 +197,7 @@ impl MemoryPool {
         Err(self.shortage_error(wanted, refusal))
     }
 
-    /// Passes on a refusal that means a lack of memory; turns any other into an error.
+    /// Returns a refusal that is due to a lack of memory; turns any other into an error.
     fn accept_shortage(
         &self,
         refusal: Option<PluginFailure>,
@@ -211,7 +211,7 @@ impl MemoryPool {
         }
     }
 
-    /// Takes a chunk from the device and the request from the chunk. Returns the device's last refusal if that fails.
+    /// Allocates a chunk from the device and serves the request from it. If that fails, returns the device's last refusal.
     fn grow_pool(
         &self,
         wanted: AllocationRequest,
@@ -257,11 +257,11 @@ impl MemoryPool {
         is_room
     }
 
-    /// Takes back a piece that its own stream no longer uses. Streams in `users` may still have work queued that does.
+    /// Releases a piece that its own stream no longer uses. Streams in `users` may still have queued work that uses it.
     #[inline]
     pub(super) fn release_piece(&self, allocation: &DeviceAllocation, piece: u32, users: u64) {
         if self.options.poison && users == 0 {
-            // If the fill fails, freed memory is merely not poisoned; a lost device is reported elsewhere.
+            // If the fill fails, the freed memory is just not poisoned; a lost device is reported elsewhere.
             _ = self.fill_poison(allocation, FREED_POISON);
         }
         let mut state = self.lock_state();
@@ -275,7 +275,7 @@ impl MemoryPool {
         }
     }
 
-    /// Takes back a piece that streams still use, or one whose block returns to the device.
+    /// Releases a piece that streams still use, or one whose block returns to the device.
     #[cold]
     fn defer_release(&self, piece: u32, stream: StreamId, users: u64) {
         let mut state = self.lock_state();
@@ -288,14 +288,14 @@ impl MemoryPool {
         drop(ended);
     }
 
-    /// Frees the pieces that streams are past by now.
+    /// Frees the pieces whose last use all streams are past by now.
     fn release_passed(&self) {
         let passed = self.streams.passed_positions();
         let mut state = self.lock_state();
-        // A piece freed here first belongs to its own stream. It needs a date before other streams may use it.
+        // A piece freed here first belongs to its own stream. It needs a launch count before other streams may use it.
         let ended = state.end_deferred(&passed);
         // Reading the launch counts under the lock ensures that they include all uses of the pieces released so far.
-        // Pieces released later have no date yet, so they stay with their streams.
+        // Pieces released later have no launch count yet, so they stay with their streams.
         state.chunks.date_free_pieces(&self.streams.launch_positions());
         drop(state);
         drop(ended);
@@ -314,13 +314,13 @@ impl MemoryPool {
     }
 
     /// Fills an allocation in its stream. The caller itself may be enqueuing work in that stream right now, so this
-    /// does not wait for the turn, but skips the fill.
+    /// skips the fill instead of waiting for its turn.
     #[cold]
     fn fill_poison(&self, allocation: &DeviceAllocation, byte: u8) -> Result<()> {
         let Some(stream) = self.streams.find_stream(allocation.stream()) else { return Ok(()) };
         let span = allocation.span();
         let filled = stream.try_launch("a fill of unused memory", || match stream.queue() {
-            // SAFETY: nobody uses the memory before it is handed out or after it came back, except for work of its stream.
+            // SAFETY: nobody uses the memory before it is allocated or after it is released, except for work of its stream.
             Some(queue) => unsafe { span.fill_on_stream(queue, 0, byte, span.size()) },
             // SAFETY: as above.
             None => unsafe { span.fill_bytes(0, byte, span.size()) },
@@ -373,7 +373,7 @@ impl PoolState {
 
 impl Drop for MemoryPool {
     fn drop(&mut self) {
-        // Nobody holds memory any more, but streams may still use pieces that were released.
+        // All memory has been released, but streams may still use released pieces.
         self.streams.drain_silently();
     }
 }

@@ -1,4 +1,4 @@
-//! Staging buffers: host memory that copies to and from a device go through, cached for the next copy.
+//! Staging buffers: host memory for copies to and from a device, cached for the next copy.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use oarlock_host::{PinnedHostMemory, PluginDevice, PluginFailure};
 
 /// The smallest buffer, in bytes.
 const SMALLEST_BUFFER: usize = 4 << 10;
-/// The most bytes that the cache keeps.
+/// The maximum size of the cache in bytes.
 const MAX_CACHED: usize = 64 << 20;
 
 /// The unused buffers of one device.

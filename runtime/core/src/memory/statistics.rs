@@ -1,4 +1,4 @@
-//! The counters of a pool, and the out-of-memory error, which tells who holds the memory.
+//! The counters of a pool, and the out-of-memory error, which lists the largest users of memory.
 
 use std::fmt;
 
@@ -7,15 +7,15 @@ use oarlock_host::PluginFailure;
 use crate::Error;
 use crate::stream::InternedLabel;
 
-/// The most holders that the error lists.
+/// The maximum number of labels that the error lists.
 const MAX_HOLDERS: usize = 8;
 
 /// The counters of a pool. Bytes are counted after rounding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolStatistics {
-    /// Bytes that the program holds now.
+    /// Bytes that are currently allocated to the program.
     pub allocated: u64,
-    /// Bytes that the pool has taken from the device and not returned.
+    /// Bytes that the pool has allocated from the device.
     pub reserved: u64,
     /// The maximum of `allocated`.
     pub peak_allocated: u64,
@@ -23,7 +23,7 @@ pub struct PoolStatistics {
     pub peak_reserved: u64,
     /// Requests that free pieces of the pool satisfied.
     pub hits: u64,
-    /// Requests that needed more than that.
+    /// Requests that free pieces did not satisfy.
     pub misses: u64,
     /// Successful allocations on the device.
     pub device_allocations: u64,
@@ -43,7 +43,7 @@ impl PoolStatistics {
     }
 }
 
-/// The memory that one op or tensor holds.
+/// The memory that is allocated for one op or tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryHolder {
     /// The label of the op or tensor.
@@ -54,7 +54,7 @@ pub struct MemoryHolder {
     pub count: u64,
 }
 
-/// What the error reports about a request that failed.
+/// The failed request, for the error.
 pub(super) struct MemoryShortage<'a> {
     pub(super) size: u64,
     pub(super) label: InternedLabel,
@@ -100,7 +100,7 @@ impl fmt::Display for MemoryShortage<'_> {
             write!(f, "; the limit is {}", HumanBytes(limit))?;
         }
         if let Some(refusal) = &self.refusal {
-            write!(f, "; the device says: {}", oarlock_host::sanitize_text(&refusal.message))?;
+            write!(f, "; the device reports: {}", oarlock_host::sanitize_text(&refusal.message))?;
         }
         if self.holders.is_empty() {
             return Ok(());

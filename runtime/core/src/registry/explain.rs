@@ -26,9 +26,9 @@ impl ConsideredKernel {
 pub enum MissingKernel {
     /// It has no kernel for this version of the op.
     Op,
-    /// It has none for the dtypes of the operands.
+    /// It has no kernel for the dtypes of the operands.
     Dtype,
-    /// It has none for this number of operands, or for operands of these shapes.
+    /// It has no kernel for this number of operands, or for operands of these shapes.
     Operands,
 }
 
@@ -78,7 +78,7 @@ impl DispatchExplanation {
     /// or something else.
     pub fn to_error(&self) -> Error {
         let op = &self.op;
-        // Report the entry that came nearest to accepting the call.
+        // Report the entry that came closest to accepting the call.
         let nearest = self.considered.iter().max_by_key(|considered| &considered.mismatch);
         let error = match nearest.map(|nearest| (nearest, nearest.mismatch.as_ref())) {
             None => Error::not_found(format!("expected a kernel for `{op}`, found none in any plugin")),
@@ -104,7 +104,7 @@ impl DispatchExplanation {
                 Error::new(
                     kind,
                     format!(
-                        "expected a kernel that takes this call; the nearest, of `{plugin}`, does not: {reason}"
+                        "expected a kernel that accepts this call; the closest, of `{plugin}`, does not: {reason}"
                     ),
                 )
             }
@@ -123,7 +123,7 @@ impl fmt::Display for DispatchExplanation {
         let Self { op, version, device, considered } = self;
         let runner =
             self.chosen_entry().map_or("no kernel".to_owned(), |entry| format!("`{}`", entry.plugin_name()));
-        writeln!(f, "`{op}` (version {version}) on `{device}` is run by {runner}")?;
+        writeln!(f, "`{op}` (version {version}) on `{device}` runs in {runner}")?;
         let mut is_chosen_seen = false;
         for ConsideredKernel { entry, mismatch } in considered {
             match mismatch {
@@ -131,7 +131,7 @@ impl fmt::Display for DispatchExplanation {
                     is_chosen_seen = true;
                     writeln!(f, "  chosen: {entry}")?;
                 }
-                None => writeln!(f, "  behind: {entry}: another comes first")?,
+                None => writeln!(f, "  behind: {entry}: another ranks higher")?,
                 Some(mismatch) => writeln!(f, "  not: {entry}: {}", mismatch.reason())?,
             }
         }

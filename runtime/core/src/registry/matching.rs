@@ -1,4 +1,4 @@
-//! Matches the demands of a kernel entry with a call.
+//! Matches the requirements of a kernel entry against a call.
 
 use oarlock_abi as abi;
 use oarlock_host::{KernelInfo, OperandInfo};
@@ -20,23 +20,23 @@ pub(crate) struct KernelQuery<'a> {
     pub(crate) device_type: &'a str,
     /// `None` for an input that is left out.
     pub(crate) inputs: &'a [Option<OperandType>],
-    /// The outputs as far as inference knows them.
+    /// The inferred outputs; parts may be unknown.
     pub(crate) outputs: &'a [Option<OperandType>],
     /// False for an op without a schema, whose outputs only its kernels know.
     pub(crate) knows_outputs: bool,
     pub(crate) must_be_deterministic: bool,
-    /// True if reasons are wanted; formatting them costs time that dispatch does not want to spend.
+    /// True if reasons are needed; to format them is too slow for dispatch.
     pub(crate) is_explained: bool,
 }
 
 impl KernelQuery<'_> {
-    /// Formats a reason only if it is wanted.
+    /// Formats a reason only if it is needed.
     fn explain_with(&self, sentence: impl FnOnce() -> String) -> String {
         if self.is_explained { sentence() } else { String::new() }
     }
 }
 
-/// Why an entry does not accept a call. Later variants come nearer to a match, so the maximum is the best to report.
+/// Why an entry does not accept a call. Later variants are closer to a match, so the maximum is the best one to report.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum KernelMismatch {
     /// For another type of device.
@@ -49,7 +49,7 @@ pub(crate) enum KernelMismatch {
     Dtype(String),
     /// Does not support the rank of an operand.
     Rank(String),
-    /// Demands an order of dimensions, or a kind of memory, that calls never provide.
+    /// Requires a layout or a kind of memory that calls never provide.
     Layout(String),
     /// Results may differ from run to run.
     Determinism(String),
@@ -155,7 +155,7 @@ fn match_operand(
                 return Err(KernelMismatch::Dtype(wanted.explain_with(|| {
                     let name = name();
                     format!(
-                        "it takes {name} as {dtype} like the operands before, and this is {}",
+                        "it needs {name} as {dtype} like the operands before, and this is {}",
                         found.dtype
                     )
                 })));
@@ -178,9 +178,9 @@ fn match_operand(
     }
     let is_reachable = demand.place == abi::MemoryKind::DEVICE.0 || demand.place == abi::MemoryKind::HOST.0;
     if demand.layout != abi::Layout::PLAIN.0 || !is_reachable {
-        return Err(KernelMismatch::Layout(
-            wanted.explain_with(|| format!("it takes {} in an order or a memory of its own", name())),
-        ));
+        return Err(KernelMismatch::Layout(wanted.explain_with(|| {
+            format!("it takes {} in a layout or memory kind that calls never have", name())
+        })));
     }
     Ok(())
 }

@@ -1,9 +1,8 @@
 //! The registry: all kernels, and which of them accepts a call.
 //!
-//! Each kernel is an entry. The entries of an op are kept in the order in which they were loaded. `matching.rs`
-//! compares the demands of an entry with a call. Of the entries that match, `rank_entries` prefers, in this order:
-//! those that the user prefers, those that need no copies of inputs with strides, those with the highest score, and
-//! those that were loaded first.
+//! Each kernel is an entry. The entries of an op are stored in the order in which they were loaded. `matching.rs`
+//! compares the requirements of an entry with a call. `rank_entries` sorts the matching entries by these criteria, in
+//! order: the user's preference, no copies of inputs with strides, the highest score, and the order of loading.
 
 pub(crate) mod check;
 pub(crate) mod explain;
@@ -29,7 +28,7 @@ pub struct KernelEntry {
 }
 
 impl KernelEntry {
-    /// The properties and demands that the kernel declares.
+    /// The properties and requirements that the kernel declares.
     pub fn info(&self) -> &KernelInfo {
         self.handle.info()
     }
@@ -114,8 +113,8 @@ impl KernelRegistry {
         self.entries.iter().any(|entry| entry.info().asynchronous && entry.info().device_type == device_type)
     }
 
-    /// Sorts by the user's preference, then puts kernels first that take strided inputs without copies, then sorts by
-    /// score, and finally by the order of loading.
+    /// Sorts by the user's preference, then by whether strided inputs need no copies, then by score, and finally by the
+    /// order of loading.
     pub(crate) fn rank_entries(&self, entries: &mut [&KernelEntry], has_strides: &[bool]) {
         let needs_copies = |entry: &KernelEntry| {
             let operand_specs = &entry.info().inputs;
@@ -137,7 +136,7 @@ impl KernelRegistry {
         });
     }
 
-    /// The rank of an entry's plugin in the user's preferences. A preference for one op comes before one for all ops.
+    /// The rank of an entry's plugin in the user's preferences. A preference for one op takes precedence over one for all ops.
     fn preference_rank(&self, entry: &KernelEntry) -> usize {
         let place = |is_own: bool| {
             self.preferences.iter().position(|preference| {

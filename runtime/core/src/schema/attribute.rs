@@ -10,7 +10,7 @@ use crate::{Attribute, Attributes, Error, Result};
 pub struct AttributeSchema {
     /// The name of the attribute.
     pub name: &'static str,
-    /// The kind of value it must hold.
+    /// The kind of its value.
     pub kind: AttributeKind,
     /// True if a call must provide it. Such attributes have no default.
     pub is_required: bool,

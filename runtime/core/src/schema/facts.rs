@@ -1,21 +1,21 @@
-//! Facts about ops of ONNX that hold in every version. `schemas/oarlock.schemas` has them.
+//! Facts about ONNX ops that hold in every version, read from `schemas/oarlock.schemas`.
 
 use std::collections::HashMap;
 
 use super::index::schema_index;
 
-/// What passes, plans and dispatch know about an op beyond its schema.
+/// Facts about an op beyond its schema, for passes, plans and dispatch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpFact {
-    /// Each element of the output follows from those at its place.
+    /// Each element of the output depends only on the input elements at the same (broadcast) index.
     Elementwise,
-    /// Outputs may differ from call to call.
+    /// Outputs may differ between calls with the same inputs.
     Random,
     /// The output has the elements of the first input, in the same order.
     Reshaping,
-    /// The first input is read only as far as the output needs it.
+    /// Only the elements of the first input that the output needs are read.
     PartialRead,
-    /// Subgraphs run: branches and loops.
+    /// The op runs subgraphs: branches and loops.
     ControlFlow,
 }
 
@@ -52,7 +52,7 @@ impl OpFactIndex {
         self.0.get(op).is_some_and(|facts| facts & fact.bit() != 0)
     }
 
-    /// The ops that any fact holds for.
+    /// The ops that have any fact.
     #[cfg(test)]
     pub(super) fn op_names(&self) -> impl Iterator<Item = &'static str> {
         self.0.keys().copied()

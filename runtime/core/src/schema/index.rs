@@ -1,5 +1,5 @@
 //! An index of the schemas in the embedded files. The index is built on the first lookup, and each schema is parsed
-//! on its own first lookup, so a program pays only for what it uses.
+//! when it is first looked up, so a program pays only for the schemas that it uses.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -38,7 +38,7 @@ pub(super) fn schema_index() -> Result<&'static SchemaIndex> {
 }
 
 impl SchemaRecord {
-    /// Parses the schema unless that was done before.
+    /// Parses the schema on the first call.
     pub(super) fn read_schema(&'static self, index: &SchemaIndex) -> Result<&'static OpSchema> {
         let read = || parse::parse_schema(self.heading, self.text, &index.sets);
         self.schema.get_or_init(read).as_ref().map_err(Error::clone)

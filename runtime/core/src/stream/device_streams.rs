@@ -8,7 +8,7 @@ use oarlock_host::{PluginDevice, PluginFailure};
 use crate::stream::{Stream, StreamId, StreamTimeline, is_same_failure};
 use crate::{Error, Result};
 
-/// The progress of a stream. It outlives the stream, so that a later one with the same number continues the count.
+/// The progress of a stream. It outlives the stream, so that a later stream with the same number continues the count.
 #[derive(Debug, Default)]
 pub(super) struct StreamProgress {
     /// The number of launches so far.
@@ -39,7 +39,7 @@ pub(super) struct StreamsState {
     pub(super) has_events: bool,
     /// Indexed by stream number; 0 is the device's own queue.
     slots: RwLock<Vec<StreamSlot>>,
-    /// A failure of a stream that was dropped before anybody waited for it.
+    /// A failure of a stream that was dropped before the failure was reported.
     orphaned: Mutex<Option<Error>>,
 }
 
@@ -138,7 +138,7 @@ impl DeviceStreams {
             .create_stream(priority)
             .map_err(|failure| self.shared.device_error(failure))?;
         let mut slots = self.shared.slots.write().unwrap_or_else(PoisonError::into_inner);
-        // A number is free if only its slot still holds the progress: the previous stream with this number is gone.
+        // A number is free if only its slot still refers to the progress: then the previous stream with this number is gone.
         let free = slots.iter().skip(1).position(|slot| Arc::strong_count(&slot.progress) == 1);
         let number = free.map_or(slots.len(), |index| index + 1);
         if number == slots.len() {
@@ -168,7 +168,7 @@ impl DeviceStreams {
         first.and(orphaned.map_or(Ok(()), Err))
     }
 
-    /// Waits for all work on the device, and leaves failures to those who wait for the streams.
+    /// Waits for all work on the device. Failures are kept for the next wait for each stream.
     pub(crate) fn drain_silently(&self) {
         for stream in self.shared.live_streams() {
             stream.drain_silently();

@@ -1,7 +1,8 @@
 //! The launches of one stream that may still be running, oldest first, with events between them.
 //!
 //! A device reports an asynchronous failure long after the launch that caused it. The first event that reports the
-//! failure is right behind the culprit. Launches without an event are all suspects, back to the last event that succeeded.
+//! failure directly follows the launch that caused it. Between events, every launch back to the last successful event
+//! may have caused it.
 
 use std::collections::VecDeque;
 
@@ -9,9 +10,9 @@ use oarlock_host::{PluginDevice, PluginEvent, PluginFailure};
 
 use crate::stream::InternedLabel;
 
-/// The most launches that a log keeps.
+/// The maximum number of launches in a log.
 const MAX_LAUNCHES: usize = 256;
-/// The most ops that an error names if it cannot tell which of them failed.
+/// The maximum number of ops that an error names if it is not known which of them failed.
 const MAX_SUSPECTS: usize = 8;
 
 #[derive(Debug)]
@@ -114,7 +115,7 @@ impl LaunchLog {
             let left = self.name_suspects(failure, before(self));
             match found.failure {
                 Some((_, culprit)) => culprit,
-                // Some devices report a failure only once, and the wait got it.
+                // Some devices report a failure only once, and the wait has already received it.
                 None if left.is_empty() => all,
                 None => left,
             }

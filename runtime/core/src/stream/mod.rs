@@ -1,4 +1,4 @@
-//! Streams: queues of work on a device. They can name the op behind a failure that the device reports late.
+//! Streams: queues of work on a device. They attribute a failure that the device reports late to the op that caused it.
 //!
 //! Number 0 is the device's own queue, in which calls finish before they return; it needs neither a log nor events.
 //! In other streams, work continues after the call that enqueued it has returned. Each launch is counted. These
@@ -50,7 +50,7 @@ pub(crate) struct StreamTimeline {
     shared: Arc<StreamsState>,
     progress: Arc<StreamProgress>,
     queue: Option<oarlock_host::PluginStream>,
-    /// Held while work is enqueued, since two threads must not do so at once (rule T-1).
+    /// Locked while work is enqueued, since two threads must not enqueue concurrently (rule T-1).
     turn: Mutex<()>,
     log: Mutex<LaunchLog>,
     /// A failure found while polling, which the next wait reports.
@@ -110,14 +110,14 @@ impl Stream {
     }
 
     /// Records that asynchronous work was enqueued, so that its failure can be attributed and its memory is not
-    /// reused too early. Keep whatever the work uses until this returns.
+    /// reused too early. Keep everything that the work uses alive until this returns.
     pub fn record_launch(&self, label: impl Into<InternedLabel>) {
         if !self.is_immediate() {
             self.0.note_launch(label.into(), &self.0.lock_enqueue());
         }
     }
 
-    /// Waits for all work in it. A failure names the op that caused it, or all that may have.
+    /// Waits for all work in it. A failure names the op that caused it, or all ops that may have.
     pub fn synchronize(&self) -> Result<()> {
         self.0.synchronize()
     }
@@ -160,9 +160,9 @@ impl Stream {
         queue.record_event(event).map_err(|failure| self.0.shared.device_error(failure))
     }
 
-    /// Calls a function once the stream gets there, with the stream's failure, if any. The call is made on a thread
+    /// Calls a function once the stream reaches this point, with the stream's failure, if any. The call is made on a thread
     /// of the plugin, or immediately if the device does not support callbacks. The function must not use the stream,
-    /// and must not panic: on a thread of the plugin nobody would notice.
+    /// and must not panic: on a thread of the plugin, the panic would go unnoticed.
     pub fn add_callback(&self, reached: impl FnOnce(Result<()>) + Send + 'static) -> Result<()> {
         self.0.shared.check_device()?;
         let shared = self.0.shared.clone();
@@ -302,7 +302,7 @@ impl StreamTimeline {
         let through = self.progress.position.load(Ordering::Acquire);
         match &self.queue {
             Some(queue) => self.settle_wait(through, queue.synchronize()),
-            // Whoever enqueued the work already got its failure.
+            // The caller that enqueued the work has already received its failure.
             None if through == self.progress.passed.load(Ordering::Acquire) => Ok(()),
             None => self.settle_wait(through, Ok(())),
         }
@@ -315,7 +315,7 @@ impl StreamTimeline {
         }
     }
 
-    /// Processes the result of a wait for everything up to a position.
+    /// Processes the result of a wait for all work up to a position.
     fn settle_wait(&self, through: u64, result: std::result::Result<(), PluginFailure>) -> Result<()> {
         let culprit = self.lock_log().settle_through(through, result.as_ref().err());
         self.progress.advance_to(through);
@@ -337,7 +337,7 @@ impl Drop for StreamTimeline {
         if let Err(error) = untold.map_or(waited, Err) {
             self.shared.keep_orphaned_error(error);
         }
-        // In any case the queue ends here, and with it its use of memory.
+        // In either case, the queue ends here, and so does its use of memory.
         self.progress.advance_to(self.progress.position.load(Ordering::Acquire));
     }
 }

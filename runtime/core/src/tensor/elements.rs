@@ -1,4 +1,4 @@
-//! Elements in and out: copies between the host and a device.
+//! Creates tensors from elements and reads them back: copies between the host and a device.
 
 #![expect(unsafe_code, reason = "elements become bytes and back, and strings in memory point to text")]
 
@@ -53,8 +53,8 @@ impl Tensor {
         Self::from_bytes(device, T::DTYPE, dims, bytes)
     }
 
-    /// Computes each element from its row-major index. If the host can write the device's memory, elements are
-    /// written directly to their place.
+    /// Computes each element from its row-major index. If the host can write to the device's memory, elements are
+    /// written in place.
     pub fn from_fn<T: Element>(device: &Device, dims: &[i64], element: impl Fn(u64) -> T) -> Result<Self> {
         let count = shape::element_count(dims)?;
         if !device.shares_host_memory() {
@@ -118,7 +118,7 @@ impl Tensor {
         self.gather_bytes()
     }
 
-    /// Borrows the elements as bytes where they are. Returns `None` if the host cannot read the device's memory, if
+    /// Borrows the elements as bytes, without a copy. Returns `None` if the host cannot read the device's memory, if
     /// the tensor is not contiguous, and for strings, whose bytes are addresses.
     pub fn host_bytes(&self) -> Result<Option<&[u8]>> {
         let is_readable = self.device().shares_host_memory()
@@ -215,7 +215,7 @@ impl Tensor {
     }
 }
 
-/// Fails instead of aborting: a broadcast tensor may have more elements than fit in the host's memory.
+/// Allocates, and fails instead of aborting: a broadcast tensor may have more elements than fit in the host's memory.
 fn reserve_elements<T>(count: u64) -> Result<Vec<T>> {
     let mut elements = Vec::new();
     let reserved = usize::try_from(count).is_ok_and(|count| elements.try_reserve_exact(count).is_ok());

@@ -1,5 +1,5 @@
-//! Layouts: everything about a tensor but its memory. Tensors that are made alike share a layout, so a call site can
-//! recognize one by its address.
+//! Layouts: all properties of a tensor except its memory. Outputs of repeated calls with the same signature share a
+//! layout, so a call site can recognize it by its address.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ pub(crate) struct TensorLayout {
     pub(crate) device: Device,
     pub(crate) dtype: Dtype,
     pub(crate) dims: Dims,
-    /// Elements from one index to the next in each dimension; `None` if contiguous.
+    /// The distance in elements from one index to the next, for each dimension; `None` if contiguous.
     pub(crate) strides: Option<Dims>,
     /// Bytes from the first element to the end of the last, gaps included.
     pub(crate) extent: u64,
@@ -23,7 +23,7 @@ impl TensorLayout {
         Ok(Arc::new(Self { device: device.clone(), dtype, dims: dims.into(), strides: None, extent }))
     }
 
-    /// Strides must not be negative. The caller has memory for the whole extent.
+    /// Strides must not be negative. The caller must have memory for the whole extent.
     pub(crate) fn strided(device: &Device, dtype: Dtype, dims: Dims, strides: Dims) -> Result<Arc<Self>> {
         if shape::is_contiguous(&dims, &strides) {
             return Self::contiguous(device, dtype, &dims);

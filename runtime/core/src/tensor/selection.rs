@@ -1,4 +1,4 @@
-//! Selections: parts of a tensor to view or to write.
+//! Selections: parts of a tensor to view or to write to.
 
 #![expect(
     unsafe_code,
@@ -24,7 +24,7 @@ pub enum DimSelection {
     },
     /// The whole dimension.
     Whole,
-    /// Inserts a new dimension of size 1 and consumes none of the tensor's.
+    /// Inserts a new dimension of size 1, without consuming a dimension of the tensor.
     New,
 }
 
@@ -38,7 +38,7 @@ struct SelectionLayout {
 /// The elements to write into a selection.
 #[derive(Clone, Copy)]
 pub enum SelectionSource<'a> {
-    /// The bytes of one element, written everywhere.
+    /// The bytes of one element, which fills the selection.
     One(&'a [u8]),
     /// Elements in the shape of the selection, in memory that the host can read.
     Of(&'a Tensor),
@@ -102,7 +102,7 @@ impl Tensor {
         Ok(part)
     }
 
-    /// Replaces the elements of a selection: in place if nobody else can see the memory, or else in a copy. Clones
+    /// Replaces the elements of a selection: in place if the memory is not shared, otherwise in a copy. Clones
     /// and views keep the old elements.
     ///
     /// Supports only numbers in memory that the host can write.
@@ -163,7 +163,7 @@ impl Tensor {
     }
 
     /// The address of the first element, for a caller that writes elements in place and does not share the address.
-    /// Returns `None` if others can see the memory, if the host cannot write it, or if the tensor is not contiguous.
+    /// Returns `None` if the memory is shared, if the host cannot write to it, or if the tensor is not contiguous.
     pub fn exclusive_address(&mut self) -> Result<Option<*mut u8>> {
         if !self.is_host_writable() || !self.is_exclusive() {
             return Ok(None);
@@ -178,7 +178,7 @@ impl Tensor {
         is_number && self.device().shares_host_memory()
     }
 
-    /// True if no other tensor sees its memory and no other stream uses it.
+    /// True if no other tensor shares its memory and no other stream uses it.
     fn is_exclusive(&mut self) -> bool {
         if !self.is_contiguous() {
             return false;

@@ -1,4 +1,4 @@
-//! Views: other ways to see the same elements.
+//! Views: tensors with other shapes or strides on the same elements.
 
 use super::{Tensor, TensorLayout};
 use crate::{Dims, Dtype, Error, Result, shape};
@@ -22,7 +22,7 @@ impl Tensor {
         self.view_with_strides(dims, order.iter().map(|axis| strides[*axis]).collect(), 0)
     }
 
-    /// Takes every `step`th index of one dimension, from `begin` up to but not including `end`.
+    /// Selects every `step`th index of one dimension, from `begin` up to but not including `end`.
     pub fn slice(&self, axis: i64, begin: u64, end: u64, step: u64) -> Result<Self> {
         let axis = shape::resolve_axis(axis, self.0.layout.dims.len())?;
         let size = self.0.layout.dims[axis].unsigned_abs();
@@ -39,7 +39,7 @@ impl Tensor {
         self.view_with_strides(dims, strides, first)
     }
 
-    /// Broadcasts to a larger shape: dimensions of size 1 take any size, and new ones may be added in front.
+    /// Broadcasts to a larger shape: dimensions of size 1 can become any size, and new dimensions may be added in front.
     pub fn expand(&self, dims: &[i64]) -> Result<Self> {
         let fits = shape::broadcast_dims(&self.0.layout.dims, dims)?.as_slice() == dims;
         if !fits {

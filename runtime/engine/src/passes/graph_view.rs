@@ -1,6 +1,6 @@
 //! Queries that passes share: producers and readers of values, known shapes, and support by the device.
 //!
-//! The methods on shapes and elements write to the [`PassRecording`](super::PassTrace), a replay log of shape-dependent decisions.
+//! The methods on shapes and elements write to the [`PassRecording`](super::PassRecording), a replay log of shape-dependent decisions.
 //! A pass that reads a size behind its back decides something that a replay cannot check.
 
 use std::collections::{HashMap, HashSet};

@@ -1,7 +1,7 @@
 //! Handles to kernels for the runtime: each keeps its plugin loaded, and a prepared one owns its state.
 //!
-//! Calls cross this boundary raw: the core describes operands in memory of its own pool, and only the core can know that they
-//! are right. So these functions are unsafe; everything that can be checked earlier is checked there.
+//! Calls cross this boundary unchecked: the operands are in memory of the core's pool, so only the core can guarantee that their
+//! descriptions are correct. So these functions are unsafe; everything that can be checked earlier is checked there.
 
 #![expect(unsafe_code, reason = "a call is a struct of pointers that only its maker can vouch for")]
 
@@ -36,7 +36,7 @@ impl KernelHandle {
         &self.plugin
     }
 
-    /// Its op, versions, properties and demands on operands.
+    /// Its op, versions, properties and requirements on operands.
     pub fn info(&self) -> &KernelInfo {
         &self.plugin.kernels()[self.index].info
     }
@@ -45,11 +45,11 @@ impl KernelHandle {
         &self.plugin.kernels()[self.index].calls
     }
 
-    /// Asks the kernel whether it accepts this call. A kernel without the slot accepts all calls that meet its demands.
+    /// Asks the kernel whether it accepts this call. A kernel without the slot accepts all calls that meet its requirements.
     ///
     /// # Safety
     ///
-    /// Everything the call points to is what the contract says.
+    /// Everything that the call points to is as the contract describes it.
     pub unsafe fn supports(&self, call: &abi::Call) -> Result<(), PluginFailure> {
         // SAFETY: the caller vouches for the call.
         unsafe { self.kernel_calls().supports(call) }.unwrap_or(Ok(()))
@@ -60,7 +60,7 @@ impl KernelHandle {
         self.kernel_calls().table.infer.is_some()
     }
 
-    /// Has the kernel compute dtypes and shapes of its outputs; they arrive through the [`HostCall`](crate::HostCall) of the call.
+    /// Lets the kernel compute the dtypes and shapes of its outputs, which it passes to the call's [`HostCall`](crate::HostCall).
     ///
     /// # Safety
     ///
@@ -84,7 +84,7 @@ impl KernelHandle {
     ///
     /// # Safety
     ///
-    /// As for [`KernelHandle::supports`]; operands that are marked constant stay as they are until the state is dropped.
+    /// As for [`KernelHandle::supports`]; operands that are marked constant do not change until the state is dropped.
     pub unsafe fn prepare(&self, call: &abi::Call) -> Result<PreparedKernel, PluginFailure> {
         // SAFETY: the caller vouches for the call.
         unsafe { PreparedKernel::new(self.plugin.clone(), *self.kernel_calls(), call) }
@@ -131,7 +131,7 @@ impl PreparedKernel {
     /// # Safety
     ///
     /// As for [`KernelHandle::supports`]. The operands match those of the call that the kernel was prepared with, except for
-    /// the memory they lie in.
+    /// their memory.
     #[inline]
     pub unsafe fn run(&self, call: &abi::Call) -> Result<(), PluginFailure> {
         // SAFETY: the caller vouches for the call, and the state is alive.

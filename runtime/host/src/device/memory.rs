@@ -1,7 +1,7 @@
 //! Device memory, and copies to, from and within it.
 //!
-//! A [`DeviceBlock`] has one owner, so most of its methods are safe. A [`DeviceSpan`] is a range of a block that may be shared,
-//! as a pool that cuts blocks into pieces needs it: its callers must rule out conflicting accesses.
+//! A [`DeviceBlock`] has one owner, so most of its methods are safe. A [`DeviceSpan`] is a range of a block that may be shared, for
+//! a pool that splits chunks into pieces: its callers must rule out conflicting accesses.
 
 #![expect(unsafe_code, reason = "blocks are passed to slots that trust them")]
 
@@ -25,7 +25,7 @@ pub struct DeviceBlock {
 }
 
 impl DeviceBlock {
-    /// Rule M-4 forbids plugins to see a request of 0 bytes, so size 0 gives a block without memory.
+    /// The host never requests 0 bytes from a plugin (rule M-4), so a block of size 0 has no memory.
     pub(crate) fn allocate(device: &PluginDevice, size: u64) -> Result<Self, PluginFailure> {
         let memory = if size == 0 {
             abi::Memory(0)
@@ -92,7 +92,7 @@ impl DeviceBlock {
     ///
     /// # Safety
     ///
-    /// Both blocks stay as they are until the stream is past the copy.
+    /// Both blocks stay alive and unchanged until the stream is past the copy.
     pub unsafe fn copy_from_on_stream(
         &mut self,
         stream: &PluginStream,
@@ -109,7 +109,7 @@ impl DeviceBlock {
     ///
     /// # Safety
     ///
-    /// The source stays as it is, and the block is not given back, until the stream is past the copy.
+    /// The source does not change, and the block is not freed, until the stream is past the copy.
     pub unsafe fn write_on_stream(
         &mut self,
         stream: &PluginStream,
@@ -124,7 +124,7 @@ impl DeviceBlock {
     ///
     /// # Safety
     ///
-    /// Nobody touches the target, and the block is not given back, until the stream is past the copy.
+    /// Nobody accesses the target, and the block is not freed, until the stream is past the copy.
     pub unsafe fn read_on_stream(
         &self,
         stream: &PluginStream,
@@ -139,7 +139,7 @@ impl DeviceBlock {
     ///
     /// # Safety
     ///
-    /// The block is not given back until the stream is past this.
+    /// The block is not freed until the stream is past the fill.
     pub unsafe fn fill_on_stream(
         &mut self,
         stream: &PluginStream,
@@ -182,7 +182,7 @@ impl<'a> DeviceSpan<'a> {
     ///
     /// # Safety
     ///
-    /// The range lies inside a block of the device that is not given back while the span lives.
+    /// The range lies inside a block of the device that is not freed while the span lives.
     pub unsafe fn new(device: &'a PluginDevice, memory: abi::Memory, start: u64, size: u64) -> Self {
         Self { device, memory, start, size }
     }
@@ -196,7 +196,7 @@ impl<'a> DeviceSpan<'a> {
     ///
     /// # Safety
     ///
-    /// Nobody else uses what is written meanwhile.
+    /// Nobody else accesses the range meanwhile.
     pub unsafe fn write_bytes(self, offset: u64, source: &[u8]) -> Result<(), PluginFailure> {
         let at = self.checked_offset(offset, source.len() as u64)?;
         if source.is_empty() {
@@ -210,7 +210,7 @@ impl<'a> DeviceSpan<'a> {
     ///
     /// # Safety
     ///
-    /// Nobody changes what is read meanwhile.
+    /// Nobody writes to the range meanwhile.
     pub unsafe fn read_bytes(self, offset: u64, target: &mut [u8]) -> Result<(), PluginFailure> {
         let at = self.checked_offset(offset, target.len() as u64)?;
         if target.is_empty() {
@@ -224,7 +224,7 @@ impl<'a> DeviceSpan<'a> {
     ///
     /// # Safety
     ///
-    /// Nobody else uses what is filled meanwhile.
+    /// Nobody else accesses the filled range meanwhile.
     pub unsafe fn fill_bytes(self, offset: u64, byte: u8, size: u64) -> Result<(), PluginFailure> {
         let at = self.checked_offset(offset, size)?;
         if size == 0 {
@@ -247,7 +247,7 @@ impl<'a> DeviceSpan<'a> {
     ///
     /// # Safety
     ///
-    /// Nobody else uses what is written, nor changes what is read, meanwhile, and the two do not overlap.
+    /// Meanwhile, nobody else accesses the target range or writes to the source range. The two do not overlap.
     pub unsafe fn copy_from(
         self,
         offset: u64,
@@ -288,8 +288,8 @@ impl<'a> DeviceSpan<'a> {
     ///
     /// # Safety
     ///
-    /// Until the stream is past the copy nobody else uses what is written, nor changes what is read, neither block is
-    /// given back, and the two do not overlap.
+    /// Until the stream is past the copy, nobody else accesses the target range or writes to the source range, and neither block
+    /// is freed. The two do not overlap.
     pub unsafe fn copy_from_on_stream(
         self,
         stream: &PluginStream,
@@ -327,8 +327,8 @@ impl<'a> DeviceSpan<'a> {
     ///
     /// # Safety
     ///
-    /// Until the stream is past the copy the source stays as it is, nobody else uses what is written, and the block is
-    /// not given back.
+    /// Until the stream is past the copy, the source does not change, nobody else accesses the target range, and the block is not
+    /// freed.
     pub unsafe fn write_on_stream(
         self,
         stream: &PluginStream,
@@ -356,8 +356,7 @@ impl<'a> DeviceSpan<'a> {
     ///
     /// # Safety
     ///
-    /// Until the stream is past the copy nobody touches the target, nor changes what is read, and the block is not
-    /// given back.
+    /// Until the stream is past the copy, nobody accesses the target or writes to the source range, and the block is not freed.
     pub unsafe fn read_on_stream(
         self,
         stream: &PluginStream,
@@ -385,7 +384,7 @@ impl<'a> DeviceSpan<'a> {
     ///
     /// # Safety
     ///
-    /// Until the stream is past this nobody else uses what is filled, and the block is not given back.
+    /// Until the stream is past the fill, nobody else accesses the filled range, and the block is not freed.
     pub unsafe fn fill_on_stream(
         self,
         stream: &PluginStream,
@@ -409,8 +408,7 @@ impl<'a> DeviceSpan<'a> {
         unsafe { self.fill_bytes(offset, byte, size) }
     }
 
-    /// The offset in the block at which a range of the span begins; refuses a range that does not lie inside the span (rule
-    /// M-2).
+    /// The offset in the block of a range of the span; refuses a range that is not inside the span (rule M-2).
     fn checked_offset(&self, offset: u64, size: u64) -> Result<u64, PluginFailure> {
         if offset.checked_add(size).is_some_and(|end| end <= self.size) {
             return Ok(self.start + offset);

@@ -1,8 +1,8 @@
 //! A device of a loaded plugin, and its memory, streams and events.
 //!
 //! Everything here is safe: a handle keeps its plugin loaded and is freed once, on its own device, and ranges are checked
-//! before they cross the boundary. If a plugin leaves an optional slot empty, the documented default happens here, so callers
-//! need not care.
+//! before they cross the boundary. If a plugin leaves an optional slot empty, this module applies the documented
+//! default, so callers need not care.
 
 #![expect(unsafe_code, reason = "handles are passed to slots that trust them")]
 
@@ -62,7 +62,7 @@ pub struct MemoryStats {
 /// Parameters for a pool that allocates memory of the device. All sizes are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemorySizes {
-    /// The smallest block; sizes are multiples of it.
+    /// The smallest allocation; sizes are multiples of it.
     pub min_chunk: u64,
     /// Larger requests bypass the pool.
     pub max_chunk: u64,
@@ -70,9 +70,9 @@ pub struct MemorySizes {
     pub max_alloc: u64,
     /// Bytes to add to every request.
     pub extra_padding: u64,
-    /// The size of the first block that a pool allocates.
+    /// The size of the first chunk that a pool allocates.
     pub init_alloc: u64,
-    /// The size of all further blocks.
+    /// The size of all further chunks.
     pub realloc: u64,
 }
 
@@ -107,7 +107,7 @@ impl PluginDevice {
         self.core.device_synchronize(self.id)
     }
 
-    /// Asks for the description. A plugin without the slot gets the device type as name and nothing else.
+    /// Queries the description. If the plugin leaves the slot empty, it contains only the device type, as the name.
     pub fn describe_device(&self) -> Result<DeviceDescription, PluginFailure> {
         let info = self.core.device_info(self.id).transpose()?.unwrap_or(abi::DeviceInfo {
             name: abi::Str::borrowed(self.device_type()),
@@ -142,7 +142,7 @@ impl PluginDevice {
         Ok(MemoryStats { total, free })
     }
 
-    /// The parameters for a pool. Those that the plugin leaves out follow from the others.
+    /// The parameters for a pool. Those that the plugin leaves out are derived from the others.
     pub fn memory_sizes(&self) -> Result<MemorySizes, PluginFailure> {
         let (core, id) = (&self.core, self.id);
         let max_alloc = match core.max_alloc_size(id).transpose()? {
@@ -169,13 +169,12 @@ impl PluginDevice {
         PinnedHostMemory::allocate(self, size)
     }
 
-    /// Creates a stream. On a device without streams it stands for the device's own queue, in which calls finish before they
-    /// return.
+    /// Creates a stream. On a device without streams, it is the device's own queue, in which calls finish before they return.
     pub fn create_stream(&self, priority: i32) -> Result<PluginStream, PluginFailure> {
         PluginStream::create_on(self, priority)
     }
 
-    /// Creates an event. On a device without events it has always happened.
+    /// Creates an event. On a device without events, it has always happened.
     pub fn create_event(&self) -> Result<PluginEvent, PluginFailure> {
         PluginEvent::create_on(self)
     }

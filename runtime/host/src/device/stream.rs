@@ -62,14 +62,14 @@ impl PluginStream {
         }
     }
 
-    /// Holds back further work in the stream until the event has happened.
+    /// Makes later work in the stream wait until the event has happened.
     pub fn wait_for(&self, event: &PluginEvent) -> Result<(), PluginFailure> {
         match (self.queue, event.point) {
             (Some((calls, queue)), Some((_, point))) if self.device.is_same_device(&event.device) => {
                 // SAFETY: both are alive and of this device.
                 unsafe { calls.stream_wait_event(self.device.id(), queue, point) }
             }
-            // Events of other devices mean nothing to this one (rule A-3), so the host waits.
+            // This device does not know events of other devices (rule A-3), so the host waits.
             _ => event.synchronize(),
         }
     }
@@ -106,7 +106,7 @@ impl PluginStream {
             // SAFETY: the pointer is the one made below, and the plugin calls this once (rule T-2).
             let reached = unsafe { Box::from_raw(user.cast::<Reached>()) };
             let result = result_from_error(failure);
-            // A panic of the caller's function must not unwind through the plugin.
+            // A panic in the caller's function must not unwind through the plugin.
             _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| reached(result)));
         }
         let user = Box::into_raw(Box::new(Box::new(reached) as Reached));
@@ -117,7 +117,7 @@ impl PluginStream {
         if let Some(Ok(())) = added {
             return Ok(());
         }
-        // SAFETY: the plugin did not take the function over, so the pointer is still the one made above.
+        // SAFETY: the plugin did not accept the callback, so this function still owns the pointer made above.
         let reached = unsafe { Box::from_raw(user) };
         if let Some(Err(failure)) = added {
             return Err(failure);
@@ -140,7 +140,7 @@ impl Drop for PluginStream {
     }
 }
 
-/// A point in a stream that others can wait for, destroyed when dropped.
+/// A point in a stream that other streams and the host can wait for, destroyed when dropped.
 #[derive(Debug)]
 pub struct PluginEvent {
     device: PluginDevice,

@@ -1,4 +1,4 @@
-//! SHA-256 of plugin files, and the allow-list of the administrator.
+//! SHA-256 of plugin files, and the administrator's allow-list.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -25,7 +25,7 @@ impl Digest {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// Hashes everything that is left to read, without keeping it in memory.
+    /// Hashes the rest of a stream, without storing it in memory.
     pub(crate) fn hash_reader(mut source: impl Read) -> io::Result<Self> {
         let (mut hash, mut piece) = (Sha256::new(), vec![0; HASH_CHUNK]);
         loop {
@@ -95,7 +95,7 @@ impl<'de> Deserialize<'de> for Digest {
 pub struct AllowList(BTreeSet<Digest>);
 
 impl AllowList {
-    /// Refuses a file that is missing from a list that is not empty.
+    /// Refuses a file that a non-empty list does not contain.
     pub fn check_digest(&self, path: &Path, digest: Digest) -> Result<(), Refusal> {
         if self.0.is_empty() || self.0.contains(&digest) {
             return Ok(());

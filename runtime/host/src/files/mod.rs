@@ -1,4 +1,4 @@
-//! Files that others may have written: who could change them, how they are read, and their hashes.
+//! Untrusted files: their permissions, bounded reads, and hashes.
 
 pub(crate) mod digest;
 pub(crate) mod permissions;

@@ -1,9 +1,9 @@
-//! Refuses files that somebody else could change: whoever can write a plugin runs code as its user.
+//! Refuses files that other users could change: a user who can write to a plugin can run code as the user who loads it.
 //!
-//! The path is walked from the root the way the kernel walks it, so that every directory on either side of every symbolic link
-//! is seen. Root and the user that the program runs as are trusted; so is the user's own primary group, which on most systems
-//! has one member. A sticky directory such as `/tmp` may lie on the way, since nobody can replace another's entry there. But
-//! anybody can add one, so plugins are never taken from such a directory itself.
+//! The path is walked from the root as the kernel walks it, so every directory on either side of every symbolic link is
+//! checked. Root and the user that the program runs as are trusted; so is the user's own primary group, which on most systems
+//! has one member. A sticky directory such as `/tmp` may be an ancestor, since users cannot replace each other's entries
+//! there. But any user can add entries, so plugins are never loaded directly from such a directory.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -20,7 +20,7 @@ const OTHERS_WRITE: u32 = 0o002;
 const GROUP_WRITES: u32 = 0o020;
 const STICKY: u32 = 0o1000;
 
-/// The user and group that a program runs as. Files that they could change need no suspicion: they could run code anyway.
+/// The user and group that a program runs as. Files that they can change are trusted: they could run code anyway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessIdentity {
     /// The effective user.
@@ -29,10 +29,10 @@ pub struct ProcessIdentity {
     pub group: u32,
 }
 
-/// The role of a path, which decides how strict the rule is.
+/// The role of a path in the check, which determines how strict the check is.
 #[derive(Clone, Copy, PartialEq)]
 enum PathRole {
-    /// A directory on the way.
+    /// A directory that leads to the file.
     Ancestor,
     /// The directory that contains plugins.
     Home,

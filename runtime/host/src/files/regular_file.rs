@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// Opens a regular file without blocking; returns its length too.
 pub(crate) fn open_regular(path: &Path) -> io::Result<(File, u64)> {
-    // The type is checked on the open file, so that the path cannot be exchanged in between.
+    // The type is checked on the open file, so that the path cannot be replaced in between.
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     let metadata = file.metadata()?;
     if metadata.is_file() {
@@ -18,7 +18,7 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<(File, u64)> {
     }
 }
 
-/// The first `most` bytes of a regular file, plus one if there are more, which shows that it is too long.
+/// The first `most` bytes of a regular file, plus one more byte if the file is longer.
 pub(crate) fn read_start(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open_regular(path)?.0.take(most + 1).read_to_end(&mut bytes)?;

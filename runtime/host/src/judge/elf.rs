@@ -1,7 +1,7 @@
-//! Reads what the dynamic linker will read, before the dynamic linker does.
+//! Reads an ELF file before the dynamic linker does, and reads the same parts of it.
 //!
-//! Everything here comes from the program headers and the dynamic table, because a load relies on those. Section headers can be
-//! missing or wrong without any effect on it, so they are only checked for truncation. Every offset comes from an untrusted
+//! All information comes from the program headers and the dynamic table, because the linker relies on those. Section headers can
+//! be missing or wrong without any effect on loading, so they are only checked for truncation. Every offset comes from an untrusted
 //! file: it is checked before it is followed.
 
 use std::fs::File;
@@ -26,7 +26,7 @@ type ElfFlaw = (RefusalReason, &'static str, String);
 pub struct SharedObject {
     /// The symbols that other objects can bind to.
     pub exports: Vec<ExportedSymbol>,
-    /// The symbols that another object must provide. Weak ones are absent, since they may stay unresolved.
+    /// The symbols that another object must provide, without weak ones, which may stay unresolved.
     pub imports: Vec<String>,
     /// The libraries that it is linked to, and its own search path for them.
     pub links: LinkedLibraries,
@@ -46,9 +46,9 @@ pub struct ExportedSymbol {
 pub enum SymbolBinding {
     /// The first definition wins.
     Strong,
-    /// A default definition, which need not be there.
+    /// A weak definition, such as a C++ inline function.
     Weak,
-    /// One definition for the whole process, whatever the scope; the object that holds it is never unloaded.
+    /// One definition for the whole process, regardless of scope; the object that contains it is never unloaded.
     Unique,
 }
 
@@ -84,7 +84,7 @@ impl SharedObject {
 }
 
 impl LinkedLibraries {
-    /// Reads the links alone: the library at `path` may be hundreds of megabytes long.
+    /// Reads only the links: the library at `path` may have hundreds of megabytes.
     pub(crate) fn read_file(path: &Path) -> Result<Self, Refusal> {
         let unreadable = |error: std::io::Error| {
             let remedy = "make it readable or reinstall the package it came with";
@@ -175,7 +175,7 @@ impl<'data, R: ReadRef<'data>> ElfImage<'data, R> {
         self.dynamic_entries().find_map(|(tag, value)| (tag == wanted).then_some(value))
     }
 
-    /// The bytes of the file that get loaded at `address`: `size` of them, or all to the end of the segment.
+    /// The bytes of the file that are loaded at `address`: `size` of them, or all up to the end of the segment.
     fn bytes_at_address(&self, address: u64, size: Option<u64>) -> Option<&'data [u8]> {
         self.segments.iter().filter(|segment| segment.p_type(ENDIAN) == elf::PT_LOAD).find_map(|segment| {
             let (offset, length) = segment.file_range(ENDIAN);

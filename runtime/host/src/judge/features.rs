@@ -1,6 +1,6 @@
 //! The instruction sets that plugins can require, and those that this machine has.
 //!
-//! Each architecture has a closed list of names, so that a typo is an error and not a variant that is never chosen. A feature
+//! Each architecture has a closed list of names, so a typo is an error instead of a variant that is never chosen. A feature
 //! counts as present only if the operating system also saves its registers.
 
 use std::collections::BTreeSet;
@@ -77,7 +77,7 @@ impl IsaFeatures {
     }
 
     /// Keeps only the features in `mask`, a list separated by commas. A mask can hide features but never add them: code that
-    /// uses an absent one would die of an illegal instruction.
+    /// uses an absent feature would crash with an illegal instruction.
     pub fn with_mask(self, mask: &str) -> Result<Self, String> {
         let table = features_of_architecture(std::env::consts::ARCH).unwrap_or(&[]);
         let listed: BTreeSet<&str> = mask.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
@@ -115,7 +115,7 @@ fn kernel_flags() -> String {
     use std::io::Read as _;
     let mut text = Vec::new();
     if let Ok(file) = std::fs::File::open("/proc/cpuinfo") {
-        // A file that cannot be read lists nothing, so its features count as absent.
+        // If the file cannot be read, its features count as absent.
         let _ = file.take(8192).read_to_end(&mut text);
     }
     let text = String::from_utf8_lossy(&text);
@@ -124,7 +124,7 @@ fn kernel_flags() -> String {
 }
 
 /// The standard library asks the processor with `CPUID` and the operating system with `XGETBV`: it reports `avx` only if the
-/// state of the 256-bit registers is enabled, and `avx512f` only if that of the 512-bit registers is.
+/// state of the 256-bit registers is enabled, and `avx512f` only if the state of the 512-bit registers is.
 #[cfg(target_arch = "x86_64")]
 fn is_detected(name: &str, kernel: &str) -> bool {
     use std::arch::is_x86_feature_detected as has;

@@ -153,7 +153,7 @@ impl<'a> PredicateParser<'a> {
     }
 
     fn parse_operand(&mut self) -> Result<FeatureExpression, String> {
-        /// Deeper than anybody writes, and shallow enough for the smallest stack.
+        /// More than enough for real predicates, and shallow enough for the smallest stack.
         const MAX_DEPTH: u32 = 32;
         self.depth += 1;
         if self.depth > MAX_DEPTH {

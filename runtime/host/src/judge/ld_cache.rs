@@ -1,8 +1,8 @@
 //! Reads `/etc/ld.so.cache`, the dynamic linker's list of installed libraries.
 //!
 //! The format is glibc's `glibc-ld.so.cache1.1`: a header of 48 bytes, records of 24 bytes that point at two strings each, and
-//! the strings. Older systems put a list in an older format in front of it. A cache that is cut off or points outside itself
-//! simply lists less.
+//! the strings. Older systems prepend a list in an older format. If the cache is truncated or has offsets outside of it, the affected
+//! entries are skipped.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -20,7 +20,7 @@ const OLD_RECORD: usize = 12;
 pub(crate) struct LdCache(Vec<u8>);
 
 impl LdCache {
-    /// Takes the bytes of the file; a file in another format lists nothing.
+    /// Wraps the bytes of the file; a file in another format has no entries.
     pub(crate) fn new(mut bytes: Vec<u8>) -> Self {
         if bytes.starts_with(OLD_MAGIC) {
             let old_end = read_u32(&bytes, OLD_MAGIC.len()).and_then(|count| count.checked_mul(OLD_RECORD));

@@ -1,8 +1,8 @@
 //! The manifest beside a plugin, which lets the host decide without loading anything.
 //!
-//! `libfoo.so` has `libfoo.oarlock.toml`. Unknown keys are errors: a misspelled key would otherwise be a rule that is never
-//! applied. Every text that may end up in a message is limited to plain characters, so that a manifest cannot draw on the
-//! user's terminal.
+//! `libfoo.so` has `libfoo.oarlock.toml`. Unknown keys are errors: otherwise a misspelled key would be a rule that is silently
+//! ignored. Every text that may end up in a message is limited to plain characters, so that a manifest cannot send control
+//! sequences to the user's terminal.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ pub enum PluginKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PluginManifest {
-    /// The name of the plugin. Files with the same name are variants of one plugin, and one of them is used.
+    /// The name of the plugin. Files with the same name are variants of one plugin; the host uses one of them.
     #[serde(deserialize_with = "deserialize_name")]
     pub name: String,
     /// The version of the plugin itself, not of the contract.
@@ -65,7 +65,7 @@ pub struct PluginManifest {
     /// The processor and system that it is built for, such as `x86_64-linux`.
     #[serde(deserialize_with = "deserialize_name")]
     pub architecture: String,
-    /// The processor features that it needs beyond the base of the architecture.
+    /// The processor features that it needs beyond the architecture's baseline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isa: Option<IsaPredicate>,
     /// The hash of the shared object, which the host verifies.

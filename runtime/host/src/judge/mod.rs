@@ -30,10 +30,10 @@ use crate::{
     check_symbols, pinning_symbols,
 };
 
-/// Limit on the size of a shared object in bytes: code of more than 2 GiB cannot reach all of itself.
+/// Limit on the size of a shared object in bytes: relative addresses in code reach at most 2 GiB.
 const MAX_PLUGIN_BYTES: u64 = 2 << 30;
 
-/// The policy and the facts about this machine that files are judged by.
+/// The policy and the properties of this machine that files are judged against.
 #[derive(Debug)]
 pub struct JudgeContext {
     /// The user and group that the program runs as.
@@ -59,7 +59,7 @@ pub struct JudgeContext {
 /// A file that passed all checks.
 #[derive(Clone, Debug)]
 pub struct JudgedPlugin {
-    /// The path at which it was found, and who asked for it.
+    /// The path at which it was found, and the source of the request.
     pub candidate: PluginCandidate,
     /// The path with all symbolic links resolved. Load this one: a link may change meanwhile.
     pub real_path: PathBuf,
@@ -78,7 +78,7 @@ pub struct JudgedPlugin {
 }
 
 impl JudgeContext {
-    /// Collects the policy from the configuration and the environment, and the facts from this machine.
+    /// Collects the policy from the configuration and the environment, and the properties of this machine.
     pub fn new(
         config: &HostConfig,
         environment: &HostEnvironment,
@@ -227,7 +227,7 @@ fn check_manifest_claims(
         return Err(Refusal::new(
             RefusalReason::HashMismatch,
             path,
-            format!("the hash its manifest gives, `{expected}`"),
+            format!("the hash in its manifest, `{expected}`"),
             format!("`{digest}`"),
             "install the plugin and its manifest again, from one package",
         ));
@@ -237,7 +237,7 @@ fn check_manifest_claims(
         return Err(Refusal::new(
             RefusalReason::ManifestLies,
             path,
-            "a plugin that can be unloaded, as its manifest says",
+            "a plugin that can be unloaded, as its manifest states",
             format!("symbols for which the dynamic linker keeps it forever: {}", list_symbols(&pinning)),
             "compile it with `-fno-gnu-unique`, or set `unloadable = false` in the manifest",
         ));

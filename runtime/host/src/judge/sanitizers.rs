@@ -1,6 +1,6 @@
 //! Refuses a plugin whose sanitizer is not part of the process.
 //!
-//! The runtime of a sanitizer has to be there from the start of the program: if loaded later, it ends the process.
+//! A sanitizer's runtime must be loaded at the start of the program: if loaded later, it aborts the process.
 
 use std::path::Path;
 

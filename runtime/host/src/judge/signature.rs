@@ -1,6 +1,6 @@
-//! Detached signatures: `libfoo.so.sig` holds the 64 bytes of an ed25519 signature over the bytes of `libfoo.so`.
+//! Detached signatures: `libfoo.so.sig` contains the 64 bytes of an ed25519 signature over the bytes of `libfoo.so`.
 //!
-//! Keys and signatures have the formats of OpenSSL, so that a vendor needs no tool of ours:
+//! Keys and signatures have OpenSSL's formats, so vendors need no other tool:
 //!
 //! ```text
 //! openssl genpkey -algorithm ed25519 -out key.pem
@@ -43,12 +43,12 @@ impl TrustedKeys {
         })?;
         let bytes = read_start(file, MAX_KEY_BYTES)
             .map_err(|error| ConfigError::new(file, format!("{expected}: {error}")))?;
-        // A file that is cut off or not text contains no key.
+        // A file that is truncated or not text contains no key.
         let key = VerifyingKey::from_public_key_pem(String::from_utf8_lossy(&bytes).trim());
         key.map_err(|error| ConfigError::new(file, format!("{expected}: {error}")))
     }
 
-    /// Verifies the signature of the plugin at `path`; returns the file of the key that made it. `contents` reads the bytes of
+    /// Verifies the signature of the plugin at `path`; returns the file of the matching key. `contents` reads the bytes of
     /// the plugin, and is only called if there is a signature.
     ///
     /// Without trusted keys and with none `required`, signatures are ignored. With trusted keys, a signature that exists must
@@ -99,9 +99,9 @@ impl TrustedKeys {
     }
 }
 
-/// Without trusted keys no signature can be valid, so the one beside the plugin does not matter.
+/// Without trusted keys no signature can be valid, so it does not matter whether the plugin has one.
 fn no_trusted_key(path: &Path) -> Refusal {
-    let expected = "a key under `trusted_keys`, since the configuration says `require_signature = true`";
+    let expected = "a key under `trusted_keys`, since the configuration has `require_signature = true`";
     let remedy = "add the signer's key to `trusted_keys`, or set `require_signature = false`";
     Refusal::new(RefusalReason::SignatureMissing, path, expected, "no trusted key at all", remedy)
 }

@@ -1,9 +1,9 @@
-//! Finds the libraries that a plugin needs, because a failing load says less about them.
+//! Finds the libraries that a plugin needs, because the error of a failed load has less detail.
 //!
 //! The search is glibc's: the object's `DT_RPATH` and those of the objects that need it (unless it has a `DT_RUNPATH`),
-//! `LD_LIBRARY_PATH`, its `DT_RUNPATH`, the linker's cache, the default directories. Files for other processors are skipped, as
-//! the linker does. A library that the process has already loaded counts as found wherever it lies, because the linker matches
-//! it by name. The libraries that a library needs are searched for in turn.
+//! `LD_LIBRARY_PATH`, its `DT_RUNPATH`, the linker's cache, the default directories. Like the linker,
+//! the search skips files for other processors. A library that the process has already loaded counts as found wherever its file
+//! is, because the linker matches it by name. The dependencies of each library are searched for in turn.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ pub struct LibrarySearch {
     loaded: OnceLock<BTreeSet<String>>,
 }
 
-/// An object to search for the dependencies of, with the directories it inherits from objects that need it.
+/// An object whose dependencies are searched for, with the directories that it inherits from objects that need it.
 struct LinkedObject {
     path: PathBuf,
     links: LinkedLibraries,

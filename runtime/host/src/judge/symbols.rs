@@ -1,14 +1,14 @@
-//! Symbol hygiene: a plugin adds one symbol to the process and takes none from the host.
+//! Symbol hygiene: a plugin exports one symbol and imports none from the host.
 //!
-//! A plugin is loaded with `RTLD_LOCAL`, yet an exported symbol can still be bound by a library that the plugin pulls in,
-//! collide with another copy in the program, or become an interface that nobody meant to keep. So every exported symbol besides
-//! the entry is a leak, including C++ inline functions, type information and vtables of the vendor's own classes. Two kinds are
+//! A plugin is loaded with `RTLD_LOCAL`, yet an exported symbol can still be bound by a library that the plugin loads,
+//! collide with another copy in the program, or become an unintended interface. So every exported symbol other than the entry
+//! is a leak, including C++ inline functions, type information and vtables of the vendor's own classes. Two kinds are
 //! permitted, because a vendor cannot avoid them:
 //!
 //! - symbols that the linker itself defines ([`MADE_BY_LINKER`]);
 //! - weak and unique symbols in the namespaces of the C++ standard library. Its headers declare them with default visibility,
-//!   so that even `-fvisibility=hidden` exports each `std::vector` that a plugin uses. Strong ones are a leak: they mean that
-//!   the whole standard library was linked in statically and left visible.
+//!   so a plugin exports each `std::vector` that it uses even with `-fvisibility=hidden`. Strong ones are a leak: they mean that
+//!   the whole standard library was linked statically and left visible.
 //!
 //! A Rust `cdylib` exports only its `no_mangle` items and needs no exception.
 
@@ -17,13 +17,13 @@ use std::path::Path;
 use crate::judge::elf::{ExportedSymbol, SharedObject, SymbolBinding};
 use crate::{Refusal, RefusalReason, sanitize_text};
 
-/// The one symbol a plugin exports.
+/// The only symbol that a plugin exports.
 pub const ENTRY_SYMBOL: &str = "oarlock_plugin_query";
 
 /// Symbols that the linker, or the startup files of the C library, define in objects linked by older tools.
 const MADE_BY_LINKER: [&str; 6] = ["_init", "_fini", "__bss_start", "_edata", "_end", "_etext"];
 
-/// The entries of plugins that are made for other programs, each with what such a plugin is called.
+/// The entry points of plugins for other programs, each with a name for such plugins.
 const FOREIGN_ENTRIES: [(&str, &str); 5] = [
     ("InitPlugin", "a custom device of PaddlePaddle"),
     ("GetPjrtApi", "a PJRT plugin"),
@@ -58,7 +58,7 @@ pub fn check_symbols(path: &Path, elf: &SharedObject) -> Result<(), Refusal> {
         return Err(Refusal::new(
             RefusalReason::HostSymbolImported,
             path,
-            "a plugin that takes host services from the table it is given",
+            "a plugin that calls host services through its table",
             format!("an import of {}", list_symbols(&host)),
             "call through the host table instead of linking to the host",
         ));
@@ -66,7 +66,7 @@ pub fn check_symbols(path: &Path, elf: &SharedObject) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A plugin for another program has a table of its own, which a device for Oarlock can call.
+/// The refusal of a file without the entry. A plugin for another program has a different entry, and the refusal names it.
 fn missing_entry(path: &Path, elf: &SharedObject) -> Refusal {
     let foreign = FOREIGN_ENTRIES.iter().find(|(symbol, _)| elf.exports_symbol(symbol));
     let (found, remedy) = match foreign {
@@ -114,7 +114,7 @@ fn is_leak(export: &ExportedSymbol) -> bool {
 /// True if a mangled C++ name lies in `std`, `__gnu_cxx` or `__cxxabiv1`, or is the placement form of `new` or `delete`. The
 /// grammar is that of the Itanium C++ ABI, which every Linux compiler follows.
 fn is_standard_library(name: &str) -> bool {
-    /// Type information, guards of static variables, names local to a function, nested names.
+    /// Mangled prefixes: type information, guards of static variables, names local to a function, nested names.
     const PREFIXES: [&str; 8] = ["TV", "TI", "TS", "TT", "GV", "GR", "Z", "N"];
     /// `St` is `std`; the others abbreviate its templates, such as `Ss` for `std::string`.
     const NAMESPACES: [&str; 9] = ["St", "Sa", "Sb", "Ss", "Si", "So", "Sd", "9__gnu_cxx", "10__cxxabiv1"];

@@ -1,6 +1,6 @@
 //! Sorts the variants of each plugin: the one to use, and the ones to fall back to.
 //!
-//! Judging a file does not prove that it works, so the others are kept until one does.
+//! A file that passes the judge may still fail to load, so the other variants are kept until one works.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -10,8 +10,8 @@ use crate::{JudgedPlugin, Refusal, RefusalReason};
 /// Groups files by plugin name. The first file of a group is the one to try first: it has the earliest origin, and among
 /// several of that origin the best fit to this machine.
 ///
-/// `judged` is in the order of the search, and groups are in the order of their first files. A file without a manifest has no
-/// name yet, so it is a group of its own.
+/// `judged` is in the order of the search, and groups are in the order of their first files. The name of a file without a
+/// manifest is not known yet, so such a file forms its own group.
 pub fn group_variants(judged: Vec<JudgedPlugin>) -> Vec<VecDeque<JudgedPlugin>> {
     let mut groups = Vec::<VecDeque<JudgedPlugin>>::new();
     for file in judged {
@@ -30,7 +30,7 @@ pub fn group_variants(judged: Vec<JudgedPlugin>) -> Vec<VecDeque<JudgedPlugin>> 
     groups
 }
 
-/// The refusal of `loser`, a file without faults, since `winner` is the one of its group that works.
+/// The refusal of `loser`, a valid file, because `winner` of the same group works.
 pub fn superseded_refusal(loser: &JudgedPlugin, winner: &JudgedPlugin) -> Refusal {
     let path = &loser.candidate.path;
     let other = winner.candidate.path.display();

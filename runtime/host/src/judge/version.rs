@@ -54,9 +54,8 @@ pub struct VersionRange(Vec<(Comparison, Version)>);
 impl VersionRange {
     /// True if `version` lies in the range.
     ///
-    /// The comparison ends with the last known number: a file called `libfoo.so.12` says nothing about what follows the 12, so
-    /// it satisfies `>=12.2` but not `>=13`. To refuse it would be to refuse every library whose file name only has a major
-    /// version.
+    /// The comparison ends with the last known number: the name `libfoo.so.12` does not reveal the minor version, so it satisfies
+    /// `>=12.2` but not `>=13`. Otherwise, every library whose file name has only a major version would be refused.
     pub fn contains(&self, version: &Version) -> bool {
         self.0.iter().all(|(comparison, bound)| {
             let known = version.0.len().min(bound.0.len());
@@ -113,7 +112,7 @@ impl From<VersionRange> for String {
     }
 }
 
-/// The versions of the contract that one side understands, written `1.0..1.3` with both ends included.
+/// The versions of the contract that one side understands, written `1.0..1.3`; both ends are inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ContractRange {

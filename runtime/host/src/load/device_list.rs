@@ -23,7 +23,7 @@ pub(crate) fn device_ids(core: &CoreCalls) -> Result<Result<Vec<u32>, RuleBreach
         let listed = core.device_list(&mut list[..count as usize])?;
         if listed != u64::from(count) {
             let found = format!("{listed} from `device_list`");
-            return breach(format!("{count} devices, as `device_count` says"), found);
+            return breach(format!("{count} devices, as reported by `device_count`"), found);
         }
     }
     let [mut ids, second] = lists;

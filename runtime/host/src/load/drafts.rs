@@ -1,7 +1,7 @@
 //! Drafts of profiles that a plugin provides, matched by number against those of this host (rule V-4).
 //!
-//! An unknown draft is no reason to refuse the plugin, nor to be silent: the plugin is used without it, and a note says what
-//! was expected, what was found and what to do.
+//! A plugin with an unknown draft is used without the draft, and a note states what was expected, what was found and what to
+//! do.
 
 #![expect(unsafe_code, reason = "drafts lie behind pointers that a plugin gave")]
 
@@ -21,7 +21,7 @@ pub(crate) type ProvidedDraft = (String, u32);
 pub(crate) struct KnownProfiles {
     /// The locked profiles, with their versions.
     locked: &'static [(&'static str, u32)],
-    /// The drafts, with their numbers, and true for those that the host has code for.
+    /// The drafts, with their numbers, and true for the drafts that the host implements.
     drafts: &'static [(&'static str, u32, bool)],
 }
 

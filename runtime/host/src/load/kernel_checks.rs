@@ -1,7 +1,7 @@
-//! Checks the kernels of a plugin (rules K-1 and K-2) and copies their demands.
+//! Checks the kernels of a plugin (rules K-1 and K-2) and copies their requirements.
 //!
 //! A kernel that can never be chosen, because a dtype does not exist or a rank is impossible, is a bug that its vendor wants to
-//! hear about at once. It is not skipped silently.
+//! know about immediately, so it is not skipped silently.
 
 #![expect(unsafe_code, reason = "kernels lie behind pointers that a plugin gave")]
 
@@ -29,7 +29,7 @@ pub(crate) struct KernelRecord {
 ///
 /// # Safety
 ///
-/// What the table points to is what the contract says, as far as addresses and sizes go.
+/// Addresses and sizes in everything that the table points to are as the contract requires.
 pub(crate) unsafe fn check_kernels(
     table: &abi::KernelTable,
     device_type: Option<&str>,

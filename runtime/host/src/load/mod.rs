@@ -23,7 +23,7 @@ use crate::services::PluginServices;
 use crate::services::errors::{self, PluginFailure};
 use crate::{Refusal, RefusalReason, sanitize_text};
 
-/// The answer of a plugin, with a guard zone behind it that catches a plugin which writes too far.
+/// The answer of a plugin, followed by a guard zone that detects writes past its end.
 #[repr(C)]
 struct QueryAnswer {
     plugin: abi::Plugin,
@@ -33,8 +33,8 @@ struct QueryAnswer {
 /// The entry points of the plugins that this process uses, and true for those that hosts may share.
 static PLUGINS_IN_USE: Mutex<Vec<(usize, bool)>> = Mutex::new(Vec::new());
 
-/// Marks a plugin as used by one host. Other hosts of the process must not use it, unless it offers `several_hosts`: it would
-/// work for both with the services of the last one, and end for both at once.
+/// Marks a plugin as used by one host. Other hosts of the process must not use it, unless it offers `several_hosts`: it would use
+/// the services of the last host for both, and shut down for both.
 #[derive(Debug)]
 pub(crate) struct InUse {
     entry: usize,
@@ -93,7 +93,7 @@ pub(crate) struct QueriedPlugin {
 /// Opens the file at `path` and queries the plugin in it. A refused plugin is never closed again: it may have started threads
 /// or registered functions that outlive its answer.
 pub(crate) fn open_plugin(path: &Path, services: Arc<PluginServices>) -> Result<QueriedPlugin, Refusal> {
-    // SAFETY: the library runs its initializers, which is what loading a plugin means; it was judged before.
+    // SAFETY: loading runs the initializers of the library, which the host has judged before.
     let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| {
         let remedy = "install what it needs, or the build of this plugin for this system";
         Refusal::new(
@@ -104,7 +104,7 @@ pub(crate) fn open_plugin(path: &Path, services: Arc<PluginServices>) -> Result<
             remedy,
         )
     })?;
-    // SAFETY: the one symbol of the contract has this type.
+    // SAFETY: the contract's entry point has this type.
     let query = unsafe { library.get::<abi::PluginQuery>(abi::ENTRY) }.map(|symbol| *symbol);
     let query = query.map_err(|_| {
         let expected = format!("a plugin that exports `{}`", abi::ENTRY);
@@ -137,7 +137,7 @@ pub(crate) unsafe fn query_plugin(
     query: abi::PluginQuery,
     services: Arc<PluginServices>,
 ) -> Result<QueriedPlugin, Refusal> {
-    /// Only its answer shows whether a plugin can be shared, so hosts query one after another.
+    /// Only the answer reveals whether a plugin can be shared, so hosts query one after another.
     static QUERY_LOCK: Mutex<()> = Mutex::new(());
     let _asking = QUERY_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     let mut in_use = InUse::mark_in_use(path, query)?;
@@ -166,8 +166,8 @@ unsafe fn call_query(
     services: &Arc<PluginServices>,
 ) -> Result<CheckedPlugin, Refusal> {
     let mut answer = QueryAnswer { plugin: abi::Plugin::EMPTY, guard: [0; 512] };
-    // SAFETY: both structs are the host's own and as large as they say; what the host's points to lives as long as the
-    // services do.
+    // SAFETY: both structs are the host's own and as large as their size fields state; everything that the host's struct points
+    // to lives as long as the services.
     let error = unsafe { query(services.abi_host(), (&raw mut answer).cast()) };
     let failure = errors::result_from_error(error).err();
     let plugin = &answer.plugin;
@@ -208,7 +208,7 @@ unsafe fn call_query(
             remedy,
         ));
     }
-    // SAFETY: the plugin vouches for what it handed out (rule S-6) and stays loaded.
+    // SAFETY: the plugin vouches for its structs (rule S-6) and stays loaded.
     unsafe { validate::check_answer(&plugin) }.map_err(|breach| breach_refusal(path, &breach))
 }
 
@@ -228,7 +228,7 @@ fn check_version(path: &Path, plugin: &abi::Plugin) -> Result<(), Refusal> {
     ))
 }
 
-/// The package to update. The struct of another major version has it elsewhere, so then the file name has to do.
+/// The package to update. In the struct of another major version it is elsewhere, so the file name is used instead.
 fn package_to_update(path: &Path, plugin: &abi::Plugin) -> String {
     let file = || path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     if plugin.contract_major != HOST_CONTRACT.major || plugin.size < abi::Plugin::SIZE_AT_FIRST {

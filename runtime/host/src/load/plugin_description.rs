@@ -14,11 +14,11 @@ pub enum SupportLevel {
     /// No claim, or one that this host does not know.
     #[default]
     Unspecified,
-    /// It passed against an emulation of the vendor's documented interface.
+    /// It passed its tests against an emulation of the vendor's documented interface.
     EmulatorVerified,
-    /// It passed with the real compiler or driver, without the chip.
+    /// It passed its tests with the real compiler or driver, without the chip.
     DriverVerified,
-    /// It passed on the chip.
+    /// It passed its tests on the chip.
     HardwareVerified,
 }
 
@@ -88,7 +88,7 @@ pub struct DraftInfo {
     pub profile: String,
     /// The number of the draft; 0 for a table from before the profile was a draft.
     pub number: u32,
-    /// True if this host has code for the draft with this number.
+    /// True if this host implements the draft with this number.
     pub used: bool,
 }
 
@@ -103,10 +103,10 @@ impl fmt::Display for DraftInfo {
     }
 }
 
-/// The op that a kernel implements, and its demands.
+/// The op that a kernel implements, and its requirements.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelInfo {
-    /// The op as its schema names it.
+    /// The name of the op in its schema.
     pub op: String,
     /// The domain of the op; empty means ONNX.
     pub domain: String,
@@ -116,17 +116,17 @@ pub struct KernelInfo {
     pub version_min: u32,
     /// The last version of the op that it implements; `None` means all later ones.
     pub version_max: Option<u32>,
-    /// The priority: of several matching kernels, the one with the highest score runs.
+    /// The priority: if several kernels match, the one with the highest score runs.
     pub score: i32,
-    /// True if the same inputs give the same bits each time.
+    /// True if the same inputs always produce bit-identical outputs.
     pub deterministic: bool,
-    /// True if it returns before its work in the stream is done.
+    /// True if it may return before its work in the stream is done.
     pub asynchronous: bool,
     /// True if it sets the shape of some output itself, during the run.
     pub allocates_outputs: bool,
-    /// The demands on its inputs.
+    /// The requirements on its inputs.
     pub inputs: Vec<OperandInfo>,
-    /// The demands on its outputs.
+    /// The requirements on its outputs.
     pub outputs: Vec<OperandInfo>,
     /// Pairs of output and input that may share memory.
     pub in_place: Vec<(u32, u32)>,
@@ -143,14 +143,14 @@ impl KernelInfo {
     }
 }
 
-/// The demands of a kernel on one operand.
+/// A kernel's requirements on one operand.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OperandInfo {
     /// The name of the operand in the schema of the op, or empty.
     pub name: String,
     /// The permitted dtypes: bit n stands for the dtype with the number n.
     pub dtypes: u64,
-    /// Operands with the same number, other than 0, must have the same dtype.
+    /// Operands with the same nonzero group must have the same dtype.
     pub dtype_group: u32,
     /// The smallest number of dimensions.
     pub rank_min: u32,
@@ -158,7 +158,7 @@ pub struct OperandInfo {
     pub rank_max: u32,
     /// The kind of memory, by its number in the contract.
     pub place: u32,
-    /// The order of the dimensions, by its number in the contract.
+    /// The layout, by its number in the contract.
     pub layout: u32,
     /// True if the operand may be left out.
     pub optional: bool,

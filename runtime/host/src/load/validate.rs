@@ -16,7 +16,7 @@ const MAX_NAME_LENGTH: u64 = 64;
 /// Limit on the other texts of a plugin.
 const MAX_TEXT_LENGTH: u64 = 1024;
 
-/// Everything that a plugin handed out, checked and copied.
+/// A plugin's answer, checked and copied.
 #[derive(Clone, Debug)]
 pub(crate) struct CheckedPlugin {
     pub(crate) info: PluginInfo,
@@ -49,11 +49,11 @@ impl PluginTables {
 ///
 /// # Safety
 ///
-/// What `plugin` points to is what the contract says, as far as addresses and sizes go, and does not change.
+/// Addresses and sizes in everything that `plugin` points to are as the contract requires, and the memory does not change.
 pub(crate) unsafe fn check_answer(plugin: &abi::Plugin) -> Result<CheckedPlugin, RuleBreach> {
     // SAFETY: the caller vouches for the addresses and sizes of the tables, and each is checked for null before it is read.
     let (tables, kernel_table) = unsafe { (copy_tables(plugin)?, copy_optional(plugin.kernels)?) };
-    // SAFETY: the caller vouches that a text has the size it says; its length, null and UTF-8 are checked.
+    // SAFETY: the caller vouches for the size of the text; its length, null and UTF-8 are checked.
     let name = unsafe { checked_name(plugin.name, "the plugin")? };
     let optional_name = |text: abi::Str, what: &str| {
         // SAFETY: the texts it is called with are the plugin's, for which the caller vouches.

@@ -1,6 +1,6 @@
 //! Puts layers between the host and a plugin: each wraps the tables of the next in its own.
 //!
-//! Without layers this costs nothing at run time: the host calls the plugin's own functions.
+//! Without layers, there is no cost at run time: the host calls the plugin's own functions.
 
 #![expect(unsafe_code, reason = "tables are handed to a layer as pointers")]
 
@@ -38,7 +38,7 @@ impl LayerWrapper {
 impl Drop for LayerWrapper {
     fn drop(&mut self) {
         if let Some(calls) = &self.layer.calls.layer {
-            // SAFETY: the layer handed out both, and the owner of the wrapper has stopped using them.
+            // SAFETY: the layer returned both, and the owner of the wrapper has stopped using them.
             if let Err(failure) = unsafe { calls.unwrap(self.kind, self.context, self.table) } {
                 self.layer.log_warning(&format!("a wrapper was not freed: {failure}"));
             }
@@ -60,7 +60,7 @@ pub(crate) struct LayerChain<'a> {
 impl LayerChain<'_> {
     /// Wraps a table in all layers, the innermost first; `check` validates and copies what a layer returns.
     ///
-    /// A layer that fails is skipped with a note: the program must not fail because an observer did.
+    /// A layer that fails is skipped with a note: an observer's failure must not become the program's failure.
     pub(crate) fn wrap_table<T: ForeignStruct + 'static>(
         &mut self,
         kind: abi::TableKind,
@@ -76,7 +76,7 @@ impl LayerChain<'_> {
             // SAFETY: the context and the table below it are alive, and the wrapper keeps the table.
             let wrapped = unsafe { calls.wrap(kind, self.plugin, context, address) };
             if wrapped.as_ref().is_ok_and(|wrapped| *wrapped == (context, address)) {
-                // The layer does not wrap this kind of table, and made nothing that would have to be freed.
+                // The layer does not wrap this kind of table, so there is nothing to free.
                 continue;
             }
             let checked = wrapped.map_err(|failure: PluginFailure| failure.to_string()).and_then(|wrapped| {

@@ -1,4 +1,4 @@
-//! A loaded plugin, from its start to its end.
+//! A loaded plugin, from start to shutdown.
 
 #![expect(unsafe_code, reason = "callers are made of tables that a plugin handed out")]
 
@@ -33,15 +33,15 @@ pub(crate) struct PluginCalls {
     pub(crate) layer: Option<LayerCalls>,
 }
 
-/// A kernel of a loaded plugin. It is valid as long as the plugin.
+/// A kernel of a loaded plugin. It is valid as long as the plugin is loaded.
 #[derive(Debug)]
 pub struct LoadedKernel {
-    /// Its op, versions, properties and demands on operands.
+    /// Its op, versions, properties and requirements on operands.
     pub info: KernelInfo,
     pub(crate) calls: KernelCalls,
 }
 
-/// A loaded plugin. It ends when the last handle to anything of it is dropped.
+/// A loaded plugin. It is shut down when the last handle to it, or to any of its resources, is dropped.
 pub struct LoadedPlugin {
     info: PluginInfo,
     file: PathBuf,
@@ -60,7 +60,7 @@ pub struct LoadedPlugin {
     _in_use: InUse,
 }
 
-/// The function and context that end a plugin.
+/// The function that shuts a plugin down, and its context.
 struct UnloadHook {
     context: *mut std::ffi::c_void,
     unload: Option<unsafe extern "C" fn(*mut std::ffi::c_void) -> abi::Error>,
@@ -127,7 +127,7 @@ impl LoadedPlugin {
         Ok(plugin)
     }
 
-    /// Initializes the visible devices. A device that fails is left out; if all fail, so does the plugin.
+    /// Initializes the visible devices. A device that fails is left out; if all devices fail, the plugin does too.
     fn start_devices(&mut self, environment: &HostEnvironment) -> Result<(), Refusal> {
         let Some(core) = self.calls.core else { return Ok(()) };
         let path = self.file.clone();
@@ -168,12 +168,12 @@ impl LoadedPlugin {
         &self.file
     }
 
-    /// Callers for the tables. They do not keep the plugin loaded, so only holders of the plugin may keep them.
+    /// Callers for the tables. They do not keep the plugin loaded, so keep them only together with a handle to the plugin.
     pub(crate) fn table_calls(&self) -> &PluginCalls {
         &self.calls
     }
 
-    /// The core table that the host calls: the plugin's own, or that of the outermost layer.
+    /// The core table that the host calls: the plugin's own, or the outermost layer's.
     pub fn core_table(&self) -> Option<&abi::CoreTable> {
         self.calls.core.as_ref().map(|calls| &calls.table)
     }
@@ -235,7 +235,7 @@ impl LoadedPlugin {
         self.services.mark_used_as_layer();
     }
 
-    /// Logs a failure that no caller can receive.
+    /// Logs a failure that cannot be returned to a caller.
     fn note_failure(&self, what: &str, result: Result<(), crate::PluginFailure>) {
         if let Err(failure) = result {
             self.log_warning(&format!("{what} failed while the plugin was ended: {failure}"));
@@ -243,7 +243,7 @@ impl LoadedPlugin {
     }
 }
 
-/// The kernels as the layers return them; the plugin's own if what the layers return is invalid.
+/// The kernels as the layers return them; the plugin's own kernels if the layers return invalid ones.
 fn wrap_kernels(
     chain: &mut LayerChain<'_>,
     context: *mut std::ffi::c_void,
@@ -264,7 +264,7 @@ fn wrap_kernels(
 
 fn load_kernel(record: KernelRecord) -> LoadedKernel {
     let KernelRecord { info, kernel } = record;
-    // SAFETY: the plugin or a layer handed out the kernel and its context, which live as long as it does.
+    // SAFETY: the kernel and its context come from the plugin or a layer, and live as long as it does.
     LoadedKernel { info, calls: unsafe { KernelCalls::new(kernel.context, kernel) } }
 }
 
@@ -278,12 +278,12 @@ impl Drop for LoadedPlugin {
                 self.note_failure("`finalize`", core.finalize().unwrap_or(Ok(())));
             }
         }
-        // The outermost wrapper was made last, so it is freed first.
+        // The outermost wrapper was created last, so it is freed first.
         while let Some(wrapper) = self.wrappers.pop() {
             drop(wrapper);
         }
         let ended = match self.end.unload {
-            // SAFETY: nothing of the plugin is in use any more.
+            // SAFETY: nothing of the plugin is in use anymore.
             Some(unload) => result_from_error(unsafe { unload(self.end.context) }),
             None => Ok(()),
         };

@@ -1,10 +1,10 @@
 //! Caches probe results, keyed by the hash of the plugin and the contract of the host.
 //!
-//! The cache lies in `$XDG_CACHE_HOME/oarlock/probe`, belongs to the user alone, and only saves time: an entry that is missing,
-//! damaged or owned by another user counts as absent. Facts that depend only on the bytes of a plugin are kept for good: its
-//! identity, and violations of the contract. A crash or a timeout is kept for a while, so that it does not delay every start.
-//! Results that depend on the system, such as a missing driver, are not kept. An entry only holds for the options that the
-//! plugin was given; it stores their hash, since options may be secret.
+//! The cache is in `$XDG_CACHE_HOME/oarlock/probe`, is private to the user, and only saves time: an entry that is missing,
+//! damaged or owned by another user counts as absent. Results that depend only on the bytes of a plugin are cached permanently:
+//! its identity, and violations of the contract. A crash or a timeout is cached for a while, so that it does not delay every
+//! start. Results that depend on the system, such as a missing driver, are not cached. An entry is valid only for the options
+//! that the plugin was given; it stores their hash, since options may be secret.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -31,7 +31,7 @@ pub(crate) struct ProbeCache {
     identity: ProcessIdentity,
 }
 
-/// An entry: the result of one probe and the conditions under which it holds.
+/// An entry: the result of one probe and the conditions under which it is valid.
 #[derive(Debug, Serialize, Deserialize)]
 struct ProbeCacheEntry {
     probed: ProbeResult,
@@ -44,7 +44,7 @@ struct ProbeCacheEntry {
     timeout: Duration,
 }
 
-/// The time for which a result holds.
+/// The time for which a result is valid.
 #[derive(PartialEq, Eq)]
 enum VerdictLifetime {
     ForGood,
@@ -85,22 +85,22 @@ impl ProbeCacheEntry {
     }
 }
 
-/// The hash of the options that a plugin sees which lies in this file and calls itself `name`.
+/// The hash of the options that a plugin with this file and this name sees.
 fn options_digest(options: &PluginOptions, path: &Path, name: Option<&str>) -> Digest {
     let own = [name_by_file(path, options), name].into_iter().flatten().filter_map(|name| options.get(name));
-    // A length before each text keeps different options from hashing alike.
+    // Each text is preceded by its length, so different options never hash the same bytes.
     let text: String =
         own.flatten().map(|(key, value)| format!("{} {key}{} {value}", key.len(), value.len())).collect();
     Digest::hash_bytes(text.as_bytes())
 }
 
 impl ProbeCache {
-    /// A cache below a user's cache directory. Without one, nothing is kept.
+    /// A cache in the user's cache directory. Without one, nothing is cached.
     pub(crate) fn new(cache_home: Option<&Path>, identity: ProcessIdentity) -> Self {
         Self { directory: cache_home.map(|home| home.join("oarlock/probe")), identity }
     }
 
-    /// Returns the cached result, or probes. An entry contains no path, so `path` is put into its result.
+    /// Returns the cached result, or probes. An entry contains no path, so `path` is filled into the result.
     pub(crate) fn probe_cached(
         &self,
         command: &ProbeCommand,
@@ -181,7 +181,7 @@ fn create_private(path: &Path) -> io::Result<File> {
 }
 
 fn entry_file_name(digest: Digest) -> String {
-    // A host with a sanitizer refuses plugins that another host accepts.
+    // A host with a sanitizer refuses plugins that other hosts accept.
     let sanitizer = oarlock_abi::SANITIZER.0;
     format!("{digest}-{CACHE_VERSION}-{}-{HOST_CONTRACT}-{sanitizer}.json", env!("CARGO_PKG_VERSION"))
 }
@@ -208,7 +208,7 @@ mod tests {
         )
     }
 
-    /// A command that makes every real probe fail, a result that is never kept.
+    /// A command that makes every real probe fail; this result is never cached.
     fn failing_command() -> ProbeCommand {
         ProbeCommand { program: "/nonexistent".into(), arguments: Vec::new() }
     }

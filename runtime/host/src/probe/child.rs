@@ -1,9 +1,9 @@
-//! The child's side of a probe: loads one plugin, queries it, initializes its devices and ends it as a host does. It answers
-//! with one line after each of the two steps.
+//! The child's side of a probe: loads one plugin, queries it, initializes its devices and shuts it down as a host does. It
+//! answers with one line after each of the two steps.
 //!
-//! The plugin cannot harm the program that asked. It gets no core dump, limited memory, files and CPU time, and none of the
-//! program's open files, and it dies with its parent. Its output goes to standard error; the answers go through a copy of
-//! standard output that the plugin does not know.
+//! The plugin cannot harm the program that requested the probe. The child writes no core dump, its memory, open files and CPU
+//! time are limited, it inherits none of the program's open files, and it dies with its parent. Its output goes to standard
+//! error; the answers go through a copy of standard output that the plugin does not know.
 
 #![expect(
     unsafe_code,
@@ -39,7 +39,7 @@ const MAX_OPEN_FILES: u64 = 256;
 pub(crate) enum ProbeStep {
     /// The plugin answered the query.
     Asked,
-    /// Its devices were initialized, as far as possible, and it was ended.
+    /// Its devices were initialized, as far as possible, and it was shut down.
     Readied,
 }
 
@@ -48,7 +48,7 @@ pub(crate) enum ProbeStep {
 pub(crate) struct ProbeAnswer {
     /// The token of the request.
     pub(crate) token: String,
-    /// The process that answers: if the plugin forks, a copy of it may answer too.
+    /// The process that answers: if the plugin forks, the forked process may answer too.
     pub(crate) pid: u32,
     pub(crate) step: ProbeStep,
     pub(crate) verdict: Result<PluginInfo, Refusal>,
@@ -69,7 +69,7 @@ pub fn probe_child_main(path: &Path) -> ExitCode {
 /// Confines the child; returns the request and the file for the answers.
 fn enter_sandbox() -> io::Result<(ProbeRequest, File)> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-    // Makes this process the parent of everything that the plugin forks, even twice, so that nothing escapes.
+    // Orphaned descendants of the plugin are reparented to this process, so none escapes, not even after a double fork.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     close_inherited()?;
     let request = serde_json::from_reader(io::stdin().lock())?;
@@ -92,8 +92,8 @@ fn enter_sandbox() -> io::Result<(ProbeRequest, File)> {
         rustix::process::setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;
     }
     for signal in [libc::SIGSEGV, libc::SIGBUS] {
-        // Rust's runtime handles these signals, and so would let a plugin that raises one itself go on.
-        // SAFETY: the process has one thread, and the default action is what it would have without the runtime.
+        // Rust's runtime handles these signals, so a plugin that raises one itself would survive.
+        // SAFETY: the process has one thread, and the default action is the one it would have without the runtime.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
     let answers: OwnedFd = rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3)?;
@@ -107,21 +107,21 @@ fn close_inherited() -> io::Result<()> {
     let numbers = listed.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     let inherited: Vec<i32> = numbers.filter(|number| *number > 2).collect();
     for number in inherited {
-        // SAFETY: the process has just started and opened nothing yet, so nothing in it owns the file. The listing itself is
-        // among the numbers and closed already, which makes this an error without consequence.
+        // SAFETY: the process has just started and opened nothing yet, so nothing in it owns the file. The listing's own
+        // descriptor is among the numbers and already closed; closing it again fails without consequence.
         unsafe { libc::close(number) };
     }
     Ok(())
 }
 
-/// Half of the machine's memory, but not too little.
+/// Half of the machine's memory, but at least [`MIN_MEMORY`].
 fn memory_limit() -> u64 {
     let machine = rustix::system::sysinfo();
     let bytes = machine.totalram.saturating_mul(machine.mem_unit.into());
     (bytes / 2).max(MIN_MEMORY)
 }
 
-/// Limits the address space in a way that can be undone; `None` restores the maximum.
+/// Sets the soft limit of the address space, which can be raised again; `None` restores the maximum.
 fn limit_address_space(most: Option<u64>) -> io::Result<()> {
     let maximum = rustix::process::getrlimit(Resource::As).maximum;
     let current = match (most, maximum) {
@@ -144,14 +144,14 @@ fn probe_plugin(path: &Path, request: ProbeRequest, answers: File) -> io::Result
     let answer = channel.send_answer(path, ProbeStep::Asked, answer)?;
     match (opened, answer) {
         (Ok(loaded), Ok(info)) => {
-            // Drivers reserve far more addresses than they use; memory itself stays limited.
+            // Drivers reserve far more address space than they use; the memory limit (`RLIMIT_DATA`) stays in force.
             limit_address_space(None)?;
-            // A failure to start is for the host to report, which starts the plugin for real.
+            // Ignore a failure to start: the host starts the plugin again, and reports it.
             _ = LoadedPlugin::start_plugin(path, loaded, &[], &HostEnvironment::from_process());
             channel.send_answer(path, ProbeStep::Readied, Ok(info)).map(drop)
         }
         (opened, _) => {
-            // Neither its code nor the data that it refers to may go away before the process does.
+            // The plugin's code, and the data that it refers to, must stay until the process exits.
             std::mem::forget(opened);
             Ok(())
         }
@@ -166,7 +166,7 @@ struct ParentChannel {
 }
 
 impl ParentChannel {
-    /// Sends the plugin's answer, or a breach of rule R-3 if the plugin forked; returns what was sent.
+    /// Sends the plugin's answer, or a violation of rule R-3 if the plugin forked; returns the answer that was sent.
     fn send_answer(
         &mut self,
         path: &Path,

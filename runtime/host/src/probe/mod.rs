@@ -1,10 +1,10 @@
 //! Queries a plugin without a manifest and initializes its devices in a child process: a plugin that crashes, hangs or ends the
 //! process there is refused.
 //!
-//! The child runs in its own process group. It is killed, with everything it may have started, as soon as it has answered or
-//! its time is up. Its answer only decides whether to load the plugin: everything is checked again in this process. The child
-//! reports the plugin's identity before it initializes the devices, so that a later failure can be told apart. A failure to
-//! initialize them is left to the real start to report.
+//! The child runs in its own process group. It is killed, with all of its descendants, as soon as it has answered or timed
+//! out. Its answer only decides whether to load the plugin: everything is checked again in this process. The child
+//! reports the plugin's identity before it initializes the devices, which distinguishes a later failure from a failed query. The
+//! real start reports devices that cannot be initialized.
 
 pub(crate) mod cache;
 pub(crate) mod child;
@@ -38,7 +38,7 @@ pub const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 pub(crate) type PluginOptions = BTreeMap<String, BTreeMap<String, String>>;
 
 /// Derives the plugin's name from its file name, if options exist for that name: `acme-npu` for both `libacme_npu.so` and
-/// `libacme_plugin_npu.so`. So a plugin already has its options when it is queried.
+/// `libacme_plugin_npu.so`. This way, a plugin already has its options when it is queried.
 fn name_by_file<'a>(path: &Path, options: &'a PluginOptions) -> Option<&'a str> {
     let file = path.file_name()?.to_str()?;
     let stem = file.strip_prefix("lib").unwrap_or(file).split('.').next()?.replace('_', "-");
@@ -65,7 +65,7 @@ pub struct ProbeResult {
     pub notes: Vec<String>,
 }
 
-/// Probes several plugins in parallel, as many at once as there are processors.
+/// Probes several plugins in parallel, at most one per processor.
 pub(crate) fn probe_all<T: Sync>(items: &[T], probe: impl Fn(&T) -> ProbeResult + Sync) -> Vec<ProbeResult> {
     let workers = std::thread::available_parallelism().map_or(1, NonZeroUsize::get).min(items.len());
     if workers <= 1 {
@@ -96,7 +96,7 @@ fn take_next<'a, T>(items: &'a [T], next: &AtomicUsize) -> Option<(usize, &'a T)
 /// The request from the parent to its child, as JSON on standard input.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ProbeRequest {
-    /// A secret that each answer has to repeat, so that no output of the plugin is taken for an answer.
+    /// A secret that each answer has to repeat, so that output of the plugin is not mistaken for an answer.
     pub(crate) token: String,
     /// The options of all plugins, since the name of this one is not known yet.
     pub(crate) options: PluginOptions,
@@ -105,12 +105,12 @@ pub(crate) struct ProbeRequest {
 /// The result of a probe with the name of the plugin.
 pub(crate) struct NamedProbeResult {
     pub(crate) probed: ProbeResult,
-    /// The name that the plugin gave, even if it was refused later. Without it, the plugin cannot have seen its options.
+    /// The name that the plugin gave, even if the plugin was refused later. A plugin that gave no name has not seen its options.
     pub(crate) name: Option<String>,
 }
 
-/// Probes the plugin at `path`, which gets its own part of `options`. It may take `timeout` to answer the query, and as long
-/// again to initialize its devices.
+/// Probes the plugin at `path`, which gets its own part of `options`. It may take `timeout` to answer the query, and the
+/// same time again to initialize its devices.
 pub fn probe_file(
     command: &ProbeCommand,
     path: &Path,
@@ -138,7 +138,7 @@ fn run_probe(
                 path,
                 format!("to start `{}` as the child process that probes plugins", command.program.display()),
                 error.to_string(),
-                "give the plugin a manifest, or correct what keeps the program from starting itself",
+                "give the plugin a manifest, or fix the cause that keeps the program from starting itself",
             );
             NamedProbeResult { probed: ProbeResult { verdict: Err(refusal), notes: Vec::new() }, name: None }
         }
@@ -146,7 +146,7 @@ fn run_probe(
 }
 
 fn spawn_child(command: &ProbeCommand, path: &Path, request: &ProbeRequest) -> io::Result<Child> {
-    // Unlike a pipe, a file in memory takes any number of bytes without the child reading them.
+    // Unlike a pipe, a file in memory accepts any number of bytes before the child reads them.
     let mut input = File::from(rustix::fs::memfd_create("oarlock-probe", MemfdFlags::CLOEXEC)?);
     input.write_all(&serde_json::to_vec(request)?)?;
     input.rewind()?;
@@ -160,10 +160,10 @@ fn spawn_child(command: &ProbeCommand, path: &Path, request: &ProbeRequest) -> i
         .spawn()
 }
 
-/// A word that nobody can guess.
+/// A token that cannot be guessed.
 fn random_token() -> io::Result<String> {
     let mut bytes = [0; 16];
-    // The kernel returns this few bytes in one piece.
+    // The kernel returns so few bytes in one call.
     rustix::rand::getrandom(&mut bytes, GetRandomFlags::empty())?;
     Ok(bytes.iter().fold(String::new(), |mut token, byte| {
         _ = write!(token, "{byte:02x}");

@@ -1,5 +1,5 @@
-//! The parent's side of a probe: reads from the child until it has answered, exited or run out of time, then kills it with
-//! everything it started.
+//! The parent's side of a probe: reads from the child until it has answered, exited or timed out, then kills it and all
+//! of its descendants.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -24,7 +24,7 @@ pub(crate) struct ChildObservation {
     /// The answers with the right token, in order.
     pub(crate) answers: Vec<ProbeAnswer>,
     pub(crate) printed: Vec<u8>,
-    /// The exit of the child; `None` if it was killed because its time was up or it had answered.
+    /// The exit of the child; `None` if it was killed because it had timed out or answered.
     pub(crate) ended: Option<ChildExit>,
 }
 
@@ -44,7 +44,7 @@ impl ChildObservation {
         self.answers.iter().any(settles)
     }
 
-    /// Moves whole lines out of `heard`. Lines that are no answers come from the plugin and are dropped.
+    /// Moves complete lines out of `heard`. Lines that are not answers are output of the plugin and are dropped.
     fn take_answers(&mut self, heard: &mut Vec<u8>, token: &str) {
         let Some(end) = heard.iter().rposition(|byte| *byte == b'\n') else { return };
         let lines: Vec<u8> = heard.drain(..=end).collect();
@@ -53,7 +53,7 @@ impl ChildObservation {
     }
 }
 
-/// Reads the child's output until it has answered, exited or run out of time; then kills it and all it started.
+/// Reads the child's output until it has answered, exited or timed out; then kills it and all of its descendants.
 pub(crate) fn watch_child(
     mut child: Child,
     token: String,
@@ -80,14 +80,14 @@ fn listen_to_child(
     let mut heard = Vec::new();
     let mut deadline = Instant::now() + timeout;
     loop {
-        // The exit is checked before the pipes: everything that the child wrote before it is then in them.
+        // Check the exit before the pipes: after it, everything that the child wrote is in the pipes.
         let ended = child_exit(child)?;
         printed.drain_into(&mut seen.printed)?;
         answers.drain_into(&mut heard)?;
         let answered = seen.answers.len();
         seen.take_answers(&mut heard, token);
         if seen.is_settled() {
-            // What the child printed before its answer is in the pipe by now.
+            // The output that the child printed before its answer is already in the pipe.
             return printed.drain_into(&mut seen.printed);
         }
         if ended.is_some() {
@@ -123,7 +123,7 @@ fn child_exit(child: &Child) -> io::Result<Option<ChildExit>> {
     }))
 }
 
-/// Kills the child and everything it started, then reaps it. Processes that are gone already are no failure.
+/// Kills the child and all of its descendants, then reaps it. Processes that have already exited are ignored.
 fn kill_child(child: &mut Child) {
     let pid = Pid::from_child(child);
     let mut started = Vec::new();
@@ -168,7 +168,7 @@ impl ChildPipe {
     /// Reads what is available. Excess output is read and dropped, so that the child does not block.
     fn drain_into(&mut self, into: &mut Vec<u8>) -> io::Result<()> {
         let mut buffer = [0; 8192];
-        // A child that never stops printing must not keep the host here.
+        // A child that never stops printing must not block the host here.
         for _ in 0..64 {
             match self.file.read(&mut buffer) {
                 Ok(0) => {

@@ -1,4 +1,4 @@
-//! Draws conclusions from a child's exit and answers.
+//! Decides the result of a probe from the child's exit and answers.
 
 use std::path::Path;
 use std::time::Duration;
@@ -35,9 +35,9 @@ impl ChildObservation {
     /// The refusal of a plugin whose probe did not finish.
     fn incomplete_refusal(&self, path: &Path, timeout: Duration, is_known: bool) -> Refusal {
         let (expected, stage) = if is_known {
-            ("a plugin that readies its devices and ends", " while its devices were readied")
+            ("a plugin that initializes its devices and shuts down", " while its devices were readied")
         } else {
-            ("a plugin that says who it is", "")
+            ("a plugin that answers the query", "")
         };
         let remedy = "update the plugin, or tell its vendor";
         let last_words =

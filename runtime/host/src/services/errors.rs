@@ -1,9 +1,9 @@
 //! The registry of errors behind the numbers that plugins return.
 //!
-//! A plugin never hands memory to the host to describe an error: it asks the host to create one and returns its number. So an
-//! error outlives its plugin, and a number that the host never issued, or that was released, is detected instead of
-//! dereferenced. All hosts of a process share one registry, since a number does not say which host issued it; the mutex is only
-//! taken on errors.
+//! A plugin never passes ownership of memory to the host to describe an error: it lets the host create the error, and returns
+//! its number. So an error outlives its plugin, and a number that the host never issued, or that was released, is detected
+//! instead of dereferenced. All hosts of a process share one registry, since a number does not identify the host that issued
+//! it; the mutex is locked only on errors.
 
 #![expect(unsafe_code, reason = "plugins describe their errors with pointers to text")]
 
@@ -14,13 +14,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use oarlock_abi as abi;
 pub use oarlock_abi::{Code, ErrorFlags};
 
-/// Limit on a message in bytes; longer ones are cut.
+/// Limit on a message in bytes; longer ones are truncated.
 const MAX_MESSAGE_LENGTH: usize = 16 * 1024;
 /// Limit on the other texts.
 const MAX_DETAIL_LENGTH: usize = 1024;
-/// Limit on live errors. A plugin that releases none must not exhaust the host's memory.
+/// Limit on live errors. A plugin that never releases errors must not exhaust the host's memory.
 const MAX_LIVE_ERRORS: usize = 1 << 16;
-/// The upper bits of every number, so that small numbers and addresses are not taken for errors.
+/// The upper bits of every number, so that small numbers and addresses are not mistaken for errors.
 const ERROR_MARK: u64 = 0x0A12 << 48;
 /// The number returned once there are too many live errors; no slot has this generation.
 const TOO_MANY_ERRORS: abi::Error = abi::Error(ERROR_MARK | (u32::MAX as u64) << 16);
@@ -38,7 +38,7 @@ pub struct FailureDetails {
     pub message: String,
     /// The name of the plugin, or of the part of the host, that failed.
     pub origin: String,
-    /// The rule of the contract that was broken, or empty.
+    /// The violated rule of the contract, or empty.
     pub rule: String,
     /// The error number of the library or driver below the plugin, or 0.
     pub native_code: i64,
@@ -65,7 +65,7 @@ impl PluginFailure {
         }))
     }
 
-    /// Adds the rule that was broken.
+    /// Adds the violated rule.
     #[must_use]
     pub fn with_rule(mut self, rule: &str) -> Self {
         rule.clone_into(&mut self.0.rule);
@@ -191,7 +191,7 @@ pub(crate) fn take_failure(error: abi::Error) -> PluginFailure {
     }
 }
 
-/// Frees an error that a plugin created and nobody else will read.
+/// Frees an error that a plugin created and that will not be read.
 pub(crate) fn release_error(error: abi::Error) -> Result<(), PluginFailure> {
     if error == TOO_MANY_ERRORS || lock_registry().remove_error(error).is_some() {
         Ok(())
@@ -200,20 +200,20 @@ pub(crate) fn release_error(error: abi::Error) -> Result<(), PluginFailure> {
     }
 }
 
-/// Reads an error without taking it. Its texts live until it is released.
+/// Reads an error without releasing it. Its texts live until it is released.
 pub(crate) fn read_error(error: abi::Error) -> Result<abi::ErrorInfo, PluginFailure> {
     let registry = lock_registry();
     let (index, generation) = split_error(error).ok_or_else(|| unknown_error(error))?;
     match registry.slots.get(index) {
         Some(ErrorSlot { generation: found, details: Some(details) }) if *found == generation => {
-            // The box does not move until it is removed, so its texts may be handed out.
+            // The box does not move until it is removed, so references to its texts stay valid.
             Ok(details.as_error_info())
         }
         _ => Err(unknown_error(error)),
     }
 }
 
-/// The number of errors in this process that nobody has taken or released.
+/// The number of live errors in this process.
 pub fn live_errors() -> usize {
     let registry = lock_registry();
     registry.slots.len() - registry.free.len()
@@ -263,7 +263,7 @@ impl ErrorRegistry {
     }
 }
 
-/// Splits a number into slot index and generation; `None` if it is no number of an error.
+/// Splits a number into slot index and generation; `None` if it is not the number of an error.
 fn split_error(error: abi::Error) -> Option<(usize, u32)> {
     let generation = (error.0 >> 16) as u32;
     (error.0 & (0xFFFF << 48) == ERROR_MARK).then_some(((error.0 & 0xFFFF) as usize, generation))
@@ -285,7 +285,7 @@ fn too_many_errors() -> PluginFailure {
     PluginFailure::new("host", Code::RESOURCE_EXHAUSTED, message)
 }
 
-/// Copies a text of a plugin, cut to `longest` bytes; bytes that are not UTF-8 are replaced, and the text says so.
+/// Copies a text of a plugin, truncated to `longest` bytes. Invalid UTF-8 is replaced, and the text notes this.
 ///
 /// # Safety
 ///
@@ -301,7 +301,7 @@ unsafe fn bounded_text(text: abi::Str, longest: usize) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) if is_cut => format!("{text}…"),
         Ok(text) => text.to_owned(),
-        // A character that the cut split is no fault of the plugin.
+        // Truncation may split a character; this is not the plugin's fault.
         Err(error) if is_cut && error.error_len().is_none() => {
             String::from_utf8_lossy(&bytes[..error.valid_up_to()]).into_owned() + "…"
         }

@@ -1,4 +1,4 @@
-//! What a kernel asks of the host during a call.
+//! A kernel's requests to the host during a call.
 
 #![expect(unsafe_code, reason = "the object is behind a pointer that the plugin passes back")]
 
@@ -15,7 +15,7 @@ pub trait CallServices: Sync {
         Err(no_memory_failure())
     }
 
-    /// Receives the kernel's description of how it will do the call that it is being prepared for.
+    /// Receives the kernel's description of how it will run the call that it is being prepared for.
     fn describe_kernel(&self, _way: String) {}
 }
 
@@ -33,7 +33,7 @@ impl<'a> HostCall<'a> {
         (&raw const *self).cast_mut().cast()
     }
 
-    /// Passes a request for the memory of an output to the maker of the call.
+    /// Forwards a request for the memory of an output to the maker of the call.
     ///
     /// # Safety
     ///
@@ -48,7 +48,7 @@ impl<'a> HostCall<'a> {
         unsafe { Self::from_call(call) }.ok_or_else(no_memory_failure)?.0.allocate_output(index, dtype, dims)
     }
 
-    /// Passes a description to the maker of the call. It is dropped if the call has no `host_call`.
+    /// Forwards a description to the maker of the call. It is dropped if the call has no `host_call`.
     ///
     /// # Safety
     ///
@@ -66,7 +66,7 @@ impl<'a> HostCall<'a> {
     unsafe fn from_call<'call>(call: *const abi::Call) -> Option<&'call HostCall<'call>> {
         // SAFETY: the caller vouches for the call.
         let record = unsafe { (&raw const (*call).host_call).read() }.cast::<HostCall<'_>>();
-        // SAFETY: the `host_call` of a running call is null or was put there by the maker of the call, from `HostCall::as_ptr`.
+        // SAFETY: the `host_call` of a running call is null or was set by the maker of the call, from `HostCall::as_ptr`.
         unsafe { record.as_ref() }
     }
 }

@@ -4,11 +4,11 @@ use super::LogLevel;
 
 /// Receives log messages from plugins.
 pub trait LogSink: Send + Sync {
-    /// Takes one message. It may come from any thread.
+    /// Receives one message. May be called on any thread.
     fn log(&self, plugin: &str, level: LogLevel, message: &str);
 
-    /// Takes a message at level `info` from a layer that the user requested, such as where it wrote its output. Sinks that
-    /// otherwise show only warnings should show this too.
+    /// Receives a message at level `info` from a layer that the user requested, such as the location of its output. Sinks that
+    /// otherwise show only warnings should show these messages too.
     fn log_layer_note(&self, layer: &str, message: &str) {
         self.log(layer, LogLevel::INFO, message);
     }

@@ -29,9 +29,9 @@ pub use log_sink::{LogSink, SilentLogSink};
 const MAX_DIMENSIONS: u64 = 64;
 /// Limit on the key of an option.
 const MAX_KEY_LENGTH: u64 = 1024;
-/// Limit on the description of a kernel; longer ones are cut.
+/// Limit on the description of a kernel; longer ones are truncated.
 const MAX_KERNEL_DESCRIPTION: u64 = 200;
-/// Limit on a log message; longer ones are cut.
+/// Limit on a log message; longer ones are truncated.
 const MAX_LOG_LENGTH: u64 = 16 * 1024;
 
 /// State that all plugins of a host share.
@@ -62,16 +62,16 @@ pub(crate) struct PluginServices {
     file_name: String,
     name: OnceLock<String>,
     host: OnceLock<abi::Host>,
-    /// The option keys that the plugin asked for, which are the ones that it knows.
+    /// The option keys that the plugin has read; these are the keys that it knows.
     asked: Mutex<BTreeSet<String>>,
     /// True if the plugin is a layer that the user requested and that is in use.
     is_layer_in_use: AtomicBool,
-    /// The plugin's own context. It is never read: it keeps memory of refused plugins, which stays allocated until the process
-    /// ends, reachable for leak checkers.
+    /// The plugin's own context. It is never read. The memory of a refused plugin stays allocated until the process ends; this
+    /// pointer keeps it reachable, so that leak checkers do not report it.
     plugin_context: AtomicPtr<c_void>,
 }
 
-/// Services of plugins whose code stays mapped, and which may therefore call them until the process ends.
+/// Services of plugins whose code stays mapped, so they may call the services until the process ends.
 static LEAKED_SERVICES: Mutex<Vec<Arc<PluginServices>>> = Mutex::new(Vec::new());
 
 impl PluginServices {
@@ -87,7 +87,7 @@ impl PluginServices {
         })
     }
 
-    /// The name for messages: the plugin's own, or that of its file.
+    /// The name for messages: the plugin's own name, or the file's.
     pub(crate) fn plugin_name(&self) -> &str {
         self.name.get().unwrap_or(&self.file_name)
     }
@@ -111,7 +111,7 @@ impl PluginServices {
         self.is_layer_in_use.store(true, Ordering::Relaxed);
     }
 
-    /// One message for each configured option that the plugin has not asked for.
+    /// One message for each configured option that the plugin has not read.
     pub(crate) fn unknown_options(&self) -> Vec<String> {
         let Some(chosen) = self.shared.options.get(self.plugin_name()) else { return Vec::new() };
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
@@ -175,7 +175,7 @@ static HOST_TABLE: abi::HostTable = abi::HostTable {
 ///
 /// # Safety
 ///
-/// `context` is the one the host handed out, of a plugin that is loaded.
+/// `context` is the context that the host passed to a plugin that is still loaded.
 unsafe fn serve_call(
     context: *mut c_void,
     service: impl FnOnce(&PluginServices) -> Result<(), PluginFailure>,
@@ -210,7 +210,7 @@ unsafe fn write_result<T>(target: *mut T, value: T) -> Result<(), PluginFailure>
     Ok(())
 }
 
-/// Copies a text of a plugin, cut to `longest` bytes; bytes that are not UTF-8 are replaced.
+/// Copies a text of a plugin, truncated to `longest` bytes. Invalid UTF-8 is replaced.
 ///
 /// # Safety
 ///

@@ -1,4 +1,4 @@
-//! Calls of the services, made the way a plugin makes them.
+//! Calls the services as a plugin does.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! Serializes paths as text. A file name may be any bytes; those that are not UTF-8 are replaced, so that a report can always
-//! be written.
+//! Serializes paths as text. A file name may be any bytes; invalid UTF-8 is replaced, so that serializing a report never
+//! fails.
 
 use std::path::{Path, PathBuf};
 

@@ -1,9 +1,9 @@
-//! Makes untrusted text safe to print: nothing in it can draw on a terminal or reorder the text beside it.
+//! Makes untrusted text safe to print: it cannot control a terminal or reorder the text next to it.
 
 use std::fmt::Write as _;
 
-/// Escapes every character that acts instead of showing something: control characters, line and paragraph separators, and
-/// format characters, such as those that change the direction of writing.
+/// Escapes all non-printing characters: control characters, line and paragraph separators, and format characters, such as those
+/// that change the writing direction.
 pub fn sanitize_text(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     for character in text.chars() {

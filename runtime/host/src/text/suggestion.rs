@@ -2,14 +2,14 @@
 
 /// The candidate closest to `name`, if it is close enough to be a typo.
 pub fn nearest_name<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    /// Nobody means to type more than this, and the work grows with the square of it.
+    /// Real names are shorter than this, and the running time is quadratic in the length.
     const MAX_CHARACTERS: usize = 64;
     if name.len() > MAX_CHARACTERS {
         return None;
     }
     let close_enough = name.chars().count() / 3 + 1;
     let measured = candidates.into_iter().map(|candidate| (edit_distance(name, candidate), candidate));
-    // A candidate that shares no letter was not meant, however short it is; `X` and `x` are the same letter.
+    // A candidate without a common letter is no suggestion, however short it is; `X` and `x` are the same letter.
     let is_meant = |(distance, candidate): &(usize, &str)| {
         let shorter = name.chars().count().min(candidate.chars().count());
         *distance <= close_enough && (*distance < shorter || candidate.eq_ignore_ascii_case(name))

@@ -26,7 +26,7 @@ fn line_number(before: &[u8]) -> usize {
     1 + before.iter().filter(|byte| **byte == b'\n').count()
 }
 
-/// Serde puts the unknown key and the known ones between backticks, and offers no other way to get at them.
+/// Splits serde's message, since it is the only source of the unknown key and the known ones. They are between backticks.
 fn split_unknown_key(message: &str) -> Option<(&str, impl Iterator<Item = &str>)> {
     let quoted =
         message.strip_prefix("unknown field `").or_else(|| message.strip_prefix("unknown variant `"))?;

@@ -5,7 +5,7 @@ pub(crate) fn matches_pattern(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = name.strip_prefix(parts.next().unwrap_or_default()) else { return false };
     let Some(last) = parts.next_back() else { return rest.is_empty() };
-    // Matching each middle part at its first occurrence leaves the most for the parts after it.
+    // Greedy: matching each middle part at its first occurrence leaves the longest rest for the parts after it.
     for part in parts {
         match rest.find(part) {
             Some(at) => rest = &rest[at + part.len()..],

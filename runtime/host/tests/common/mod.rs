@@ -1,4 +1,4 @@
-//! Builds plugins from `plugin.c` and starts hosts that see nothing else.
+//! Builds plugins from `plugin.c` and starts hosts that find only these.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use oarlock_host::{
     Host, HostConfig, HostEnvironment, HostOptions, ProbeCommand, ProcessIdentity, RefusalReason,
 };
 
-/// A compiler set up to build plugins as this program is built, since a host refuses others.
+/// A compiler with the sanitizer of this program, since a host refuses plugins built with another.
 fn compiler_command() -> Command {
     if oarlock_abi::SANITIZER == oarlock_abi::Sanitizer::ADDRESS {
         // Unlike gcc, clang leaves the sanitizer's runtime to the program.

@@ -1,4 +1,4 @@
-/* One plugin with one device, and with -DFAULT_… each of the ways in which a plugin can be wrong. */
+/* A plugin with one device; each -DFAULT_… macro makes it invalid in a different way. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>

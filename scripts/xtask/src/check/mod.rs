@@ -17,16 +17,16 @@ use crate::test_programs::{self, TestResults};
 use crate::workspace::CargoWorkspace;
 use crate::{cargo, root};
 
-/// What `scripts/check` was told.
+/// The arguments of `scripts/check`.
 #[derive(clap::Args)]
 pub(crate) struct CheckArguments {
-    /// Run all tests of what depends on the crates, not only the quick ones
+    /// Run all tests of the dependent crates, not only the quick ones
     #[arg(long)]
     all: bool,
-    /// Compare with this commit, where no crate is named
+    /// Select the crates that changed since this commit
     #[arg(long, value_name = "REVISION", conflicts_with = "crates")]
     since: Option<String>,
-    /// The crates, by package, directory or short name; where none is named, those that changed
+    /// The crates, by package, directory or short name; by default, the changed ones
     #[arg(value_name = "CRATE")]
     crates: Vec<String>,
 }
@@ -54,7 +54,7 @@ pub(crate) fn run(arguments: &CheckArguments) -> Result<()> {
         step("clippy", || {
             let arguments =
                 ["clippy", "--workspace", "--all-targets", "--locked", "--quiet", "--", "-D", "warnings"];
-            calls(&cargo, &root, &arguments, "mend what is above")
+            calls(&cargo, &root, &arguments, "fix the errors above")
         }),
     ];
     let mut results = TestResults::default();
@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: &CheckArguments) -> Result<()> {
                 &chosen.cargo_arguments(&workspace),
                 |member, kind| chosen.has(member, kind),
             )?;
-            compiled.sort_by_key(|program| chosen.dependants.contains(&program.member));
+            compiled.sort_by_key(|program| chosen.dependents.contains(&program.member));
             Ok(())
         }));
         steps.push(step("tests", || {
@@ -82,7 +82,7 @@ pub(crate) fn run(arguments: &CheckArguments) -> Result<()> {
     summarize(&steps, results.passed, begin.elapsed());
     say_what_is_left_out(&workspace, &chosen, arguments);
     if steps.iter().any(|step| step.failure.is_some()) {
-        bail!("the change does not hold yet; see above");
+        bail!("the change does not pass yet; see above");
     }
     Ok(())
 }
@@ -112,9 +112,9 @@ fn say_what_is_checked(chosen: &TestSelection) {
             chosen.single.iter().map(|(name, test)| format!("`{test}` of {name}")).collect();
         println!("==> of tests alone: {}", list(&tests));
     }
-    if !chosen.dependants.is_empty() {
+    if !chosen.dependents.is_empty() {
         let which = if chosen.is_all { "all" } else { "quick" };
-        println!("==> {which} tests of what depends on them: {}", list(&chosen.dependants));
+        println!("==> {which} tests of the crates that depend on them: {}", list(&chosen.dependents));
     }
     if chosen.is_empty() {
         println!("==> no crate has changed, so no test is run; `scripts/check CRATE` runs those of one");

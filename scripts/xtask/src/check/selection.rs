@@ -14,7 +14,7 @@ pub(super) struct TestSelection {
     /// The crates with all of their tests.
     pub(super) whole: BTreeSet<String>,
     /// The crates that depend on those.
-    pub(super) dependants: BTreeSet<String>,
+    pub(super) dependents: BTreeSet<String>,
     /// Single integration tests with their crate, if nothing else in the crate has changed.
     pub(super) single: BTreeSet<(String, String)>,
     pub(super) of_no_crate: Vec<PathBuf>,
@@ -44,13 +44,13 @@ impl TestSelection {
             chosen.single.extend(tests.map(|test| (member.to_owned(), test.to_owned())));
         }
         chosen.single.retain(|(member, _)| !chosen.whole.contains(member));
-        chosen.dependants = workspace.dependants(&chosen.whole);
+        chosen.dependents = workspace.dependents(&chosen.whole);
         chosen
     }
 
     /// Selects the tests for crates.
     pub(super) fn of_crates(workspace: &CargoWorkspace, members: BTreeSet<String>) -> Self {
-        Self { dependants: workspace.dependants(&members), whole: members, ..Self::default() }
+        Self { dependents: workspace.dependents(&members), whole: members, ..Self::default() }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -60,18 +60,18 @@ impl TestSelection {
     /// True if a test program of a crate is selected.
     pub(super) fn has(&self, member: &WorkspaceMember, kind: TestKind<'_>) -> bool {
         let is_whole = self.whole.contains(&member.name);
-        let is_dependant = self.dependants.contains(&member.name);
+        let is_dependent = self.dependents.contains(&member.name);
         match kind {
-            TestKind::Unit => is_whole || is_dependant,
+            TestKind::Unit => is_whole || is_dependent,
             TestKind::Integration(test) => {
                 is_whole
-                    || is_dependant && (self.is_all || member.quick.contains(test))
+                    || is_dependent && (self.is_all || member.quick.contains(test))
                     || self.single.contains(&(member.name.clone(), test.to_owned()))
             }
         }
     }
 
-    /// Arguments for cargo. They compile more than is selected, since `--test` takes a name without its crate.
+    /// Arguments for cargo. They compile more than is selected, since `--test` accepts no crate name.
     pub(super) fn cargo_arguments(&self, workspace: &CargoWorkspace) -> Vec<String> {
         let units = if self.whole.is_empty() { &[][..] } else { &["--lib", "--bins"] };
         let tests =
@@ -94,7 +94,7 @@ impl TestSelection {
             let tests = member.tests.keys().map(String::as_str);
             tests.filter(|test| !self.has(member, TestKind::Integration(test))).collect()
         };
-        let members = self.dependants.iter().filter_map(|name| workspace.members.get(name));
+        let members = self.dependents.iter().filter_map(|name| workspace.members.get(name));
         members
             .map(|member| (member.name.as_str(), of(member)))
             .filter(|(_, tests)| !tests.is_empty())
@@ -150,7 +150,7 @@ mod tests {
     fn a_change_of_one_test_runs_that_test_alone() {
         let chosen = of_files(&["tests/tests/slow.rs"]);
         assert_eq!(run(&chosen), ["slow"]);
-        assert!(chosen.whole.is_empty() && chosen.dependants.is_empty());
+        assert!(chosen.whole.is_empty() && chosen.dependents.is_empty());
         assert_eq!(
             run(&of_files(&["tests/tests/slow.rs", "tests/src/lib.rs"])),
             ["house", "recipes", "slow"]

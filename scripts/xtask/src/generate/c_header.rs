@@ -209,7 +209,7 @@ fn write_structure(out: &mut String, contract: &Contract, item: &ContractItem) {
     out.push_str("};\n");
 }
 
-/// Documents whether a slot is required, and its fallback otherwise.
+/// Documents that a slot is required, or its default otherwise.
 fn annotate_slot(docs: &mut Vec<String>, field: &LoweredField, contract: &Contract, item: &ContractItem) {
     let members = match &item.kind {
         ItemKind::Table(table) => &table.members,

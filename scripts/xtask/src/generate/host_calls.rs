@@ -16,8 +16,8 @@ use super::params::{is_result, is_struct, value_type};
 /// The host's type for an address.
 const RAW_POINTER: &str = "*mut c_void";
 
-/// Slots, each after its table, that the host does not call yet. Dead code warnings keep the list complete, since they report a
-/// caller that nobody uses.
+/// Pairs of a table and a slot that the host does not call yet. The compiler's dead code warnings keep the list complete: they report
+/// an unused caller.
 const WITHOUT_CALLER: &[(&str, &str)] = &[
     ("core", "unified_memory_allocate"),
     ("core", "unified_memory_deallocate"),

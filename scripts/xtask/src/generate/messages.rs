@@ -7,7 +7,7 @@ use prost_build::{Config, Module};
 use protox::prost_reflect::prost_types::{DescriptorProto, FileDescriptorSet};
 
 /// Unused messages, enums and fields (`message.field`). The Rust types omit them, so decoding skips them: descriptions, which can
-/// be most of a file, and settings for training and for distribution over machines.
+/// make up most of a file, and settings for training and for distributed execution.
 const UNREAD_MESSAGES: &[&str] = &[
     "DeviceConfigurationProto",
     "IntIntListEntryProto",

@@ -159,7 +159,7 @@ fn write_table(out: &mut String, contract: &Contract, item: &ContractItem, table
 /// An argument of a trait method.
 enum TraitArgument<'a> {
     Parameter(&'a ParameterDefinition),
-    /// A block with its offset, and the field that says how long the range is.
+    /// A block with its offset, and the field with the length of the range.
     Range {
         name: String,
         size: String,
@@ -174,7 +174,7 @@ impl TraitArgument<'_> {
         }
     }
 
-    /// The argument as it is passed on; a call is wrapped first and so passed by reference.
+    /// The argument as it is forwarded; a call is wrapped first, so it is passed by reference.
     fn expression(&self) -> String {
         match self {
             Self::Parameter(ParameterDefinition { ty: ContractType::Named(ty), name, .. })
@@ -187,7 +187,7 @@ impl TraitArgument<'_> {
     }
 }
 
-/// The arguments of a trait method. A block, its offset and the size of a copy become a range; the size is then left out.
+/// The arguments of a trait method. A block, its offset and the size of a copy become a range, which replaces the size.
 fn trait_arguments(slot: &SlotDefinition) -> Vec<TraitArgument<'_>> {
     let params = || slot.params.iter().filter(|param| !is_result(param) && !is_user(param));
     let has = |name: &str| params().any(|param| param.name == name);
@@ -262,7 +262,7 @@ fn element_type(contract: &Contract, ty: &ContractType) -> String {
     }
 }
 
-/// The validation of a parameter, if it is more than a number.
+/// The validation of a parameter; `None` for plain numbers.
 fn check(contract: &Contract, param: &ParameterDefinition) -> Option<String> {
     let name = rust_identifier(&param.name);
     let text = &param.name;

@@ -58,7 +58,7 @@ fn write_slot(out: &mut String, contract: &Contract, item: &ContractItem, slot: 
     .expect("infallible");
 }
 
-/// The name of an argument worth recording, and its value as a `u64`. Pointers mean nothing once the call is over.
+/// The name of an argument to record, and its value as a `u64`. Pointers are not recorded: they mean nothing after the call.
 fn note(contract: &Contract, param: &LoweredField) -> Option<(String, String)> {
     let name = rust_identifier(&param.name);
     let value = match &param.ty {

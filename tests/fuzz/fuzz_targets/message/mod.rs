@@ -1,4 +1,4 @@
-//! Protobuf messages as trees of fields, mutated without knowing their meaning. The result is again a message, so the decoder
+//! Protobuf messages as trees of fields, mutated without knowing their meaning. The result is still a message, so the decoder
 //! alone does not reject it.
 
 /// Nesting limit of messages.
@@ -45,8 +45,8 @@ impl Dice {
     }
 }
 
-/// Mutates the message in an input and returns the new size. The message starts after the first byte; if it is not a message, the
-/// whole input is mutated. `rest` gives the number of unrelated bytes after a message of some size.
+/// Mutates the message in an input and returns the new size. The message starts after the first byte; if it is not a message,
+/// the whole input is mutated. `rest` returns the number of unrelated bytes after a message of a given size.
 pub(crate) fn mutate(
     data: &mut [u8],
     size: usize,
@@ -106,7 +106,7 @@ pub(crate) fn crossed(into: &[u8], from: &[u8], dice: &mut Dice) -> Option<Vec<u
         let fitting: Vec<&Place> = ours.iter().filter(|place| kind_of(&fields, place) == kind).collect();
         let Some(place) = fitting.get(dice.below(fitting.len())) else { continue };
         let field = at(&other, taken).clone();
-        // An insertion further ahead may have moved this field.
+        // An insertion before it may have moved this field.
         let Some(list) = list_of(&mut fields, place) else { continue };
         let index = place[place.len() - 1].min(list.len());
         match list.get_mut(index) {

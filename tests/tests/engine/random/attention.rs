@@ -22,7 +22,7 @@ struct RandomAttention {
     past: i64,
 }
 
-/// Declares every dimension as unknown one time in three, else all as they are.
+/// One time in three declares every dimension as unknown, otherwise all with their sizes.
 fn declared_dims(dice: &mut SeededRandom, dims: &[i64]) -> Vec<i64> {
     if dice.next_below(3) == 0 { vec![-1; dims.len()] } else { dims.to_vec() }
 }
@@ -74,7 +74,7 @@ impl RandomAttention {
         self.sketch.add_op_with("Transpose", &[apart], &permutation_attribute([0, 2, 1, 3]))
     }
 
-    /// Concatenates past and present; now and then in the wrong order, which is not a past.
+    /// Concatenates past and present; occasionally in the wrong order, which must not be recognized as a past.
     fn add_past(&mut self, name: &str, present: ValueId) -> ValueId {
         if self.past == 0 {
             return present;
@@ -160,7 +160,7 @@ impl RandomAttention {
         self.outputs.push(made);
     }
 
-    /// ONNX's op on heads in rows, where a past has other axes.
+    /// ONNX's op on heads in rows, whose past has its axes in another order.
     fn grow_row_attention(&mut self) {
         let [query, key, value] =
             [("q", self.heads, 0), ("k", self.fewer, self.past), ("v", self.fewer, self.past)].map(

@@ -164,7 +164,7 @@ fn passes_never_change_what_a_graph_computes() {
 #[test]
 fn a_graph_computes_for_every_shape_what_it_would_if_it_were_the_first() {
     for seed in super::test_seeds(0..60) {
-        // Where sizes are part of the graph, other sizes must be refused in every session alike.
+        // Sizes that are part of the graph make other sizes invalid; every session must refuse them alike.
         crate::shape_changes::check_shapes(&grow_sketch(seed, &[-1; 4]), seed, 6, |dice| {
             let mut dims = INPUT_SHAPE;
             dims[0] = dice.pick_one(&[2, 1, 3, 5]);

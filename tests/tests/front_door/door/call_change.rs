@@ -7,8 +7,8 @@ use super::call::CallCase;
 use super::call_input::{CallInput, ElementValue, InputView};
 use super::choice_source::ChoiceSource;
 
-/// Ops with at least as many output elements as input elements, so that too many are refused before any work is done. Other ops
-/// would rightly read 2^40 elements one by one.
+/// Ops with at least as many output elements as input elements, so that an excessive size is refused before any work is done.
+/// Other ops would correctly read 2^40 elements one by one.
 const SIZE_PRESERVING_OPS: &[&str] = &[
     "Abs",
     "Add",
@@ -179,7 +179,7 @@ fn make_huge_together(case: &mut CallCase, source: &mut ChoiceSource<'_>) {
     let inputs = case.inputs.iter_mut().enumerate().filter(|(at, _)| !values.contains(at));
     for input in inputs.filter_map(|(_, input)| input.as_mut()) {
         let dims = changed(&input.dims);
-        // A huge tensor with elements would rightly take forever.
+        // A huge tensor that has elements would correctly take forever.
         if dims.contains(&0) {
             input.dims = dims.iter().map(|dim| i64::from(*dim != 0)).collect();
             input.views = vec![InputView::Expand(dims)];
@@ -228,7 +228,7 @@ fn make_huge(case: &mut CallCase, source: &mut ChoiceSource<'_>) {
         if !dims.contains(&0) {
             dims[source.choose_below(input.dims.len())] = 0;
         }
-        // An empty tensor is expanded from one whose dimensions are 0 or 1.
+        // Expands an empty tensor from one whose dimensions are 0 or 1.
         input.dims = dims.iter().map(|dim| i64::from(*dim != 0)).collect();
         input.views = vec![InputView::Expand(dims)];
     } else {

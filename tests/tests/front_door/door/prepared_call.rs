@@ -1,6 +1,6 @@
-//! Calls as the engine makes them: prepared kernels, and operands of which some are constant.
+//! Calls as the engine makes them: prepared kernels, with some constant operands.
 
-#![expect(unsafe_code, reason = "a readied kernel runs on memory whose places the caller decides")]
+#![expect(unsafe_code, reason = "a prepared kernel runs on memory that the caller chooses")]
 
 use oarlock_core::memory::DeviceAllocation;
 use oarlock_core::{

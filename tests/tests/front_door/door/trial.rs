@@ -32,7 +32,7 @@ const RANDOM_OPS: [&str; 7] = [
 /// Dtype, shape and elements of an output.
 type OutputContent = (Dtype, Vec<i64>, Vec<u8>);
 
-/// A runtime under test, with a tensor on its device that no call gets.
+/// A runtime under test, with a tensor on its device that no call may change.
 pub(crate) struct FrontDoor {
     witness: Tensor,
     device: Device,
@@ -75,7 +75,7 @@ impl FrontDoor {
         check_forced_isa(&self.runtime)
     }
 
-    /// Makes a call. The inner result is the call's; the outer error says what the runtime did wrong.
+    /// Makes a call. The inner result is the call's; the outer error describes a fault of the runtime.
     pub(crate) fn check_case(&self, case: &CallCase) -> Result<Result<(), Error>, String> {
         let before = self.allocated_bytes()?;
         let outcome = self.call_twice(case)?;
@@ -166,7 +166,7 @@ impl FrontDoor {
         for input in &case.inputs {
             let made = input.as_ref().map(|input| input.to_tensors(&self.device)).transpose();
             match made {
-                // Only the CPU holds strings.
+                // Only the CPU supports strings.
                 Err(error) if error.kind() == ErrorKind::Unimplemented => {
                     return Ok(Err(error.with_op(&case.op)));
                 }
@@ -212,7 +212,7 @@ impl FrontDoor {
         }
     }
 
-    /// Reads outputs; they must exist, lie on the device, and hold only values that their dtypes allow.
+    /// Reads outputs; they must exist, be on the device, and contain only values that their dtypes allow.
     fn read_outputs(&self, case: &CallCase, outputs: &OpOutputs) -> Result<Vec<OutputContent>, String> {
         if outputs.len() != case.outputs {
             return Err(format!("{} outputs were wanted, and {} made", case.outputs, outputs.len()));
@@ -243,7 +243,7 @@ fn tensor_content(tensor: &Tensor) -> Result<Vec<u8>, String> {
     read.map_err(|error| format!("a tensor cannot be read: {error}"))
 }
 
-/// An error must name the op, and say what was expected and what was found.
+/// An error must name the op, and state what was expected and what was found.
 fn check_error_message(case: &CallCase, error: &Error) -> Result<(), String> {
     let text = error.to_string();
     if text.contains("panicked") {

@@ -1,4 +1,4 @@
-//! Gathers rows for AMX, which loads rows at a fixed stride: rows that lie elsewhere are copied together.
+//! Gathers rows for AMX. `tileloadd` needs rows at a fixed stride, so all others are copied to a buffer first.
 
 #![expect(unsafe_code, reason = "rows are copied through pointers, with instructions a machine may lack")]
 
@@ -6,8 +6,8 @@ use std::arch::x86_64::*;
 
 use crate::tile_block::LINE_BYTES;
 
-/// Rows that are put together from parts of one length. `sources` points to the first parts of all rows, then to the second ones
-/// and so on; each part begins `skip` bytes further.
+/// Rows assembled from parts of equal length. `sources` points to the first parts of all rows, then to all second parts, and so on;
+/// each part begins `skip` bytes after its pointer.
 pub struct GatheredRows {
     pub sources: *const *const u8,
     pub rows: usize,
@@ -23,7 +23,7 @@ impl GatheredRows {
     ///
     /// # Safety
     ///
-    /// The machine has AVX-512, all parts can be read, and there is room for whole lines of all rows.
+    /// The machine has AVX-512, all parts are readable, and `target` has room for all rows in whole cache lines.
     #[target_feature(enable = "avx512f,avx512bw")]
     pub unsafe fn copy_rows(&self, target: *mut u8, stride: usize) {
         let Self { sources, rows, parts, length, skip, sign_flip } = *self;
@@ -31,7 +31,7 @@ impl GatheredRows {
         let (whole, rest) = (length / LINE_BYTES * LINE_BYTES, line_mask(length % LINE_BYTES));
         let end = parts * length;
         for row in 0..rows {
-            // SAFETY: the caller vouches for the parts and the room; masked-out bytes are not accessed.
+            // SAFETY: the caller vouches for the parts and for the room in `target`; masked-out bytes are not accessed.
             unsafe {
                 let row_target = target.add(row * stride);
                 for part in 0..parts {

@@ -22,11 +22,11 @@ pub(super) const ERFC_F32: [f32; 11] = [
     5.39513e-05,
 ];
 
-/// log(erfc(x)) / x + 1 from 1 to where the error function is 1.
+/// log(erfc(x)) / x + 1, from 1 to where erf(x) rounds to 1.
 pub(super) const ERFC_LOG_F32: [f32; 7] =
     [-0.12871751, -0.6348467, -0.10677788, 0.024254622, -0.0038839644, 0.00038319713, -1.7285347e-05];
 
-/// Empty: `f64` needs more digits than such a polynomial gives.
+/// Empty: such a polynomial is not accurate enough for `f64`.
 pub(super) const ERFC_LOG_F64: [f64; 0] = [];
 
 /// (sin(√x) / √x - 1) / x up to the square of π/4.

@@ -1,4 +1,4 @@
-//! The bits and constants of a float that the functions of [`math`](super) need.
+//! The constants and bit operations of floats that [`math`](super) needs.
 
 use std::fmt::Debug;
 use std::ops::{Add, Div, Mul, Neg, Sub};
@@ -26,31 +26,31 @@ pub trait MathFloat:
     const NAN: Self;
     /// log₂ e.
     const LOG2_E: Self;
-    /// ln 2 in two parts, of which the first has exact products with exponents.
+    /// ln 2 in two parts; the product of the first with any exponent is exact.
     const LN_2: (Self, Self);
-    /// `exp` is 0 below the first and infinite above the second.
+    /// `exp` is 0 below the first bound and infinite above the second.
     const EXP_BOUNDS: (Self, Self);
-    /// From here down `exp` is less than any normal number; here, the biased exponent of 2ⁿ is exactly 0.
+    /// At and below this argument, `exp` is subnormal or 0; at it, the biased exponent of 2ⁿ is exactly 0.
     const EXP_VANISHES: Self;
-    /// From here down `exp_m1` is -1.
+    /// At and below this argument, `exp_m1` rounds to -1.
     const EXP_M1_BOUND: Self;
-    /// From here on `erfc` is subnormal.
+    /// From here on, `erfc` is subnormal.
     const ERFC_BOUND: Self;
-    /// The argument that maps to 0 when all arguments of `erfc` are mapped to -1..1.
+    /// The argument of `erfc` that maps to 0 when its domain is mapped to -1..1.
     const ERFC_MIDDLE: Self;
-    /// From here on, subtracting `erfc` from 1 changes nothing.
+    /// From here on, 1 - `erfc` rounds to 1.
     const ERFC_VANISHES: Self;
-    /// From here on, floats are integers that the lowest bits count.
+    /// From here on, all floats are integers, and consecutive bit patterns are consecutive integers.
     const WHOLE: Self;
     /// (exp(x) - 1 - x) / x² for |x| ≤ ln(2) / 2.
     const EXP: &'static [Self];
-    /// (2 artanh(√x) / √x - 2) / x for the arguments that mantissas give.
+    /// (2 artanh(√x) / √x - 2) / x, over the arguments that mantissas map to.
     const LOG: &'static [Self];
     /// erf(√x) / √x - 1 from 0 to 1.
     const ERF: &'static [Self];
     /// exp(x²) erfc(x) in the mapped argument.
     const ERFC: &'static [Self];
-    /// log(erfc(x)) / x + 1 from 1 to [`MathFloat::ERFC_VANISHES`], or empty where that is not exact enough.
+    /// log(erfc(x)) / x + 1 from 1 to [`MathFloat::ERFC_VANISHES`], or empty if that is not accurate enough.
     const ERFC_LOG: &'static [Self];
 
     fn from_f64(value: f64) -> Self;
@@ -71,21 +71,21 @@ pub trait MathFloat:
     /// The nearest integer, ties to even.
     fn round_to_even(self) -> Self;
 
-    /// The nearest integer, as a float and as an integer, of a value much smaller than the range of exponents.
+    /// The nearest integer, as a float and as an integer. The value must be far within the range of exponents.
     fn nearest_integer(self) -> (Self, Self::Exponent);
 
-    /// The integer n that is nearest to `self` / ln 2 for a value from [`MathFloat::EXP_VANISHES`] to 0, and 2ⁿ, which is 0 for
-    /// the least.
+    /// The integer n that is nearest to `self` / ln 2 for a value from [`MathFloat::EXP_VANISHES`] to 0, and 2ⁿ, which is 0 at that
+    /// lower bound.
     fn split_exp2<T: SimdTarget>(self) -> (Self, Self);
 
-    /// As [`MathFloat::split_exp2`] for any value within [`MathFloat::EXP_BOUNDS`], with 2ⁿ as two factors, since one alone may
+    /// Like [`MathFloat::split_exp2`], for any value within [`MathFloat::EXP_BOUNDS`], with 2ⁿ as two factors, since one alone may
     /// be out of range.
     fn split_exp2_factors<T: SimdTarget>(self) -> (Self, [Self; 2]);
 
-    /// `self` · 2^`exponent`; neither is subnormal or out of range.
+    /// `self` · 2^`exponent`; neither operand nor result is subnormal or out of range.
     fn scale_by_exponent(self, exponent: Self::Exponent) -> Self;
 
-    /// The integer nearest to `self` · `factor`, as [`MathFloat::nearest_integer`].
+    /// The integer nearest to `self` · `factor`, in the forms of [`MathFloat::nearest_integer`].
     fn nearest_multiple<T: SimdTarget>(self, factor: Self) -> (Self, Self::Exponent);
 
     /// 2^`exponent` / 2.
@@ -94,7 +94,7 @@ pub trait MathFloat:
     /// Splits a positive value into a mantissa near 1 and an exponent.
     fn decompose(self) -> (Self, Self);
 
-    /// Clears the lower half of the mantissa, so that the square is exact.
+    /// Clears the lower half of the mantissa, so that the square of the result is exact.
     fn truncate_mantissa(self) -> Self;
 }
 
@@ -177,15 +177,15 @@ macro_rules! float {
 
             #[inline(always)]
             fn nearest_integer(self) -> (Self, $signed) {
-                // Rounds by the adder: AVX2 has no conversion between `f64` and 64-bit integers.
+                // Adding a large constant rounds to an integer: AVX2 cannot convert between `f64` and 64-bit integers.
                 let shifted = self + Self::WHOLE;
                 (shifted - Self::WHOLE, shifted.to_bits().wrapping_sub(Self::WHOLE.to_bits()) as $signed)
             }
 
             #[inline(always)]
             fn split_exp2<T: SimdTarget>(self) -> (Self, Self) {
-                // The start value adds the exponent bias, so the lowest bits of the sum are the exponent field of 2ⁿ: one shift
-                // makes it.
+                // The start value adds the exponent bias, so the lowest bits of the sum are the exponent field of 2ⁿ, and one shift
+                // yields the float.
                 const START: $float = $float::WHOLE + ($float::MAX_EXP - 1) as $float;
                 let shifted = self.multiply_add::<T>(Self::LOG2_E, START);
                 (shifted - START, $float::from_bits(shifted.to_bits() << ($float::MANTISSA_DIGITS - 1)))

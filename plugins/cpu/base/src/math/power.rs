@@ -3,12 +3,12 @@
 use super::{exp, log};
 use crate::isa::SimdTarget;
 
-/// xʸ by way of `f64`, in which y · log x is exact enough.
+/// xʸ, computed in `f64`, where y · log x is accurate enough.
 #[inline(always)]
 pub fn power<T: SimdTarget>(base: f32, exponent: f32) -> f32 {
     let (x, y) = (f64::from(base), f64::from(exponent));
     let size = exp::<T, f64>(y * log::<T, f64>(x.abs())) as f32;
-    // Integers from 2²⁴ on are even, and all floats from there on are integers.
+    // From 2²⁴ on, every `f32` is an even integer.
     let whole = y.abs() < 16_777_216.0;
     let (nearest, count) = super::MathFloat::nearest_integer(if whole { y } else { 0.0 });
     let is_whole = !whole || nearest == y;

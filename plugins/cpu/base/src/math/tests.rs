@@ -1,9 +1,9 @@
-//! Every function against the platform's in `f64`, over floats of all sizes.
+//! Compares every function with the platform's `f64` version, over floats of all magnitudes.
 
 use super::*;
 use crate::isa::{BaselineTarget, FmaTarget};
 
-/// Floats of all signs and sizes, including infinities and NaN.
+/// Floats of both signs and all magnitudes, including infinities and NaN.
 fn sample_floats() -> impl Iterator<Item = f32> {
     let special = [0.0, -0.0, 1.0, -1.0, 0.5, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MAX, f32::MIN];
     let bounds = [88.7, 88.8, 89.3, 89.5, -87.4, -103.9, -104.1, 1e-45, -1e-45, 1e-40, f32::MIN_POSITIVE];
@@ -13,7 +13,7 @@ fn sample_floats() -> impl Iterator<Item = f32> {
     special.into_iter().chain(bounds).chain(all).chain(near)
 }
 
-/// The distance of two values in ULP of the expected one.
+/// The distance between two values, in ULP of the expected one.
 fn ulp_distance(found: f32, expected: f64) -> f64 {
     let nearest = expected as f32;
     if found == nearest || found.is_nan() && nearest.is_nan() {
@@ -95,10 +95,10 @@ fn powers_of_what_is_not_positive_end_at_the_least_normal_number() {
 
 #[test]
 fn gelu_is_exact_in_its_lower_tail_too() {
-    // Where the tail is subnormal it is 0.
+    // The function flushes a subnormal tail to 0.
     let tail = |x: f64| if x > 9.19 { 0.0 } else { 0.5 * erfc::<BaselineTarget, f64>(x) };
     let exact = |x: f64| x * if x > 0.0 { 1.0 - tail(x * 0.5f64.sqrt()) } else { tail(-x * 0.5f64.sqrt()) };
-    // The exponent is half of a square, which magnifies the rounding of the argument far out.
+    // Far from 0, the exponent -x²/2 magnifies the rounding error of the argument.
     check_function("gelu", 300.0, exact, [gelu::<BaselineTarget, f32>, gelu::<FmaTarget, f32>]);
     let near = (-4000..=4000).map(|step| step as f32 * 0.001);
     for x in near {
@@ -171,7 +171,7 @@ fn powers_have_the_signs_and_the_limits_of_c() {
     }
 }
 
-/// Values of the error functions, computed elsewhere.
+/// Independently computed values of the error functions.
 const ERF_VALUES: [(f64, f64); 14] = [
     (0.001, 0.0011283787909692365),
     (0.1, 0.1124629160182849),

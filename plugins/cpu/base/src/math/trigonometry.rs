@@ -1,4 +1,4 @@
-//! Functions of angles. Those of `f32` vectorize for all but huge angles; `f64` uses the platform's.
+//! Trigonometric functions. The `f32` versions vectorize for all but huge angles; `f64` uses the platform's.
 
 use std::f32::consts::{FRAC_PI_2, PI};
 
@@ -7,7 +7,7 @@ use super::{MathFloat, polynomial};
 use crate::isa::SimdTarget;
 
 pub trait TrigonometricFloat: MathFloat {
-    /// True if `sin`, `cos` and `tan` are inaccurate, so that the functions for any angle must be used.
+    /// True if `sin`, `cos` and `tan` are too inaccurate at this angle, so the platform's functions must be used.
     fn is_huge_angle(self) -> bool;
     fn sin<T: SimdTarget>(self) -> Self;
     fn cos<T: SimdTarget>(self) -> Self;
@@ -26,9 +26,9 @@ const FRAC_PI_2_REST: f32 = -4.371_139e-8;
 /// Sine and cosine of an angle reduced by quarter turns, and the lowest bits of the number of quarter turns.
 #[inline(always)]
 fn reduce_angle<T: SimdTarget>(angle: f32) -> (f32, f32, i64) {
-    /// π/2 in two parts, of which the first has exact products with numbers of quarter turns.
+    /// π/2 in two parts; the product of the first with any number of quarter turns is exact.
     const QUARTER_TURN: (f64, f64) = (1.570_796_326_734_125_6, 6.077_100_506_506_192e-11);
-    // In `f64`, so that the difference of nearly equal numbers keeps all digits of an `f32`.
+    // In `f64`, so that the difference of nearly equal numbers keeps full `f32` precision.
     let angle = f64::from(angle);
     let (turns, count) = (angle * std::f64::consts::FRAC_2_PI).nearest_integer();
     let rest = ((angle - turns * QUARTER_TURN.0) - turns * QUARTER_TURN.1) as f32;
@@ -48,7 +48,7 @@ fn sine_after_quarters<T: SimdTarget>(angle: f32, quarters: i64) -> f32 {
     if count & 2 == 0 { value } else { -value }
 }
 
-/// asin(|x|). Above 1/2 it returns the distance from a quarter turn instead, which is exact near 1, and true.
+/// asin(|x|). Above 1/2 it returns `true` and the distance from a quarter turn instead, which is accurate near 1.
 #[inline(always)]
 fn arcsine_magnitude<T: SimdTarget>(sine: f32) -> (f32, bool) {
     let size = sine.abs();
@@ -67,13 +67,13 @@ fn quarter_turn_minus(arc: f32) -> f32 {
 impl TrigonometricFloat for f32 {
     #[inline(always)]
     fn is_huge_angle(self) -> bool {
-        // The number of quarter turns has 20 bits.
+        // Up to here, the number of quarter turns fits in 20 bits, so its product with the first part of π/2 is exact.
         self.abs() > 1_600_000.0
     }
 
     #[inline(always)]
     fn sin<T: SimdTarget>(self) -> Self {
-        // The sum loses the sign of 0.
+        // The addition would lose the sign of 0.
         if self == 0.0 { self } else { sine_after_quarters::<T>(self, 0) }
     }
 

@@ -1,5 +1,5 @@
-//! Long-lived blocks that are read again and again, such as packed weights. They lie side by side in huge pages, which most of
-//! them are too small to fill.
+//! Long-lived blocks that are read again and again, such as packed weights. Most are too small to fill a huge page, so they share
+//! pages.
 
 #![expect(unsafe_code, reason = "blocks are parts of memory that they share")]
 
@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::{ALIGNMENT, AllocatedBlock, HUGE_PAGE};
 
-/// Bytes that blocks share. Only pages that are written take memory.
+/// Bytes per shared allocation. Only pages that are written use physical memory.
 const SHARED_BYTES: usize = 8 * HUGE_PAGE;
-/// The largest block that shares memory with others.
+/// The largest block that goes into a shared allocation.
 const MAX_SHARED_BLOCK: usize = SHARED_BYTES / 4;
 
-/// Memory with room for more blocks, and the offset where that begins. It is freed with the last of its blocks.
+/// The allocation with room for more blocks, and the offset of its free part. It is freed with the last of its blocks.
 static OPEN_BLOCK: Mutex<(Weak<AllocatedBlock>, usize)> = Mutex::new((Weak::new(), 0));
 
 /// A zeroed block.
@@ -23,7 +23,7 @@ pub struct SharedBlock {
     _memory: Arc<AllocatedBlock>,
 }
 
-// SAFETY: the bytes are this block's alone.
+// SAFETY: nothing else accesses the bytes of this block.
 unsafe impl Send for SharedBlock {}
 // SAFETY: as above.
 unsafe impl Sync for SharedBlock {}
@@ -35,7 +35,7 @@ impl SharedBlock {
         } else {
             allocate_shared(size)
         };
-        // SAFETY: from the start on there is room for so many bytes, which nothing else was given.
+        // SAFETY: there are `size` bytes from `start` on, and no other block has them.
         let address = unsafe {
             let address = memory.address.add(start);
             address.write_bytes(0, size);
@@ -49,7 +49,7 @@ impl SharedBlock {
     }
 }
 
-/// Reserves `size` bytes; returns the memory and the offset in it.
+/// Reserves `size` bytes; returns the allocation and the offset in it.
 fn allocate_shared(size: usize) -> (Arc<AllocatedBlock>, usize) {
     let mut open = OPEN_BLOCK.lock().unwrap_or_else(PoisonError::into_inner);
     let (memory, used) = &mut *open;
@@ -78,7 +78,7 @@ mod tests {
         for (number, size) in (1..).zip(sizes.into_iter().cycle().take(30)) {
             let block = SharedBlock::new(size);
             assert!(block.as_ptr().addr().is_multiple_of(ALIGNMENT));
-            // SAFETY: the block has so many bytes, and nothing else reaches them.
+            // SAFETY: the block has `size` bytes, and nothing else accesses them.
             let bytes = unsafe { std::slice::from_raw_parts_mut(block.as_ptr(), size) };
             assert!(bytes.iter().all(|byte| *byte == 0));
             bytes.fill(number);

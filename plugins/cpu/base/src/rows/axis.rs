@@ -1,9 +1,9 @@
-//! Axes of a shape: users count them from either end, and kernels need a layout.
+//! Resolves axes, which attributes count from either end, to the layout that kernels need.
 
 use oarlock_sdk::shape::{element_count, resolve_axis};
 use oarlock_sdk::{Result, ensure};
 
-/// The numbers of elements before, along and after an axis.
+/// The number of elements before, along and after an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AxisLayout {
     pub outer: usize,
@@ -21,7 +21,7 @@ impl AxisLayout {
         })
     }
 
-    /// All dimensions from one on as a single axis. The one past the last is allowed too.
+    /// All dimensions from `axis` on as a single axis. `axis` may be one past the last dimension.
     pub fn from_flattened(dims: &[i64], axis: i64) -> Result<Self> {
         let axis = if axis == dims.len() as i64 { dims.len() } else { resolve_axis(axis, dims.len())? };
         Ok(Self { outer: element_count(&dims[..axis])?, length: element_count(&dims[axis..])?, inner: 1 })
@@ -32,7 +32,7 @@ impl AxisLayout {
     }
 }
 
-/// For each dimension, true if it is among the axes, none of which may be named twice.
+/// For each dimension, true if it is among the axes. Duplicate axes are an error.
 pub fn axes_mask(axes: &[i64], rank: usize) -> Result<Vec<bool>> {
     let mut mask = vec![false; rank];
     for axis in axes {

@@ -1,14 +1,14 @@
-//! Folds of lines, in an order that only their length decides.
+//! Folds lines, in an order that depends only on their length, so that all paths return the same bits.
 
 use std::hint::black_box;
 
-/// Partial results of a fold: 16 `f32` fill a zmm register.
+/// The number of partial results of a fold: 16 `f32` fill a zmm register.
 pub const FOLD_LANES: usize = 16;
-/// Elements per lane before it is joined with earlier results. Rounding errors of a long line grow with this plus the number of
-/// such rounds, not with their product.
+/// Elements that a lane accumulates before it is joined with earlier results. The rounding error of a long line grows with this
+/// number plus the number of joins, instead of their product.
 const LANE_ROUNDS: usize = 16;
 
-/// Lanes in memory, aligned like the widest registers: reading back what was written in two parts has to wait for both.
+/// Lanes in memory, aligned like the widest registers: a load that spans two earlier stores cannot be forwarded and waits for both.
 #[repr(align(64))]
 struct LaneRegisters<P>([P; FOLD_LANES]);
 
@@ -26,7 +26,7 @@ pub fn fold_slice<T: Copy, P: Copy>(
     }
 }
 
-/// As [`fold_slice`], for folds that do not change if an element is added again, such as a maximum.
+/// Like [`fold_slice`], for folds in which adding an element twice changes nothing, such as a maximum.
 #[inline(always)]
 pub fn fold_idempotent<P: Copy>(elements: &[P], none: P, add: impl Fn(P, P) -> P) -> P {
     match fold_lanes::<true, _, _>(elements, none, &add, &add) {
@@ -35,11 +35,11 @@ pub fn fold_idempotent<P: Copy>(elements: &[P], none: P, add: impl Fn(P, P) -> P
     }
 }
 
-/// Folds a slice that has elements for all lanes. The remainder is read as the last [`FOLD_LANES`] elements of the slice. Those
-/// that were already added are added again only if that changes nothing: if `AGAIN` is true.
+/// Folds a slice of at least [`FOLD_LANES`] elements. The remainder is read as the last [`FOLD_LANES`] elements of the slice. Some
+/// of these were already added; they are added again only if that changes nothing (`AGAIN`), and masked out otherwise.
 ///
 /// Four registers of lanes are four independent chains, which hide an addition's latency of about four cycles. They are separate
-/// arrays, and only loops of constant length index them, since only then does the compiler keep them in registers.
+/// arrays, indexed only in loops of constant length, since the compiler keeps them in registers only then.
 #[inline(always)]
 pub fn fold_lanes<const AGAIN: bool, T: Copy, P: Copy>(
     elements: &[T],
@@ -91,20 +91,20 @@ pub fn fold_lanes<const AGAIN: bool, T: Copy, P: Copy>(
             first[lane] = if is_new[lane] == 0 { first[lane] } else { more[lane] };
         }
     }
-    // Otherwise the compiler sees which lanes are joined first, and folds those in registers of their own.
+    // Otherwise the compiler sees which lanes are joined first, and splits the fold into narrower registers.
     Some(black_box(LaneRegisters(first)).0)
 }
 
-/// A mask of the last `count` lanes: 1 for those, 0 for the others.
+/// A mask of the last `count` lanes: 1 for these, 0 for the others.
 #[inline(always)]
 fn tail_mask(count: usize) -> &'static [u32; FOLD_LANES] {
     static TAIL_MARKS: [[u32; FOLD_LANES]; 2] = [[0; FOLD_LANES], [1; FOLD_LANES]];
-    // Otherwise the compiler sees that some lanes are never among them, and handles those apart from the others.
+    // Otherwise the compiler sees that some lanes are always 0, and treats these separately.
     let marks = black_box(&TAIL_MARKS).as_flattened();
     marks[count..].first_chunk().unwrap_or(&TAIL_MARKS[1])
 }
 
-/// Joins lanes by halves.
+/// Joins lanes pairwise: the upper half with the lower half, until one is left.
 #[inline(always)]
 pub fn join_lanes<P: Copy, const COUNT: usize>(mut lanes: [P; COUNT], join: impl Fn(P, P) -> P) -> P {
     let mut width = COUNT / 2;
@@ -117,7 +117,7 @@ pub fn join_lanes<P: Copy, const COUNT: usize>(mut lanes: [P; COUNT], join: impl
     lanes[0]
 }
 
-/// Folds each of some short lines that lie side by side, in the order in which [`fold_slice`] folds one.
+/// Folds short lines that lie side by side, each in the order in which [`fold_slice`] folds a line.
 #[inline(always)]
 pub fn fold_positions<'a, T: Copy + 'a, P: Copy, const LINES: usize>(
     mut positions: impl ExactSizeIterator<Item = &'a [T; LINES]>,
@@ -135,7 +135,7 @@ pub fn fold_positions<'a, T: Copy + 'a, P: Copy, const LINES: usize>(
     for _ in 0..rounds {
         lanes.iter_mut().zip(&mut positions).for_each(|(lane, elements)| add_to_lines(lane, elements, &add));
     }
-    // A remainder goes to the last lanes, as in `fold_lanes`, so that both give the same bits.
+    // The remainder goes to the last lanes, as in `fold_lanes`, so that both return the same bits.
     lanes[FOLD_LANES - rest..]
         .iter_mut()
         .zip(positions)

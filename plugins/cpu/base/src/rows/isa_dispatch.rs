@@ -1,4 +1,4 @@
-//! Compiles a body once for each level of instruction sets, and picks one at run time.
+//! Compiles a body once for each level of instruction sets, and selects one at run time.
 
 #![cfg_attr(
     x86_vectors,
@@ -11,11 +11,11 @@
 #[cfg(x86_vectors)]
 use crate::isa::Isa;
 
-/// Runs a body, written as a closure, in code for the instruction sets of the level. Functions that it calls in its inner loops
-/// are `#[inline(always)]`.
+/// Runs a closure in code that is compiled for the instruction sets of a level. Functions that it calls in inner loops must be
+/// `#[inline(always)]`.
 ///
-/// Each level gets a closure of its own that is called in one place: only then does the compiler inline it into the function that
-/// has the instruction sets.
+/// Each level has its own copy of the closure, called in one place: only then does the compiler inline it into the function with
+/// that target feature.
 #[macro_export]
 macro_rules! with_isa {
     ($isa:expr, || $body:expr) => {
@@ -38,7 +38,7 @@ macro_rules! with_isa {
             ),
         }
     };
-    // The body may name the level as a type, for functions that differ if the target has FMA.
+    // With `$level`, the body can name the level as a type, for functions that depend on FMA.
     ($isa:expr, $level:ident => || $body:expr) => {
         match $isa {
             #[cfg(x86_vectors)]
@@ -88,7 +88,7 @@ pub fn with_avx2<R>(isa: Isa, body: impl FnOnce() -> R) -> R {
     unsafe { run_avx2(body) }
 }
 
-/// Runs the body of [`with_isa!`] for every processor.
+/// Runs the body of [`with_isa!`] with the baseline instructions.
 #[inline(always)]
 pub fn with_baseline<R>(body: impl FnOnce() -> R) -> R {
     body()

@@ -1,6 +1,6 @@
-//! Bundles of lines. A loop over a line of a few elements mostly costs its setup and its remainder. So short lines are transposed
-//! to lie side by side, as many as fill registers, and each step handles an element of all of them. Lines that fill registers are
-//! read in place.
+//! Bundles of lines. A loop over a line of a few elements spends most of its time on setup and remainder. So short lines are
+//! transposed to lie side by side, as many as fill registers, and each step processes one element of each. Lines that fill
+//! registers are read in place.
 
 use oarlock_sdk::{Dtype, Element};
 
@@ -10,8 +10,8 @@ use crate::compute_element::ComputeFloat;
 use crate::isa::Isa;
 use crate::rows::plane_transpose::PlaneTranspose;
 
-/// Lines side by side: 64 `f32` are eight ymm or four zmm registers. With fewer, the compiler unrolls loops over them before it
-/// vectorizes, and then misses that it could.
+/// Lines side by side: 64 `f32` are eight ymm or four zmm registers. With fewer, the compiler fully unrolls loops over them first,
+/// and then fails to vectorize.
 pub const BUNDLE_WIDTH: usize = 64;
 /// The maximum length of lines that are worth transposing, unless stated otherwise: longer ones fill registers themselves.
 pub const MAX_SHORT_LINE: usize = 63;
@@ -20,12 +20,12 @@ const BLOCK_ELEMENTS: usize = 128;
 /// Fewer blocks are not worth transposing.
 const MIN_BLOCKS: usize = 16;
 
-/// True for element types that models use. For others, transposing would only make the plugin larger.
+/// True for element types that are common in models. For others, the transposing code would only enlarge the plugin.
 pub const fn is_transposable<T: Element>() -> bool {
     matches!(T::DTYPE, Dtype::F32 | Dtype::F16 | Dtype::I64)
 }
 
-/// True if lines along an axis are best transposed: they have at most `most` elements, and short blocks of them are many.
+/// True if transposing the lines along an axis pays: they have at most `most` elements, and there are many short blocks of them.
 pub fn are_lines_short(axis: AxisLayout, most: usize) -> bool {
     let block = axis.length.saturating_mul(axis.inner);
     axis.outer >= MIN_BLOCKS && axis.length <= most && (1..=BLOCK_ELEMENTS).contains(&block)
@@ -36,8 +36,8 @@ pub fn fills_registers(axis: AxisLayout) -> bool {
     axis.inner == 1 && axis.length >= FOLD_LANES
 }
 
-/// Passes transposed tiles of blocks to `body`: the index of the first block, and for each position the elements there of this
-/// and the next blocks. Lanes past the last block are unspecified.
+/// Transposes groups of blocks and passes each to `body`: the index of the first block, and for each position its elements in that
+/// and the following blocks. Lanes past the last block are unspecified.
 pub fn for_transposed_blocks<T: Copy, const LINES: usize>(
     isa: Isa,
     input: &[T],
@@ -45,7 +45,7 @@ pub fn for_transposed_blocks<T: Copy, const LINES: usize>(
     mut body: impl FnMut(usize, &[[T; LINES]]),
 ) {
     let Some(first) = input.first() else { return };
-    // Any element will do: lanes without a block are computed too, and nobody reads their results.
+    // Any element will do: lanes without a block are computed as well, but their results are not used.
     let mut tile = vec![[*first; LINES]; block];
     for (index, input) in input.chunks(block * LINES).enumerate() {
         let (out, columns) = (tile.as_flattened_mut(), input.len() / block);
@@ -54,7 +54,7 @@ pub fn for_transposed_blocks<T: Copy, const LINES: usize>(
     }
 }
 
-/// Writes the blocks of a tile to the place of the first one and on, as many as fit.
+/// Writes the blocks of a tile to consecutive positions from that of the first one on, as many as fit.
 pub fn transpose_back<T: Copy, const LINES: usize>(
     isa: Isa,
     tile: &[[T; LINES]],
@@ -65,7 +65,7 @@ pub fn transpose_back<T: Copy, const LINES: usize>(
     let output = &mut output[first * block..];
     let rows = LINES.min(output.len() / block);
     let out = &mut output[..rows * block];
-    // With blocks of one element, the tile is in the order of the output already.
+    // With blocks of one element, the tile already is in the order of the output.
     if let [only] = tile {
         out.copy_from_slice(&only[..rows]);
         return;
@@ -77,14 +77,13 @@ pub fn transpose_back<T: Copy, const LINES: usize>(
 /// The layout of lines of the same length.
 #[derive(Clone, Copy)]
 enum BundleLayout {
-    /// The first elements of all lines; the next ones follow `step` times as many elements later.
+    /// The first elements of all lines are contiguous; each following group is `step` groups further.
     SideBySide { step: usize },
-    /// Each line is contiguous; there are at most as many as the bundle holds.
+    /// Each line is contiguous; there may be fewer lines than the bundle has room for.
     InTurn { length: usize },
 }
 
-/// Lines of the same length. Each step is computed for all of them before the next, so that the processor overlaps the latencies
-/// of the lines.
+/// Lines of the same length. Each step is computed for all lines before the next, so that the latencies of the lines overlap.
 #[derive(Clone, Copy)]
 pub struct LineBundle<'a, T, const LINES: usize> {
     elements: &'a [T],
@@ -100,7 +99,7 @@ impl<'a, T: Copy> LineBundle<'a, T, 1> {
 }
 
 impl<'a, T: Copy, const LINES: usize> LineBundle<'a, T, LINES> {
-    /// Lines that lie side by side, from the first elements on.
+    /// Lines that lie side by side, starting with their first elements.
     #[inline(always)]
     pub fn new(elements: &'a [[T; LINES]], step: usize) -> Self {
         Self { elements: elements.as_flattened(), layout: BundleLayout::SideBySide { step } }
@@ -169,7 +168,7 @@ impl<F: ComputeFloat, const LINES: usize> LineBundle<'_, F, LINES> {
             BundleLayout::InTurn { length } => {
                 let mut found = [F::LOWEST; LINES];
                 for (found, line) in found.iter_mut().zip(self.elements.chunks_exact(length)) {
-                    // A maximum may see an element twice, which spares the mask for the remainder.
+                    // A maximum may read an element twice, so the remainder needs no mask.
                     *found = fold_idempotent(line, F::LOWEST, greater);
                 }
                 found
@@ -185,7 +184,7 @@ pub struct BundleResults<'a, T, const LINES: usize> {
 }
 
 impl<'a, T: Copy, const LINES: usize> BundleResults<'a, T, LINES> {
-    /// Results of lines that lie side by side, from the first elements on.
+    /// Results of lines that lie side by side, starting with their first elements.
     #[inline(always)]
     pub fn new(elements: &'a mut [[T; LINES]], step: usize) -> Self {
         Self { elements: elements.as_flattened_mut(), layout: BundleLayout::SideBySide { step } }
@@ -197,7 +196,7 @@ impl<'a, T: Copy, const LINES: usize> BundleResults<'a, T, LINES> {
         Self { elements, layout: BundleLayout::InTurn { length: length.max(1) } }
     }
 
-    /// The results so far, as input of a next step.
+    /// The results so far, as the input of the next step.
     #[inline(always)]
     pub fn as_bundle(&self) -> LineBundle<'_, T, LINES> {
         LineBundle { elements: self.elements, layout: self.layout }
@@ -229,7 +228,7 @@ impl<'a, T: Copy, const LINES: usize> BundleResults<'a, T, LINES> {
         }
     }
 
-    /// Replaces each element by its value, given its line. Positions of a line come in order.
+    /// Replaces each element by its value, given its line. The positions of a line are visited in order.
     #[inline(always)]
     pub fn map_in_place(&mut self, mut value: impl FnMut(T, usize) -> T) {
         match self.layout {
@@ -250,7 +249,7 @@ impl<'a, T: Copy, const LINES: usize> BundleResults<'a, T, LINES> {
         }
     }
 
-    /// Multiplies each element with the factor of its line.
+    /// Multiplies each element by the factor of its line.
     #[inline(always)]
     pub fn scale_lines(&mut self, factors: &[T; LINES])
     where
@@ -290,8 +289,8 @@ fn write_mapped_line<T: Copy>(results: &mut [T], elements: &[T], value: impl Fn(
     }
 }
 
-/// Multiplies each element with a factor. The remainder shares a vector with some elements before it, which is read before those
-/// change.
+/// Multiplies each element by a factor. The remainder is computed as a full vector that includes some earlier elements, and that is
+/// read before these change.
 #[inline(always)]
 fn scale_line<F: ComputeFloat>(elements: &mut [F], factor: F) {
     let whole = elements.len() / FOLD_LANES * FOLD_LANES;

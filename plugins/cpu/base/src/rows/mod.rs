@@ -10,10 +10,10 @@ pub mod output_parts;
 pub mod plane_transpose;
 pub mod scratch;
 
-/// Fewer elements are not worth another thread. Work is handed to threads in pieces of at least about this size.
+/// Processing fewer elements than this is faster than waking another thread. Pieces of work have at least about this size.
 pub const GRAIN: usize = 16 * 1024;
 
-/// The number of items in a piece that is worth a thread, if each handles this many elements.
+/// The number of items that make a piece worth a thread, given the elements per item.
 pub fn grain_for(elements_per_item: usize) -> usize {
     (GRAIN / elements_per_item.max(1)).max(1)
 }

@@ -1,4 +1,4 @@
-//! The operands of a call as slices, each output at most once, and kernels made of a function on them.
+//! The operands of a call as slices, each output at most once, and kernels made from a function of these.
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
@@ -11,13 +11,13 @@ use crate::device::Cpu;
 
 pub struct KernelOperands<'c, 'a> {
     call: &'c KernelCall<'a>,
-    /// A bit for each output that was handed out: two slices of one must never coexist.
+    /// A bit for each output whose slice was handed out: two slices of one output must never coexist.
     written: Cell<u64>,
 }
 
 pub type KernelRun = dyn Fn(&Cpu, &KernelCall<'_>) -> Result<()> + Send + Sync;
 
-/// A kernel that reads the attributes once, into a `Plan`, and then runs on operands.
+/// A kernel that reads its attributes once, into a `Plan`, and runs on operands.
 pub fn operand_kernel<Plan: Send + Sync + 'static>(
     op: &str,
     plan: impl Fn(&KernelCall<'_>) -> Result<Plan> + Send + Sync + 'static,
@@ -37,13 +37,13 @@ pub fn run_on_operands(
     })
 }
 
-/// The elements of an input that do not change while a prepared kernel lives.
+/// The elements of an input, if they are constant while a prepared kernel lives.
 pub fn constant_elements<'a, T: Element>(input: TensorView<'a>) -> Result<Option<&'a [T]>> {
     if input.is_constant() { contiguous_elements(input).map(Some) } else { Ok(None) }
 }
 
 impl<'a> KernelOperands<'_, 'a> {
-    /// The call, for dtypes, shapes and counts.
+    /// The call, for access to dtypes, shapes and counts.
     pub fn call(&self) -> &KernelCall<'a> {
         self.call
     }
@@ -61,7 +61,7 @@ impl<'a> KernelOperands<'_, 'a> {
         self.claim_output(self.call.output(index)?, index)
     }
 
-    /// The elements of an output that may be left out, which can be taken once.
+    /// The elements of an optional output, which can be taken once.
     pub fn write_optional_output<T: Element>(&self, index: usize) -> Result<Option<&'a mut [T]>> {
         self.call.optional_output(index)?.map(|output| self.claim_output(output, index)).transpose()
     }
@@ -74,8 +74,8 @@ impl<'a> KernelOperands<'_, 'a> {
             )));
         };
         self.written.set(self.written.get() | bit);
-        // SAFETY: the device's memory is the host's, the call vouches that outputs do not overlap other operands, as kernels made
-        // here let no output use the memory of an input, and the bit makes this the only slice.
+        // SAFETY: the device uses host memory; outputs overlap no other operands, since kernels made here do not permit an output
+        // to share the memory of an input; and the bit makes this the only slice.
         unsafe { output.elements_mut() }
     }
 
@@ -91,6 +91,6 @@ impl<'a> KernelOperands<'_, 'a> {
 }
 
 fn contiguous_elements<'a, T: Element>(input: TensorView<'a>) -> Result<&'a [T]> {
-    // SAFETY: the device's memory is the host's, and the call vouches that nothing writes its inputs.
+    // SAFETY: the device uses host memory, and the call vouches that nothing writes its inputs.
     unsafe { input.elements() }
 }

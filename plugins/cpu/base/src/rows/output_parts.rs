@@ -1,4 +1,4 @@
-//! Disjoint pieces of outputs, so that the body of a parallel loop writes its own part in safe code.
+//! Disjoint parts of outputs, so that the body of a parallel loop writes its part in safe code.
 
 #![expect(unsafe_code, reason = "threads write disjoint parts of one slice, which the compiler cannot see")]
 
@@ -9,12 +9,12 @@ use oarlock_sdk::Result;
 
 use crate::device::Cpu;
 
-/// Outputs that a loop over items can be cut along.
+/// Outputs that can be split along the items of a loop.
 pub trait OutputParts: Sync {
-    /// What one piece of the loop may write.
+    /// The elements that one piece of the loop may write.
     type Part;
 
-    /// True if there is something to write for exactly this many items.
+    /// True if the outputs have room for exactly this many items.
     fn fits(&self, items: usize) -> bool;
 
     /// True if there is nothing to write, however many items there are.
@@ -24,12 +24,12 @@ pub trait OutputParts: Sync {
     ///
     /// # Safety
     ///
-    /// The items are among those that fit, and no two parts that live at once share any.
+    /// The items are within the count that fits, and no two parts that exist at the same time share an item.
     unsafe fn item_part(&self, begin: usize, end: usize) -> Self::Part;
 }
 
-/// Runs `body(begin, part)` on the device's threads over pieces of `0..count`, each with its part of the outputs. Items for which
-/// there is nothing to write are skipped: there may be more than a loop could visit.
+/// Runs `body(begin, part)` on the device's threads over pieces of `0..count`, each with its part of the outputs. Empty outputs
+/// skip the loop, since a shape with a 0 may have more items than a loop could visit.
 pub fn parallel_for_parts<P: OutputParts>(
     cpu: &Cpu,
     count: usize,
@@ -48,7 +48,7 @@ pub fn parallel_for_parts<P: OutputParts>(
     });
 }
 
-/// As [`parallel_for_parts`], for a body that may fail. After an error, no further piece begins.
+/// Like [`parallel_for_parts`], for a body that may fail. After an error, no further piece starts.
 pub fn try_parallel_for_parts<P: OutputParts>(
     cpu: &Cpu,
     count: usize,
@@ -90,7 +90,7 @@ impl<P: OutputParts> OutputParts for OutputBlocks<P> {
 
     unsafe fn item_part(&self, begin: usize, end: usize) -> P::Part {
         let [begin, end] = [begin, end].map(|block| (block * self.size).min(self.count));
-        // SAFETY: blocks within the count are items that fit, and blocks have no items in common.
+        // SAFETY: blocks within the count consist of items that fit, and blocks share no items.
         unsafe { self.parts.item_part(begin, end) }
     }
 }
@@ -103,7 +103,7 @@ pub struct OutputRows<'a, T> {
     slice: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: it stands for a mutable slice, and parts of it go to one thread each.
+// SAFETY: it represents a mutable slice, and each part of it goes to one thread.
 unsafe impl<T: Send> Sync for OutputRows<'_, T> {}
 
 impl<'a, T> OutputRows<'a, T> {
@@ -124,7 +124,7 @@ impl<'a, T: Send> OutputParts for OutputRows<'a, T> {
     }
 
     unsafe fn item_part(&self, begin: usize, end: usize) -> &'a mut [T] {
-        // SAFETY: the caller keeps the items within the slice and apart from those of other parts.
+        // SAFETY: the caller guarantees that the items lie in the slice and in no other part.
         unsafe {
             std::slice::from_raw_parts_mut(self.start.add(begin * self.width), (end - begin) * self.width)
         }
@@ -172,7 +172,7 @@ macro_rules! tuples {
 tuples!(A 0, B 1);
 tuples!(A 0, B 1, C 2);
 
-/// A tensor in which each item is a line along one axis: `inner` lines lie side by side, of `length` elements each.
+/// A tensor in which each item is a line along one axis: `inner` lines of `length` elements lie side by side.
 pub struct AxisLines<'a, T> {
     start: *mut T,
     count: usize,
@@ -219,12 +219,12 @@ pub struct AxisLinesPart<'a, T> {
 }
 
 impl<T> AxisLinesPart<'_, T> {
-    /// The elements at a position of several lines that lie side by side.
+    /// The elements at one position of several lines that lie side by side.
     pub fn lines_at(&mut self, line: usize, lines: usize, position: usize) -> &mut [T] {
         let is_own = self.begin <= line && lines <= self.end - line && position < self.length;
         assert!(is_own && line % self.inner + lines <= self.inner, "lines of this part, side by side");
         let at = (line / self.inner * self.length + position) * self.inner + line % self.inner;
-        // SAFETY: the lines are of this part, which has no line in common with another, and lie side by side.
+        // SAFETY: the lines belong to this part, which shares none with another part, and lie side by side.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(at), lines) }
     }
 
@@ -232,7 +232,7 @@ impl<T> AxisLinesPart<'_, T> {
         assert!((self.begin..self.end).contains(&line), "a line of this part");
         let first = line / self.inner * self.length * self.inner + line % self.inner;
         let (start, inner) = (self.start, self.inner);
-        // SAFETY: as above; each position is another element, and all are of the line.
+        // SAFETY: as above; positions are distinct elements, all of this line.
         (0..self.length).map(move |position| unsafe { &mut *start.add(first + position * inner) })
     }
 
@@ -246,7 +246,7 @@ impl<T> AxisLinesPart<'_, T> {
         unsafe { std::slice::from_raw_parts_mut(self.start.add(line * self.length), self.length) }
     }
 
-    /// The lines of this part in groups of at most `width` that lie side by side: the first one and their number.
+    /// The lines of this part in groups of at most `width` that lie side by side: the first line and the number of lines.
     pub fn line_groups(&self, width: usize) -> impl Iterator<Item = (usize, usize)> + use<T> {
         let (mut next, end, inner) = (self.begin, self.end, self.inner);
         std::iter::from_fn(move || {
@@ -281,7 +281,7 @@ mod tests {
         let mut values = [0; 14];
         let blocks = OutputBlocks { parts: OutputRows::new(&mut values, 2), count: 7, size: 3 };
         assert!(blocks.fits(3) && !blocks.fits(2) && !blocks.is_empty());
-        // SAFETY: they are the only parts, of different blocks.
+        // SAFETY: they are the only parts, and have different blocks.
         let (first, last) = unsafe { (blocks.item_part(0, 1), blocks.item_part(1, 3)) };
         assert_eq!((first.len(), last.len()), (6, 8));
     }

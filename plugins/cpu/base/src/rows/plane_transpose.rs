@@ -1,5 +1,5 @@
-//! Transposes of planes. Large planes are transposed tile by tile: 16 bytes of some lines are in SIMD registers. Wider registers
-//! transpose several tiles at once, which are neighbors in the output.
+//! Transposes planes. Large planes are transposed tile by tile in SIMD registers, each of which contains 16 bytes of a line. Wider
+//! registers transpose several tiles at once, which are neighbors in the output.
 
 #![expect(unsafe_code, reason = "tiles are read and written through pointers")]
 
@@ -10,11 +10,11 @@ use crate::isa::{Isa, SimdTarget, SimdTask};
 use crate::rows::grain_for;
 use crate::rows::output_parts::{OutputRows, parallel_for_parts};
 
-/// Bytes of a line in a tile: the 128 bits within which unpack instructions interleave, also in wider registers.
+/// Bytes of a line in a tile: unpack instructions interleave within 128 bits, in wider registers too.
 const TILE_LINE_BYTES: usize = 16;
 
-/// Elements on a side of a tile; 1 for sizes that unpack instructions do not know. It is called in `const` blocks, since the
-/// loops over a tile are only unrolled if it is a constant from the start.
+/// Elements on a side of a tile; 1 for element sizes that unpack instructions do not support. Callers use `const` blocks, since the
+/// loops over a tile are only unrolled if this is a constant from the start.
 const fn tile_side<E>() -> usize {
     match size_of::<E>() {
         size @ (1 | 2 | 4 | 8) => TILE_LINE_BYTES / size,
@@ -22,8 +22,8 @@ const fn tile_side<E>() -> usize {
     }
 }
 
-/// Bytes on a side of a block, along lines of the input and of the output: two cache lines, which processors often fetch in
-/// pairs, and so few lines that the TLB holds the pages of all of them.
+/// Bytes on a side of a block, along lines of the input and of the output: two cache lines, which processors often fetch in pairs,
+/// yet few enough lines that their pages all fit in the TLB.
 const BLOCK_BYTES: usize = 128;
 
 /// The minimum number of output lines in a block, so that short lines of the input are read in one piece.
@@ -34,13 +34,13 @@ pub struct PlaneTranspose<'a, T> {
     pub input: &'a [T],
     pub stride: usize,
     pub out: &'a mut [T],
-    /// The distance of the lines of the output.
+    /// The distance between lines of the output.
     pub pitch: usize,
     pub rows: usize,
     pub columns: usize,
 }
 
-/// Transposes planes of `columns` lines of `rows` elements, one after the other, into as many planes of `rows` lines.
+/// Transposes consecutive planes of `columns` lines of `rows` elements into as many planes of `rows` lines.
 pub fn transpose_planes<E: Copy + Send + Sync>(
     cpu: &Cpu,
     from: &[E],
@@ -69,8 +69,7 @@ impl<E: Copy> PlaneTranspose<'_, E> {
                 && (rows - 1) * pitch + columns <= self.out.len(),
             "lines and columns of these sizes"
         );
-        // Few channels, as in images: with constant strides the compiler interleaves in registers, where tiles would be mostly
-        // empty.
+        // Few channels, as in images: tiles would be mostly empty, but with constant strides the compiler interleaves in registers.
         match (columns, stride) {
             (2, _) if pitch == 2 => isa.vectorize(InterleavedPlane::<E, 2>(self)),
             (3, _) if pitch == 3 => isa.vectorize(InterleavedPlane::<E, 3>(self)),
@@ -88,8 +87,8 @@ impl<E: Copy> PlaneTranspose<'_, E> {
     fn transpose_in_tiles(mut self, isa: Isa) {
         let Self { stride, rows, columns, .. } = self;
         let side = const { tile_side::<E>() };
-        // A tile reads whole 16 bytes of a line, even if there are fewer rows. Columns where that would leave the input are
-        // copied one by one.
+        // A tile always reads 16 bytes of a line, even if there are fewer rows. Columns where that would read past the input are
+        // copied element by element.
         let readable = (self.input.len() + stride).saturating_sub(side.max(rows)) / stride;
         let tiles = if side == 1 { 0 } else { columns.min(readable) / side };
         let begin = if tiles == 0 { 0 } else { columns.min(readable) };
@@ -113,7 +112,7 @@ impl<E: Copy> PlaneTranspose<'_, E> {
     }
 }
 
-/// A plane of few columns, such as the channels of an image, which are interleaved without gaps.
+/// A plane of few columns, such as the channels of an image, to be interleaved without gaps.
 struct InterleavedPlane<'a, E, const COLUMNS: usize>(PlaneTranspose<'a, E>);
 
 impl<E: Copy, const COLUMNS: usize> SimdTask for InterleavedPlane<'_, E, COLUMNS> {
@@ -151,7 +150,7 @@ impl<E: Copy, const STRIDE: usize> SimdTask for DeinterleavedPlane<'_, E, STRIDE
             for (cell, group) in cells.iter_mut().zip(groups) {
                 *cell = group[0];
             }
-            // The last group may lack elements that are not needed.
+            // The last group may be incomplete, but has the elements that are needed.
             for (cell, element) in last.iter_mut().zip(rest) {
                 *cell = *element;
             }
@@ -169,13 +168,13 @@ impl<E: Copy> SimdTask for NarrowPlane<'_, E> {
     fn run_on_target<T: SimdTarget>(self) {
         let PlaneTranspose { input, stride, out, rows, columns, .. } = self.0;
         let side = const { tile_side::<E>() };
-        // The lines of a tile reach into the lines behind them, which are written later, but must not reach beyond the last.
+        // A tile's lines spill into the following lines, which are written later, but must not spill past the last line.
         let end = rows - side.div_ceil(columns) + 1;
         for top in (0..rows).step_by(side) {
             let top = top.min(rows - side);
             let lines = side.min(end.saturating_sub(top));
-            // SAFETY: there are so many columns of as many elements as tiles have lines, and `lines` lines of tiles from this one
-            // on end where the plane does or before.
+            // SAFETY: the input has these columns, each with as many elements as a tile has lines, and `lines` lines of tiles from
+            // this one on end within the plane.
             unsafe {
                 let (input, out) =
                     (input.as_ptr().add(top).cast(), out.as_mut_ptr().add(top * columns).cast());
@@ -231,12 +230,12 @@ impl<V: TransposeVector, E: Copy> SimdTask for PlaneTiles<V, E> {
             .flat_map(|row| (0..columns).step_by(block).map(move |column| (row, column)));
         for (row, column) in blocks {
             for top in (row..rows.min(row + lines)).step_by(side) {
-                // The last tiles overlap the ones before, which is cheaper than a scalar remainder.
+                // The last tiles overlap the previous ones, which is cheaper than a scalar remainder.
                 let top = top.min(rows.saturating_sub(side));
                 for left in (column..columns.min(column + block)).step_by(width) {
                     let left = left.min(columns - width);
-                    // SAFETY: the plane has these columns, and 16 bytes can be read in each; so many rows are written. The level
-                    // for which this is called has the instructions of the vectors.
+                    // SAFETY: the plane has these columns, with 16 readable bytes each, and the output has these rows. The machine
+                    // has the level for which this was called, and with it the instructions of the vectors.
                     unsafe {
                         let input = self.input.add(top + left * stride).cast();
                         let out = self.out.add(top * pitch + left).cast();
@@ -249,26 +248,26 @@ impl<V: TransposeVector, E: Copy> SimdTask for PlaneTiles<V, E> {
     }
 }
 
-/// Transposes a tile of some columns, which are `stride` bytes apart, and writes some lines of it `pitch` bytes apart. What
-/// follows the elements of the columns in a line is unspecified.
+/// Transposes a tile whose columns are `stride` bytes apart, and writes its first lines `pitch` bytes apart. Elements of a line
+/// past those of the columns are unspecified.
 #[inline(always)]
 unsafe fn transpose_tile<V: TransposeVector, E>(
     (input, stride, columns): (*const u8, usize, usize),
     (out, pitch, lines): (*mut u8, usize, usize),
 ) {
     let side = const { tile_side::<E>() };
-    // SAFETY: the caller vouches for what is read and written and for the instructions.
+    // SAFETY: the caller vouches for the memory and the instructions.
     unsafe {
         let mut tile = [V::load_lines(input, side * stride); TILE_LINE_BYTES];
         for (index, line) in tile.iter_mut().enumerate().take(side).skip(1) {
             *line = V::load_lines(input.add(index.min(columns - 1) * stride), side * stride);
         }
-        // Each round rotates the bits of an element's place by one. After as many rounds as a line's number has bits, rows and
+        // Each round rotates the bits of an element's position by one. After as many rounds as a line number has bits, rows and
         // columns are swapped.
         for _ in 0..side.ilog2() {
             tile = interleave_round::<V, E>(tile);
         }
-        // A constant number of lines: none of them has to leave its register before it is stored.
+        // With a constant number of lines, no line leaves its register before it is stored.
         if lines == side {
             for (index, line) in tile.into_iter().enumerate().take(side) {
                 line.store_line(out.add(index * pitch));
@@ -281,9 +280,9 @@ unsafe fn transpose_tile<V: TransposeVector, E>(
     }
 }
 
-/// Interleaves the elements of lines that are half a tile apart. In terms of the bits of an element's place, first those of its
-/// line, then those of its column, that is a rotation by one bit. Lines are written out, not looped over, since only then
-/// those of the largest tiles are sure to stay in registers.
+/// Interleaves the elements of lines that are half a tile apart. If the bits of an element's position are those of its line
+/// followed by those of its column, this rotates them by one. The lines are written out instead of looped over, because otherwise
+/// those of the largest tiles might not stay in registers.
 #[inline(always)]
 unsafe fn interleave_round<V: TransposeVector, E>(before: [V; TILE_LINE_BYTES]) -> [V; TILE_LINE_BYTES] {
     let half = const { tile_side::<E>() / 2 };
@@ -303,18 +302,18 @@ unsafe fn interleave_round<V: TransposeVector, E>(before: [V; TILE_LINE_BYTES]) 
     tile
 }
 
-/// The same line of several tiles, which are transposed at once.
+/// A vector that contains the same line of several tiles, which are transposed at once.
 ///
 /// # Safety
 ///
-/// All functions need the instructions of the vector, and those with pointers so many bytes there.
+/// All functions need the instructions of the vector; those with pointers access the bytes that they name.
 trait TransposeVector: Copy {
     const TILES: usize;
 
     /// Loads a line of each tile, 16 bytes each; the tiles are `apart` bytes apart.
     unsafe fn load_lines(place: *const u8, apart: usize) -> Self;
     unsafe fn store_line(self, place: *mut u8);
-    /// Interleaves the elements of two lines: those of the first halves, and those of the second, within each tile.
+    /// Interleaves the elements of two lines within each tile: first those of the lower halves, then those of the upper halves.
     unsafe fn interleave<E>(a: Self, b: Self) -> [Self; 2];
 }
 
@@ -389,7 +388,7 @@ mod x86 {
     }
 }
 
-/// Other architectures.
+/// A vector in plain Rust, for other architectures.
 #[cfg(not(x86_vectors))]
 #[derive(Clone, Copy)]
 struct PortableTransposeVector([u8; TILE_LINE_BYTES]);

@@ -1,5 +1,5 @@
-//! Scratch memory of kernels. Its size follows from sizes that a model states, which may be more than there is, so allocating it
-//! may fail with an error.
+//! Scratch memory of kernels. Its size depends on the model, which may demand more than the machine has, so allocation returns an
+//! error instead of aborting.
 
 use oarlock_sdk::{PluginError, Result};
 

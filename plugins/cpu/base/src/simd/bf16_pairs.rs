@@ -1,6 +1,6 @@
-//! Vectors whose products are of pairs. A lane of a factor holds the bits of two bf16 numbers, the first in its low half; both
-//! their products with those of the other factor are added to the sum in their lane. Sums are plain `f32`, so initial values and
-//! epilogue stay the same.
+//! Vectors that multiply bf16 pairs. A lane of a factor contains two bf16 numbers, the first in its low half; their products with
+//! the pair in the other factor are both added to the sum in that lane. Sums are plain `f32`, so initial values and epilogues are
+//! the same as for `f32`.
 
 #[cfg(x86_vectors)]
 use std::arch::x86_64::*;
@@ -11,7 +11,7 @@ use super::portable::PortableF32Vector;
 #[cfg(x86_vectors)]
 use super::x86::{Avx2F32Vector, Avx512F32Vector};
 
-/// A vector whose products `P` computes.
+/// A vector whose products are computed by `P`.
 pub struct PairVector<V, P>(V, PhantomData<P>);
 
 pub type PortablePairVector = PairVector<PortableF32Vector, WidenedPairs>;
@@ -20,7 +20,7 @@ pub type Avx2PairVector = PairVector<Avx2F32Vector, WidenedPairs>;
 #[cfg(x86_vectors)]
 pub type Avx512PairVector = PairVector<Avx512F32Vector, NativePairs>;
 
-/// Computes products of pairs.
+/// A way to multiply pairs.
 pub trait PairProducts<V>: 'static {
     /// `sum` plus both products of each lane.
     fn add_products(sum: V, left: V, right: V) -> V;
@@ -29,11 +29,11 @@ pub trait PairProducts<V>: 'static {
 /// Widens each number of a pair to `f32` (a bf16 followed by 16 zero bits), then multiplies.
 pub enum WidenedPairs {}
 
-/// AVX512-BF16 multiplies and adds both numbers of a pair in one instruction.
+/// Multiplies and adds both numbers of a pair in one AVX512-BF16 instruction.
 #[cfg(x86_vectors)]
 pub enum NativePairs {}
 
-/// Factors are plain numbers; only images hold bf16.
+/// Multiplies plain `f32`: only images are stored as bf16.
 pub(super) enum UnpairedFactors {}
 
 impl<V: FloatVector<f32>> PairProducts<V> for UnpairedFactors {
@@ -66,7 +66,7 @@ impl PairProducts<PortableF32Vector> for WidenedPairs {
 impl PairProducts<Avx2F32Vector> for WidenedPairs {
     #[inline(always)]
     fn add_products(sum: Avx2F32Vector, left: Avx2F32Vector, right: Avx2F32Vector) -> Avx2F32Vector {
-        // SAFETY: a vector exists only where the machine has the instructions.
+        // SAFETY: a vector exists only if the machine has the instructions.
         let first = |pairs: Avx2F32Vector| unsafe {
             Avx2F32Vector(_mm256_castsi256_ps(_mm256_slli_epi32::<16>(_mm256_castps_si256(pairs.0))))
         };
@@ -83,7 +83,7 @@ impl PairProducts<Avx2F32Vector> for WidenedPairs {
 impl PairProducts<Avx512F32Vector> for NativePairs {
     #[inline(always)]
     fn add_products(sum: Avx512F32Vector, left: Avx512F32Vector, right: Avx512F32Vector) -> Avx512F32Vector {
-        // SAFETY: a vector of this kind only exists on machines that have the instructions; pairs are valid with any bits.
+        // SAFETY: a vector of this kind exists only on machines with the instructions; any bits are a valid pair.
         unsafe {
             let pairs = |vector: Avx512F32Vector| std::mem::transmute::<__m512, __m512bh>(vector.0);
             Avx512F32Vector(_mm512_dpbf16_ps(sum.0, pairs(left), pairs(right)))

@@ -21,7 +21,7 @@ pub trait FloatVector<T>: Copy + 'static {
     /// All lanes can be read.
     unsafe fn load(place: *const T) -> Self;
 
-    /// Loads the first lanes; the others become 0.
+    /// Loads the first `count` lanes; the others become 0.
     ///
     /// # Safety
     ///
@@ -49,22 +49,22 @@ pub trait FloatVector<T>: Copy + 'static {
     /// `self + left * right`, rounded once if the machine has FMA.
     fn add_product(self, left: Self, right: Self) -> Self;
 
-    /// The greater of the two; `self` if they do not compare, so NaN stays.
+    /// The greater of the two; `self` if they do not compare, so NaN in `self` stays.
     fn max(self, low: Self) -> Self;
 
-    /// The smaller of the two; `self` if they do not compare, so NaN stays.
+    /// The smaller of the two; `self` if they do not compare, so NaN in `self` stays.
     fn min(self, high: Self) -> Self;
 
     /// True if no lane is infinite or NaN.
     fn is_finite(self) -> bool;
 }
 
-/// A SIMD vector of `f32`, which memory may hold as bf16.
+/// A SIMD vector of `f32` that can also be loaded from and stored as bf16.
 pub trait F32Vector: FloatVector<f32> {
-    /// True if memory may hold bf16. Vectors without it compile no code for it.
+    /// True if memory may contain bf16. For other vectors, that code is not compiled.
     const HAS_BF16: bool = false;
 
-    /// Loads the first lanes from bf16; the others become 0.
+    /// Loads the first `count` lanes from bf16; the others become 0.
     ///
     /// # Safety
     ///
@@ -80,7 +80,7 @@ pub trait F32Vector: FloatVector<f32> {
         unsafe { Self::load(numbers.as_ptr()) }
     }
 
-    /// Rounds the first lanes to bf16 and stores them.
+    /// Rounds the first `count` lanes to bf16 and stores them.
     ///
     /// # Safety
     ///

@@ -1,5 +1,5 @@
-//! Vectors of 32-bit sums of products of bytes. A step adds to each sum the products of four inputs, which are the same for all
-//! sums, with four weights of its own. Sums wrap around, and no intermediate saturates.
+//! Vectors of 32-bit sums of byte products. A step multiplies four inputs, shared by all sums, with four weights per sum and adds
+//! the products to that sum. Sums wrap around, and no intermediate saturates.
 
 /// Products per sum and step: what `vpdpbusd` multiplies in a 32-bit lane.
 pub const QUAD: usize = 4;
@@ -19,8 +19,8 @@ pub trait IntegerVector: Copy + 'static {
 
     /// # Safety
     ///
-    /// All lanes can be read, and the machine has the instructions of this type. The latter holds for all functions here without
-    /// `self`.
+    /// All lanes can be read, and the machine has the instructions of this type. The instructions are a condition of all functions
+    /// here without `self`.
     unsafe fn load(place: *const i32) -> Self;
 
     /// # Safety
@@ -28,7 +28,7 @@ pub trait IntegerVector: Copy + 'static {
     /// All lanes can be written.
     unsafe fn store(self, place: *mut i32);
 
-    /// Loads unsigned inputs; signed ones are made unsigned.
+    /// Loads four inputs. Signed ones are made unsigned by flipping [`SIGN_BIT`].
     ///
     /// # Safety
     ///

@@ -1,10 +1,10 @@
-//! SIMD vectors of each instruction set behind traits, so that micro-kernels are written once and still name their registers:
-//! what stays in a register decides how fast they are.
+//! SIMD vectors of each instruction set behind traits, so that a micro-kernel is written once and still controls its registers, on
+//! which its speed depends.
 //!
 //! A new instruction set implements [`FloatVector`] for `f32` and `f64`, [`F32Vector`] and [`IntegerVector`] in a file here, and
 //! gets its arm in [`run_with_vectors`] and in the tables of micro-kernels (`gemm/src/tile`, `nhwc/src/channels_last/tile.rs`,
-//! `nhwc/src/quantized/tile.rs`). Everything else that the intrinsics of an instruction set do in these crates has a portable
-//! version beside it, which the new set uses until it has its own.
+//! `nhwc/src/quantized/tile.rs`). All other code with intrinsics in these crates has a portable version beside it, which a new
+//! instruction set uses until it has its own.
 //!
 //! Creating a vector requires the instruction set, which the caller guarantees once; a vector that exists proves it.
 

@@ -1,4 +1,4 @@
-//! Work that is compiled once for each kind of `f32` vector.
+//! Runs work that is compiled once for each type of `f32` vector.
 
 use super::bf16_pairs::{PairVector, UnpairedFactors};
 use super::float_vector::F32Vector;
@@ -7,10 +7,10 @@ use super::portable::PortableF32Vector;
 use super::x86::{Avx2F32Vector, Avx512F32Vector};
 use crate::isa::Isa;
 
-/// Work that is compiled once per kind of vector.
+/// Work that is compiled once for each vector type.
 pub trait F32VectorTask {
-    /// This function and what it calls in its loops must be `#[inline(always)]`, as for [`crate::isa::SimdTask`]: only then is it
-    /// compiled with the instructions of `V`.
+    /// Does the work. As for [`crate::isa::SimdTask`], this function and everything that it calls in loops must be
+    /// `#[inline(always)]`: only then is it compiled with the instructions of `V`.
     ///
     /// # Safety
     ///
@@ -27,12 +27,12 @@ pub fn run_with_vectors(isa: Isa, work: impl F32VectorTask) {
         // SAFETY: as above.
         #[cfg(x86_vectors)]
         Isa::Avx2 => unsafe { run_avx2(work) },
-        // SAFETY: this kind of vector needs no instructions of its own.
+        // SAFETY: this kind of vector needs no special instructions.
         _ => unsafe { work.run_on_vectors::<PortableF32Vector>() },
     }
 }
 
-/// Same as [`run_with_vectors`], with vectors that load and store bf16.
+/// Like [`run_with_vectors`], with vectors that load and store bf16.
 pub fn run_with_bf16_vectors(isa: Isa, work: impl F32VectorTask) {
     #[cfg(x86_vectors)]
     if isa.has_bf16() {
@@ -40,21 +40,21 @@ pub fn run_with_bf16_vectors(isa: Isa, work: impl F32VectorTask) {
         return unsafe { run_bf16(work) };
     }
     let _ = isa;
-    // SAFETY: this kind of vector needs no instructions of its own.
+    // SAFETY: this kind of vector needs no special instructions.
     unsafe { work.run_on_vectors::<PairVector<PortableF32Vector, UnpairedFactors>>() }
 }
 
 #[cfg(x86_vectors)]
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512vl,avx512bf16")]
 unsafe fn run_bf16<W: F32VectorTask>(work: W) {
-    // SAFETY: this function is only called where the machine has the instructions.
+    // SAFETY: this function is only called on machines that have the instructions.
     unsafe { work.run_on_vectors::<PairVector<Avx512F32Vector, UnpairedFactors>>() }
 }
 
 #[cfg(x86_vectors)]
 #[target_feature(enable = "avx2,fma,avx512f")]
 unsafe fn run_avx512<W: F32VectorTask>(work: W) {
-    // SAFETY: this function is only called where the machine has the instructions.
+    // SAFETY: this function is only called on machines that have the instructions.
     unsafe { work.run_on_vectors::<Avx512F32Vector>() }
 }
 

@@ -47,7 +47,7 @@ macro_rules! intrinsics {
 
             #[inline(always)]
             fn add(self, other: Self) -> Self {
-                // SAFETY: a vector exists only where the machine has the instructions.
+                // SAFETY: a vector exists only if the machine has the instructions.
                 Self(unsafe { $add(self.0, other.0) })
             }
 
@@ -110,16 +110,16 @@ pub struct Avx512F32Vector(pub(super) __m512);
 #[derive(Clone, Copy)]
 pub struct Avx512F64Vector(__m512d);
 
-/// A load from 8 - n on yields a mask of n lanes: AVX2 has no mask registers.
+/// AVX2 has no mask registers: a load from index 8 - n yields a mask of the first n lanes.
 static LANE_MASKS: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
 
 #[inline(always)]
 unsafe fn lane_mask(count: usize) -> __m256i {
-    // SAFETY: the eight numbers lie in the array, since a count is at most 8; the caller guarantees the instructions.
+    // SAFETY: the eight numbers lie in the array, since the count is clamped to 8; the caller guarantees the instructions.
     unsafe { _mm256_loadu_si256(LANE_MASKS.as_ptr().add(8 - count.min(8)).cast()) }
 }
 
-/// The same for lanes of 64 bits.
+/// The same mask for lanes of 64 bits.
 #[inline(always)]
 unsafe fn wide_lane_mask(count: usize) -> __m256i {
     // SAFETY: as above, with two numbers for each of at most 4 lanes.
@@ -224,7 +224,7 @@ impl F32Vector for Avx512F32Vector {
 
     #[inline(always)]
     unsafe fn store_bf16(self, place: *mut u16, count: usize) {
-        // SAFETY: as above; both types are 32 bytes of any kind.
+        // SAFETY: as above; both types have 32 bytes, and any bits are valid.
         unsafe {
             let rounded = std::mem::transmute::<__m256bh, __m256i>(_mm512_cvtneps_pbh(self.0));
             if count == 16 {

@@ -1,5 +1,5 @@
-//! Micro-kernels in plain Rust, which the compiler vectorizes for the instruction set. They serve types and processors that have
-//! no kernels of their own.
+//! Micro-kernels in plain Rust, which the compiler vectorizes for the instruction set. They are for types and processors without
+//! specific kernels.
 
 #![expect(unsafe_code, reason = "panels are read and tiles written through pointers")]
 
@@ -7,7 +7,8 @@ use oarlock_cpu_base::isa::Isa;
 
 use super::{GemmElement, GemmMicroKernel, GemmMicroKernels, GemmTile};
 
-/// The kernels that every processor runs. 4 rows of 8 columns of 4 bytes are 8 xmm accumulators of 16 registers.
+/// The kernels for any processor. 4 rows by 8 columns of 4-byte elements are 8 xmm accumulators, which leaves 8 of the 16 registers
+/// for operands.
 pub(super) fn baseline_kernels<T: GemmElement>() -> &'static GemmMicroKernels<T> {
     struct BaselineTable<T>(T);
     impl<T: GemmElement> BaselineTable<T> {
@@ -23,8 +24,8 @@ pub(super) fn baseline_kernels<T: GemmElement>() -> &'static GemmMicroKernels<T>
     BaselineTable::<T>::KERNELS
 }
 
-/// The kernels for an instruction set that the machine has. The width of a tile grows with the vectors, so it always has 4 rows
-/// by 2 vectors of 4-byte elements: 8 accumulators.
+/// The kernels for an instruction set that the machine has. A tile is always 4 rows by 2 vectors of 4-byte elements, that is, 8
+/// accumulators, so its width grows with the vectors.
 #[cfg(x86_vectors)]
 pub(super) fn best_kernels<T: GemmElement>(isa: Isa) -> &'static GemmMicroKernels<T> {
     struct VectorizedTable<T>(T);

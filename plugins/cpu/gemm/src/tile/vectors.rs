@@ -1,5 +1,5 @@
-//! Micro-kernels of floats for instruction sets with vectors of their own. One source serves all: the constants of a table say
-//! how many registers its tiles take.
+//! Float micro-kernels for instruction sets that have a vector type. They share one source; the constants of each table set how
+//! many registers a tile uses.
 
 #![expect(unsafe_code, reason = "panels are read and tiles written through pointers")]
 
@@ -13,15 +13,15 @@ use super::{GemmElement, GemmTile};
 /// at two a cycle, so 16 steps are about 224 cycles: enough for a miss in L2.
 const PREFETCH_STEPS: isize = 16;
 
-/// Distance of prefetches along a long row, in bytes. Two pages of 4 KiB: a prefetch beyond the page
-/// that is read also looks up where the next one lies, which takes long.
+/// Distance of prefetches along a long row, in bytes. Two pages of 4 KiB: a prefetch that crosses into the next page also triggers
+/// a TLB lookup, which takes long, so it has to be issued early.
 const ROW_PREFETCH_BYTES: usize = 8192;
 
 /// Rows of the largest tile.
 const MAX_ROWS: usize = 14;
 
-/// The dot product of two ranges. The right one may have any alignment. Each FMA needs two loads, so at two loads a cycle one FMA
-/// starts per cycle: four accumulators cover its latency of 4 cycles.
+/// The dot product of two ranges, of which the right one may have any alignment. Each FMA needs two loads, so at two loads per
+/// cycle one FMA starts per cycle, and four accumulators cover its latency of 4 cycles.
 ///
 /// # Safety
 ///
@@ -84,7 +84,7 @@ unsafe fn compute_tile<
 ) {
     // SAFETY: guaranteed by the caller.
     unsafe {
-        // Side by side, as in packed panels, the rows of the left panel take one pointer with constant offsets.
+        // In a packed panel the rows are adjacent, so one pointer with constant offsets reaches all of them.
         if PREFETCHES && tile.left_row == 1 {
             accumulate_tile::<T, V, ROWS, VECTORS, PREFETCHES, true>(tile);
         } else {
@@ -210,7 +210,7 @@ kernels!(avx2_f32: f32 in Avx2F32Vector with "avx2,fma", prefetches: false, rows
 kernels!(avx2_f64: f64 in Avx2F64Vector with "avx2,fma", prefetches: false, rows: [1 2 3 4 5 6]);
 
 // A tile of 14 rows by 2 vectors takes 28 accumulators; with 2 vectors of the right panel and 1 broadcast element of the left, 31
-// of the 32 zmm registers are in use. Some processors start two such FMAs per cycle, which leaves no time to wait for the right
-// panel: it is prefetched some steps ahead, and what tiles of the next block will read long before that.
+// of the 32 zmm registers are in use. Some processors start two such FMAs per cycle, so a load that misses L1 would stall them: the
+// right panel is prefetched some steps ahead, and the operands of the next block much earlier, into L2.
 kernels!(avx512_f32: f32 in Avx512F32Vector with "avx2,fma,avx512f", prefetches: true, rows: [1 2 3 4 5 6 7 8 9 10 11 12 13 14]);
 kernels!(avx512_f64: f64 in Avx512F64Vector with "avx2,fma,avx512f", prefetches: true, rows: [1 2 3 4 5 6 7 8 9 10 11 12 13 14]);

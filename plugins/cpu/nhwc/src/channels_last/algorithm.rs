@@ -34,8 +34,8 @@ pub(super) enum PackedConvWeights {
     Channels(AlignedBuffer<f32>),
 }
 
-/// Everything that packed weights depend on besides the weights themselves: layout, instruction set, dtype, and the channels of a
-/// group, the outputs, the groups and the taps.
+/// Everything that packed weights depend on besides the weights themselves: layout, instruction set, dtype, and the numbers of
+/// channels per group, outputs, groups and taps.
 type ConvWeightsKey = (ConvWeightsLayout, Isa, u32, [usize; 4]);
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,7 +49,7 @@ static PACKED_WEIGHTS: ConstantCache<ConvWeightsKey, PackedConvWeights> = Consta
 
 impl NhwcConv {
     pub(super) fn new(team: &dyn ThreadTeam, geometry: &NhwcGeometry) -> Self {
-        // Depthwise first: with one channel for each output, there is nothing for a matrix product to share.
+        // Depthwise first: if each output has its own channel, a matrix product would have nothing to reuse.
         let algorithm = if geometry.is_depthwise() {
             ConvAlgorithm::Depthwise
         } else if let Some(outputs) = WinogradTileSize::profitable_size(geometry) {
@@ -60,7 +60,7 @@ impl NhwcConv {
         Self::with_algorithm(algorithm, geometry)
     }
 
-    /// A convolution with products in bf16, or the reason why there is none.
+    /// A convolution with products in bf16, or an error with the reason why that is not supported.
     pub(super) fn new_bf16(
         team: &dyn ThreadTeam,
         geometry: &NhwcGeometry,
@@ -74,9 +74,9 @@ impl NhwcConv {
         ensure!(
             !geometry.is_depthwise(),
             unimplemented,
-            "expected a convolution of several channels at a time for bf16, found one of each for itself"
+            "expected a convolution that is not depthwise for products in bf16, found a depthwise one"
         );
-        // A pair of bf16 takes the place of one `f32`; with an odd number of channels, a pair would belong to two pixels or groups.
+        // A pair of bf16 occupies one `f32`; with an odd number of channels, a pair would span two pixels or groups.
         let whole_pairs = |channels: usize, are_paired: bool| !are_paired || channels.is_multiple_of(2);
         ensure!(
             whole_pairs(geometry.channels_per_group(), paired.input)
@@ -90,7 +90,7 @@ impl NhwcConv {
         Ok(Self { paired, ..Self::with_algorithm(ConvAlgorithm::Dense(dense), geometry) })
     }
 
-    /// A depthwise convolution of images that are all in bf16, or the reason why there is none.
+    /// A depthwise convolution of images that are all in bf16, or an error with the reason why that is not supported.
     pub(super) fn new_bf16_depthwise(team: &dyn ThreadTeam, geometry: &NhwcGeometry) -> Result<Self> {
         ensure!(
             team.isa().has_bf16(),
@@ -100,10 +100,10 @@ impl NhwcConv {
         ensure!(
             geometry.is_depthwise() && geometry.channels.is_multiple_of(2),
             unimplemented,
-            "expected a convolution that may round for images in bf16, or one of each of an even number of channels for \
-             itself, found neither"
+            "expected a depthwise convolution of an even number of channels, or one with precision bf16, for images in \
+             bf16, found neither"
         );
-        // Depthwise convolutions have no products to round; all they gain from bf16 is half the memory traffic.
+        // A depthwise convolution multiplies in f32; all it gains from bf16 is half the memory traffic.
         let paired = Bf16Images { input: true, residual: true, output: true };
         Ok(Self { paired, ..Self::with_algorithm(ConvAlgorithm::Depthwise, geometry) })
     }
@@ -117,7 +117,7 @@ impl NhwcConv {
         self.geometry.outputs
     }
 
-    /// The algorithm and instruction set, as shown to users.
+    /// The algorithm and the instruction set, as reports show them.
     pub(super) fn description(&self, team: &dyn ThreadTeam) -> String {
         let isa = team.isa();
         let algorithm = match &self.algorithm {
@@ -128,7 +128,7 @@ impl NhwcConv {
             ConvAlgorithm::Depthwise => "depthwise",
             ConvAlgorithm::Winograd(winograd) => winograd.tile_size().name(),
         };
-        // Tiles of AMX multiply bf16 and bytes, not `f32`.
+        // AMX multiplies bf16 and bytes, but not `f32`.
         format!("{algorithm}, {}", isa.without_amx())
     }
 
@@ -141,7 +141,7 @@ impl NhwcConv {
     }
 
     pub(super) fn scratch_size(&self) -> usize {
-        // Scratch memory starts at the next cache line.
+        // Up to 64 bytes are lost to aligning the scratch memory to a cache line.
         self.scratch_elements() * size_of::<f32>() + 64
     }
 
@@ -168,7 +168,7 @@ impl NhwcConv {
         }
     }
 
-    /// Packs constant weights, once for all calls that use them.
+    /// Packs constant weights once, for all calls that use them.
     pub(super) fn pack_shared_weights<'a>(
         &self,
         team: &dyn ThreadTeam,
@@ -178,12 +178,12 @@ impl NhwcConv {
     ) -> Result<Arc<PackedConvWeights>> {
         let NhwcGeometry { outputs, groups, .. } = self.geometry;
         let sizes = [self.geometry.channels_per_group(), outputs, groups, self.geometry.tap_count()];
-        // Sessions that share weights share what is packed of them, if it would be the same.
+        // Sessions that share weights also share the packed weights, if the layout is the same.
         let key = (self.weights_layout(), team.isa(), dtype.0, sizes);
         PACKED_WEIGHTS.get_or_make_at(place, key, || Ok(self.pack_weights(team, &weights()?)))
     }
 
-    /// Runs the convolution. `given` yields the original weights for outputs that packed ones cannot compute.
+    /// Runs the convolution. `given` provides the original weights, for outputs that cannot be computed from packed ones.
     pub(super) fn compute(
         &self,
         team: &dyn ThreadTeam,

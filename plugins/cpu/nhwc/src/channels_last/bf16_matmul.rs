@@ -1,5 +1,5 @@
-//! Products of rows with a constant matrix, rounded to bf16. Such a product is a convolution with windows of one pixel: rows are
-//! pixels, and the steps of a sum are channels.
+//! Products of rows with a constant matrix, with factors rounded to bf16. Such a product is a convolution with windows of one
+//! pixel: rows are pixels, and the steps of a sum are channels.
 
 use oarlock_cpu_base::fused_activation::FusedActivation;
 use oarlock_cpu_base::thread_team::ThreadTeam;
@@ -10,7 +10,7 @@ use super::epilogue::{ConvEpilogue, ResidualSource};
 use super::geometry::NhwcGeometry;
 use super::weight_panels::WeightPanels;
 
-/// A product planned for one shape.
+/// A product that is planned for one shape.
 pub struct Bf16Matmul {
     dense: DenseConv,
     columns: usize,
@@ -26,11 +26,11 @@ impl Bf16Matmul {
     }
 
     pub fn scratch_size(&self) -> u64 {
-        // Scratch memory starts at the next cache line.
+        // Up to 64 bytes are lost to aligning the scratch memory to a cache line.
         (self.dense.scratch_size() * size_of::<f32>() + 64) as u64
     }
 
-    /// Packs a matrix. Either the columns of a step are contiguous or, if transposed, the steps of a column.
+    /// Packs a matrix. The columns of a step are contiguous or, if it is transposed, the steps of a column.
     pub fn pack_matrix(&self, team: &dyn ThreadTeam, matrix: &[f32], is_transposed: bool) -> Bf16Matrix {
         Bf16Matrix(if is_transposed {
             self.dense.pack_weights(team, matrix)

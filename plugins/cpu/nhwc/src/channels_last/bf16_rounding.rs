@@ -1,6 +1,6 @@
-//! Rounds numbers to bf16, to nearest even. Two consecutive numbers of a sum are kept together as a pair: the bits of both in the
-//! place of one `f32`, the first in the low half, which is the operand format of the AVX512-BF16 instructions. A pair is only
-//! moved and multiplied as such, never used as the `f32` that its bits would be.
+//! Rounds numbers to bf16, to nearest even. Two consecutive numbers of a sum form a pair in the memory of one `f32`, the first in
+//! the low half: the operand format of the AVX512-BF16 instructions. A pair is only moved and multiplied as a pair; its bits are
+//! never interpreted as an `f32`.
 
 #![expect(
     unsafe_code,
@@ -10,7 +10,7 @@
 use oarlock_cpu_base::float_bits::bf16_bits;
 use oarlock_cpu_base::isa::{Isa, SimdTarget, SimdTask};
 
-/// Pairs for this many numbers. If the count is odd, the last pair is filled with 0.
+/// The number of pairs for this many numbers. If the count is odd, the last pair is padded with 0.
 pub(super) fn pair_count(numbers: usize) -> usize {
     numbers.div_ceil(2)
 }
@@ -20,11 +20,11 @@ pub(super) fn round_to_pairs(isa: Isa, numbers: &[f32], pairs: &mut [f32]) {
     assert!(pairs.len() == pair_count(numbers.len()), "a pair for each two numbers");
     let gathered =
         GatheredFloatRows { sources: &numbers.as_ptr(), rows: 1, parts: 1, length: numbers.len(), skip: 0 };
-    // SAFETY: the numbers exist, and there is a pair for each two of them.
+    // SAFETY: the numbers are readable, and there is a pair for every two of them.
     unsafe { gathered.round_gathered(isa, pairs.as_mut_ptr(), pairs.len()) };
 }
 
-/// Rows that are gathered from parts of equal length: pointers to the first parts of all rows, then to the second parts and so
+/// Rows assembled from parts of equal length, given as pointers to the first parts of all rows, then to all second parts, and so
 /// on. Each part starts `skip` numbers after its pointer.
 pub(super) struct GatheredFloatRows {
     pub(super) sources: *const *const f32,
@@ -39,7 +39,7 @@ impl GatheredFloatRows {
     ///
     /// # Safety
     ///
-    /// All parts can be read, and the pairs of all rows can be written.
+    /// All parts are readable, and the pairs of all rows are writable.
     pub(super) unsafe fn round_gathered(self, isa: Isa, pairs: *mut f32, stride: usize) {
         #[cfg(x86_vectors)]
         if isa.has_bf16() {
@@ -88,7 +88,7 @@ fn pack_pair(first: f32, second: f32) -> f32 {
     f32::from_bits(bf16_bits(second) << 16 | bf16_bits(first))
 }
 
-/// Rounding for machines without the instruction; the compiler vectorizes it. The numbers and pairs exist.
+/// Rounding for machines without AVX512-BF16, which the compiler vectorizes. The creator guarantees the numbers and pairs.
 struct PortableRounding {
     gathered: GatheredFloatRows,
     pairs: *mut f32,
@@ -174,7 +174,7 @@ mod x86 {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
     unsafe fn store_masked(place: *mut u16, mask: __mmask32, rounded: __m512bh) {
-        // SAFETY: the caller guarantees the numbers, and both types are 64 bytes of any value.
+        // SAFETY: the caller guarantees the numbers; both types have 64 bytes, and any bits are valid.
         unsafe {
             let rounded = std::mem::transmute::<__m512bh, __m512i>(rounded);
             if mask == !0 {
@@ -231,7 +231,7 @@ mod tests {
                     starts.iter().map(|start| numbers[*start..].as_ptr()).collect();
                 let mut pairs = vec![f32::from_bits(0x1234_5678); rows * stride];
                 let gathered = GatheredFloatRows { sources: sources.as_ptr(), rows, parts, length, skip };
-                // SAFETY: the numbers to read follow the starts, and there is room for all rows.
+                // SAFETY: the numbers follow their starts, and there is room for all rows.
                 unsafe { gathered.round_gathered(isa, pairs.as_mut_ptr(), stride) };
                 for (row, found) in pairs.chunks(stride).enumerate() {
                     let part = |part: usize| &numbers[starts[part * rows + row] + skip..][..length];

@@ -93,7 +93,7 @@ fn bf16_images(call: &KernelCall<'_>) -> Result<Bf16Images> {
     })
 }
 
-/// Checks bias and residual of a convolution with this many output channels.
+/// Checks the bias and the residual of a convolution with this many output channels.
 pub(super) fn check_epilogue(call: &KernelCall<'_>, outputs: usize) -> Result<()> {
     if let Some(bias) = call.optional_input(2)? {
         expect_dims("B", &bias, &[outputs as i64])?;
@@ -172,7 +172,7 @@ pub(super) fn with_conv_operands(
     Ok(())
 }
 
-/// The numbers of an image, or pairs of bf16 in their place.
+/// The words of an image: its numbers, or pairs of bf16.
 ///
 /// # Safety
 ///

@@ -1,13 +1,13 @@
-//! Convolutions as matrix products whose left rows are never materialized (indirect GEMM): for each tap, each pixel of a tile has
-//! a pointer to the input channels below it, or to zeros in the padding, and the micro-kernel follows these pointers.
+//! Convolutions as matrix products whose left rows are never materialized (indirect GEMM): for each tap, each pixel of a tile has a
+//! pointer to the input channels under it, or to zeros for padding, and the micro-kernel follows these pointers.
 //!
-//! With few input channels, a whole row of the window is one tap: its elements are contiguous in a copy of the image that is
-//! padded along its rows.
+//! With few input channels, a whole row of the window is one tap: in a copy of the image that is padded along its rows, the
+//! elements of such a row are contiguous.
 //!
-//! Products may be in bf16. The inputs under the windows of a tile are then rounded into rows, which are read instead: little
-//! work compared with multiplying them with all weights of a task, and the images stay unchanged. Images that already hold bf16
-//! are read in place. With few input channels and row blocks, whole images are rounded beforehand, because each input is under
-//! many windows.
+//! Products may be in bf16. The inputs under the windows of a tile are then rounded into rows, from which the micro-kernel reads.
+//! That is little work compared with multiplying them with all weights of a task, and the images stay unchanged. Images that are
+//! already bf16 are read in place. With few input channels and AMX, whole images are rounded beforehand, because each input is
+//! under many windows.
 
 #![expect(unsafe_code, reason = "threads write parts of one output")]
 
@@ -26,15 +26,15 @@ use super::geometry::NhwcGeometry;
 use super::tile::{ConvMicroKernels, even_tile_size};
 use super::weight_panels::WeightPanels;
 
-/// Bytes of weights that a task works on at a time: they stay in L2 beside the inputs.
+/// Bytes of weights that a task works on at a time, so that they stay in L2 beside the inputs.
 pub(super) const WEIGHTS_BLOCK_BYTES: usize = 1024 * 1024;
 /// Multiply-adds that make it worth waking another thread.
 const MIN_WORK_PER_THREAD: usize = 1 << 17;
-/// Elements of a 4 KiB page, and ways of L1. An L1 of 32 KiB with 8 ways has 4 KiB per way, so addresses a page apart compete for
-/// the same set.
+/// The `f32` elements of a 4 KiB page, and the ways of L1. An L1 of 32 KiB with 8 ways has 4 KiB per way, so addresses a page apart
+/// compete for the same set.
 const PAGE_ELEMENTS: usize = 1024;
 const CACHE_WAYS: usize = 8;
-/// The most input channels for which a row of the window is one tap.
+/// The maximum number of input channels for which a row of the window is one tap.
 const FEW_CHANNELS: usize = 15;
 
 /// How the products of a convolution are computed.
@@ -45,7 +45,7 @@ pub(super) enum ConvPrecision {
     Bf16,
 }
 
-/// The images that hold bf16: in place of each `f32` a pair of them, two channels of a pixel.
+/// Which images are bf16. In these, each word of an `f32` is a pair of channels of one pixel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Bf16Images {
     pub(super) input: bool,
@@ -57,7 +57,7 @@ impl Bf16Images {
     pub(super) const NONE: Self = Self { input: false, residual: false, output: false };
 }
 
-/// Size in words of `f32`: half as many if the numbers are pairs of bf16.
+/// The size in words of an `f32`: half as many if the numbers are pairs of bf16.
 pub(super) fn word_count(numbers: usize, are_paired: bool) -> usize {
     if are_paired { numbers / 2 } else { numbers }
 }
@@ -71,15 +71,15 @@ pub(super) struct DenseConv {
     strips: Option<RowBlocks>,
     /// True if a row of the window is one tap.
     by_rows: bool,
-    /// True if the pixels of a tile are whole pages apart and would compete for the same L1 sets.
+    /// True if the pixels of a tile are a multiple of the page size apart, and so compete for the same L1 sets.
     is_paged: bool,
-    /// Pixels of an image row as it is read: with padding if the images are copied.
+    /// Pixels of an image row as it is read, including padding if the images are copied.
     width: usize,
     threads: usize,
     /// Pixels of a tile; pixels and channels of a task.
     tile: usize,
     task: (usize, usize),
-    /// Groups of a task. They share the pointers of a tile, which saves computing them.
+    /// Groups of a task. They share the pointers of a tile, which are thus computed once.
     groups: usize,
 }
 
@@ -131,7 +131,7 @@ impl DenseConv {
             (WEIGHTS_BLOCK_BYTES / (kernels.max_channels() * size_of::<f32>()) / lines.max(1)).max(1);
         let tile = even_tile_size(pixels, kernels.max_pixels());
         let tiles = pixels.div_ceil(tile);
-        // Several tasks per thread even out the load when other work runs on the machine.
+        // Several tasks per thread balance the load if other work runs on the machine.
         let tasks = if threads == 1 { 1 } else { 4 * threads };
         let channel_tasks = panels.div_ceil(most_panels).max(1);
         // Rounded rows belong to one group, so groups cannot share them.
@@ -166,10 +166,10 @@ impl DenseConv {
         }
     }
 
-    /// Switches to row blocks (AMX) if that pays off.
+    /// Switches to row blocks (AMX) if that pays.
     fn with_row_blocks(self, isa: Isa, (pixels, pairs): (usize, usize)) -> Self {
         let Some(strips) = RowBlocks::for_rows(isa, pixels, pairs * size_of::<f32>()) else { return self };
-        // One task per thread is enough, because each task reads all of its weights.
+        // One task per thread, because every further task would read its weights again.
         let wanted = self.threads.div_ceil(self.geometry.groups);
         let task = strips.task_size(pixels, self.geometry.outputs_per_group(), wanted);
         Self { strips: Some(strips), is_paged: false, tile: BLOCK_LINES, task, groups: 1, ..self }
@@ -186,7 +186,7 @@ impl DenseConv {
         self.precision
     }
 
-    /// Number of taps, and elements of each.
+    /// The number of taps, and the elements of each.
     fn tap_shape(&self) -> (usize, usize) {
         let NhwcGeometry { vertical, horizontal, .. } = self.geometry;
         let depth = self.geometry.channels_per_group();
@@ -205,8 +205,8 @@ impl DenseConv {
         self.strips.is_some() && self.by_rows
     }
 
-    /// Elements of scratch memory: zeros, the padded copy of the images, the rounded images, and for each thread pointers and
-    /// copied rows.
+    /// The sizes of the parts of scratch memory: zeros, the padded copy of the images, the rounded images, and for each thread
+    /// pointers and copied rows.
     fn scratch_sizes(&self) -> [usize; 5] {
         let NhwcGeometry { images, channels, vertical, horizontal, .. } = self.geometry;
         let (taps, depth) = self.tap_shape();
@@ -221,7 +221,7 @@ impl DenseConv {
             _ if self.is_paged => most_pixels * (word_count(depth, self.paired.input) + 16),
             _ => 0,
         };
-        // Whole cache lines, so that no two parts share one.
+        // In whole cache lines, so that no two parts share one.
         [channels.max(depth), copy, rounded, pointers, rows].map(|count| count.next_multiple_of(16))
     }
 
@@ -242,7 +242,7 @@ impl DenseConv {
         let (zeros, rest) = scratch.split_at_mut(zeros);
         let (copy, rest) = rest.split_at_mut(copy);
         let (rounded, lanes) = rest.split_at_mut(rounded);
-        // Scratch memory may hold anything, and the padding is read from here.
+        // Scratch memory is not initialized, and padding is read from here.
         zeros.fill(0.0);
         if !copy.is_empty() {
             self.copy_padded(team, x, copy);
@@ -286,8 +286,8 @@ impl DenseConv {
         });
     }
 
-    /// Distance between rows of rounded inputs: whole vectors plus one, so that rows are not whole pages apart, where they would
-    /// compete for the same L1 sets.
+    /// The distance between rows of rounded inputs: whole vectors plus one more, so that rows are never a multiple of the page size
+    /// apart and compete for the same L1 sets.
     fn rounded_row_stride(&self) -> usize {
         let (taps, depth) = self.tap_shape();
         self.strips.as_ref().map_or_else(

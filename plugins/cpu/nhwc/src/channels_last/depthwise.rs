@@ -1,8 +1,8 @@
-//! Depthwise convolutions: vectors of channels, a few pixels of a row at a time, so that each weight is loaded once for all of
-//! them.
+//! Depthwise convolutions. They compute vectors of channels for a few pixels of a row at a time, so that each weight is loaded once
+//! for these pixels.
 
 //!
-//! Images may hold bf16, which is widened while it is loaded and rounded while it is stored.
+//! Images may be bf16, which loads widen and stores round.
 
 #![expect(unsafe_code, reason = "vectors are loaded and stored through pointers")]
 
@@ -21,7 +21,7 @@ use oarlock_cpu_base::simd::{F32Vector, F32VectorTask, run_with_bf16_vectors, ru
 /// Multiply-adds that make it worth waking another thread.
 const MIN_WORK_PER_THREAD: usize = 1 << 16;
 
-/// Packs weights [C, 1, kernel…]: for each tap those of all channels, in whole vectors.
+/// Packs weights [C, 1, kernel…]: for each tap, those of all channels in whole vectors.
 pub(super) fn pack_depthwise(geometry: &NhwcGeometry, weights: &[f32]) -> AlignedBuffer<f32> {
     let (taps, padded) = (geometry.tap_count(), padded_channels(geometry.channels));
     let mut packed = AlignedBuffer::zeroed(taps * padded);
@@ -33,12 +33,12 @@ pub(super) fn pack_depthwise(geometry: &NhwcGeometry, weights: &[f32]) -> Aligne
     packed
 }
 
-/// Channels rounded up to whole vectors of any instruction set.
+/// The number of channels, rounded up to whole vectors of every instruction set.
 fn padded_channels(channels: usize) -> usize {
     channels.next_multiple_of(16)
 }
 
-/// Runs the convolution. Either all images hold pairs of bf16 or none does.
+/// Runs the convolution. Either all images are pairs of bf16, or all are `f32`.
 pub(super) fn compute_depthwise(
     team: &dyn ThreadTeam,
     geometry: &NhwcGeometry,
@@ -51,7 +51,7 @@ pub(super) fn compute_depthwise(
     let row_size = geometry.horizontal.output * geometry.channels;
     let work = (row_size * geometry.tap_count()).max(1);
     let threads = team.worker_count().min(rows * work / MIN_WORK_PER_THREAD).max(1);
-    // A few pieces per thread even out the load when other work runs on the machine.
+    // A few pieces per thread balance the load if other work runs on the machine.
     let share = rows.div_ceil(if threads == 1 { 1 } else { 4 * threads }).max(1);
     let y = DisjointSlice::new(y);
     team.parallel_for_each(rows.div_ceil(share), &|piece| {
@@ -91,14 +91,14 @@ impl F32VectorTask for DepthwiseRows<'_> {
     }
 }
 
-/// An element of an image: a number, or the bits of one in bf16.
+/// An element of an image: an `f32`, or the bits of a bf16.
 trait DepthwiseElement: Copy {
-    /// True if two of them take the place of an `f32`.
+    /// True if two elements occupy the word of an `f32`.
     const ARE_PAIRS: bool;
 
     /// # Safety
     ///
-    /// All lanes (or `count` of them) can be read or written, and the machine has the instructions.
+    /// All lanes (or `count` of them) are readable or writable, and the machine has the instructions.
     unsafe fn load_lanes<V: F32Vector>(place: *const Self) -> V;
     unsafe fn load_partial<V: F32Vector>(place: *const Self, count: usize) -> V;
     unsafe fn store_lanes<V: F32Vector>(vector: V, place: *mut Self);
@@ -186,7 +186,8 @@ impl DepthwiseRows<'_> {
                 output: first.cast(),
                 bounds: epilogue.clamp_bounds(),
             };
-            // SAFETY: all lines of the window lie in the image, and the output is a row; the caller guarantees the instructions.
+            // SAFETY: all lines of the window lie in the image, and the output is a whole row; the caller guarantees the
+            // instructions.
             unsafe { strip.compute_row::<V>() };
             if epilogue.has_remaining() {
                 epilogue.apply_remaining(isa, output);
@@ -195,7 +196,7 @@ impl DepthwiseRows<'_> {
     }
 }
 
-/// The steps of a window that lie in the input.
+/// The steps of a window that are inside the input.
 pub(crate) fn steps_inside(axis: &WindowAxis, window: usize) -> Range<usize> {
     let start = window * axis.stride;
     let begin = axis.pad.0.saturating_sub(start).div_ceil(axis.dilation).min(axis.kernel);
@@ -206,7 +207,7 @@ pub(crate) fn steps_inside(axis: &WindowAxis, window: usize) -> Range<usize> {
 /// One row of the output, for all channels.
 struct DepthwiseRow<'a, E> {
     geometry: &'a NhwcGeometry,
-    /// Lines of the image under the windows, and the first input of the first line.
+    /// The lines of the image under the windows, and the first input of the first line.
     lines: usize,
     input: *const E,
     /// The weights for the first of these lines.
@@ -235,7 +236,7 @@ impl<E: DepthwiseElement> DepthwiseRow<'_, E> {
         }
     }
 
-    /// Computes the row with windows of known size and stride, or of any if both are 0.
+    /// Computes the row with windows of constant size and stride, or of any size and stride if both are 0.
     #[inline(always)]
     unsafe fn compute_windows<V: F32Vector, const STEPS: usize, const STRIDE: usize>(&self) {
         let horizontal = &self.geometry.horizontal;
@@ -246,8 +247,8 @@ impl<E: DepthwiseElement> DepthwiseRow<'_, E> {
                 self.compute_edge::<V, STEPS>(pixel);
             }
             let mut pixel = inside.start;
-            // Four pixels give four independent sums, which cover an FMA latency of 4 cycles. With the 7 weights of the widest
-            // known window and 1 input they take 12 of 16 ymm registers.
+            // Four pixels are four independent sums, which cover an FMA latency of 4 cycles. With the 7 weights of the widest
+            // unrolled window and 1 input, they use 12 of 16 ymm registers.
             while pixel + 4 <= inside.end {
                 self.compute_pixels::<V, 4, STEPS, STRIDE>(pixel, 0..horizontal.kernel);
                 pixel += 4;
@@ -269,7 +270,7 @@ impl<E: DepthwiseElement> DepthwiseRow<'_, E> {
         // SAFETY: as the caller guarantees; these steps lie in the image.
         unsafe {
             match steps.len() {
-                // Common widths of clipped windows, so that these are unrolled as well.
+                // Common widths of clipped windows are unrolled as well.
                 2 if STEPS > 0 => self.compute_pixels::<V, 1, 2, 1>(pixel, steps),
                 3 if STEPS > 0 => self.compute_pixels::<V, 1, 3, 1>(pixel, steps),
                 _ => self.compute_pixels::<V, 1, 0, 0>(pixel, steps),
@@ -336,7 +337,7 @@ impl<E: DepthwiseElement> DepthwiseRow<'_, E> {
             let mut weights = pixels.weights.wrapping_add(channel);
             for _ in 0..self.lines {
                 if STEPS > 0 {
-                    // Adjacent windows overlap, so each input is loaded once and multiplied for every window over it.
+                    // Adjacent windows overlap, so each input is loaded once and multiplied for every window that contains it.
                     let mut factors = [V::splat(0.0); STEPS];
                     for (step, factor) in factors.iter_mut().enumerate() {
                         *factor = V::load(weights.add(step * padded));
@@ -382,15 +383,15 @@ impl<E: DepthwiseElement> DepthwiseRow<'_, E> {
 
 /// Adjacent pixels of a row.
 struct DepthwisePixels<E> {
-    /// The first element under the first window, its weights, and the steps of each window.
+    /// The first element under the first window, the weight of its step, and the steps of each window.
     input: *const E,
     weights: *const f32,
     steps: usize,
-    /// Position of the first output in its row.
+    /// The position of the first output in its row.
     first: usize,
 }
 
-/// The windows that lie entirely in the input.
+/// The windows that lie entirely inside the input.
 pub(crate) fn windows_inside(axis: &WindowAxis) -> Range<usize> {
     let begin = axis.windows_with_step(0).start;
     let end = axis.windows_with_step(axis.kernel - 1).end;

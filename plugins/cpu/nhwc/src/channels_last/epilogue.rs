@@ -14,19 +14,19 @@ pub(super) struct ConvEpilogue<'a> {
 #[derive(Clone, Copy)]
 pub(super) enum ResidualSource<'a> {
     None,
-    /// In other memory than the output: as numbers, or as pairs of bf16 if the convolution was created for them.
+    /// In memory of its own: numbers, or pairs of bf16 if the convolution was created for these.
     Apart(&'a [f32]),
     /// In the memory of the output: each element is read before it is written, by the same thread.
     InPlace,
 }
 
 impl ConvEpilogue<'_> {
-    /// The bias from a channel on; null if there is none.
+    /// A pointer to the bias of a channel and the following ones; null if there is none.
     pub(super) fn bias_pointer(&self, channel: usize) -> *const f32 {
         self.bias.map_or(std::ptr::null(), |bias| bias[channel..].as_ptr())
     }
 
-    /// The residual from an element on, whose output is at `output`; null if there is none.
+    /// A pointer to the residual of an element, whose output is at `output`, and of the following ones; null if there is none.
     pub(super) fn residual_pointer(&self, element: usize, output: *mut f32) -> *const f32 {
         match self.residual {
             ResidualSource::None => std::ptr::null(),
@@ -35,17 +35,17 @@ impl ConvEpilogue<'_> {
         }
     }
 
-    /// Bounds of the clamp that micro-kernels apply in registers, if any.
+    /// The bounds of the clamp that micro-kernels apply in registers, if the activation is one.
     pub(super) fn clamp_bounds(&self) -> Option<[f32; 2]> {
         self.activation.clip_bounds().filter(|_| !self.activation.is_none())
     }
 
-    /// True if an activation is left to apply after the clamp.
+    /// True if the micro-kernels leave an activation to be applied afterward.
     pub(super) fn has_remaining(&self) -> bool {
         self.activation.clip_bounds().is_none()
     }
 
-    /// Applies what micro-kernels could not to contiguous results.
+    /// Applies the activation that micro-kernels cannot to contiguous results.
     pub(super) fn apply_remaining(&self, isa: Isa, results: &mut [f32]) {
         self.activation.apply_with_isa(isa, results);
     }

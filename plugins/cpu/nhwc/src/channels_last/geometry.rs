@@ -3,10 +3,10 @@
 use oarlock_cpu_base::window::{MAX_SIZE, WindowAttributes, WindowAxis};
 use oarlock_sdk::{PluginError, Result, ensure};
 
-/// The most pixels of all images, so that element counts do not overflow.
+/// The maximum number of pixels of all images, so that element counts do not overflow.
 const MAX_PIXELS: usize = 1 << 44;
 
-/// Images of one or two spatial dimensions (with one, the first is 1), and the windows that slide over them.
+/// The sizes of images with one or two spatial dimensions (with one, the first is 1), and the windows over them.
 #[derive(Clone, Debug)]
 pub struct NhwcGeometry {
     pub images: usize,
@@ -63,7 +63,7 @@ impl NhwcGeometry {
         })
     }
 
-    /// A matrix product as a convolution: its pixels are the rows of the left side, its channels the steps of the sums.
+    /// A matrix product as a convolution: pixels are the rows of the left operand, and channels are the steps of the sums.
     pub fn for_matmul(rows: usize, depth: usize, columns: usize) -> Self {
         let axis = |size: usize| WindowAxis {
             input: size,
@@ -106,17 +106,17 @@ impl NhwcGeometry {
         self.outputs / self.groups
     }
 
-    /// Pixels of the output in all images.
+    /// The number of output pixels in all images.
     pub fn output_pixels(&self) -> usize {
         self.images * self.vertical.output * self.horizontal.output
     }
 
-    /// Elements under a window in one channel.
+    /// The number of elements of one channel under a window.
     pub fn tap_count(&self) -> usize {
         self.vertical.kernel * self.horizontal.kernel
     }
 
-    /// True if each window is one pixel and output pixels are input pixels.
+    /// True if each window is one pixel, and the windows visit every input pixel once.
     pub fn is_pointwise(&self) -> bool {
         [self.vertical, self.horizontal]
             .iter()
@@ -129,7 +129,7 @@ impl NhwcGeometry {
     }
 }
 
-/// Two axes; with one spatial dimension, the first has size 1.
+/// Extends the axes to two; with one spatial dimension, the first has size 1.
 pub fn spatial_axes(images: usize, mut axes: Vec<WindowAxis>) -> Result<(WindowAxis, WindowAxis)> {
     if axes.len() == 1 {
         axes.insert(0, WindowAxis { input: 1, output: 1, kernel: 1, stride: 1, dilation: 1, pad: (0, 0) });

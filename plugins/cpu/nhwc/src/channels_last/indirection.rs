@@ -4,18 +4,18 @@
 
 use super::geometry::NhwcGeometry;
 
-/// Windows that slide over images of any element type.
+/// Sliding windows over images of any element type.
 pub(crate) struct IndirectionWindows<'a> {
     pub(crate) geometry: &'a NhwcGeometry,
     /// True if a row of the window is one tap; the images are then padded along their rows.
     pub(crate) by_rows: bool,
-    /// Pixels of a row as it is read, and elements of a pixel.
+    /// The pixels of a row as it is read, and the elements of a pixel.
     pub(crate) width: usize,
     pub(crate) pixel: usize,
 }
 
 impl IndirectionWindows<'_> {
-    /// Writes the pointers of some output pixels, for each tap: into the images, or to zeros for padding.
+    /// For each tap, writes the pointers of some output pixels: into the images, or to zeros for padding.
     ///
     /// # Safety
     ///

@@ -1,12 +1,12 @@
-//! NHWC convolutions and poolings. The engine lays images out with their channels last: the channels of a pixel are contiguous,
-//! so vectors of them are loaded, multiplied and stored in place, whatever the window.
+//! NHWC convolutions and poolings. The engine converts images to NHWC: the channels of a pixel are contiguous, so kernels load,
+//! multiply and store vectors of channels in place, whatever the window.
 //!
-//! There are several algorithms for a convolution (`algorithm` decides): a matrix product whose left rows are read through
-//! pointers (`dense`), products of transformed tiles (`winograd`), or one channel at a time (`depthwise`). A transposed
+//! A convolution has several algorithms, among which `algorithm` chooses: a matrix product whose left rows are read through
+//! pointers (`dense`), products of transformed tiles (`winograd`), or separate sums for each channel (`depthwise`). A transposed
 //! convolution becomes several ordinary ones, or is depthwise as well (`transposed`). If the session permits it, factors are
-//! rounded to bf16 (`bf16_rounding`), and products with constant matrices are then computed as convolutions (`bf16_matmul`).
-//! NCHW convolutions of narrow floats are converted to NHWC and back (`narrow_conv`). Bias, residual and activation are applied
-//! while results are in registers or in L1 (`epilogue`).
+//! rounded to bf16 (`bf16_rounding`), and products with constant matrices are then computed as convolutions (`bf16_matmul`). NCHW
+//! convolutions of narrow floats are converted to NHWC and back (`narrow_conv`). Bias, residual and activation are applied while
+//! results are in registers or in L1 (`epilogue`).
 //!
 //! No sum is split between threads, so results do not depend on the number of threads.
 
@@ -40,7 +40,7 @@ pub(crate) fn channels_last_kernels() -> Vec<Kernel<Cpu>> {
     kernels
 }
 
-/// The error of a call whose shapes differ from those it was prepared for. All decisions are made when a call is prepared.
+/// Fails for a call whose shapes differ from those that it was prepared for, since all decisions are made when a call is prepared.
 pub fn expect_prepared(is_prepared: bool) -> Result<()> {
     ensure!(
         is_prepared,

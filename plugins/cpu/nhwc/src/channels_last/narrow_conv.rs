@@ -1,5 +1,5 @@
-//! NCHW convolutions of narrow floats, computed in `f32` and NHWC. Elements are converted and transposed on the way in and out,
-//! which costs little, since a window of more than one element reuses each input.
+//! NCHW convolutions of narrow floats, computed in `f32` and NHWC. Elements are converted and transposed before and after, which
+//! costs little: if a window has more than one element, each input is used several times.
 
 #![expect(unsafe_code, reason = "threads write disjoint parts of scratch memory and of the output")]
 
@@ -28,10 +28,10 @@ pub struct HalfFloatWeights(Arc<PackedConvWeights>);
 pub struct HalfFloatConv {
     convolution: NhwcConv,
     images: usize,
-    /// Channels and pixels of an image of the input and of the output.
+    /// The channels and pixels of an image, of the input and of the output.
     input: [usize; 2],
     output: [usize; 2],
-    /// Dimensions of both in NCHW.
+    /// The dimensions of input and output in NCHW.
     dims: [Vec<i64>; 2],
 }
 
@@ -65,11 +65,11 @@ impl HalfFloatConv {
     }
 
     pub fn scratch_size(&self) -> usize {
-        // Scratch memory starts at the next cache line.
+        // Up to 64 bytes are lost to aligning the scratch memory to a cache line.
         2 * self.buffer_elements() * size_of::<f32>() + self.convolution.scratch_size() + 64
     }
 
-    /// Elements of the larger of input and output.
+    /// The number of elements of the input or the output, whichever is larger.
     fn buffer_elements(&self) -> usize {
         let count = |[channels, pixels]: [usize; 2]| self.images * channels * pixels;
         count(self.input).max(count(self.output))
@@ -109,10 +109,10 @@ impl HalfFloatConv {
     ) {
         let rest = self.convolution.scratch_size().div_ceil(size_of::<f32>());
         let scratch = scratch.allocate_elements::<f32>(2 * self.buffer_elements() + rest);
-        // Two buffers, which are read and written by turns: widen, transpose, convolve, transpose back.
+        // Two buffers that alternate as source and target: widen, transpose, convolve, transpose back.
         let (first, scratch) = scratch.split_at_mut(self.buffer_elements());
         let (second, rest) = scratch.split_at_mut(self.buffer_elements());
-        // SAFETY: numbers are valid with any bytes, and the slice is borrowed with them.
+        // SAFETY: any bytes are valid numbers, and the bytes stay borrowed.
         let rest = unsafe { slice::from_raw_parts_mut(rest.as_mut_ptr().cast(), size_of_val(rest)) };
         let bias: Option<Vec<f32>> = bias.map(|bias| bias.iter().map(|bias| bias.to_float()).collect());
         let epilogue = ConvEpilogue {
@@ -123,7 +123,7 @@ impl HalfFloatConv {
         parallel_pieces(cpu, &mut first[..x.len()], |begin, to| {
             cpu.isa().vectorize(MapElements { from: &x[begin..begin + to.len()], to, map: E::to_float });
         });
-        // Winograd's algorithm reads unpacked weights where an input is not finite.
+        // Winograd's algorithm reads the original weights if an input is not finite.
         let given = |first: usize, to: &mut [f32]| {
             for (to, weight) in to.iter_mut().zip(&given[first..]) {
                 *to = weight.to_float();

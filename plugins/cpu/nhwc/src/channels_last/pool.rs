@@ -1,4 +1,4 @@
-//! The kernels `oarlock.MaxPool` and `oarlock.AveragePool`: vectors of channels, one output pixel at a time.
+//! The kernels `oarlock.MaxPool` and `oarlock.AveragePool`, which compute vectors of channels, one output pixel at a time.
 
 #![expect(
     unsafe_code,
@@ -21,7 +21,7 @@ use oarlock_cpu_base::simd::{F32Vector, F32VectorTask, run_with_vectors};
 
 /// Elements that make it worth waking another thread.
 const MIN_WORK_PER_THREAD: usize = 1 << 14;
-/// Vectors of channels reduced at a time: four independent chains cover the latency of an addition or maximum, 4 cycles.
+/// Vectors of channels that are reduced at a time: four independent chains cover the 4 cycles of latency of an addition or maximum.
 const VECTORS_AT_ONCE: usize = 4;
 
 pub(super) fn nhwc_pool_kernels() -> [Kernel<Cpu>; 2] {
@@ -68,7 +68,7 @@ fn nhwc_pool_kernel(op: &'static str, fold: fn(&KernelCall<'_>) -> Result<PoolRe
 /// The reduction of the elements under a window.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum PoolReduction {
-    /// The maximum. NaN elements lose every comparison and are ignored.
+    /// The maximum. Comparisons with NaN are false, so NaN is ignored.
     Greatest,
     /// The mean, with or without the elements in the padding.
     Mean { with_padding: bool },
@@ -81,7 +81,7 @@ pub(super) fn compute_pool(
     x: &[f32],
     y: &mut [f32],
 ) {
-    // An empty output may have any sizes.
+    // If the output is empty, its other sizes need not fit.
     if y.is_empty() {
         return;
     }
@@ -89,7 +89,7 @@ pub(super) fn compute_pool(
     let row_size = geometry.horizontal.output * geometry.channels;
     let work = row_size.saturating_mul(geometry.tap_count()).saturating_mul(rows);
     let threads = team.worker_count().min(work / MIN_WORK_PER_THREAD).max(1);
-    // Several pieces per thread even out the load when other work runs on the machine.
+    // Several pieces per thread balance the load if other work runs on the machine.
     let share = rows.div_ceil(if threads == 1 { 1 } else { 4 * threads }).max(1);
     let y = DisjointSlice::new(y);
     team.parallel_for_each(rows.div_ceil(share), &|piece| {
@@ -128,7 +128,7 @@ impl F32VectorTask for NhwcPoolRows<'_> {
                         PoolReduction::Mean { with_padding: true } => {
                             (counted_steps(&vertical, window) * counted_steps(&horizontal, pixel)) as f32
                         }
-                        // Without the padding, only what lies in the image counts.
+                        // Without the padding, only elements inside the image count.
                         _ => (lines.len() * steps.len()) as f32,
                     },
                 };
@@ -147,13 +147,13 @@ impl F32VectorTask for NhwcPoolRows<'_> {
     }
 }
 
-/// The positions of some steps of a window in the input: the first, the distance, and the count.
+/// The positions of some steps of a window in the input: the first one, the distance, and the count.
 fn step_positions(axis: &WindowAxis, window: usize, steps: Range<usize>) -> (usize, usize, usize) {
     let first = (window * axis.stride + steps.start * axis.dilation).saturating_sub(axis.pad.0);
     (first, axis.dilation, steps.len())
 }
 
-/// The steps of a window that lie in the input or in its padding.
+/// The number of steps of a window that are in the input or its padding.
 fn counted_steps(axis: &WindowAxis, window: usize) -> usize {
     let end = axis.input + axis.pad.0 + axis.pad.1;
     end.saturating_sub(window * axis.stride).div_ceil(axis.dilation).min(axis.kernel)
@@ -162,12 +162,12 @@ fn counted_steps(axis: &WindowAxis, window: usize) -> usize {
 struct NhwcPoolWindow<'a> {
     x: &'a [f32],
     channels: usize,
-    /// Elements from one line of the image to the next.
+    /// The distance between lines of the image, in elements.
     line: usize,
-    /// As [`step_positions`] returns them, down the image and along its lines.
+    /// The results of [`step_positions`], down the image and along its lines.
     lines: (usize, usize, usize),
     steps: (usize, usize, usize),
-    /// Divisor of the sum.
+    /// The divisor of the sum.
     count: f32,
 }
 
@@ -180,7 +180,7 @@ impl NhwcPoolWindow<'_> {
         let is_whole = count == VECTORS_AT_ONCE * V::LANES;
         // SAFETY: the window lies in the image and has these channels, and the caller guarantees the instructions.
         unsafe {
-            // A window in the padding alone keeps these.
+            // The results of a window that is entirely in the padding.
             let mut sums = [V::splat(if GREATEST { f32::NEG_INFINITY } else { 0.0 }); VECTORS_AT_ONCE];
             let add = |sum: V, element: V| if GREATEST { sum.max(element) } else { sum.add(element) };
             for line in 0..self.lines.2 {

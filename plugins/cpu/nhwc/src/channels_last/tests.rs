@@ -1,5 +1,4 @@
-//! Compares convolutions and poolings with plainly written sums, for many sizes, on every instruction set, with one thread and
-//! with two.
+//! Compares convolutions and poolings with naive sums, for many sizes, with every instruction set, with one thread and with two.
 
 mod bf16_images;
 mod onnx_parity;
@@ -51,7 +50,7 @@ fn compute_case(
     epilogue: &ConvEpilogue<'_>,
 ) -> Vec<f32> {
     let packed = convolution.pack_weights(team, &case.w);
-    // Output and scratch memory may hold anything before.
+    // Output and scratch memory are not initialized: NaN reveals reads of either.
     let mut y = vec![f32::NAN; case.geometry.output_pixels() * case.geometry.outputs];
     if let ResidualSource::InPlace = epilogue.residual {
         y.copy_from_slice(&case.residual);
@@ -81,7 +80,7 @@ fn check_output(case: &ConvCase, isa: Isa, epilogue: &ConvEpilogue<'_>, expected
         let worst = found.iter().zip(expected).map(|(found, expected)| (f64::from(*found) - expected).abs());
         let worst =
             worst.fold(0.0, |worst: f64, error| if error > worst || error.is_nan() { error } else { worst });
-        // Sums of integers are exact unless something is transformed.
+        // Sums of integers are exact unless the algorithm transforms them.
         let most = if is_exact && !epilogue.has_remaining() { 0.0 } else { 3e-5 * case.magnitude() };
         assert!(worst <= most, "{:?} on {isa}: wrong by {worst}", case.geometry);
         let shared = compute_case(case, &shared, &two, epilogue);
@@ -153,12 +152,12 @@ fn what_does_not_fit_into_one_task_is_computed_in_several() {
         ((40, 36), (24, 33), (3, 1, 1)),
         // Tiles that threads share.
         ((11, 11), (70, 40), (3, 1, 1)),
-        // Tiles that are each larger than a block should be.
+        // Tiles that exceed the size of a block on their own.
         ((2, 2), (3700, 2), (3, 1, 1)),
-        // More weights than fit in a block, and pixels whole pages apart.
+        // More weights than fit in a block, and pixels that are a multiple of the page size apart.
         ((4, 5), (2048, 170), (1, 1, 0)),
         ((9, 8), (512, 70), (1, 2, 0)),
-        // Rows of windows over few channels, some of which begin in the padding.
+        // Few channels, so that a row of a window is one tap; some windows begin in the padding.
         ((30, 33), (3, 40), (5, 2, 3)),
         ((30, 30), (33, 40), (1, 3, 2)),
     ] {
@@ -342,8 +341,8 @@ fn huge_weights_give_what_is_finite_where_their_sums_are() {
     }
 }
 
-/// The layers of ResNet-50 that use Winograd, on numbers like those of the network: the error against sums in `f64`, relative to
-/// the largest result.
+/// Checks the error of the ResNet-50 layers that use Winograd, relative to the largest result, against sums in `f64`. The numbers
+/// are distributed as in the network.
 #[test]
 fn transformed_convolutions_lose_few_digits() {
     let mut numbers = RandomNumbers(7);

@@ -1,6 +1,6 @@
 //! Micro-kernels of convolutions: each computes one tile of outputs, some pixels by one or two vectors of channels, over all taps
-//! and input channels. All sums stay in registers, and so does the epilogue. AMX tiles can do nothing but multiply, so there the
-//! epilogue runs while the sums are in L1.
+//! and input channels. All sums stay in registers until the epilogue has run. AMX tiles can only multiply, so there the epilogue
+//! reads the sums from L1.
 
 #![expect(unsafe_code, reason = "inputs, weights and outputs are reached through pointers")]
 
@@ -16,21 +16,21 @@ use oarlock_cpu_base::simd::F32Vector;
 use oarlock_cpu_base::tile_block::TILE_LINES;
 use oarlock_cpu_base::unrolled;
 
-/// The most pixels of a tile. With AVX-512, 14 pixels by 2 vectors take 28 accumulators; with 2 vectors of weights and 1
-/// broadcast input, 31 of the 32 zmm registers are in use. The tables for AVX2 stop at 6 pixels: 12 + 2 + 1 of 16 ymm registers.
+/// The maximum number of pixels of a tile. With AVX-512, 14 pixels by 2 vectors take 28 accumulators; with 2 vectors of weights and
+/// 1 broadcast input, 31 of the 32 zmm registers are in use. The tables for AVX2 stop at 6 pixels: 12 + 2 + 1 of 16 ymm registers.
 pub(crate) const MAX_TILE_PIXELS: usize = 14;
 
-/// Distance, in steps, at which weights are prefetched. They come from L2, L3 or memory and are read once per tile, faster than
-/// the hardware prefetcher follows: a step of a full tile is 28 FMAs, or 14 cycles at two a cycle, so 24 steps are about 336
+/// The distance, in steps, at which weights are prefetched. They come from L2, L3 or memory and are read once per tile, faster than
+/// the hardware prefetcher follows. A step of a full tile is 28 FMAs, or 14 cycles at two per cycle, so 24 steps are about 336
 /// cycles.
 const PREFETCH_STEPS: usize = 24;
 
 /// The arguments of a micro-kernel.
 pub(super) struct ConvTile {
-    /// For each tap and each pixel, the address of the input channels below it.
+    /// For each tap and each pixel, the address of the input channels under it.
     pub(super) inputs: *const *const f32,
     pub(super) taps: usize,
-    /// Inputs to read at each tap, and inputs to skip from the pointer on.
+    /// The number of inputs to read at each tap, and the number to skip after the pointer.
     pub(super) depth: usize,
     pub(super) skip: usize,
     /// Whole vectors of weights for each tap and step.
@@ -38,37 +38,38 @@ pub(super) struct ConvTile {
     pub(super) epilogue: TileEpilogue,
 }
 
-/// The epilogue of a tile and where its results go.
+/// The epilogue of a tile, and the destination of its results.
 pub(super) struct TileEpilogue {
     /// Initial values of the sums, one per channel; null for 0.
     pub(super) bias: *const f32,
-    /// First output, and the distance between pixels in numbers.
+    /// The first output, and the distance between pixels in numbers.
     pub(super) output: *mut f32,
     pub(super) pixel: usize,
     /// Added to the sums, with the layout of the output; null for nothing.
     pub(super) residual: *const f32,
     pub(super) channels: usize,
-    /// Bounds of a clamp, for activations that are one.
+    /// The bounds, if the activation is a clamp.
     pub(super) bounds: Option<[f32; 2]>,
-    /// The images that hold pairs of bf16. Only set where inputs and weights are pairs as well.
+    /// The images that are pairs of bf16. Only set if the factors are pairs as well.
     pub(super) paired: Bf16Images,
 }
 
 /// # Safety
 ///
-/// Everything can be read and written as [`ConvTile`] says, for as many pixels and whole vectors of weights as the function is
-/// for. Nothing else accesses the output meanwhile, and the machine has the instruction set of the table that holds the function.
+/// Operands are readable and outputs writable as [`ConvTile`] describes, for the function's number of pixels and whole vectors of
+/// weights. Nothing else accesses the output meanwhile, and the machine has the instruction set of the function's table.
 pub(super) type ConvMicroKernel = unsafe fn(&ConvTile);
 
 /// Computes a block of rows and columns with AMX.
 ///
 /// # Safety
 ///
-/// The block and the rest of [`TileEpilogue`] can be read and the output written, for as many pixels as the block has rows and as
-/// many channels as it has columns. Nothing else accesses the output meanwhile, and the AMX registers are configured.
+/// The block and the operands of [`TileEpilogue`] are readable and the output is writable, for the rows of the block as pixels and
+/// its columns as channels. Nothing else accesses the output meanwhile, and the AMX registers are configured.
 pub(super) type ConvBlockKernel = unsafe fn(&BlockOperands, &TileEpilogue);
 
-/// The function for blocks of pairs with this many channels, on machines with [`oarlock_cpu_base::row_blocks::RowBlocks`].
+/// The function for blocks of pairs with this many channels. It requires AMX, which the existence of an
+/// [`oarlock_cpu_base::row_blocks::RowBlocks`] proves.
 pub(super) fn block_kernel(channels: usize) -> ConvBlockKernel {
     #[cfg(x86_vectors)]
     return blocks::BLOCK_KERNELS[channels.div_ceil(TILE_LINES) - 1];
@@ -78,9 +79,9 @@ pub(super) fn block_kernel(channels: usize) -> ConvBlockKernel {
 
 /// The micro-kernels of an instruction set.
 pub(super) struct ConvMicroKernels {
-    /// Lanes of a vector.
+    /// The number of lanes of a vector.
     pub(super) lanes: usize,
-    /// The functions for one vector of channels and for two, by the number of pixels minus one.
+    /// The functions for one vector of channels and for two, indexed by the number of pixels minus one.
     by_vectors: [&'static [ConvMicroKernel]; 2],
 }
 
@@ -95,7 +96,7 @@ impl ConvMicroKernels {
         }
     }
 
-    /// The micro-kernels whose inputs and weights are pairs of bf16, as [`super::bf16_rounding`] makes them.
+    /// The micro-kernels for inputs and weights that are pairs of bf16 (see [`super::bf16_rounding`]).
     pub(super) fn for_pairs(isa: Isa) -> &'static Self {
         match isa {
             #[cfg(x86_vectors)]
@@ -119,13 +120,13 @@ impl ConvMicroKernels {
     }
 }
 
-/// Pixels per tile if `pixels` are divided evenly into tiles of at most `most`, so that no tile is left with only a few.
+/// The pixels per tile if `pixels` are divided evenly into tiles of at most `most`, so that no tile is left with only a few.
 pub(super) fn even_tile_size(pixels: usize, most: usize) -> usize {
     pixels.div_ceil(pixels.div_ceil(most).max(1)).max(1)
 }
 
 impl TileEpilogue {
-    /// Lanes of a vector that are channels.
+    /// The number of lanes of a vector that are channels; the rest is padding.
     #[inline(always)]
     fn vector_lanes<V: F32Vector>(&self, vector: usize) -> usize {
         (self.channels - vector * V::LANES).min(V::LANES)
@@ -152,7 +153,7 @@ impl TileEpilogue {
 /// As for [`ConvMicroKernel`].
 #[inline(always)]
 unsafe fn compute_tile<V: F32Vector, const PIXELS: usize, const VECTORS: usize>(tile: &ConvTile) {
-    // SAFETY: the caller guarantees that everything is there; partial vectors are loaded and stored as such.
+    // SAFETY: the caller guarantees all operands; partial vectors are loaded and stored as such.
     unsafe {
         let zero = V::splat(0.0);
         let mut sums = [[zero; 2]; MAX_TILE_PIXELS];
@@ -164,7 +165,7 @@ unsafe fn compute_tile<V: F32Vector, const PIXELS: usize, const VECTORS: usize>(
         }
         let mut weights = tile.weights;
         let mut pointers = tile.inputs;
-        // Pointers are loaded once per tap, so the inner loop over channels only adds to them.
+        // Pointers are loaded once per tap, so the inner loop over channels only increments them.
         for _ in 0..tile.taps {
             let mut inputs = [ptr::null(); MAX_TILE_PIXELS];
             unrolled!(PIXEL in 0..PIXELS, at most 14 { inputs[PIXEL] = (*pointers.add(PIXEL)).add(tile.skip); });
@@ -175,8 +176,8 @@ unsafe fn compute_tile<V: F32Vector, const PIXELS: usize, const VECTORS: usize>(
                     prefetch_l1(weights.wrapping_add((PREFETCH_STEPS * VECTORS + VECTOR) * V::LANES));
                 });
                 unrolled!(PIXEL in 0..PIXELS, at most 14 {
-                    // Each broadcast input is used for both vectors: 16 loads for 28 FMAs, so the FMA units are the bottleneck,
-                    // not the loads.
+                    // Each broadcast input is used for both vectors: with 16 loads for 28 FMAs, the FMA ports are the bottleneck
+                    // instead of the load ports.
                     let input = V::splat(*inputs[PIXEL].add(step));
                     unrolled!(VECTOR in 0..VECTORS, at most 2 {
                         sums[PIXEL][VECTOR] = sums[PIXEL][VECTOR].add_product(input, factors[VECTOR]);
@@ -202,7 +203,7 @@ unsafe fn finish_pixels<V: F32Vector, const PIXELS: usize, const VECTORS: usize>
     mut sums: [[V; 2]; MAX_TILE_PIXELS],
 ) {
     let begin = first * epilogue.pixel;
-    // SAFETY: the caller guarantees that everything is there; partial vectors are loaded and stored as such.
+    // SAFETY: the caller guarantees all operands; partial vectors are loaded and stored as such.
     unsafe {
         if V::HAS_BF16 && epilogue.paired.residual && !epilogue.residual.is_null() {
             let residual = epilogue.residual.cast::<u16>().add(begin);
@@ -304,7 +305,7 @@ mod blocks {
     unsafe fn compute_block<const VECTORS: usize>(block: &BlockOperands, epilogue: &TileEpilogue) {
         let mut sums = MaybeUninit::<TileAccumulators<f32>>::uninit();
         let sums = sums.as_mut_ptr();
-        // SAFETY: the caller guarantees the block and the instructions. All sums that are read are written before.
+        // SAFETY: the caller guarantees the block and the instructions. Sums are written before they are read.
         unsafe {
             let first = (&raw mut (*sums).0[0]).cast::<f32>();
             let mut start = [Avx512PairVector::splat(0.0); 2];
@@ -324,14 +325,14 @@ mod blocks {
         }
     }
 
-    /// Rows finished at a time: 8 by 2 vectors are 16 of 32 zmm registers, which leaves room for residual and bounds.
+    /// Rows that are finished at a time: 8 by 2 vectors use 16 of 32 zmm registers, which leaves room for residual and bounds.
     const ROWS_AT_ONCE: usize = 8;
 
-    /// Runs the epilogue on some rows of the block whose sums begin at `first`.
+    /// Runs the epilogue on some rows of a block, whose sums begin at `first`.
     ///
     /// # Safety
     ///
-    /// As for [`ConvBlockKernel`], and the sums are there.
+    /// As for [`ConvBlockKernel`], and the sums are readable.
     #[inline(always)]
     unsafe fn finish_rows<const ROWS: usize, const VECTORS: usize>(
         first: *const f32,

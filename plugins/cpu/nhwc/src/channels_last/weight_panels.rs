@@ -12,8 +12,8 @@ use super::bf16_rounding::{pair_count, round_interleaved_rows, round_to_pairs};
 use super::geometry::NhwcGeometry;
 use super::tile::ConvMicroKernels;
 
-/// Matrices of weights, steps by output channels. The channels are cut into panels of whole vectors; the last panel may be
-/// narrower and is padded with 0. A panel has its channels for the first step, then for the second and so on.
+/// Weight matrices of steps by output channels. The channels are divided into panels of whole vectors; the last panel may be
+/// narrower and is padded with 0. A panel contains its channels for the first step, then for the second, and so on.
 pub(super) struct WeightPanels {
     numbers: AlignedBuffer<f32>,
     layout: WeightPanelLayout,
@@ -41,11 +41,11 @@ impl WeightPanelLayout {
     }
 }
 
-/// Steps packed at a time: each channel's weights for them are one cache line of `f32`.
+/// Steps that are packed at a time: the weights of a channel for these are one cache line.
 const PACKED_STEPS: usize = 16;
 
 impl WeightPanels {
-    /// Panels that `fill` fills. A call fills one panel of channels for all matrices.
+    /// Creates panels and fills them by `fill`, which fills one panel of channels in all matrices per call.
     pub(super) fn new(
         team: &dyn ThreadTeam,
         sizes: (usize, usize, usize),
@@ -54,7 +54,7 @@ impl WeightPanels {
         Self::fill_for_kernels(ConvMicroKernels::for_isa(team.isa()), team, sizes, fill)
     }
 
-    /// Panels of pairs, in whole cache lines; pairs after the last are 0.
+    /// Panels of pairs, padded with 0 to whole cache lines.
     fn from_pairs(
         team: &dyn ThreadTeam,
         (matrices, pairs, channels): (usize, usize, usize),
@@ -87,8 +87,8 @@ impl WeightPanels {
         Self { numbers, layout }
     }
 
-    /// The weights of a convolution [M, C / groups, kernel…]: a matrix per group, whose steps are taps, each with all its
-    /// channels.
+    /// The weights of a convolution [M, C / groups, kernel…]: a matrix for each group, whose steps are all channels of the first
+    /// tap, then of the second, and so on.
     pub(super) fn from_groups(team: &dyn ThreadTeam, geometry: &NhwcGeometry, weights: &[f32]) -> Self {
         let (depth, taps) = (geometry.channels_per_group(), geometry.tap_count());
         let (outputs, steps) = (geometry.outputs_per_group(), depth * taps);
@@ -99,7 +99,7 @@ impl WeightPanels {
                     let mut places = [0; PACKED_STEPS];
                     let places = &mut places[..PACKED_STEPS.min(steps - begin)];
                     for (step, place) in (begin..).zip(&mut *places) {
-                        // ONNX has the taps last; the kernels read all channels of a tap before the next.
+                        // In ONNX, taps are the last dimensions; the kernels read all channels of a tap before the next tap.
                         *place = step % depth * taps + step / depth;
                     }
                     let (rows, width) = panel.rows_mut(group, begin..begin + places.len());
@@ -113,19 +113,19 @@ impl WeightPanels {
         })
     }
 
-    /// As [`Self::from_groups`], rounded to bf16: two steps make one step of pairs.
+    /// Like [`Self::from_groups`], rounded to bf16: two steps become one step of pairs.
     pub(super) fn from_bf16_groups(team: &dyn ThreadTeam, geometry: &NhwcGeometry, weights: &[f32]) -> Self {
         let (depth, taps) = (geometry.channels_per_group(), geometry.tap_count());
         let (outputs, steps) = (geometry.outputs_per_group(), depth * taps);
         let (isa, pairs) = (team.isa(), pair_count(steps));
         Self::from_pairs(team, (geometry.groups, pairs, outputs), |panel| {
-            // Reordered before rounding, because a pair is two consecutive steps.
+            // Weights are reordered before rounding, because a pair is two consecutive steps.
             let (mut in_order, mut rounded) = (vec![0.0; steps], vec![0.0; panel.count * pairs]);
             for group in 0..geometry.groups {
                 let source = &weights[(group * outputs + panel.first) * steps..][..panel.count * steps];
                 let channels = source.chunks_exact(steps.max(1)).zip(rounded.chunks_exact_mut(pairs.max(1)));
                 for (source, rounded) in channels {
-                    // Without taps the order is right already.
+                    // With a single tap, the order is right already.
                     if taps == 1 {
                         round_to_pairs(isa, source, rounded);
                         continue;
@@ -170,9 +170,9 @@ impl WeightPanels {
     }
 }
 
-/// The same panel of all matrices, to be filled.
+/// Writes the same panel of all matrices.
 pub(super) struct PanelWriter<'a> {
-    /// First channel, and number of channels.
+    /// The first channel, and the number of channels.
     pub(super) first: usize,
     pub(super) count: usize,
     layout: WeightPanelLayout,
@@ -180,7 +180,7 @@ pub(super) struct PanelWriter<'a> {
 }
 
 impl PanelWriter<'_> {
-    /// The weights of a matrix for some steps, and the width of each step. Those past the last channel stay 0.
+    /// The weights of a matrix for some steps, and the width of each step. Weights past the last channel stay 0.
     pub(super) fn rows_mut(&mut self, matrix: usize, steps: Range<usize>) -> (&mut [f32], usize) {
         let width = self.count.next_multiple_of(self.layout.lanes);
         let start = self.layout.panel_start(matrix, self.first);

@@ -20,7 +20,7 @@ pub(super) fn quantized_conv_kernel() -> Kernel<Cpu> {
     quantized_layer_kernel("QuantizedConv", "X", image.with_rank(3, 4), weights.with_rank(3, 4), conv_layer)
 }
 
-/// The kernel of an op that is computed as a [`super::layer`]; `name` is that of its first operand.
+/// The kernel of an op that is computed as a [`super::layer`]; `name` is the name of its first operand.
 pub(super) fn quantized_layer_kernel(
     op: &str,
     name: &'static str,

@@ -1,5 +1,5 @@
-//! Convolutions as matrix products whose left rows are never materialized (indirect GEMM): for each tap, each pixel of a tile has
-//! a pointer to the inputs below it, and the micro-kernel follows these pointers.
+//! Convolutions as matrix products whose left rows are never materialized (indirect GEMM): for each tap, each pixel of a tile has a
+//! pointer to the inputs under it, and the micro-kernel follows these pointers.
 
 #![expect(unsafe_code, reason = "tiles are handed to the micro-kernels as pointers")]
 
@@ -25,9 +25,9 @@ use oarlock_cpu_gemm::{DisjointSlice, GemmEpilogue, OutputBlock, ScratchBuffer, 
 
 use crate::channels_last::geometry::NhwcGeometry;
 
-/// Bytes of weights that a task works on at a time: they stay in L2 beside the inputs.
+/// Bytes of weights that a task works on at a time, so that they stay in L2 beside the inputs.
 const WEIGHTS_BLOCK_BYTES: usize = 512 * 1024;
-/// Multiply-adds that make it worth waking another thread: 8,192 cycles at 128 a cycle, which is two VNNI units.
+/// Multiply-adds that make it worth waking another thread: 8,192 cycles at 128 per cycle, with two VNNI ports.
 const MIN_WORK_PER_THREAD: usize = 1 << 20;
 
 /// A convolution planned for one geometry and number of threads.
@@ -44,7 +44,7 @@ pub(super) struct QuantizedDenseConv {
 pub(super) enum QuantizedOutput<'a> {
     /// Requantized to 8 bits.
     Bytes(&'a QuantizedEpilogue<'a>, &'a mut [u8]),
-    /// Stored as 32-bit integers. An epilogue may convert them in place while they are in L1.
+    /// Stored as 32-bit integers, which an epilogue may convert in place while they are in L1.
     Sums(Option<&'a GemmEpilogue<'a, i32>>, &'a mut [i32]),
 }
 
@@ -54,7 +54,7 @@ enum SharedQuantizedOutput<'a> {
     Sums(Option<&'a GemmEpilogue<'a, i32>>, DisjointSlice<'a, i32>),
 }
 
-/// Size of parts if `count` things are divided evenly into parts of at most `most`, so that none is left with only a few.
+/// The size of parts if `count` items are divided evenly into parts of at most `most`, so that no part is left with only a few.
 fn even_tile_size(count: usize, most: usize) -> usize {
     count.div_ceil(count.div_ceil(most).max(1)).max(1)
 }
@@ -70,7 +70,7 @@ impl QuantizedDenseConv {
         let most_panels = (WEIGHTS_BLOCK_BYTES / kernels.max_channels() / steps.max(1)).max(1);
         let tile = even_tile_size(pixels, kernels.max_pixels());
         let tiles = pixels.div_ceil(tile);
-        // Several tasks per thread even out the load when other work runs on the machine.
+        // Several tasks per thread balance the load if other work runs on the machine.
         let wanted = if threads == 1 { 1 } else { (4 * threads).div_ceil(geometry.groups) };
         let channel_tasks = panels.div_ceil(most_panels).max(1);
         let pixel_tasks = wanted.div_ceil(channel_tasks).min(tiles).max(1);
@@ -83,7 +83,7 @@ impl QuantizedDenseConv {
         let (taps, depth) = rows.tap_shape();
         let strips = RowBlocks::for_rows(team.isa(), pixels, taps * depth.next_multiple_of(QUAD));
         let (tile, task) = match &strips {
-            // One task per thread is enough, because each task reads all of its weights.
+            // One task per thread, because every further task would read its weights again.
             Some(strips) => {
                 (BLOCK_LINES, strips.task_size(pixels, outputs, threads.div_ceil(geometry.groups)))
             }
@@ -92,7 +92,7 @@ impl QuantizedDenseConv {
         Self { geometry: geometry.clone(), rows, strips, threads, tile, task }
     }
 
-    /// Number of taps, and inputs of each, as they are read.
+    /// The number of taps, and the inputs of each, as they are read.
     pub(super) fn tap_shape(&self) -> (usize, usize) {
         self.rows.tap_shape()
     }
@@ -101,7 +101,8 @@ impl QuantizedDenseConv {
         QuantizedPanels::new(team, &self.geometry, &self.rows, weights)
     }
 
-    /// Words of scratch memory: padding, a copy of the images, and for each thread pointers and the rows of a stripe.
+    /// The sizes of the parts of scratch memory in words: padding, a copy of the images, and for each thread pointers and the rows
+    /// of a stripe.
     fn scratch_sizes(&self) -> [usize; 4] {
         let words = |bytes: usize| bytes.div_ceil(WORD_BYTES);
         let pointers = self.rows.tap_shape().0 * self.tile.max(MAX_TILE_PIXELS);
@@ -113,11 +114,11 @@ impl QuantizedDenseConv {
 
     pub(super) fn scratch_size(&self) -> usize {
         let [padding, copy, pointers, rows] = self.scratch_sizes();
-        // Scratch memory starts at the next cache line.
+        // Up to a line is lost to aligning the scratch memory to a cache line.
         (padding + copy + self.threads * (pointers + rows)) * WORD_BYTES + LINE_BYTES
     }
 
-    /// Runs the convolution. `starts` holds the initial sums of all outputs, in whole vectors for each group.
+    /// Runs the convolution. `starts` has the initial sums of all outputs, in whole vectors for each group.
     pub(super) fn compute(
         &self,
         team: &dyn ThreadTeam,
@@ -206,7 +207,7 @@ struct QuantizedDenseJob<'a> {
     written: SharedQuantizedOutput<'a>,
 }
 
-// SAFETY: no thread writes what the pointers lead to while the convolution runs.
+// SAFETY: no thread writes the memory behind the pointers while the convolution runs.
 unsafe impl Sync for QuantizedDenseJob<'_> {}
 
 impl QuantizedDenseJob<'_> {
@@ -266,7 +267,7 @@ impl QuantizedDenseJob<'_> {
         }
     }
 
-    /// The pixels of a group as rows of blocks, if they can be read in place.
+    /// The pixels of a group as the rows of blocks, if they can be read in place.
     fn strided_rows(&self, group: usize) -> Option<StridedRows> {
         let geometry = &self.dense.geometry;
         let fits = !self.is_signed
@@ -286,7 +287,7 @@ impl QuantizedDenseJob<'_> {
         let outputs = self.dense.geometry.outputs;
         let output = group * self.dense.geometry.outputs_per_group() + channels.start;
         let (width, place) = (channels.len(), pixels.start * outputs + output);
-        // Checking the last result is enough: those before it are at lower indices.
+        // Checking the last result suffices: all others are at lower indices.
         let last = (pixels.len() - 1) * outputs + width - 1;
         match &self.written {
             SharedQuantizedOutput::Bytes(epilogue, y) => TileOutcome::Bytes(QuantizedTileEpilogue {

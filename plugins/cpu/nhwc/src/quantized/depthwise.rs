@@ -1,5 +1,5 @@
-//! The depthwise fallback for machines without VNNI: some channels of a pixel at a time, over the steps of the window that lie in
-//! the image.
+//! The depthwise fallback for machines without VNNI. It computes some channels of a pixel at a time, over the steps of the window
+//! that are inside the image.
 
 #![expect(unsafe_code, reason = "threads write parts of one output")]
 
@@ -18,7 +18,7 @@ use oarlock_cpu_base::simd::SIGN_BIT;
 /// Multiply-adds that make it worth waking another thread.
 const MIN_WORK_PER_THREAD: usize = 1 << 17;
 
-/// Packs weights [C, 1, kernel…]: for each tap those of all channels.
+/// Packs weights [C, 1, kernel…]: for each tap, those of all channels.
 pub(super) fn pack_quantized_depthwise(geometry: &NhwcGeometry, weights: &[i8]) -> Vec<i8> {
     let taps = geometry.tap_count();
     let mut packed = vec![0; weights.len()];
@@ -30,7 +30,7 @@ pub(super) fn pack_quantized_depthwise(geometry: &NhwcGeometry, weights: &[i8]) 
     packed
 }
 
-/// Runs the convolution. `starts` holds the initial sum of each channel.
+/// Runs the convolution. `starts` has the initial sum of each channel.
 pub(super) fn compute_quantized_depthwise(
     team: &dyn ThreadTeam,
     geometry: &NhwcGeometry,
@@ -43,7 +43,7 @@ pub(super) fn compute_quantized_depthwise(
     let row_size = geometry.horizontal.output * geometry.channels;
     let work = (row_size * geometry.tap_count()).max(1);
     let threads = team.worker_count().min(rows * work / MIN_WORK_PER_THREAD).max(1);
-    // A few pieces per thread even out the load when other work runs on the machine.
+    // A few pieces per thread balance the load if other work runs on the machine.
     let share = rows.div_ceil(if threads == 1 { 1 } else { 4 * threads }).max(1);
     let y = DisjointSlice::new(y);
     team.parallel_for_each(rows.div_ceil(share), &|piece| {
@@ -71,7 +71,7 @@ impl SimdTask for QuantizedDepthwiseRows<'_> {
     fn run_on_target<T: SimdTarget>(self) {
         let NhwcGeometry { channels, vertical, horizontal, .. } = *self.geometry;
         let sign_flip = if self.images.is_signed { SIGN_BIT } else { 0 };
-        // Flipped as the inputs are, so that the difference stays the same.
+        // Flipped like the inputs, so that differences stay the same.
         let zero = i32::from(self.images.zero ^ sign_flip);
         let (finish, requantize) = (self.finish, *self.finish.requantize);
         // Windows that lie entirely in the image.
@@ -109,7 +109,7 @@ impl SimdTask for QuantizedDepthwiseRows<'_> {
                 let (whole, rest) = output.as_chunks_mut::<32>();
                 let (quarters, rest) = rest.as_chunks_mut::<8>();
                 let mut channel = 0;
-                // Loops, because closures would not be compiled for the instruction set.
+                // Loops instead of iterator adapters, because their closures would not be compiled for the instruction set.
                 for output in whole {
                     pixel.compute_channels(&mut channel, output);
                 }
@@ -129,12 +129,12 @@ struct QuantizedDepthwisePixel<'a> {
     requantize: RequantizeParameters,
     window: QuantizedDepthwiseWindow<'a>,
     starts: &'a [i32],
-    /// Index of its first output.
+    /// The index of its first output.
     place: usize,
 }
 
 impl QuantizedDepthwisePixel<'_> {
-    /// Computes `COUNT` channels and advances `channel`. A constant count keeps all sums in registers: 32 are four ymm.
+    /// Computes `COUNT` channels and advances `channel`. With a constant count, all sums stay in registers: 32 are four ymm.
     #[inline(always)]
     fn compute_channels<const COUNT: usize>(&self, channel: &mut usize, output: &mut [u8; COUNT]) {
         let mut sums = [0; COUNT];
@@ -148,7 +148,7 @@ impl QuantizedDepthwisePixel<'_> {
 /// The inputs under one window.
 struct QuantizedDepthwiseWindow<'a> {
     x: &'a [u8],
-    /// Index of the first input, and the distances between lines and between pixels of a line.
+    /// The index of the first input, and the distances between lines and between pixels of a line.
     first: usize,
     line: usize,
     step: usize,
@@ -157,7 +157,7 @@ struct QuantizedDepthwiseWindow<'a> {
     first_weight: usize,
     weights_of_line: usize,
     channels: usize,
-    /// Number of lines, and pixels in each.
+    /// The number of lines, and of pixels in each.
     size: (usize, usize),
     sign_flip: u8,
     zero: i32,

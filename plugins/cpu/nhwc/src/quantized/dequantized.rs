@@ -1,5 +1,5 @@
-//! The kernels `oarlock.DequantizedConv` and `oarlock.DequantizedMatMul`: integer sums become floats while they are in L1,
-//! followed by a fused epilogue.
+//! The kernels `oarlock.DequantizedConv` and `oarlock.DequantizedMatMul`: integer sums are converted to floats while they are in
+//! L1, followed by a fused epilogue.
 
 #![expect(
     unsafe_code,
@@ -42,10 +42,10 @@ pub fn dequantized_kernels() -> [Kernel<Cpu>; 2] {
             let groups = call.int_attribute("group")?.unwrap_or(1);
             let geometry = NhwcGeometry::for_convolution(&WindowAttributes::new(call)?, groups, x, w, y)?;
             ensure!(
-                // With one channel for each output, packing in fours leaves three quarters of the products empty.
+                // With one channel per output, packing in fours would leave three quarters of the products empty.
                 !geometry.is_depthwise(),
                 unimplemented,
-                "expected a convolution of several channels, found one of each for itself"
+                "expected a convolution that is not depthwise, found a depthwise one"
             );
             Ok(IntegerSums::for_images(cpu, geometry, operand_dtypes(call)?))
         }),
@@ -54,7 +54,7 @@ pub fn dequantized_kernels() -> [Kernel<Cpu>; 2] {
             let ([rows @ .., depth], [first, columns], [y_rows @ .., outputs]) = (a, w, y) else {
                 return Err(matmul_shape_error(a, w, y));
             };
-            // All dimensions but the last are rows of one product.
+            // All dimensions but the last become rows of one product.
             let count = rows.iter().try_fold(1, |count: i64, dim| count.checked_mul(*dim));
             let fits = |size: Option<i64>| size.filter(|size| (0..=MAX_SIZE).contains(size));
             let sizes = [fits(count), fits(Some(*depth)), fits(Some(*columns))];
@@ -121,7 +121,8 @@ fn dequantized_kernel(
 }
 
 fn check_operands(sums: IntegerSums, call: &KernelCall<'_>) -> Result<IntegerSums> {
-    // Packing weights in each run would cost more than the integers save; the engine then keeps the ops as they are.
+    // Packing weights in each run would cost more than integer products save. Without this kernel, the engine keeps the original
+    // ops.
     ensure!(call.input(1)?.is_constant(), unimplemented, "expected `W` to be constant, found that it is not");
     let outputs = sums.geometry().outputs;
     let counts: [(usize, &str, &[usize]); 6] = [
@@ -213,10 +214,10 @@ impl DequantizedState {
     }
 }
 
-/// The real value of one unit of each output's sum. Weights have one scale, or one per output.
+/// The real value of a sum of 1, for each output. Weights have one scale, or one per output.
 pub fn output_factors(scale: f32, of_weights: &[f32], outputs: usize) -> Vec<f32> {
     match of_weights {
-        // One product for each output, not for each result.
+        // Scales are multiplied once per output instead of once per result.
         [one] => vec![one * scale; outputs],
         each => each.iter().map(|own| own * scale).collect(),
     }
@@ -226,7 +227,7 @@ pub fn output_factors(scale: f32, of_weights: &[f32], outputs: usize) -> Vec<f32
 pub struct DequantizeEpilogue<'a> {
     /// The real value of one unit of each output's sum.
     pub factors: &'a [f32],
-    /// Addends: one per output, and one per result.
+    /// The addends: one per output, and one per result.
     pub addend: Option<&'a [f32]>,
     pub residual: Option<&'a [f32]>,
     pub activation: FusedActivation,
@@ -248,7 +249,7 @@ pub fn compute_dequantized(
     sums.compute(cpu, operands, y, Some(epilogue), scratch);
 }
 
-/// Converts the sum stored in a float's memory.
+/// Converts a sum that is stored in the memory of a float.
 #[inline(always)]
 fn sum_to_float(number: &f32) -> f32 {
     number.to_bits().cast_signed() as f32
@@ -275,7 +276,7 @@ impl SimdTask for DequantizeSums<'_> {
                 unsafe { std::slice::from_raw_parts_mut(sums.as_mut_ptr().cast::<f32>(), sums.len()) };
             if let Some(addend) = addend {
                 for ((number, factor), addend) in numbers.iter_mut().zip(factors).zip(addend) {
-                    // Fused: the scaled sum is not rounded before the addend joins.
+                    // Fused: the scaled sum is not rounded before the addition.
                     *number = sum_to_float(number).multiply_add::<T>(*factor, *addend);
                 }
             } else {

@@ -1,4 +1,4 @@
-//! `DynamicQuantizeLinear`: the scale follows from the smallest and the largest element.
+//! `DynamicQuantizeLinear`, which derives the scale from the smallest and the largest element.
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
@@ -11,10 +11,10 @@ use oarlock_sdk::{DtypeSet, Kernel, KernelCall, KernelFlags, OperandSpec, Result
 
 use crate::quantized::quantize_linear::quantize_floats;
 
-/// Fewer elements are not worth another thread.
+/// Processing fewer elements than this is faster than waking another thread.
 const GRAIN: usize = 8192;
 
-/// The smallest and the largest of some elements and 0.
+/// Finds the minimum and the maximum of some elements and 0.
 struct ValueRangeTask<'a>(&'a [f32]);
 
 impl SimdTask for ValueRangeTask<'_> {
@@ -52,7 +52,7 @@ fn value_range(cpu: &Cpu, elements: &[f32]) -> (f32, f32) {
 fn run_dynamic_quantize(cpu: &Cpu, call: &KernelCall<'_>) -> Result<()> {
     let (x, y, scale_output, zero_output) =
         (call.input(0)?, call.output(0)?, call.output(1)?, call.output(2)?);
-    // SAFETY: the device's memory is the host's, and the call vouches for its operands, which do not overlap.
+    // SAFETY: the device uses host memory, and the call vouches for its operands, which do not overlap.
     let (x, y, scale_to, zero_to) = unsafe {
         let to = (scale_output.elements_mut::<f32>()?, zero_output.elements_mut::<u8>()?);
         (x.elements::<f32>()?, y.elements_mut::<u8>()?, to.0, to.1)
@@ -76,10 +76,10 @@ pub fn quantize_by_range(cpu: &Cpu, x: &[f32], y: &mut [u8]) -> (f32, u8) {
     let scale = (high - low) / 255.0;
     let zero = if scale == 0.0 { 0.0 } else { (-low / scale).clamp(0.0, 255.0).round_ties_even() };
     if zero.is_nan() {
-        // A NaN zero point makes every result NaN, which no byte can hold.
+        // A NaN zero point would make every result NaN, which no byte can represent.
         y.fill(0);
     } else {
-        // The scale is 0 only if all elements are 0 or subnormal, and divided by 1 these become 0 as well.
+        // The scale is 0 only if all elements are 0 or subnormal, and these also round to 0 when divided by 1.
         let divisor = if scale == 0.0 { 1.0 } else { scale };
         quantize_floats(cpu, x, (divisor, zero as u8), [-zero, 255.0 - zero], y);
     }

@@ -1,13 +1,13 @@
 //! 8-bit convolutions and products whose zero points are only known at run time and whose sums stay 32-bit integers.
 //!
-//! With x the inputs under a window, w the weights of an output, and z their zero points, a sum is
+//! If x are the inputs under a window, w the weights of an output, and zx and zw their zero points, a sum is
 //!
 //! ```text
 //! Σ (x - zx) (w - zw)  =  Σ x w  -  zx Σ w  -  zw Σ (x - zx)
 //! ```
 //!
-//! The micro-kernels compute the first term. The second is the initial value of their sums, because Σ w is known from packing.
-//! The third, which vanishes if weights have no zero point, is subtracted while the sums are in L1.
+//! The micro-kernels compute the first term. The second is the initial value of their sums, because packing computes Σ w. The
+//! third, which is 0 if weights have no zero point, is subtracted while the sums are in L1.
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
@@ -32,24 +32,24 @@ pub struct IntegerSums {
     geometry: NhwcGeometry,
     dense: QuantizedDenseConv,
     order: WeightOrder,
-    /// True if images, or weights, are signed.
+    /// True if images are signed, and if weights are.
     signed: [bool; 2],
 }
 
-/// The operands of a call; zero points keep the value they have in their own dtype.
+/// The operands of a call. Zero points have the value that they have in their own dtype.
 pub struct IntegerSumOperands<'a> {
     pub images: &'a [u8],
-    /// One, or for a product one per row.
+    /// One zero point or, for a product, one per row.
     pub image_zeros: &'a [i32],
     pub weights: &'a QuantizedPanels,
-    /// One, or one per output.
+    /// One zero point, or one per output.
     pub weight_zeros: &'a [i32],
     /// Added to the sums of each output.
     pub bias: Option<&'a [i32]>,
 }
 
-/// Everything that packed weights depend on besides the weights: the vectors of the kernels, the given order, signedness, and the
-/// groups, the channels of a group, the outputs, the taps of a line and of all, and the taps and inputs as they are read.
+/// Everything that packed weights depend on besides the weights: the vector width, the order of the given weights, signedness, and
+/// the numbers of groups, channels per group, outputs, taps per line, taps in all, and taps and inputs as they are read.
 type IntegerWeightsKey = (usize, WeightOrder, bool, [usize; 7]);
 
 static PACKED_PANELS: ConstantCache<IntegerWeightsKey, QuantizedPanels> = ConstantCache::new();
@@ -65,12 +65,12 @@ impl IntegerSums {
         Self { geometry, dense, order, signed: dtypes.map(|dtype| dtype == Dtype::I8) }
     }
 
-    /// Sums of NHWC images with weights, with both dtypes.
+    /// Sums of NHWC images and weights of these dtypes.
     pub fn for_images(team: &dyn ThreadTeam, geometry: NhwcGeometry, dtypes: [Dtype; 2]) -> Self {
         Self::new(team, geometry, WeightOrder::OutputsFirst, dtypes)
     }
 
-    /// Sums of rows with a matrix whose columns are the outputs.
+    /// Sums of rows and a matrix whose columns are the outputs.
     pub fn for_matmul(team: &dyn ThreadTeam, [rows, depth, columns]: [usize; 3], dtypes: [Dtype; 2]) -> Self {
         Self::new(team, NhwcGeometry::for_matmul(rows, depth, columns), WeightOrder::OutputsLast, dtypes)
     }
@@ -93,7 +93,7 @@ impl IntegerSums {
         self.dense.pack_weights(team, WeightSource { bytes, order: self.order, sign_flip })
     }
 
-    /// Packs constant weights, once for all calls that use them this way.
+    /// Packs constant weights once, for all calls that use the same layout.
     pub fn pack_constant(
         &self,
         team: &dyn ThreadTeam,
@@ -102,8 +102,8 @@ impl IntegerSums {
         self.pack_part(team, weights, 0..1)
     }
 
-    /// Packs one of several equal parts of an operand: `start` of the range is the index, `end` the count. A constant is packed
-    /// once; anything else for this call only.
+    /// Packs one of several equal parts of an operand: `start` of the range is the index, and `end` the count. A constant is packed
+    /// once; other weights are packed for this call only.
     pub fn pack_part(
         &self,
         team: &dyn ThreadTeam,
@@ -114,7 +114,7 @@ impl IntegerSums {
         let (depth, (taps, steps)) = (self.geometry.channels_per_group(), self.dense.tap_shape());
         let sizes = [groups, depth, outputs, horizontal.kernel, self.geometry.tap_count(), taps, steps];
         let key = (QuantizedMicroKernels::for_isa(team.isa()).lanes, self.order, self.signed[1], sizes);
-        // The range of memory is the identity of a constant, since nobody writes it.
+        // A constant is identified by its range of memory, since its bytes never change.
         let (address, size) = constant_cache::constant_range(weights);
         let size = size / parts;
         let pack = || {
@@ -128,7 +128,7 @@ impl IntegerSums {
         PACKED_PANELS.get_or_make_at((address + part * size, size), key, pack)
     }
 
-    /// Computes the sums. `finish` may convert each part in place once it is complete.
+    /// Computes the sums. `finish` may convert each block in place once it is complete.
     pub fn compute(
         &self,
         team: &dyn ThreadTeam,
@@ -154,18 +154,18 @@ impl IntegerSums {
         let read = |zeros: &[i32], added: i32| -> Vec<i32> {
             zeros.iter().map(|zero| zero.wrapping_add(added)).collect()
         };
-        // Flipping the sign bit adds 128 to numbers, so their zero points move along. For weights the flip goes the other way:
-        // unsigned ones become signed.
+        // Flipping the sign bit adds 128 to a number, so its zero point must move with it. Weights are flipped in the other
+        // direction: unsigned ones become signed.
         let zeros = read(image_zeros, sign_flip_offset(is_signed));
         let weight_zeros = read(weight_zeros, -sign_flip_offset(!has_signed_weights));
         let own = self.geometry.outputs_per_group();
         let padded = own.next_multiple_of(QuantizedMicroKernels::for_isa(team.isa()).lanes);
         let mut starts = vec![0; groups * padded];
-        // With a zero point for each row, the second term depends on the row, and is subtracted at the end.
+        // With a zero point per row, the second term depends on the row and is subtracted at the end.
         let zero = if let [zero] = zeros[..] { zero } else { 0 };
         for (group, starts) in starts.chunks_exact_mut(padded).enumerate() {
             for (start, sum) in starts.iter_mut().zip(&weights.sums[group * own..][..own]) {
-                // Wrapping: the sums wrap as a whole, so an intermediate may overflow and the result is still right.
+                // Wrapping arithmetic: sums are modulo 2³², so an intermediate may overflow and the result is still right.
                 *start = sum.wrapping_mul(zero).wrapping_neg();
             }
             for (start, bias) in
@@ -174,7 +174,7 @@ impl IntegerSums {
                 *start = start.wrapping_add(*bias);
             }
         }
-        // Sums over windows read all images once more; symmetric weights, the usual kind, do not need them.
+        // Summing windows reads all images once more, which symmetric weights, the usual kind, do not need.
         let windows = if weight_zeros.iter().all(|zero| *zero == 0) {
             Vec::new()
         } else {
@@ -203,12 +203,12 @@ impl IntegerSums {
     }
 }
 
-/// What is subtracted from the sums of the micro-kernels.
+/// The terms to subtract from the sums of the micro-kernels.
 struct ZeroPointCorrection<'a> {
-    /// For each pixel and group, the sum of the inputs less their zero point; empty if weights have no zero point.
+    /// For each pixel and group, the sum of the inputs minus their zero point; empty if weights have no zero point.
     windows: &'a [i32],
     weight_zeros: &'a [i32],
-    /// The zero points of rows, if each has its own, and the sums of the weights of each output.
+    /// The zero points of rows, if each row has one, and the sum of each output's weights.
     zeros: &'a [i32],
     sums: &'a [i32],
     groups: usize,
@@ -227,7 +227,7 @@ impl SimdTask for CorrectedBlock<'_> {
     fn run_on_target<T: SimdTarget>(self) {
         let Self { rest, mut part } = self;
         let columns = part.columns.clone();
-        // A block never spans two groups, whose panels are apart.
+        // A block never spans two groups, because groups have separate panels.
         let group = columns.start / rest.outputs;
         for (row, sums) in part.rows_mut() {
             if let Some(zero) = rest.zeros.get(row) {

@@ -1,8 +1,8 @@
 //! Depthwise convolutions with VNNI, which multiplies and adds four pairs of bytes per lane. Four adjacent pixels are interleaved
-//! so that the four bytes of a channel are contiguous, and multiplied with the weights of that channel. If windows move by one
-//! pixel, the interleaved pixels serve the next window as well.
+//! so that the four bytes of a channel are contiguous, and then multiplied with the weights of that channel. With a stride of one
+//! pixel, the next window reuses the interleaved pixels.
 //!
-//! Outside the image, a window reads pixels of zero points.
+//! Outside the image, a window reads pixels that consist of zero points.
 
 #![expect(unsafe_code, reason = "pixels, weights and results are reached through pointers")]
 
@@ -24,7 +24,7 @@ use oarlock_cpu_base::simd::QUAD;
 
 /// Multiply-adds that make it worth waking another thread.
 const MIN_WORK_PER_THREAD: usize = 1 << 18;
-/// The most groups of four pixels in a window, so that the pointers fit in arrays on the stack.
+/// The maximum number of groups of four pixels in a window, so that the pointers fit in arrays on the stack.
 const MAX_QUADS: usize = 64;
 /// Channels of a block: a zmm, ymm or xmm of bytes. The last block may have fewer.
 const BLOCK_CHANNELS: [usize; 3] = [64, 32, 16];
@@ -32,17 +32,17 @@ const BLOCK_CHANNELS: [usize; 3] = [64, 32, 16];
 /// How a depthwise convolution groups its windows and pixels.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InterleavedDepthwise {
-    /// Windows computed at a time, each one pixel after the other.
+    /// Windows that are computed at a time, one pixel apart.
     windows: usize,
-    /// Groups of four pixels in one line of these windows, and in all lines.
+    /// The groups of four pixels in a line of these windows, and in all lines.
     quads_of_line: usize,
     quads: usize,
 }
 
-/// Packed weights, and their sum for each channel.
+/// Packed weights, and the sum of each channel's weights.
 ///
-/// The order is: block of channels, group of four pixels, window, channel, and last the four pixels. The channels of a block are
-/// in the order that interleaving produces.
+/// The dimensions, slowest first, are: block of channels, group of four pixels, window, channel, pixel in the group. The channels
+/// of a block are in the order that interleaving produces.
 pub(super) struct InterleavedWeights {
     bytes: Vec<i8>,
     pub(super) sums: Vec<i32>,
@@ -57,12 +57,12 @@ pub(super) fn reorder_channels<T: Copy + Default>(of_channels: &[T]) -> Vec<T> {
     ordered
 }
 
-/// Channels, padded to whole blocks.
+/// The number of channels, padded to whole blocks.
 fn padded_channels(channels: usize) -> usize {
     channels.next_multiple_of(BLOCK_CHANNELS[2])
 }
 
-/// First channel and size of the block that a channel is in.
+/// The first channel and the size of the block that contains a channel.
 fn channel_block(channel: usize, channels: usize) -> (usize, usize) {
     let mut first = 0;
     loop {
@@ -75,8 +75,8 @@ fn channel_block(channel: usize, channels: usize) -> (usize, usize) {
     }
 }
 
-/// Position of a channel in the weights. Unpack instructions work within 16-byte lanes: the first vector gets the first four
-/// channels of each lane, the next one the next four.
+/// The position of a channel in the weights. Unpack instructions work within 16-byte lanes, so the first vector gets the first four
+/// channels of each lane, the second vector the next four, and so on.
 fn channel_position(channel: usize, channels: usize) -> usize {
     let (first, size) = channel_block(channel, channels);
     let (lane, inner) = ((channel - first) / 16, (channel - first) % 16);
@@ -84,7 +84,7 @@ fn channel_position(channel: usize, channels: usize) -> usize {
 }
 
 impl InterleavedDepthwise {
-    /// None if the instruction set or the size of the window rules it out.
+    /// `None` if the instruction set or the size of the window does not permit it.
     pub(super) fn new(isa: Isa, geometry: &NhwcGeometry) -> Option<Self> {
         let NhwcGeometry { vertical, horizontal, .. } = geometry;
         let is_there = cfg!(x86_vectors) && has_instructions(isa);
@@ -96,7 +96,7 @@ impl InterleavedDepthwise {
         (is_there && quads <= MAX_QUADS).then_some(Self { windows, quads_of_line, quads })
     }
 
-    /// Everything that the order of weights depends on besides the window.
+    /// Everything that the order of the weights depends on besides the window.
     pub(super) fn weights_key(&self) -> (usize, usize) {
         (self.windows, self.quads)
     }
@@ -113,10 +113,10 @@ impl InterleavedDepthwise {
             let lane = channel_position(channel, channels) - first;
             for (tap, weight) in weights.iter().enumerate() {
                 for window in 0..self.windows {
-                    // The second window sees the same pixels one place later, so its weights move by one byte.
+                    // The second window is one pixel further along the same pixels, so its weights are shifted by one byte.
                     let pixel = tap % kernel + window;
                     let quad = tap / kernel * self.quads_of_line + pixel / QUAD;
-                    // In the order in which the kernel reads, so that it walks through memory with one pointer.
+                    // In the order in which the kernel reads, so that it needs only one pointer.
                     let row = (quad * self.windows + window) * size + lane;
                     bytes[first * of_channel + row * QUAD + pixel % QUAD] = *weight;
                 }
@@ -141,10 +141,10 @@ fn has_instructions(isa: Isa) -> bool {
 /// The operands besides images and output.
 pub(super) struct InterleavedOperands<'a> {
     pub(super) weights: &'a InterleavedWeights,
-    /// For each channel, in the order of the weights, the initial value of its sums, and its factor.
+    /// The initial value of each channel's sums, and its factor, in the order of the weights.
     pub(super) starts: &'a [i32],
     pub(super) factors: &'a [f32],
-    /// A pixel of zero points.
+    /// A pixel that consists of zero points.
     pub(super) padding: &'a [u8],
     #[cfg_attr(not(x86_vectors), expect(dead_code, reason = "there are no instructions for it"))]
     pub(super) requantize: &'a RequantizeParameters,
@@ -175,7 +175,7 @@ impl InterleavedDepthwise {
                 && operands.weights.bytes.len() >= ordered * self.quads * self.windows * QUAD,
             "operands of the sizes of the convolution"
         );
-        // A few pieces per thread even out the load when other work runs on the machine.
+        // A few pieces per thread balance the load if other work runs on the machine.
         let share = rows.div_ceil(if threads == 1 { 1 } else { 4 * threads }).max(1);
         let y = DisjointSlice::new(y);
         team.parallel_for_each(rows.div_ceil(share), &|piece| {
@@ -184,7 +184,7 @@ impl InterleavedDepthwise {
             let y = unsafe { y.range_mut(rows.start * row_size..rows.end * row_size) };
             let job = InterleavedJob { depthwise: self, geometry, x: images.x, operands, rows, y };
             #[cfg(x86_vectors)]
-            // SAFETY: the machine has the instructions, and the operands have their sizes.
+            // SAFETY: the machine has the instructions, and the operands have the sizes of the convolution.
             unsafe {
                 x86::compute_rows(job, images.is_signed);
             }
@@ -220,26 +220,26 @@ impl InterleavedJob<'_> {
         }
     }
 
-    /// First column under the windows. Positions before the line wrap to huge numbers.
+    /// The first column under the windows. Positions before the line wrap to huge numbers.
     fn window_start(&self, column: usize) -> usize {
         let horizontal = self.geometry.horizontal;
         (column * horizontal.stride).wrapping_sub(horizontal.pad.0)
     }
 
-    /// Pixels of a line that the windows computed at a time read.
+    /// The number of pixels in a line that windows read that are computed together.
     fn window_reach(&self) -> usize {
         self.geometry.horizontal.kernel + self.depthwise.windows - 1
     }
 
-    /// True if these windows lie inside their lines.
+    /// True if the windows at this column lie inside their lines.
     #[inline(always)]
     fn are_inside(&self, column: usize) -> bool {
         let (horizontal, left) = (self.geometry.horizontal, self.window_start(column));
         left < horizontal.input && left + (self.window_reach() - 1) * horizontal.dilation < horizontal.input
     }
 
-    /// Writes the addresses of the pixels under these windows, and their distances to the pixels at the same places under the
-    /// next windows.
+    /// Writes the addresses of the pixels under these windows, and the distances to the corresponding pixels under the next
+    /// windows.
     fn fill_pixel_pointers(
         &self,
         lines: &[*const u8],
@@ -259,7 +259,7 @@ impl InterleavedJob<'_> {
                 let is_there = place < horizontal.input && !line.is_null() && index < reach;
                 let inside = line.wrapping_add(place.wrapping_mul(channels));
                 pixels[quad + index / QUAD][index % QUAD] = if is_there { inside } else { padding };
-                // Padding is the same pixel for every window, so its pointer stays.
+                // Padding is the same pixel for every window, so its pointer does not move.
                 steps[quad + index / QUAD][index % QUAD] = if is_there { step } else { 0 };
             }
             quad += self.depthwise.quads_of_line;

@@ -1,4 +1,4 @@
-//! Chooses the algorithm of a quantized convolution, and holds what is prepared before a call.
+//! Chooses the algorithm of a quantized convolution, and prepares its weights and initial sums.
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
@@ -19,7 +19,7 @@ use crate::channels_last::expect_prepared;
 use crate::channels_last::geometry::NhwcGeometry;
 use oarlock_cpu_base::simd::SIGN_BIT;
 
-/// Indices of the operands besides the image and the weights.
+/// The indices of the operands other than the image and the weights.
 const SCALE: usize = 2;
 const BIAS: usize = 3;
 const RESIDUAL: usize = 4;
@@ -53,8 +53,8 @@ pub(super) enum PackedQuantizedWeights {
     Interleaved(InterleavedWeights),
 }
 
-/// Everything that packed weights depend on besides the weights: the vectors of the kernels, the given order, and the groups, the
-/// channels of a group, the outputs, the taps of a line and of all, and the taps and inputs as they are read.
+/// Everything that packed weights depend on besides the weights: the vector width, the order of the given weights, and the numbers
+/// of groups, channels per group, outputs, taps per line, taps in all, and taps and inputs as they are read.
 type QuantizedWeightsKey = (usize, WeightOrder, [usize; 7]);
 
 static PACKED_WEIGHTS: ConstantCache<QuantizedWeightsKey, PackedQuantizedWeights> = ConstantCache::new();
@@ -89,7 +89,7 @@ pub(super) unsafe fn tensor_bytes_mut<'a>(tensor: &TensorView<'a>) -> Result<&'a
 }
 
 impl QuantizedLayer {
-    /// The layer of a call. Operands have the same indices for all ops that use it.
+    /// The layer of a call. All ops that are computed as a layer have the same operand indices.
     pub(super) fn new(
         cpu: &Cpu,
         call: &KernelCall<'_>,
@@ -143,7 +143,7 @@ impl QuantizedLayer {
         })
     }
 
-    /// The algorithm, as shown to users.
+    /// The algorithm, as reports show it.
     pub(super) fn description(&self) -> &'static str {
         match &self.algorithm {
             QuantizedAlgorithm::Dense(_) => "indirect GEMM in 8 bits",
@@ -167,7 +167,7 @@ impl QuantizedLayer {
         let (w, scale, bias) = (call.input(1)?, call.input(SCALE)?, call.optional_input(BIAS)?);
         let dims = [call.input(0)?.dims().to_vec(), call.output(0)?.dims().to_vec()];
         if self.geometry.output_pixels() * outputs == 0 {
-            // There may be many outputs without pixels; nothing is packed for them.
+            // Without output pixels, nothing is packed, however many outputs there are.
             let packed = Arc::new(PackedQuantizedWeights::Channels(Vec::new()));
             let (factors, starts, padding) = Default::default();
             return Ok(PreparedLayer { layer: self, packed, factors, starts, padding, dims });
@@ -219,10 +219,10 @@ impl QuantizedLayer {
         Ok(PreparedLayer { layer: self, packed, factors, starts, padding, dims })
     }
 
-    /// Initial sums of all outputs: the bias less what the zero point adds to the sum, in whole vectors for each group.
+    /// The initial sums of all outputs, in whole vectors for each group: the bias minus the contribution of the zero point.
     fn initial_sums(&self, bias: Option<&[i32]>, packed: &PackedQuantizedWeights, lanes: usize) -> Vec<i32> {
         let of_bias = |output: usize| bias.map_or(0, |bias| bias[output]);
-        // Kernels read signed inputs as unsigned ones that are 128 higher, so their zero point moves along.
+        // Kernels read signed inputs as unsigned ones that are 128 higher, so the zero point moves with them.
         let zero = self.zero as i32 + if self.is_signed { i32::from(SIGN_BIT) } else { 0 };
         let start = |(output, sum): (usize, &i32)| of_bias(output).wrapping_sub(zero.wrapping_mul(*sum));
         let panels = match packed {
@@ -249,13 +249,13 @@ pub(super) struct PreparedLayer {
     packed: Arc<PackedQuantizedWeights>,
     factors: Vec<f32>,
     starts: Vec<i32>,
-    /// A pixel of zero points, if one is read.
+    /// A pixel that consists of zero points, if the algorithm reads one.
     padding: Vec<u8>,
     dims: [Vec<i64>; 2],
 }
 
 impl PreparedLayer {
-    /// Runs a call like the one that it was prepared for.
+    /// Runs a call with the shapes that the layer was prepared for.
     pub(super) fn run(&self, cpu: &Cpu, call: &KernelCall<'_>) -> Result<()> {
         let (x, z, y) = (call.input(0)?, call.optional_input(RESIDUAL)?, call.output(0)?);
         expect_prepared(x.dims() == self.dims[0] && y.dims() == self.dims[1])?;

@@ -39,7 +39,7 @@ fn matmul_layer(cpu: &Cpu, call: &KernelCall<'_>) -> Result<QuantizedLayer> {
 
 fn matmul_shape_error(a: &[i64], w: &[i64], y: &[i64]) -> PluginError {
     PluginError::invalid_argument(format!(
-        "expected rows [..., K], weights [K, N], turned with `transB`, and an output [..., N] of at most {MAX_SIZE} rows, found \
+        "expected rows [..., K], weights [K, N], transposed with `transB`, and an output [..., N] of at most {MAX_SIZE} rows, found \
          {a:?}, {w:?} and {y:?}"
     ))
 }
@@ -47,7 +47,7 @@ fn matmul_shape_error(a: &[i64], w: &[i64], y: &[i64]) -> PluginError {
 fn matmul_geometry(a: &[i64], w: &[i64], y: &[i64], order: WeightOrder) -> Option<NhwcGeometry> {
     let ([rows @ .., depth], [first, second], [y_rows @ .., outputs]) = (a, w, y) else { return None };
     let expected = if order == WeightOrder::OutputsLast { (depth, outputs) } else { (outputs, depth) };
-    // Leading dimensions are more rows: the matrix on the right is the same for all of them.
+    // Leading dimensions become rows, since the right matrix is the same for all of them.
     let count = rows.iter().try_fold(1, |count: i64, dim| count.checked_mul(*dim))?;
     let is_size = |size: i64| (0..=MAX_SIZE).contains(&size);
     if rows != y_rows || (first, second) != expected || ![count, *depth, *outputs].into_iter().all(is_size) {

@@ -1,11 +1,12 @@
-//! Convolutions, products and poolings of 8-bit numbers, each of which stands for a real one: `scale · (number − zero)`.
+//! Convolutions, products and poolings of 8-bit numbers. A number represents the real number `scale · (number − zero)`.
 //!
-//! Products are summed exactly in 32 bits, with instructions that multiply and add four pairs of bytes at once where the machine
-//! has them (`simd`). A sum is requantized to 8 bits while it is in registers or L1 (`requantize`): times a factor, plus a
-//! residual, rounded and clamped, so that activations that only clamp cost nothing.
+//! Products are summed exactly in 32 bits, if possible with instructions that multiply and add four pairs of bytes at once. A sum
+//! is requantized to 8 bits while it is in registers or L1 (`requantize`): multiplied by a factor, added to a residual, rounded and
+//! clamped, so activations that only clamp cost nothing.
 //!
 //! Images are NHWC, as in [`super::channels_last`], and the algorithms are the same: an indirect GEMM (`dense`), or depthwise
-//! (`interleaved`, or `depthwise` on machines without VNNI). A matrix product is a convolution whose pixels are the rows.
+//! (`interleaved`, or `depthwise` on machines without VNNI). A matrix product is a convolution whose pixels are the rows of the
+//! left operand.
 //!
 //! No sum is split between threads, so results do not depend on the number of threads.
 

@@ -72,14 +72,14 @@ fn compute_max_pool(team: &dyn ThreadTeam, geometry: &NhwcGeometry, sign_flip: u
 
 struct QuantizedPoolRows<'a> {
     geometry: &'a NhwcGeometry,
-    /// Flipped in each byte to make it unsigned.
+    /// The bits to flip in each byte to make it unsigned.
     sign_flip: u8,
     x: &'a [u8],
     rows: Range<usize>,
     y: &'a mut [u8],
 }
 
-/// Channels compared at a time: a zmm or two ymm of bytes.
+/// Channels that are compared at a time: a zmm or two ymm of bytes.
 const CHANNELS_AT_ONCE: usize = 64;
 
 impl SimdTask for QuantizedPoolRows<'_> {
@@ -94,7 +94,7 @@ impl SimdTask for QuantizedPoolRows<'_> {
             for (pixel, output) in output.chunks_exact_mut(channels).enumerate() {
                 let steps = steps_inside(&horizontal, pixel);
                 for (block, output) in output.chunks_mut(CHANNELS_AT_ONCE).enumerate() {
-                    // The least byte, which a window in the padding alone keeps.
+                    // The least byte, which is the result of a window that is entirely in the padding.
                     let mut greatest = [0; CHANNELS_AT_ONCE];
                     for line in lines.clone() {
                         for step in steps.clone() {
@@ -106,8 +106,7 @@ impl SimdTask for QuantizedPoolRows<'_> {
                             let place =
                                 (line * horizontal.input + along_line) * channels + block * CHANNELS_AT_ONCE;
                             let inputs = &self.x[place..][..output.len()];
-                            // A constant count becomes whole vectors; only the last block of channels has
-                            // another.
+                            // With a constant count this compiles to whole vectors; only the last block of channels may have fewer.
                             match inputs.first_chunk::<CHANNELS_AT_ONCE>() {
                                 Some(inputs) => max_bytes(&mut greatest, inputs, self.sign_flip),
                                 None => max_bytes(&mut greatest[..inputs.len()], inputs, self.sign_flip),

@@ -1,5 +1,5 @@
-//! A `QuantizeLinear` kernel for the common case of quantized models: floats to bytes, with one scale for all. It rounds directly
-//! to bytes and is preferred over the general kernel, which rounds to floats first.
+//! A `QuantizeLinear` kernel for the common case of quantized models: floats to bytes with a single scale. It rounds directly to
+//! bytes and is preferred over the general kernel, which rounds to floats first.
 
 #![expect(
     unsafe_code,
@@ -18,7 +18,7 @@ use oarlock_sdk::{
 use super::layer::{tensor_bytes, tensor_bytes_mut};
 use super::requantize::{ROUNDING_OFFSET, clamp_value, dtype_range};
 
-/// Elements that make it worth waking another thread, and those of a piece.
+/// Elements that make it worth waking another thread, and the size of a piece.
 const MIN_WORK_PER_THREAD: usize = 1 << 15;
 const PIECE_ELEMENTS: usize = 1 << 14;
 
@@ -26,7 +26,7 @@ pub(super) fn quantize_bytes_kernel() -> Kernel<Cpu> {
     let byte = OperandSpec::new(BYTE_DTYPES).with_dtype_group(2);
     Kernel::new("QuantizeLinear", run_quantize)
         .since_version(10)
-        // Above the default of 100, which the general kernel has.
+        // Higher than the default of 100, which the general kernel has.
         .with_score(110)
         .with_support_check(|_, call| check_operands(call))
         .with_flags(KernelFlags::DETERMINISTIC)
@@ -72,13 +72,13 @@ fn run_quantize(cpu: &Cpu, call: &KernelCall<'_>) -> Result<()> {
     };
     let number = i64::from(if dtype == Dtype::I8 { i32::from(zero.cast_signed()) } else { i32::from(zero) });
     let (least, most) = dtype_range(dtype);
-    // The zero point is added after the clamp, so the bounds are lower by it.
+    // The zero point is added after the clamp, so it is subtracted from the bounds.
     let bounds = [least - number, most - number].map(|bound| bound as f32);
     quantize_floats(cpu, x, (scale[0], zero), bounds, y);
     Ok(())
 }
 
-/// Quantizes floats to bytes. The bounds are less the zero point.
+/// Quantizes floats to bytes. The zero point is already subtracted from the bounds.
 pub(crate) fn quantize_floats(
     cpu: &Cpu,
     x: &[f32],
@@ -117,8 +117,7 @@ impl SimdTask for QuantizePiece<'_> {
     fn run_on_target<T: SimdTarget>(self) {
         let Self { x, scale, zero, bounds, y } = self;
         for (x, y) in x.iter().zip(y) {
-            // A division, as in the definition: a product with the reciprocal would be rounded twice, and
-            // ties would move.
+            // A division, as ONNX defines it: multiplying by the reciprocal would round twice, and ties would round differently.
             let step = x / scale;
             let whole = (clamp_value(step, bounds) + ROUNDING_OFFSET).to_bits() as u8;
             // NaN becomes 0, as when floats are converted to integers.

@@ -12,7 +12,7 @@ use super::window_rows::WindowRows;
 use crate::channels_last::geometry::NhwcGeometry;
 use oarlock_cpu_base::simd::QUAD;
 
-/// Order of the dimensions of unpacked weights.
+/// The order of dimensions of unpacked weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WeightOrder {
     /// Outputs first, as in a convolution: [M, C / groups, kernel…].
@@ -26,14 +26,14 @@ pub enum WeightOrder {
 pub struct WeightSource<'a> {
     pub bytes: &'a [u8],
     pub order: WeightOrder,
-    /// Flipped in each byte to make it a signed number.
+    /// The bits to flip in each byte to make it signed.
     pub sign_flip: u8,
 }
 
 /// Packed weights of a convolution, and the sum of each output's weights.
 ///
-/// The channels of each group are cut into panels of whole vectors; the last panel may be narrower and is padded with 0. A panel
-/// holds, tap by tap and in groups of four inputs, the four weights of each channel.
+/// The channels of each group are divided into panels of whole vectors; the last panel may be narrower and is padded with 0. Tap by
+/// tap, a panel contains the weights of each group of four inputs: four per channel.
 pub struct QuantizedPanels {
     weights: AlignedBuffer<i8>,
     pub sums: Vec<i32>,
@@ -42,7 +42,7 @@ pub struct QuantizedPanels {
 
 #[derive(Clone, Copy)]
 struct QuantizedPanelLayout {
-    /// Weights per channel, padded to whole cache lines.
+    /// The number of weights per channel, padded to whole cache lines.
     steps: usize,
     channels: usize,
     lanes: usize,
@@ -89,7 +89,7 @@ impl QuantizedPanels {
                 let size = steps * count.next_multiple_of(layout.lanes);
                 (target.range_mut(start..start + size), target_sums.range_mut(output..output + count))
             };
-            // The weights of a step are contiguous here, so vectors can read them.
+            // Here the weights of a step are contiguous, so they can be packed with vectors.
             if let (WeightOrder::OutputsLast, 1) = (source.order, geometry.tap_count()) {
                 let (outputs, sign_flip) = (geometry.outputs, source.sign_flip);
                 team.isa().vectorize(ColumnPanel {
@@ -154,8 +154,8 @@ impl SimdTask for ColumnPanel<'_> {
             let bytes = a.iter().zip(b).zip(c.iter().zip(d));
             for ((quad, ((a, b), (c, d))), sum) in quads.iter_mut().zip(bytes).zip(&mut *sums) {
                 *quad = [*a, *b, *c, *d].map(|byte| (byte ^ sign_flip).cast_signed());
-                // Four bytes add up to at most 512 in size. An `i16` holds that, and twice as many of them
-                // fill a register.
+                // The sum of four weights is at most 512 in magnitude. That fits in an `i16`, of which a register contains twice as
+                // many as of `i32`.
                 let of_quad: i16 = quad.iter().map(|weight| i16::from(*weight)).sum();
                 *sum = sum.wrapping_add(of_quad.into());
             }
@@ -174,7 +174,7 @@ fn fill_panel(
     lanes: usize,
 ) {
     let (channels, taps_of_window) = (geometry.channels_per_group(), geometry.tap_count());
-    // Distances between the weights of two outputs and of two channels.
+    // The distances between the weights of two outputs and of two channels.
     let (output_step, channel_step) = match order {
         WeightOrder::OutputsFirst => (channels * taps_of_window, taps_of_window),
         WeightOrder::OutputsLast => (1, geometry.outputs),
@@ -182,7 +182,7 @@ fn fill_panel(
     let row = QUAD * sums.len().next_multiple_of(lanes);
     for tap in 0..taps {
         for input in 0..depth {
-            // A tap that is a row of the window has several of its steps side by side.
+            // A tap that is a row of the window consists of several adjacent steps.
             let step = tap * depth + input;
             let place = step % channels * channel_step + step / channels;
             let quad = tap * depth.div_ceil(QUAD) + input / QUAD;

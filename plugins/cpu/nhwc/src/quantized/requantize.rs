@@ -8,10 +8,10 @@ use oarlock_sdk::{Dtype, KernelCall, Result, ensure};
 
 use oarlock_cpu_base::simd::SIGN_BIT;
 
-/// The parameters of requantization besides the factor of each channel.
+/// The parameters of requantization, except for the factor of each channel.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RequantizeParameters {
-    /// Bounds of the results, less the zero point.
+    /// The bounds of the results, minus the zero point.
     pub(super) bounds: [f32; 2],
     pub(super) zero: i32,
     pub(super) residual: ResidualAddition,
@@ -22,10 +22,10 @@ pub(super) struct RequantizeParameters {
 pub(super) struct ResidualAddition {
     /// The scale of the residual, in units of the result.
     pub(super) factor: f32,
-    /// Its zero point, and the bits to flip in its bytes to make them unsigned.
+    /// The zero point of the residual, and the bits to flip in its bytes to make them unsigned.
     pub(super) zero: f32,
     pub(super) sign_flip: u8,
-    /// Rounding of the result before the addition, if any.
+    /// How the result is rounded before the addition, if it is.
     pub(super) inner: Option<InnerRounding>,
 }
 
@@ -34,17 +34,17 @@ pub(super) struct ResidualAddition {
 pub(super) struct InnerRounding {
     /// The scale of the rounded result, in units of the final one.
     pub(super) factor: f32,
-    /// The bounds, less its zero point.
+    /// The bounds of the rounded result, minus its zero point.
     pub(super) bounds: [f32; 2],
 }
 
-/// 1.5 · 2²³. Adding it to a small number rounds that to the nearest integer, ties to even, because `f32` has no fractions beyond
-/// 2²³. The last byte of the sum is the last byte of the integer.
+/// 1.5 · 2²³. Adding it to a small number rounds the number to the nearest integer, ties to even, because `f32` has no fractions
+/// beyond 2²³. The low byte of the sum's bits is the low byte of the integer.
 pub(super) const ROUNDING_OFFSET: f32 = 12_582_912.0;
 
 #[inline(always)]
 pub(super) fn clamp_value(value: f32, [low, high]: [f32; 2]) -> f32 {
-    // In this order NaN becomes `low`: it is not greater.
+    // With this order of comparisons, NaN becomes `low`.
     let value = if value > low { value } else { low };
     if value < high { value } else { high }
 }
@@ -63,7 +63,7 @@ impl RequantizeParameters {
         let float = |name| Ok(call.float_attribute(name)?.map(|value| value as f32));
         let bounds = match call.ints_attribute("bounds")? {
             None => [least, most],
-            // Clamped to the dtype first, so that the result always fits into a byte.
+            // Clamped to the range of the dtype first, so that the result always fits into a byte.
             Some(bounds) => bounds_pair("bounds", bounds)?.map(|bound| bound.clamp(least, most)),
         };
         let inner = match float("inner_factor")? {
@@ -96,7 +96,7 @@ impl RequantizeParameters {
         results: &mut [u8; COUNT],
     ) {
         let mut steps = [0.0; COUNT];
-        // A sum beyond 2²⁴ is rounded here, as in the definition, which multiplies floats.
+        // Sums beyond 2²⁴ are rounded here, as in the definition of the op, which multiplies floats.
         for ((step, sum), factor) in steps.iter_mut().zip(sums).zip(factors) {
             *step = *sum as f32 * factor;
         }
@@ -112,8 +112,8 @@ impl RequantizeParameters {
             }
         }
         for (step, result) in steps.into_iter().zip(results) {
-            // Clamped before rounding: the trick works for small numbers alone, and the bounds are integers, so the order does not
-            // change the result.
+            // Clamped before rounding, because the rounding trick works for small numbers only. The bounds are integers, so the
+            // order does not change the result.
             let whole = (clamp_value(step, self.bounds) + ROUNDING_OFFSET).to_bits();
             *result = whole.wrapping_add(self.zero as u32) as u8;
         }
@@ -152,13 +152,13 @@ pub(super) struct QuantizedEpilogue<'a> {
     pub(super) requantize: &'a RequantizeParameters,
     /// The factor of each output channel.
     pub(super) factors: &'a [f32],
-    /// Added to the sums; has the shape of the output.
+    /// The residual, which has the shape of the output.
     pub(super) residual: Option<&'a [u8]>,
 }
 
 impl QuantizedEpilogue<'_> {
-    /// Requantizes some channels of a pixel, whose outputs begin at an index. `requantize` is a copy of the field: as far as the
-    /// compiler knows, writing results might change the original.
+    /// Requantizes some channels of a pixel, whose outputs begin at an index. `requantize` is a copy of the field, because the
+    /// compiler would have to assume that writing results changes the original.
     #[inline(always)]
     pub(super) fn finish_pixel(
         &self,
@@ -175,7 +175,7 @@ impl QuantizedEpilogue<'_> {
             residual,
             results,
         };
-        // Larger arrays would not be kept in registers.
+        // Larger arrays would not stay in registers.
         part.finish_chunks::<16>(requantize).finish_chunks::<8>(requantize).finish_chunks::<1>(requantize);
     }
 }
@@ -205,14 +205,14 @@ impl RequantizePart<'_> {
     }
 }
 
-/// The epilogue of a tile: where the results of some pixels and channels go, and how they are computed.
+/// The epilogue of a tile: the destination of the results of some pixels and channels, and how they are computed.
 pub(super) struct QuantizedTileEpilogue<'a> {
     pub(super) requantize: RequantizeParameters,
     /// The factors, one per channel.
     pub(super) factors: &'a [f32],
-    /// The residual of the first pixel; null for none.
+    /// The residual of the first pixel; null if there is none.
     pub(super) residual: *const u8,
-    /// Address for the results of the first pixel, and the distance between pixels, here and in the residual.
+    /// The address for the results of the first pixel, and the distance between pixels, both here and in the residual.
     pub(super) output: *mut u8,
     pub(super) pixel: usize,
 }
@@ -222,7 +222,7 @@ impl QuantizedTileEpilogue<'_> {
     ///
     /// # Safety
     ///
-    /// There is room for the results of the pixels, which only the caller accesses, and a residual of the same size, if any.
+    /// There is room for the results of the pixels, which only the caller accesses; a residual, if any, has the same size.
     #[inline(always)]
     pub(super) unsafe fn finish_pixels<const COUNT: usize>(&self, sums: &[[i32; COUNT]]) {
         let (requantize, channels) = (self.requantize, self.factors.len());
@@ -235,7 +235,7 @@ impl QuantizedTileEpilogue<'_> {
                 (residual, slice::from_raw_parts_mut(self.output.add(place), channels))
             };
             let part = RequantizePart { sums: &sums[..channels], factors: self.factors, residual, results };
-            // Constant sizes, which vectorize; the last one takes what is left one by one.
+            // Chunks of constant size vectorize; the remainder is processed one by one.
             part.finish_chunks::<16>(&requantize)
                 .finish_chunks::<8>(&requantize)
                 .finish_chunks::<1>(&requantize);

@@ -1,4 +1,4 @@
-//! Vectors of sums that requantize a tile of them.
+//! Vectors of sums that can requantize a tile.
 
 #![expect(unsafe_code, reason = "results are stored through pointers, with instructions a machine may lack")]
 
@@ -15,13 +15,13 @@ use super::tile::MAX_TILE_PIXELS;
 #[cfg(x86_vectors)]
 pub(super) use avx512::{finish_rows, store_row};
 
-/// A vector whose sums become bytes.
+/// A vector whose sums are requantized to bytes.
 pub(super) trait RequantizedVector: IntegerVector {
     /// Requantizes the sums of a tile, one or two vectors per pixel, and stores the results.
     ///
     /// # Safety
     ///
-    /// There is room for the results of the pixels, which only the caller accesses, and a residual of the same size, if any.
+    /// There is room for the results of the pixels, which only the caller accesses; a residual, if any, has the same size.
     #[inline(always)]
     unsafe fn finish_tile<const PIXELS: usize, const VECTORS: usize>(
         sums: &[[Self; 2]; MAX_TILE_PIXELS],

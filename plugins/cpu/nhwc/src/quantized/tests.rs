@@ -1,5 +1,5 @@
-//! Compares quantized layers with plainly written sums, for many sizes, on every instruction set, with one thread and with two.
-//! Results are exact.
+//! Compares quantized layers with naive sums, for many sizes, with every instruction set, with one thread and with two. Results
+//! must match exactly.
 
 use oarlock_cpu_base::isa::Isa;
 use oarlock_cpu_base::window::WindowAxis;
@@ -54,7 +54,7 @@ impl QuantizedLayerCase {
         let mut zero = || least + numbers.next(256) as i64;
         let zeros = [zero(), zero(), zero()];
         let bounds = [[least, least + 255], [zeros[1].min(least + 200), least + 230]][numbers.next(2)];
-        // Results of about the range of a byte: some reach the bounds, and others do not.
+        // Scales results to about the range of a byte, so that some reach the bounds and others do not.
         let size = 100.0 / (6000.0 * (steps.max(1) as f32).sqrt());
         let count = if numbers.next(4) == 0 { 1 } else { outputs };
         let scale = (0..count).map(|_| size * (1 + numbers.next(1000)) as f32 / 700.0).collect();
@@ -250,7 +250,7 @@ fn windows_that_are_too_large_to_share_are_right_as_well() {
 #[test]
 fn the_largest_numbers_do_not_saturate_on_the_way() {
     let mut numbers = RandomNumbers(4);
-    // Pairs of such products exceed 16 bits, in which some instructions add them up.
+    // Sums of two such products exceed 16 bits, in which some instructions would saturate.
     for (byte, weight) in [(255, 127), (255, -128), (0, -128)] {
         let geometry = ConvCase::with_window(&mut numbers, (3, 3), (512, 40), (3, 1, 1)).geometry;
         let mut layer = QuantizedLayerCase::random(&mut numbers, geometry);
@@ -268,7 +268,7 @@ fn the_largest_numbers_do_not_saturate_on_the_way() {
 #[test]
 fn factors_of_any_size_end_at_the_bounds() {
     let mut numbers = RandomNumbers(5);
-    // Products beyond the range of integers, and those that vanish.
+    // Scaled sums beyond the range of integers, and sums that vanish.
     for scale in [1e30, f32::MAX, 1e-30, 1e7] {
         let dense = ConvCase::with_window(&mut numbers, (5, 5), (20, 40), (3, 1, 1)).geometry;
         let depthwise = ConvCase::with_groups(&mut numbers, (5, 5), 40, (1, 1), 1).geometry;

@@ -1,6 +1,6 @@
 //! Micro-kernels of quantized convolutions: each computes one tile, some pixels by one or two vectors of channels, over all taps
-//! and input channels. All sums stay in registers, and where the instructions allow, until they are requantized. AMX tiles can do
-//! nothing but multiply, so there the sums are in L1 meanwhile.
+//! and input channels. All sums stay in registers and, if the instruction set permits, are also requantized there. AMX tiles can
+//! only multiply, so there the sums are read back from L1.
 
 #![expect(unsafe_code, reason = "inputs, weights and results are reached through pointers")]
 
@@ -18,17 +18,17 @@ use oarlock_cpu_base::simd::{MAX_LANES, QUAD};
 use oarlock_cpu_base::tile_block::TILE_LINES;
 use oarlock_cpu_base::unrolled;
 
-/// Distance, in steps, at which weights are prefetched. They come from L2, L3 or memory and are read once per tile, faster than
-/// the hardware prefetcher follows: a step of a full tile is 28 VNNI instructions, or 14 cycles at two a cycle, so 16 steps are
+/// The distance, in steps, at which weights are prefetched. They come from L2, L3 or memory and are read once per tile, faster than
+/// the hardware prefetcher follows. A step of a full tile is 28 VNNI instructions, or 14 cycles at two per cycle, so 16 steps are
 /// about 224 cycles.
 const PREFETCH_STEPS: usize = 16;
 
 /// The arguments of a micro-kernel.
 pub(super) struct QuantizedTile<'a> {
-    /// For each tap and each pixel, the address of the inputs below it.
+    /// For each tap and each pixel, the address of the inputs under it.
     pub(super) inputs: *const *const u8,
     pub(super) taps: usize,
-    /// Groups of four inputs to read at each tap, and inputs to skip from the pointer on.
+    /// The number of groups of four inputs to read at each tap, and the number of inputs to skip after the pointer.
     pub(super) quads: usize,
     pub(super) skip: usize,
     /// Whole vectors of weights for each tap and four inputs.
@@ -46,7 +46,7 @@ pub(super) enum TileOutcome<'a> {
 }
 
 pub(super) struct SumsTarget {
-    /// Address for the sums of the first pixel, and the distance between pixels.
+    /// The address for the sums of the first pixel, and the distance between pixels.
     pub(super) output: *mut i32,
     pub(super) pixel: usize,
     pub(super) channels: usize,
@@ -54,20 +54,21 @@ pub(super) struct SumsTarget {
 
 /// # Safety
 ///
-/// Everything can be read and written as [`QuantizedTile`] and [`TileOutcome`] say, for as many pixels and whole vectors of
-/// weights as the function is for. Nothing else accesses the results meanwhile, and the machine has the instruction set of the
-/// table that holds the function.
+/// Operands are readable and results writable as [`QuantizedTile`] and [`TileOutcome`] describe, for the function's number of
+/// pixels and whole vectors of weights. Nothing else accesses the results meanwhile, and the machine has the instruction set of the
+/// function's table.
 pub(super) type QuantizedMicroKernel = unsafe fn(&QuantizedTile<'_>);
 
 /// Computes a block of rows and columns with AMX. The sums start from the given values, in whole vectors.
 ///
 /// # Safety
 ///
-/// The block can be read, and everything written as [`TileOutcome`] says. Nothing else accesses the results meanwhile, and the
-/// AMX registers are configured.
+/// The block is readable, and the results are writable as [`TileOutcome`] describes. Nothing else accesses the results meanwhile,
+/// and the AMX registers are configured.
 pub(super) type QuantizedBlockKernel = unsafe fn(&BlockOperands, *const i32, &TileOutcome<'_>);
 
-/// The function for blocks of this many channels, on machines with [`oarlock_cpu_base::row_blocks::RowBlocks`].
+/// The function for blocks of this many channels. It requires AMX, which the existence of an
+/// [`oarlock_cpu_base::row_blocks::RowBlocks`] proves.
 pub(super) fn block_kernel(channels: usize) -> QuantizedBlockKernel {
     #[cfg(x86_vectors)]
     return blocks::BLOCK_KERNELS[channels.div_ceil(TILE_LINES) - 1];
@@ -77,15 +78,15 @@ pub(super) fn block_kernel(channels: usize) -> QuantizedBlockKernel {
 
 /// The micro-kernels of an instruction set.
 pub(super) struct QuantizedMicroKernels {
-    /// Sums per vector.
+    /// The number of sums per vector.
     pub(super) lanes: usize,
-    /// The functions for unsigned and for signed inputs, for one vector of channels and for two, by the number of pixels minus
-    /// one.
+    /// The functions for unsigned and for signed inputs, for one vector of channels and for two, indexed by the number of pixels
+    /// minus one.
     by_vectors: [[&'static [QuantizedMicroKernel]; 2]; 2],
 }
 
 impl QuantizedMicroKernels {
-    /// The best kernels within an instruction set: VNNI is not part of every AVX-512 machine.
+    /// The best kernels of an instruction set: not every machine with AVX-512 has VNNI.
     pub(super) fn for_isa(isa: Isa) -> &'static Self {
         match isa {
             #[cfg(x86_vectors)]
@@ -127,7 +128,7 @@ unsafe fn compute_tile<
     tile: &QuantizedTile<'_>,
 ) {
     let size = QUAD * V::LANES;
-    // SAFETY: the caller guarantees that everything is there.
+    // SAFETY: the caller guarantees all operands.
     unsafe {
         let first = V::load(tile.start);
         let mut sums = [[first; 2]; MAX_TILE_PIXELS];
@@ -157,7 +158,7 @@ unsafe fn compute_tile<
         }
         match tile.outcome {
             TileOutcome::Bytes(epilogue) => V::finish_tile::<PIXELS, VECTORS>(&sums, epilogue),
-            // Whole vectors of channels are stored directly; only a ragged tile goes through memory.
+            // Whole vectors of channels are stored directly; only a ragged tile goes through a buffer.
             TileOutcome::Sums(place) if place.channels == VECTORS * V::LANES => {
                 unrolled!(PIXEL in 0..PIXELS, at most 14 {
                     unrolled!(VECTOR in 0..VECTORS, at most 2 {
@@ -210,7 +211,7 @@ macro_rules! kernels {
     };
 }
 
-// 14 pixels by 2 vectors take 28 accumulators; with 2 vectors of weights and 1 of inputs, 31 of 32 zmm registers are in use.
+// 14 pixels by 2 vectors are 28 accumulators; with 2 vectors of weights and 1 of inputs, 31 of 32 zmm registers are in use.
 #[cfg(x86_vectors)]
 kernels!(
     vnni,
@@ -219,7 +220,7 @@ kernels!(
     [1 2 3 4 5 6 7 8 9 10 11 12 13 14]
 );
 // Without VNNI, weights and inputs are widened into even and odd bytes: 4 x 2 accumulators, 2 x 2 weights, 2 inputs and 1 product
-// take 15 of 16 ymm registers.
+// use 15 of 16 ymm registers.
 #[cfg(x86_vectors)]
 kernels!(avx2, Avx2I32Vector, #[target_feature(enable = "avx2")] [1 2 3 4]);
 kernels!(plain, PortableI32Vector, [1 2 3 4]);
@@ -246,7 +247,7 @@ mod blocks {
     ) {
         let mut sums = MaybeUninit::<TileAccumulators<i32>>::uninit();
         let sums = sums.as_mut_ptr();
-        // SAFETY: the caller guarantees the block and the instructions. All sums that are read are written before.
+        // SAFETY: the caller guarantees the block and the instructions. Sums are written before they are read.
         unsafe {
             let first = sums.cast::<i32>();
             first.write_bytes(0, BLOCK_LINES);

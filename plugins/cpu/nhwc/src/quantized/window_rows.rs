@@ -1,8 +1,7 @@
-//! Addresses of the inputs under each window, as rows of bytes that are read in whole groups of four.
+//! Computes the addresses of the inputs under each window, as rows of bytes that are read in whole groups of four.
 //!
-//! With few input channels, a whole row of the window is one tap: its elements are contiguous in a copy of the image that is
-//! padded along its rows. If the channels of a group are no multiple of four, they are read from a copy in which they are padded
-//! to one.
+//! With few input channels, a whole row of the window is one tap: in a copy of the image that is padded along its rows, the
+//! elements of such a row are contiguous. If the number of channels in a group is not a multiple of four, a copy pads it to one.
 
 #![expect(unsafe_code, reason = "lines of a copy are written by several threads")]
 
@@ -13,14 +12,14 @@ use crate::channels_last::geometry::NhwcGeometry;
 use crate::channels_last::indirection::IndirectionWindows;
 use oarlock_cpu_base::simd::QUAD;
 
-/// The most input channels for which a row of the window is one tap.
+/// The maximum number of input channels for which a row of the window is one tap.
 const FEW_CHANNELS: usize = 15;
 
 pub(super) struct WindowRows {
     geometry: NhwcGeometry,
     /// True if a row of the window is one tap.
     by_rows: bool,
-    /// Pixels of a line as it is read, and bytes of a pixel.
+    /// The pixels of a line as it is read, and the bytes of a pixel.
     width: usize,
     pixel: usize,
 }
@@ -41,7 +40,7 @@ impl WindowRows {
         Self { geometry: geometry.clone(), by_rows, width, pixel }
     }
 
-    /// Number of taps, and inputs of each.
+    /// The number of taps, and the inputs of each.
     pub(super) fn tap_shape(&self) -> (usize, usize) {
         let NhwcGeometry { vertical, horizontal, .. } = self.geometry;
         let depth = self.geometry.channels_per_group();
@@ -55,17 +54,17 @@ impl WindowRows {
         }
     }
 
-    /// Bytes before the inputs of a group.
+    /// The number of bytes in a pixel before the inputs of a group.
     pub(super) fn group_offset(&self, group: usize) -> usize {
         group * (self.pixel / self.geometry.groups)
     }
 
-    /// Bytes that are read for padding.
+    /// The number of bytes that are read as padding.
     pub(super) fn padding_size(&self) -> usize {
         self.pixel.max(self.tap_shape().1.next_multiple_of(QUAD))
     }
 
-    /// Bytes of the copy of the images, if one is needed.
+    /// The size of the copy of the images, or 0 if they are read in place.
     pub(super) fn copy_size(&self) -> usize {
         let NhwcGeometry { images, channels, vertical, horizontal, .. } = self.geometry;
         let is_in_place = self.width == horizontal.input && self.pixel == channels && !self.by_rows;
@@ -73,7 +72,7 @@ impl WindowRows {
         if is_in_place { 0 } else { images * vertical.input * self.width * self.pixel + QUAD }
     }
 
-    /// Copies the images to be read, with the padding at both ends of their lines.
+    /// Copies the images, with padding at both ends of their lines.
     pub(super) fn copy_images(
         &self,
         team: &dyn ThreadTeam,
@@ -96,12 +95,12 @@ impl WindowRows {
                 if self.by_rows {
                     let (before, rest) = target.split_at_mut(horizontal.pad.0 * channels);
                     let (inside, after) = rest.split_at_mut(narrow);
-                    // The zero point, whose products cancel against the correction of the sums.
+                    // Padding is the zero point: its products cancel against the correction of the sums.
                     before.fill(padding);
                     inside.copy_from_slice(source);
                     after.fill(padding);
                 } else {
-                    // What follows the channels of a group is multiplied with weights of 0.
+                    // The bytes after the channels of a group are padding, which is multiplied by weights of 0.
                     for (target, source) in target.chunks_exact_mut(padded).zip(source.chunks_exact(depth)) {
                         let (inside, after) = target.split_at_mut(depth);
                         inside.copy_from_slice(source);
@@ -112,7 +111,7 @@ impl WindowRows {
         });
     }
 
-    /// The windows over the images as they are read.
+    /// The windows over the images, or over their copy.
     pub(super) fn indirection_windows(&self) -> IndirectionWindows<'_> {
         let Self { geometry, by_rows, width, pixel } = self;
         IndirectionWindows { geometry, by_rows: *by_rows, width: *width, pixel: *pixel }

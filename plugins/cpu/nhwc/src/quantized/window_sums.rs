@@ -1,6 +1,7 @@
-//! For each window over images, the sum of the inputs under it, over all channels of a group.
+//! Sums the inputs under each window, over all channels of a group.
 //!
-//! Channels are summed first, then adjacent pixels, then lines: each input is read once instead of once per window over it.
+//! Channels are summed first, then adjacent pixels, then lines, so that each input is read once instead of once per window that
+//! contains it.
 
 #![expect(unsafe_code, reason = "threads write parts of one vector")]
 
@@ -12,11 +13,11 @@ use oarlock_cpu_gemm::DisjointSlice;
 use crate::channels_last::geometry::NhwcGeometry;
 use oarlock_cpu_base::simd::SIGN_BIT;
 
-/// Bytes that are worth a task of their own.
+/// Bytes that are worth a separate task.
 const BYTES_PER_TASK: usize = 1 << 16;
 
-/// The sum of each window less the zero points (one, or for a product one per row): for each pixel of the output, that of each
-/// group. Signed numbers count as the unsigned ones that flipping the sign bit makes of them.
+/// Computes the sum of the inputs minus their zero points, for each output pixel and group. There is one zero point or, for a
+/// product, one per row. Signed inputs are treated as unsigned, with the sign bit flipped.
 pub(super) fn sum_windows(
     team: &dyn ThreadTeam,
     geometry: &NhwcGeometry,
@@ -55,11 +56,11 @@ pub(super) fn sum_windows(
     result
 }
 
-/// Adds to each window along an axis, of `size` elements, what is under each of its steps.
+/// Adds the elements under each step to each window along an axis; a position has `size` elements.
 fn add_window_steps(axis: &WindowAxis, size: usize, from: &[i32], windows: &mut [i32]) {
     for step in 0..axis.kernel {
         for (window, sums) in windows.chunks_exact_mut(size).enumerate() {
-            // Padding holds the zero point. The sums are less the zero points, so it adds nothing.
+            // Padding is the zero point, which is subtracted from the sums, so it adds nothing.
             let Some(place) = axis.input_position(window, step) else { continue };
             for (sum, addend) in sums.iter_mut().zip(&from[place * size..][..size]) {
                 *sum = sum.wrapping_add(*addend);
@@ -73,7 +74,7 @@ struct ChannelSums<'a> {
     depth: usize,
     sign_flip: u8,
     zeros: &'a [i32],
-    /// Index of the first sum's pixel.
+    /// The index of the first sum's pixel.
     first: usize,
     sums: &'a mut [i32],
 }

@@ -1,8 +1,8 @@
-//! Blocked attention: scores of a few query rows for a block of keys, their softmax, and the sum of the values by these weights,
-//! all within the caches. The full score matrix never exists.
+//! Blocked attention: the scores of a few query rows for a block of keys, their softmax, and the sum of the values by these
+//! weights, all in cache. The full score matrix is never materialized.
 //!
-//! Query heads that share a key head are computed together, as more rows of one query. How a row is computed only depends on its
-//! own keys, so results do not depend on how rows are distributed to threads.
+//! Query heads that share a key head are computed together, as more rows of one query. The computation of a row depends only on its
+//! keys, so results do not depend on how rows are distributed over threads.
 
 #![expect(unsafe_code, reason = "threads write disjoint rows of one output")]
 
@@ -19,17 +19,17 @@ use super::lane_reduce::LANES;
 use super::mask::AttentionMask;
 use super::softmax::{ScaledRow, ScoreRow, SoftmaxBlock, SoftmaxState};
 
-/// Keys of a block. With heads of 64 elements, packed keys and values take 64 KiB each and stay in L2, and the scores of a tile
-/// of 14 rows take 15 KiB and stay in L1.
+/// The number of keys in a block. With heads of 64 elements, packed keys and values take 64 KiB each and stay in L2, and the scores
+/// of a tile of 14 rows take 15 KiB and stay in L1.
 const KEYS_PER_BLOCK: usize = 256;
-/// The most query rows of a task: the more rows, the more often packed keys and values are reused.
+/// The maximum number of query rows in a task: the more rows, the more often packed keys and values are reused.
 const MAX_TASK_ROWS: usize = 128;
-/// Bound of the rows of a tile, for arrays on the stack. Micro-kernels have at most 14.
+/// An upper bound of the rows of a tile, for arrays on the stack. Micro-kernels have at most 14.
 const MAX_TILE_ROWS: usize = 16;
 /// Multiply-adds that make it worth waking another thread.
 const MIN_WORK_PER_THREAD: usize = 1 << 17;
 
-/// Keys or values: those of the past, followed by the new ones.
+/// Keys or values: past rows, followed by new ones.
 #[derive(Clone, Copy)]
 pub(super) struct KeyValueCache<'a, E> {
     pub(super) past: &'a [E],
@@ -48,20 +48,20 @@ pub(super) struct BlockedAttentionOperands<'a, E> {
     pub(super) present_values: Option<DisjointSlice<'a, E>>,
 }
 
-/// How a call is cut into tasks, and the memory that a thread needs for one.
+/// How a call is divided into tasks, and the memory that a thread needs for a task.
 #[derive(Clone, Copy)]
 pub(super) struct BlockedAttentionPlan {
-    /// Rows of all query heads that share keys, and of a task.
+    /// The rows of all query heads that share keys, and the rows of a task.
     rows: usize,
     rows_of_task: usize,
     threads: usize,
-    /// Rows of a tile and columns of a panel.
+    /// The rows of a tile, and the columns of a panel.
     tile: (usize, usize),
-    /// Columns of values, in whole panels.
+    /// The columns of values, rounded up to whole panels.
     padded_values: usize,
-    /// Room for the keys of a block, in whole groups and panels.
+    /// The keys of a block, rounded up to whole lane groups and panels.
     padded_keys: usize,
-    /// True if keys and values are read in place: with a few rows, packing would cost more than multiplying.
+    /// True if keys and values are read in place: for a few rows, packing would cost more than multiplying.
     in_place: bool,
 }
 
@@ -72,8 +72,8 @@ impl BlockedAttentionPlan {
     ) -> Self {
         let (most, columns) = row_tile_size::<f32>(team.isa());
         let tile = (most.min(MAX_TILE_ROWS), columns);
-        // Heads of a group read the same keys, so stacking their rows makes one taller product, which reuses each packed panel more
-        // often.
+        // The heads of a group read the same keys, so their rows are stacked into one taller product, which reuses each packed
+        // panel more often.
         let rows = geometry.group_size() * geometry.queries;
         let work = [
             geometry.batches,
@@ -86,9 +86,9 @@ impl BlockedAttentionPlan {
         .fold(1usize, |work, size| work.saturating_mul(size));
         let threads = team.worker_count().min(work / MIN_WORK_PER_THREAD).max(1);
         let items = geometry.batches * geometry.shared;
-        // A few tasks for each thread even out what else the machine does.
+        // A few tasks per thread balance the load if other work runs on the machine.
         let wanted = if threads == 1 { 1 } else { (4 * threads).div_ceil(items.max(1)) };
-        // At least two tiles in a task, for which packing the keys pays.
+        // A task has at least two tiles, so that packing the keys pays.
         let tasks = rows.div_ceil(MAX_TASK_ROWS).max(wanted.min(rows.div_ceil(2 * tile.0))).max(1);
         let padded = KEYS_PER_BLOCK.min(geometry.total_keys().max(1)).next_multiple_of(LANES.max(tile.1));
         Self {
@@ -98,12 +98,12 @@ impl BlockedAttentionPlan {
             tile,
             padded_values: geometry.value_size.next_multiple_of(tile.1),
             padded_keys: padded,
-            // Only `f32` can be read in place; narrower floats must be widened, which packing does on the way.
+            // Only `f32` can be read in place; narrow floats must be widened, which packing does anyway.
             in_place: rows <= FEW_ROWS && <E as oarlock_cpu_gemm::ConvertTo<f32>>::IS_IDENTITY,
         }
     }
 
-    /// Numbers in each part of a thread's scratch memory.
+    /// The sizes of the parts of a thread's scratch memory, in numbers.
     fn scratch_sizes(&self, geometry: &AttentionShape) -> [usize; 6] {
         let packs = usize::from(!self.in_place);
         [
@@ -114,11 +114,11 @@ impl BlockedAttentionPlan {
             self.rows_of_task.saturating_mul(self.padded_values),
             2 * self.rows_of_task,
         ]
-        // Each part starts at a cache line.
+        // Each part starts at a cache line, so that threads share none.
         .map(|size| size.next_multiple_of(16))
     }
 
-    /// Distance between rows of scores: no power of 2, so that rows do not map to the same L1 sets.
+    /// The distance between rows of scores: not a power of 2, so that rows do not map to the same L1 sets.
     fn score_stride(&self) -> usize {
         self.padded_keys + 16
     }
@@ -128,7 +128,7 @@ impl BlockedAttentionPlan {
     }
 
     pub(super) fn scratch_size(&self, geometry: &AttentionShape) -> u64 {
-        // Saturating: a request that is too large fails as an allocation, with its message.
+        // Saturating: a request that is too large then fails as an allocation, with an error message.
         let numbers = self.threads.saturating_mul(self.worker_scratch_size(geometry));
         (numbers.saturating_mul(size_of::<f32>()) as u64).saturating_add(64)
     }
@@ -146,6 +146,7 @@ pub(super) fn compute_blocked<E: StoredElement<ComputeType = f32>>(
     let memory = DisjointSlice::new(scratch.allocate_elements::<f32>(plan.threads * lane_size));
     let tasks_of_item = plan.rows.div_ceil(plan.rows_of_task).max(1);
     let count = geometry.batches * geometry.shared * tasks_of_item;
+    // With a causal mask, later rows see more keys, so tasks differ in length and threads take them from a queue.
     let tasks = TaskQueue::new(count, plan.threads);
     team.parallel_for_each(plan.threads.min(count), &|lane| {
         // SAFETY: each lane has its own part.
@@ -159,7 +160,7 @@ pub(super) fn compute_blocked<E: StoredElement<ComputeType = f32>>(
             let (item, begin) = (task / tasks_of_item, task % tasks_of_item * plan.rows_of_task);
             let (batch, head) = (item / geometry.shared, item % geometry.shared);
             if begin == 0 {
-                // One task of each head copies the cache, the first, so that it is written once.
+                // The first task of each head copies the cache, so that it is written once.
                 operands.write_present(geometry, batch, head);
             }
             AttentionTask {
@@ -183,7 +184,7 @@ pub(super) fn compute_blocked<E: StoredElement<ComputeType = f32>>(
 }
 
 impl<'a, E: Copy> KeyValueCache<'a, E> {
-    /// A head of the past (`part` 0) or of the new elements (1), and the distance between its rows.
+    /// A head of the past (`part` 0) or of the new elements (`part` 1), and the distance between its rows.
     fn head_rows(
         &self,
         geometry: &AttentionShape,
@@ -196,7 +197,7 @@ impl<'a, E: Copy> KeyValueCache<'a, E> {
             _ => (self.fresh, self.steps, geometry.fresh),
         };
         let start = steps.row_start(batch, head, 0);
-        // An empty tensor has no element at `start`, even if `start` is 0 for others.
+        // An empty tensor has no element at `start`, which may be past its end.
         (if rows == 0 { &[] } else { &elements[start..] }, steps.row)
     }
 
@@ -231,7 +232,7 @@ impl<E: StoredElement<ComputeType = f32>> BlockedAttentionOperands<'_, E> {
     }
 }
 
-/// Some rows of the query heads that share a key head, with a thread's memory.
+/// Some rows of the query heads that share a key head, and the scratch memory of a thread.
 struct AttentionTask<'t, 'a, E> {
     team: &'t dyn ThreadTeam,
     geometry: &'t AttentionShape,
@@ -257,10 +258,11 @@ impl<E: StoredElement<ComputeType = f32>> AttentionTask<'_, '_, E> {
             *sums = [SoftmaxState::EMPTY.greatest, SoftmaxState::EMPTY.sum];
         }
         let seen = self.visible_keys(0..self.rows.len());
+        // Past and new rows are separate operands. Processing one after the other avoids concatenating them.
         for (part, first, count) in [(0, 0, geometry.past), (1, geometry.past, geometry.fresh)] {
             for begin in (0..count).step_by(KEYS_PER_BLOCK) {
                 let block = begin..count.min(begin + KEYS_PER_BLOCK);
-                // Blocks that the mask hides from all rows are skipped: with a causal mask, up to half of them.
+                // Blocks that are hidden from all rows are skipped: with a causal mask, up to half of them.
                 if first + block.start < seen.end && seen.start < first + block.end {
                     self.accumulate_block(part, first, block);
                 }
@@ -269,13 +271,13 @@ impl<E: StoredElement<ComputeType = f32>> AttentionTask<'_, '_, E> {
         self.write_output();
     }
 
-    /// Batch, query head, and row within the head of a row of the task.
+    /// The batch, the query head and the row within that head, for a row of the task.
     fn row_position(&self, row: usize) -> [usize; 3] {
         let (number, queries) = (self.rows.start + row, self.geometry.queries);
         [self.batch, self.head * self.geometry.group_size() + number / queries, number % queries]
     }
 
-    /// The range that covers all keys visible to some of the rows.
+    /// The smallest range that contains all keys visible to any of these rows.
     fn visible_keys(&self, rows: Range<usize>) -> Range<usize> {
         if let Some(keys) = self.operands.mask.common_keys(self.geometry) {
             return keys;
@@ -296,7 +298,7 @@ impl<E: StoredElement<ComputeType = f32>> AttentionTask<'_, '_, E> {
         for row in 0..self.rows.len() {
             let [batch, head, row_of_head] = self.row_position(row);
             let start = self.geometry.query.row_start(batch, head, row_of_head);
-            // Scaling the query once costs less than scaling every score.
+            // Scaling the query once is cheaper than scaling every score.
             let elements = &self.operands.query[start..][..size];
             let to = &mut self.query[row * size..][..size];
             self.team.isa().vectorize(ScaledRow { from: elements, to, factor: scale });
@@ -316,7 +318,7 @@ impl<E: StoredElement<ComputeType = f32>> AttentionTask<'_, '_, E> {
         };
         let in_place = if self.plan.in_place { as_f32_view(keys).zip(as_f32_view(values)) } else { None };
         let (isa, width) = (self.team.isa(), self.plan.tile.1);
-        // Keys and values are packed for each task, not shared by tasks: sharing would need a barrier between packing and use.
+        // Each task packs keys and values for itself: sharing them would need a barrier between packing and use.
         if in_place.is_none() {
             for panel in 0..block.len().div_ceil(width) {
                 let begin = panel * width;
@@ -333,13 +335,16 @@ impl<E: StoredElement<ComputeType = f32>> AttentionTask<'_, '_, E> {
         }
         let stride = self.plan.score_stride();
         let whole = first + block.start..first + block.end;
-        // One tile of rows at a time goes through scores, softmax and values, so its scores never leave L1.
+        // Scores, softmax and values are computed for one tile of rows at a time, so its scores never leave L1.
         for begin in (0..self.rows.len()).step_by(self.plan.tile.0) {
             let rows = begin..self.rows.len().min(begin + self.plan.tile.0);
+            // The range of this tile alone: near the diagonal of a causal mask, it is shorter than that of the task.
             let seen = self.visible_keys(rows.clone());
             if seen.end <= whole.start || whole.end <= seen.start {
                 continue;
             }
+            // Keys after the last visible one are not multiplied at all. Hidden keys before the first one are: panels begin at the
+            // start of the block.
             let count = seen.end.min(whole.end) - whole.start;
             let query = GemmRows {
                 elements: &self.query[begin * size..rows.end * size],
@@ -365,11 +370,12 @@ impl<E: StoredElement<ComputeType = f32>> AttentionTask<'_, '_, E> {
         }
     }
 
-    /// Turns the scores of some rows for the first `count` keys of a block into weights, and rescales the output where a greater
-    /// score appeared.
+    /// Turns the scores of some rows for the first `count` keys of a block into weights, and rescales the output of rows in which a
+    /// greater score appeared.
     fn softmax_rows(&mut self, rows: Range<usize>, block: &Range<usize>, count: usize) {
         let (isa, stride) = (self.team.isa(), self.plan.score_stride());
         let (mask, common) = (&self.operands.mask, self.operands.mask.common_keys(self.geometry));
+        // Without bounds or a mask, all rows are treated alike, so their positions need not be computed.
         let is_plain = common.is_some() && mask.is_absent();
         let mut all: [ScoreRow<'_>; MAX_TILE_ROWS] = std::array::from_fn(|_| ScoreRow::EMPTY);
         let states = &mut all[..rows.len()];
@@ -393,6 +399,8 @@ impl<E: StoredElement<ComputeType = f32>> AttentionTask<'_, '_, E> {
         });
         for (state, row) in states.iter().zip(rows) {
             let factor = state.factor;
+            // The greatest score rarely changes after the first blocks, so most rows skip this pass. Before the first visible key,
+            // the output is 0 and needs none.
             if factor != 1.0 && self.sums[2 * row + 1] != 0.0 {
                 let output = &mut self.output[row * self.plan.padded_values..][..self.plan.padded_values];
                 output.iter_mut().for_each(|number| *number *= factor);
@@ -406,10 +414,10 @@ impl<E: StoredElement<ComputeType = f32>> AttentionTask<'_, '_, E> {
         for row in 0..self.rows.len() {
             let (place, sum) = (self.row_position(row), self.sums[2 * row + 1]);
             let start = self.geometry.output.row_start(place[0], place[1], place[2]);
-            // SAFETY: each row of the output is written once, by the task that owns it.
+            // SAFETY: each row of the output is written once, by its task.
             let target = unsafe { self.operands.output.range_mut(start..start + size) };
             let numbers = &self.output[row * self.plan.padded_values..][..size];
-            // Without any visible key the result is 0, whatever the scores were.
+            // Without a visible key the result is 0, even if the scores were NaN.
             let is_empty = sum == 0.0 || sum.is_nan() && self.operands.mask.hides_all(self.geometry, place);
             if is_empty {
                 target.fill(E::from_computed(0.0));
@@ -420,7 +428,7 @@ impl<E: StoredElement<ComputeType = f32>> AttentionTask<'_, '_, E> {
     }
 }
 
-/// The view as `f32`, if that is what it holds.
+/// The view as `f32`, if that is its element type.
 fn as_f32_view<E: StoredElement<ComputeType = f32>>(view: LaneView<'_, E>) -> Option<LaneView<'_, f32>> {
     let elements = oarlock_cpu_gemm::as_computed(view.elements)?;
     Some(LaneView { elements, lane: view.lane, step: view.step })

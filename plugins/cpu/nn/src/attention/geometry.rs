@@ -1,11 +1,11 @@
-//! The sizes of attention, and the layout of heads in its operands.
+//! The sizes of an attention call, and the layout of heads in its operands.
 
 use std::ops::Range;
 
 use oarlock_products::dimension_size;
 use oarlock_sdk::{KernelCall, PluginError, Result, TensorView, ensure};
 
-/// Distances between the batches, heads and rows of an operand.
+/// The distances between the batches, heads and rows of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct HeadStrides {
     pub(super) batch: usize,
@@ -18,15 +18,15 @@ impl HeadStrides {
         batch * self.batch + head * self.head + row * self.row
     }
 
-    // With zero batches, the other sizes may overflow.
+    // These saturate, since with zero batches the other sizes may overflow.
 
-    /// Heads in their own dimension, before that of the rows.
+    /// Heads have a dimension of their own, before the rows.
     fn heads_first(heads: usize, rows: usize, size: usize) -> Self {
         let head = rows.saturating_mul(size);
         Self { batch: heads.saturating_mul(head), head, row: size }
     }
 
-    /// Heads one after the other within each row.
+    /// Heads are contiguous within each row.
     fn rows_first(heads: usize, rows: usize, size: usize) -> Self {
         let row = heads.saturating_mul(size);
         Self { batch: rows.saturating_mul(row), head: size, row }
@@ -43,7 +43,8 @@ pub(super) struct HeadsLayout {
 }
 
 impl HeadsLayout {
-    /// Reads an operand with a dimension for heads, or with an attribute's number of heads in the last dimension.
+    /// Reads an operand with a dimension for heads, or one whose last dimension contains as many heads as the attribute `name`
+    /// states.
     pub(super) fn new(call: &KernelCall<'_>, operand: &TensorView<'_>, name: &str) -> Result<Self> {
         match *operand.dims() {
             [batches, count, rows, width] => {
@@ -56,7 +57,7 @@ impl HeadsLayout {
                 Ok(Self { batches, count, rows, size, steps: HeadStrides::heads_first(count, rows, size) })
             }
             [batches, rows, width] => {
-                // Without a dimension for heads, only the attribute tells how many there are.
+                // Without a dimension for heads, only the attribute states how many there are.
                 let stated = call.int_attribute(name)?.filter(|count| *count > 0 && width % count == 0);
                 let count = stated.ok_or_else(|| {
                     PluginError::invalid_argument(format!(
@@ -83,14 +84,14 @@ pub(super) struct AttentionShape {
     pub(super) batches: usize,
     /// Query heads.
     pub(super) heads: usize,
-    /// Heads of keys and values, each shared by the same number of query heads.
+    /// Key and value heads, each shared by the same number of query heads.
     pub(super) shared: usize,
     /// Query rows.
     pub(super) queries: usize,
-    /// New rows of keys and values, and past ones.
+    /// The numbers of new and of past rows of keys and values.
     pub(super) fresh: usize,
     pub(super) past: usize,
-    /// Elements of a row of query and key, and of value and output.
+    /// The elements in a row of query and key, and in a row of value and output.
     pub(super) size: usize,
     pub(super) value_size: usize,
     pub(super) query: HeadStrides,
@@ -104,17 +105,17 @@ pub(super) struct AttentionShape {
     pub(super) scale: f64,
     pub(super) softcap: f64,
     pub(super) window: AttentionWindow,
-    /// The mode in which scores are requested, if they are an output.
+    /// Which scores are requested (`qk_matmul_output_mode`), if they are an output.
     pub(super) score_mode: Option<i64>,
-    /// True if scores must be kept in `f64`.
+    /// True if the softmax must be computed in `f64`.
     pub(super) is_double: bool,
 }
 
-/// The keys that a query row may see, relative to its position.
+/// The keys that are visible to a query row, relative to its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AttentionWindow {
     is_causal: bool,
-    /// Keys before and after it; `None` for all.
+    /// The number of visible keys before and after it; `None` for all.
     left: Option<i64>,
     right: Option<i64>,
 }
@@ -132,17 +133,17 @@ impl AttentionWindow {
         Ok(Self { is_causal, left: bound("left_window_size")?, right: bound("right_window_size")? })
     }
 
-    /// True if every row may see every key.
+    /// True if every key is visible to every row.
     pub(super) fn is_open(&self) -> bool {
         !self.is_causal && self.left.is_none() && self.right.is_none()
     }
 
-    /// The keys among the first `count` that the row at a position may see.
+    /// The keys among the first `count` that are visible to the row at a position.
     pub(super) fn visible_keys(&self, place: i64, count: usize) -> Range<usize> {
         let most = count as i64;
         let after =
             |bound: Option<i64>| bound.map_or(most, |bound| place.saturating_add(bound).saturating_add(1));
-        // A causal row sees itself, so its bound is 0 keys after it.
+        // A causal row sees its own key, so its bound is 0 keys after it.
         let end = after(self.right).min(after(self.is_causal.then_some(0))).clamp(0, most);
         let begin = self.left.map_or(0, |bound| place.saturating_sub(bound)).clamp(0, end);
         begin as usize..end as usize
@@ -155,7 +156,7 @@ impl AttentionShape {
         let query = HeadsLayout::new(call, &q, "q_num_heads")?;
         let key = HeadsLayout::new(call, &k, "kv_num_heads")?;
         let value = HeadsLayout::new(call, &v, "kv_num_heads")?;
-        // Groups of equal size share a head of keys. No query heads share no key heads.
+        // Groups of query heads of equal size share a key head. Without query heads, there may be no key heads either.
         let is_whole = key.count > 0 && query.count.is_multiple_of(key.count) || query.count == 0;
         ensure!(
             q.dims().len() == k.dims().len()
@@ -179,7 +180,7 @@ impl AttentionShape {
             }
         };
         let total = past + key.rows;
-        // Keeps the variance of scores at 1, whatever the size of a head.
+        // This factor keeps the variance of scores at 1, whatever the size of a head.
         let default = 1.0 / (query.size as f64).sqrt();
         let is_narrow = q.dims().len() == 3;
         // The output has the layout of the query, while past and present always have a dimension for heads.
@@ -215,11 +216,11 @@ impl AttentionShape {
             present_key: HeadStrides::heads_first(key.count, total, key.size),
             present_value: HeadStrides::heads_first(key.count, total, value.size),
             scale: call.float_attribute("scale")?.unwrap_or(default),
-            // 0 switches it off; a negative one would flip the sign of scores.
+            // 0 disables it; a negative value would flip the sign of scores.
             softcap: call.float_attribute("softcap")?.unwrap_or(0.0).max(0.0),
             window: AttentionWindow::new(call)?,
             score_mode: has_scores.then_some(mode),
-            // 16-bit softmax is computed in `f32`, which is at least as exact; only `f64` needs another way.
+            // A 16-bit softmax is computed in `f32`, which is at least as accurate; only `f64` needs the plain algorithm.
             is_double: precision == 11,
         })
     }
@@ -228,7 +229,7 @@ impl AttentionShape {
         self.past + self.fresh
     }
 
-    /// Query heads per key head.
+    /// The number of query heads per key head.
     pub(super) fn group_size(&self) -> usize {
         self.heads / self.shared.max(1)
     }
@@ -242,7 +243,7 @@ fn past_row_count(
 ) -> Result<usize> {
     let expected =
         |rows: i64, heads: &HeadsLayout| [heads.batches as i64, heads.count as i64, rows, heads.size as i64];
-    // The length of the past is free; everything else must match the new rows.
+    // The past may have any length; everything else must match the new rows.
     let rows = past_key.dims().get(2).copied().unwrap_or(0);
     ensure!(
         past_key.dims() == expected(rows, key) && past_value.dims() == expected(rows, value),
@@ -258,7 +259,7 @@ fn past_row_count(
 
 #[cfg(test)]
 impl AttentionShape {
-    /// The shape of operands without memory.
+    /// A shape without strides, for tests that read no operands.
     pub(super) fn example_shape(heads: [usize; 3], rows: [usize; 2], size: usize) -> Self {
         let [batches, heads, shared] = heads;
         let [queries, fresh] = rows;

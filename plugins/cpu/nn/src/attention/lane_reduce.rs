@@ -1,15 +1,15 @@
-//! Maximum and sum of values. Left alone, the compiler keeps the lanes of such reductions in memory, so that each step waits for
-//! a store; AVX-512 therefore has intrinsics here.
+//! The maximum and the sum of values. In such reductions the compiler keeps the lanes in memory, so each step waits for a store;
+//! that is why AVX-512 has intrinsics here.
 
 #![cfg_attr(x86_vectors, expect(unsafe_code, reason = "vectors are read through pointers"))]
 
 use oarlock_cpu_base::isa::Isa;
 use oarlock_cpu_base::rows::fold::join_lanes;
 
-/// Values per group: four zmm registers. Four independent chains hide the latency of an addition, 4 cycles.
+/// Values per group: four zmm registers. Four independent chains hide the 4 cycles of latency of an addition.
 pub(super) const LANES: usize = 64;
 
-/// The maximum of whole groups of values and one more. NaN is ignored.
+/// The maximum of whole groups of values and `other`. NaN is ignored.
 #[inline(always)]
 pub(super) fn reduce_max(isa: Isa, values: &[f32], other: f32) -> f32 {
     #[cfg(x86_vectors)]
@@ -17,6 +17,7 @@ pub(super) fn reduce_max(isa: Isa, values: &[f32], other: f32) -> f32 {
         // SAFETY: an `Isa` above the lowest only exists on machines that have it.
         return unsafe { avx512::reduce_max(values, other) };
     }
+    // The parameter is unused without x86 vectors.
     let _ = isa;
     reduce_lanes(values, other, |left, right| if right > left { right } else { left })
 }

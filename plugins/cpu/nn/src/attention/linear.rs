@@ -1,8 +1,9 @@
-//! `LinearAttention`: keys and values accumulate in a state of fixed size, so that a step costs the same however long the past
-//! is.
+//! `LinearAttention`: keys and values accumulate in a state of fixed size, so the cost of a step does not depend on the length of
+//! the past.
 //!
-//! The state of a head is a matrix with a row for each element of a key. A step decays it, adds the product of a key and a value,
-//! and reads it with queries. It is kept in `f32` whatever the operands hold, and heads are distributed over threads.
+//! The state of a head is a matrix with a row for each element of a key. A step decays it, adds the outer product of a key and a
+//! value, and multiplies it by queries. It is kept in `f32` whatever the dtype of the operands, and heads are distributed over
+//! threads.
 
 use oarlock_cpu_base::compute_element::{ComputeElement, FloatElement};
 use oarlock_cpu_base::device::Cpu;
@@ -19,7 +20,7 @@ use oarlock_sdk::{
 
 const FLOATS: DtypeSet = dtype_set(&[Dtype::F16, Dtype::BF16, Dtype::F32]);
 
-/// Indices of optional inputs.
+/// The indices of optional inputs.
 const PAST_INPUT: usize = 3;
 const DECAY_INPUT: usize = 4;
 const BETA_INPUT: usize = 5;
@@ -44,13 +45,13 @@ pub(super) fn linear_attention_kernel() -> Kernel<Cpu> {
 
 struct LinearAttentionPlan {
     heads: i64,
-    /// Heads of keys and values, each read by the same number of query heads.
+    /// Key and value heads, each read by the same number of query heads.
     shared: i64,
-    /// Factor of the outputs, unless it follows from the size of keys.
+    /// The factor of the outputs; `None` to derive it from the size of keys.
     scale: Option<f32>,
     /// True if states decay.
     decays: bool,
-    /// True for the delta rule: only the difference to what the state already returns for a key is added.
+    /// True for the delta rule, which adds only the difference between a value and what the state already returns for its key.
     corrects: bool,
 }
 
@@ -74,7 +75,7 @@ impl LinearAttentionPlan {
                 )));
             }
         };
-        // ONNX gives 0 the meaning of "not set".
+        // In ONNX, 0 means "not set".
         let scale = call.float_attribute("scale")?.filter(|scale| *scale != 0.0).map(|scale| scale as f32);
         Ok(Self { heads, shared, scale, decays, corrects })
     }
@@ -84,13 +85,13 @@ struct LinearAttentionShape {
     batches: usize,
     steps: usize,
     shared: usize,
-    /// Query heads per key head.
+    /// The number of query heads per key head.
     group: usize,
     size: usize,
     value_size: usize,
-    /// Decay values per step: one, or one per row of the state.
+    /// The number of decay values of a head per step: one, or one per row of the state.
     decay_size: usize,
-    /// Beta values per step, which scale what is added: one, or one per head.
+    /// The number of beta values per step, which scale what is added: one, or one per head.
     beta_size: usize,
 }
 
@@ -109,9 +110,10 @@ impl LinearAttentionShape {
         );
         // Queries have more heads than keys and values; a group of them reads one state.
         let (size, value_size) = (width / heads, value_width / shared);
-        // Products of sizes that are computed below must not overflow, so they are tried here.
+        // Checks that the products of sizes below do not overflow.
         element_count(&[shared, size, value_size])?;
         element_count(&[batches, steps, heads, value_size])?;
+        // The checks below make every slice in the loops in bounds, for any shapes that a call may have.
         operands.expect_dims(&key, "key", &[batches, steps, shared * size])?;
         operands.expect_dims(&value, "value", &[batches, steps, value_width])?;
         operands.expect_dims(&call.output(0)?, "output", &[batches, steps, heads * value_size])?;
@@ -136,7 +138,7 @@ impl LinearAttentionShape {
                 invalid_argument,
                 "expected `{name}` of shape [{batches}, {steps}, {most} or {fewest}], found {dims:?}"
             );
-            // The two coincide where a head has one element; then it does not matter which.
+            // If both are equal, it does not matter which.
             Ok(if dims[2] == most { most } else { fewest })
         };
         let decay = gate(DECAY_INPUT, "decay", decays, shared * size, shared)?;
@@ -177,7 +179,7 @@ fn run_typed<E: LinearAttentionFloat>(
     operands: &KernelOperands<'_, '_>,
 ) -> Result<()> {
     let sizes = LinearAttentionShape::new(plan, operands)?;
-    // Rows without elements may be too many to iterate over.
+    // A shape with a 0 may have more rows than a loop could visit.
     if operands.call().output(0)?.dims().contains(&0) && operands.call().output(1)?.dims().contains(&0) {
         return Ok(());
     }
@@ -186,6 +188,7 @@ fn run_typed<E: LinearAttentionFloat>(
     let optional = |index| Ok::<_, PluginError>(operands.read_optional_input(index)?.map(widened));
     let (query, key, value) = (floats(0)?, floats(1)?, floats(2)?);
     let (decay, beta) = (optional(DECAY_INPUT)?, optional(BETA_INPUT)?);
+    // The usual scale of attention, which keeps the variance of scores at 1.
     let scale = plan.scale.unwrap_or(1.0 / (sizes.size as f32).sqrt());
     let attention = LinearAttentionOperands {
         query: &query,
@@ -196,8 +199,8 @@ fn run_typed<E: LinearAttentionFloat>(
         scale,
         sizes: &sizes,
     };
-    // Grouped by head, because a task computes one head through all steps, and its results must be one slice. The output has the
-    // heads innermost.
+    // Grouped by head, because a task computes all steps of a head and its results must be one slice. In the output, steps come
+    // before heads, so the results are reordered at the end.
     let mut made = vec![0.0; sizes.batches * sizes.shared * sizes.steps * sizes.group * sizes.value_size];
     match operands.call().output(1)?.dtype() {
         Dtype::F32 => compute_states::<f32>(cpu, &attention, operands, &mut made)?,
@@ -224,6 +227,7 @@ fn compute_states<S: LinearAttentionFloat>(
     made: &mut [f32],
 ) -> Result<()> {
     let &LinearAttentionShape { batches, steps, shared, group, size, value_size, .. } = attention.sizes;
+    // States may have another dtype than the operands, so they are converted separately.
     let past = operands.read_optional_input::<S>(PAST_INPUT)?.map(|past| S::to_floats(cpu.isa(), past));
     let (state_size, made_size) = (size * value_size, steps * group * value_size);
     S::write_floats(cpu.isa(), operands.write_output::<S>(1)?, |states| {
@@ -235,7 +239,7 @@ fn compute_states<S: LinearAttentionFloat>(
         // Steps depend on each other, so only heads and batches run in parallel.
         let grain = grain_for(steps.saturating_mul(state_size));
         parallel_for_parts(cpu, batches * shared, grain, outputs, |first, (states, made)| {
-            // States without elements may still have outputs of zeros, which `made` already holds.
+            // States without elements may still have outputs. These are zeros, with which `made` was filled.
             let heads = states.len().checked_div(state_size).unwrap_or(0);
             for index in 0..heads {
                 let state = &mut states[index * state_size..][..state_size];
@@ -257,7 +261,7 @@ struct LinearAttentionOperands<'a> {
     sizes: &'a LinearAttentionShape,
 }
 
-/// One head of one batch, its state, and room for its results of all steps.
+/// One head of one batch: its state, and memory for the results of all steps.
 struct LinearAttentionHead<'a> {
     attention: &'a LinearAttentionOperands<'a>,
     number: usize,
@@ -280,12 +284,14 @@ impl SimdTask for LinearAttentionHead<'_> {
             let row = batch * steps + step;
             let place = row * shared + head;
             let key = &key[place * size..][..size];
-            // The rule "delta" subtracts from the value what the state returns for its key; what is left is new.
+            // Starts from the value. The delta rule below subtracts what the state already returns for the key, so that only the
+            // difference is added.
             added.copy_from_slice(&value[place * value_size..][..value_size]);
+            // The state decays first, so that the delta rule compares with the decayed state.
             if let Some(decay) = decay {
                 let decay = &decay[place * decay_size..][..decay_size];
                 for (index, line) in state.chunks_exact_mut(value_size).enumerate() {
-                    // Decays are logarithms. With one for the whole head, `decay_size` is 1 and every row takes it.
+                    // Decays are logarithms. If the head has a single decay, `decay_size` is 1 and every row uses it.
                     let kept = math::exp::<T, f32>(decay[index % decay_size]);
                     line.iter_mut().for_each(|element| *element *= kept);
                 }
@@ -293,8 +299,8 @@ impl SimdTask for LinearAttentionHead<'_> {
             if let Some(beta) = beta {
                 let share = beta[if beta_size == 1 { row } else { place }];
                 for (key, line) in key.iter().zip(state.chunks_exact(value_size)) {
-                    // Row by row, with unit stride, the transposed product is a sum of scaled rows, which vectorizes; dot products
-                    // with columns would not.
+                    // The product with the transposed state, as a sum of scaled rows: that has unit stride and vectorizes; dot
+                    // products with columns would not.
                     add_scaled::<T>(&mut added, -*key, line);
                 }
                 added.iter_mut().for_each(|element| *element *= share);
@@ -306,7 +312,7 @@ impl SimdTask for LinearAttentionHead<'_> {
                 let query = &query[(place * group + query_head) * size..][..size];
                 let sums = &mut made[(step * group + query_head) * value_size..][..value_size];
                 for (query, line) in query.iter().zip(state.chunks_exact(value_size)) {
-                    // After the update: a query sees its own step.
+                    // The state is read after the update, so a query sees its own step.
                     add_scaled::<T>(sums, scale * query, line);
                 }
             }

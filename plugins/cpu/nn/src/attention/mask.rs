@@ -1,4 +1,4 @@
-//! Visibility of keys to query rows, and addends of their scores.
+//! Which keys are visible to a query row, and what is added to their scores.
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
@@ -10,14 +10,14 @@ use oarlock_sdk::{Dtype, Element, KernelCall, PluginError, Result, TensorView, b
 
 use super::geometry::AttentionShape;
 
-/// The bounds of each row's keys, and the mask operand.
+/// The mask operand, and the bounds of each row's keys.
 pub(super) struct AttentionMask<'a> {
     values: MaskValues<'a>,
-    /// Distances in the mask between batches, heads and query rows; 0 where it is broadcast.
+    /// The distances in the mask between batches, heads and query rows; 0 along broadcast dimensions.
     steps: [usize; 3],
-    /// Keys that the mask covers. No row sees more.
+    /// The number of keys that the mask covers. Further keys are hidden from all rows.
     keys: usize,
-    /// Keys of each batch that are no padding.
+    /// The number of keys in each batch before the padding.
     lengths: Option<&'a [i64]>,
 }
 
@@ -27,12 +27,12 @@ enum MaskValues<'a> {
     Numbers(Cow<'a, [f32]>),
 }
 
-/// The mask of a row, a value per key.
+/// The mask of a row, with a value per key.
 #[derive(Clone, Copy)]
 pub(super) enum AttentionBias<'a> {
-    /// All keys count unchanged.
+    /// All keys are visible, and scores are unchanged.
     None,
-    /// True if a key counts.
+    /// True if a key is visible.
     Flags(&'a [bool]),
     /// Added to the score of a key.
     Numbers(&'a [f32]),
@@ -64,7 +64,7 @@ impl<'a> AttentionMask<'a> {
         };
         let expected = [geometry.batches, geometry.heads, geometry.queries];
         let (mut steps, mut step) = ([0; 3], *keys as usize);
-        // Aligned at the last dimension, as in every broadcast; a missing dimension repeats.
+        // Dimensions are aligned at the last one, as in every broadcast; missing dimensions broadcast.
         let pairs = outer.iter().rev().zip(expected.iter().zip(&mut steps).rev());
         let mut fits = outer.len() <= 3 && *keys >= 0 && *keys as usize <= total;
         for (found, (expected, target)) in pairs {
@@ -82,7 +82,7 @@ impl<'a> AttentionMask<'a> {
             Dtype::BOOL => MaskValues::Flags(operand_elements(&mask)?),
             Dtype::F32 => MaskValues::Numbers(Cow::Borrowed(operand_elements(&mask)?)),
             Dtype::F64 => MaskValues::Numbers(
-                // Scores are `f32`, so more digits of the mask would be lost in the sum.
+                // Scores are `f32`, so the sum would lose further digits of the mask.
                 operand_elements::<f64>(&mask)?.iter().map(|value| *value as f32).collect(),
             ),
             Dtype::F16 => MaskValues::Numbers(converted_elements::<f16>(&mask)?),
@@ -95,7 +95,7 @@ impl<'a> AttentionMask<'a> {
         Self { values: MaskValues::None, steps: [0; 3], keys, lengths: None }
     }
 
-    /// The keys visible to query rows, if they are the same for all.
+    /// The keys visible to query rows, if they are the same for all rows.
     pub(super) fn common_keys(&self, geometry: &AttentionShape) -> Option<Range<usize>> {
         (self.lengths.is_none() && geometry.window.is_open()).then_some(0..self.keys)
     }
@@ -127,7 +127,7 @@ impl<'a> AttentionMask<'a> {
         }
     }
 
-    /// True if a query row sees no key at all.
+    /// True if no key is visible to a query row.
     pub(super) fn hides_all(&self, geometry: &AttentionShape, place: [usize; 3]) -> bool {
         let keys = self.visible_keys(geometry, place[0], place[2]);
         match self.row_bias(place, keys.clone()) {

@@ -1,5 +1,5 @@
-//! Attention: for each query row the mean of the values, weighted by how well their keys match. [`blocked`] is the fast
-//! algorithm, [`plain`] the fallback for what it does not support. [`linear`] is attention to a running sum of the past.
+//! Attention: for each query row, the mean of the values, weighted by how well their keys match. [`blocked`] is the fast algorithm,
+//! and [`plain`] is the fallback for calls that it does not support. [`linear`] attends to a running sum of the past.
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
@@ -37,7 +37,7 @@ pub(crate) fn attention_kernels() -> Vec<Kernel<Cpu>> {
     let attention = Kernel::new_prepared("Attention", |cpu: &Cpu, call| {
         let geometry = AttentionShape::new(call)?;
         let dtype = call.input(0)?.dtype();
-        // Tiles of AMX multiply no `f32`, so this kernel has no variant for it.
+        // AMX does not multiply `f32`, so this kernel has no variant for it.
         let description = if is_plain(&geometry, dtype) { "row by row" } else { "fused, block by block" };
         call.describe_kernel(&format!("{description}, {}", cpu.isa().without_amx()));
         Ok(Arc::new(move |cpu: &Cpu, call: &KernelCall<'_>| run_attention(dtype, cpu, &geometry, call)))
@@ -47,7 +47,7 @@ pub(crate) fn attention_kernels() -> Vec<Kernel<Cpu>> {
         match call.input(0)?.dtype() {
             dtype if is_plain(&geometry, dtype) => Ok(0),
             Dtype::F32 => Ok(BlockedAttentionPlan::new::<f32>(cpu, &geometry).scratch_size(&geometry)),
-            // The plan only depends on whether elements are widened, so `f16` stands for both 16-bit types.
+            // The plan depends only on whether elements are widened, so `f16` represents both 16-bit types.
             _ => Ok(BlockedAttentionPlan::new::<f16>(cpu, &geometry).scratch_size(&geometry)),
         }
     })
@@ -83,7 +83,7 @@ fn run_attention(dtype: Dtype, cpu: &Cpu, geometry: &AttentionShape, call: &Kern
         invalid_argument,
         "expected operands of the shapes that were prepared for, found others"
     );
-    // Rows without elements may be too many to iterate over.
+    // A shape with a 0 may have more rows than a loop could visit.
     let mut outputs = (0..4).filter_map(|index| call.optional_output(index).transpose());
     if outputs.try_fold(true, |all, output| Ok(all && output?.dims().contains(&0)))? {
         return Ok(());
@@ -99,7 +99,7 @@ fn run_attention(dtype: Dtype, cpu: &Cpu, geometry: &AttentionShape, call: &Kern
     }
 }
 
-/// The elements of an optional input; empty if it is missing.
+/// The elements of an optional input; empty if it is absent.
 fn optional_input_elements<'a, E: Element>(call: &KernelCall<'a>, index: usize) -> Result<&'a [E]> {
     // SAFETY: device memory is host memory, and the call guarantees that nothing writes its inputs.
     call.optional_input(index)?.map_or(Ok(&[]), |operand| unsafe { operand.elements() })
@@ -169,6 +169,7 @@ fn run_blocked<E: StoredElement<ComputeType = f32>>(
         present_keys,
         present_values,
     };
+    // The host provides the workspace that `with_workspace` requested, so scratch memory is not allocated in each call.
     blocked::compute_blocked(cpu, geometry, &operands, &mut ScratchBuffer::from_call(call));
     Ok(())
 }
@@ -190,7 +191,7 @@ fn run_plain<E: ComputeElement>(cpu: &Cpu, geometry: &AttentionShape, call: &Ker
         fresh: value,
         steps: geometry.value,
     };
-    // Copied here and not by the threads below: several query heads share a head of keys.
+    // Copied before the threads start, since several query heads share a key head.
     for head in 0..batches * geometry.shared {
         let place = [head / geometry.shared, head % geometry.shared];
         keys.copy_present(geometry, place, (geometry.present_key, geometry.size), present_keys.as_ref());

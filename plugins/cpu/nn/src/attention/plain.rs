@@ -1,4 +1,4 @@
-//! Attention one row at a time, in `f64`: for elements of that type, and for calls that output scores.
+//! Attention row by row in `f64`, for `f64` elements, for a softmax in `f64`, and for calls that output scores.
 
 #![expect(unsafe_code, reason = "threads write disjoint rows of one output")]
 
@@ -42,6 +42,7 @@ pub(super) fn compute_plain<E: ComputeElement>(
         rows,
         grain_for(geometry.total_keys() * (geometry.size + geometry.value_size)),
         |begin, end| {
+            // A whole row of scores is kept, since each score mode is stored at a different stage of all scores.
             let (mut scores, mut output) = (vec![0.0; geometry.total_keys()], vec![0.0; geometry.value_size]);
             for number in begin..end {
                 let (head, row) = (number / geometry.queries, number % geometry.queries);
@@ -77,7 +78,7 @@ impl<'a, E: ComputeElement> PlainAttentionOperands<'a, E> {
         }
         self.write_scores(geometry, 1, number, scores);
         let keys = self.mask.visible_keys(geometry, batch, row);
-        // Scores before the mask are an output of their own, so bounds are applied after they are written.
+        // Scores before the mask can be requested as well (mode 1), so bounds are applied after these are written.
         scores[..keys.start].fill(f64::NEG_INFINITY);
         scores[keys.end..].fill(f64::NEG_INFINITY);
         let counted = scores[keys.clone()].iter_mut();
@@ -92,12 +93,12 @@ impl<'a, E: ComputeElement> PlainAttentionOperands<'a, E> {
             }
         }
         self.write_scores(geometry, 2, number, scores);
-        // Subtracted before `exp`, which then cannot overflow.
+        // The greatest score is subtracted before `exp`, which then cannot overflow.
         let greatest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         if greatest == f64::NEG_INFINITY && !scores.iter().any(|score| score.is_nan())
             || self.mask.hides_all(geometry, place)
         {
-            // A row that sees nothing has weights of 0, as ONNX says, and not 0/0.
+            // A row without visible keys has weights of 0, as ONNX specifies, instead of 0/0.
             scores.fill(0.0);
         } else {
             scores.iter_mut().for_each(|score| *score = (*score - greatest).exp());
@@ -107,7 +108,7 @@ impl<'a, E: ComputeElement> PlainAttentionOperands<'a, E> {
         self.write_scores(geometry, 3, number, scores);
     }
 
-    /// Stores the scores of a row if this is the requested mode.
+    /// Stores the scores of a row if `mode` is the requested one.
     fn write_scores(&self, geometry: &AttentionShape, mode: i64, number: usize, scores: &[f64]) {
         let Some(target) = self.scores.as_ref().filter(|_| geometry.score_mode == Some(mode)) else { return };
         // SAFETY: each row has its own part.
@@ -117,7 +118,7 @@ impl<'a, E: ComputeElement> PlainAttentionOperands<'a, E> {
         }
     }
 
-    /// Sums up the values by their weights.
+    /// Computes the weighted sum of the values.
     fn combine_values(
         &self,
         geometry: &AttentionShape,
@@ -127,7 +128,7 @@ impl<'a, E: ComputeElement> PlainAttentionOperands<'a, E> {
     ) {
         let [batch, head, row] = place;
         output.fill(0.0);
-        // A weight of 0 skips its value, even if that is NaN.
+        // A weight of 0 skips its value, so that a NaN in a masked value does not spread.
         for (index, share) in shares.iter().enumerate().filter(|(_, share)| **share != 0.0) {
             let value = keys_or_values(
                 geometry,
@@ -146,7 +147,7 @@ impl<'a, E: ComputeElement> PlainAttentionOperands<'a, E> {
     }
 }
 
-/// A row of the past or of the new elements, by index, for a query head.
+/// The row at an index, in the past or in the new elements, for a query head.
 fn keys_or_values<'a, E>(
     geometry: &AttentionShape,
     [(past, past_steps), (fresh, steps)]: [(&'a [E], HeadStrides); 2],

@@ -53,14 +53,14 @@ fn rotate_heads<E: StoredElement<ComputeType = f32>>(
     if x.dims() == y.dims() && x.dims().contains(&0) {
         return Ok(());
     }
-    // 0 is the default, and means the whole head.
+    // 0, the default, means the whole head.
     let rotated = if rotated == 0 { heads.size } else { rotated };
     let half = rotated / 2;
     let places: Option<&[i64]> = match call.optional_input(3)? {
         Some(_) => Some(optional_input_elements(call, 3)?),
         None => None,
     };
-    // With positions, the caches are tables of any length; without, they have a line for each row.
+    // With positions, the caches are tables of any length; otherwise they have a line for each row.
     let lines = match places {
         Some(_) => cos.dims().first().map_or(0, |count| *count as usize),
         None => heads.batches * heads.rows,
@@ -80,7 +80,7 @@ fn rotate_heads<E: StoredElement<ComputeType = f32>>(
         heads.batches * heads.rows,
         x.dims()
     );
-    // Positions are data, and index the caches.
+    // Positions are data, so they are checked before they index the caches.
     if let Some(place) = places.into_iter().flatten().find(|place| !(0..lines as i64).contains(*place)) {
         return Err(oarlock_sdk::PluginError::out_of_range(format!(
             "expected places from 0 to before {lines}, found {place}"
@@ -89,6 +89,7 @@ fn rotate_heads<E: StoredElement<ComputeType = f32>>(
     let x = optional_input_elements::<E>(call, 0)?;
     // SAFETY: device memory is host memory, and the call guarantees that outputs touch no other operand.
     let y = DisjointSlice::new(unsafe { y.elements_mut::<E>() }?);
+    // One item per row of a head: rows are independent, whatever their layout.
     let count = heads.batches * heads.count * heads.rows;
     cpu.parallel_for(count, grain_for(heads.size), |begin, end| {
         for number in begin..end {
@@ -103,14 +104,16 @@ fn rotate_heads<E: StoredElement<ComputeType = f32>>(
             let (cos, sin) = (&cos[line..line + half], &sin[line..line + half]);
             for (index, (cos, sin)) in cos.iter().zip(sin).enumerate() {
                 let (first, second) =
-                    // Models pair either neighbors or the two halves of a head; weights of one kind are useless with the other.
+                    // A model pairs either neighbors or the two halves of a head; weights that were trained with one pairing do not
+                    // work with the other.
                     if is_interleaved { (2 * index, 2 * index + 1) } else { (index, half + index) };
                 let (cos, sin) = (cos.convert(), sin.convert());
-                // Computed in `f32` and rounded once, also for 16-bit elements.
+                // Computed in `f32` and rounded once, even for 16-bit elements.
                 let (a, b) = (from[first].convert(), from[second].convert());
                 to[first] = E::from_computed(cos * a - sin * b);
                 to[second] = E::from_computed(sin * a + cos * b);
             }
+            // Elements past the rotated part are copied unchanged (partial rotary embedding).
             to[rotated..].copy_from_slice(&from[rotated..]);
         }
     });

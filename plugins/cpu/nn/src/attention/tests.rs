@@ -1,4 +1,4 @@
-//! Compares attention with plainly written sums, over all forms and at the edges of blocks.
+//! Compares attention with naive sums, for all forms of operands and at the edges of blocks.
 
 use oarlock_cpu_base::isa::Isa;
 use oarlock_cpu_base::thread_team::ThreadTeam;
@@ -22,7 +22,7 @@ struct AttentionCase {
     past: i64,
     size: i64,
     value_size: i64,
-    /// True if heads follow each other within each row.
+    /// True if heads are contiguous within each row.
     is_narrow: bool,
     mask: Option<Vec<i64>>,
     is_flags: bool,
@@ -61,7 +61,7 @@ fn random_numbers(count: i64, seed: u32) -> Vec<f32> {
     (0..count).map(|_| next()).collect()
 }
 
-/// Rows of heads, with all heads in one dimension or each in its own.
+/// The rows of heads, with the heads in the last dimension or in a separate one.
 struct TestHeads {
     values: Vec<f32>,
     dims: Vec<i64>,
@@ -374,7 +374,7 @@ fn narrow_floats_are_computed_as_f32() {
     assert_eq!(narrow[0].as_ref().unwrap().values::<f16>(), rounded);
 }
 
-/// Real threads, each of which runs every n-th piece.
+/// A team of real threads, each of which runs every n-th piece.
 struct AttentionTestTeam(usize);
 
 impl ThreadTeam for AttentionTestTeam {

@@ -1,5 +1,5 @@
-//! `CausalConvWithState`: each channel of a sequence is convolved with its own filter, which only looks back; the elements that
-//! the next call has to look back at are passed on as state.
+//! `CausalConvWithState`: convolves each channel of a sequence with a separate filter, which looks back only. The elements that the
+//! next call looks back at are returned as state.
 
 use oarlock_cpu_base::compute_element::{ComputeElement, FloatElement};
 use oarlock_cpu_base::device::Cpu;
@@ -62,7 +62,7 @@ fn run_causal_conv<E: FloatElement + ComputeElement<Float = f32>>(
             "expected `input` and `weight` of three dimensions, found others",
         ));
     };
-    // Without a tap there would be -1 elements of state.
+    // Without a tap, the state would have -1 elements.
     ensure!(taps > 0, invalid_argument, "expected `weight` with at least one element a channel, found none");
     let state = [batches, channels, taps - 1];
     operands.expect_dims(&call.input(1)?, "weight", &[channels, 1, taps])?;
@@ -91,6 +91,7 @@ fn run_causal_conv<E: FloatElement + ComputeElement<Float = f32>>(
         past: past.as_deref(),
     };
     let (output, present) = (operands.write_output::<E>(0)?, operands.write_output::<E>(1)?);
+    // Both outputs are written in `f32` and rounded at the end; for `f32` this writes in place.
     E::write_floats(cpu.isa(), output, |output| {
         E::write_floats(cpu.isa(), present, |present| {
             let outputs = (OutputRows::new(output, length), OutputRows::new(present, taps - 1));
@@ -120,7 +121,7 @@ struct CausalFilters<'a> {
     past: Option<&'a [f32]>,
 }
 
-/// Some lines and their results.
+/// Some lines, and memory for their results.
 struct CausalLines<'a> {
     filters: &'a CausalFilters<'a>,
     first: usize,
@@ -135,9 +136,10 @@ impl SimdTask for CausalLines<'_> {
     fn run_on_target<T: SimdTarget>(self) {
         let &CausalFilters { channels, length, taps, is_swish, x, weights, bias, past } = self.filters;
         let (back, has_output) = (taps - 1, length > 0);
-        // An empty sequence still has to pass on its state.
+        // An empty sequence must still return its state.
         let count = if has_output { self.output.len() / length } else { self.present.len() / back.max(1) };
-        // State and input as one line, so that no tap asks which of the two it reads. Without a past, the state is zeros.
+        // State and input are joined in one line, so that taps need not check which of the two they read. Without a past, the state
+        // is zeros.
         let mut line = vec![0.0; back + length];
         for index in 0..count {
             let (number, channel) = (self.first + index, (self.first + index) % channels);
@@ -147,7 +149,7 @@ impl SimdTask for CausalLines<'_> {
             line[back..].copy_from_slice(&x[number * length..][..length]);
             let output = &mut self.output[index * length..][..length];
             output.fill(bias.map_or(0.0, |bias| bias[channel]));
-            // Tap by tap over the whole line: unit stride, and one weight in a register.
+            // Tap by tap over the whole line: loads have unit stride, and the weight stays in a register.
             for (offset, weight) in weights[channel * taps..][..taps].iter().enumerate() {
                 for (sum, x) in output.iter_mut().zip(&line[offset..]) {
                     *sum = weight.multiply_add::<T>(*x, *sum);
@@ -156,7 +158,7 @@ impl SimdTask for CausalLines<'_> {
             if is_swish {
                 output.iter_mut().for_each(|value| *value = *value * math::sigmoid::<T, f32>(*value));
             }
-            // The end of the joined line, so a short input keeps part of the old state.
+            // The state is the end of the joined line, so a short input keeps part of the old state.
             self.present[index * back..][..back].copy_from_slice(&line[length..]);
         }
     }

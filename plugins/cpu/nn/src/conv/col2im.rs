@@ -1,4 +1,4 @@
-//! Folds windows into images, as transposed convolutions and `Col2Im` do: where windows overlap, their elements are added.
+//! Folds windows into images, for transposed convolutions and `Col2Im`: elements of overlapping windows are added.
 
 use std::ops::Range;
 
@@ -7,13 +7,13 @@ use oarlock_cpu_base::compute_element::ComputeElement;
 use oarlock_cpu_base::isa::{SimdTarget, SimdTask};
 use oarlock_cpu_base::window::{WindowAxis, unravel_index};
 
-/// Elements of windows to be added to an image.
+/// Window elements to be added to an image.
 pub(crate) struct Col2ImFold<'a, T: ComputeElement> {
-    /// Positions of the windows over the image.
+    /// The positions of the windows over the image.
     pub(crate) axes: &'a [WindowAxis],
-    /// The window steps that are given.
+    /// The range of window steps in `columns`.
     pub(crate) steps: Range<usize>,
-    /// For each step, the elements of all windows, one after the other.
+    /// For each step, the elements of all windows.
     pub(crate) columns: &'a [T],
     pub(crate) image: &'a mut [T::Accumulator],
 }
@@ -31,6 +31,7 @@ impl<T: ComputeElement> SimdTask for Col2ImFold<'_, T> {
         }
         let mut step = vec![0; axes.len()];
         let mut inside = vec![0..0; outer.len()];
+        // The last axis is a run of elements; the outer axes are iterated by position.
         let mut place = vec![0; outer.len()];
         let mut columns = columns.chunks_exact(windows);
         let mut index = steps.start;
@@ -39,8 +40,8 @@ impl<T: ComputeElement> SimdTask for Col2ImFold<'_, T> {
             index += 1;
             let at = step[outer.len()];
             let run = ColumnRun { axis: last, step: at, windows: last.windows_with_step(at) };
-            // With stride 2, one step touches every second element. Two adjacent steps together touch all, so pairs of them are
-            // added with unit stride.
+            // With stride 2, one step writes every second element. Two adjacent steps together write all elements, so they are
+            // added as pairs with unit stride.
             let mut pair = None;
             if run.has_next_beside() && index < steps.end {
                 let next = ColumnRun { axis: last, step: at + 1, windows: last.windows_with_step(at + 1) };
@@ -53,13 +54,14 @@ impl<T: ComputeElement> SimdTask for Col2ImFold<'_, T> {
             for ((inside, axis), step) in inside.iter_mut().zip(outer).zip(&step) {
                 *inside = axis.windows_with_step(*step);
             }
-            // A step that lies in the padding for all windows.
+            // This step is in the padding for all windows.
             if run.windows.is_empty() || inside.iter().any(Range::is_empty) {
                 continue;
             }
             for (place, inside) in place.iter_mut().zip(&inside) {
                 *place = inside.start;
             }
+            // Every window that has this step inside the image, row by row.
             loop {
                 let (mut source, mut target) = (0, 0);
                 for ((axis, place), step) in outer.iter().zip(&place).zip(&step) {
@@ -97,7 +99,7 @@ struct ColumnRun<'a> {
 }
 
 impl ColumnRun<'_> {
-    /// True if elements of the next step fill all the gaps between those of this one.
+    /// True if the elements of the next step fill the gaps between those of this one.
     #[inline(always)]
     fn has_next_beside(&self) -> bool {
         self.axis.stride == 2 && self.axis.dilation == 1 && self.step + 1 < self.axis.kernel

@@ -7,7 +7,7 @@ use oarlock_sdk::{PluginError, Result, ensure};
 
 use super::im2col::Im2colOperand;
 
-/// A convolution of images with weights. Each group of channels has its own weights.
+/// The sizes of a convolution of images. Each group of channels has separate weights.
 pub(super) struct ConvShape {
     pub(super) images: usize,
     pub(super) groups: usize,
@@ -47,7 +47,7 @@ impl ConvShape {
             && rows == y_rows
             && rows % groups == 0
             && depth.checked_mul(groups) == Some(*channels)
-            // Below this bound, products of two sizes fit into 64 bits.
+            // Up to this bound, products of two sizes fit into 64 bits.
             && [images, channels, rows, &groups].into_iter().all(|dim| (0..=MAX_SIZE).contains(dim));
         if !fits {
             return Err(unfit());
@@ -61,7 +61,7 @@ impl ConvShape {
         })
     }
 
-    /// Elements under a window in all channels of a group.
+    /// The number of elements under a window, over all channels of a group.
     pub(super) fn depth(&self) -> usize {
         self.channels * self.window.step_count()
     }
@@ -76,8 +76,10 @@ impl ConvShape {
         }
     }
 
-    /// True if a matrix product does not pay off.
+    /// True if a group has too few outputs for a matrix product to pay.
     pub(super) fn is_direct(&self) -> bool {
+        // Packing reads and writes each input once per window element. With fewer than three outputs, that costs about as much as
+        // the products.
         self.rows < 3
     }
 
@@ -95,7 +97,7 @@ impl ConvShape {
         isa: Isa,
     ) -> Result<Box<dyn PanelSource<T> + 'a>> {
         let items = self.images * self.groups;
-        // A 1×1 window without padding or stride: the image is the matrix already.
+        // For a 1×1 window without padding and stride, the image already is the matrix.
         if self.window.is_pointwise() {
             let columns = self.window.output_count();
             let offsets = (0..items).map(|item| item * self.channels * columns).collect();
@@ -106,11 +108,11 @@ impl ConvShape {
         Ok(Box::new(patches.ok_or_else(operand_size_error)?))
     }
 
-    /// The form of the images, if `as_stored` says that they need no conversion.
+    /// The form of the images as an operand. `as_stored` is true if elements need no conversion.
     pub(super) fn images_form(&self, as_stored: bool) -> OperandForm {
         let items = self.images * self.groups;
         if as_stored && self.window.is_pointwise() {
-            // Pixels of a channel are adjacent, as the columns of a right panel should be.
+            // The pixels of a channel are adjacent, as the columns of a right panel must be.
             OperandForm::InPlace { items, side_by_side: true }
         } else {
             OperandForm::Anew { items }

@@ -1,5 +1,5 @@
-//! Convolutions with few outputs per group, above all depthwise ones: they share too little for the packing of a matrix product
-//! to pay off, so whole rows of the output are summed up, one window element at a time.
+//! Convolutions with few outputs per group, above all depthwise ones. Inputs are reused too rarely for the packing of a matrix
+//! product to pay, so whole rows of the output are accumulated, one window element at a time.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use oarlock_cpu_gemm::{DisjointSlice, StoredElement};
 
 use super::conv_shape::ConvShape;
 
-/// Sums kept at a time: 2 KiB of f32, which stay in L1 over all window elements.
+/// Sums that are accumulated at a time: 2 KiB of f32, which stay in L1 over all window elements.
 const SUMS_AT_ONCE: usize = 512;
 /// Multiply-adds that make it worth waking another thread.
 const MIN_WORK_PER_THREAD: usize = 1 << 16;
@@ -63,7 +63,7 @@ impl<E: StoredElement> SimdTask for DirectConvPlane<'_, E> {
             unravel_index(row, outer.iter().map(|axis| axis.output), &mut place);
             for begin in (0..last.output).step_by(SUMS_AT_ONCE) {
                 let range = begin..last.output.min(begin + SUMS_AT_ONCE);
-                // On the stack, so that the compiler knows that nothing else points at it.
+                // A local array, which the compiler knows nothing else points to, so the loops vectorize without alias checks.
                 let mut sums = [E::ComputeType::default(); SUMS_AT_ONCE];
                 self.sum_windows::<T>(&place, range.clone(), &mut sums[..range.len()]);
                 let output = &mut self.output[row * last.output..][range.clone()];
@@ -76,13 +76,14 @@ impl<E: StoredElement> SimdTask for DirectConvPlane<'_, E> {
 }
 
 impl<E: StoredElement> DirectConvPlane<'_, E> {
-    /// Sums up some windows of one row.
+    /// Computes the sums of some windows of one row.
     #[inline(always)]
     fn sum_windows<T: SimdTarget>(&self, place: &[usize], range: Range<usize>, sums: &mut [E::ComputeType]) {
         let ConvShape { window, channels, groups, rows, .. } = self.layer;
         let Some((last, outer)) = window.axes.split_last() else { return };
         let (image, output) = (self.plane / (groups * rows), self.plane % (groups * rows));
         let group = output / rows;
+        // Without a bias, the sums stay at the zeros with which the array was created.
         if let Some(bias) = self.bias {
             sums.fill(bias[output].convert());
         }
@@ -104,6 +105,7 @@ impl<E: StoredElement> DirectConvPlane<'_, E> {
                 let Some(row) = row else { continue };
                 let row = &self.x[input + row * last.input..][..last.input];
                 for (step, weight) in weights.iter().enumerate() {
+                    // Only windows whose element is inside the image: the others would add a multiple of zero.
                     let inside = last.windows_with_step(step);
                     let begin = inside.start.max(range.start);
                     let end = inside.end.min(range.end);
@@ -120,7 +122,7 @@ impl<E: StoredElement> DirectConvPlane<'_, E> {
     }
 }
 
-/// Adds elements, `stride` apart, times a weight.
+/// Adds elements, `stride` apart, multiplied by a weight.
 #[inline(always)]
 fn add_products<E: StoredElement, T: SimdTarget>(
     sums: &mut [E::ComputeType],
@@ -135,6 +137,7 @@ fn add_products<E: StoredElement, T: SimdTarget>(
             sum.add_product::<false>(element.convert(), weight)
         };
     };
+    // `step_by` would hide the unit stride from the compiler, and the loop would not vectorize.
     if stride == 1 {
         sums.iter_mut().zip(elements).for_each(|(sum, element)| add(sum, element));
     } else {

@@ -1,4 +1,4 @@
-//! `Conv`.
+//! The kernel `Conv` for floats.
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
@@ -31,7 +31,7 @@ pub(super) fn conv_kernel() -> Kernel<Cpu> {
             Dtype::BF16 => prepare_narrow::<bf16>(cpu, call)?,
             _ => None,
         };
-        // The NHWC kernels for 16-bit floats do not know every shape; the general ones convert while they pack.
+        // The NHWC algorithm for 16-bit floats does not support every shape; the general one converts elements while it packs.
         if let Some(run) = narrow {
             return Ok(run);
         }
@@ -78,7 +78,7 @@ fn prepare_narrow<E: StoredElement + ComputeElement<Float = f32>>(
     let weights = convolution.pack_weights::<E>(cpu, call)?;
     Ok(Some(Arc::new(move |cpu, call| {
         if !convolution.matches_call(call)? {
-            // A call with other shapes than those prepared for: slower, but right.
+            // The shapes differ from those that were prepared for: slower, but correct.
             return convolve::<E>(cpu, call, &settings, groups, None);
         }
         with_float_operands::<E>(call, convolution.output_channels(), |x, w, bias, y| {
@@ -92,7 +92,7 @@ fn prepare_conv<E: StoredElement>(cpu: &Cpu, call: &KernelCall<'_>) -> Result<Ar
     let (settings, groups) = (WindowAttributes::new(call)?, group_count(call)?);
     let layer = call_shape(call, &settings, groups)?;
     let w = call.input(1)?;
-    // The direct algorithm reads each weight once for a whole row, so there is nothing to pack.
+    // The direct algorithm reads each weight once per output row, so packing would gain nothing.
     let packed = if w.is_constant() && !layer.is_direct() {
         // SAFETY: device memory is host memory, and a constant is never written.
         let left = layer.weights_operand::<E>(unsafe { w.elements() }?)?;
@@ -108,6 +108,7 @@ fn workspace_size<E: StoredElement>(cpu: &Cpu, call: &KernelCall<'_>) -> Result<
     if layer.is_direct() {
         return Ok(0);
     }
+    // Narrow floats are summed in `f32`, so the product cannot write to the output and needs a buffer.
     let as_stored = <E as ConvertTo<E::ComputeType>>::IS_IDENTITY;
     let left = match (call.input(1)?.is_constant(), as_stored) {
         (true, _) => OperandForm::Packed,

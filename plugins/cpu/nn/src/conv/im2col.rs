@@ -1,5 +1,5 @@
-//! im2col: the windows of a convolution as the right operand of a product, with a column per window and a row per window element.
-//! Columns are built while panels are packed; the whole matrix never exists.
+//! im2col: the windows of a convolution as the right operand of a product, with a column for each window and a row for each window
+//! element. Columns are built while panels are packed; the whole matrix is never materialized.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use oarlock_cpu_base::isa::{Isa, SimdTarget, SimdTask};
 use oarlock_cpu_base::window::{SlidingWindow, WindowAxis, unravel_index};
 use oarlock_cpu_gemm::{ConvertTo, GemmElement, PanelSource};
 
-/// The windows over images; each product has some of the channels.
+/// The windows over images. Each product uses the channels of one group.
 pub(super) struct Im2colOperand<'a, E> {
     elements: &'a [E],
     window: &'a SlidingWindow,
@@ -17,7 +17,7 @@ pub(super) struct Im2colOperand<'a, E> {
 }
 
 impl<'a, E> Im2colOperand<'a, E> {
-    /// `None` if there are fewer elements than the images should have.
+    /// `None` if there are fewer elements than the shapes state.
     pub(super) fn new(
         elements: &'a [E],
         window: &'a SlidingWindow,
@@ -49,10 +49,11 @@ impl<T: GemmElement, E: ConvertTo<T>> PanelSource<T> for Im2colOperand<'_, E> {
         width: usize,
         panel: &mut [T],
     ) {
-        // The micro-kernel multiplies whole vectors, and the lanes beyond the last window must hold numbers.
+        // The micro-kernel multiplies whole vectors, so lanes beyond the last window need a number.
         if lanes.len() < width {
             panel.fill(T::default());
         }
+        // An item is a group of an image, and the channels of a group are contiguous in NCHW.
         let size = self.channels * self.window.input_count();
         let image = &self.elements[item * size..][..size];
         self.isa.vectorize(Im2colPanel { image, window: self.window, depth, lanes, width, panel });
@@ -71,11 +72,11 @@ struct Im2colPanel<'a, T, E> {
 
 /// Adjacent windows along the last dimension.
 struct PatchRun {
-    /// Their lanes in the panel.
+    /// The lanes of the windows in the panel.
     lanes: Range<usize>,
-    /// Index of the first window along the last dimension.
+    /// The index of the first window along the last dimension.
     first: usize,
-    /// Their positions along the other dimensions.
+    /// The positions of the windows along the other dimensions.
     places: Vec<usize>,
 }
 
@@ -86,7 +87,7 @@ impl PatchRun {
         let mut lane = lanes.start;
         while lane < lanes.end {
             let (row, first) = (lane / across, lane % across);
-            // A run ends at the end of an output row, where the next window begins a row lower.
+            // A run ends with an output row, since the next window begins in another image row.
             let end = lanes.end.min(lane + across - first);
             let mut places = vec![0; outer.len()];
             unravel_index(row, outer.iter().map(|axis| axis.output), &mut places);
@@ -96,7 +97,7 @@ impl PatchRun {
         runs
     }
 
-    /// The image row at a step: the channel, then the steps along the dimensions. None in the padding.
+    /// The image row for a window element, given as its channel and its step along each dimension; `None` in the padding.
     fn image_row(&self, outer: &[WindowAxis], steps: &[usize]) -> Option<usize> {
         let axes = outer.iter().zip(&self.places).zip(&steps[1..]);
         axes.map(|((axis, place), step)| Some((axis.input, axis.input_position(*place, *step)?)))
@@ -112,28 +113,29 @@ impl<T: GemmElement, E: ConvertTo<T>> SimdTask for Im2colPanel<'_, T, E> {
         let Self { image, window, depth, lanes, width, panel } = self;
         let Some((last, outer)) = window.axes.split_last() else { return };
         let runs = PatchRun::collect_runs(window, outer, lanes);
-        // The windows that a step puts inside of the image, once for each step instead of a test for each element.
+        // For each step, the windows whose element is inside the image: computed once per step instead of tested for each element.
         let insides: Vec<_> = (0..last.kernel).map(|step| last.windows_with_step(step)).collect();
         let mut steps = vec![0; window.axes.len() + 1];
-        // Channels come first; as the outermost part they need no bound.
+        // The channel is the outermost part of the index and needs no bound.
         let sizes = std::iter::once(usize::MAX).chain(window.axes.iter().map(|axis| axis.kernel));
         unravel_index(depth.start, sizes.collect::<Vec<_>>().into_iter(), &mut steps);
         let mut rows = vec![None; runs.len()];
         for (index, target) in panel.chunks_exact_mut(width).take(depth.len()).enumerate() {
             let step = steps[outer.len() + 1];
-            // Steps along the last dimension share the rows of the image.
+            // Steps along the last dimension share image rows.
             if index == 0 || step == 0 {
                 for (row, run) in rows.iter_mut().zip(&runs) {
                     let place = run.image_row(outer, &steps);
                     *row = place.map(|place| &image[place * last.input..][..last.input]);
                 }
             }
+            // Windows before and after these read padding, that is, zeros.
             let inside = &insides[step];
             for (run, row) in runs.iter().zip(&rows) {
                 let target = &mut target[run.lanes.clone()];
                 let windows = run.first..run.first + target.len();
                 match row {
-                    // No padding in sight: the common case, one strided copy.
+                    // The common case, without padding: one strided copy.
                     Some(row) if inside.start <= windows.start && windows.end <= inside.end => {
                         copy_strided(target, &row[last.first_position(step, windows.start)..], last.stride);
                     }
@@ -154,11 +156,11 @@ impl<T: GemmElement, E: ConvertTo<T>> SimdTask for Im2colPanel<'_, T, E> {
     }
 }
 
-/// Copies elements, `stride` apart, until the target is full. Most runs are short, so blocks of one vector serve them best.
+/// Copies elements, `stride` apart, until the target is full. Most runs are short, so blocks have a single vector.
 #[inline(always)]
 fn copy_strided<T: GemmElement, E: ConvertTo<T>>(targets: &mut [T], elements: &[E], stride: usize) {
     if stride > 1 {
-        // Strided loads do not vectorize; a loop of single elements is what is left.
+        // Strided loads do not vectorize, so elements are copied one by one.
         for (target, element) in targets.iter_mut().zip(elements.iter().step_by(stride)) {
             *target = element.convert();
         }
@@ -175,7 +177,7 @@ fn copy_strided<T: GemmElement, E: ConvertTo<T>>(targets: &mut [T], elements: &[
     }
 }
 
-/// Advances to the next window element, and after the last to the next channel.
+/// Advances to the next window element; after the last, to the first of the next channel.
 #[inline(always)]
 fn advance_steps(steps: &mut [usize], window: &SlidingWindow) {
     for (index, axis) in window.axes.iter().enumerate().rev() {

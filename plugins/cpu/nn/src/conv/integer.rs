@@ -24,7 +24,7 @@ use super::conv_shape::ConvShape;
 
 type PreparedIntegerConv = dyn Fn(&Cpu, &KernelCall<'_>) -> Result<()> + Send + Sync;
 
-/// With fewer outputs per group, most lanes of a vector would be empty.
+/// The minimum number of outputs per group for the NHWC algorithm. With fewer, most lanes of a vector would be empty.
 const FEW_OUTPUTS: usize = 4;
 
 struct IntegerConvPlan {
@@ -32,7 +32,7 @@ struct IntegerConvPlan {
     groups: i64,
     /// The shapes of images, weights and output.
     dims: [Vec<i64>; 3],
-    /// The NHWC algorithm if there are several channels, with packed weights if these are constant.
+    /// The NHWC algorithm, if groups have enough outputs, with packed weights if these are constant.
     sums: Option<(IntegerSums, Option<Arc<QuantizedPanels>>)>,
 }
 
@@ -73,7 +73,7 @@ pub(super) fn integer_conv_kernels() -> [Kernel<Cpu>; 2] {
     [integer, linear]
 }
 
-/// Prepares a call whose weights are at index `w`.
+/// Prepares a call whose weights are the operand at index `place`.
 fn prepare_integer_conv(
     cpu: &Cpu,
     call: &KernelCall<'_>,
@@ -82,7 +82,7 @@ fn prepare_integer_conv(
 ) -> Result<Arc<PreparedIntegerConv>> {
     let (settings, groups) = (WindowAttributes::new(call)?, call.int_attribute("group")?.unwrap_or(1));
     let (x, w, y) = (call.input(0)?, call.input(place)?, call.output(0)?);
-    // The shapes as NHWC would have them.
+    // Shapes in NHWC order.
     let last = |dims: &[i64]| match dims {
         [images, channels, spatial @ ..] => [&[*images], spatial, &[*channels]].concat(),
         _ => Vec::new(),
@@ -94,7 +94,7 @@ fn prepare_integer_conv(
         None => None,
         Some(geometry) => {
             let sums = IntegerSums::for_images(cpu, geometry, [x.dtype(), w.dtype()]);
-            // Weights that a run computes are packed in each run.
+            // Weights that are not constant are packed in each run.
             let packed = w.is_constant().then(|| sums.pack_constant(cpu, &w)).transpose()?;
             Some((sums, packed))
         }
@@ -142,7 +142,7 @@ fn qlinear_conv(cpu: &Cpu, call: &KernelCall<'_>, plan: &IntegerConvPlan) -> Res
                 let start = (item * layer.rows + row) * columns;
                 // SAFETY: each element of the output is finished once, by one thread.
                 let elements = unsafe { y.range_mut(start + columns_of_part.start..start + columns_of_part.end) };
-                // In this order, as the definition of the op has it: another one rounds differently.
+                // In the order of the op's definition: another order would round differently.
                 let scale = x_scale * w_scale[output % w_scale.len()] / y_scale;
                 let bias = bias.as_ref().map_or(0, |bias| bias[output]);
                 for (element, number) in elements.iter_mut().zip(numbers) {
@@ -209,7 +209,8 @@ fn convolve_integers(
             &mut ScratchBuffer::from_call(call),
         );
     }
-    // Few outputs for each group, as in depthwise convolutions: 32-bit numbers without zero points, in the general product.
+    // With few outputs per group, as in depthwise convolutions, the general product multiplies 32-bit integers, from which zero
+    // points were subtracted.
     let x = subtract_zero_points(x, |_| x_zero[0])?;
     let w = subtract_zero_points(w, |index| w_zero[index / depth % w_zero.len()])?;
     let (left, right) = (layer.weights_operand(&w)?, layer.images_operand(&x, cpu.isa())?);
@@ -234,7 +235,8 @@ fn convolve_by_sums(
     let mut images = vec![0; x.len()];
     let inputs = (x.len() / layer.images.max(1)).max(1);
     for (image, from) in images.chunks_exact_mut(inputs).zip(x.chunks_exact(inputs)) {
-        // To NHWC, where the channels that are summed lie side by side in fours.
+        // Transposed to NHWC, in which the channels of a sum are contiguous, as the instructions that multiply four bytes need
+        // them.
         transpose_blocks(from, (channels, inputs / channels.max(1)), image);
     }
     let operands = IntegerSumOperands {
@@ -244,9 +246,10 @@ fn convolve_by_sums(
         weight_zeros: w_zero,
         bias: None,
     };
+    // Sums are computed in NHWC first: an epilogue of the product would see the wrong layout.
     let mut result = vec![0; layer.images * pixels * outputs];
     sums.compute(cpu, &operands, &mut result, None, scratch);
-    // The epilogue wants NCHW sums, which only `ConvInteger` has memory of the caller for.
+    // The epilogue needs NCHW sums. `ConvInteger` writes them to its output; `QLinearConv` needs a buffer.
     let mut own = Vec::new();
     let y = match output {
         Some(y) => y,
@@ -266,7 +269,7 @@ fn convolve_by_sums(
     Ok(())
 }
 
-/// Rows and columns transposed at a time: blocks that stay in L1.
+/// Rows and columns that are transposed at a time, so that a block stays in L1.
 const TRANSPOSE_BLOCK: usize = 32;
 
 /// Transposes a matrix block by block.

@@ -1,5 +1,5 @@
-//! NCHW convolutions: `Conv`, its integer forms and `ConvTranspose`, as matrix products whose right operand is im2col, or
-//! directly if a group has few outputs; and `CausalConvWithState`, which needs neither.
+//! NCHW convolutions. `Conv`, its integer forms and `ConvTranspose` are matrix products whose right operand is im2col, or are
+//! computed directly if a group has few outputs; `CausalConvWithState` needs neither.
 
 mod causal;
 pub(crate) mod col2im;

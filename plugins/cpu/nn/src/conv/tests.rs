@@ -1,4 +1,4 @@
-//! Compares convolutions with plainly written sums, for many combinations of sizes and attributes.
+//! Compares convolutions with naive sums, for many combinations of sizes and attributes.
 
 use oarlock_cpu_base::window::unravel_index;
 use oarlock_cpu_testing::runner::{TestArray, TestAttribute};
@@ -155,7 +155,7 @@ fn convolutions_are_the_sums_they_should_be() {
     }
 }
 
-/// With at most two axes and constant weights, another algorithm runs.
+/// With at most two axes and constant weights, narrow floats use the NHWC algorithm.
 #[test]
 fn convolutions_of_narrow_floats_are_those_of_wide_ones_rounded() {
     let mut numbers = ConvTestNumbers(5);
@@ -326,7 +326,7 @@ fn quantized_results_are_scaled_with_their_bias() {
     assert_eq!(results[0].as_ref().unwrap().values::<u8>(), [12, 10, 6, 14]);
 }
 
-/// Images of three dimensions use another algorithm than those of two.
+/// Images with three dimensions use another algorithm than those with two.
 #[test]
 fn sums_of_integers_are_the_same_in_each_way() {
     let bytes = |dtype, dims: &[i64], factor: i64| {

@@ -1,5 +1,5 @@
-//! `ConvTranspose`: a convolution whose windows lie over the output. A matrix product computes the elements of all windows, and
-//! col2im adds them up where windows overlap.
+//! `ConvTranspose`: a convolution whose windows slide over the output. A matrix product computes the elements of all windows, and
+//! col2im adds those of overlapping windows.
 
 use oarlock_cpu_base::compute_element::{ComputeElement, FloatElement};
 use oarlock_cpu_base::device::Cpu;
@@ -18,8 +18,8 @@ use oarlock_sdk::{
 use super::col2im::Col2ImFold;
 use super::float_conv::CONV_DTYPES;
 
-/// Window elements kept between the product and col2im, approximately: 1 MiB of f32, so that they are still in cache when they
-/// are added.
+/// The approximate number of window elements between the product and col2im: 1 MiB of f32, so that they are still in cache when
+/// they are added.
 const ELEMENTS_AT_ONCE: usize = 1 << 18;
 
 pub(super) fn conv_transpose_kernel() -> Kernel<Cpu> {
@@ -29,12 +29,12 @@ pub(super) fn conv_transpose_kernel() -> Kernel<Cpu> {
         dispatch!(dtype, floating_and_half + bf16, T => run_conv_transpose::<T>(cpu, attributes, operands))
     })
     .with_workspace(|_, call| {
-        // The workspace holds numbers of the compute type, which is wider than 16-bit elements.
+        // The workspace contains numbers of the compute type, which is wider than 16-bit elements.
         let layer = ConvTransposeAttributes::new(call)?.resolve_shape(call)?;
         let size = dispatch!(call.output(0)?.dtype(), floating_and_half + bf16, T => {
             Ok::<_, PluginError>(size_of::<<T as StoredElement>::ComputeType>())
         })?;
-        // Scratch memory starts at the next cache line.
+        // Up to 64 bytes are lost to aligning the scratch memory to a cache line.
         Ok((layer.columns_at_once(layer.items_at_once()) * size + 64) as u64)
     })
     .with_flags(KernelFlags::DETERMINISTIC)
@@ -91,7 +91,7 @@ impl ConvTransposeAttributes {
         if !fits {
             return Err(unfit());
         }
-        // As a window over the output, so that input and output change places: `axis.input` is the size of the output from here on.
+        // The window slides over the output, so input and output are swapped: from here on, `axis.input` is the size of the output.
         let mut window = self.window.transposed_window(input, kernel, output)?;
         self.resolve_padding(&mut window)?;
         Ok(ConvTransposeShape {
@@ -160,7 +160,7 @@ impl ConvTransposeAttributes {
 struct ConvTransposeShape {
     images: usize,
     groups: usize,
-    /// Input and output channels of a group.
+    /// The input and output channels of a group.
     channels: usize,
     rows: usize,
     /// The windows over the output, one per input element.
@@ -197,10 +197,11 @@ where
     for (index, y) in y.chunks_mut(items * layer.rows * plane).enumerate() {
         let first = index * items;
         let mut result = Ok(());
+        // Narrow outputs are accumulated in `f32` and rounded once, after all windows were added.
         E::write_floats(cpu.isa(), y, |y| {
             for (row, y) in y.chunks_mut(plane).enumerate() {
                 let output = (first * layer.rows + row) % outputs;
-                // Sums start at the bias, because windows are added to what is there.
+                // Sums start at the bias, because windows are added to the existing values.
                 y.fill(bias.map_or(E::Float::default(), |bias| bias[output].convert()));
             }
             result = layer.add_windows(cpu, first, (x, w), columns, y);
@@ -211,27 +212,27 @@ where
 }
 
 impl ConvTransposeShape {
-    /// Window elements of an item, which is one group of channels of one image.
+    /// The number of window elements of an item, which is one group of one image.
     fn windows_per_item(&self) -> usize {
         (self.rows * self.window.step_count()).saturating_mul(self.window.output_count())
     }
 
     fn items_at_once(&self) -> usize {
-        // Small items are multiplied together, as one product per item would be mostly overhead.
+        // Small items are multiplied together, since a separate product for each would be mostly overhead.
         (ELEMENTS_AT_ONCE / self.windows_per_item().max(1)).min(self.images * self.groups).max(1)
     }
 
-    /// Window elements kept at a time.
+    /// The number of window elements in memory at a time.
     fn columns_at_once(&self, items: usize) -> usize {
         let windows = self.window.output_count();
         if [self.images, self.channels, self.rows].contains(&0) {
             return 0;
         }
-        // At least one row of windows, even if that is more than wanted.
+        // At least one row of windows, even if that exceeds the limit.
         (items * self.windows_per_item()).min((ELEMENTS_AT_ONCE / windows.max(1)).max(1) * windows)
     }
 
-    /// Adds the window elements of some items to the output, a plane per row.
+    /// Adds the window elements of some items to the output, which has one plane per row.
     fn add_windows<E, T>(
         &self,
         cpu: &Cpu,
@@ -250,11 +251,12 @@ impl ConvTransposeShape {
             return Ok(());
         }
         let (lanes, items) = (self.rows * steps, y.len() / plane / self.rows);
+        // Items share the buffer equally. A lane is one window element of one output channel.
         let lanes_at_once = lanes.min(columns.len() / windows / items);
         for begin in (0..lanes).step_by(lanes_at_once) {
             let some = begin..lanes.min(begin + lanes_at_once);
             let columns = &mut columns[..items * some.len() * windows];
-            // Weights repeat with every image.
+            // The weights repeat for each image.
             let groups = (first..first + items).map(|item| item % self.groups);
             let offsets = groups.map(|group| group * self.channels * lanes + begin).collect();
             // Weights are stored with the input channels first, so the left operand is a transposed view and nothing is copied.
@@ -271,13 +273,13 @@ impl ConvTransposeShape {
             BatchedGemm { sizes, left, right, output: Some(columns), epilogue: None }
                 .compute(cpu, &mut ScratchBuffer::without_workspace());
             let columns = &*columns;
-            // Several items have all rows; a single one may start and end within a row.
+            // Several items always have all rows; a single item may start and end within a row.
             let planes = begin / steps..(items - 1) * self.rows + some.end.div_ceil(steps);
             let y = OutputRows::new(&mut y[planes.start * plane..planes.end * plane], plane);
             parallel_for_parts(cpu, planes.len(), grain_for(steps * windows), y, |first, y| {
                 for (index, image) in y.chunks_mut(plane).enumerate() {
                     let row = planes.start + first + index;
-                    // The block of lanes may begin in the middle of the steps of a row.
+                    // The block of lanes may begin in the middle of a row's steps.
                     let start = begin.max(row * steps);
                     let end = ((row + 1) * steps).min(begin + columns.len() / windows);
                     let columns = &columns[(start - begin) * windows..(end - begin) * windows];

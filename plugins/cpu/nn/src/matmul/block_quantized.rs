@@ -1,8 +1,8 @@
 //! `BlockMatMul` of the domain `oarlock`: a few rows times 4-bit or 8-bit weights in blocks.
 //!
-//! Dequantizing the weights first would write and read them again at many times their size. Instead, the integers of a block
-//! become floats in registers, are multiplied and summed there, and the sum is multiplied by the scale of the block. Two 4-bit
-//! integers share a byte, so the elements of A at even and odd indices are separated first, once for all columns.
+//! Dequantizing the weights first would write and read them again at several times their size. Instead, the integers of a block are
+//! converted to floats, multiplied and summed in registers, and the sum is multiplied by the scale of the block. Two 4-bit integers
+//! share a byte, so the elements of A at even and odd indices are separated first, once for all columns.
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
@@ -21,7 +21,7 @@ use oarlock_sdk::{
 };
 
 const INTEGER_DTYPES: DtypeSet = dtype_set(&[Dtype::I4, Dtype::U4, Dtype::I8, Dtype::U8]);
-/// Bytes processed at once: their integers become one zmm or two ymm of `f32`.
+/// Bytes that are processed at once: one integer of each fills one zmm or two ymm of `f32`.
 const LANES: usize = 16;
 
 pub(super) fn block_matmul_kernel() -> Kernel<Cpu> {
@@ -30,7 +30,7 @@ pub(super) fn block_matmul_kernel() -> Kernel<Cpu> {
     let optional = weights.with_flags(OperandFlags::OPTIONAL);
     Kernel::new_prepared("BlockMatMul", |cpu: &Cpu, call| {
         let sizes = BlockMatmulShape::new(call)?;
-        call.describe_kernel(&format!("weights read as they are, in one pass, {}", cpu.isa().without_amx()));
+        call.describe_kernel(&format!("weights dequantized in one pass, {}", cpu.isa().without_amx()));
         Ok(Arc::new(move |cpu: &Cpu, call: &KernelCall<'_>| sizes.run(cpu, call)))
     })
     .with_domain(OARLOCK_DOMAIN)
@@ -73,7 +73,7 @@ impl BlockMatmulShape {
             "expected weights of {depth} elements a row, found {length}"
         );
         ensure!(
-            // With more rows the arithmetic decides, not the memory; the engine then dequantizes and multiplies in f32.
+            // With more rows, arithmetic is the limit instead of memory; the engine then dequantizes and multiplies in f32.
             (1..=FEW_ROWS as i64).contains(&count) && *columns > 0,
             unimplemented,
             "expected 1 to {FEW_ROWS} rows and some columns, found {count} and {columns}"
@@ -85,7 +85,7 @@ impl BlockMatmulShape {
             block,
             dtype: w.dtype(),
         };
-        // Whole vectors of bytes in each block, so that a scale changes only between vectors.
+        // Blocks must consist of whole vectors of bytes, so that the scale changes only between vectors.
         let step = LANES * sizes.integers_per_byte();
         ensure!(
             block > 0 && block.is_multiple_of(step) && sizes.depth.is_multiple_of(block) && *depth > 0,
@@ -108,9 +108,9 @@ impl BlockMatmulShape {
         if [Dtype::I4, Dtype::U4].contains(&self.dtype) { 2 } else { 1 }
     }
 
-    /// Floats that the rows take once they are deinterleaved.
+    /// The number of floats in the deinterleaved rows.
     fn scratch_elements(&self) -> usize {
-        // Bytes hold one integer each, in order, so their rows are used as they are.
+        // With one integer per byte, rows need no deinterleaving.
         if self.integers_per_byte() == 2 { self.rows * self.depth } else { 0 }
     }
 
@@ -150,14 +150,14 @@ impl BlockMatmulShape {
         );
         let mut scratch = ScratchBuffer::from_call(call);
         let a = if shared == 2 {
-            // A byte holds two neighbors. Splitting bytes into low and high halves is one shift for a vector, interleaving the
-            // results is a shuffle for each; so the row is reordered once, for all columns.
+            // A byte contains two neighbors. Splitting a vector of bytes into low and high halves takes one shift, but interleaving
+            // the results would take shuffles for every vector; so the row is reordered once, for all columns.
             self.deinterleave_rows(a, scratch.allocate_elements(self.scratch_elements()))
         } else {
             a
         };
         let matrix = BlockQuantizedMatrix { sizes: *self, weights, scales, zeros };
-        // Chosen once for a call, so that the loops have no branch on the dtype.
+        // Chosen once per call, so that the loops have no branch on the dtype.
         let multiply = match self.dtype {
             Dtype::U4 => BlockQuantizedMatrix::multiply_row::<UnsignedNibbles>,
             Dtype::I4 => BlockQuantizedMatrix::multiply_row::<SignedNibbles>,
@@ -170,7 +170,8 @@ impl BlockMatmulShape {
         Ok(())
     }
 
-    /// Reorders rows: for each `LANES` bytes, the elements for their low halves, then those for their high halves.
+    /// Reorders rows: for each `LANES` bytes, first the elements that match their low halves, then those that match their high
+    /// halves.
     fn deinterleave_rows<'s>(&self, a: &[f32], apart: &'s mut [f32]) -> &'s [f32] {
         for (from, to) in a.chunks_exact(2 * LANES).zip(apart.chunks_exact_mut(2 * LANES)) {
             for (lane, pair) in from.chunks_exact(2).enumerate() {
@@ -185,7 +186,7 @@ trait PackedIntegers: Sync {
     /// Integers per byte.
     const PER_BYTE: usize;
 
-    /// One integer of each byte: the low or the high ones.
+    /// One integer of each byte: the low one (`place` 0) or the high one (1).
     fn unpack_lanes(bytes: &[u8; LANES], place: usize) -> [f32; LANES];
 
     /// The integer at an index.
@@ -216,7 +217,7 @@ impl PackedIntegers for SignedNibbles {
 
     #[inline(always)]
     fn unpack_lanes(bytes: &[u8; LANES], place: usize) -> [f32; LANES] {
-        // Shifted to the top and back: the arithmetic shift extends the sign.
+        // Shifted to the top and back: the arithmetic right shift extends the sign.
         bytes.map(|byte| (i32::from(byte) << (28 - 4 * place) >> 28) as f32)
     }
 
@@ -283,7 +284,7 @@ impl BlockQuantizedMatrix<'_> {
     }
 }
 
-/// Some columns of a row of the output.
+/// Some columns of an output row.
 struct BlockMatmulColumns<'a, 'b, I> {
     matrix: BlockQuantizedMatrix<'a>,
     row: &'a [f32],
@@ -305,10 +306,11 @@ impl<I: PackedIntegers> SimdTask for BlockMatmulColumns<'_, '_, I> {
             let bytes = weights[column * width..][..width].as_chunks::<LANES>().0;
             let parts = bytes.chunks_exact(block / I::PER_BYTE / LANES).zip(row.chunks_exact(block / LANES));
             let places = (column * blocks..).zip(&scales[column * blocks..]);
+            // One sum per lane over all blocks, added up only at the end of the column.
             let mut sums = [0f32; LANES];
             for ((place, scale), (bytes, row)) in places.zip(parts) {
                 let zero = zeros.map_or(0.0, |zeros| I::unpack_at(zeros, place));
-                // The sum of a block apart from the total, so that the scale is applied once to it and not to each product.
+                // Each block has a separate sum, so that the scale is applied once to the sum instead of to each product.
                 let mut own = [0f32; LANES];
                 for (bytes, row) in bytes.iter().zip(row.chunks_exact(I::PER_BYTE)) {
                     for (place, row) in row.iter().enumerate() {
@@ -318,7 +320,7 @@ impl<I: PackedIntegers> SimdTask for BlockMatmulColumns<'_, '_, I> {
                 }
                 sums = from_fn(|lane| multiply_add::<T>(own[lane], *scale, sums[lane]));
             }
-            // Added one by one: a pairwise sum here makes the compiler keep pairs in its vectors throughout the loop.
+            // Added one by one: with a pairwise sum, the compiler would arrange vectors in pairs throughout the loop.
             *y = sums.iter().sum();
         }
     }

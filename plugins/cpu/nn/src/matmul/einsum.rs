@@ -1,4 +1,4 @@
-//! `Einsum`: operands are contracted from left to right, each time as one matrix product.
+//! `Einsum`: contracts operands from left to right, each time by one batched matrix product.
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
@@ -56,11 +56,11 @@ fn run_einsum<E: StoredElement>(cpu: &Cpu, call: &KernelCall<'_>, equation: &Ein
     let mut result: Option<LabeledArray<E::ComputeType>> = None;
     for (index, names) in labels.inputs.iter().enumerate() {
         let input = call.input(index)?;
-        // A copy in the compute type: contraction reorders dimensions anyway.
+        // Copied to the compute type, since contraction reorders dimensions anyway.
         // SAFETY: as above.
         let elements = unsafe { input.elements::<E>() }?.iter().map(|element| element.convert()).collect();
         let operand = LabeledArray::new(elements, input.dims(), names, |label| labels.label_size(label));
-        // A label that nothing later reads is summed now, while the product is small.
+        // A label that is not used later is summed now, which keeps the intermediate arrays small.
         let is_needed = |label| {
             labels.output.contains(&label)
                 || labels.inputs[index + 1..].iter().any(|names| names.contains(&label))

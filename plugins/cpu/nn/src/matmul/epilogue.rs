@@ -13,7 +13,7 @@ pub(super) struct MatmulAddend<'a> {
 }
 
 impl<'a> MatmulAddend<'a> {
-    /// An operand with the strides of its rows and columns.
+    /// An operand, with the strides of its rows and columns.
     pub(super) fn new(elements: &'a [f32], [row, column]: [usize; 2]) -> Self {
         Self { elements, row, column }
     }
@@ -21,14 +21,14 @@ impl<'a> MatmulAddend<'a> {
 
 pub(super) struct MatmulEpilogue<'a> {
     pub(super) isa: Isa,
-    /// Rows of each product, which may span several matrices of the output.
+    /// The rows of each product, which may span several output matrices.
     pub(super) rows_of_product: usize,
-    /// Rows and columns of each matrix of the output.
+    /// The rows and columns of each output matrix.
     pub(super) rows: usize,
     pub(super) columns: usize,
     pub(super) alpha: f32,
     pub(super) addend: Option<MatmulAddend<'a>>,
-    /// Added element by element; has the shape of the output.
+    /// Added element by element. It has the shape of the output.
     pub(super) residual: Option<&'a [f32]>,
     pub(super) activation: FusedActivation,
 }
@@ -44,7 +44,7 @@ impl MatmulEpilogue<'_> {
         let (item, columns) = (part.item, part.columns.clone());
         for (row, numbers) in part.rows_mut() {
             let addend = self.addend.as_ref().map(|addend| {
-                // Matrices of the output may form one tall product; each starts again at the first row of the addend.
+                // Several output matrices may form one tall product; each of them starts again at the first row of the addend.
                 let row = &addend.elements[row % self.rows * addend.row..];
                 if addend.column == 0 { &row[..1] } else { &row[columns.clone()] }
             });
@@ -59,7 +59,7 @@ impl MatmulEpilogue<'_> {
 struct EpilogueRow<'a> {
     epilogue: &'a MatmulEpilogue<'a>,
     numbers: &'a mut [f32],
-    /// One for all, or one for each.
+    /// One addend for all results, or one for each.
     addend: Option<&'a [f32]>,
     residual: Option<&'a [f32]>,
 }
@@ -72,6 +72,7 @@ impl SimdTask for EpilogueRow<'_> {
         let Self { epilogue, numbers, addend, residual } = self;
         let alpha = epilogue.alpha;
         match (addend, residual) {
+            // The common cases first; `multiply_add` with an alpha of 1 is a plain addition.
             (None, None) if alpha == 1.0 => {}
             (None, None) => numbers.iter_mut().for_each(|number| *number *= alpha),
             (Some(addend), None) if addend.len() == numbers.len() => {
@@ -84,7 +85,7 @@ impl SimdTask for EpilogueRow<'_> {
                     *number = number.multiply_add::<T>(alpha, *residual);
                 }
             }
-            // One pass for each combination: a second pass over the numbers would load and store them again.
+            // Each combination has a single pass: a second one would load and store the numbers again.
             (Some(addend), Some(residual)) if addend.len() == numbers.len() => {
                 for ((number, addend), residual) in numbers.iter_mut().zip(addend).zip(residual) {
                     *number = number.multiply_add::<T>(alpha, *addend) + *residual;
@@ -98,6 +99,7 @@ impl SimdTask for EpilogueRow<'_> {
                 }
             }
         }
+        // A separate pass: the row is in L1, and activations have loops of their own.
         epilogue.activation.apply_on_target::<T>(numbers);
     }
 }

@@ -1,4 +1,4 @@
-//! `MatMul`.
+//! The kernel `MatMul` for floats and wide integers.
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
@@ -45,7 +45,7 @@ fn prepare_matmul<E: StoredElement>(cpu: &Cpu, call: &KernelCall<'_>) -> Result<
     Ok(Arc::new(move |cpu, call| run_matmul::<E>(cpu, call, packed.as_ref())))
 }
 
-/// True if packing a constant right operand pays off: a single matrix, and enough rows to read it more than once.
+/// True if packing a constant right operand pays: it is a single matrix, and there are enough rows that it is read more than once.
 fn is_worth_packing(sizes: &GemmShape, b: &TensorView<'_>) -> bool {
     b.is_constant() && b.dims().len() == 2 && sizes.rows > FEW_ROWS && sizes.items == 1
 }
@@ -89,7 +89,7 @@ fn run_matmul<E: StoredElement>(
     let left =
         StridedMatrix::new(a, shape.left.clone(), lanes, (sizes.depth, 1)).ok_or_else(operand_size_error)?;
     let right = right_matrix(b, &shape)?;
-    // The shapes of a call may differ from those it was prepared for.
+    // The shapes of a call may differ from those for which B was packed.
     let fits =
         |packed: &&PackedOperand<_>| (packed.lane_count(), packed.depth()) == (sizes.columns, sizes.depth);
     let right = match packed.filter(fits) {

@@ -1,4 +1,4 @@
-//! `MatMul` of the domain `oarlock`: products with a fused epilogue, which runs while results are in cache.
+//! `MatMul` of the domain `oarlock`: products with a fused epilogue, which runs while the results are in cache.
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
@@ -30,6 +30,7 @@ pub(super) fn fused_matmul_kernel() -> Kernel<Cpu> {
     let float = OperandSpec::new(FLOATS).with_dtype_group(1);
     let optional = float.with_flags(OperandFlags::OPTIONAL);
     Kernel::new_prepared("MatMul", |cpu: &Cpu, call| {
+        // The support check already refused calls for which bf16 does not apply.
         if ProductPrecision::from_attribute(call)? == ProductPrecision::Bf16 {
             return bf16_product::prepare_bf16(cpu, call);
         }
@@ -69,15 +70,15 @@ pub(super) fn fused_matmul_kernel() -> Kernel<Cpu> {
 /// Runs a prepared call.
 type PreparedMatmul = dyn Fn(&Cpu, &KernelCall<'_>) -> Result<()> + Send + Sync;
 
-/// Everything that follows from the shapes and attributes of a call.
+/// Everything that is derived from the shapes and attributes of a call.
 struct FusedMatmulPlan {
     sizes: GemmShape,
-    /// Offsets of the matrices of each product; a single one if all share it.
+    /// The offset of each product's matrix; a single offset if all products share one matrix.
     left: Vec<usize>,
     right: Vec<usize>,
     /// True if the matrices of A, or of B, are transposed.
     transposed: (bool, bool),
-    /// Rows of each matrix of the output. Those of several matrices may form one product.
+    /// The rows of each output matrix. The rows of several matrices may form one product.
     rows: usize,
     dims: [Vec<i64>; 3],
 }
@@ -94,7 +95,7 @@ impl FusedMatmulPlan {
             }
             dims
         };
-        // The rows of several transposed matrices do not form one matrix.
+        // The rows of several transposed matrices cannot be stacked into one matrix.
         let most_rows = if transposed.0 { 0 } else { usize::MAX };
         let a_upright = upright(a, transposed.0);
         let MatMulProblem { extent, batch, output } =
@@ -105,7 +106,7 @@ impl FusedMatmulPlan {
         Ok(Self { sizes: gemm_shape(extent, batch.count), left, right, transposed, rows, dims })
     }
 
-    /// Checks that operands have the shapes that were prepared for.
+    /// Checks that operands have the prepared shapes.
     fn expect_shapes(&self, call: &KernelCall<'_>) -> Result<()> {
         let y = call.output(0)?;
         let found = [call.input(0)?.dims(), call.input(1)?.dims(), y.dims()];
@@ -127,7 +128,7 @@ impl FusedMatmulPlan {
         Ok(())
     }
 
-    /// True if packing B pays off: a single constant matrix, and enough rows to read it more than once.
+    /// True if packing B pays: it is a single constant matrix, and there are enough rows that it is read more than once.
     fn is_worth_packing(&self, is_constant: bool) -> bool {
         is_constant && self.right.len() == 1 && (self.sizes.rows > FEW_ROWS || self.sizes.items > 1)
     }
@@ -139,13 +140,14 @@ impl FusedMatmulPlan {
             .ok_or_else(operand_size_error)
     }
 
-    /// True if B is certainly read in one pass, at any alignment.
+    /// True if B is certainly read in place and in one pass, which works at any alignment.
     fn is_streamed(&self) -> bool {
         let GemmShape { items, rows, columns, depth } = self.sizes;
         items == 1
             && rows <= FEW_ROWS
             && columns > 1
             && depth > 0
+            // With B transposed, outputs are dot products, for which the rows of A must be contiguous.
             && !(self.transposed.0 && self.transposed.1)
     }
 
@@ -157,7 +159,7 @@ impl FusedMatmulPlan {
     }
 }
 
-/// Everything that the packing of a constant depends on: transposition, columns, rows, and the width of panels.
+/// Everything that the packed form of a constant depends on: transposition, columns, rows, and the width of panels.
 type PackedMatrixKey = (bool, usize, usize, usize);
 
 static PACKED_MATRICES: ConstantCache<PackedMatrixKey, PackedOperand<f32>> = ConstantCache::new();
@@ -173,9 +175,9 @@ struct FusedMatmulState {
 }
 
 enum RightMatrix {
-    /// In the call's operand.
+    /// In the operand of the call.
     InPlace,
-    /// In the call's operand as well, but as bytes: a constant may have any alignment.
+    /// In the operand of the call as well, but read as bytes, since a constant may have any alignment.
     Anywhere,
     /// In an aligned copy.
     Aligned(Arc<Vec<f32>>),
@@ -200,6 +202,7 @@ impl FusedMatmulState {
         } else if plan.is_streamed() {
             RightMatrix::Anywhere
         } else {
+            // Tiled kernels need aligned elements. One copy per constant serves all calls and sessions.
             RightMatrix::Aligned(ALIGNED_MATRICES.get_or_make_at(place, (), || Ok(elements()?.into_owned()))?)
         };
         let description = match right {

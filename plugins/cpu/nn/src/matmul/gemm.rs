@@ -1,4 +1,4 @@
-//! `Gemm`: alpha times the product of two matrices, each possibly transposed, plus beta times a third.
+//! `Gemm`: alpha times the product of two matrices, each optionally transposed, plus beta times a third.
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
@@ -62,7 +62,7 @@ fn prepare_gemm<E: StoredElement>(cpu: &Cpu, call: &KernelCall<'_>) -> Result<Ar
     Ok(Arc::new(move |cpu, call| run_gemm::<E>(cpu, call, settings, packed.as_ref())))
 }
 
-/// True if packing a constant right operand pays off: a few rows read it once, in place.
+/// True if packing a constant right operand pays: for a few rows it is read once, in place.
 fn is_worth_packing(sizes: &GemmShape, b: &TensorView<'_>) -> bool {
     b.is_constant() && sizes.rows > FEW_ROWS
 }
@@ -77,7 +77,7 @@ fn workspace_size<E: StoredElement>(cpu: &Cpu, call: &KernelCall<'_>) -> Result<
         matrix_form::<E>(1, !settings.b_transposed)
     };
     let left = matrix_form::<E>(1, settings.a_transposed);
-    // A transposed A is read against its direction, so its panels are copied.
+    // Elements that need conversion are stored in another type than their sums, so the sums are buffered.
     let buffered = matches!(left, OperandForm::Anew { .. });
     Ok(gemm_scratch_size::<E::ComputeType>(cpu, sizes, (left, right), buffered))
 }
@@ -99,7 +99,7 @@ fn run_gemm<E: StoredElement>(
     let left = StridedMatrix::new(a, vec![0], (sizes.rows, lane), (sizes.depth, step))
         .ok_or_else(operand_size_error)?;
     let right = right_matrix(&settings, b, &sizes)?;
-    // Prepared for one shape; with another, B is read as it is.
+    // B was packed for one shape; if a call has another, B is read unpacked.
     let fits =
         |packed: &&PackedOperand<_>| (packed.lane_count(), packed.depth()) == (sizes.columns, sizes.depth);
     let right = match packed.filter(fits) {
@@ -110,7 +110,7 @@ fn run_gemm<E: StoredElement>(
         let columns = part.columns.clone();
         for (row, numbers) in part.rows_mut() {
             for (column, number) in columns.clone().zip(numbers) {
-                // In the compute type, before rounding to a narrow float: rounded once.
+                // In the compute type, so that a narrow float is rounded only once.
                 let scaled = E::scale_computed(*number, settings.alpha);
                 *number = match &addend {
                     Some(addend) => {
@@ -121,7 +121,7 @@ fn run_gemm<E: StoredElement>(
             }
         }
     };
-    // Without an epilogue, sums are stored by the micro-kernel itself.
+    // Without an epilogue, the micro-kernel's sums are final.
     let epilogue = (settings.alpha != 1.0 || addend.is_some()).then_some(scale_and_add);
     compute_stored_gemm(
         cpu,

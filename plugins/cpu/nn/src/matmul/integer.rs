@@ -51,7 +51,7 @@ pub(super) fn integer_matmul_kernels() -> [Kernel<Cpu>; 2] {
 
 type IntegerMatmulRun = fn(&IntegerMatmul, &Cpu, &KernelCall<'_>) -> Result<()>;
 
-/// A kernel whose matrices are the first operand and the one at index `b`.
+/// A kernel whose matrices are operand 0 and the operand at index `b`.
 fn integer_matmul_kernel(op: &str, b: usize, run: IntegerMatmulRun) -> Kernel<Cpu> {
     Kernel::new_prepared(op, move |cpu: &Cpu, call| {
         let products = IntegerMatmul::new(cpu, call, b)?.prepare_constants(cpu, call)?;
@@ -84,7 +84,7 @@ fn qlinear_matmul(products: &IntegerMatmul, cpu: &Cpu, call: &KernelCall<'_>) ->
         );
         Ok(())
     };
-    // Any number that divides the rows repeats over them: one for all, for each row of a matrix, or for each row of all.
+    // The values repeat over the rows: one for all, one per row of a matrix, or one per row of all matrices.
     per_row("a_scale", a_scale.len())?;
     per_row("y_scale", y_scale.len())?;
     per_row("y_zero_point", y_zero.len())?;
@@ -109,9 +109,10 @@ fn qlinear_matmul(products: &IntegerMatmul, cpu: &Cpu, call: &KernelCall<'_>) ->
                 // SAFETY: each element of the output is finished once, by one thread.
                 let elements = unsafe { output.range_mut(start + columns.start..start + columns.end) };
                 let zero = y_zero[row % y_zero.len()];
-                let factor = a_scale[row % a_scale.len()] / y_scale[row % y_scale.len()];
+                let (a_scale, y_scale) = (a_scale[row % a_scale.len()], y_scale[row % y_scale.len()]);
                 for ((column, number), element) in columns.clone().zip(numbers).zip(elements) {
-                    let scale = factor * b_scale[(item * sizes.columns + column) % b_scale.len()];
+                    // In the order of ONNX, since another rounds differently at ties.
+                    let scale = a_scale * b_scale[(item * sizes.columns + column) % b_scale.len()] / y_scale;
                     *element = T::requantize_sum(*number, scale, zero);
                 }
             }
@@ -120,13 +121,13 @@ fn qlinear_matmul(products: &IntegerMatmul, cpu: &Cpu, call: &KernelCall<'_>) ->
     })
 }
 
-/// What follows from the shapes and constants of a call.
+/// Everything that is derived from the shapes and constants of a call.
 struct IntegerMatmul {
     shape: BatchedMatmulShape,
     sums: IntegerSums,
-    /// Index of the operand B.
+    /// The index of the operand B.
     b: usize,
-    /// Rows of a matrix of A.
+    /// The rows of a matrix of A.
     rows: usize,
     dims: [Vec<i64>; 2],
     packed: Option<Arc<QuantizedPanels>>,
@@ -143,7 +144,7 @@ impl IntegerMatmul {
             shape.output,
             y.dims()
         );
-        // There may be many rows without elements.
+        // Without products, the sizes do not matter, but might be too large for a plan.
         let GemmShape { items, rows, columns, depth } = shape.sizes;
         let [rows, depth, columns] = [rows, depth, columns].map(|size| if items == 0 { 0 } else { size });
         let fits = |size: usize| size as u64 <= MAX_SIZE.cast_unsigned();
@@ -153,7 +154,7 @@ impl IntegerMatmul {
             "expected matrices of at most {MAX_SIZE} rows and columns, found {rows} by {depth} and {depth} by {columns}"
         );
         let sums = IntegerSums::for_matmul(cpu, [rows, depth, columns], [a.dtype(), b.dtype()]);
-        // Rows of one matrix, which zero points count; the product may have those of several.
+        // Zero points refer to the rows of one matrix; the product may contain the rows of several.
         let rows = if a.dims().len() < 2 { 1 } else { element_count(&a.dims()[a.dims().len() - 2..][..1])? };
         let dims = [a.dims().to_vec(), b.dims().to_vec()];
         Ok(Self { shape, sums, b: place, rows, dims, packed: None })
@@ -162,14 +163,14 @@ impl IntegerMatmul {
     /// Packs B if it is constant.
     fn prepare_constants(mut self, cpu: &Cpu, call: &KernelCall<'_>) -> Result<Self> {
         let b = call.input(self.b)?;
-        // One matrix for all products, or there would be several packed ones.
+        // Only a matrix that all products share is packed in advance.
         let is_packed = b.is_constant() && self.shape.right.len() == 1 && self.shape.sizes.items > 0;
         self.packed = is_packed.then(|| self.sums.pack_constant(cpu, &b)).transpose()?;
         super::describe_product(cpu, call, is_packed);
         Ok(self)
     }
 
-    /// Computes the products. There is one zero point, or one per row of A or column of B, or one of these for each matrix.
+    /// Computes the products. There is one zero point; or one per row of A and column of B; or one of these for each matrix.
     fn multiply_integers(
         &self,
         cpu: &Cpu,
@@ -195,16 +196,17 @@ impl IntegerMatmul {
         );
         // SAFETY: device memory is host memory, and the call guarantees its operands.
         let (a, b) = unsafe { (tensor_bytes(&a)?, tensor_bytes(&b)?) };
-        // The zero points of one matrix, from its first row or column on.
+        // The zero points of one matrix, starting at its first row or column.
         let from = |zeros: &[i32], first: usize, count: usize| -> Vec<i32> {
             if zeros.len() == 1 {
                 zeros.to_vec()
             } else {
-                // Zero points repeat where the matrices of a broadcast operand do.
+                // Zero points repeat with the matrices of a broadcast operand.
                 (first..first + count).map(|at| zeros[at % zeros.len()]).collect()
             }
         };
         let mut scratch = ScratchBuffer::from_call(call);
+        // The panels of the last matrix, with its offset, for the case that B is not constant.
         let mut now: Option<(usize, QuantizedPanels)> = None;
         for (item, y) in y.chunks_exact_mut((rows * columns).max(1)).take(items).enumerate() {
             let left = self.shape.left[if self.shape.left.len() == 1 { 0 } else { item }];
@@ -229,7 +231,7 @@ impl IntegerMatmul {
                 bias: None,
             };
             let of_item = |mut part: OutputBlock<'_, i32>| {
-                // Each product is a call of its own here, whose only item is 0.
+                // Each product is computed separately, so its block always states item 0.
                 part.item = item;
                 if let Some(epilogue) = epilogue {
                     epilogue(part);

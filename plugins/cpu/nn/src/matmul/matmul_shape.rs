@@ -1,4 +1,4 @@
-//! The products of `MatMul` as [`oarlock_cpu_gemm`] takes them: with lists of matrix offsets.
+//! The products of `MatMul` in the form that [`oarlock_cpu_gemm`] needs: with lists of matrix offsets.
 
 use oarlock_cpu_gemm::GemmShape;
 use oarlock_products::{GemmSize, MatMulProblem, MatrixBatch};
@@ -10,7 +10,7 @@ pub(super) use oarlock_sdk::shape::element_count;
 #[derive(Debug, PartialEq)]
 pub(super) struct BatchedMatmulShape {
     pub(super) sizes: GemmShape,
-    /// Offsets of the matrices of each product; a single one if all share it.
+    /// The offset of each product's matrix; a single offset if all products share one matrix.
     pub(super) left: Vec<usize>,
     pub(super) right: Vec<usize>,
     pub(super) output: Vec<i64>,
@@ -24,11 +24,11 @@ impl BatchedMatmulShape {
     }
 }
 
-/// The most products of one call. Their offsets are listed, and broadcasting small operands could make that list arbitrarily
-/// long.
+/// The maximum number of products in a call. Their offsets are listed, and broadcasting small operands could make that list
+/// arbitrarily long.
 const MAX_PRODUCTS: usize = 1 << 27;
 
-/// Offsets of the matrices of each product, left and right; a single one on the right if all share it.
+/// The offset of each product's left and right matrix; a single offset on the right if all products share that matrix.
 pub(super) fn matrix_starts(batch: &MatrixBatch) -> Result<(Vec<usize>, Vec<usize>)> {
     let found = batch.count;
     ensure!(
@@ -36,7 +36,7 @@ pub(super) fn matrix_starts(batch: &MatrixBatch) -> Result<(Vec<usize>, Vec<usiz
         resource_exhausted,
         "expected at most {MAX_PRODUCTS} products of matrices in a call, found {found}"
     );
-    // The matrices of an empty output do not matter, however many there are.
+    // An empty output has no products, but the lists need at least one offset.
     let starts = (0..batch.count.max(1)).map(|product| batch.matrix_starts(product));
     let (left, mut right): (_, Vec<usize>) = starts.unzip();
     if right.iter().all(|start| *start == 0) {

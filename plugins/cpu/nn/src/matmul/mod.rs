@@ -39,7 +39,7 @@ pub(crate) fn matmul_kernels() -> Vec<Kernel<Cpu>> {
     kernels
 }
 
-/// The form of operands with this element type.
+/// The form of operands with this element type: in place if elements need no conversion.
 fn matrix_form<E: StoredElement>(items: usize, side_by_side: bool) -> OperandForm {
     if <E as ConvertTo<E::ComputeType>>::IS_IDENTITY {
         OperandForm::InPlace { items, side_by_side }
@@ -48,13 +48,13 @@ fn matrix_form<E: StoredElement>(items: usize, side_by_side: bool) -> OperandFor
     }
 }
 
-/// Records the algorithm of a product for the user.
+/// Reports the algorithm of a product.
 fn describe_product(cpu: &Cpu, call: &KernelCall<'_>, is_packed: bool) {
     let description = if is_packed { "GEMM, constant packed" } else { "GEMM" };
     call.describe_kernel(&format!("{description}, {}", cpu.isa().without_amx()));
 }
 
-/// The error for an operand with elements outside its memory, which its own checks rule out.
+/// The error for an operand that is smaller than its shape, which earlier checks rule out.
 fn operand_size_error() -> PluginError {
     PluginError::out_of_range("expected operands as large as their shapes say, found smaller ones")
 }

@@ -1,4 +1,4 @@
-//! `GlobalAveragePool`, `GlobalMaxPool` and `GlobalLpPool`: each plane becomes one element.
+//! `GlobalAveragePool`, `GlobalMaxPool` and `GlobalLpPool`: each plane is reduced to one element.
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
@@ -99,7 +99,9 @@ impl<E: Element, F: WindowReduction<E>> SimdTask for GlobalPoolPlanes<'_, E, F> 
             for block in blocks {
                 sums.iter_mut().zip(block).for_each(add);
             }
+            // The remainder goes to the first sums, so the order of additions depends only on the size of the plane.
             sums.iter_mut().zip(rest).for_each(add);
+            // Merged pairwise, which rounds less than merging one by one.
             let mut half = SUMS_AT_ONCE / 2;
             while half > 0 {
                 for index in 0..half {

@@ -1,4 +1,4 @@
-//! `LRN`: divides each element by a power of the sum of squares around it, over neighboring channels.
+//! `LRN`: divides each element by a power of the sum of squares over neighboring channels.
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
@@ -28,9 +28,9 @@ pub(super) fn lrn_kernel() -> Kernel<Cpu> {
 
 #[derive(Clone, Copy)]
 struct LrnSettings {
-    /// Channels before and after.
+    /// The number of channels before and after.
     around: (usize, usize),
-    /// Weight of a sum of squares.
+    /// The weight of a sum of squares: alpha divided by the size.
     factor: f64,
     bias: f64,
     exponent: f64,
@@ -56,7 +56,7 @@ impl LrnSettings {
     }
 }
 
-/// An element that is normalized in another type.
+/// An element that is normalized in its compute type.
 trait LrnElement: StoredElement {
     fn normalize_element(self, sum: Self::ComputeType, settings: LrnSettings) -> Self;
 }
@@ -96,6 +96,7 @@ fn run_lrn<E: LrnElement>(cpu: &Cpu, call: &KernelCall<'_>, settings: LrnSetting
     let (before, after) = settings.around;
     let y = DisjointSlice::new(y);
     cpu.parallel_for(x.len() / size, 1, |begin, end| {
+        // Sums of a whole plane, channel by channel: loads have unit stride, and the loop vectorizes.
         let mut sums = vec![E::ComputeType::default(); size];
         for plane in begin..end {
             let (first, channel) = (plane - plane % channels, plane % channels);

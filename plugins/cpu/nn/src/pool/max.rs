@@ -40,10 +40,10 @@ pub(super) fn max_pool_kernel() -> Kernel<Cpu> {
 
 /// An element with an order.
 pub(super) trait OrderedElement: Element + PartialOrd {
-    /// Not greater than any other value.
+    /// The lowest value.
     const LOWEST: Self;
 
-    /// Compares without branches, so that loops vectorize.
+    /// True if this value is greater than `number`; false if it is NaN. Branch-free, so that loops vectorize.
     fn exceeds(self, number: Self) -> bool;
 }
 
@@ -61,7 +61,7 @@ macro_rules! ordered {
 }
 
 ordered! {
-    // NaN has the largest fields of all, so it must be excluded; the comparison of floats does so for the others.
+    // A moved NaN would be a large number, so it must be excluded; for the other floats, the comparison does so.
     f16: f16::NEG_INFINITY, |a: f16, b: f16| is_number(a) & (to_ordered(a) > to_ordered(b));
     bf16: bf16::NEG_INFINITY, |a: bf16, b: bf16| a.to_f32() > b.to_f32();
     f32: f32::NEG_INFINITY, |a, b| a > b;
@@ -75,14 +75,15 @@ fn is_number(half: f16) -> bool {
     half.to_bits() & 0x7fff <= f16::INFINITY.to_bits()
 }
 
-/// Moves the fields of an `f16` into those of an `f32`: another value, but the same order, and much cheaper than a conversion.
+/// Moves the fields of an `f16` into those of an `f32`. The value changes but the order does not, and it is much cheaper than a
+/// conversion.
 #[inline(always)]
 fn to_ordered(half: f16) -> f32 {
     let (sign, magnitude) = (u32::from(half.to_bits() & 0x8000), u32::from(half.to_bits() & 0x7fff));
     f32::from_bits(sign << 16 | magnitude << 13)
 }
 
-/// The maximum. NaN is not greater than anything.
+/// The maximum. NaN is ignored, since it is not greater than anything.
 pub(super) struct MaxReduction;
 
 impl<E: OrderedElement> WindowReduction<E> for MaxReduction {
@@ -95,8 +96,7 @@ impl<E: OrderedElement> WindowReduction<E> for MaxReduction {
 
     #[inline(always)]
     fn accumulate_element(&self, sum: E, element: E) -> E {
-        // A select, not `max`: it keeps the sum if the element is NaN, which a vector instruction does only with this operand
-        // order.
+        // A select instead of `max`: it keeps the sum if the element is NaN, and this operand order matches the vector instruction.
         if element.exceeds(sum) { element } else { sum }
     }
 
@@ -136,7 +136,7 @@ fn run_max_pool<E: OrderedElement>(
             let indices = unsafe { indices.elements_mut() }?;
             max_pool_with_indices(cpu, &pool, column_major, x, y, indices);
         }
-        // Without indices, the order of comparisons is free, and columns can be shared by windows.
+        // Without indices, the order of comparisons does not matter, so windows can share reduced columns.
         None => reduce_windows(cpu, &pool, false, x, y, &MaxReduction),
     }
     Ok(())
@@ -156,7 +156,7 @@ fn max_pool_with_indices<E: OrderedElement>(
         return;
     }
     let (y, indices) = (DisjointSlice::new(y), DisjointSlice::new(indices));
-    // An index is the place of the first maximum in reading order, so windows are scanned one by one.
+    // The index is that of the first maximum in row-major order, so windows are scanned one by one.
     cpu.parallel_for(pool.planes, 1, |begin, end| {
         let (mut place, mut step) = (vec![0; axes.len()], vec![0; axes.len()]);
         let mut near: Vec<Range<usize>> = Vec::with_capacity(axes.len());
@@ -168,32 +168,32 @@ fn max_pool_with_indices<E: OrderedElement>(
             for (output, (y, index)) in y.iter_mut().zip(indices).enumerate() {
                 unravel_index(output, axes.iter().map(|axis| axis.output), &mut place);
                 let (mut greatest, mut at, mut first) = (E::LOWEST, None, None);
-                // Steps outside of the input are skipped as ranges: a window may be far larger than the input.
+                // Steps outside the input are skipped as ranges, since a window may be far larger than the input.
                 near.clear();
                 near.extend(
                     axes.iter().zip(&place).map(|(axis, place)| steps_inside(axis, *place..*place + 1)),
                 );
                 for number in 0..near.iter().map(Range::len).product() {
                     unravel_index(number, near.iter().map(Range::len), &mut step);
-                    // Index of the element in memory, and in column-major order.
+                    // The index of the element in memory, and in column-major order.
                     let (mut row_major, mut turned, mut stride) = (Some(0), 0, 1);
                     for ((axis, place), (step, near)) in axes.iter().zip(&place).zip(step.iter().zip(&near)) {
                         let found = axis.input_position(*place, near.start + step);
                         row_major = row_major.zip(found).map(|(index, place)| index * axis.input + place);
-                        // Column-major order has the first axis fastest.
+                        // In column-major order, the first axis is the fastest.
                         turned += found.unwrap_or(0) * stride;
                         stride *= axis.input;
                     }
                     let Some(row_major) = row_major else { continue };
                     let (element, found) = (x[row_major], if column_major { turned } else { row_major });
                     first = first.or(Some(found));
-                    // The first number may be as low as the initial value.
+                    // The first number may equal the initial value.
                     if element > greatest || at.is_none() && element >= greatest {
                         (greatest, at) = (element, Some(found));
                     }
                 }
                 *y = greatest;
-                // If all elements are NaN, the first one's index is returned.
+                // If all elements are NaN, the index of the first one is returned.
                 *index = at.or(first).map_or(0, |at| plane * inputs + at) as i64;
             }
         }

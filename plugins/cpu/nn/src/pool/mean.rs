@@ -1,4 +1,4 @@
-//! `AveragePool` and `LpPool`.
+//! The kernels `AveragePool` and `LpPool`.
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
@@ -25,7 +25,7 @@ pub(super) fn average_pool_kernels() -> [Kernel<Cpu>; 2] {
             })
         }))
     });
-    // Padding adds zeros to a norm, which change nothing, so it never counts.
+    // Padding is zeros, which do not change a norm, so it is never counted.
     let norm = Kernel::new_prepared("LpPool", |_: &Cpu, call| {
         let (settings, norm) = (WindowAttributes::new(call)?, NormReduction::new(call)?);
         Ok(Arc::new(move |cpu: &Cpu, call: &KernelCall<'_>| {
@@ -59,7 +59,7 @@ macro_rules! wide {
         $(impl AverageAccumulator for $float {
             #[inline(always)]
             fn divide_by_count(self, count: usize) -> Self {
-                // A window with nothing in it is 0, not 0/0.
+                // The mean of an empty window is 0 instead of 0/0.
                 self / count.max(1) as $float
             }
 
@@ -72,7 +72,7 @@ macro_rules! wide {
             fn nth_root(self, degree: i32) -> Self {
                 match degree {
                     1 => self,
-                    // `sqrt` is correctly rounded and one instruction; `powf` is neither.
+                    // `sqrt` is correctly rounded and a single instruction; `powf` is neither.
                     2 => self.sqrt(),
                     _ => self.powf(1.0 / degree as $float),
                 }
@@ -118,7 +118,7 @@ impl NormReduction {
     pub(super) fn new(call: &KernelCall<'_>) -> Result<Self> {
         let degree = call.int_attribute("p")?.unwrap_or(2);
         ensure!(
-            // The root of a higher degree is the maximum within rounding, and powers overflow before.
+            // For a higher degree, the norm equals the maximum within rounding, and powers overflow long before.
             (1..=1024).contains(&degree),
             invalid_argument,
             "expected `p` between 1 and 1024, found {degree}"

@@ -1,4 +1,4 @@
-//! Pooling: reduces the elements under each window to one. Also `LRN`, whose windows slide over channels.
+//! Pooling, which reduces the elements under each window to one, and `LRN`, whose windows slide over channels.
 
 mod global;
 mod lrn;

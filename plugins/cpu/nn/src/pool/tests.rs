@@ -1,4 +1,4 @@
-//! Compares poolings with plainly computed windows, for many combinations of sizes and attributes.
+//! Compares pooling with naively computed windows, for many combinations of sizes and attributes.
 
 use oarlock_cpu_base::window::unravel_index;
 use oarlock_cpu_testing::runner::{TestArray, TestAttribute};
@@ -59,7 +59,7 @@ impl PoolCase {
         ]
     }
 
-    /// For each window, the indices in its plane that are under it.
+    /// For each window, the indices under it, in its plane.
     fn window_positions(&self) -> Vec<Vec<usize>> {
         let sizes = |dims: &[i64]| dims.iter().map(|dim| *dim as usize).collect::<Vec<_>>();
         let (output, kernel) = (sizes(&self.output_dims()), sizes(&self.kernel));

@@ -1,4 +1,4 @@
-//! `MaxUnpool`: puts elements back where `MaxPool` found them, with zeros between.
+//! `MaxUnpool`: puts elements back where `MaxPool` found them, and zeros everywhere else.
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
@@ -27,7 +27,7 @@ pub(super) fn max_unpool_kernel() -> Kernel<Cpu> {
     .with_outputs([image.with_name("output")])
 }
 
-/// The shape that the indices refer to: that of the image before pooling, as far as the windows tell.
+/// The shape to which the indices refer: the smallest image that pools to this input.
 fn pooled_shape(call: &KernelCall<'_>, x: &[i64]) -> Result<Vec<usize>> {
     let rank = x.len().saturating_sub(2);
     let list = |name: &str, count: usize, least: i64, default: i64| -> Result<Vec<i64>> {
@@ -46,7 +46,7 @@ fn pooled_shape(call: &KernelCall<'_>, x: &[i64]) -> Result<Vec<usize>> {
         let size = match axis.checked_sub(2) {
             None => *dim,
             Some(axis) => {
-                // The smallest image that gives that many maxima.
+                // The smallest size with this many windows.
                 let windows = (dim - 1).checked_mul(strides[axis]);
                 windows.map_or(-1, |windows| windows + kernel[axis] - pads[axis] - pads[rank + axis])
             }
@@ -78,17 +78,18 @@ fn run_max_unpool<E: Element + Default>(call: &KernelCall<'_>) -> Result<()> {
     let dims: Vec<usize> = y.dims().iter().map(|dim| *dim as usize).collect();
     // SAFETY: device memory is host memory, and the call guarantees its operands.
     let (x, indices, y) = unsafe { (x.elements::<E>()?, indices.elements::<i64>()?, y.elements_mut::<E>()?) };
-    // Elements that were no maximum are 0.
+    // Elements that were not a maximum are 0.
     y.fill(E::default());
     let mut place = vec![0; shape.len()];
     for (value, index) in x.iter().zip(indices) {
-        // Indices are data: an unchecked one would write outside of the output.
+        // Indices are data: an unchecked one would write outside the output.
         let known = usize::try_from(*index).ok().filter(|index| *index < count);
         let index = known.ok_or_else(|| {
             PluginError::out_of_range(format!(
                 "expected indices below {count}, the size of an image of {shape:?}, found {index}"
             ))
         })?;
+        // The index refers to the pooled image, whose sizes may differ from the output's, so it is converted by position.
         unravel_index(index, shape.iter().copied(), &mut place);
         // The output may be larger than the pooled image; positions stay the same.
         let inside = place.iter().zip(&dims).all(|(place, size)| place < size);

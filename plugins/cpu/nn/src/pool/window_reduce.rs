@@ -1,5 +1,6 @@
-//! Reduces the elements under each window to one value, a row of windows at a time: first the image rows under them to one row of
-//! columns, in whole vectors, then the window's columns in that row. A column is thus reduced once, not once per window.
+//! Reduces the elements under each window to one value, for a row of windows at a time: first the image rows under these windows to
+//! a single row of columns, in whole vectors, then the columns of each window. So a column is reduced once instead of once per
+//! window.
 
 #![expect(unsafe_code, reason = "planes are written by several threads")]
 
@@ -12,12 +13,12 @@ use oarlock_cpu_gemm::DisjointSlice;
 
 use super::PoolShape;
 
-/// A reduction of elements to one.
+/// A reduction of elements to one value.
 pub(super) trait WindowReduction<E>: Sync {
     /// The type of partial results.
     type Accumulator: Copy;
 
-    /// The result of no elements.
+    /// The result for no elements.
     fn initial_accumulator(&self) -> Self::Accumulator;
 
     /// Adds one element. Must be `#[inline(always)]`.
@@ -33,7 +34,7 @@ pub(super) trait WindowReduction<E>: Sync {
 /// Elements that make it worth waking another thread.
 const MIN_WORK_PER_THREAD: usize = 1 << 14;
 
-/// Columns that are built before the windows over them are reduced. At most 16 KiB of f32, half of a 32 KiB L1.
+/// Columns that are built before the windows over them are reduced: at most 16 KiB of f32, half of a 32 KiB L1.
 const COLUMNS_AT_ONCE: usize = 4096;
 
 /// Reduces all windows. `with_padding` counts the padding among the elements of a window.
@@ -49,7 +50,7 @@ pub(super) fn reduce_windows<E: Copy + Send + Sync, F: WindowReduction<E>>(
     if y.is_empty() {
         return;
     }
-    // Coverage along one axis does not depend on the others, so it is computed once for each axis, not for each window.
+    // Coverage along one axis does not depend on the others, so it is computed once per axis instead of for each window.
     let under: Vec<Vec<AxisCoverage>> = pool
         .window
         .axes
@@ -62,7 +63,7 @@ pub(super) fn reduce_windows<E: Copy + Send + Sync, F: WindowReduction<E>>(
                 let with_padding = with_padding.then(|| {
                     end.saturating_sub(window * axis.stride).div_ceil(axis.dilation).min(axis.kernel)
                 });
-                // A window that lies in the padding has no first element; 0 is a place that exists.
+                // A window that lies in the padding has no first element; 0 is in bounds.
                 let first = if steps.is_empty() { 0 } else { axis.first_position(steps.start, window) };
                 AxisCoverage { first, steps: steps.len(), count: with_padding.unwrap_or(steps.len()) }
             };
@@ -71,7 +72,7 @@ pub(super) fn reduce_windows<E: Copy + Send + Sync, F: WindowReduction<E>>(
         .collect();
     let work = outputs.saturating_mul(pool.window.step_count()).max(1);
     let y = DisjointSlice::new(y);
-    // Planes are independent, and each is computed by one thread in one order, so the number of threads does not change a bit.
+    // Planes are independent, and one thread computes each in a fixed order, so results do not depend on the number of threads.
     cpu.parallel_for(pool.planes, MIN_WORK_PER_THREAD.div_ceil(work), |begin, end| {
         for plane in begin..end {
             // SAFETY: no two planes overlap, and each is one thread's.
@@ -82,7 +83,7 @@ pub(super) fn reduce_windows<E: Copy + Send + Sync, F: WindowReduction<E>>(
     });
 }
 
-/// The steps with which some of these windows may lie in the input. If windows are much larger than the input, most steps are
+/// The steps that may be inside the input for some of these windows. If windows are much larger than the input, most steps are
 /// skipped.
 pub(super) fn steps_inside(axis: &WindowAxis, windows: Range<usize>) -> Range<usize> {
     let last = windows.end.saturating_sub(1) * axis.stride;
@@ -91,7 +92,7 @@ pub(super) fn steps_inside(axis: &WindowAxis, windows: Range<usize>) -> Range<us
     begin..end.min(axis.kernel).max(begin)
 }
 
-/// The input under a window along one axis: first index, number of elements, and number that counts.
+/// The input under a window along one axis: the first index, the number of elements, and the number by which a mean divides.
 struct AxisCoverage {
     first: usize,
     steps: usize,
@@ -116,26 +117,26 @@ impl<E: Copy, F: WindowReduction<E>> SimdTask for PoolPlane<'_, E, F> {
         let Some((last, outer)) = pool.window.axes.split_last() else { return };
         let Some((last_under, outer_under)) = under.split_last() else { return };
         let line = PoolLine::new(last, last_under);
-        // Groups of a stride are read whole, so the last window reads up to a stride less one beyond its last column.
+        // Elements are read in groups of a whole stride, so the last window reads up to stride - 1 elements past its last column.
         let width = line.padded.input + MAX_KNOWN_STRIDE - 1;
         let at_once = (COLUMNS_AT_ONCE / width).max(1).min(output.len() / last.output);
         let (mut columns, mut counts) =
             (vec![reduction.initial_accumulator(); at_once * width], vec![0; at_once]);
         let mut sums = vec![reduction.initial_accumulator(); last.output];
         let mut place = vec![0; outer.len()];
-        // Most windows have as many steps as the previous one.
+        // The step counts of the previous window, which most windows share, and its rows.
         let (mut steps, mut rows) = (vec![usize::MAX; outer.len()], vec![0]);
         for output in output.chunks_mut(at_once * last.output) {
             let lines = output.len() / last.output;
             for (columns, count) in columns.chunks_exact_mut(width).zip(&mut counts).take(lines) {
                 let under = || outer_under.iter().zip(&place).map(|(under, place)| &under[*place]);
                 *count = under().map(|under| under.count).product();
-                // Offsets are relative to the first row of a window, so they only change with the number of steps.
+                // Offsets are relative to the first row of a window, so they change only with the number of steps.
                 if under().zip(&steps).any(|(under, steps)| under.steps != *steps) {
                     steps.iter_mut().zip(under()).for_each(|(steps, under)| *steps = under.steps);
                     rows = covered_rows(outer, &steps, last.input);
                 }
-                // Without rows there may be no input.
+                // Without rows, there may be no input to index.
                 let input = if rows.is_empty() {
                     input
                 } else {
@@ -155,7 +156,7 @@ impl<E: Copy, F: WindowReduction<E>> SimdTask for PoolPlane<'_, E, F> {
     }
 }
 
-/// Offsets of the rows under a window with this many steps along the outer axes, relative to the first one.
+/// The offsets of the rows under a window with this many steps along the outer axes, relative to the first row.
 fn covered_rows(outer: &[WindowAxis], steps: &[usize], width: usize) -> Vec<usize> {
     let mut rows = vec![0];
     for (axis, steps) in outer.iter().zip(steps) {
@@ -170,9 +171,9 @@ fn covered_rows(outer: &[WindowAxis], steps: &[usize], width: usize) -> Vec<usiz
 struct PoolLine<'a> {
     axis: &'a WindowAxis,
     under: &'a [AxisCoverage],
-    /// The same windows over an input with padding, as far as that is no more than the input itself.
+    /// The same windows over an input with padding, but with no more padding than the size of the input.
     padded: WindowAxis,
-    /// Start of the input in the padded one.
+    /// The start of the input in the padded input.
     begin: usize,
     /// The windows that lie entirely in the input, and in the padded input.
     whole: Range<usize>,
@@ -181,7 +182,7 @@ struct PoolLine<'a> {
 
 impl<'a> PoolLine<'a> {
     fn new(axis: &'a WindowAxis, under: &'a [AxisCoverage]) -> Self {
-        // A window deep in the padding has nothing to reduce; more padding than input would be memory for nothing.
+        // Further padding would waste memory, since windows that lie deep in it have nothing to reduce.
         let (before, after) = (axis.pad.0.min(axis.input), axis.pad.1.min(axis.input));
         let pad = (axis.pad.0 - before, axis.pad.1 - after);
         let padded = WindowAxis { input: before + axis.input + after, pad, ..*axis };
@@ -189,7 +190,7 @@ impl<'a> PoolLine<'a> {
         Self { axis, under, padded, begin: before, whole, whole_when_padded }
     }
 
-    /// Reduces a line of columns, each the result of at most this many elements, with room for the results of all windows.
+    /// Reduces a line of columns, each of which counts for `count` elements. `sums` has room for the results of all windows.
     #[inline(always)]
     fn reduce_line<E: Copy, F: WindowReduction<E>>(
         &self,
@@ -200,7 +201,7 @@ impl<'a> PoolLine<'a> {
         output: &mut [E],
     ) {
         let Self { padded, whole, whole_when_padded, .. } = self;
-        // Windows that reach over the padded input are few, and take the slow way.
+        // Few windows extend beyond the padded input, so they are reduced one by one.
         for window in (0..whole_when_padded.start).chain(whole_when_padded.end..output.len()) {
             let steps = steps_inside(padded, window..window + 1);
             let places = steps.map(|step| columns[padded.first_position(step, window)]);
@@ -212,7 +213,7 @@ impl<'a> PoolLine<'a> {
             let columns = &columns[padded.first_position(0, whole_when_padded.start)..];
             reduce_inner_windows(reduction, padded, columns, &mut sums[whole_when_padded.clone()]);
         }
-        // The count differs from window to window only at the edges.
+        // Counts differ between windows only at the edges.
         for window in (0..whole.start).chain(whole.end..output.len()) {
             output[window] = reduction.finish_window(sums[window], count * self.under[window].count);
         }
@@ -222,7 +223,7 @@ impl<'a> PoolLine<'a> {
     }
 }
 
-/// Advances an index, the last dimension fastest; wraps around after the last one.
+/// Advances an index, last dimension fastest; after the last index it wraps around.
 #[inline(always)]
 fn advance_index(index: &mut [usize], sizes: impl DoubleEndedIterator<Item = usize>) {
     for (part, size) in index.iter_mut().rev().zip(sizes.rev()) {
@@ -234,20 +235,20 @@ fn advance_index(index: &mut [usize], sizes: impl DoubleEndedIterator<Item = usi
     }
 }
 
-/// The windows that lie entirely in the input.
+/// The windows that lie entirely inside the input.
 fn windows_inside(axis: &WindowAxis) -> Range<usize> {
     let (first, last) = (axis.windows_with_step(0), axis.windows_with_step(axis.kernel - 1));
-    // The windows whose first step and whose last step lie in the input. There are none if windows are longer than the input.
+    // The windows whose first and last steps are inside the input. There are none if windows are longer than the input.
     let begin = first.start.min(last.end);
     begin..last.end.min(first.end).max(begin)
 }
 
-/// Calls a function with as many lanes as there are elements, up to a small maximum.
+/// Calls a function with the largest supported number of lanes that is not greater than the number of elements.
 macro_rules! by_lanes {
     ($count:expr, $function:ident::<_$(, $more:tt)*>($($argument:expr),*)) => {
         match $count {
-            // A constant number of lanes is a constant number of registers. 32 `f32` are two zmm or four ymm: independent chains
-            // that hide the latency.
+            // With a constant number of lanes, sums stay in registers. 32 `f32` are two zmm or four ymm: independent chains, which
+            // hide latency.
             32.. => $function::<32, $($more),*>($($argument),*),
             16.. => $function::<16, $($more),*>($($argument),*),
             8.. => $function::<8, $($more),*>($($argument),*),
@@ -258,7 +259,7 @@ macro_rules! by_lanes {
     };
 }
 
-/// Reduces image rows, which start at these offsets, to one.
+/// Reduces the image rows at these offsets to one row.
 #[inline(always)]
 fn reduce_rows<E: Copy, F: WindowReduction<E>>(
     reduction: &F,
@@ -277,11 +278,11 @@ fn reduce_rows_in_lanes<const LANES: usize, E: Copy, F: WindowReduction<E>>(
     columns: &mut [F::Accumulator],
 ) {
     for begin in (0..columns.len()).step_by(LANES) {
-        // The last lanes overlap those before them. Each chunk is computed from the rows again, so nothing counts twice.
+        // The last lanes overlap the previous ones. Each chunk is computed from the rows, so nothing counts twice.
         let begin = begin.min(columns.len() - LANES);
         let mut sums = [reduction.initial_accumulator(); LANES];
         for row in rows {
-            // One check for all lanes, after which the loop has none.
+            // One bounds check for all lanes, so that the loop has none.
             let Some(elements) = input[row + begin..].first_chunk::<LANES>() else { return };
             for lane in 0..LANES {
                 sums[lane] = reduction.accumulate_element(sums[lane], elements[lane]);
@@ -294,7 +295,7 @@ fn reduce_rows_in_lanes<const LANES: usize, E: Copy, F: WindowReduction<E>>(
 /// The largest stride with specialized loops.
 const MAX_KNOWN_STRIDE: usize = 2;
 
-/// Reduces windows that lie entirely in the input, which starts at the first of them.
+/// Reduces windows that lie entirely inside the input, which starts at the first window.
 #[inline(always)]
 fn reduce_inner_windows<E: Copy, F: WindowReduction<E>>(
     reduction: &F,
@@ -305,7 +306,7 @@ fn reduce_inner_windows<E: Copy, F: WindowReduction<E>>(
     match axis.stride {
         1 => by_lanes!(sums.len(), reduce_windows_in_lanes::<_, 1, E, F>(reduction, axis, columns, sums)),
         2 => by_lanes!(sums.len(), reduce_windows_in_lanes::<_, 2, E, F>(reduction, axis, columns, sums)),
-        // Larger strides gather single elements, which no vector load does.
+        // With larger strides, vector loads would be mostly gaps, so windows are reduced one by one.
         _ => reduce_windows_in_lanes::<1, 1, E, F>(reduction, axis, columns, sums),
     }
 }

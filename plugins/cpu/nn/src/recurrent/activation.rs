@@ -5,7 +5,7 @@ use oarlock_cpu_base::isa::{Isa, SimdTarget, SimdTask};
 use oarlock_cpu_base::math::{self, MathFloat};
 use oarlock_sdk::{KernelCall, PluginError, Result, ensure};
 
-/// A function with its two parameters, which most functions lack.
+/// A function and its two parameters, which most functions ignore.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct RecurrentActivation {
     function: ActivationFunction,
@@ -28,7 +28,7 @@ enum ActivationFunction {
     Elu,
 }
 
-/// The names of the functions, their number of parameters, and the defaults of these.
+/// The functions by name, with the number of their parameters and the defaults.
 const FUNCTIONS: [(&str, ActivationFunction, usize, f64, f64); 11] = [
     ("Relu", ActivationFunction::Relu, 0, 0.0, 0.0),
     ("Tanh", ActivationFunction::Tanh, 0, 0.0, 0.0),
@@ -44,8 +44,8 @@ const FUNCTIONS: [(&str, ActivationFunction, usize, f64, f64); 11] = [
 ];
 
 impl RecurrentActivation {
-    /// The functions of all directions, one direction after the other. The lists of parameters are consumed in order by the
-    /// functions that take any.
+    /// The functions of all directions, one direction after the other. Functions that have parameters consume the parameter lists
+    /// in order.
     pub(super) fn all_directions(
         call: &KernelCall<'_>,
         defaults: &[&str],
@@ -53,7 +53,7 @@ impl RecurrentActivation {
     ) -> Result<Vec<Self>> {
         let names = string_list(call, "activations")?;
         let expected = defaults.len() * directions;
-        // The schema of `RNN` has two functions as default, even for one direction.
+        // In the schema of `RNN`, the default has two functions, even for one direction.
         let names =
             names.map(|names| if names == ["Tanh"; 2] { names[..expected.min(2)].to_vec() } else { names });
         let names = names.unwrap_or_else(|| defaults.repeat(directions));
@@ -67,7 +67,7 @@ impl RecurrentActivation {
         let mut betas = call.floats_attribute("activation_beta")?.unwrap_or_default().iter();
         let find = |name: &&str| {
             let known =
-                // ONNX says that case does not matter.
+                // In ONNX, case does not matter.
                 FUNCTIONS.iter().find(|(known, ..)| known.eq_ignore_ascii_case(name)).ok_or_else(|| {
                     let all = FUNCTIONS.map(|(known, ..)| known).join("`, `");
                     PluginError::invalid_argument(format!(
@@ -76,7 +76,7 @@ impl RecurrentActivation {
                 })?;
             let (_, function, count, alpha, beta) = *known;
             let mut next = |index: usize, default: f64| match index {
-                // A function without parameters takes none from the lists, or later functions would get the wrong ones.
+                // A function without parameters must not consume any, or later functions would get the wrong ones.
                 _ if index >= count => default,
                 0 => alphas.next().copied().unwrap_or(default),
                 _ => betas.next().copied().unwrap_or(default),
@@ -102,10 +102,11 @@ impl<F: MathFloat> SimdTask for RecurrentActivationTask<'_, F> {
 
     #[inline(always)]
     fn run_on_target<T: SimdTarget>(self) {
+        // The function is chosen outside the loop, so that each loop vectorizes.
         let (alpha, beta) = (F::from_f64(self.activation.alpha), F::from_f64(self.activation.beta));
         let (zero, one) = (F::ZERO, F::ONE);
         match self.activation.function {
-            // In this form NaN stays NaN: it does not compare.
+            // With this comparison, NaN stays NaN.
             ActivationFunction::Relu => map_values(self.values, |x| if x < zero { zero } else { x }),
             ActivationFunction::Tanh => map_values(self.values, |x| math::tanh::<T, F>(x)),
             ActivationFunction::Sigmoid => map_values(self.values, |x| math::sigmoid::<T, F>(x)),

@@ -1,5 +1,5 @@
 //! 8-bit weights for `oarlock.DynamicQuantizedLSTM`: the left operand is quantized before each product, with one scale for all
-//! rows, as `DynamicQuantizeLinear` does.
+//! rows, as in `DynamicQuantizeLinear`.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use oarlock_sdk::{Dtype, KernelCall, Result, ensure};
 
 use super::weights::{PackedGateWeights, RoundedWeights};
 
-/// The weights of one direction: for each step of a sum, those of all gates.
+/// The weights of one direction: for each step of a sum, the weights of all gates.
 struct ByteWeights {
     panels: Arc<QuantizedPanels>,
     dtype: Dtype,
     depth: usize,
     rows: usize,
-    /// One, or one per column of a product.
+    /// One scale, or one per column of a product.
     scales: Vec<f32>,
     zeros: Vec<i32>,
 }
@@ -32,7 +32,7 @@ impl RoundedWeights<f32> for ByteWeights {
     }
 
     fn multiply_rows(&self, cpu: &Cpu, left: &[f32], output: &mut [f32]) {
-        // Quantized anew for each product, since the range is known only then.
+        // Quantized for each product, since the range of the left operand is known only then.
         let mut images = vec![0; left.len()];
         let (scale, zero) = quantize_by_range(cpu, left, &mut images);
         let sizes = [output.len() / self.rows, self.depth, self.rows];
@@ -43,6 +43,7 @@ impl RoundedWeights<f32> for ByteWeights {
             weight_zeros: &self.zeros,
             bias: None,
         };
+        // The product of both scales converts a 32-bit sum to a real number.
         let factors = output_factors(scale, &self.scales, self.rows);
         let epilogue = DequantizeEpilogue {
             factors: &factors,
@@ -72,7 +73,7 @@ pub(super) fn prepare_byte_weights(
     let &[directions, depth, rows] = weights.dims() else { return Ok(Vec::new()) };
     let (depth, rows) = (depth as usize, rows as usize);
     let (scales, zeros) = (scale.element_count()?, zero.element_count()?);
-    // One scale for each direction, or one for each element of each direction.
+    // One per direction, or one per element of each direction.
     let each = [directions as usize, directions as usize * rows];
     ensure!(
         each.contains(&scales) && each.contains(&zeros),
@@ -80,7 +81,7 @@ pub(super) fn prepare_byte_weights(
         "expected scales and zero points for {directions} directions or {rows} elements of each, found {scales} and {zeros}"
     );
     let (scales, zeros, dtype) = (read_scales(&scale)?, read_integers(&zero)?, weights.dtype());
-    // Packing depends on the columns and the depth, not on the number of rows, so one row stands for any.
+    // Packing depends on columns and depth only, so the number of rows does not matter here.
     let sums = IntegerSums::for_matmul(cpu, [1, depth, rows], [Dtype::U8, dtype]);
     let (directions, of) = (directions as usize, |direction: usize, count: usize| {
         let size = count / directions as usize;

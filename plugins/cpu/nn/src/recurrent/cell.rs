@@ -1,4 +1,4 @@
-//! The update of one sequence's state in a step, once the products are computed.
+//! Updates the state of one sequence in a step, after the products are computed.
 
 use oarlock_cpu_base::isa::{Isa, SimdTarget, SimdTask};
 use oarlock_cpu_base::math;
@@ -10,11 +10,11 @@ use super::activation::RecurrentActivation;
 pub(super) struct RecurrentCell<'a, C> {
     pub(super) isa: Isa,
     pub(super) hidden: usize,
-    /// Added to each gate: both biases, if they can be added at once.
+    /// Added to each gate: the sum of both biases, if they can be added together.
     pub(super) bias: Vec<C>,
-    /// Added to the state's part of the last gate of `GRU` before the reset.
+    /// Added to the product of the state in the last gate of `GRU`, before the reset.
     pub(super) reset_bias: Vec<C>,
-    /// Weights by which the cells of `LSTM` act on the input, output and forget gates.
+    /// The weights from the cells of `LSTM` to its input, output and forget gates.
     pub(super) peepholes: Option<[&'a [C]; 3]>,
     pub(super) functions: &'a [RecurrentActivation],
     pub(super) clip: Option<C>,
@@ -22,7 +22,7 @@ pub(super) struct RecurrentCell<'a, C> {
 }
 
 impl<C: RecurrentFloat> RecurrentCell<'_, C> {
-    /// `gates += input + bias` from a gate on.
+    /// `gates += input + bias`, starting at gate `from`.
     fn add_input(&self, gates: &mut [C], input: &[C], from: usize) {
         let first = from * self.hidden;
         let input = &input[first..][..gates.len()];
@@ -31,7 +31,7 @@ impl<C: RecurrentFloat> RecurrentCell<'_, C> {
 
     fn activate_gate(&self, function: usize, gate: &mut [C]) {
         if let Some(clip) = self.clip {
-            // Before the function, as ONNX says, so that it bounds what the function sees and not its result.
+            // ONNX clips the argument of the function instead of its result.
             gate.iter_mut().for_each(|value| *value = math::clamp_keeping_nan(*value, -clip, clip));
         }
         self.functions[function].apply_to(self.isa, gate);
@@ -52,7 +52,7 @@ impl<C: RecurrentFloat> RecurrentCell<'_, C> {
         let (out, rest) = rest.split_at_mut(self.hidden);
         let (clear, new) = rest.split_at_mut(self.hidden);
         if let Some([to_fill, _, to_clear]) = self.peepholes {
-            // The input and forget gates see the old cells, the output gate below sees the new ones.
+            // The input and forget gates use the old cells; the output gate below uses the new ones.
             self.isa.vectorize(PeepholeAddition { sums: fill, left: to_fill, right: cells });
             self.isa.vectorize(PeepholeAddition { sums: clear, left: to_clear, right: cells });
         }
@@ -65,13 +65,14 @@ impl<C: RecurrentFloat> RecurrentCell<'_, C> {
         } else {
             self.activate_gate(0, clear);
         }
+        // The cells are updated before the output gate is computed, which has peepholes to the new cells.
         self.isa.vectorize(CellBlend { kept: cells, clear, fill, new });
         if let Some([_, to_out, _]) = self.peepholes {
             self.isa.vectorize(PeepholeAddition { sums: out, left: to_out, right: cells });
         }
         self.activate_gate(0, out);
         state.copy_from_slice(cells);
-        // Without `clip`, which ONNX applies to gates only.
+        // `clip` is not applied here: in ONNX it applies to gates only.
         self.functions[2].apply_to(self.isa, state);
         state.iter_mut().zip(out).for_each(|(state, out)| *state = *state * *out);
     }
@@ -92,16 +93,18 @@ impl<C: RecurrentFloat> RecurrentCell<'_, C> {
     pub(super) fn step_gru(&self, input: &[C], update: &[C], new: &mut [C], state: &mut [C]) {
         self.add_input(new, input, 2);
         self.activate_gate(1, new);
+        // The update gate is the share of the old state that is kept.
         self.isa.vectorize(StateMix { state, share: update, new });
     }
 
-    /// The next state of `GRU` if the product of the state is reset instead of the state.
+    /// The next state of `GRU` if the product of the state is reset instead of the state (`linear_before_reset`).
     pub(super) fn step_gru_reset_product(&self, input: &[C], gates: &mut [C], state: &mut [C]) {
         let (first, new) = gates.split_at_mut(2 * self.hidden);
         self.add_input(first, input, 0);
         self.activate_gate(0, first);
+        // ONNX orders the gates update, reset, hidden.
         let (update, reset) = first.split_at(self.hidden);
-        // The input joins after the reset, in `step_gru`.
+        // The input is added after the reset, in `step_gru`.
         for ((new, bias), factor) in new.iter_mut().zip(&self.reset_bias).zip(reset) {
             *new = (*new + *bias) * *factor;
         }

@@ -1,7 +1,7 @@
 //! Recurrent networks: `RNN`, `GRU` and `LSTM`.
 //!
-//! The products of inputs and weights do not depend on earlier steps, so those of many steps form one matrix product. Only
-//! products with the state are computed step by step. The gates are in [`cell`].
+//! The products of inputs and weights do not depend on earlier steps, so many steps share one matrix product. Only products with
+//! the state are computed step by step. The gates are in [`cell`].
 
 mod activation;
 mod byte_weights;
@@ -112,7 +112,7 @@ trait RecurrentFloat: ComputeFloat + GemmElement + ConvertTo<Self> {
     fn prepared_constants() -> &'static PreparedConstants<Self>;
 }
 
-/// Prepared weights by instruction set, dtype, rows and depth of the weights, and whether products are small.
+/// Prepared weights, by instruction set, dtype, rows and depth of the weights, and whether products are small.
 type PreparedConstants<C> = ConstantCache<(Isa, u32, usize, usize, bool), PackedGateWeights<C>>;
 
 macro_rules! computed {

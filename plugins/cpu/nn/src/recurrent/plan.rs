@@ -21,7 +21,7 @@ pub(super) enum RecurrentCellKind {
 }
 
 impl RecurrentCellKind {
-    /// Vectors of the size of the state that products compute.
+    /// The number of gates: vectors of the size of the state that products compute.
     pub(super) fn gate_count(self) -> usize {
         match self {
             Self::Plain => 1,
@@ -39,14 +39,14 @@ impl RecurrentCellKind {
     }
 }
 
-/// Everything that is the same in every run.
+/// Everything that does not depend on the shapes of a run.
 pub(super) struct RecurrentPlan<E: RecurrentElement> {
     pub(super) kind: RecurrentCellKind,
-    /// For each direction, true if it goes from the end to the start.
+    /// For each direction, true if it runs from the last step to the first.
     pub(super) directions: Vec<bool>,
     /// The functions of all directions.
     pub(super) activations: Vec<RecurrentActivation>,
-    /// Bound of the arguments of gate functions.
+    /// The bound of the arguments of gate functions.
     pub(super) clip: Option<f64>,
     pub(super) is_batch_first: bool,
     /// True if the input gate of `LSTM` also determines the forget gate.
@@ -71,7 +71,7 @@ impl RecurrentPlan<f32> {
         let mut plan = Self::from_attributes(call, RecurrentCellKind::Memory)?;
         plan.has_bytes = true;
         let is_constant = |index: usize| call.input(index).is_ok_and(|operand| operand.is_constant());
-        // Scales and zero points as well: the prepared weights contain both.
+        // Scales and zero points must be constant as well, since prepared weights contain them.
         if INPUT_OPERANDS.into_iter().chain(RECURRENT_OPERANDS).all(is_constant) {
             plan.ready = Self::prepare_byte_weights(cpu, call)?;
         }
@@ -91,7 +91,7 @@ impl RecurrentPlan<f32> {
     }
 }
 
-/// Indices of 8-bit weights, their scales and their zero points.
+/// The indices of 8-bit weights, their scales and their zero points.
 const INPUT_OPERANDS: [usize; 3] = [1, 8, 9];
 const RECURRENT_OPERANDS: [usize; 3] = [2, 10, 11];
 
@@ -126,9 +126,9 @@ impl<E: RecurrentElement> RecurrentPlan<E> {
             kind,
             directions,
             activations,
-            // Some models write a bound of 0 for no bound.
+            // Some models write 0 to mean no bound.
             clip: clip.filter(|clip| *clip > 0.0),
-            // Attributes that a kind does not have are absent, and so false.
+            // Attributes that a cell kind lacks are absent, and so false.
             is_batch_first: is_set("layout")?,
             couples_gates: is_set("input_forget")?,
             resets_product: is_set("linear_before_reset")?,
@@ -143,7 +143,7 @@ impl<E: RecurrentElement> RecurrentPlan<E> {
         &self.activations[direction * count..][..count]
     }
 
-    /// The gates that each product with the state computes.
+    /// The number of gates that each product with the state computes.
     pub(super) fn recurrent_gates(&self) -> &'static [usize] {
         match self.kind {
             // The last gate multiplies the reset state, which the first two determine.
@@ -160,12 +160,14 @@ impl<E: RecurrentElement> RecurrentPlan<E> {
         let ([first, second, _], &[directions, rows, features], &[_, _, hidden]) =
             (x.dims(), w.dims(), r.dims())
         else {
-            // Preparation only makes calls faster. The run checks the shapes again, and there the message is about the call.
+            // Not an error here: preparation only makes calls faster. The run checks the shapes again and reports what is wrong
+            // with the call.
             return Ok(Vec::new());
         };
         let batches = if self.is_batch_first { *first } else { *second };
         let (steps_and_batches, hidden) =
             (first.saturating_mul(*second), usize::try_from(hidden).unwrap_or(0));
+        // Shapes may be wrong or unknown at this point: nothing is packed then, and slices below stay in bounds.
         let fits = directions == self.directions.len() as i64
             && usize::try_from(rows) == Ok(hidden.saturating_mul(self.kind.gate_count()))
             && r.dims() == [directions, rows, hidden as i64];
@@ -178,7 +180,7 @@ impl<E: RecurrentElement> RecurrentPlan<E> {
         let (steps_and_batches, batches) = (lines(steps_and_batches), lines(batches));
         let ready = |elements: &[E], rows: usize, depth: usize, lines: usize| {
             let is_small = PackedGateWeights::<FloatOf<E>>::is_small_product(cpu, (rows, depth), lines);
-            // Everything that the packed form depends on, as sessions share one cache.
+            // Everything that the packed form depends on, since all sessions share one cache.
             let key = (cpu.isa(), E::DTYPE.0, rows, depth, is_small);
             let make =
                 || PackedGateWeights::new(cpu, &E::to_floats(cpu.isa(), elements), (rows, depth), lines);

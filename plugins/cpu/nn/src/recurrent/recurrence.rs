@@ -17,11 +17,11 @@ use super::plan::{PreparedWeights, RecurrentCellKind, RecurrentPlan};
 use super::weights::{GateWeights, ReusableScratch};
 use super::{FloatOf, RecurrentElement, RecurrentFloat};
 
-/// Rows multiplied with the input weights at once, approximately: enough for an efficient product, and few enough to be still in
-/// cache when their steps come.
+/// The approximate number of rows that are multiplied with the input weights at once: enough for an efficient product, and few
+/// enough that the results are still in cache when their steps run.
 const ROWS_AT_ONCE: usize = 256;
 
-/// The sizes that operands have to agree on.
+/// The sizes on which the operands agree.
 struct RecurrentShape {
     steps: usize,
     batches: usize,
@@ -46,7 +46,7 @@ impl RecurrentShape {
         let hidden = if plan.has_bytes { transposed_hidden } else { hidden };
         let (steps, batches) = if plan.is_batch_first { (second, first) } else { (first, second) };
         let directions = plan.directions.len();
-        // The largest of the buffers below, so that products of these sizes cannot overflow later.
+        // Checks the size of the largest buffer below, so that products of these sizes cannot overflow later.
         element_count(&[*hidden, *batches, 4 * 2])?;
         let rows = hidden.saturating_mul(plan.kind.gate_count() as i64);
         let known = directions as i64;
@@ -97,7 +97,7 @@ pub(super) fn run_recurrent<E: RecurrentElement>(
     run_with_weights(cpu, plan, &plan.ready, operands)
 }
 
-/// As [`run_recurrent`], with prepared weights.
+/// Like [`run_recurrent`], with these prepared weights.
 pub(super) fn run_with_weights<E: RecurrentElement>(
     cpu: &Cpu,
     plan: &RecurrentPlan<E>,
@@ -113,7 +113,7 @@ pub(super) fn run_with_weights<E: RecurrentElement>(
     // 8-bit weights are always prepared.
     let none = || Cow::Borrowed(&[][..]);
     let (w, r) = if plan.has_bytes { (none(), none()) } else { (floats(1)?, floats(2)?) };
-    // Checked before anything is written, since they index the steps.
+    // Lengths are checked before anything is written.
     let lengths = sequence_lengths(operands, sizes.steps)?;
     let initial = (optional(5)?, optional(6)?);
     let mut outputs = RecurrentOutputs::<E> {
@@ -126,11 +126,11 @@ pub(super) fn run_with_weights<E: RecurrentElement>(
     if sizes.batches == 0 || hidden == 0 {
         return Ok(());
     }
-    // Directions run one after the other: each uses all threads, and both write parts of the same rows of the output.
+    // Directions run one after the other: each uses all threads, and both write parts of the same output rows.
     for (direction, is_reverse) in plan.directions.iter().enumerate() {
         let ready = ready.get(direction);
         let input = weight_range(&w, direction * rows * features, rows * features);
-        // The gates of some cells need products at different moments: a GRU resets the state before it multiplies the last one.
+        // Some cells need several products per step: a GRU resets the state before it multiplies the last gate.
         let mut start = direction * rows * hidden;
         let mut recurrent = Vec::new();
         for (index, gates) in plan.recurrent_gates().iter().enumerate() {
@@ -161,7 +161,7 @@ pub(super) fn run_with_weights<E: RecurrentElement>(
     Ok(())
 }
 
-/// A range of weights, or nothing if they are prepared.
+/// A range of weights, or an empty slice if only prepared weights exist.
 fn weight_range<C>(all: &[C], start: usize, count: usize) -> &[C] {
     all.get(start..start + count).unwrap_or_default()
 }
@@ -194,7 +194,7 @@ fn make_cell<'a, E: RecurrentElement>(
         let (of_input, of_state) = bias[direction * 2 * rows..][..2 * rows].split_at(rows);
         let shared =
             // If the reset gate scales the product (`linear_before_reset`), it also scales the bias of the state, which must then
-            // stay apart. Everywhere else both biases are added once, here.
+            // stay separate. Otherwise both biases are added once, here.
             if plan.kind == RecurrentCellKind::Gated && plan.resets_product { 2 * hidden } else { rows };
         sums.copy_from_slice(of_input);
         sums[..shared].iter_mut().zip(of_state).for_each(|(sum, bias)| *sum = *sum + *bias);
@@ -220,7 +220,7 @@ impl RecurrentShape {
     /// The inputs of all sequences, transposed to have the steps first.
     fn steps_first<'a, C: RecurrentFloat>(&self, x: Cow<'a, [C]>, is_batch_first: bool) -> Cow<'a, [C]> {
         let &Self { steps, batches, features, .. } = self;
-        // With one step or one sequence, both layouts are the same numbers in the same order.
+        // With one step or one sequence, both layouts have the same numbers in the same order.
         if !is_batch_first || steps == 1 || batches == 1 {
             return x;
         }
@@ -233,7 +233,7 @@ impl RecurrentShape {
         transposed.into()
     }
 
-    /// Index of a sequence's vector in a state.
+    /// The index of a sequence's vector in a state.
     fn state_index(&self, direction: usize, batch: usize, is_batch_first: bool) -> usize {
         if is_batch_first { batch * self.directions + direction } else { direction * self.batches + batch }
     }
@@ -261,7 +261,7 @@ struct DirectionWalk<'a, E: RecurrentElement> {
     lengths: Option<&'a [usize]>,
     cell: RecurrentCell<'a, FloatOf<E>>,
     recurrent: Vec<GateWeights<'a, FloatOf<E>>>,
-    /// The products with the state, updated to gates in place.
+    /// The products with the state, which become gates in place.
     gates: Vec<FloatOf<E>>,
     reset: Vec<FloatOf<E>>,
     state: Vec<FloatOf<E>>,
@@ -270,7 +270,7 @@ struct DirectionWalk<'a, E: RecurrentElement> {
 }
 
 impl<E: RecurrentElement> DirectionWalk<'_, E> {
-    /// Runs all steps and passes on the state after each.
+    /// Runs all steps, and calls `each` with the states after each step.
     fn walk_steps(
         &mut self,
         x: &[FloatOf<E>],
@@ -279,13 +279,13 @@ impl<E: RecurrentElement> DirectionWalk<'_, E> {
         mut each: impl FnMut(usize, StepStates<'_, E>),
     ) -> Result<()> {
         let &RecurrentShape { steps, batches, features, rows, .. } = self.sizes;
-        // Rounded inputs share one scale over all steps.
+        // Quantized inputs share one scale over all steps, so they are multiplied at once.
         let at_once = if self.plan.has_bytes { steps.max(1) } else { (ROWS_AT_ONCE / batches).max(1) };
-        // The inputs of all steps are known from the start, so their products are computed for many steps at once; only those with
-        // the state must wait.
+        // All inputs are known in advance, so their products are computed for many steps at once; only products with the state
+        // depend on earlier steps.
         let mut products = try_filled_vec(FloatOf::<E>::default(), at_once.min(steps) * batches * rows)?;
         let blocks = steps.div_ceil(at_once);
-        // Backwards, the blocks and the steps within them are taken from the end.
+        // In reverse, the blocks and the steps within them run from the end.
         let in_order = |index: usize, count: usize| if is_reverse { count - 1 - index } else { index };
         for block in 0..blocks {
             let start = in_order(block, blocks) * at_once;
@@ -302,11 +302,12 @@ impl<E: RecurrentElement> DirectionWalk<'_, E> {
         Ok(())
     }
 
-    /// Runs one step: `input` holds the input products of all sequences.
+    /// Runs one step; `input` has the input products of all sequences.
     fn run_step(&mut self, step: usize, input: &[FloatOf<E>]) -> Result<()> {
         let &RecurrentShape { batches, hidden, rows, .. } = self.sizes;
         let Self { cpu, cell, lengths, gates, reset, state, cells, recurrent, scratch, .. } = self;
         let goes_on = |batch: usize| lengths.is_none_or(|lengths| step < lengths[batch]);
+        // The input products of a sequence, one per gate element.
         let input = |batch: usize| &input[batch * rows..][..rows];
         let grain = grain_for(rows);
         match (self.plan.kind, &recurrent[..]) {
@@ -320,7 +321,7 @@ impl<E: RecurrentElement> DirectionWalk<'_, E> {
                 parallel_for_parts(cpu, batches, grain, outputs, |first, (gates, state, cells)| {
                     let states = state.chunks_mut(hidden).zip(cells.chunks_mut(hidden));
                     for (index, (gates, (state, cells))) in gates.chunks_mut(rows).zip(states).enumerate() {
-                        // A sequence that has ended keeps its state, which is its final one.
+                        // A sequence that has ended keeps its final state.
                         if goes_on(first + index) {
                             cell.step_lstm(input(first + index), gates, state, cells);
                         }
@@ -328,7 +329,8 @@ impl<E: RecurrentElement> DirectionWalk<'_, E> {
                 });
             }
             (RecurrentCellKind::Gated, [weights, of_reset]) => {
-                // The update and reset gates first; the product for the new state needs the reset state.
+                // The update and reset gates come first, since the product for the new state needs the reset state.
+                // Two products fill separate parts of the buffer, so the gates of a sequence are not contiguous with its new state.
                 let (gates, new) = gates.split_at_mut(2 * batches * hidden);
                 weights.multiply_rows(cpu, state, gates, scratch)?;
                 for batch in 0..batches {
@@ -384,7 +386,7 @@ impl<E: RecurrentElement> RecurrentOutputs<'_, E> {
         let Some(all) = &mut self.all else { return };
         let &RecurrentShape { steps, batches, hidden, directions, .. } = sizes;
         for (batch, state) in at.states.chunks(hidden).enumerate() {
-            // With `layout` 1, ONNX has the directions behind the steps.
+            // With `layout` 1, the directions come after the steps.
             let place = match self.is_batch_first {
                 true => (batch * steps + step) * directions + direction,
                 false => (step * directions + direction) * batches + batch,
@@ -393,7 +395,7 @@ impl<E: RecurrentElement> RecurrentOutputs<'_, E> {
             if at.lengths.is_none_or(|lengths| step < lengths[batch]) {
                 store_values(out, state);
             } else {
-                // The output of an ended sequence is 0, unlike its state.
+                // The output of a sequence that has ended is 0, unlike its state.
                 out.fill(E::from_float(FloatOf::<E>::default()));
             }
         }
@@ -412,6 +414,7 @@ impl<E: RecurrentElement> RecurrentOutputs<'_, E> {
             let Some(output) = output else { continue };
             for (batch, values) in values.chunks(hidden).enumerate() {
                 let place = sizes.state_index(direction, batch, self.is_batch_first);
+                // The state is kept in the compute type between steps and rounded only here.
                 store_values(&mut output[place * hidden..][..hidden], values);
             }
         }

@@ -1,11 +1,11 @@
-//! Complements the cases of the operator tests: use of threads, and hostile calls.
+//! Complements the operator tests: use of threads, and hostile calls.
 
 use oarlock_cpu_testing::runner::{TestArray, TestAttribute};
 use oarlock_sdk::{Dtype, Element};
 
 use crate::KERNELS;
 
-/// A network of one feature and one hidden element with all weights 1, over two steps of two sequences.
+/// A network of one feature and one hidden element, with all weights 1, over two steps of two sequences.
 fn unit_operands(gates: i64) -> [TestArray; 3] {
     [
         TestArray::from_values(&[2, 2, 1], &[1f32, 2., 3., 4.]),
@@ -135,7 +135,7 @@ fn constant_weights_give_what_others_give() {
     }
 }
 
-/// Rounding to bytes is off by half a step of 255 at most, and gates reduce the error.
+/// Quantization is off by at most half of 1/255 of the range, and gates reduce the error.
 #[test]
 fn weights_of_eight_bits_give_about_what_floats_give() {
     let (steps, batches, features, hidden) = (4, 3, 19, 37);

@@ -1,4 +1,4 @@
-//! Products of rows with weights.
+//! Products of rows and gate weights.
 
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_gemm::{
@@ -9,24 +9,24 @@ use oarlock_sdk::{PluginError, Result};
 
 use super::RecurrentFloat;
 
-/// More weights than this make a second thread pay off, even for one row. They are 1 MiB of f32.
+/// Above this number of weights (1 MiB of f32), a second thread pays even for one row.
 const SINGLE_THREAD_WEIGHTS: usize = 1 << 18;
-/// Alignment of vectors of weights.
+/// The alignment of vectors of weights.
 const CACHE_LINE: usize = 64;
 
-/// Constant weights, packed for the products.
+/// Constant weights, packed for products.
 pub(super) enum PackedGateWeights<C> {
     /// For products of many rows, or on several threads.
     Packed(PackedOperand<C>),
-    /// For products of a few rows, one per step, where any overhead before and after counts.
+    /// For products of a few rows, one per step, for which any fixed overhead matters.
     Panels(RecurrentPanels<C>),
-    /// For products that are rounded.
+    /// Weights of fewer bits, whose products are rounded.
     Rounding(Box<dyn RoundedWeights<C>>),
 }
 
 /// Weights of fewer bits, with rounded products.
 pub(super) trait RoundedWeights<C>: Send + Sync {
-    /// Elements that a product computes, and steps of each.
+    /// The number of elements that a product computes, and the steps of each.
     fn matrix_size(&self) -> (usize, usize);
 
     /// Multiplies consecutive rows.
@@ -54,15 +54,16 @@ impl<C: RecurrentFloat> PackedGateWeights<C> {
 
     /// True if products of this many rows use the small kernels.
     pub(super) fn is_small_product(cpu: &Cpu, (rows, depth): (usize, usize), lines: usize) -> bool {
+        // Small kernels run on one thread and do no packing of rows, so they suit products that one thread finishes sooner anyway.
         let is_alone = cpu.worker_count() == 1 || rows.saturating_mul(depth) <= SINGLE_THREAD_WEIGHTS;
         depth > 0 && is_alone && lines <= row_tile_size::<C>(cpu.isa()).0
     }
 }
 
-/// Weights in panels as wide as a micro-kernel's tile, step after step, one panel after the other.
+/// Weights in consecutive panels, each as wide as a micro-kernel's tile, step after step.
 pub(super) struct RecurrentPanels<C> {
     elements: Vec<C>,
-    /// Start of the first panel.
+    /// The start of the first panel, which is aligned.
     start: usize,
     rows: usize,
     depth: usize,
@@ -73,9 +74,11 @@ impl<C: RecurrentFloat> RecurrentPanels<C> {
     fn new(cpu: &Cpu, elements: &[C], (rows, depth): (usize, usize)) -> Self {
         let width = row_tile_size::<C>(cpu.isa()).1;
         let size = rows.next_multiple_of(width) * depth;
+        // One cache line more than needed, so that the first panel can start at an aligned address.
         let mut panels = vec![C::default(); size + CACHE_LINE / size_of::<C>()];
         let start = panels.as_ptr().align_offset(CACHE_LINE).min(panels.len() - size);
         for (row, weights) in elements.chunks_exact(depth).enumerate() {
+            // A row of weights is a column of the product: its steps are `width` apart in the panel.
             let first = start + row / width * width * depth + row % width;
             weights.iter().enumerate().for_each(|(step, weight)| panels[first + step * width] = *weight);
         }
@@ -93,7 +96,7 @@ impl<C: RecurrentFloat> RecurrentPanels<C> {
     }
 }
 
-/// Weights of some gates: a row per element of the product.
+/// The weights of some gates: one row per element of the product.
 pub(super) struct GateWeights<'a, C> {
     elements: &'a [C],
     rows: usize,
@@ -117,7 +120,7 @@ impl<'a, C: RecurrentFloat> GateWeights<'a, C> {
         Self { elements, rows, depth, ready: ready.filter(fits) }
     }
 
-    /// Weights as the right operand of a product.
+    /// The weights as the right operand of a product.
     fn weights_matrix(elements: &[C], rows: usize, depth: usize) -> Result<StridedMatrix<'_, C>> {
         StridedMatrix::new(elements, vec![0], (rows, depth), (depth, 1)).ok_or_else(operand_size_error)
     }
@@ -135,12 +138,12 @@ impl<'a, C: RecurrentFloat> GateWeights<'a, C> {
         }
         let rows = output.len() / self.rows;
         if let Some(PackedGateWeights::Rounding(weights)) = self.ready {
-            // The scale of the left operand covers all of its rows, so it must not be cut into parts.
+            // All rows of the left operand share one scale, so it must not be split.
             weights.multiply_rows(cpu, left, output);
             return Ok(());
         }
         if let Some(PackedGateWeights::Panels(panels)) = self.ready
-            // A single tile of rows: the product goes through the panels once.
+            // A single tile of rows, so the product reads the panels once.
             && rows <= row_tile_size::<C>(cpu.isa()).0
         {
             panels.multiply_rows(cpu, left, output);
@@ -167,18 +170,18 @@ fn operand_size_error() -> PluginError {
     PluginError::out_of_range("expected weights and states as large as their shapes say, found smaller ones")
 }
 
-/// Scratch memory that is kept between products.
+/// Scratch memory that is reused by consecutive products.
 #[derive(Default)]
 pub(super) struct ReusableScratch(Vec<u8>);
 
 impl ReusableScratch {
-    /// The most that alignment wastes.
+    /// The maximum number of bytes that alignment wastes.
     const SLACK: usize = 64;
 
     fn reserve_scratch(&mut self, size: u64) -> ScratchBuffer<'_> {
         let size = usize::try_from(size).unwrap_or(usize::MAX).saturating_add(Self::SLACK);
         if self.0.len() < size {
-            // Grows only: steps ask for the same size again and again.
+            // It only grows, since all steps request the same size.
             self.0.resize(size, 0);
         }
         ScratchBuffer::new(&mut self.0)

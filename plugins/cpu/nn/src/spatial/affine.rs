@@ -60,8 +60,7 @@ fn write_affine_grid<T: FloatElement>(
     parallel_for_parts(cpu, all, grain_for(depth * depth), OutputRows::new(out, depth), |first, out| {
         for (index, out) in out.chunks_mut(depth).enumerate() {
             let (image, mut place) = ((first + index) / places, (first + index) % places);
-            // In `f64`: a sum of three products of the size of a coordinate would be off by several units of the last place in
-            // `f32`.
+            // In `f64`: in `f32`, a sum of three products of about the size of a coordinate would be off by several ULP.
             let mut sums = [0.0; 3];
             let matrix = &theta[image * depth * (depth + 1)..][..depth * (depth + 1)];
             for (row, sum) in sums[..depth].iter_mut().enumerate() {
@@ -69,6 +68,7 @@ fn write_affine_grid<T: FloatElement>(
                 *sum = matrix[row * (depth + 1) + depth];
             }
             for (column, coordinates) in coordinates.iter().enumerate() {
+                // The position is split along the axes from the last one on, in the order of `coordinates`.
                 let coordinate = coordinates[place % coordinates.len()];
                 place /= coordinates.len();
                 for (row, sum) in sums[..depth].iter_mut().enumerate() {
@@ -83,7 +83,7 @@ fn write_affine_grid<T: FloatElement>(
     Ok(())
 }
 
-/// Coordinates from -1 to 1: of the outermost elements, or of the outer edges of these.
+/// Coordinates from -1 to 1, which are the centers of the outermost elements or their outer edges.
 fn axis_coordinates(length: usize, aligns_corners: bool) -> Vec<f64> {
     let place = |index: usize| match (aligns_corners, length) {
         // A single element is the center; the formula below would divide by 0.

@@ -1,11 +1,11 @@
-//! The attributes that describe how blocks lie in an image.
+//! The attributes that describe the layout of blocks in an image.
 
 use oarlock_sdk::{KernelCall, PluginError, Result, ensure};
 
 /// The maximum of sizes and distances, so that sums of them stay far from overflow.
 pub(super) const MAX_SIZE: i64 = 1 << 40;
 
-/// How blocks lie in an image; lists are empty if nothing was given.
+/// The layout of blocks in an image. The lists of absent attributes are empty.
 #[derive(Clone)]
 pub(super) struct BlockSettings {
     strides: Vec<i64>,
@@ -27,7 +27,7 @@ impl BlockSettings {
         Ok(Self { strides: list("strides", 1)?, dilations: list("dilations", 1)?, pads: list("pads", 0)? })
     }
 
-    /// Strides, dilations and pads for so many axes.
+    /// The strides, dilations and pads for this many axes.
     pub(super) fn for_axes(&self, axes: usize) -> Result<[Vec<i64>; 3]> {
         let lists = [("strides", &self.strides, axes, 1), ("dilations", &self.dilations, axes, 1)];
         let of = |(name, list, length, default): (&str, &Vec<i64>, usize, i64)| match list.len() {

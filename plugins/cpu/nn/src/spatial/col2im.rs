@@ -1,4 +1,4 @@
-//! `Col2Im`: images assembled from overlapping blocks, whose elements are added up.
+//! `Col2Im`: assembles images from blocks; elements of overlapping blocks are added.
 
 use oarlock_cpu_base::arithmetic::ArithmeticElement;
 use oarlock_cpu_base::compute_element::ComputeElement;
@@ -50,7 +50,7 @@ fn add_blocks<T: ComputeElement>(
     let (input, output) = (call.input(0)?, call.output(0)?);
     let (image, block) = (operands.read_input::<i64>(1)?, operands.read_input::<i64>(2)?);
     let [strides, dilations, pads] = settings.for_axes(image.len())?;
-    // `image_shape` and `block_shape` are data: anything may be in them.
+    // `image_shape` and `block_shape` are data, so they may have any values.
     let sizes_fit = image.len() == block.len()
         && !image.is_empty()
         && image.iter().all(|size| (0..=MAX_SIZE).contains(size))
@@ -65,7 +65,7 @@ fn add_blocks<T: ComputeElement>(
         let padded = image[axis] + pads[axis] + pads[axis + image.len()];
         let extent = (block[axis] - 1).saturating_mul(dilations[axis]).saturating_add(1);
         ensure!(
-            // The division below would round towards 0, and give one block where none fits.
+            // If no block fits, the division below would round towards 0, to one block.
             extent <= padded,
             invalid_argument,
             "expected blocks of at most {padded} elements along axis {axis}, found {extent}"
@@ -87,7 +87,7 @@ fn add_blocks<T: ComputeElement>(
             input.dims()
         )));
     };
-    // Rounded down; the check of `input` below refuses a remainder.
+    // Rounded down; the check of `input` below rejects a remainder.
     let channels = rows / block_size as i64;
     operands.expect_dims(&input, "input", &[images, channels * block_size as i64, places as i64])?;
     operands.expect_dims(&output, "output", &[&[images, channels], image].concat())?;
@@ -95,6 +95,7 @@ fn add_blocks<T: ComputeElement>(
     if output.is_empty() {
         return Ok(());
     }
+    // One item per channel of an image: blocks overlap only within a channel, so channels are independent.
     let count = output.len() / image_size;
     parallel_for_parts(
         cpu,
@@ -102,7 +103,7 @@ fn add_blocks<T: ComputeElement>(
         grain_for(block_size * places),
         OutputRows::new(output, image_size),
         |first, output| {
-            // In the type of sums, because many blocks may overlap: 16-bit floats would round after each.
+            // In the accumulator type, because many blocks may overlap: 16-bit floats would round after each addition.
             let mut sums = vec![T::Accumulator::ZERO; image_size];
             for (index, output) in output.chunks_mut(image_size).enumerate() {
                 let columns = &input[(first + index) * block_size * places..][..block_size * places];
@@ -131,7 +132,7 @@ mod tests {
         KERNELS.check_kernel("Col2Im", 18, &[], &inputs, &[TestArray::from_values(&[1, 1, 3], &[1, 12, 20])]);
     }
 
-    /// Adds up blocks of such a size, stride, dilation and padding along the last of three axes of an image.
+    /// Checks blocks with this size, stride, dilation and padding along the last of three axes of an image.
     fn check_col2im([size, block, stride, dilation, before, after]: [usize; 6]) {
         let (image, block) = ([3usize, 6, size], [2usize, 1, block]);
         let (strides, dilations) = ([1usize, 2, stride], [2usize, 1, dilation]);

@@ -1,7 +1,7 @@
-//! `DeformConv`: a convolution that samples each pixel under its window at a place of its own.
+//! `DeformConv`: a convolution that samples each element of its window at a separate offset.
 //!
-//! The sampled windows are the right operand of a product of matrices. They are gathered while its panels are packed, with the
-//! channels of a pixel side by side: a place between pixels and its weights are computed once for all channels that share it.
+//! The sampled windows are the right operand of a matrix product. They are gathered while its panels are packed, from NHWC images:
+//! the position and the weights of a sample are computed once for all channels that share them.
 
 use std::ops::Range;
 
@@ -66,7 +66,7 @@ impl DeformConvAttributes {
     }
 }
 
-/// The sizes that operands have to agree on.
+/// The sizes on which the operands agree.
 struct DeformConvLayer {
     images: usize,
     channels: usize,
@@ -116,7 +116,8 @@ impl DeformConvLayer {
         let fits = |axis: usize, input: i64, kernel: i64, output: i64| {
             let padded = input + pads[axis] + pads[axis + 2];
             let extent = (kernel - 1).saturating_mul(dilations[axis]).saturating_add(1);
-            // A window larger than the padded image would make the division below round towards 0, to one output instead of none.
+            // If the window is larger than the padded image, the division below would round towards 0, to one output instead of
+            // none.
             extent <= padded && output == (padded - extent) / strides[axis] + 1
         };
         ensure!(
@@ -126,7 +127,7 @@ impl DeformConvLayer {
             y.dims()
         );
         let steps = element_count(&[high, wide, offset_groups])? as i64;
-        // Two offsets for each step, down and along.
+        // Two offsets for each window element, down and along.
         operands.expect_dims(&offset, "offset", &[images, steps.saturating_mul(2), out_height, out_width])?;
         operands.expect_dims(&y, "Y", &[images, rows, out_height, out_width])?;
         if let Some(mask) = call.optional_input(4)? {
@@ -163,10 +164,10 @@ impl DeformConvLayer {
         self.channels / self.groups
     }
 
-    /// The pixels around a place, and their weights. Beyond the edges it is the pixel after the last, with weight 0.
+    /// The pixels around a position, and their weights. A pixel beyond the edges is given as the one after the last, with weight 0.
     #[inline(always)]
     fn bilinear_corners(&self, place: [f64; 2]) -> [(usize, f64); 4] {
-        // Padding is zeros that offsets may reach at any place, so a place is not clamped to the image: it just has no pixels
+        // Offsets may reach any position in the zero padding, so a position is not clamped to the image: it merely has no pixels
         // there.
         let along = |axis: usize| {
             let length = self.input[axis];
@@ -182,18 +183,18 @@ impl DeformConvLayer {
         let (rows, columns) = (along(0), along(1));
         let corner = |row: usize, column: usize| match (rows[row], columns[column]) {
             ((Some(row), down), (Some(column), across)) => (row * self.input[1] + column, down * across),
-            // A pixel that is never in the image: the reader finds nothing there, and takes zeros.
+            // An index past the image, for which the reader substitutes zeros.
             _ => (self.input[0] * self.input[1], 0.0),
         };
         [corner(0, 0), corner(0, 1), corner(1, 0), corner(1, 1)]
     }
 }
 
-/// The right operand: for each window its samples, by step and then by channel.
+/// The right operand: for each window, its samples by step and then by channel.
 struct SampledWindows<'a, T: FloatElement> {
     layer: &'a DeformConvLayer,
     isa: Isa,
-    /// Images with the channels of a pixel side by side (NHWC).
+    /// The images in NHWC.
     pixels: &'a [T::Float],
     /// A pixel of zeros.
     beyond: &'a [T::Float],
@@ -217,12 +218,13 @@ where
         width: usize,
         panel: &mut [T::Float],
     ) {
-        // The micro-kernel reads whole vectors, and multiplies by what lies beyond the last lane.
+        // The micro-kernel reads whole vectors, including lanes beyond the last window.
         if lanes.len() < width {
             panel.fill(T::Float::default());
         }
         let (rows, columns) = (depth.len(), lanes.len());
-        // Sampled window by window, so that a place is computed once for many channels; the panel wants step by step.
+        // Windows are sampled one by one, so that a position is computed once for many channels, and then transposed, since a panel
+        // is ordered by steps.
         let mut seen = vec![T::Float::default(); columns * rows];
         self.isa.vectorize(SampleWindowsTask { operand: self, item, depth, lanes, seen: &mut seen });
         PlaneTranspose { input: &seen, stride: rows, out: panel, pitch: width, rows, columns }
@@ -230,7 +232,7 @@ where
     }
 }
 
-/// Samples some windows of an item, for a range of their elements, window after window.
+/// Samples a range of elements of some windows, window after window.
 struct SampleWindowsTask<'a, T: FloatElement> {
     operand: &'a SampledWindows<'a, T>,
     item: usize,
@@ -257,15 +259,14 @@ impl<T: FloatElement> SimdTask for SampleWindowsTask<'_, T> {
         let (outputs, steps) = (layer.output_pixels(), layer.window_pixels());
         let area = layer.input[0] * layer.input[1];
         let pixels = &pixels[image * area * channels..][..area * channels];
-        // Where a window begins along an axis.
-        // In `f64`: places beyond 2²⁴ would lose their fraction in `f32`.
+        // The first position of a window along an axis. In `f64`, since `f32` positions beyond 2²⁴ would lose their fraction.
         let start = |axis: usize, index: usize| index as f64 * layer.strides[axis] - layer.pads[axis];
         let across = layer.output[1];
         let starts: Vec<_> =
             lanes.clone().map(|window| [start(0, window / across), start(1, window % across)]).collect();
         let mut begin = depth.start;
         while begin < depth.end {
-            // Channels of one step that share their offsets.
+            // A run of channels of one window element that share their offsets.
             let (step, within) = (begin / layer.group_channels(), begin % layer.group_channels());
             let channel = group * layer.group_channels() + within;
             let shared = per_offset_group - channel % per_offset_group;
@@ -281,15 +282,15 @@ impl<T: FloatElement> SimdTask for SampleWindowsTask<'_, T> {
                 let corners =
                     layer.bilinear_corners([start[0] + within[0] + down, start[1] + within[1] + along]);
                 let from = |corner: usize| match pixels.get(corners[corner].0 * channels + channel..) {
-                    // Behind the last image the slice is empty; between images it would be the next one, which is why `pixels` ends
-                    // with this one.
+                    // `pixels` ends with this image, so past its last pixel there is nothing to read, even if another image
+                    // follows.
                     Some([]) | None => &beyond[..count],
                     Some(pixel) => &pixel[..count],
                 };
                 let mask = mask.map(|mask| mask[at + window].to_float());
                 let weight = |corner: usize| {
                     let weight = T::Float::from_f64(corners[corner].1);
-                    // The mask scales the sample; folded into its four weights, it costs nothing for each channel.
+                    // The mask scales the sample; multiplied into the four weights, it costs nothing per channel.
                     mask.map_or(weight, |mask| weight * mask)
                 };
                 let weights = [weight(0), weight(1), weight(2), weight(3)];
@@ -308,7 +309,7 @@ const BLEND_BLOCK: usize = 8;
 #[inline(always)]
 fn blend_pixels<F: ComputeFloat>(sums: &mut [F], pixels: [&[F]; 4], weights: [F; 4]) {
     let blend = |[first, second, third, fourth]: [F; 4]| {
-        // Two independent sums, half as long a chain as one sum of four.
+        // Two independent sums: a shorter chain than one sum of four.
         (first * weights[0] + second * weights[1]) + (third * weights[2] + fourth * weights[3])
     };
     let blocks = pixels.map(|pixels| pixels.as_chunks::<BLEND_BLOCK>());
@@ -341,6 +342,7 @@ where
     ensure!(area > 0, invalid_argument, "expected images with pixels, found {:?}", layer.input);
     let (steps, depth) = (layer.window_pixels(), layer.group_channels() * layer.window_pixels());
     let mut pixels = try_filled_vec(T::Float::default(), x.len())?;
+    // Both operands change from channels first to channels last, so that the steps of a sum have the same order in both.
     transpose_planes(cpu, &x, &mut pixels, area, layer.channels);
     let mut transposed = try_filled_vec(T::Float::default(), weights.len())?;
     transpose_planes(cpu, &weights, &mut transposed, steps, layer.group_channels());
@@ -372,7 +374,7 @@ mod tests {
         (0..count).map(|at| (at * factor % 211) as f64 / 105.0 - 1.0).collect()
     }
 
-    /// The value at a place of a plane of 5 times 7 pixels.
+    /// The value at a position of a plane of 5 by 7 pixels.
     fn sample_plane(plane: &[f64], [y, x]: [f64; 2]) -> f64 {
         let pixel = |row: f64, column: f64| {
             let is_inside = (0.0..5.0).contains(&row) && (0.0..7.0).contains(&column);
@@ -391,7 +393,7 @@ mod tests {
         let (images, channels, outputs, steps) = (2, 12, 6, 6);
         for (groups, offset_groups, has_mask) in [(1, 1, false), (2, 3, true), (3, 2, true), (1, 12, false)] {
             let depth = channels / groups;
-            // Windows of 3 by 2 pixels with strides of 2 and 1, dilations of 1 and 3 and some padding.
+            // Windows of 3 by 2 pixels, strides of 2 and 1, dilations of 1 and 3, and some padding.
             let (high, wide) = (3, 6);
             let area = high * wide;
             let x = sample_values(images * channels * 35, 37);

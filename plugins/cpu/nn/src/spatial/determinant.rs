@@ -50,7 +50,7 @@ fn compute_determinants<T: FloatElement>(cpu: &Cpu, operands: &KernelOperands<'_
     Ok(())
 }
 
-/// Gaussian elimination, column by column, each with the largest element left as pivot, which keeps errors small.
+/// Gaussian elimination, column by column, with the largest remaining element as pivot to keep rounding errors small.
 fn determinant(matrix: &mut [f64], size: usize) -> f64 {
     let mut product = 1.0;
     for column in 0..size {
@@ -67,11 +67,13 @@ fn determinant(matrix: &mut [f64], size: usize) -> f64 {
         let (upper, lower) = matrix.split_at_mut((column + 1) * size);
         let own = &upper[column * size..];
         product *= own[column];
+        // The pivot is the largest element left, so a 0 means that the matrix is singular.
         if own[column] == 0.0 {
             return product;
         }
         for row in lower.chunks_mut(size) {
             let factor = row[column] / own[column];
+            // Elements at and before the pivot's column are never read again, so they are not updated.
             row.iter_mut().zip(own).skip(column + 1).for_each(|(element, own)| *element -= factor * own);
         }
     }

@@ -1,4 +1,4 @@
-//! `GridSample`: images sampled at the places of a grid.
+//! `GridSample`: samples images at the positions of a grid.
 
 use std::ops::Range;
 
@@ -18,10 +18,10 @@ use super::taps::{AxisTaps, PaddingMode, SampleMethod};
 
 const SAMPLE_DTYPES: DtypeSet = family::FLOATING_AND_INTEGRAL.union(DtypeSet::F16).union(DtypeSet::BF16);
 
-/// Channels that are read together, so that places and weights are loaded once for them.
+/// Channels that are read together, so that positions and weights are loaded once for all of them.
 const CHANNEL_BLOCK: usize = 4;
 
-/// Places of a grid whose taps are computed before all channels are read at them.
+/// Grid positions whose taps are computed before all channels are sampled there: few enough that the taps stay in cache.
 const POINT_BLOCK: usize = 128;
 
 pub(super) fn grid_sample_kernels() -> Vec<Kernel<Cpu>> {
@@ -30,8 +30,8 @@ pub(super) fn grid_sample_kernels() -> Vec<Kernel<Cpu>> {
         operand_kernel("GridSample", GridSampleSettings::new, |cpu, settings, operands| {
             let call = operands.call();
             let (samples, places) = (call.input(0)?.dtype(), call.input(1)?.dtype());
-            // The dtypes of grid and images are independent. Behind a `dyn`, the reader of the grid does not multiply the copies of
-            // `sample_grid` by the dtypes of grids.
+            // The dtypes of grid and images are independent. The grid reader is a `dyn`, so that `sample_grid` is not compiled for
+            // every pair of dtypes.
             let places = dispatch!(places, floating_and_half + bf16, P => grid_reader::<P>(operands))?;
             dispatch!(samples, floating_and_integral + f16 + bf16, S => {
                 sample_grid::<S>(cpu, settings, operands, &*places)
@@ -78,7 +78,7 @@ impl GridSampleSettings {
         Ok(Self { method, beyond, aligns_corners: call.int_attribute("align_corners")?.unwrap_or(0) != 0 })
     }
 
-    /// The taps of a place from -1 to 1 along an axis.
+    /// The taps of a position from -1 to 1 along an axis.
     #[inline(always)]
     fn axis_taps(&self, place: f64, length: usize) -> AxisTaps {
         let last = length as f64 - 1.0;
@@ -93,7 +93,7 @@ impl GridSampleSettings {
     }
 }
 
-/// Appends the places in a part of the grid to a list.
+/// Appends the positions in a part of the grid to a list.
 type GridReader<'a> = dyn Fn(Range<usize>, &mut Vec<f64>) + Sync + 'a;
 
 fn grid_reader<'a, P: ComputeElement>(operands: &'a KernelOperands<'_, '_>) -> Result<Box<GridReader<'a>>> {
@@ -133,7 +133,7 @@ fn sample_grid<S: ComputeElement>(
     }
     ensure!(size > 0, invalid_argument, "expected images with elements, found {axes:?}");
     let (channels, axes) = (*channels as usize, axes.iter().map(|axis| *axis as usize).collect::<Vec<_>>());
-    // Rows are channels of images, not places, since channels share the taps of a place.
+    // Work is split by channels of images instead of positions, since channels share the taps of a position.
     let rows = y.len() / places;
     parallel_for_parts(cpu, rows, grain_for(places * 8), OutputRows::new(y, places), |first, y| {
         let (mut taps, mut grid_of_part) = (TapList::<S::Float>::default(), Vec::new());
@@ -157,7 +157,7 @@ fn sample_grid<S: ComputeElement>(
                 });
                 let x = &x[(first + row) * size..][..shared * size];
                 let y = &mut y[row * places..][..shared * places];
-                // What is left of the channels is sampled one by one, by the same code with `CHANNELS` = 1.
+                // The remaining channels are sampled one by one, by the same code with `CHANNELS` = 1.
                 let together = shared - shared % CHANNEL_BLOCK;
                 let (x, last_x) = x.split_at(together * size);
                 let (y, last_y) = y.split_at_mut(together * places);
@@ -175,20 +175,20 @@ fn sample_grid<S: ComputeElement>(
     Ok(())
 }
 
-/// The taps of an image at some places. Most places are inside of the image and have all four taps, so they are read without
-/// checking each; others list the taps that exist.
+/// The taps of an image at some positions. Most positions are inside the image and have all four taps, which are read without a
+/// check for each; for the others, the taps that exist are listed.
 #[derive(Default)]
 struct TapList<F> {
-    /// Places between the elements of two lines.
+    /// Positions with exactly four taps.
     inside: Vec<(usize, [(usize, F); 4])>,
-    /// Other places with their number of taps; the taps follow each other, place after place.
+    /// Other positions, with the number of their taps, which are consecutive in `taps`.
     others: Vec<(usize, usize)>,
     taps: Vec<(usize, F)>,
-    /// True if elements are copied as they are.
+    /// True if elements are copied without arithmetic.
     is_nearest: bool,
 }
 
-/// Lists the taps at the places of a part of a grid.
+/// Lists the taps at the positions of a part of a grid.
 struct TapListTask<'a, F> {
     taps: &'a mut TapList<F>,
     settings: &'a GridSampleSettings,
@@ -209,7 +209,7 @@ impl<F: ComputeFloat> SimdTask for TapListTask<'_, F> {
         let mut now = Vec::new();
         let mut next = Vec::new();
         for (index, place) in grid.chunks(axes.len()).enumerate() {
-            // Most places lie between four elements of a plane.
+            // Most positions lie between four elements of a plane.
             if let ([down, along], [x, y]) = (axes, place)
                 && let Some(lines) = settings.axis_taps(*y, *down).linear_pair()
                 && let Some(columns) = settings.axis_taps(*x, *along).linear_pair()
@@ -223,19 +223,19 @@ impl<F: ComputeFloat> SimdTask for TapListTask<'_, F> {
             }
             now.clear();
             now.push((0, 1.0));
-            // A grid has the last axis first.
+            // Coordinates of a grid are in reverse order of axes: x, then y.
             for (axis, place) in axes.iter().zip(place.iter().rev()) {
                 let taps = settings.axis_taps(*place, *axis);
                 next.clear();
                 for (at, weight) in &now {
-                    // Nothing is read beyond an edge, not even a NaN.
+                    // Nothing is read beyond an edge: 0 times an infinity or NaN there would be NaN.
                     let exist =
                         taps.iter().filter_map(|(index, share)| Some((at * axis + index?, weight * share)));
                     next.extend(exist);
                 }
                 std::mem::swap(&mut now, &mut next);
             }
-            // Four taps of another kind, such as a cubic with missing ones, are sums as well, so they may join the fast list.
+            // Any four taps are a weighted sum, such as a cubic with missing ones, so they go to the fast list, too.
             match <[(usize, f64); 4]>::try_from(&now[..]) {
                 Ok(taps) => list.inside.push((index, taps.map(|(at, weight)| (at, F::from_f64(weight))))),
                 Err(_) => {
@@ -248,15 +248,14 @@ impl<F: ComputeFloat> SimdTask for TapListTask<'_, F> {
 }
 
 impl<F: ComputeFloat> TapList<F> {
-    /// Samples some channels of an image at these places, the first of which has the index `start` in the output.
+    /// Samples some channels of an image at these positions, the first of which has index `start` in the output.
     fn sample_channels<S: ComputeElement<Float = F>, const CHANNELS: usize>(
         &self,
         image: &[S],
         start: usize,
         out: &mut [S],
     ) {
-        // An array of slices, not a stride: their lengths are known to be equal, so the bounds check of a tap is one comparison for
-        // each channel.
+        // An array of slices of equal length instead of a stride, so that the bounds check of a tap is one comparison per channel.
         let (size, pitch) = (image.len() / CHANNELS, out.len() / CHANNELS);
         let mut channels = [image; CHANNELS];
         for (index, channel) in channels.iter_mut().enumerate() {
@@ -283,9 +282,9 @@ impl<F: ComputeFloat> TapList<F> {
         for (place, count) in &self.others {
             let (taps, further) = rest.split_at(*count);
             let found = match taps {
-                // Only `zeros` leaves a place without taps.
+                // Only the padding mode `zeros` leaves a position without taps.
                 [] => [S::from_accumulator(S::Accumulator::ZERO); CHANNELS],
-                // Copied without arithmetic: an `i64` beyond 2⁵³ would not survive the way through a float.
+                // Copied without arithmetic: an `i64` beyond 2⁵³ would be rounded by a float.
                 [(at, _)] if self.is_nearest => channels.map(|channel| channel[*at]),
                 _ => sums(taps),
             };

@@ -1,4 +1,4 @@
-//! `MaxRoiPool`: the largest pixels of the cells of regions.
+//! `MaxRoiPool`: the maximum of each cell of each region.
 
 use oarlock_cpu_base::arithmetic::ArithmeticElement;
 use oarlock_cpu_base::compute_element::FloatElement;
@@ -32,7 +32,7 @@ impl MaxRoiPoolSettings {
         let size = call.ints_attribute("pooled_shape")?.unwrap_or_default();
         let &[height @ 1..=i64::MAX, width @ 1..=i64::MAX] = size else {
             return Err(PluginError::invalid_argument(format!(
-                "expected `pooled_shape` to hold a height and a width, found {size:?}"
+                "expected `pooled_shape` of a height and a width, found {size:?}"
             )));
         };
         Ok(Self { size: [height, width], scale: call.float_attribute("spatial_scale")?.unwrap_or(1.0) })
@@ -41,7 +41,7 @@ impl MaxRoiPoolSettings {
     /// The pixels of each cell along one axis, as half-open ranges.
     fn cell_ranges(&self, start: f64, end: f64, cells: i64, length: i64) -> Vec<(usize, usize)> {
         let (start, end) = ((start * self.scale).round(), (end * self.scale).round());
-        // Both corners belong to the region, and a region is at least one pixel large.
+        // Both corners belong to the region, which has at least one pixel.
         let cell = (end - start + 1.0).max(1.0) / cells as f64;
         let pixel = |place: f64| (place + start).clamp(0.0, length as f64) as usize;
         (0..cells)
@@ -71,7 +71,7 @@ fn pool_regions<T: FloatElement>(
     let regions: Vec<f64> =
         operands.read_input::<T>(1)?.iter().map(|corner| corner.to_float().to_f64()).collect();
     for region in regions.chunks(5) {
-        // The index of the image is a float among the corners. NaN is in no range.
+        // The index of the image is stored as a float before the corners. No range contains NaN.
         if !(0.0..images as f64).contains(&region[0]) {
             let found = region[0];
             return Err(PluginError::out_of_range(format!(
@@ -94,6 +94,7 @@ fn pool_regions<T: FloatElement>(
                     let (left, right) = acrosses[cell % columns as usize];
                     let mut largest = None::<T::Float>;
                     for row in top..bottom {
+                        // `min` guards against a reversed range, on which slicing would panic.
                         for pixel in &channel[row * width as usize..][left.min(right)..right] {
                             let pixel = pixel.to_float();
                             largest = Some(largest.map_or(pixel, |largest| largest.maximum(pixel)));

@@ -1,7 +1,7 @@
-//! Spatial ops: they sample between pixels, put blocks back where they were cut out, or compute where to sample.
+//! Spatial ops, which sample between pixels, reassemble blocks into images, or compute where to sample.
 //!
-//! A sample between pixels is a weighted sum of a few of them. Their positions and weights depend on the place alone, so they are
-//! computed once for all channels.
+//! A sample between pixels is a weighted sum of a few pixels. Their positions and weights depend only on the sampling position, so
+//! they are computed once for all channels.
 
 mod affine;
 mod block_settings;

@@ -1,4 +1,4 @@
-//! `RoiAlign`: regions of images, each resampled to the same size.
+//! `RoiAlign`: resamples regions of images to the same size.
 
 use oarlock_cpu_base::arithmetic::ArithmeticElement;
 use oarlock_cpu_base::compute_element::{ComputeFloat, FloatElement};
@@ -12,8 +12,8 @@ use oarlock_sdk::{DtypeSet, Kernel, KernelCall, OperandSpec, PluginError, Result
 
 use super::SPATIAL_FLOATS;
 
-/// The maximum number of samples of a cell along an axis. Asking for more is refused; a region so large that it would need more
-/// by itself lies mostly outside of the image.
+/// The maximum number of samples of a cell along an axis. A larger `sampling_ratio` is refused; an adaptive number is clamped,
+/// since a region so large that it needs more lies mostly outside the image.
 const MAX_CELL_SAMPLES: i64 = 4096;
 
 pub(super) fn roi_align_kernels() -> Vec<Kernel<Cpu>> {
@@ -34,16 +34,16 @@ pub(super) fn roi_align_kernels() -> Vec<Kernel<Cpu>> {
         ])
         .with_outputs([number.with_name("Y").with_rank(4, 4)])
     };
-    // Opset 16 changed the default of `coordinate_transformation_mode`, so the two ranges of opsets read it differently.
+    // Opset 16 changed the default of `coordinate_transformation_mode`, so there are two kernels.
     vec![row(true).since_version(10).until_version(15), row(false).since_version(16)]
 }
 
 struct RoiAlignSettings {
     takes_maximum: bool,
-    /// The distance from the corner of a pixel to its sampling point.
+    /// The distance from the corner of a pixel to its center, if coordinates are those of centers.
     shift: f64,
     size: [i64; 2],
-    /// Samples of a cell along each axis; 0 takes as many as there are pixels.
+    /// Samples of a cell along each axis; with 0, as many as the cell has pixels.
     samples: f64,
     scale: f64,
 }
@@ -99,45 +99,46 @@ struct RegionSpan {
 }
 
 impl RoiAlignSettings {
-    /// In the precision of the operands, which may decide the number of samples.
+    /// The span of a region along one axis. It is computed in the type of the operands, on whose rounding the number of samples may
+    /// depend.
     fn region_span<F: ComputeFloat>(&self, start: F, end: F, cells: i64) -> RegionSpan {
         let (scale, shift) = (F::from_f64(self.scale), F::from_f64(self.shift));
         let start = start * scale - shift;
-        // `start` has the shift already, so it cancels: the region keeps its size, and only moves by half a pixel.
+        // `start` already includes the shift, so it cancels: the region keeps its size and only moves by half a pixel.
         let mut length = end * scale - shift - start;
         if self.shift == 0.0 {
-            // Without half-pixel centers, ONNX makes regions that are too small at least one pixel large.
+            // Without half-pixel centers, ONNX enlarges small regions to at least one pixel.
             length = F::ONE.max_ignoring_nan(length);
         }
-        // Divided in the precision of the operands: `ceil` below makes one sample more or less of the last bit.
+        // Divided in the type of the operands: through `ceil` below, the last bit can change the number of samples by one.
         let cell = (length / F::from_f64(cells as f64)).to_f64();
         let samples = if self.samples > 0.0 { self.samples } else { cell.ceil() };
         RegionSpan {
             start: start.to_f64(),
             cell,
-            // A negative length has a negative cell, and no samples: its output is 0.
+            // A region of negative length has no samples, and its output is 0.
             samples: samples.clamp(0.0, MAX_CELL_SAMPLES as f64) as usize,
         }
     }
 }
 
 impl RegionSpan {
-    /// The samples of each cell: two neighboring pixels and their weights. `None` lies outside.
+    /// The samples of each cell: two neighboring pixels and their weights, or `None` outside the image.
     fn cell_samples(&self, cells: i64, length: usize) -> Vec<Option<[(usize, f64); 2]>> {
         let sample = |index: usize| {
             let (cell, sample) = (index / self.samples, index % self.samples);
             let place = self.start
                 + cell as f64 * self.cell
                 + (sample as f64 + 0.5) * self.cell / self.samples as f64;
-            // NaN lies outside, too.
+            // NaN counts as outside, too.
             if !(-1.0..=length as f64).contains(&place) {
                 return None;
             }
-            // Up to one pixel outside, a sample has the value of the border.
+            // Up to one pixel outside the image, a sample has the value of the border.
             let place = place.max(0.0);
             let (low, last) = (place as usize, length - 1);
             if low >= last {
-                // Two pixels in any case, so that the loops over samples need no branch.
+                // Two pixels even here, so that the loops over samples need no branch.
                 return Some([(last, 1.0), (last, 0.0)]);
             }
             let part = place - low as f64;
@@ -165,7 +166,7 @@ fn align_regions<T: FloatElement>(
     operands.expect_dims(&regions, "rois", &[known, 4])?;
     operands.expect_dims(&call.input(2)?, "batch_indices", &[known])?;
     operands.expect_dims(&y, "Y", &[known, channels, rows, columns])?;
-    // These are data, so no shape check covers them; an unchecked index would read another image or none.
+    // Indices are data, so no shape check covers them; an unchecked index would be out of bounds.
     let images_of = operands.read_input::<i64>(2)?;
     if let Some(wrong) = images_of.iter().find(|image| !(0..images).contains(*image)) {
         return Err(PluginError::out_of_range(format!(
@@ -187,13 +188,13 @@ fn align_regions<T: FloatElement>(
     parallel_for_parts(
         cpu,
         images_of.len(),
-        // The number of samples depends on the region; 16 is a guess of the pixels that each element reads.
+        // The number of samples depends on the region; 16 is a guess of the number of pixels read per element.
         grain_for(channels * area * 16),
         OutputRows::new(y, channels * area),
         |first, y| {
             for (index, y) in y.chunks_mut(channels * area).enumerate() {
                 let region = first + index;
-                // A region is x1, y1, x2, y2.
+                // The corners of a region are x1, y1, x2, y2.
                 let corners: Vec<T::Float> =
                     regions[region * 4..][..4].iter().map(|corner| corner.to_float()).collect();
                 let down = settings.region_span(corners[1], corners[3], rows);
@@ -208,7 +209,7 @@ fn align_regions<T: FloatElement>(
                     let acrosses = &acrosses[column * across.samples..][..across.samples];
                     let mut totals = vec![None; channels];
                     settings.add_samples(&mut totals, image, width as usize, downs, acrosses);
-                    // The mean is over all samples, those outside included, which count as 0.
+                    // The mean is over all samples, including those outside the image, which count as 0.
                     let samples = T::Float::from_f64((downs.len() * acrosses.len()) as f64);
                     for (y, total) in y[cell..].iter_mut().step_by(area).zip(totals) {
                         *y = T::from_float(match total {
@@ -234,11 +235,11 @@ const CHANNEL_BLOCK: usize = 8;
 /// The samples of a cell along one axis.
 type CellSamples = [Option<[(usize, f64); 2]>];
 
-/// The weight of each pixel in the sum of some samples. A sample outside of the image is 0.
+/// The weight of each pixel in the sum of some samples. A sample outside the image is 0.
 fn pixel_weights(samples: &CellSamples) -> Vec<(usize, f64)> {
     let mut weights: Vec<(usize, f64)> = Vec::with_capacity(samples.len() + 1);
     for (pixel, weight) in samples.iter().flatten().flatten() {
-        // Samples are in order, forwards or backwards, so a known pixel is among the last.
+        // Samples are in ascending or descending order, so a pixel that is already listed is among the last.
         match weights.iter_mut().rev().take(3).find(|(known, _)| known == pixel) {
             Some((_, sum)) => *sum += weight,
             None => weights.push((*pixel, *weight)),
@@ -258,7 +259,7 @@ impl RoiAlignSettings {
         acrosses: &CellSamples,
     ) {
         if !self.takes_maximum {
-            // A sum of products of weights factors into a product of sums, so each pixel is read once, however many samples meet in
+            // A sum over products of weights factors into a product of sums, so each pixel is read once, however many samples use
             // it. A maximum does not factor.
             let (downs, acrosses) = (pixel_weights(downs), pixel_weights(acrosses));
             self.add_products(
@@ -271,7 +272,7 @@ impl RoiAlignSettings {
         }
         let is_outside = |samples: &CellSamples| samples.iter().any(Option::is_none);
         if is_outside(downs) && !acrosses.is_empty() || is_outside(acrosses) && !downs.is_empty() {
-            // A sample outside is 0, which takes part in the maximum.
+            // A sample outside the image is 0 and takes part in the maximum.
             totals.fill(Some(T::Float::default()));
         }
         let inside = downs
@@ -281,7 +282,7 @@ impl RoiAlignSettings {
         self.add_products(totals, image, width, inside);
     }
 
-    /// Adds pixels, weighted by the products of their weights down the image and across it.
+    /// Adds pixels, weighted by the product of their weights down and across.
     fn add_products<'a, T: FloatElement>(
         &self,
         totals: &mut [Option<T::Float>],
@@ -334,7 +335,7 @@ impl RoiAlignSettings {
     ) {
         let size = image.len() / CHANNELS;
         let channels: [&[T]; CHANNELS] = std::array::from_fn(|index| &image[index * size..][..size]);
-        // Only the first list of a channel starts here; later ones go on from the total.
+        // Only the first list of a channel starts here; later lists continue from the total.
         let start = if self.takes_maximum { T::Float::LOWEST } else { T::Float::default() };
         let mut sums = totals.map(|total| total.unwrap_or(start));
         for (at, weight) in pixels {
@@ -389,7 +390,7 @@ mod tests {
         let (channels, height, width) = (11, 6, 5);
         let values: Vec<f32> =
             (0..channels * height * width).map(|at| (at * 37 % 101) as f32 - 50.0).collect();
-        // A region within the image, one that reaches out of it, and one that goes backwards.
+        // A region inside the image, one that extends beyond it, and one with swapped corners.
         let corners = [[0.5f64, 1.0, 4.5, 5.0], [-3.0, -2.0, 4.0, 9.0], [4.0, 5.0, 1.0, 0.5]];
         for (mode, samples) in [("avg", 1), ("avg", 3), ("max", 1), ("max", 3)] {
             let mut expected = Vec::new();

@@ -1,6 +1,6 @@
-//! The taps of a sample between elements, along one axis.
+//! The taps of a sample along one axis: the elements around its position, and their weights.
 
-/// How values between elements are interpolated.
+/// The interpolation between elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SampleMethod {
     Nearest,
@@ -8,7 +8,7 @@ pub(super) enum SampleMethod {
     Cubic,
 }
 
-/// What lies beyond the edges.
+/// The values beyond the edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PaddingMode {
     Zeros,
@@ -16,7 +16,7 @@ pub(super) enum PaddingMode {
     Reflection,
 }
 
-/// Elements of an axis and their weights. Elements beyond the edges that count as zero are `None`.
+/// Elements of an axis and their weights. An element beyond the edges that counts as zero is `None`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct AxisTaps {
     taps: [(Option<usize>, f64); 4],
@@ -24,7 +24,7 @@ pub(super) struct AxisTaps {
 }
 
 impl AxisTaps {
-    /// The taps of a place on an axis of at least one element. Reflections mirror at `edges`.
+    /// The taps of a position on an axis of at least one element. Reflection is at `edges`.
     #[inline(always)]
     pub(super) fn new(
         place: f64,
@@ -33,19 +33,20 @@ impl AxisTaps {
         beyond: PaddingMode,
         edges: (f64, f64),
     ) -> Self {
-        // Rounded before reflection, as the reference does it: a tie goes to the even element of the unreflected axis.
+        // Rounded before reflection, like the ONNX reference: a tie goes to the even element of the unreflected axis.
         let mut place = if method == SampleMethod::Nearest { place.round_ties_even() } else { place };
         if place < edges.0 || place > edges.1 {
             place = match beyond {
                 PaddingMode::Zeros => place,
-                // Each of the four neighbors is clamped to the border on its own.
+                // Each of the four neighbors is clamped to the border separately, below.
                 PaddingMode::Border if method == SampleMethod::Cubic => place,
                 PaddingMode::Border => place.clamp(0.0, length as f64 - 1.0),
                 PaddingMode::Reflection => reflect_at_edges(place, edges),
             };
         }
-        // Weights are computed from the place, even if the elements around it are clamped or reflected.
+        // Weights depend on the position, even if the elements around it are clamped or reflected.
         let whole = place.floor();
+        // NaN for an infinite position; element indices stay in bounds all the same.
         let part = place - whole;
         let at = |step: f64| element_index(whole + step, length, beyond, edges);
         let none = (None, 0.0);
@@ -62,7 +63,7 @@ impl AxisTaps {
         }
     }
 
-    /// The two elements around a place that lies between two.
+    /// The two elements around the position, if both exist and the interpolation is linear.
     #[inline(always)]
     pub(super) fn linear_pair(&self) -> Option<[(usize, f64); 2]> {
         let [(Some(first), one), (Some(second), other), ..] = self.taps else { return None };
@@ -80,7 +81,7 @@ impl AxisTaps {
     }
 }
 
-/// The element at an integer place.
+/// The element at an integer position.
 #[inline(always)]
 fn element_index(place: f64, length: usize, beyond: PaddingMode, edges: (f64, f64)) -> Option<usize> {
     let last = length as f64 - 1.0;
@@ -89,16 +90,16 @@ fn element_index(place: f64, length: usize, beyond: PaddingMode, edges: (f64, f6
     }
     match beyond {
         PaddingMode::Zeros => None,
-        // NaN has some place, too: its weights are NaN anyway.
+        // NaN maps to element 0, since `max` ignores it: the weights are NaN anyway.
         PaddingMode::Border => Some((place.max(0.0) as usize).min(length - 1)),
         PaddingMode::Reflection => Some((reflect_at_edges(place, edges).max(0.0) as usize).min(length - 1)),
     }
 }
 
-/// A place, reflected at the edges until it lies between them.
+/// Reflects a position at the edges until it lies between them.
 fn reflect_at_edges(place: f64, (low, high): (f64, f64)) -> f64 {
     let range = high - low;
-    // A single element reflects onto itself; the remainder by 0 would be NaN.
+    // A single element reflects onto itself; the remainder modulo 0 would be NaN.
     if range <= 0.0 {
         return low;
     }
@@ -106,7 +107,7 @@ fn reflect_at_edges(place: f64, (low, high): (f64, f64)) -> f64 {
     low + if turned > range { 2.0 * range - turned } else { turned }
 }
 
-/// The cubic weights of four neighbors, for a place `part` of the way from the second to the third.
+/// The cubic weights of four neighbors, for a position that is `part` of the way from the second to the third.
 fn cubic_weights(part: f64) -> [f64; 4] {
     // The value that ONNX and PyTorch use; Catmull-Rom would be -0.5.
     const CUBIC_COEFFICIENT: f64 = -0.75;

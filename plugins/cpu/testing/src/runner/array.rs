@@ -2,7 +2,7 @@
 
 use oarlock_sdk::{Dtype, Element, Memory, abi};
 
-/// Memory at the alignment of the device.
+/// A line of memory, with the alignment that the device guarantees.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C, align(64))]
 struct GuardLine([u8; LINE_BYTES]);
@@ -32,7 +32,7 @@ impl GuardedStorage {
     }
 
     fn all_bytes(&self) -> &[u8] {
-        // SAFETY: a line is as many bytes without gaps, each of which was written.
+        // SAFETY: a line is `LINE_BYTES` bytes without padding, all of them initialized.
         unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.lines.len() * LINE_BYTES) }
     }
 
@@ -42,18 +42,18 @@ impl GuardedStorage {
 
     fn bytes_mut(&mut self) -> &mut [u8] {
         let size = self.size;
-        // SAFETY: as for `all_bytes`, and any byte may stand in a line.
+        // SAFETY: as for `all_bytes`, and any bytes are a valid line.
         unsafe { std::slice::from_raw_parts_mut(self.lines[1..].as_mut_ptr().cast(), size) }
     }
 
-    /// True if nothing was written outside of the bytes.
+    /// True if nothing was written outside the bytes between the guards.
     pub(super) fn is_guarded(&self) -> bool {
         let (before, rest) = self.all_bytes().split_at(LINE_BYTES);
         before.iter().chain(&rest[self.size..]).all(|byte| *byte == GUARD.0[0])
     }
 }
 
-/// An operand: dtype, shape, strides in elements (none for a contiguous one) and bytes.
+/// An operand: dtype, shape, strides in elements (empty if contiguous) and bytes.
 #[derive(Clone, Debug)]
 pub struct TestArray {
     pub dtype: Dtype,
@@ -69,7 +69,7 @@ pub struct TestArray {
 impl TestArray {
     /// An array of these values, in contiguous order.
     pub fn from_values<T: Element>(dims: &[i64], values: &[T]) -> Self {
-        // SAFETY: elements are plain values without gaps.
+        // SAFETY: elements are plain values without padding.
         let bytes = unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) };
         Self::from_bytes(T::DTYPE, dims, bytes)
     }
@@ -82,7 +82,7 @@ impl TestArray {
         array
     }
 
-    /// An array to which nothing was written yet.
+    /// An array that no kernel has written yet.
     pub fn blank(dtype: Dtype, dims: &[i64]) -> Self {
         let count: i64 = dims.iter().product();
         let bits = count as usize * dtype_bits(dtype);
@@ -107,11 +107,11 @@ impl TestArray {
         Self { dims: dims.to_vec(), strides: strides.to_vec(), start, ..self.clone() }
     }
 
-    /// The values, in the order they lie in memory.
+    /// The values in memory order.
     pub fn values<T: Element>(&self) -> Vec<T> {
         assert_eq!(self.dtype, T::DTYPE);
         let count = self.storage.size / size_of::<T>();
-        // SAFETY: the memory is aligned for any element and has as many; kernels write bools as 0 and 1, which is checked.
+        // SAFETY: the memory is aligned for any element and has this many; kernels must write bools as 0 or 1, which is checked.
         unsafe {
             let first = self.storage.bytes().as_ptr();
             let is_valid = self.dtype != Dtype::BOOL || self.storage.bytes().iter().all(|byte| *byte < 2);
@@ -120,7 +120,7 @@ impl TestArray {
         }
     }
 
-    /// The bytes, as they lie in memory.
+    /// The bytes in memory order.
     pub fn bytes(&self) -> &[u8] {
         self.storage.bytes()
     }
@@ -133,7 +133,7 @@ impl TestArray {
         self.storage.lines == other.storage.lines
     }
 
-    /// The record of an operand that is only read.
+    /// The contract's record of an operand that is only read.
     pub(super) fn describe(&self) -> abi::Tensor {
         let (dims, strides) = (&self.dims, &self.strides);
         abi::Tensor {
@@ -150,7 +150,7 @@ impl TestArray {
         }
     }
 
-    /// The record of an operand that may be written.
+    /// The contract's record of an operand that may be written.
     pub(super) fn describe_mut(&mut self) -> abi::Tensor {
         let block = Memory(self.storage.address());
         abi::Tensor { block, ..self.describe() }

@@ -272,7 +272,8 @@ impl InputRequest<'_> {
             ValueType::Tensor { .. } | ValueType::Unknown => {}
         }
         let Some((dtype, sizes)) = self.assumed_type(slot, symbols) else {
-            let message = format!("expected a shape for the input `{slot}`, of which the model says none");
+            let message =
+                format!("expected a shape for the input `{slot}`, for which the model declares none");
             return Err(
                 CommandError::new(message).with_hint(format!("give one, as in `--shape {name}=1x3x224x224`"))
             );

@@ -1,8 +1,8 @@
-//! The bookkeeping of a pool: its chunks, and which pieces of them are held, free or still in use by streams.
+//! The bookkeeping of a pool: its chunks, and which of their pieces are allocated, free or still in use by streams.
 //!
 //! A chunk is one allocation of the device; a piece is part of a chunk. Pieces know their neighbors in the chunk, so
-//! adjacent free ones can merge. A free piece belongs to the stream that used it last. That stream may reuse it at
-//! once; it becomes free for all once the stream is past its last use. Nothing here calls a device.
+//! adjacent free ones can merge. A free piece belongs to the stream that used it last. That stream may reuse it
+//! immediately; it becomes free for all once the stream is past its last use. This module never calls a device.
 
 mod piece_table;
 mod recent_pieces;
@@ -19,9 +19,9 @@ use crate::stream::InternedLabel;
 
 /// The owner of pieces that any stream may use.
 const SHARED_OWNER: u32 = 0;
-/// The date of a free piece whose last use has not been dated yet.
+/// The launch count of a free piece whose last use has no launch count yet.
 const UNDATED: u64 = u64::MAX;
-/// The smallest rest worth splitting off a piece of a large chunk.
+/// The smallest remainder that is split off a piece of a large chunk.
 const SMALLEST_LARGE_REST: u64 = 1 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ struct MemoryChunk<B> {
     kind: ChunkKind,
 }
 
-/// A piece as the pool hands it out.
+/// A piece that the pool has allocated to a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PieceHandle {
     pub(super) piece: u32,
@@ -144,7 +144,7 @@ impl<B> ChunkTable<B> {
         self.hold_piece(index, owner, label)
     }
 
-    /// Releases a held piece, which is then free for its stream. If its chunk was only for this piece, returns the block.
+    /// Releases an allocated piece, which is then free for its stream. If its chunk was only for this piece, returns the block.
     #[inline]
     pub(super) fn release_piece(&mut self, index: u32) -> Option<(B, u64)> {
         let piece = &mut self.pieces[index];
@@ -170,7 +170,7 @@ impl<B> ChunkTable<B> {
         }
     }
 
-    /// Marks a held piece as released but still in use by streams. [`ChunkTable::release_piece`] completes the release.
+    /// Marks an allocated piece as released but still in use by streams. [`ChunkTable::release_piece`] completes the release.
     pub(super) fn defer_release(&mut self, index: u32) {
         self.pieces[index].state = PieceState::Cooling;
     }
@@ -184,7 +184,8 @@ impl<B> ChunkTable<B> {
         self.chunk_kind(self.pieces[index].chunk) == ChunkKind::Straight
     }
 
-    /// Dates the free pieces of streams. A stream that gets past its present launch count is past the last use of its pieces.
+    /// Stamps the free pieces of streams with the current launch counts. Once a stream is past its count, it is past the
+    /// last use of its pieces.
     pub(super) fn date_free_pieces(&mut self, positions: &[u64]) {
         for piece in self.pieces.iter_mut() {
             if piece.state == PieceState::Free
@@ -238,7 +239,7 @@ impl<B> ChunkTable<B> {
         self.pieces.iter().filter(usable).map(|piece| piece.size).max().unwrap_or(0)
     }
 
-    /// For each label, bytes and number of pieces held.
+    /// For each label, the bytes and the number of allocated pieces.
     pub(super) fn holders(&self) -> HashMap<InternedLabel, (u64, u64)> {
         let mut holders = HashMap::new();
         for piece in self.pieces.iter().filter(|piece| piece.state == PieceState::Held) {
@@ -261,7 +262,7 @@ impl<B> ChunkTable<B> {
         PieceHandle { piece: index, chunk: piece.chunk, offset: piece.offset, size: piece.size }
     }
 
-    /// Splits off what exceeds `size` from an unlisted piece, if the rest is worth it.
+    /// Splits an unlisted piece after `size` bytes, if the remainder is large enough.
     fn split_piece(&mut self, index: u32, size: u64, kind: ChunkKind) {
         let piece = &self.pieces[index];
         let rest = piece.size - size;

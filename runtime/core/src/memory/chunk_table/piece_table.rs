@@ -9,7 +9,7 @@ pub(in crate::memory) const NO_PIECE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PieceState {
-    /// The slot holds no piece and can be reused.
+    /// The slot contains no piece and can be reused.
     Vacant,
     Free,
     /// Free but in no bin, since the next request may be for exactly this size.
@@ -28,9 +28,9 @@ pub(in crate::memory) struct MemoryPiece {
     /// The pieces before and after it in its chunk.
     pub(super) neighbors: [u32; 2],
     pub(super) chunk: u32,
-    /// The stream that uses it or used it last.
+    /// The stream that uses it, or the last that used it.
     pub(super) owner: u32,
-    /// The launch count of its stream at the time of release; set only when another stream wants memory.
+    /// The launch count of its stream after the release; set only when another stream needs memory.
     pub(super) date: u64,
     pub(super) label: InternedLabel,
     pub(super) state: PieceState,

@@ -1,5 +1,5 @@
-//! A small cache of pieces that were just released. Programs request the same sizes again and again, so a piece stays
-//! whole and out of the bins for a while: releasing and retaking it then costs only a comparison or two.
+//! A small cache of pieces that were just released. Programs request the same sizes repeatedly, so a piece stays
+//! whole and out of the bins for a while: to release and reuse it then costs only a comparison or two.
 
 use super::piece_table::NO_PIECE;
 

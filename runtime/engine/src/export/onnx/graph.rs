@@ -98,7 +98,7 @@ impl OnnxExporter {
         if let Some((slot, _)) = outputs.iter().zip(&graph.outputs).find(|(slot, id)| is_other(slot, id)) {
             let name = &slot.name;
             return Err(Error::invalid_argument(format!(
-                "expected outputs of other names than inputs, which ONNX wants, found an input and an output `{name}`"
+                "expected outputs and inputs to have different names, as ONNX requires, found an input and an output `{name}`"
             )));
         }
         let wanted: Vec<String> = outputs.iter().map(|slot| slot.name.to_string()).collect();

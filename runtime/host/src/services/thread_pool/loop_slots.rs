@@ -26,14 +26,14 @@ pub(super) struct LoopSlots {
 #[repr(align(128))]
 struct LoopSlot {
     is_taken: AtomicBool,
-    /// The posted loop, or null. It stays alive while it is posted, and after that until there are no visitors.
+    /// The posted loop, or null. It stays alive while it is posted, and then until the slot has no visitors.
     up: AtomicPtr<ParallelLoop<'static>>,
     visitors: AtomicU32,
     shares: Box<[WorkerShare]>,
 }
 
-/// The pieces that a worker takes first. They are the same for every loop of this length, so the data that a worker needs may
-/// still be in its cache.
+/// The pieces that a worker runs first. They are the same for every loop of this length, so the worker's cache may still contain
+/// their data.
 #[derive(Default)]
 #[repr(align(128))]
 struct WorkerShare {
@@ -89,14 +89,14 @@ impl LoopSlot {
             return false;
         }
         let _visit = HelperVisit::new(self);
-        // SAFETY: the visit was counted before the loop was loaded, both in the one order that all threads agree on (`SeqCst`).
-        // If the loop was still posted, the thread that removes it counts the visitors after that, finds this one and waits for
-        // it before the loop ends. If it was not, this is null or a later loop, for which the same holds.
+        // SAFETY: the visit is counted before the pointer is loaded, in the single total order of `SeqCst` operations. If the loop
+        // is still posted, its owner removes it later, then reads the visitor count, sees this visit and waits for it before the
+        // loop goes out of scope. Otherwise the pointer is null, or a later loop, to which the same argument applies.
         let work = unsafe { self.up.load(Ordering::SeqCst).as_ref() };
         work.is_some_and(|work| self.run_pieces(work, worker))
     }
 
-    /// Takes pieces of the posted loop until none is left, those of the worker's own share first; false if it got none.
+    /// Runs pieces of the posted loop until there are none left, starting with the worker's own share; false if it ran none.
     fn run_pieces(&self, work: &ParallelLoop<'_>, worker: u32) -> bool {
         let shares = self.shares_of(work);
         let mut has_worked = false;
@@ -140,7 +140,7 @@ impl Drop for PostedLoop<'_> {
     }
 }
 
-/// A helper at the loop of a slot. It is counted, and uncounted even if the loop panics.
+/// A helper of the loop in a slot. Dropping it decrements the visitor count, even if the loop panics.
 struct HelperVisit<'a> {
     place: &'a LoopSlot,
 }

@@ -1,8 +1,8 @@
-//! The thread pool for the loops of all plugins: one pool for all, so that they do not compete for processors.
+//! The thread pool for the loops of all plugins. They share one pool, so that they do not compete for processors.
 //!
-//! The thread that runs a loop works on it too, so a pool with as many workers as processors has one thread fewer. Threads spin
-//! for a while before they sleep, because waking one takes longer than most kernels. No thread is started before the first loop
-//! that is worth splitting: a program that only lists devices has none.
+//! The thread that runs a loop works on it too, so a pool with one worker per processor starts one thread fewer. Threads spin
+//! for a while before they sleep, because waking one takes longer than most kernels. Threads are started at the first loop
+//! that is worth splitting, so a program that only lists devices starts none.
 
 mod loop_slots;
 mod spin_wait;
@@ -14,10 +14,10 @@ use std::sync::OnceLock;
 use self::loop_slots::ParallelLoop;
 use self::worker_threads::WorkerThreads;
 
-/// The average number of pieces per worker. More than one, so that a slow worker does not delay the whole loop.
+/// The average number of pieces per worker: more than one, so that a slow worker does not delay the whole loop.
 const PIECES_PER_WORKER: u64 = 4;
 
-/// No machine has more processors, and a typo should not start a million threads.
+/// An upper bound on real machines' processors, so that a typo does not start a million threads.
 const MAX_WORKERS: NonZeroUsize = NonZeroUsize::new(1024).expect("it is not 0");
 
 /// The worker threads of a host.
@@ -27,7 +27,7 @@ pub(crate) struct ThreadPool {
 }
 
 impl ThreadPool {
-    /// A pool with this many workers, or as many as this process may run at once.
+    /// A pool with this number of workers; by default, the number of processors that this process may use.
     pub(crate) fn new(workers: Option<NonZeroUsize>) -> Self {
         let available = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         Self { workers: workers.unwrap_or_else(available).min(MAX_WORKERS), threads: OnceLock::new() }
@@ -39,8 +39,8 @@ impl ThreadPool {
 
     /// Runs `body(begin, end, worker)` over `0..count` in pieces of at least `grain`, and returns when all are done.
     ///
-    /// The pieces depend only on the arguments and the number of workers. No two threads that work on a loop at once have the
-    /// same worker number. A nested loop runs on the same workers.
+    /// The pieces depend only on the arguments and the number of workers. Threads that work on a loop concurrently have different
+    /// worker numbers. A nested loop runs on the same workers.
     pub(crate) fn parallel_for(&self, count: u64, grain: u64, body: impl Fn(u64, u64, u32) + Sync) {
         if count == 0 {
             return;
@@ -52,7 +52,7 @@ impl ThreadPool {
         }
         let body = |number: u64, worker: u32| {
             let begin = number * piece;
-            // The last piece takes the remainder, which may be shorter than a piece but is never empty.
+            // The last piece is the remainder, which may be shorter than the other pieces but is never empty.
             body(begin, count.min(begin.saturating_add(piece)), worker);
         };
         self.threads

@@ -4,17 +4,17 @@ use std::hint;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The number of spins before a thread starts to yield the processor; they take some tens of microseconds.
+/// The number of spins, some tens of microseconds, before a thread starts to yield the processor.
 const SPINS_BEFORE_YIELD: u32 = 1000;
-/// The time for which a thread waits for work before it sleeps. Waking it takes longer than most kernels, and the gaps between
-/// the kernels of a model are shorter than this.
+/// The time for which a thread waits for work before it sleeps. Waking it takes longer than most kernels, and gaps between the
+/// kernels of a model are shorter than this.
 const MAX_WAIT: Duration = Duration::from_millis(1);
 
 /// A wait that first spins and then yields to other threads.
 #[derive(Default)]
 pub(super) struct SpinWait {
     looks: u32,
-    /// The start of the yielding.
+    /// When yielding started.
     begin: Option<Instant>,
 }
 

@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use super::loop_slots::{LoopSlots, ParallelLoop};
 use super::spin_wait::SpinWait;
 
-/// The number of loops that can have helpers at the same time: those of several threads of the program, and nested loops.
+/// The number of loops that can have helpers at the same time: loops of several threads of the program, and nested loops.
 const LOOP_SLOTS: usize = 8;
 
 thread_local! {
@@ -68,7 +68,7 @@ impl Drop for WorkerThreads {
         self.state.is_over.store(true, Ordering::SeqCst);
         self.state.wake_helpers(u64::MAX);
         for thread in self.threads.drain(..) {
-            // A thread that panicked has reported it already.
+            // A panic of the thread has already been reported.
             let _ = thread.join();
         }
     }

@@ -47,7 +47,7 @@ impl IntegerVector for Avx512VnniVector {
 
     #[inline(always)]
     fn add_products(self, inputs: Self::Inputs, weights: Self::Weights) -> Self {
-        // SAFETY: a vector exists only where the machine has the instructions.
+        // SAFETY: a vector exists only if the machine has the instructions.
         Self(unsafe { _mm512_dpbusd_epi32(self.0, inputs, weights) })
     }
 }
@@ -95,7 +95,7 @@ impl IntegerVector for Avx2I32Vector {
 
     #[inline(always)]
     fn add_products(self, [even, odd]: Self::Inputs, [even_weights, odd_weights]: Self::Weights) -> Self {
-        // SAFETY: a vector exists only where the machine has the instructions.
+        // SAFETY: a vector exists only if the machine has the instructions.
         Self(unsafe {
             let sum = _mm256_add_epi32(self.0, _mm256_madd_epi16(even, even_weights));
             _mm256_add_epi32(sum, _mm256_madd_epi16(odd, odd_weights))

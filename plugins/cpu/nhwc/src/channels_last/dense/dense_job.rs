@@ -23,7 +23,7 @@ pub(super) struct DenseConvJob<'a> {
     pub(super) dense: &'a DenseConv,
     pub(super) isa: Isa,
     pub(super) images: &'a [f32],
-    /// The images in bf16, if they are rounded as a whole.
+    /// The images in bf16, if whole images are rounded beforehand.
     pub(super) rounded: &'a [f32],
     pub(super) zeros: &'a [f32],
     pub(super) weights: &'a WeightPanels,
@@ -103,7 +103,7 @@ impl DenseConvJob<'_> {
         );
     }
 
-    /// The pixels of a group as rows of blocks, if they can be read in place.
+    /// The pixels of a group as the rows of blocks, if they can be read in place.
     fn strided_rows(&self, group: usize) -> Option<StridedRows> {
         let DenseConv { geometry, paired, .. } = self.dense;
         let bytes = |numbers: usize| numbers * size_of::<u16>();
@@ -157,7 +157,7 @@ impl DenseConvJob<'_> {
         self.apply_epilogue(group, pixels, channels);
     }
 
-    /// Channels before those of a group.
+    /// The number of channels before those of a group.
     fn channel_offset(&self, group: usize) -> usize {
         group * self.dense.geometry.channels_per_group()
     }
@@ -180,7 +180,7 @@ impl DenseConvJob<'_> {
         }
     }
 
-    /// Applies what the micro-kernels could not to complete outputs of a group.
+    /// Applies the rest of the epilogue, which the micro-kernels cannot, to complete outputs of a group.
     fn apply_epilogue(&self, group: usize, pixels: Range<usize>, channels: Range<usize>) {
         if !self.epilogue.has_remaining() {
             return;
@@ -204,7 +204,7 @@ impl DenseConvJob<'_> {
         unsafe { windows.fill_indirection(places, pixels.start, pixels.len(), pointers) };
     }
 
-    /// Same as [`Self::fill_indirection`], for rounded images.
+    /// Like [`Self::fill_indirection`], for rounded images.
     fn fill_rounded_indirection(&self, pixels: Range<usize>, pointers: *mut *const u16) {
         let DenseConv { geometry, by_rows, width, .. } = self.dense;
         let windows =
@@ -224,7 +224,7 @@ impl DenseConvJob<'_> {
         unsafe { gathered.round_gathered(self.isa, rows, self.dense.rounded_row_stride()) };
     }
 
-    /// Zeroes the rest of the last cache line of each row, which AMX reads.
+    /// Zeroes the rest of the last cache line of each row, because AMX reads whole lines.
     fn pad_rows(&self, count: usize, rows: *mut f32) {
         let (parts, length) = self.dense.tap_shape();
         let (pairs, stride) = (pair_count(parts * length), self.dense.rounded_row_stride());
@@ -235,7 +235,7 @@ impl DenseConvJob<'_> {
         }
     }
 
-    /// Copies the bf16 numbers under the windows of a tile into rows of whole cache lines.
+    /// Copies the bf16 pairs under the windows of a tile into rows of whole cache lines.
     fn gather_pair_rows(&self, group: usize, count: usize, pointers: *const *const f32, rows: *mut f32) {
         #[cfg(x86_vectors)]
         {
@@ -259,12 +259,12 @@ impl DenseConvJob<'_> {
         );
     }
 
-    /// Copies the rows of a tile so that they are not whole pages apart, and redirects the pointers.
+    /// Copies the rows of a tile so that they no longer are a multiple of the page size apart, and redirects the pointers.
     fn gather_rows(&self, count: usize, pointers: *mut *const f32, rows: *mut f32) {
         let depth = word_count(self.dense.geometry.channels, self.dense.paired.input);
         for index in 0..count {
             let row = rows.wrapping_add(index * (depth + 16));
-            // SAFETY: each pointer leads to this many inputs, and there is room for as many rows.
+            // SAFETY: each pointer is to this many inputs, and there is room for as many rows.
             unsafe {
                 ptr::copy_nonoverlapping(*pointers.add(index), row, depth);
                 *pointers.add(index) = row;

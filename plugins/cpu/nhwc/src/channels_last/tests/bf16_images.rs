@@ -1,5 +1,5 @@
-//! Convolutions whose images hold pairs of bf16. Inputs are small integers, which are exact in bf16, so the expected result is
-//! the exact sum, rounded once if the output is in bf16.
+//! Convolutions whose images are pairs of bf16. Inputs are small integers, which bf16 represents exactly, so the expected result is
+//! the exact sum, rounded once if the output is bf16.
 
 use oarlock_cpu_base::isa::Isa;
 use oarlock_cpu_gemm::ScratchBuffer;
@@ -37,7 +37,7 @@ fn stored_bits(image: &[f32], is_paired: bool) -> Vec<u32> {
     if is_paired { bits.flat_map(|pair| [pair & 0xffff, pair >> 16]).collect() } else { bits.collect() }
 }
 
-/// Runs a case with its images encoded as requested, and returns what is stored.
+/// Runs a case with its images encoded as requested, and checks the stored bits.
 fn check_bf16_images(
     case: &ConvCase,
     paired: Bf16Images,
@@ -67,7 +67,7 @@ fn check_bf16_images(
     }
 }
 
-/// Checks a case with every combination of bf16 images, with one thread and with two.
+/// Checks a case with every combination of bf16 and `f32` images, with one thread and with two.
 fn check_dense(case: &ConvCase, isa: Isa, epilogue: &ConvEpilogue<'_>) {
     for choice in 0..8 {
         let paired = Bf16Images { input: choice & 1 > 0, residual: choice & 2 > 0, output: choice & 4 > 0 };
@@ -112,9 +112,9 @@ fn images_in_bf16_of_all_sizes_are_read_and_written_to_their_ends() {
         ((3, 5), (2, 2), (3, 1, 1)),
         ((7, 6), (34, 30), (1, 1, 0)),
         ((15, 15), (4, 50), (7, 2, 3)),
-        // Pixels whole pages apart.
+        // Pixels that are a multiple of the page size apart.
         ((4, 5), (2048, 34), (1, 1, 0)),
-        // Whole blocks of pixels that are read in place, and a rest.
+        // Whole blocks of pixels that are read in place, and a remainder.
         ((9, 8), (64, 34), (1, 1, 0)),
     ] {
         let case = ConvCase::with_window(&mut numbers, size, channels, window);

@@ -1,4 +1,4 @@
-//! Compares the kernels with their NCHW counterparts of ONNX.
+//! Compares the kernels with the NCHW kernels of the ONNX ops.
 
 use oarlock_cpu_testing::runner::{TestArray, TestAttribute};
 use oarlock_sdk::Dtype;
@@ -22,7 +22,7 @@ fn to_channels_last(dims: &[i64], values: &[f32]) -> (Vec<i64>, Vec<f32>) {
     (dims, result)
 }
 
-/// Runs an op of ONNX and its NHWC counterpart, of which `x` and `z` are images and the others are not.
+/// Runs an ONNX op and its NHWC counterpart. The operands `x` and `z` are images and are transposed; the others are not.
 pub(super) fn check_against_onnx(
     isa: &str,
     op: &str,
@@ -78,7 +78,7 @@ fn poolings_are_those_of_onnx() {
         let x: Vec<i64> = outer.into_iter().chain(list(input)).collect();
         let y: Vec<i64> = outer.into_iter().chain(list(output)).collect();
         let mut values = numbers.small_integers(x.iter().product::<i64>() as usize);
-        // Some with NaN or infinity: what becomes of these, the kernels of ONNX decide.
+        // Some inputs are NaN or infinite; the ONNX kernels define the expected results.
         if index % 9 == 0 {
             let place = numbers.next(values.len());
             values[place] = [f32::NAN, f32::INFINITY][index / 9 % 2];

@@ -1,4 +1,4 @@
-//! References for the tests: convolutions as plain sums, a thread team, and pseudorandom numbers.
+//! References for the tests: convolutions as naive sums, and pseudorandom numbers.
 
 use oarlock_cpu_base::fused_activation::FusedActivation;
 use oarlock_cpu_base::isa::Isa;
@@ -7,7 +7,7 @@ use oarlock_cpu_base::window::WindowAxis;
 use super::super::epilogue::{ConvEpilogue, ResidualSource};
 use super::super::geometry::NhwcGeometry;
 
-/// A deterministic generator.
+/// A deterministic pseudorandom generator.
 pub(crate) struct RandomNumbers(pub(crate) u32);
 
 impl RandomNumbers {
@@ -63,7 +63,7 @@ impl ConvCase {
         }
     }
 
-    /// Random sizes, biased toward those with special code paths.
+    /// A case of random sizes, biased toward those with special code paths.
     pub(crate) fn random(numbers: &mut RandomNumbers) -> Self {
         let mut axis_of = |is_simple: bool| {
             let (kernel, dilation) = if is_simple {
@@ -88,7 +88,7 @@ impl ConvCase {
         Self::new(numbers, NhwcGeometry { images, channels, outputs, groups, vertical, horizontal })
     }
 
-    /// One image, with a window, a stride and the same pads on all sides.
+    /// A case with one image, a window, a stride and the same pads on all sides.
     pub(crate) fn with_window(
         numbers: &mut RandomNumbers,
         (height, width): (usize, usize),
@@ -100,7 +100,7 @@ impl ConvCase {
         Self::new(numbers, NhwcGeometry { images: 1, channels, outputs, groups: 1, vertical, horizontal })
     }
 
-    /// Two depthwise images with windows of three, a stride, pads and a dilation.
+    /// A depthwise case with two images, windows of three, a stride, pads and a dilation.
     pub(crate) fn with_groups(
         numbers: &mut RandomNumbers,
         (height, width): (usize, usize),
@@ -116,7 +116,7 @@ impl ConvCase {
         )
     }
 
-    /// One depthwise image.
+    /// A depthwise case with one image.
     pub(crate) fn with_channels(
         numbers: &mut RandomNumbers,
         (height, width): (usize, usize),
@@ -131,11 +131,11 @@ impl ConvCase {
         )
     }
 
-    /// Replaces the operands by numbers like those of networks.
+    /// Replaces the operands by numbers distributed as in trained networks.
     pub(crate) fn make_normal(&mut self, numbers: &mut RandomNumbers) {
         let under_window = self.geometry.tap_count() * self.geometry.channels_per_group();
         self.x = numbers.normal_values(self.x.len(), 1.0).into_iter().map(|value| value.max(0.0)).collect();
-        // The deviation of He's initialization, with which sums neither grow nor shrink from layer to layer.
+        // The standard deviation of He initialization, which keeps the variance of sums constant from layer to layer.
         self.w = numbers.normal_values(self.w.len(), (2.0 / under_window as f64).sqrt());
     }
 
@@ -144,7 +144,7 @@ impl ConvCase {
         |first, to| to.copy_from_slice(&self.w[first..][..to.len()])
     }
 
-    /// Upper bound of the absolute value of sums.
+    /// An upper bound of the absolute value of sums.
     pub(crate) fn magnitude(&self) -> f64 {
         16.0 * (self.geometry.tap_count() * self.geometry.channels_per_group()) as f64 + 8.0
     }

@@ -1,4 +1,4 @@
-//! Compares transposed convolutions with a plain scatter of the inputs, and with the ONNX kernel.
+//! Compares transposed convolutions with a naive scatter of the inputs, and with the ONNX kernel.
 
 use oarlock_cpu_base::fused_activation::FusedActivation;
 use oarlock_cpu_base::isa::Isa;
@@ -24,7 +24,7 @@ struct TransposedConvCase {
     residual: Vec<f32>,
 }
 
-/// An axis whose windows lie over the output, extended at its end; none if the pads leave nothing.
+/// An axis whose windows slide over the output, extended at its end; `None` if the pads leave no output.
 fn transposed_axis(
     inputs: usize,
     (kernel, stride, dilation): (usize, usize, usize),
@@ -53,8 +53,8 @@ impl TransposedConvCase {
         let mut any = || {
             loop {
                 let (kernel, dilation) = (1 + numbers.next(5), [1, 1, 2, 3][numbers.next(4)]);
-                // Often as wide as the kernel: then, without gaps, all remainders read the same inputs and
-                // share a product.
+                // Often the stride equals the kernel size: then, without dilation, all remainders read the same inputs and share a
+                // product.
                 let stride = if numbers.next(3) == 0 { kernel } else { 1 + numbers.next(3) };
                 let pad = (numbers.next(4), numbers.next(4));
                 let more = numbers.next(stride.max(dilation));
@@ -87,7 +87,7 @@ impl TransposedConvCase {
         as_products: bool,
     ) -> Vec<f32> {
         let team = TestTeam { isa, count: threads };
-        // Output and scratch memory may hold anything before.
+        // Output and scratch memory are not initialized: NaN reveals reads of either.
         let mut y = vec![f32::NAN; self.residual.len()];
         if let ResidualSource::InPlace = epilogue.residual {
             y.copy_from_slice(&self.residual);
@@ -150,7 +150,7 @@ impl TransposedConvCase {
     fn check_output(&self, isa: Isa, epilogue: &ConvEpilogue<'_>, as_products: bool, expected: &[f32]) {
         let found = self.compute_output(isa, 1, epilogue, as_products);
         let same = |(a, b): (&f32, &f32)| {
-            // Sums of integers are exact, activations of them almost.
+            // Sums of integers are exact, but their activations may be rounded.
             a == b
                 || a.is_nan() && b.is_nan()
                 || epilogue.has_remaining() && (a - b).abs() <= 1e-5 * b.abs().max(1.0)
@@ -239,7 +239,7 @@ fn each_activation_follows_a_transposed_convolution() {
     }
 }
 
-/// Enough work for two threads, rows of whole tiles and with rests, few channels and many.
+/// Enough work for two threads, rows with and without a remainder after whole tiles, few channels and many.
 #[test]
 fn large_transposed_convolutions_are_shared_between_threads() {
     let mut numbers = RandomNumbers(23);

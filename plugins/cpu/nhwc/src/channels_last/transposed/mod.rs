@@ -1,4 +1,4 @@
-//! The kernel `oarlock.ConvTranspose`: a convolution whose windows lie over the output.
+//! The kernel `oarlock.ConvTranspose`: a convolution whose windows slide over the output.
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
@@ -27,7 +27,7 @@ use super::epilogue::ConvEpilogue;
 use super::geometry::spatial_axes;
 use super::weight_panels::WeightPanels;
 
-/// The largest stride. Work grows with the number of phases, and no network uses more than a few.
+/// The maximum stride. Work grows with the number of phases, and no known network has more than a few.
 const MAX_STRIDE: usize = 64;
 
 pub(super) fn nhwc_conv_transpose_kernel() -> Kernel<Cpu> {
@@ -45,7 +45,7 @@ pub(super) fn nhwc_conv_transpose_kernel() -> Kernel<Cpu> {
         })
         .with_workspace(|cpu, call| {
             let (algorithm, _) = plan_convolution(cpu, call)?;
-            // Scratch memory starts at the next cache line.
+            // Up to 64 bytes are lost to aligning the scratch memory to a cache line.
             Ok((algorithm.scratch_size() * size_of::<f32>() + 64) as u64)
         })
         .with_in_place(0, 3)
@@ -61,7 +61,7 @@ pub(super) fn nhwc_conv_transpose_kernel() -> Kernel<Cpu> {
 
 type PreparedConvTranspose = dyn Fn(&Cpu, &KernelCall<'_>) -> Result<()> + Send + Sync;
 
-/// Packed weights by instruction set and by everything else they depend on.
+/// Packed weights, by instruction set and everything else that they depend on.
 static PACKED_WEIGHTS: ConstantCache<(Isa, [usize; 9]), PackedTransposedWeights> = ConstantCache::new();
 
 enum TransposedAlgorithm {
@@ -112,7 +112,7 @@ impl TransposedAlgorithm {
 fn plan_convolution(cpu: &Cpu, call: &KernelCall<'_>) -> Result<(TransposedAlgorithm, FusedActivation)> {
     let sizes = transposed_shape(call)?;
     check_epilogue(call, sizes.outputs)?;
-    // Depthwise, if each output has a channel of its own.
+    // Depthwise, if each output depends on one channel only.
     let algorithm = match TransposedDepthwise::new(&sizes) {
         Some(channels) => TransposedAlgorithm::Channels(channels),
         None => TransposedAlgorithm::Products(TransposedConv::new(cpu, &sizes)),
@@ -168,7 +168,7 @@ fn check_output(call: &KernelCall<'_>, axes: &[WindowAxis]) -> Result<()> {
     );
     for (index, axis) in axes.iter().enumerate() {
         ensure!(
-            // Each remainder by the stride is a product of its own, and their number must stay small.
+            // Each remainder modulo the stride is a separate product, so their number must stay small.
             axis.stride <= MAX_STRIDE,
             unimplemented,
             "expected strides of at most {MAX_STRIDE}, found {}",
@@ -192,7 +192,7 @@ fn prepare_conv_transpose(cpu: &Cpu, call: &KernelCall<'_>) -> Result<Arc<Prepar
     let (algorithm, activation) = plan_convolution(cpu, call)?;
     let sizes = transposed_shape(call)?;
     let w = call.input(1)?;
-    // Packed once here. The engine asks for this kernel only where weights are constant.
+    // Weights are packed once, here. The engine uses this kernel only if weights are constant.
     ensure!(w.is_constant(), unimplemented, "expected weights that are constant, found some that are not");
     let how = if matches!(algorithm, TransposedAlgorithm::Channels(_)) {
         "depthwise"

@@ -1,19 +1,18 @@
-//! Splits a transposed convolution into ordinary ones, one per remainder of the output position.
+//! Splits a transposed convolution into ordinary ones, one for each remainder of the output position modulo the stride.
 
 use std::ops::Range;
 
 use oarlock_cpu_base::window::WindowAxis;
 
-/// Outputs along an axis that are sums over inputs at the same relative positions.
+/// The outputs along an axis that are sums over inputs at the same relative positions.
 ///
-/// An input `i` reaches the outputs `i * stride + step * dilation - pad`. So the output at `quotient * stride + remainder - pad`
-/// is the sum, over some numbers `back`, of the input `quotient - back` times the weight of the step
-/// `(back * stride + remainder) / dilation`: outputs with the same remainder are those of an ordinary convolution. Often,
-/// as when the kernel is as wide as the stride, these numbers are the same for all remainders, and one convolution with
-/// more output channels makes all of them.
+/// Input `i` contributes to the outputs at `i * stride + step * dilation - pad`. So the output at `quotient * stride + remainder -
+/// pad` is the sum, over some numbers `back`, of input `quotient - back` times the weight of step `(back * stride + remainder) /
+/// dilation`: the outputs with one remainder form an ordinary convolution. Often, for example if the kernel is as wide as the
+/// stride, these numbers are the same for all remainders, and a single convolution with more output channels computes all outputs.
 #[derive(Clone, Debug)]
 pub(super) struct OutputPhase {
-    /// Parameters as in [`WindowAxis`]. Its windows lie over the output, so its input is the output here.
+    /// Parameters as in [`WindowAxis`]. Its windows slide over the output, so its input is the output here.
     stride: usize,
     dilation: usize,
     outputs: Range<usize>,
@@ -23,7 +22,7 @@ pub(super) struct OutputPhase {
 }
 
 impl OutputPhase {
-    /// All outputs along an axis: a phase for each remainder, or with `may_join` one phase for all of them if possible.
+    /// All outputs along an axis: a phase for each remainder or, with `may_join`, one phase for all remainders if possible.
     pub(super) fn all_phases(axis: &WindowAxis, may_join: bool) -> Vec<Self> {
         let back = |remainder: usize, step: usize| {
             let distance = (step * axis.dilation).checked_sub(remainder)?;
@@ -31,7 +30,7 @@ impl OutputPhase {
             distance.is_multiple_of(axis.stride).then_some(distance / axis.stride)
         };
         let backs = |remainder| (0..axis.kernel).filter_map(|step| back(remainder, step)).collect::<Vec<_>>();
-        // If all remainders read the same inputs, they are columns of one product.
+        // If all remainders read the same inputs, they can be columns of one product.
         let common = backs(0);
         if may_join && (1..axis.stride).all(|remainder| backs(remainder) == common) {
             return vec![Self::new(axis, 0..axis.stride, common)];
@@ -49,17 +48,17 @@ impl OutputPhase {
         Self { stride: axis.stride, dilation: axis.dilation, outputs, remainders, quotients, backs }
     }
 
-    /// The remainders that have an output for a quotient.
+    /// The remainders for which the output at a quotient exists.
     pub(super) fn remainders_at(&self, quotient: usize) -> Range<usize> {
         let shift = quotient * self.stride;
         let begin = self.remainders.start.max(self.outputs.start.saturating_sub(shift));
         begin..self.remainders.end.min(self.outputs.end.saturating_sub(shift)).max(begin)
     }
 
-    /// True if all remainders have outputs for these quotients.
+    /// True if the outputs at these quotients exist for all remainders.
     pub(super) fn is_whole(&self, quotients: Range<usize>) -> bool {
         let is_whole = |quotient| self.remainders_at(quotient) == self.remainders;
-        // Outputs are a range, so only its ends can lack a remainder.
+        // The outputs are a range, so only the ends of it can lack a remainder.
         is_whole(quotients.start) && is_whole(quotients.end - 1)
     }
 

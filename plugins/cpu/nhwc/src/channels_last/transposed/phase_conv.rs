@@ -1,5 +1,5 @@
-//! Transposed convolutions as ordinary ones with interleaved outputs. Each output is one sum, computed by the micro-kernels of
-//! [`super::super::dense`] from the inputs that reach it, so nothing is accumulated in memory.
+//! Transposed convolutions as ordinary ones with interleaved outputs. The micro-kernels of [`super::super::dense`] compute each
+//! output as one sum over the inputs that contribute to it, so nothing is accumulated in memory.
 
 #![expect(unsafe_code, reason = "each thread works in a part of the scratch memory")]
 
@@ -18,10 +18,10 @@ use super::transposed_job::TransposedConvJob;
 
 /// Multiply-adds that make it worth waking another thread.
 const MIN_WORK_PER_THREAD: usize = 1 << 17;
-/// Lanes of two of the widest vectors.
+/// The lanes of two vectors of the widest kind.
 const MAX_CHANNELS: usize = 32;
 
-/// The sizes of a transposed convolution. The windows of its axes lie over the output.
+/// The sizes of a transposed convolution. The windows of its axes slide over the output.
 #[derive(Clone, Debug)]
 pub(crate) struct NhwcTransposedShape {
     pub(crate) images: usize,
@@ -62,8 +62,8 @@ impl NhwcTransposedShape {
     }
 }
 
-/// An ordinary convolution that computes some of the outputs. Its columns are all output channels of a group, for each remainder
-/// down and along.
+/// An ordinary convolution that computes the outputs of one phase. Its columns are all output channels of a group, for each
+/// remainder down and along.
 pub(super) struct PhaseConv {
     pub(super) vertical: OutputPhase,
     pub(super) horizontal: OutputPhase,
@@ -71,7 +71,7 @@ pub(super) struct PhaseConv {
     pub(super) run: usize,
     columns: usize,
     pub(super) taps: usize,
-    /// Pixels of a tile, and tiles of a row.
+    /// The pixels of a tile, and the tiles of a row.
     pub(super) tile: usize,
     pub(super) tiles: usize,
 }
@@ -142,7 +142,7 @@ impl TransposedConv {
             work.saturating_add(factors.into_iter().fold(1, usize::saturating_mul))
         });
         let threads = team.worker_count().min(work / MIN_WORK_PER_THREAD).max(1);
-        // Several tasks per thread even out the load when other work runs on the machine.
+        // Several tasks per thread balance the load if other work runs on the machine.
         let wanted = if threads == 1 { 1 } else { (4 * threads).div_ceil(products.len() * sizes.groups) };
         let mut tasks = Vec::new();
         for (at, product) in products.iter().enumerate() {
@@ -207,7 +207,7 @@ impl TransposedConv {
         self.products.iter().map(pack).collect()
     }
 
-    /// Elements of scratch memory: zeros, biases for the widest phase, and for each thread pointers and a tile.
+    /// The sizes of the parts of scratch memory: zeros, biases for the widest phase, and for each thread pointers and a tile.
     fn scratch_sizes(&self) -> [usize; 4] {
         let most = |of: fn(&PhaseConv) -> usize| self.products.iter().map(of).max().unwrap_or(0);
         let pointers =
@@ -235,7 +235,7 @@ impl TransposedConv {
         let (biases, lanes) = rest.split_at_mut(biases);
         zeros.fill(0.0);
         if let Some(bias) = epilogue.bias.filter(|bias| !bias.is_empty()) {
-            // A bias for each column: the channels, once for each remainder.
+            // A bias for each column: those of the channels, repeated for each remainder.
             biases.chunks_mut(bias.len()).for_each(|biases| biases.copy_from_slice(&bias[..biases.len()]));
         }
         let epilogue = ConvEpilogue { bias: epilogue.bias.map(|_| &*biases), ..*epilogue };

@@ -1,4 +1,5 @@
-//! Depthwise transposed convolutions: an output is the sum over the few inputs whose windows reach it, in vectors of channels.
+//! Depthwise transposed convolutions: each output is a sum over the few inputs whose windows contain it, computed in vectors of
+//! channels.
 
 #![expect(unsafe_code, reason = "vectors are loaded and stored through pointers")]
 
@@ -30,7 +31,7 @@ struct InputReach {
 }
 
 impl TransposedDepthwise {
-    /// None if an output sums over several channels, or a channel becomes several.
+    /// `None` if an output depends on several channels, or a channel has several outputs.
     pub(crate) fn new(sizes: &NhwcTransposedShape) -> Option<Self> {
         let is_depthwise =
             sizes.groups == sizes.channels && sizes.groups == sizes.outputs && sizes.groups > 1;
@@ -41,7 +42,7 @@ impl TransposedDepthwise {
         })
     }
 
-    /// Packs weights [C, 1, kernel…]: for each step those of all channels.
+    /// Packs weights [C, 1, kernel…]: for each step, those of all channels.
     pub(crate) fn pack_weights(&self, weights: &[f32]) -> AlignedBuffer<f32> {
         let (channels, steps) =
             (self.sizes.channels, self.sizes.vertical.kernel * self.sizes.horizontal.kernel);
@@ -67,7 +68,7 @@ impl TransposedDepthwise {
         let steps = vertical.kernel.div_ceil(vertical.stride) * horizontal.kernel.div_ceil(horizontal.stride);
         let work = (row_size * steps).max(1);
         let threads = team.worker_count().min(rows * work / MIN_WORK_PER_THREAD).max(1);
-        // A few pieces per thread even out the load when other work runs on the machine.
+        // A few pieces per thread balance the load if other work runs on the machine.
         let share = rows.div_ceil(if threads == 1 { 1 } else { 4 * threads }).max(1);
         let y = DisjointSlice::new(y);
         team.parallel_for_each(rows.div_ceil(share), &|piece| {
@@ -86,9 +87,9 @@ impl TransposedDepthwise {
     }
 }
 
-/// For each output position along an axis, the inputs that reach it.
+/// For each output position along an axis, the inputs that contribute to it.
 fn input_reaches(axis: &WindowAxis) -> Vec<Vec<InputReach>> {
-    // Listed once for each axis, as the inputs down and along do not depend on each other.
+    // One list per axis suffices, since the inputs down and along are independent.
     let mut all = vec![Vec::new(); axis.input];
     for step in 0..axis.kernel {
         for input in axis.windows_with_step(step) {
@@ -137,7 +138,7 @@ impl F32VectorTask for TransposedDepthwiseRow<'_> {
 }
 
 impl TransposedDepthwiseRow<'_> {
-    /// Sums up at most a vector of channels of a pixel.
+    /// Computes at most a vector of channels of a pixel.
     #[inline(always)]
     unsafe fn sum_channels<V: F32Vector, const SOME: bool>(
         &self,
@@ -172,7 +173,7 @@ impl TransposedDepthwiseRow<'_> {
                 sum = sum.add(load(residual));
             }
             if let Some([low, high]) = self.epilogue.clamp_bounds() {
-                // First below, then above, as everywhere: with crossed bounds the upper one wins.
+                // The lower bound first, as in all kernels: if the bounds are crossed, the upper one wins.
                 sum = sum.max(V::splat(low)).min(V::splat(high));
             }
             if SOME { sum.store_partial(output, count) } else { sum.store(output) }

@@ -1,5 +1,5 @@
-//! Runs the tasks of a transposed convolution. Tiles are stored directly if their pixels are evenly spaced and complete in the
-//! output; otherwise they go through a tile buffer in L1.
+//! Runs the tasks of a transposed convolution. A tile is stored directly if its pixels are evenly spaced and complete in the
+//! output; otherwise it goes through a buffer in L1.
 
 #![expect(unsafe_code, reason = "tiles are handed to the micro-kernels as pointers")]
 
@@ -27,18 +27,18 @@ pub(super) struct TransposedConvJob<'a> {
     pub(super) y: DisjointSlice<'a, f32>,
 }
 
-/// Some pixels of a row of a phase.
+/// Some pixels in a row of a phase.
 struct PixelSpan<'a> {
     product: &'a PhaseConv,
     group: usize,
     image: usize,
-    /// The quotient down, and those along.
+    /// The quotient down, and the quotients along.
     row: usize,
     pixels: Range<usize>,
 }
 
 impl TransposedConvJob<'_> {
-    /// Runs a task, with memory for the pointers of a tile and its results.
+    /// Runs a task, given memory for the pointers of a tile and its results.
     pub(super) fn run_task(&self, task: &PhaseTask, pointers: *mut *const f32, tile: &mut [f32]) {
         let NhwcTransposedShape { channels, outputs, horizontal, .. } = self.all.sizes;
         let (depth, first_output) = (self.all.sizes.depth(), task.group * self.all.sizes.outputs_per_group());
@@ -127,7 +127,7 @@ impl TransposedConvJob<'_> {
         }
     }
 
-    /// Start of a row of the output for the outputs of a group.
+    /// The start of an output row, for the outputs of a group.
     fn output_row_start(&self, place: &PixelSpan<'_>, remainder: usize) -> usize {
         let NhwcTransposedShape { outputs, vertical, horizontal, .. } = &self.all.sizes;
         let row = place.image * vertical.input + place.product.vertical.output_index(place.row, remainder);
@@ -152,14 +152,14 @@ impl TransposedConvJob<'_> {
     }
 }
 
-/// What happens to a piece of the output.
+/// What to do with a piece of the output.
 #[derive(Clone, Copy)]
 enum ScatterTarget {
     Results,
     Output,
 }
 
-/// Contiguous columns of a tile, and the pieces of the output that they become.
+/// Contiguous columns of a tile, and the pieces of the output to which they belong.
 struct ColumnPieces<'a> {
     job: &'a TransposedConvJob<'a>,
     place: &'a PixelSpan<'a>,
@@ -202,11 +202,11 @@ impl F32VectorTask for ColumnPieces<'_> {
     }
 }
 
-/// Copies numbers, adding others unless `with` is null.
+/// Copies numbers, and adds those at `with` unless it is null.
 ///
 /// # Safety
 ///
-/// `count` of each can be read or written, and the machine has the instructions.
+/// `count` numbers are readable or writable at each address, and the machine has the instructions.
 #[inline(always)]
 unsafe fn write_sums<V: F32Vector>(from: *const f32, with: *const f32, to: *mut f32, count: usize) {
     // SAFETY: guaranteed by the caller.

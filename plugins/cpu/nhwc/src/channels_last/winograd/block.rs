@@ -18,7 +18,7 @@ use super::scheme::{FourOutputScheme, TwoOutputScheme, WinogradScheme};
 use super::{WinogradConv, WinogradTileSize};
 use oarlock_cpu_base::simd::{F32Vector, F32VectorTask, run_with_vectors};
 
-/// Layout of rows of channels: the distance between rows, and between the first rows of two points.
+/// The layout of rows of channels: the distance between rows, and between the first rows of two points.
 #[derive(Clone, Copy)]
 pub(super) struct TransformLayout {
     pub(super) row: usize,
@@ -28,7 +28,7 @@ pub(super) struct TransformLayout {
 impl TransformLayout {
     pub(super) fn new(channels: usize, rows: usize) -> Self {
         let row = channels.next_multiple_of(16);
-        // Points whole KiB apart would map to few L1 sets, so the distance gets one more cache line.
+        // If points were a multiple of 1 KiB apart, they would map to few L1 sets, so the distance gets one more cache line.
         let point = row * rows;
         Self { row, point: if point.is_multiple_of(256) { point + 16 } else { point } }
     }
@@ -40,7 +40,7 @@ pub(super) enum TransformStep {
     Output,
 }
 
-/// A block of tiles while it is computed.
+/// A block of tiles that is being computed.
 pub(super) struct WinogradBlock<'a> {
     pub(super) winograd: &'a WinogradConv,
     pub(super) isa: Isa,
@@ -50,11 +50,11 @@ pub(super) struct WinogradBlock<'a> {
     pub(super) given: OriginalWeights<'a>,
     pub(super) epilogue: &'a ConvEpilogue<'a>,
     pub(super) y: &'a DisjointSlice<'a, f32>,
-    /// Addresses and layouts of the transformed inputs and outputs.
+    /// The addresses and layouts of the transformed inputs and outputs.
     pub(super) inputs: *mut f32,
     pub(super) outputs: *mut f32,
     pub(super) layouts: [TransformLayout; 2],
-    /// First tile of the block.
+    /// The first tile of the block.
     pub(super) first: usize,
 }
 
@@ -111,7 +111,7 @@ impl WinogradBlock<'_> {
         }
     }
 
-    /// Image, row and column of the first output of a tile.
+    /// The image, row and column of the first output of a tile.
     pub(super) fn tile_position(&self, tile: usize) -> (usize, usize, usize) {
         let (tile_rows, tile_columns) = self.winograd.tiles;
         let count = self.winograd.outputs.output_count();
@@ -195,7 +195,7 @@ impl WinogradBlock<'_> {
         let mut exact = None;
         for channel in (0..channels).step_by(V::LANES) {
             let count = V::LANES.min(channels - channel);
-            // SAFETY: the outputs of the tile have these channels, and no other tile has them; the rows of the source are whole
+            // SAFETY: the outputs of the tile have these channels and belong to no other tile; the rows of the source are whole
             // vectors; and the caller guarantees the instructions.
             unsafe {
                 let load = |place: *const f32| {
@@ -211,8 +211,8 @@ impl WinogradBlock<'_> {
                 let mut results: [[V; OUT]; OUT] = std::array::from_fn(|tile_row| {
                     S::transform_output(std::array::from_fn(|tile_column| halves[tile_column][tile_row]))
                 });
-                // An infinity or NaN may belong to the result, or may only come from the transforms. The sum of all
-                // results reveals any of them with one test.
+                // An infinity or NaN may belong to the result, or may come from the transforms only. One test of the sum of all
+                // results detects any of them.
                 let mut sum = V::splat(0.0);
                 for result in results.as_flattened() {
                     sum = sum.add(*result);
@@ -245,7 +245,7 @@ impl WinogradBlock<'_> {
                 (0..rows).flat_map(|row| (0..columns).map(move |column| row * horizontal.output + column))
             {
                 let place = start + pixel * channels;
-                // SAFETY: these outputs are complete, and no other tile has them.
+                // SAFETY: these outputs are complete and belong to no other tile.
                 self.epilogue.apply_remaining(self.isa, unsafe { self.y.range_mut(place..place + channels) });
             }
         }

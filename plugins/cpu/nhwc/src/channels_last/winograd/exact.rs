@@ -1,5 +1,5 @@
-//! Outputs of tiles with an infinity or NaN, computed directly as sums over their windows, so that it only reaches the outputs
-//! that read it.
+//! Computes the outputs of tiles with an infinity or NaN directly, as sums over their windows, so that it affects only the outputs
+//! whose windows contain it.
 
 use std::ops::Range;
 
@@ -9,13 +9,13 @@ use super::super::geometry::NhwcGeometry;
 use super::block::WinogradBlock;
 use oarlock_cpu_base::simd::MAX_LANES;
 
-/// Outputs of the larger tile, four by four.
+/// The outputs of the larger tile, four by four.
 const MAX_OUTPUTS: usize = 16;
 
 /// The inputs under the windows of a tile.
 pub(super) struct ExactSums<'a> {
     block: &'a WinogradBlock<'a>,
-    /// For each output of the tile its inputs, in the order of weights; empty if the output is outside the image.
+    /// For each output of the tile, its inputs in the order of the weights; empty if the output is outside the image.
     windows: Vec<Vec<f32>>,
 }
 
@@ -47,7 +47,7 @@ impl<'a> ExactSums<'a> {
         Self { windows: windows.collect(), block }
     }
 
-    /// The sums of at most a vector of channels.
+    /// The sums of at most a vector of channels. It is cold, so that the common path stays small.
     #[cold]
     #[inline(never)]
     pub(super) fn channel_sums(&self, channels: Range<usize>) -> [[f32; MAX_LANES]; MAX_OUTPUTS] {
@@ -63,7 +63,7 @@ impl<'a> ExactSums<'a> {
     }
 }
 
-/// Dot product of two rows; 0 if one is empty.
+/// The dot product of two rows; 0 if one is empty.
 struct RowDotProduct<'a>([&'a [f32]; 2]);
 
 impl SimdTask for RowDotProduct<'_> {
@@ -71,7 +71,7 @@ impl SimdTask for RowDotProduct<'_> {
 
     #[inline(always)]
     fn run_on_target<T: SimdTarget>(self) -> f32 {
-        // One sum per lane, so that the loop vectorizes and no sum waits for another.
+        // One sum per lane, so that the loop vectorizes and has independent chains.
         let mut sums = [0.0f32; MAX_LANES];
         let [(one, one_rest), (other, other_rest)] = self.0.map(|row| row.as_chunks::<MAX_LANES>());
         for (one, other) in one.iter().zip(other) {

@@ -1,8 +1,9 @@
-//! Winograd convolutions with 3 × 3 windows. Tiles of the input and the weights are transformed so that the convolution becomes
-//! one matrix product per transformed point (tiles by input channels times input by output channels), with fewer multiplications;
-//! the products are transformed back. A tile of 2 × 2 outputs takes 16 products instead of 36; one of 4 × 4 takes 36, not 144.
+//! Winograd convolutions with 3 × 3 windows. Tiles of the input and the weights are transformed so that the convolution becomes one
+//! matrix product per transformed point (tiles by input channels times input by output channels), with fewer multiplications; the
+//! products are transformed back. A tile of 2 × 2 outputs needs 16 products instead of 36, and one of 4 × 4 outputs needs 36
+//! instead of 144.
 //!
-//! Results differ from those of other algorithms in the last digits. An infinity or NaN reaches all products of its tile, so the
+//! Results differ from those of other algorithms in the last digits. An infinity or NaN spreads to all products of its tile, so the
 //! outputs of such a tile are computed again as sums over their windows.
 
 #![expect(unsafe_code, reason = "vectors are loaded and stored through pointers")]
@@ -25,21 +26,21 @@ use super::geometry::NhwcGeometry;
 use super::tile::{ConvMicroKernels, even_tile_size};
 use super::weight_panels::{OriginalWeights, PanelWriter, WeightPanels};
 
-/// Bytes of transformed tiles that a thread works on at a time: they stay in L2 beside the weights.
+/// Bytes of transformed tiles that a thread works on at a time, so that they stay in L2 beside the weights.
 const TILE_BLOCK_BYTES: usize = 512 * 1024;
 /// Multiply-adds that make it worth waking another thread.
 const MIN_WORK_PER_THREAD: usize = 1 << 17;
 
-/// The fewest input and output channels for which the transforms pay off.
+/// The minimum number of input and of output channels for which the transforms pay.
 const MIN_CHANNELS: usize = 16;
-/// Cost, in multiplications, of reading a weight that is in no cache and of transforming an element.
+/// The costs, in multiplications, of reading a weight that is not in cache and of transforming an element.
 const READ_COST: usize = 12;
 const TRANSFORM_COST: usize = 8;
 
-/// Output channels of the widest panel: two zmm of `f32`.
+/// The output channels of the widest panel: two zmm of `f32`.
 const MAX_CHANNELS: usize = 32;
 
-/// Outputs of a tile along each axis.
+/// The number of outputs of a tile along each axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum WinogradTileSize {
     Two,
@@ -59,7 +60,8 @@ impl WinogradTileSize {
         if !Self::is_supported(geometry) || geometry.channels.min(geometry.outputs) < MIN_CHANNELS {
             return None;
         }
-        // Both costs are for one pair of channels, so the number of channels cancels, except in the transforms, which pairs share.
+        // Both costs are per pair of input and output channel, so the number of channels cancels, except for the transforms, which
+        // the pairs share.
         let without = geometry.output_pixels() * 9 + READ_COST * 9;
         let costs = [Self::Two, Self::Four].map(|outputs| (outputs.cost(geometry), outputs));
         let (cost, outputs) = costs.into_iter().min_by_key(|(cost, _)| *cost)?;
@@ -74,7 +76,7 @@ impl WinogradTileSize {
             && axes.iter().all(|axis| axis.kernel == 3 && axis.stride == 1 && axis.dilation == 1)
     }
 
-    /// Cost in multiplications, per pair of input and output channel.
+    /// The cost in multiplications, per pair of input and output channel.
     fn cost(self, geometry: &NhwcGeometry) -> usize {
         let points = self.point_count() * self.point_count();
         let tiles = geometry.images
@@ -94,7 +96,7 @@ impl WinogradTileSize {
         }
     }
 
-    /// Transformed points along each axis.
+    /// The number of transformed points along each axis.
     fn point_count(self) -> usize {
         self.output_count() + 2
     }
@@ -103,10 +105,10 @@ impl WinogradTileSize {
 pub(super) struct WinogradConv {
     geometry: NhwcGeometry,
     outputs: WinogradTileSize,
-    /// Tiles down and along an image.
+    /// The number of tiles down and along an image.
     tiles: (usize, usize),
     threads: usize,
-    /// Tiles of a block.
+    /// The number of tiles in a block.
     block: usize,
     /// True if threads share the tiles of one block, because there are too few blocks for all threads.
     is_shared: bool,
@@ -122,12 +124,12 @@ impl WinogradConv {
             .into_iter()
             .fold(1usize, usize::saturating_mul);
         let threads = team.worker_count().min(work / MIN_WORK_PER_THREAD).max(1);
-        // A tile takes memory twice: its transformed inputs, and the products that become outputs.
+        // A tile needs memory for its transformed inputs and for its products, which become the outputs.
         let size = points * (geometry.channels + geometry.outputs) * size_of::<f32>();
         let most = (TILE_BLOCK_BYTES / size.max(1))
             .max(1)
             .next_multiple_of(ConvMicroKernels::for_isa(team.isa()).max_pixels());
-        // Fewer than two blocks for each thread would leave threads idle at the end. Sharing costs two barriers.
+        // With fewer than two blocks per thread, some threads would idle at the end. Sharing costs two barriers per block.
         let is_shared = threads > 1 && all < 2 * threads * most;
         let block = if is_shared { all } else { even_tile_size(all, most) };
         Self { geometry: geometry.clone(), outputs, tiles, threads, block, is_shared }
@@ -150,7 +152,7 @@ impl WinogradConv {
         let NhwcGeometry { channels, outputs, .. } = self.geometry;
         WeightPanels::new(team, (self.point_count(), channels, outputs), |panel| {
             for channel in 0..channels {
-                // One input channel at a time: its transformed windows are rows of all the matrices.
+                // One input channel at a time: its transformed windows are a row in each matrix.
                 let of_channels = (channel, channels);
                 match self.outputs {
                     WinogradTileSize::Two => {
@@ -164,16 +166,16 @@ impl WinogradConv {
         })
     }
 
-    /// Layout of the transformed tiles of a block: for each point, rows of channels.
+    /// The layouts of the transformed inputs and outputs of a block: for each point, rows of channels.
     fn transform_layouts(&self) -> [TransformLayout; 2] {
         [self.geometry.channels, self.geometry.outputs]
             .map(|channels| TransformLayout::new(channels, self.block))
     }
 
-    /// Elements of scratch memory: zeros, and the transformed inputs and outputs of a block.
+    /// The sizes of the parts of scratch memory: zeros, and the transformed inputs and outputs of a block.
     fn scratch_sizes(&self) -> [usize; 3] {
         let [inputs, outputs] = self.transform_layouts().map(|layout| self.point_count() * layout.point);
-        // A cache line, so that what follows is aligned.
+        // Rounded up to a cache line, so that the next part is aligned.
         [self.geometry.channels.next_multiple_of(16), inputs, outputs]
     }
 
@@ -197,7 +199,7 @@ impl WinogradConv {
         let layouts = self.transform_layouts();
         let y = DisjointSlice::new(y);
         let block_of = |lane: usize, first: usize| {
-            // A part of the scratch memory for each thread, not for each block.
+            // Each thread has one part of the scratch memory, which all its blocks reuse.
             let start = lane * (inputs + outputs);
             WinogradBlock {
                 winograd: self,
@@ -217,7 +219,7 @@ impl WinogradConv {
         let all = self.tile_count();
         if self.is_shared {
             let block = block_of(0, 0);
-            // Each step ends before the next begins: a product needs all tiles, and an output tile all points.
+            // Each step ends before the next begins, since a product needs all tiles, and an output tile needs all points.
             parallel_ranges(team, self.threads, all, |tiles| block.run_step(TransformStep::Input, tiles));
             parallel_ranges(team, self.threads, self.point_count(), |points| {
                 block.multiply_points(points, all);
@@ -255,7 +257,7 @@ fn transform_weights<S: WinogradScheme<OUT, POINTS>, const OUT: usize, const POI
     weights: &[f32],
     panel: &mut PanelWriter<'_>,
 ) {
-    // Channels beyond the panel stay 0; so do their products.
+    // Channels beyond the panel stay 0, and so do their products.
     let mut windows = WindowTransform { weights: [[0.0; MAX_CHANNELS]; 9], scheme: PhantomData::<S> };
     let source = weights[panel.first * channels * 9..].chunks_exact(9).skip(channel).step_by(channels);
     for (output, window) in source.take(panel.count).enumerate() {
@@ -270,8 +272,8 @@ fn transform_weights<S: WinogradScheme<OUT, POINTS>, const OUT: usize, const POI
     }
 }
 
-/// The windows of some output channels, all for the same input channel: for each of the nine taps, the weights of each output.
-/// Output channels come last, so that the transform vectorizes over them.
+/// The windows of some output channels for one input channel: for each of the nine taps, the weights of all outputs. Output
+/// channels are the last dimension, so that the transform vectorizes over them.
 struct WindowTransform<S, const OUT: usize, const POINTS: usize> {
     weights: [[f32; MAX_CHANNELS]; 9],
     scheme: PhantomData<S>,
@@ -287,7 +289,7 @@ impl<S: WinogradScheme<OUT, POINTS>, const OUT: usize, const POINTS: usize> Simd
     fn run_on_target<T: SimdTarget>(self) -> Self::Output {
         let mut transformed = [[[0.0; MAX_CHANNELS]; POINTS]; POINTS];
         for output in 0..MAX_CHANNELS {
-            // In `f64`: the constants of F(4×4) amplify errors, and this runs once for each model.
+            // In `f64`: the constants of F(4×4) amplify rounding errors, and this runs only once per model.
             let at = |place: usize| f64::from(self.weights[place][output]);
             let mut rows = [[0.0; POINTS]; 3];
             for (row, values) in rows.iter_mut().enumerate() {

@@ -1,6 +1,6 @@
-//! The transforms of Winograd's algorithm. A window of three that slides over `OUT` places takes one product per point, `OUT + 2`
-//! in all, at which polynomials are evaluated. The points are 0, some pairs of a number and its negative, and infinity: pairs
-//! share their even and odd parts.
+//! The transforms of Winograd's algorithm. For a window of three and `OUT` outputs, polynomials are evaluated at `OUT + 2` points,
+//! and each point needs one product. The points are 0, infinity and pairs of a number and its negative, which share the even and
+//! odd parts of a polynomial.
 
 use oarlock_cpu_base::simd::F32Vector;
 
@@ -17,10 +17,10 @@ pub(super) trait WinogradScheme<const OUT: usize, const POINTS: usize>: Copy + S
     ///
     /// # Safety
     ///
-    /// As above.
+    /// As for [`Self::transform_input`].
     unsafe fn transform_output<V: F32Vector>(products: [V; POINTS]) -> [V; OUT];
 
-    /// Evaluates a window at the points, in `f64`, because weights are transformed only once.
+    /// Evaluates a window at the points. It computes in `f64`, because weights are transformed only once.
     fn transform_weights(weights: [f64; 3]) -> [f64; POINTS];
 }
 
@@ -46,8 +46,8 @@ impl WinogradScheme<2, 4> for TwoOutputScheme {
     }
 }
 
-/// Four outputs from the points 0, ±A, ±B and infinity. Points whose powers stay near 1 lose the fewest digits, even if they are
-/// neither integers nor powers of 2.
+/// Four outputs from the points 0, ±A, ±B and infinity. Points whose powers stay near 1 lose the fewest digits, even though they
+/// are neither integers nor powers of 2.
 #[derive(Clone, Copy)]
 pub(super) struct FourOutputScheme;
 
@@ -119,7 +119,7 @@ mod tests {
         let weights = [0.5, -1.25, 2.0];
         let inputs: [f64; POINTS] =
             std::array::from_fn(|place| (place * place) as f64 - 3.0 * place as f64 + 1.0);
-        // SAFETY: this kind of vector needs no instructions of its own.
+        // SAFETY: this kind of vector needs no special instructions.
         let transformed =
             unsafe { S::transform_input(inputs.map(|value| PortableF32Vector::splat(value as f32))) };
         let window = S::transform_weights(weights);

@@ -1,4 +1,4 @@
-//! Compares integer sums with plainly written ones, on every instruction set, with one thread and with two.
+//! Compares integer sums with naive ones, with every instruction set, with one thread and with two.
 
 use oarlock_cpu_base::isa::Isa;
 use oarlock_cpu_gemm::ScratchBuffer;
@@ -36,7 +36,7 @@ impl IntegerLayerCase {
         let x = bytes(images * vertical.input * horizontal.input * channels);
         let w = bytes(outputs * geometry.tap_count() * geometry.channels_per_group());
         let zeros = bytes(outputs);
-        // One for all, none, and one for each output take different paths.
+        // One zero point, none, and one per output have different code paths.
         let w_zeros = match numbers.next(3) {
             0 => vec![zeros.first().copied().unwrap_or(3)],
             1 => vec![0],
@@ -87,7 +87,7 @@ impl IntegerLayerCase {
             weight_zeros: &zeros,
             bias: Some(&self.bias),
         };
-        // Scratch memory and output may hold anything before.
+        // Scratch memory and output are not initialized.
         let mut scratch = vec![0xff; sums.scratch_size()];
         let mut y = vec![77; self.geometry.output_pixels() * self.geometry.outputs];
         sums.compute(team, &operands, &mut y, None, &mut ScratchBuffer::new(&mut scratch));
@@ -157,7 +157,7 @@ impl<'a> MatmulIntegerCase<'a> {
         Self { dims, arrays: [a, b, a_zero, b_zero] }
     }
 
-    /// Both sides have as many matrices as the output, or the right side has one.
+    /// Both operands have as many matrices as the output, or the right one has a single matrix.
     fn expected_sums(&self) -> Vec<i32> {
         let [a, b, a_zero, b_zero] = self.arrays.each_ref().map(|array| {
             array.bytes().iter().map(|byte| byte_value(*byte, array.dtype)).collect::<Vec<i32>>()
@@ -194,7 +194,7 @@ impl<'a> MatmulIntegerCase<'a> {
     }
 }
 
-/// The shapes of both matrices and of their product, and those of both zero points.
+/// The shapes of both matrices and their product, and of both zero points.
 type MatmulIntegerShapes<'a> = ([&'a [i64]; 3], [&'a [i64]; 2]);
 
 #[test]
@@ -237,7 +237,7 @@ fn sums_become_floats_with_all_that_follows_them() {
         let mut layer =
             IntegerLayerCase::random(&mut numbers, NhwcGeometry::for_matmul(rows, depth, columns));
         if round % 2 == 0 {
-            // In these rounds the operand is left out, which must count as 0.
+            // In these rounds the operand is absent, which must have the effect of 0.
             layer.bias.fill(0);
         }
         let scales: Vec<f32> = (0..columns).map(|at| 1.0 / (64 << (at % 3)) as f32).collect();

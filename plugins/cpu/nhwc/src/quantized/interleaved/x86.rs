@@ -1,4 +1,4 @@
-//! The loops over rows, windows and blocks of channels, for vectors of three widths.
+//! Loops over rows, windows and blocks of channels, for vectors of three widths.
 
 #![expect(
     unsafe_code,
@@ -21,14 +21,14 @@ trait ByteVector: Copy {
 
     /// # Safety
     ///
-    /// All bytes, or `count` of them, can be read, and the machine has the instructions of this type. The latter holds for all
-    /// functions here.
+    /// All bytes, or `count` of them, are readable, and the machine has the instructions of this type. The instructions are a
+    /// condition of all functions here.
     unsafe fn load(place: *const u8) -> Self;
     unsafe fn load_partial(place: *const u8, count: usize) -> Self;
 
     /// # Safety
     ///
-    /// All bytes, or `count` of them, can be written.
+    /// All bytes, or `count` of them, are writable.
     unsafe fn store(self, place: *mut u8);
     unsafe fn store_partial(self, place: *mut u8, count: usize);
 
@@ -38,7 +38,7 @@ trait ByteVector: Copy {
     /// Transposes four pixels into the four bytes of each channel.
     unsafe fn interleave_pixels(pixels: [Self; QUAD]) -> [Self; QUAD];
 
-    /// Adds to each sum the products of four bytes.
+    /// Adds the products of four bytes to each sum.
     unsafe fn add_products(self, inputs: Self, weights: Self) -> Self;
 
     unsafe fn load_epilogue(requantize: &RequantizeParameters) -> Self::Epilogue;
@@ -65,7 +65,7 @@ macro_rules! bytes {
         impl ByteVector for $name {
             const COUNT: usize = $count;
 
-            /// Upper bound, lower bound, zero point, and the bits flipped at the end.
+            /// The upper bound, the lower bound, the zero point, and the bits to flip at the end.
             type Epilogue = ($floats, $vector, $vector, $vector);
 
             #[inline(always)]
@@ -146,11 +146,11 @@ macro_rules! bytes {
             ) -> Self {
                 // SAFETY: the caller guarantees the instructions and the factors.
                 unsafe {
-                    // A loop, because a closure would not be compiled for the instruction set.
+                    // A loop instead of `map`, because the closure would not be compiled for the instruction set.
                     let mut whole = [low; QUAD];
                     for (index, (whole, sum)) in whole.iter_mut().zip(sums).enumerate() {
                         let factors = $load_floats(factors.add(index * ($count / 4)));
-                        // `min` returns its second operand for NaN, and the conversion makes NaN the least integer.
+                        // `min` returns its second operand for NaN, and the conversion turns NaN into the least integer.
                         *whole = $round($least(high, $times($to_floats(sum.0), factors)));
                     }
                     let [first, second] = [$pack(whole[0], whole[1]), $pack(whole[2], whole[3])];
@@ -214,7 +214,7 @@ unsafe fn run_rows<const SIGNED: bool, const WINDOWS: usize>(job: InterleavedJob
     let mut lines = [ptr::null(); MAX_QUADS];
     let lines = &mut lines[..job.geometry.vertical.kernel];
     let first = job.y.as_mut_ptr();
-    // SAFETY: the caller guarantees it: pixels lie in the image or are padding, and results lie in the rows.
+    // SAFETY: guaranteed by the caller: pixels lie in the image or are padding, and results lie in the rows.
     unsafe {
         let endings = (
             Zmm::load_epilogue(job.operands.requantize),
@@ -226,7 +226,7 @@ unsafe fn run_rows<const SIGNED: bool, const WINDOWS: usize>(job: InterleavedJob
             let mut were_inside = false;
             for column in (0..width).step_by(WINDOWS) {
                 let are_inside = job.are_inside(column);
-                // Between windows inside the image every pointer moves by a constant, so nothing is checked against the borders.
+                // From one window inside the image to the next, every pointer moves by a constant, so no border checks are needed.
                 if were_inside && are_inside {
                     for (pixel, step) in pixels.as_flattened_mut().iter_mut().zip(steps.as_flattened()) {
                         *pixel = pixel.wrapping_add(*step);
@@ -263,13 +263,13 @@ unsafe fn run_rows<const SIGNED: bool, const WINDOWS: usize>(job: InterleavedJob
 struct InterleavedWindows<'a> {
     job: &'a InterleavedJob<'a>,
     pixels: &'a [[*const u8; QUAD]],
-    /// Address of the first window's results, and the number of windows: the last one of a row may be alone.
+    /// The address of the first window's results, and the number of windows: the last window of a row may be single.
     place: *mut u8,
     count: usize,
 }
 
 impl InterleavedWindows<'_> {
-    /// Computes a block of channels, or the rest of them.
+    /// Computes a block of channels, or the last, partial one.
     #[inline(always)]
     unsafe fn compute_block<V: ByteVector, const SIGNED: bool, const SOME: bool, const WINDOWS: usize>(
         &self,

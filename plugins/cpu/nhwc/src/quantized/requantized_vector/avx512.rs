@@ -28,7 +28,7 @@ impl RequantizedVector for Avx512VnniVector {
                 });
                 return;
             }
-            // A longer loop would not be unrolled, and then the sums would have to be in memory from the start.
+            // The compiler would not unroll a longer loop, and would then keep the sums in memory from the start.
             let mut stored = [[Self(_mm512_setzero_si512()); 2]; MAX_TILE_PIXELS];
             unrolled!(PIXEL in 0..PIXELS, at most 14 {
                 unrolled!(VECTOR in 0..VECTORS, at most 2 { stored[PIXEL][VECTOR] = sums[PIXEL][VECTOR]; });
@@ -68,7 +68,7 @@ pub(crate) unsafe fn finish_rows<const VECTORS: usize>(
 ///
 /// # Safety
 ///
-/// There is room for them, and the machine has the instructions.
+/// There is room for the sums, and the machine has the instructions.
 #[inline(always)]
 pub(crate) unsafe fn store_row(sums: [Avx512VnniVector; 2], place: *mut i32, channels: usize) {
     let exists = (1u64 << channels) - 1;
@@ -139,7 +139,7 @@ impl RequantizeVectors {
         unsafe {
             let mut steps = steps;
             if let Some(InnerRounding { factor, bounds: [low, high] }) = addition.inner {
-                // NaN becomes the lower bound, as in the portable version.
+                // This operand order turns NaN into the lower bound, as in the portable version.
                 let bounded = _mm512_min_ps(_mm512_max_ps(steps, _mm512_set1_ps(low)), _mm512_set1_ps(high));
                 let whole = _mm512_set1_ps(ROUNDING_OFFSET);
                 let rounded = _mm512_sub_ps(_mm512_add_ps(bounded, whole), whole);
@@ -155,7 +155,7 @@ impl RequantizeVectors {
 
     const LANES: usize = <Avx512VnniVector as IntegerVector>::LANES;
 
-    /// Rounds the steps of a pixel and stores them.
+    /// Rounds the scaled sums of a pixel and stores them.
     #[inline(always)]
     unsafe fn store_pixel<const VECTORS: usize>(
         &self,
@@ -166,8 +166,8 @@ impl RequantizeVectors {
         let place = epilogue.output.wrapping_add(pixel * epilogue.pixel);
         // SAFETY: the caller guarantees the instructions, and only existing bytes are written.
         unsafe {
-            // `min` returns its second operand for NaN, and the conversion makes it the least integer, which the lower bound
-            // then clamps.
+            // `min` returns its second operand for NaN, and the conversion turns NaN into the least integer, which is then clamped
+            // to the lower bound.
             let first = _mm512_cvtps_epi32(_mm512_min_ps(self.high, steps[0]));
             let second = _mm512_cvtps_epi32(_mm512_min_ps(self.high, steps[VECTORS - 1]));
             let packed = _mm512_permutexvar_epi64(self.order, _mm512_packs_epi32(first, second));

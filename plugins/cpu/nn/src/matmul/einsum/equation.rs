@@ -6,10 +6,10 @@ use oarlock_sdk::{Result, ensure};
 
 use super::super::dimension_size;
 
-/// The name of a dimension: a letter, or a character that stands for a dimension of an ellipsis.
+/// The name of a dimension: a letter, or a private-use character for a dimension of an ellipsis.
 pub(super) type AxisLabel = char;
 
-/// Labels of the dimensions of an ellipsis, last one first: characters for private use, which no equation contains.
+/// The labels of the dimensions of an ellipsis, last one first: private-use characters, which no equation contains.
 const ELLIPSIS: std::ops::RangeInclusive<char> = '\u{e000}'..='\u{f8ff}';
 
 /// A syntactically valid equation.
@@ -19,7 +19,7 @@ pub(super) struct EinsumEquation {
     output: Option<EinsumSubscripts>,
 }
 
-/// The subscripts of one operand: letters, some of which may follow an ellipsis.
+/// The subscripts of one operand: letters before and after an optional ellipsis.
 #[derive(Clone, Default)]
 struct EinsumSubscripts {
     before: Vec<AxisLabel>,
@@ -44,7 +44,7 @@ impl EinsumEquation {
     pub(super) fn new(text: &str) -> Result<Self> {
         let (inputs, output) = match text.split_once("->") {
             Some((inputs, output)) => (inputs, Some(EinsumSubscripts::new(output, text)?)),
-            // Without an arrow, the output follows from the inputs, in the implicit form of the notation.
+            // Without an arrow, the output is derived from the inputs (the implicit form).
             None => (text, None),
         };
         let inputs =
@@ -82,7 +82,7 @@ impl EinsumEquation {
             for (label, dim) in labels.iter().zip(*dims) {
                 let (dim, known) = (dimension_size(*dim)?, sizes.entry(*label).or_insert(1));
                 ensure!(
-                    // A dimension of size 1 broadcasts, as ONNX has it, also for a named label.
+                    // In ONNX, a dimension of size 1 broadcasts even if its label is a letter.
                     *known == 1 || dim == 1 || *known == dim,
                     invalid_argument,
                     "expected one size for `{label}` in `{}`, found {known} and {dim}",
@@ -93,13 +93,13 @@ impl EinsumEquation {
             inputs.push(labels);
         }
         let output = match &self.output {
-            // The ellipsis of the output stands for the most dimensions that one of the inputs has.
+            // The output's ellipsis has as many dimensions as the longest ellipsis of an input.
             Some(term) => term.expand_ellipsis(if term.ellipsis { widest } else { 0 })?,
             None => self.implicit_output(widest)?,
         };
         for (index, label) in output.iter().enumerate() {
             ensure!(
-                // A label that no input has would have no size.
+                // A label that is in no input has no size.
                 sizes.contains_key(label),
                 invalid_argument,
                 "expected `{label}` of `{}` in an input",
@@ -148,7 +148,7 @@ impl EinsumSubscripts {
         Ok(Self { before, ellipsis: after.is_some(), after: letters(after)? })
     }
 
-    /// The labels, with an ellipsis of this many dimensions expanded.
+    /// The labels, with the ellipsis expanded to this many dimensions.
     fn expand_ellipsis(&self, dimensions: usize) -> Result<Vec<AxisLabel>> {
         let ellipsis: Vec<_> = ELLIPSIS.take(dimensions).collect();
         ensure!(

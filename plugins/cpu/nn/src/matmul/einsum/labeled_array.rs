@@ -7,7 +7,7 @@ use oarlock_sdk::{PluginError, Result};
 use super::super::operand_size_error;
 use super::equation::AxisLabel;
 
-/// An array; each label stands for one dimension.
+/// An array whose dimensions are identified by labels.
 pub(super) struct LabeledArray<T> {
     axes: Vec<LabeledAxis>,
     values: Vec<T>,
@@ -21,8 +21,8 @@ struct LabeledAxis {
 }
 
 impl<T: GemmElement> LabeledArray<T> {
-    /// A contiguous array. A repeated label selects the diagonal. A dimension of size 1 whose label has another size elsewhere is
-    /// broadcast; that needs no stride, so it loses its label.
+    /// A contiguous array. A repeated label selects the diagonal. A dimension of size 1 whose label has another size elsewhere
+    /// broadcasts; it needs no stride, so it is dropped.
     pub(super) fn new(
         values: Vec<T>,
         dims: &[i64],
@@ -30,7 +30,7 @@ impl<T: GemmElement> LabeledArray<T> {
         size: impl Fn(AxisLabel) -> usize,
     ) -> Self {
         let mut axes: Vec<LabeledAxis> = Vec::new();
-        // In an array without elements, a stride may overflow.
+        // In an array without elements, a stride could overflow.
         let mut stride = 1usize;
         for (label, dim) in labels.iter().zip(dims).rev() {
             if *dim != 1 || size(*label) == 1 {
@@ -48,7 +48,7 @@ impl<T: GemmElement> LabeledArray<T> {
         self.axes.iter().copied().find(|axis| axis.label == label)
     }
 
-    /// The values in the order of some labels, summed over all others. Labels that the array lacks are ignored.
+    /// The values, transposed to the order of these labels and summed over all others. Labels that the array lacks are ignored.
     pub(super) fn sum_to(&self, order: &[AxisLabel]) -> Result<Vec<T>> {
         let kept: Vec<_> = order.iter().filter_map(|label| self.find_axis(*label)).collect();
         let summed: Vec<_> = self.axes.iter().copied().filter(|axis| !order.contains(&axis.label)).collect();
@@ -62,7 +62,7 @@ impl<T: GemmElement> LabeledArray<T> {
         Ok(sums)
     }
 
-    /// The product of two arrays, summed over the labels that nothing later needs.
+    /// The product of two arrays, summed over the labels that are not needed later.
     pub(super) fn contract_with(
         &self,
         other: &Self,
@@ -75,10 +75,12 @@ impl<T: GemmElement> LabeledArray<T> {
         };
         let (rows, columns) = (own(self, other), own(other, self));
         let both = self.axes.iter().copied().filter(|axis| other.find_axis(axis.label).is_some());
+        // Of the common labels, those that are needed later become the batch, and the others are summed as the depth.
         let (batch, depth): (Vec<_>, Vec<_>) = both.partition(|axis| is_needed(axis.label));
         let labels = |parts: [&[LabeledAxis]; 3]| -> Vec<AxisLabel> {
             parts.concat().iter().map(|axis| axis.label).collect()
         };
+        // Transposed so that both operands are contiguous batches of row-major matrices.
         let left = self.sum_to(&labels([&batch, &rows, &depth]))?;
         let right = other.sum_to(&labels([&batch, &depth, &columns]))?;
         let sizes = GemmShape {
@@ -135,7 +137,7 @@ fn axes_size(axes: &[LabeledAxis]) -> Result<usize> {
 /// Calls `body` with the offset of each element along some axes.
 fn for_each_offset(axes: &[LabeledAxis], start: usize, body: &mut dyn FnMut(usize)) {
     match axes {
-        // An empty axis means no elements, but the other axes could be too long to iterate over.
+        // With an empty axis there are no elements, but the other axes could be too long to iterate over.
         _ if axes.iter().any(|axis| axis.size == 0) => {}
         [] => body(start),
         [axis, rest @ ..] => {

@@ -1,5 +1,5 @@
-//! Products in bf16 of any rows with a constant matrix, which is rounded and packed once. That halves the time to read it, which
-//! is all that counts for a few rows, and with AVX512-BF16 products of many rows are faster as well.
+//! Products in bf16 of rows and a constant matrix, which is rounded and packed once. That halves the time to read it, which
+//! dominates for a few rows; with AVX512-BF16, products of many rows are faster as well.
 
 use std::sync::Arc;
 
@@ -19,14 +19,14 @@ type Bf16MatrixKey = (bool, usize, usize, Isa);
 
 static BF16_MATRICES: ConstantCache<Bf16MatrixKey, Bf16Matrix> = ConstantCache::new();
 
-/// The product of a call, or the reason why bf16 does not apply.
+/// The product of a call, or an error with the reason why bf16 does not apply.
 pub(super) fn plan_bf16(cpu: &Cpu, plan: &FusedMatmulPlan, call: &KernelCall<'_>) -> Result<Bf16Matmul> {
     let GemmShape { items, rows, columns, depth } = plan.sizes;
     ensure!(
-        // Rounding B in each run would take as long as it saves.
+        // Rounding B in each run would cost as much as it saves.
         call.input(1)?.is_constant() && plan.right.len() == 1 && items == 1 && !plan.transposed.0,
         unimplemented,
-        "expected one constant B and an A that is not turned for a product in bf16, found others"
+        "expected one constant B and an A that is not transposed for a product in bf16, found others"
     );
     let extent = GemmSize { rows: plan.rows, columns, depth };
     let repeats = |c: &[i64]| {
@@ -40,7 +40,7 @@ pub(super) fn plan_bf16(cpu: &Cpu, plan: &FusedMatmulPlan, call: &KernelCall<'_>
         unimplemented,
         "expected no factor and the same C for all rows for a product in bf16, found others"
     );
-    // Widening bf16 takes a shift for each vector, which is free while the loop waits for memory.
+    // Widening bf16 costs a shift per vector, which is free while the loop waits for memory.
     let is_few = rows <= FEW_ROWS && cpu.isa() >= Isa::Avx2;
     ensure!(
         cpu.isa().prefers_bf16() || is_few,

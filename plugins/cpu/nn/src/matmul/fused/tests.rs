@@ -1,4 +1,4 @@
-//! Compares fused products with plainly written sums.
+//! Compares fused products with naive sums.
 
 use oarlock_cpu_base::isa::Isa;
 use oarlock_cpu_testing::runner::{TestArray, TestAttribute};
@@ -230,7 +230,7 @@ fn rounded_products_are_sums_of_products_of_rounded_numbers() {
             .check_case();
         }
     }
-    // Rows of several matrices in one product, and a matrix deeper than one block of the depth.
+    // The rows of several matrices in one product, and a matrix that is deeper than one block of the depth.
     FusedMatmulCase { is_constant: true, is_rounded: true, ..matmul_case(&[2, 3, 5, 7], &[7, 40]) }
         .check_case();
     FusedMatmulCase { is_constant: true, is_rounded: true, ..matmul_case(&[1, 3000], &[3000, 70]) }

@@ -91,7 +91,7 @@ fn lower_all_close<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Res
     let (x, y) = (importer.input(op, "Input")?, importer.input(op, "Other")?);
     if op.bool_attribute("equal_nan", false) {
         return Err(Error::unimplemented(
-            "expected that numbers are compared, found that what is none is too",
+            "expected a comparison of numbers only, found one that treats NaN as equal",
         ));
     }
     let number = |name: &str, default: f64| {

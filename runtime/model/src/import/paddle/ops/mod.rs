@@ -179,7 +179,7 @@ fn known_int<'m>(
         return Ok(op.int_attribute(attribute, default));
     };
     importer.known_ints(given.id).and_then(|known| known.first().copied()).ok_or_else(|| {
-        Error::unimplemented(format!("expected that `{operand}` is known, found that it is computed"))
+        Error::unimplemented(format!("expected `{operand}` to be a constant, found a computed value"))
     })
 }
 

@@ -30,9 +30,8 @@ pub(super) const REARRANGE_OPS: TranslatorTable = &[
 fn lower_pad<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc, count: usize) -> Result<()> {
     op.expect_attribute("mode", &["constant", "reflect", "replicate", "edge", "circular"])?;
     let x = importer.input(op, "X")?;
-    let given = known_list(importer, op, "paddings", "Paddings", "")?.ok_or_else(|| {
-        Error::unimplemented("expected paddings that are known, found some that are computed")
-    })?;
+    let given = known_list(importer, op, "paddings", "Paddings", "")?
+        .ok_or_else(|| Error::unimplemented("expected constant paddings, found computed ones"))?;
     if given.len() != 2 * count {
         return Err(invalid_model(format!("{} paddings", 2 * count), given.len()));
     }
@@ -61,9 +60,8 @@ fn lower_pad<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc, count: usize
 /// Padding of all dimensions.
 fn lower_pad_all<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
     let x = importer.input(op, "X")?;
-    let given = known_list(importer, op, "paddings", "Paddings", "")?.ok_or_else(|| {
-        Error::unimplemented("expected paddings that are known, found some that are computed")
-    })?;
+    let given = known_list(importer, op, "paddings", "Paddings", "")?
+        .ok_or_else(|| Error::unimplemented("expected constant paddings, found computed ones"))?;
     let pairs: Vec<&[i64]> = given.chunks(2).collect();
     lower_padding(importer, op, x, &pairs, op.float_attribute("pad_value", 0.0), "constant")
 }

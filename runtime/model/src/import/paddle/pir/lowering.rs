@@ -285,7 +285,7 @@ impl PirLowering {
                     attrs.push(op_desc::Attr { name: Some(attribute.to_owned()), ..self.known[one].clone() });
                 }
                 _ if operand.is_empty() => {
-                    let message = format!("expected that `{attribute}` is known, found that it is computed");
+                    let message = format!("expected `{attribute}` to be a constant, found a computed value");
                     return Err(Error::unimplemented(message));
                 }
                 _ => inputs.push((operand, names)),
