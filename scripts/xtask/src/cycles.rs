@@ -1,7 +1,7 @@
 //! Modules of a crate that use each other in a cycle: `cargo xtask cycles`.
 //!
-//! Data flows one way inside crates too, so that a reader can begin at the bottom and never needs what comes later. Counted are the
-//! modules directly below the root of a crate, without their tests; a module and its own children are one.
+//! Dependencies inside crates go one way too, so that a reader can start at the bottom without knowing the rest. Modules are compared
+//! with their siblings, each together with its child modules, without tests. A module and its own children may use each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -21,14 +21,14 @@ pub(crate) struct CyclesArguments {
     uses: bool,
 }
 
-/// A module by its names from the root of the crate, which has none.
+/// The path of a module from the crate root, whose own path is empty.
 type ModulePath = Vec<String>;
 
-/// What modules of one crate use of each other.
+/// The uses between modules of one crate.
 #[derive(Default)]
 struct ModuleUses {
     modules: BTreeSet<ModulePath>,
-    /// The paths that a module names, from the root of the crate.
+    /// The absolute paths that each module uses.
     paths: Vec<(ModulePath, ModulePath)>,
     /// The re-exports of each module, by name.
     exports: BTreeMap<(ModulePath, String), ModulePath>,
@@ -96,7 +96,7 @@ impl ModuleUses {
         Ok(())
     }
 
-    /// The module that a path leads to, through re-exports.
+    /// The module that a path refers to, following re-exports.
     fn resolve(&self, path: &[String]) -> ModulePath {
         let mut path = path.to_vec();
         // A path passes through each re-export once at most, unless they form a cycle.
@@ -111,46 +111,49 @@ impl ModuleUses {
     }
 
     fn cycles(&self) -> Vec<ModuleCycle> {
-        let mut edges = BTreeMap::<&str, BTreeMap<String, BTreeSet<String>>>::new();
+        // Edges join siblings: the two modules at which the paths of user and used part.
+        let mut edges = SiblingEdges::new();
         for (from, path) in &self.paths {
-            let (Some(user), Some(used)) = (from.first(), self.resolve(path).first().cloned()) else {
-                continue;
-            };
-            if *user != used {
+            let used = self.resolve(path);
+            let parent = from.iter().zip(&used).take_while(|(one, other)| one == other).count();
+            if parent < from.len() && parent < used.len() {
                 let line = format!("{} -> {}", from.join("/"), path.join("::"));
-                edges.entry(user).or_default().entry(used).or_default().insert(line);
+                let targets = edges.entry(&from[..=parent]).or_default();
+                targets.entry(used[..=parent].to_vec()).or_default().insert(line);
             }
         }
-        let reached: BTreeMap<&str, BTreeSet<&str>> =
+        let reached: BTreeMap<&[String], BTreeSet<&[String]>> =
             edges.keys().map(|module| (*module, reachable(&edges, module))).collect();
-        let is_mutual = |one: &str, other: &str| reached[one].contains(other) && reached[other].contains(one);
+        let is_mutual =
+            |one: &[String], other: &[String]| reached[one].contains(other) && reached[other].contains(one);
         let mut cycles: Vec<ModuleCycle> = Vec::new();
         for module in edges.keys().filter(|module| is_mutual(module, module)) {
-            if cycles.iter().any(|cycle| cycle.modules.iter().any(|other| other == module)) {
+            if cycles.iter().any(|cycle| cycle.modules.contains(&module.join("/"))) {
                 continue;
             }
-            let members: Vec<&str> = edges.keys().copied().filter(|other| is_mutual(module, other)).collect();
+            let members: Vec<&[String]> =
+                edges.keys().copied().filter(|other| is_mutual(module, other)).collect();
             let uses = members.iter().flat_map(|user| &edges[user]);
-            let uses = uses.filter(|(used, _)| members.contains(&used.as_str())).flat_map(|(_, lines)| lines);
+            let uses = uses.filter(|(used, _)| members.contains(&&used[..])).flat_map(|(_, lines)| lines);
             cycles.push(ModuleCycle {
                 uses: uses.cloned().collect(),
-                modules: members.iter().map(|member| (*member).to_owned()).collect(),
+                modules: members.iter().map(|member| member.join("/")).collect(),
             });
         }
         cycles
     }
 }
 
-/// The modules that one leads to, itself only through others.
-fn reachable<'e>(
-    edges: &'e BTreeMap<&str, BTreeMap<String, BTreeSet<String>>>,
-    module: &str,
-) -> BTreeSet<&'e str> {
+/// For each module, the siblings that it uses, and the uses as text.
+type SiblingEdges<'e> = BTreeMap<&'e [String], BTreeMap<ModulePath, BTreeSet<String>>>;
+
+/// The modules that one depends on, directly or indirectly; includes itself only if it is on a cycle.
+fn reachable<'e>(edges: &'e SiblingEdges, module: &[String]) -> BTreeSet<&'e [String]> {
     let mut reached = BTreeSet::new();
     let mut next = vec![module];
     while let Some(module) = next.pop() {
         for used in edges.get(module).into_iter().flat_map(|used| used.keys()) {
-            if reached.insert(used.as_str()) {
+            if reached.insert(&used[..]) {
                 next.push(used);
             }
         }
@@ -158,14 +161,14 @@ fn reachable<'e>(
     reached
 }
 
-/// Notes the paths that begin with `crate`, `self` or `super`.
+/// Collects the paths that begin with `crate`, `self` or `super`.
 struct UseReader<'u> {
     uses: &'u mut ModuleUses,
     module: ModulePath,
 }
 
 impl UseReader<'_> {
-    /// The path from the root of the crate, of one that begins there or beside this module.
+    /// Converts a path relative to this module, or to the crate root, to an absolute path.
     fn absolute(&self, names: &[String]) -> Option<ModulePath> {
         let ups = names.iter().take_while(|name| *name == "super").count();
         let base = match names.first()?.as_str() {
@@ -194,7 +197,7 @@ impl UseReader<'_> {
         let child = || self.module.iter().chain(&path).cloned().collect::<ModulePath>();
         let absolute = self.absolute(&path);
         match (is_export, absolute, name) {
-            // A path without `crate`, `self` or `super` is one of a child, or of another crate, which no module resolves to.
+            // A path without `crate`, `self` or `super` refers to a child, or to another crate, which resolves to no module.
             (true, absolute, Some(name)) => {
                 let target = absolute.unwrap_or_else(child);
                 if target != self.module {
@@ -248,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn no_modules_use_each_other_in_a_circle() {
+    fn no_modules_use_each_other_in_a_cycle() {
         let found = find_cycles(&root()).expect("the tree");
         let cycles: Vec<(&Path, &[String])> = found
             .iter()
@@ -262,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_is_found_through_children_and_what_the_root_gives_on() {
+    fn a_cycle_is_found_through_children_and_re_exports() {
         let root = ("", "mod plan; mod run; mod text; pub use run::Context;");
         let plan = ("plan/build", "use crate::{Context, text::trim}; fn build() {}");
         let run = ("run", "fn run() { super::plan::build::start(); } pub struct Context;");
@@ -273,10 +276,17 @@ mod tests {
     }
 
     #[test]
-    fn a_module_and_its_children_are_one() {
+    fn a_cycle_is_found_in_a_folder() {
+        let parent = ("plan", "mod build; mod draft;");
+        let build = ("plan/build", "use super::draft::Draft; pub struct Build;");
+        let draft = ("plan/draft", "use crate::plan::build::Build; pub struct Draft;");
+        assert_eq!(cycles_of(&[("", "mod plan;"), parent, build, draft]), [["plan/build", "plan/draft"]]);
+    }
+
+    #[test]
+    fn a_module_and_its_child_may_use_each_other() {
         let parent = ("plan", "mod build; use build::Draft; pub struct Plan;");
-        assert!(
-            cycles_of(&[("", ""), parent, ("plan/build", "use super::Plan; pub struct Draft;")]).is_empty()
-        );
+        let child = ("plan/build", "use super::Plan; pub struct Draft;");
+        assert!(cycles_of(&[("", "mod plan;"), parent, child]).is_empty());
     }
 }
