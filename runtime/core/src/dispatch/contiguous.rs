@@ -1,6 +1,7 @@
 //! Contiguous copies of strided tensors, made with the op `Identity`.
 
-use super::op::{Op, OpInvocation};
+use super::op::Op;
+use super::op_invocation::OpInvocation;
 use crate::registry::KernelEntry;
 use crate::runtime::{ContiguousCopier, Runtime};
 use crate::stream::Stream;

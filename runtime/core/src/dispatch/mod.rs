@@ -11,6 +11,8 @@ mod contiguous;
 mod descriptors;
 mod fallback;
 mod op;
+mod op_definition;
+mod op_invocation;
 mod prepare;
 mod resolve;
 mod resolved_call;
@@ -19,6 +21,7 @@ mod signature;
 
 pub use bound_call::{BoundCall, MemoryLocation};
 pub use fallback::CpuFallback;
-pub use op::{Op, OpInvocation, OpOutputs};
+pub use op::Op;
+pub use op_invocation::{OpInvocation, OpOutputs};
 pub use prepare::{ExpectedInput, PrepareOutcome, PreparedCall};
 pub use reusable_call::ReusableCall;

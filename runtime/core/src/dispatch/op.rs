@@ -10,15 +10,16 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use smallvec::SmallVec;
 
-use super::descriptors::AbiAttributes;
-use super::fallback::{self, CpuFallback};
+use super::fallback::CpuFallback;
+use super::op_definition::OpDefinition;
+use super::op_invocation::{OpInvocation, OpOutputs};
 use super::resolve::{CallResolver, InputDescriptor, ResolveOutcome, ResolveRequest};
 use super::resolved_call::{CallTarget, ResolvedCall};
 use super::reusable_call::ReusableCall;
 use super::signature::InputValues;
 use crate::registry::DispatchExplanation;
 use crate::runtime::Runtime;
-use crate::schema::{self, OpSchema, normalize_domain};
+use crate::schema::{self, normalize_domain};
 use crate::stream::{InternedLabel, Stream};
 use crate::{Attributes, Constant, Device, Error, Result, Tensor, infer};
 
@@ -29,9 +30,6 @@ const LOCK_FREE_CALLS: usize = 8;
 /// The number of signatures behind the lock, for use when the lock-free slots are full; the oldest is evicted.
 const LOCKED_CALLS: usize = 56;
 
-/// The outputs of a call; `None` for one that was not requested.
-pub type OpOutputs = SmallVec<[Option<Tensor>; 1]>;
-
 /// A call site of an op, with its attributes.
 ///
 /// It caches resolved calls by signature, so a program should keep one `Op` for each place that calls often.
@@ -41,35 +39,6 @@ pub struct Op {
     value_input_bits: AtomicU64,
     lock_free_calls: [OnceLock<Arc<ResolvedCall>>; LOCK_FREE_CALLS],
     locked_calls: Mutex<Vec<Arc<ResolvedCall>>>,
-}
-
-pub(crate) struct OpDefinition {
-    pub(crate) domain: String,
-    pub(crate) name: &'static str,
-    /// The since-version of its schema; the opset itself for an op without a schema.
-    pub(crate) version: u32,
-    /// `None` for ops that only a plugin knows.
-    pub(crate) schema: Option<&'static OpSchema>,
-    pub(crate) attributes: Attributes,
-    /// The shape inference rule of this version, if there is one.
-    pub(crate) rule: Option<&'static infer::InferenceRule>,
-    /// The attributes with the schema's defaults, computed on first use.
-    pub(crate) bound: OnceLock<Result<Arc<AbiAttributes>>>,
-    /// Overrides the flag `kernel_fallback`.
-    pub(crate) cpu_fallback: Option<CpuFallback>,
-}
-
-/// One call: inputs, the number of outputs, and optionally a device and a stream.
-#[derive(Clone, Copy, Debug)]
-pub struct OpInvocation<'a> {
-    /// The inputs; `None` for one that is left out.
-    pub inputs: &'a [Option<&'a Tensor>],
-    /// The number of outputs to compute.
-    pub outputs: usize,
-    /// The device to run on; by default the device of the inputs, or the default device if there are none.
-    pub device: Option<&'a Device>,
-    /// The stream to run on; by default the device's own.
-    pub stream: Option<&'a Stream>,
 }
 
 impl Op {
@@ -92,7 +61,7 @@ impl Op {
                 _ => return Err(error),
             },
         };
-        let rule = schema.and_then(|_| infer::rule(domain, name, version));
+        let rule = schema.and_then(|_| infer::find_rule(domain, name, version));
         let known = rule.map_or(&[][..], |rule| rule.values);
         let value_input_bits =
             known.iter().filter(|index| **index < 64).fold(0, |bits, index| bits | 1 << index);
@@ -202,8 +171,40 @@ impl Op {
         let stream = self.call_stream(device, call)?;
         match &resolved.target {
             CallTarget::Kernel(kernel) => kernel.run_call(runtime, stream, call.inputs, outputs),
-            CallTarget::Fallback => fallback::run_on_cpu(self, runtime, device, call, outputs),
+            CallTarget::Fallback => self.run_on_cpu(runtime, device, call, outputs),
         }
+    }
+
+    /// Runs a call on the CPU: copies the inputs there and the outputs back.
+    #[cold]
+    fn run_on_cpu(
+        &self,
+        runtime: &Runtime,
+        device: &Device,
+        call: &OpInvocation<'_>,
+        outputs: &mut OpOutputs,
+    ) -> Result<()> {
+        let cpu = runtime.device("cpu")?;
+        let inputs: Result<Vec<Option<Tensor>>> =
+            call.inputs.iter().map(|input| input.map(|tensor| tensor.to_device(&cpu)).transpose()).collect();
+        let inputs = inputs?;
+        let given: Vec<Option<&Tensor>> = inputs.iter().map(Option::as_ref).collect();
+        let result = self.invoke(
+            runtime,
+            &OpInvocation { inputs: &given, outputs: call.outputs, device: Some(&cpu), stream: None },
+        )?;
+        let bytes: u64 = inputs.iter().chain(&result).flatten().map(Tensor::extent).sum();
+        for output in &result {
+            outputs.push(output.as_ref().map(|tensor| tensor.to_device(device)).transpose()?);
+        }
+        let name = self.definition.name;
+        let is_first = runtime.fallback_counters().count_fallback(name, device, bytes);
+        if is_first && self.definition.cpu_fallback(runtime) != CpuFallback::Silent {
+            runtime.log_warning(&format!(
+                "`{name}` has no kernel on `{device}` for this call, so `{cpu}` runs it, with copies"
+            ));
+        }
+        Ok(())
     }
 
     /// Explains which kernel would run a call, and why the others would not.
@@ -394,15 +395,5 @@ impl Tensor {
     /// Copies the elements to the host.
     pub fn to_constant(&self) -> Result<Constant> {
         Constant::new(self.dtype(), self.dims(), self.to_bytes()?)
-    }
-}
-
-impl OpDefinition {
-    /// The name of an input in messages.
-    pub(crate) fn input_name(&self, index: usize) -> String {
-        match self.schema {
-            Some(schema) => schema.operand_name(index),
-            None => format!("input {index}"),
-        }
     }
 }

@@ -7,7 +7,8 @@ use oarlock_abi as abi;
 use smallvec::SmallVec;
 
 use super::bound_call::BoundCall;
-use super::op::{Op, OpOutputs};
+use super::op::Op;
+use super::op_invocation::OpOutputs;
 use super::resolve::{CallResolver, InputDescriptor, ResolveOutcome};
 use super::resolved_call::ResolvedKernel;
 use super::signature::InputValues;

@@ -11,13 +11,13 @@ use smallvec::SmallVec;
 use super::allocating_outputs::AllocatingOutputs;
 use super::descriptors::{self, AbiAttributes};
 use super::fallback::CpuFallback;
-use super::op::{OpDefinition, OpInvocation};
+use super::op_definition::{MAX_OUTPUTS, OpDefinition, too_many_outputs};
+use super::op_invocation::OpInvocation;
 use super::resolved_call::{
     CallTarget, InputBinding, ResolvedCall, ResolvedInput, ResolvedKernel, ResolvedOutput,
 };
 use super::signature::{CallSignature, InputValues};
-use crate::flags::FallbackScope;
-use crate::infer::{self, InferenceRequest, TensorFact};
+use crate::infer::TensorFact;
 use crate::registry::matching::{KernelMismatch, KernelQuery, OperandType, match_kernel};
 use crate::registry::{ConsideredKernel, DispatchExplanation, KernelEntry, KernelRegistry};
 use crate::runtime::Runtime;
@@ -26,8 +26,6 @@ use crate::stream::Stream;
 use crate::tensor::TensorLayout;
 use crate::{Device, Dtype, Error, Result, Tensor};
 
-/// The limit on outputs for an op without a schema.
-const MAX_OUTPUTS: usize = 1 << 16;
 /// Counter values that a kernel may use for each element it produces.
 const DRAWS_PER_ELEMENT: u64 = 4;
 
@@ -446,72 +444,6 @@ impl<'a> CallResolver<'a> {
             ..abi::Call::EMPTY
         }
     }
-}
-
-impl OpDefinition {
-    /// The op's own setting, or the flag's if there is none.
-    pub(crate) fn cpu_fallback(&self, runtime: &Runtime) -> CpuFallback {
-        let by_flag = || match runtime.flags().kernel_fallback() {
-            FallbackScope::Cpu => CpuFallback::WithWarning,
-            FallbackScope::Error | FallbackScope::Models => CpuFallback::Never,
-        };
-        self.cpu_fallback.unwrap_or_else(by_flag)
-    }
-
-    /// Infers the outputs of a call; `None` for an op whose shapes only kernels know.
-    pub(crate) fn infer_outputs(
-        &self,
-        inputs: &[Option<TensorFact>],
-        outputs: usize,
-    ) -> Result<Option<Vec<TensorFact>>> {
-        let Some(schema) = self.schema else { return Ok(None) };
-        let most = schema.max_outputs().unwrap_or(MAX_OUTPUTS);
-        if outputs > most {
-            return Err(too_many_outputs(outputs, most));
-        }
-        let dtypes: SmallVec<[Option<Dtype>; 8]> =
-            inputs.iter().map(|input| input.as_ref().map(|fact| fact.dtype)).collect();
-        let dtypes = schema.bind_operands(&dtypes).map_err(|error| error.with_op(self.name))?;
-        let bound = self.bound_attributes()?;
-        // A variadic output stands for all that are requested.
-        let last = dtypes.last().copied().flatten();
-        let outputs: SmallVec<[Option<Dtype>; 4]> =
-            (0..outputs).map(|index| dtypes.get(index).copied().unwrap_or(last)).collect();
-        let inference = InferenceRequest {
-            domain: &self.domain,
-            op: self.name,
-            version: self.version,
-            attributes: bound.attributes(),
-            inputs,
-            outputs: &outputs,
-        };
-        match self.rule {
-            Some(rule) => {
-                infer::infer_with_rule(rule, &inference).map(Some).map_err(|error| error.with_op(self.name))
-            }
-            // Only other versions have rules, which is an error.
-            None if infer::has_rule(&self.domain, self.name) => infer::infer_facts(&inference).map(Some),
-            None => Ok(None),
-        }
-    }
-
-    /// The attributes with the schema's defaults.
-    pub(crate) fn bound_attributes(&self) -> Result<Arc<AbiAttributes>> {
-        let bind = || {
-            let attributes = match self.schema {
-                Some(schema) => schema.bind_attributes(&self.attributes),
-                None => Ok(self.attributes.clone()),
-            };
-            let bound = attributes.map_err(|error| error.with_op(self.name))?;
-            Ok(Arc::new(AbiAttributes::new(bound)))
-        };
-        self.bound.get_or_init(bind).clone()
-    }
-}
-
-#[cold]
-fn too_many_outputs(found: usize, most: usize) -> Error {
-    Error::invalid_argument(format!("expected at most {most} outputs, found {found}"))
 }
 
 fn known_output(device: &Device, dtype: Dtype, dims: &[i64]) -> Result<ResolvedOutput> {

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::allocating_outputs::AllocatingOutputs;
 use super::descriptors::{self, AbiAttributes, OperandDescriptors};
-use super::op::OpOutputs;
+use super::op_invocation::OpOutputs;
 use super::signature::{CallSignature, InputValues};
 use crate::runtime::Runtime;
 use crate::stream::Stream;

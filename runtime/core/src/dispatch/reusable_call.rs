@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::op::OpOutputs;
+use super::op_invocation::OpOutputs;
 
 use super::bound_call::{BoundCall, MemoryLocation};
 use super::resolved_call::{CallTarget, InputBinding, ResolvedCall, ResolvedKernel};

@@ -4,7 +4,7 @@ use super::context::{InferenceContext, attribute_error};
 use super::elementwise::infer_same_shape;
 use super::fact::{DisplayDims, PartialDim};
 use super::output::{InferredOutput, single_output};
-use super::table::{InferenceRule, LATEST, rule};
+use super::rule::{InferenceRule, LATEST, rule};
 use crate::Result;
 
 pub(super) const RULES: &[InferenceRule] = &[

@@ -4,7 +4,7 @@ use super::context::{InferenceContext, attribute_error};
 use super::conv::transposed_sizes;
 use super::fact::{DisplayDims, PartialDim, PartialDims};
 use super::output::{InferredOutput, single_output};
-use super::table::{InferenceRule, LATEST, rule};
+use super::rule::{InferenceRule, LATEST, rule};
 use super::window::{SpatialWindow, spatial_dims};
 use crate::{Dtype, Result};
 

@@ -4,7 +4,7 @@ use super::context::{InferenceContext, attribute_error};
 use super::elementwise::infer_same_shape;
 use super::fact::{DisplayDims, PartialDim, PartialDims, dim_product};
 use super::output::{InferredOutput, PartialShape, single_output};
-use super::table::{InferenceRule, LATEST, rule};
+use super::rule::{InferenceRule, LATEST, rule};
 use super::window::{AxisValues, PaddingMode, SpatialWindow, spatial_dims};
 use crate::Result;
 

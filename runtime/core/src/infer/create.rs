@@ -4,7 +4,7 @@ use super::context::{InferenceContext, attribute_error, blame_attribute};
 use super::fact::{PartialDim, PartialDims};
 use super::output::{InferredOutput, single_output};
 use super::reshape::stated_shape;
-use super::table::{InferenceRule, LATEST, rule};
+use super::rule::{InferenceRule, LATEST, rule};
 use crate::{Attribute, Constant, Dtype, Error, Result};
 
 pub(super) const RULES: &[InferenceRule] = &[

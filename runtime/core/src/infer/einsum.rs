@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::context::{InferenceContext, attribute_error};
 use super::fact::{DisplayDims, PartialDim, PartialDims};
 use super::output::{InferredOutput, PartialShape, broadcast_shapes, single_output};
-use super::table::{InferenceRule, LATEST, rule};
+use super::rule::{InferenceRule, LATEST, rule};
 use crate::{Error, Result};
 
 pub(super) const RULES: &[InferenceRule] = &[rule("Einsum", 12, LATEST, &[], infer_einsum)];

@@ -3,7 +3,7 @@
 use super::context::{InferenceContext, attribute_error};
 use super::fact::{DisplayDims, PartialDim, PartialDims};
 use super::output::{InferredOutput, PartialShape, broadcast_shapes, single_output};
-use super::table::{InferenceRule, LATEST, rule};
+use super::rule::{InferenceRule, LATEST, rule};
 use crate::{Dtype, Result};
 
 pub(super) const RULES: &[InferenceRule] = &[

@@ -3,7 +3,7 @@
 use super::context::{InferenceContext, attribute_error};
 use super::fact::{PartialDim, PartialDims};
 use super::output::PartialShape;
-use super::table::{InferenceRule, LATEST, rule};
+use super::rule::{InferenceRule, LATEST, rule};
 use crate::Result;
 
 pub(super) const RULES: &[InferenceRule] = &[

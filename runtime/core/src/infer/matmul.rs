@@ -4,7 +4,7 @@ use super::context::InferenceContext;
 use super::elementwise::expect_broadcasts_to;
 use super::fact::{DisplayDims, PartialDim};
 use super::output::{InferredOutput, PartialShape, broadcast_shapes, single_output};
-use super::table::{InferenceRule, LATEST, rule};
+use super::rule::{InferenceRule, LATEST, rule};
 use crate::Result;
 
 pub(super) const RULES: &[InferenceRule] = &[

@@ -4,13 +4,13 @@
 //! exist, where little may be known. So a rule checks what it can and computes what follows. An unknown size makes
 //! everything that depends on it unknown, but is never an error.
 //!
-//! To find the rule of an op, start at `table.rs`. Each family of ops has a file that begins with a table: which rule
+//! To find the rule of an op, start at `rule_index.rs`. Each family of ops has a file that begins with a table: which rule
 //! applies to which op in which versions, and which inputs' elements the shapes depend on.
 
 mod context;
 mod fact;
 mod output;
-mod table;
+mod rule;
 mod values;
 
 mod attention;
@@ -34,6 +34,7 @@ mod recurrent;
 mod reduce;
 mod reshape;
 mod resize;
+mod rule_index;
 mod signal;
 mod slice;
 mod spatial;
@@ -46,7 +47,8 @@ use crate::{Attributes, Dims, Dtype, Error, Result, shape};
 use context::InferenceContext;
 pub use fact::{PartialDim, PartialDims, TensorFact};
 use output::InferredOutput;
-pub(crate) use table::{InferenceRule, find_rule as rule};
+pub(crate) use rule::InferenceRule;
+pub(crate) use rule_index::find_rule;
 
 /// An op, and what is known about its operands.
 #[derive(Clone, Copy, Debug)]
@@ -73,16 +75,16 @@ pub fn infer_facts(call: &InferenceRequest<'_>) -> Result<Vec<TensorFact>> {
 
 /// The indices of inputs whose elements the output shapes depend on.
 pub fn value_input_indices(domain: &str, op: &str, version: u32) -> &'static [usize] {
-    table::find_rule(domain, op, version).map_or(&[], |rule| rule.values)
+    rule_index::find_rule(domain, op, version).map_or(&[], |rule| rule.values)
 }
 
 /// True if any version of an op has a rule.
 pub fn has_rule(domain: &str, op: &str) -> bool {
-    table::has_rule(domain, op)
+    rule_index::has_rule(domain, op)
 }
 
 fn infer_outputs(inference: &InferenceRequest<'_>) -> Result<Vec<TensorFact>> {
-    let rule = table::find_rule(inference.domain, inference.op, inference.version).ok_or_else(|| {
+    let rule = rule_index::find_rule(inference.domain, inference.op, inference.version).ok_or_else(|| {
         let InferenceRequest { domain, op, version, .. } = inference;
         Error::unimplemented(format!(
             "expected an op whose shapes can be inferred, found `{op}` of the domain `{domain}` in version {version}"

@@ -4,7 +4,7 @@ use super::context::{InferenceContext, attribute_error, blame_attribute, resolve
 use super::elementwise::{expect_broadcasts_to, infer_same_shape};
 use super::fact::{PartialDim, PartialDims};
 use super::output::{InferredOutput, PartialShape, single_output};
-use super::table::{InferenceRule, LATEST, rule};
+use super::rule::{InferenceRule, LATEST, rule};
 use crate::Result;
 
 pub(super) const RULES: &[InferenceRule] = &[

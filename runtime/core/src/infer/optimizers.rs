@@ -5,7 +5,7 @@
 
 use super::context::InferenceContext;
 use super::output::{InferredOutput, single_output};
-use super::table::{InferenceRule, LATEST, rule};
+use super::rule::{InferenceRule, LATEST, rule};
 use crate::{Error, Result};
 
 pub(super) const RULES: &[InferenceRule] = &[

@@ -3,7 +3,7 @@
 use super::context::{InferenceContext, attribute_error};
 use super::fact::{PartialDim, PartialDims};
 use super::output::{InferredOutput, PartialShape, single_output, unknown_dims};
-use super::table::{InferenceRule, LATEST, rule};
+use super::rule::{InferenceRule, LATEST, rule};
 use super::window::{SpatialWindow, spatial_dims};
 use crate::Result;
 

@@ -5,7 +5,7 @@ use super::elementwise::infer_same_shape;
 use super::fact::{DisplayDims, PartialDim, PartialDims};
 use super::output::{InferredOutput, PartialShape, single_output, unknown_dims};
 use super::reshape::rank_from_length;
-use super::table::{InferenceRule, LATEST, rule};
+use super::rule::{InferenceRule, LATEST, rule};
 use crate::{Error, Result, shape};
 
 pub(super) const RULES: &[InferenceRule] = &[

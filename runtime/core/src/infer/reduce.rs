@@ -3,7 +3,7 @@
 use super::context::{InferenceContext, blame_attribute, resolve_axes as dimensions};
 use super::fact::PartialDim;
 use super::output::{InferredOutput, PartialShape, single_output, unknown_dims};
-use super::table::{InferenceRule, LATEST, rule};
+use super::rule::{InferenceRule, LATEST, rule};
 use crate::Result;
 
 pub(super) const RULES: &[InferenceRule] = &[

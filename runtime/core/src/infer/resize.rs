@@ -3,7 +3,7 @@
 use super::context::{InferenceContext, attribute_error, blame_attribute, resolve_axes as dimensions};
 use super::fact::{PartialDim, PartialDims, dim_product};
 use super::output::{InferredOutput, single_output, unknown_dims};
-use super::table::{InferenceRule, LATEST, rule};
+use super::rule::{InferenceRule, LATEST, rule};
 use crate::{Error, Result};
 
 pub(super) const RULES: &[InferenceRule] = &[

@@ -3,7 +3,7 @@
 use super::context::{InferenceContext, blame_attribute};
 use super::fact::{PartialDim, PartialDims};
 use super::output::{InferredOutput, single_output};
-use super::table::{InferenceRule, LATEST, rule};
+use super::rule::{InferenceRule, LATEST, rule};
 use crate::{Dtype, Error, Result, shape};
 
 pub(super) const RULES: &[InferenceRule] = &[

@@ -4,7 +4,7 @@ use super::context::{InferenceContext, attribute_error, blame_attribute, resolve
 use super::fact::{PartialDim, PartialDims};
 use super::output::{InferredOutput, PartialShape, single_output, unknown_dims};
 use super::reshape::rank_from_length;
-use super::table::{InferenceRule, LATEST, rule};
+use super::rule::{InferenceRule, LATEST, rule};
 use crate::{Error, Result};
 
 pub(super) const RULES: &[InferenceRule] = &[

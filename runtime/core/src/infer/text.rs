@@ -3,7 +3,7 @@
 use super::context::{InferenceContext, attribute_error};
 use super::fact::{DisplayDims, PartialDim};
 use super::output::{InferredOutput, PartialShape, single_output};
-use super::table::{InferenceRule, LATEST, rule};
+use super::rule::{InferenceRule, LATEST, rule};
 use crate::{Dtype, Result};
 
 pub(super) const RULES: &[InferenceRule] = &[

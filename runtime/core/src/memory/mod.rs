@@ -6,16 +6,13 @@
 //! because its work runs in order; other streams must wait until the last use is past. The bookkeeping is in `chunk_table`, the choice
 //! of chunk sizes in `chunk_policy`, and waiting for streams in `pool`.
 
-mod allocation;
-mod bins;
 mod chunk_policy;
 mod chunk_table;
 mod pool;
 mod staging;
 mod statistics;
 
-pub use allocation::DeviceAllocation;
-pub use pool::MemoryPool;
+pub use pool::{DeviceAllocation, MemoryPool};
 pub use staging::StagingBuffer;
 pub use statistics::{MemoryHolder, PoolStatistics};
 

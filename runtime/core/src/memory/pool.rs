@@ -5,6 +5,8 @@
 
 #![expect(unsafe_code, reason = "memory that nobody holds is filled")]
 
+mod allocation;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use oarlock_abi as abi;
@@ -14,11 +16,11 @@ use crate::memory::chunk_policy::{ChunkPolicy, RoundedRequest};
 use crate::memory::chunk_table::{ChunkKind, ChunkTable, NO_PIECE, PieceHandle};
 use crate::memory::staging::StagingCache;
 use crate::memory::statistics::MemoryShortage;
-use crate::memory::{
-    DeviceAllocation, FREED_POISON, FRESH_POISON, MemoryHolder, PoolOptions, PoolStatistics, StagingBuffer,
-};
+use crate::memory::{FREED_POISON, FRESH_POISON, MemoryHolder, PoolOptions, PoolStatistics, StagingBuffer};
 use crate::stream::{DeviceStreams, InternedLabel, StreamId};
 use crate::{Error, Result};
+
+pub use allocation::DeviceAllocation;
 
 /// The memory and the streams of one device.
 #[derive(Debug)]

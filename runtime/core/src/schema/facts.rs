@@ -2,8 +2,6 @@
 
 use std::collections::HashMap;
 
-use super::index::schema_index;
-
 /// Facts about an op beyond its schema, for passes, plans and dispatch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpFact {
@@ -48,7 +46,7 @@ impl OpFactIndex {
         }
     }
 
-    fn holds(&self, op: &str, fact: OpFact) -> bool {
+    pub(super) fn holds(&self, op: &str, fact: OpFact) -> bool {
         self.0.get(op).is_some_and(|facts| facts & fact.bit() != 0)
     }
 
@@ -57,9 +55,4 @@ impl OpFactIndex {
     pub(super) fn op_names(&self) -> impl Iterator<Item = &'static str> {
         self.0.keys().copied()
     }
-}
-
-/// True if a fact holds for an op of ONNX.
-pub fn has_fact(op: &str, fact: OpFact) -> bool {
-    schema_index().is_ok_and(|index| index.facts.holds(op, fact))
 }

@@ -7,7 +7,7 @@ use std::sync::{LazyLock, OnceLock};
 
 use oarlock_host::did_you_mean;
 
-use crate::schema::facts::OpFactIndex;
+use crate::schema::facts::{OpFact, OpFactIndex};
 use crate::schema::parse::{self, NamedTypeSets, SchemaDomain, SchemaHeading, SchemaParagraph};
 use crate::schema::{OpSchema, displayed_domain};
 use crate::{Error, Result};
@@ -130,4 +130,9 @@ impl SchemaIndex {
         let name = oarlock_host::sanitize_text(name);
         Error::not_found(format!("expected an op of `{domain}`, found `{name}`{suggestion}"))
     }
+}
+
+/// True if a fact holds for an op of ONNX.
+pub fn has_fact(op: &str, fact: OpFact) -> bool {
+    schema_index().is_ok_and(|index| index.facts.holds(op, fact))
 }

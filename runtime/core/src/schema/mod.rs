@@ -20,7 +20,8 @@ pub use attribute::{AttributeKind, AttributeSchema};
 pub use domain::{
     OARLOCK_DOMAIN, ONNX_DOMAIN, ONNX_ML_DOMAIN, ONNXRUNTIME_DOMAIN, displayed_domain, normalize_domain,
 };
-pub use facts::{OpFact, has_fact};
+pub use facts::OpFact;
+pub use index::has_fact;
 pub use operand::{FormalParameter, OperandArity};
 pub use operand_binding::SchemaBinding;
 pub use types::{TypeConstraint, TypeSet};

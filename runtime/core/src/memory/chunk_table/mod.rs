@@ -4,6 +4,7 @@
 //! adjacent free ones can merge. A free piece belongs to the stream that used it last. That stream may reuse it
 //! immediately; it becomes free for all once the stream is past its last use. This module never calls a device.
 
+mod bins;
 mod piece_table;
 mod recent_pieces;
 #[cfg(test)]
@@ -11,10 +12,10 @@ mod tests;
 
 use std::collections::HashMap;
 
-use self::piece_table::{MemoryPiece, PieceState};
-pub(super) use self::piece_table::{NO_PIECE, PieceTable};
+use self::bins::SizeBins;
+pub(super) use self::piece_table::NO_PIECE;
+use self::piece_table::{MemoryPiece, PieceState, PieceTable};
 use self::recent_pieces::RecentPieces;
-use crate::memory::bins::SizeBins;
 use crate::stream::InternedLabel;
 
 /// The owner of pieces that any stream may use.

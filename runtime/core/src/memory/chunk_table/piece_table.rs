@@ -20,10 +20,10 @@ pub(super) enum PieceState {
 }
 
 #[derive(Debug)]
-pub(in crate::memory) struct MemoryPiece {
-    pub(in crate::memory) size: u64,
+pub(super) struct MemoryPiece {
+    pub(super) size: u64,
     /// The previous and the next piece in the same bin. In a vacant slot, the second is the next vacant slot.
-    pub(in crate::memory) links: [u32; 2],
+    pub(super) links: [u32; 2],
     pub(super) offset: u64,
     /// The pieces before and after it in its chunk.
     pub(super) neighbors: [u32; 2],
@@ -38,7 +38,7 @@ pub(in crate::memory) struct MemoryPiece {
 
 /// All pieces. Vacant slots are reused.
 #[derive(Debug)]
-pub(in crate::memory) struct PieceTable {
+pub(super) struct PieceTable {
     all: Vec<MemoryPiece>,
     /// The first vacant slot.
     vacant: u32,

@@ -4,7 +4,7 @@
 //! is divided into 16 lists, and bitmaps show which lists are not empty. A request searches the list of its own size
 //! and then the next one that is not empty, a few pieces each, for the smallest piece that fits.
 
-use crate::memory::chunk_table::{NO_PIECE, PieceTable};
+use super::piece_table::{NO_PIECE, PieceTable};
 
 const DIVISIONS: usize = 16;
 const LEVELS: usize = 61;

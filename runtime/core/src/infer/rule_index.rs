@@ -3,49 +3,8 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::context::InferenceContext;
-use super::output::InferredOutput;
-use crate::Result;
-use crate::schema::{OARLOCK_DOMAIN, normalize_domain};
-
-/// The last version of rules that are still current.
-pub(super) const LATEST: u32 = u32::MAX;
-
-/// One row of a table: the rule for some ops in a range of versions.
-pub(crate) struct InferenceRule {
-    domain: &'static str,
-    /// Names, separated by spaces.
-    ops: &'static str,
-    first: u32,
-    last: u32,
-    /// Inputs whose elements the output shapes depend on.
-    pub(crate) values: &'static [usize],
-    pub(super) infer: InferFunction,
-}
-
-pub(super) type InferFunction = fn(&InferenceContext<'_>) -> Result<Vec<InferredOutput>>;
-
-/// A row for ops of ONNX in the versions from `first` to `last`.
-pub(super) const fn rule(
-    ops: &'static str,
-    first: u32,
-    last: u32,
-    values: &'static [usize],
-    infer: InferFunction,
-) -> InferenceRule {
-    InferenceRule { domain: "", ops, first, last, values, infer }
-}
-
-impl InferenceRule {
-    /// Moves the row to another domain.
-    pub(super) const fn in_domain(self, domain: &'static str) -> Self {
-        Self { domain, ..self }
-    }
-
-    pub(super) const fn in_oarlock_domain(self) -> Self {
-        self.in_domain(OARLOCK_DOMAIN)
-    }
-}
+use super::rule::InferenceRule;
+use crate::schema::normalize_domain;
 
 const RULE_TABLES: &[&[InferenceRule]] = &[
     super::elementwise::RULES,
