@@ -1,6 +1,5 @@
 //! Ops that the engine runs itself, on the host: sequences, optional values and new text.
 
-mod label_encoder;
 mod sequence;
 mod text;
 

@@ -1,12 +1,15 @@
 //! Ops that create text. A kernel can pass text on but cannot allocate any, so the engine runs these ops on the host.
 
+mod label_encoder;
+
 use half::{bf16, f16};
 use oarlock_core::{Attribute, Device, Dtype, Error, Op, Result, Runtime, Tensor, schema, shape};
 
-use super::label_encoder::TextLabelEncoder;
 use super::required_input;
 use crate::graph::Node;
 use crate::runtime_value::RuntimeValue;
+
+use label_encoder::TextLabelEncoder;
 
 /// True for an op that creates text. If no kernel runs it, use [`make_text`].
 pub fn makes_text(op: &Op) -> bool {

@@ -4,15 +4,14 @@
 //! A pass that reads a size behind its back decides something that a replay cannot check.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
-use oarlock_core::{Constant, Dims, Dtype, ExpectedInput, Op};
-use smallvec::SmallVec;
+use oarlock_core::{Constant, Dims, Dtype};
 
 use super::infer::node_op;
+use super::node_support::is_node_supported;
 use super::pass_recording::PassDecision;
 use super::{GraphPass, PassContext};
-use crate::graph::{Graph, GraphValue, Node, ValueId};
+use crate::graph::{Graph, Node, ValueId};
 use oarlock_core::schema::OARLOCK_DOMAIN;
 
 /// A graph with producers and uses of its values, as of the creation of the view; edits do not update it.
@@ -144,31 +143,6 @@ pub(super) fn bypass_nodes(graph: &mut Graph, decide: impl Fn(&Graph, &Node) -> 
     replaced.len()
 }
 
-/// Calls `done` with the expected inputs of a node; `None` if a dtype or shape is unknown.
-pub(crate) fn with_expected_inputs<T>(
-    graph: &Graph,
-    node: &Node,
-    done: impl FnOnce(&[Option<ExpectedInput<'_>>]) -> T,
-) -> Option<T> {
-    let dims =
-        |input: &Option<ValueId>| input.map_or(Some(None), |input| graph.value(input).dims().map(Some));
-    let dims: SmallVec<[Option<Dims>; 4]> = node.inputs.iter().map(dims).collect::<Option<_>>()?;
-    if node.inputs.iter().flatten().any(|input| graph.value(*input).dtype().is_none()) {
-        return None;
-    }
-    let expected: SmallVec<[Option<ExpectedInput<'_>>; 4]> = node
-        .inputs
-        .iter()
-        .zip(&dims)
-        .map(|(input, dims)| {
-            let value = graph.value((*input)?);
-            let (dtype, is_constant) = (value.dtype()?, value.weight.is_some());
-            Some(ExpectedInput { dtype, dims: dims.as_ref()?, is_constant, value: value.known_numbers() })
-        })
-        .collect();
-    Some(done(&expected))
-}
-
 impl PassContext<'_> {
     /// True if the device has a kernel for a node with operands of these shapes; false if they are unknown. The answer is
     /// recorded, and a replay asks again.
@@ -185,27 +159,6 @@ impl PassContext<'_> {
         let mut entries = registry.entries_for_op(OARLOCK_DOMAIN, op);
         entries.any(|entry| entry.info().device_type == self.device.device_type())
     }
-}
-
-/// Like `supports_node`, but not recorded.
-pub(super) fn is_node_supported(graph: &Graph, node: &Node, op: &Op, context: &PassContext<'_>) -> bool {
-    let chosen = with_expected_inputs(graph, node, |expected| {
-        op.select_kernel(context.runtime, context.device, expected, node.outputs.len())
-    });
-    matches!(chosen, Some(Ok(Some(Some(_)))))
-}
-
-/// True if two nodes make the same calls whenever their operands agree in dtypes and shapes.
-pub(crate) fn is_same_op(one: &Node, other: &Node) -> bool {
-    (&one.op, &one.domain, one.opset) == (&other.op, &other.domain, other.opset)
-        && (one.inputs.len(), one.outputs.len()) == (other.inputs.len(), other.outputs.len())
-        && one.attributes == other.attributes
-}
-
-/// True if the same is known about two values. Constants are not compared element by element; they must be one object.
-pub(crate) fn is_same_value(one: &Arc<GraphValue>, other: &Arc<GraphValue>) -> bool {
-    Arc::ptr_eq(one, other)
-        || one.weight.is_none() && other.weight.is_none() && one.fact.is_some() && one.fact == other.fact
 }
 
 /// Creates an entry of the table of passes.

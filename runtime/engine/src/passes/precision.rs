@@ -4,8 +4,9 @@ use std::collections::HashSet;
 
 use oarlock_core::{Attribute, Dtype, Result};
 
-use super::graph_view::{define_pass, is_node_supported};
+use super::graph_view::define_pass;
 use super::infer::{infer_graph, node_op};
+use super::node_support::is_node_supported;
 use super::{GraphPass, PassContext};
 use crate::graph::{Graph, Node, ValueId};
 use crate::precision::PrecisionMode;

@@ -8,53 +8,16 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use oarlock_core::{Device, Dims, Op, PrepareOutcome, PreparedCall, Result, shape};
-use smallvec::{SmallVec, smallvec};
+use smallvec::smallvec;
 
 use super::memory_planner::MemoryPlanner;
 use super::placement::{self, HostAffinity};
+use super::unplaced_step::{PlanValue, PlanValueIndices, UnplacedAction, UnplacedStep};
 use super::{ExecutionPlan, PlanStep, StepAction};
 use crate::environment::SessionEnvironment;
 use crate::graph::{Graph, Node, ValueId};
 use crate::host_ops::HostOp;
 use crate::passes::{ReplayPlan, is_same_op, is_same_value, node_op, with_expected_inputs};
-
-/// A value while the plan is built. A copy on another device is a value too.
-#[derive(Clone)]
-pub(super) struct PlanValue {
-    /// The graph value that this is, or is a copy of.
-    pub(super) value: ValueId,
-    /// The device it is written on; `None` for constants, which are available on every device.
-    pub(super) device: Option<Device>,
-    /// Size in bytes if it differs from that of the graph value, as for unused outputs.
-    size: Option<u64>,
-}
-
-impl PlanValue {
-    pub(super) fn size_in_bytes(&self, graph: &Graph) -> Option<u64> {
-        self.size.or_else(|| graph.value(self.value).size_in_bytes())
-    }
-}
-
-/// A step whose operands have no memory yet. Operands are indices into the builder's `plan_values`.
-pub(super) struct UnplacedStep {
-    pub(super) node: usize,
-    pub(super) device: Device,
-    pub(super) action: UnplacedAction,
-    pub(super) inputs: PlanValueIndices,
-    pub(super) outputs: PlanValueIndices,
-}
-
-/// Indices into `plan_values`; `None` for an omitted operand.
-type PlanValueIndices = SmallVec<[Option<usize>; 4]>;
-
-pub(super) enum UnplacedAction {
-    Call(PreparedCall),
-    Dispatched(Arc<Op>),
-    View(Dims),
-    Copy,
-    Host(Arc<HostOp>),
-    ControlFlow,
-}
 
 /// An earlier plan of the same nodes. A node whose operands are all unchanged reuses the step it has there.
 pub(crate) struct PreviousPlan<'a> {

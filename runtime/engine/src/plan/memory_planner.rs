@@ -6,11 +6,11 @@
 use oarlock_core::{Device, Error, Result, Tensor};
 
 use super::buffer_offsets::{self, BufferLifetime};
-use super::build::{PlanValue, UnplacedAction, UnplacedStep};
 use super::step::{
     ControlFlowCall, DispatchedCall, HostOpCall, PlanStep, PlannedCall, PlannedOperand, StepAction,
     ValueSource,
 };
+use super::unplaced_step::{PlanValue, UnplacedAction, UnplacedStep};
 use crate::environment::SessionEnvironment;
 use crate::graph::Graph;
 

@@ -12,6 +12,7 @@ mod placement;
 mod report;
 mod rounding;
 mod step;
+mod unplaced_step;
 
 use std::collections::BTreeMap;
 

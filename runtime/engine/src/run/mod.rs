@@ -5,12 +5,8 @@
 mod arena_pool;
 mod clock;
 mod context_pool;
-mod control_flow;
 mod interrupt;
-mod plan_cache;
 mod planned_graph;
-mod runnable_plan;
-mod scan;
 
 use oarlock_core::{BoundCall, Device, Error, MemoryLocation, OpInvocation, OpOutputs, Result, Tensor};
 use smallvec::SmallVec;
@@ -20,7 +16,7 @@ use clock::StepClock;
 pub use clock::{RunTimings, StepTiming};
 use interrupt::InterruptCheck;
 pub(crate) use planned_graph::PlannedGraph;
-use runnable_plan::RunnablePlan;
+use planned_graph::RunnablePlan;
 
 use crate::environment::SessionEnvironment;
 use crate::plan::{
@@ -169,10 +165,7 @@ impl RunContext {
             StepAction::View { from, dims, to } => self.view_tensor(from, dims, *to),
             StepAction::Copy { from, to } => self.copy_tensor(from, *to, &step.device),
             StepAction::Host(call) => self.run_on_host(call, run.environment),
-            StepAction::ControlFlow(call) => {
-                let bodies = runnable.bodies(step.node).ok_or_else(missing_value)?;
-                bodies.run(call, run, &mut self.slots)
-            }
+            StepAction::ControlFlow(call) => runnable.run_control_flow(step.node, call, run, &mut self.slots),
         }
     }
 

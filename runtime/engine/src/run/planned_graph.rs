@@ -1,12 +1,16 @@
-//! Graphs with the plans that were built for the shapes of their inputs.
+//! Graphs with the plans that were built for the shapes of their inputs. A branch or a loop of a plan runs such graphs in turn.
+
+mod control_flow;
+mod plan_cache;
+mod planned_subgraph;
+mod runnable_plan;
+mod scan;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use oarlock_core::Result;
 use oarlock_core::infer::TensorFact;
 
-use super::plan_cache::PlanCache;
-use super::runnable_plan::RunnablePlan;
 use super::{InterruptCheck, RunScope, RunTimings, StepClock, run_plan};
 use crate::environment::SessionEnvironment;
 use crate::fallback_review::review_fallbacks;
@@ -14,6 +18,9 @@ use crate::graph::{Graph, GraphValue, Node, ValueId};
 use crate::passes::{self, PassEffect, ReplayPlan, ReplayedGraph};
 use crate::plan::{self, PreviousPlan};
 use crate::runtime_value::RuntimeValue;
+
+use plan_cache::PlanCache;
+pub(super) use runnable_plan::RunnablePlan;
 
 /// A graph that runs on inputs of any shape and builds a plan for each new one.
 pub(crate) struct PlannedGraph {

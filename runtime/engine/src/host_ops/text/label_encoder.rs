@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use oarlock_core::{Attribute, Attributes, Device, Dtype, Error, Result, Tensor};
 
-use super::text::check_text_size;
+use super::check_text_size;
 use crate::graph::Node;
 use oarlock_core::schema::ONNX_ML_DOMAIN;
 

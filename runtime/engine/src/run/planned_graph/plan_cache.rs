@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use arc_swap::ArcSwapOption;
 use oarlock_core::{Dims, Dtype, Result};
 
-use super::arena_pool::ArenaPool;
 use super::runnable_plan::RunnablePlan;
+use crate::run::arena_pool::ArenaPool;
 use crate::runtime_value::RuntimeValue;
 
 /// The approximate memory limit for the plans of one graph.

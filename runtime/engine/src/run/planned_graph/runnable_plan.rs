@@ -5,18 +5,20 @@ use std::sync::Arc;
 
 use oarlock_core::Result;
 
-use super::context_pool::RunContextPool;
 use super::control_flow::ControlFlowBodies;
 use crate::environment::SessionEnvironment;
 use crate::fallback_summary::FallbackSummary;
-use crate::plan::{ExecutionPlan, StepAction};
+use crate::plan::{ControlFlowCall, ExecutionPlan, StepAction};
+use crate::run::context_pool::RunContextPool;
+use crate::run::{RunScope, missing_value};
+use crate::runtime_value::RuntimeValue;
 
 /// A plan, the bodies of its branches and loops, and the contexts that finished runs leave for later ones.
 pub(crate) struct RunnablePlan {
     pub(crate) plan: Arc<ExecutionPlan>,
     /// By node. They do not depend on shapes, so plans for other shapes share them.
     bodies: BTreeMap<usize, Arc<ControlFlowBodies>>,
-    pub(super) contexts: RunContextPool,
+    pub(in crate::run) contexts: RunContextPool,
 }
 
 impl RunnablePlan {
@@ -41,8 +43,19 @@ impl RunnablePlan {
     }
 
     /// The bodies of a node that is a branch or a loop.
-    pub(super) fn bodies(&self, node: usize) -> Option<&ControlFlowBodies> {
+    fn bodies(&self, node: usize) -> Option<&ControlFlowBodies> {
         self.bodies.get(&node).map(Arc::as_ref)
+    }
+
+    /// Runs a node that is a branch or a loop.
+    pub(in crate::run) fn run_control_flow(
+        &self,
+        node: usize,
+        call: &ControlFlowCall,
+        run: RunScope<'_>,
+        slots: &mut [Option<RuntimeValue>],
+    ) -> Result<()> {
+        self.bodies(node).ok_or_else(missing_value)?.run(call, run, slots)
     }
 
     /// What the CPU runs because no other device can, in subgraphs too: each by the first plan it ran with. A subgraph that

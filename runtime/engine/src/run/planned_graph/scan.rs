@@ -2,10 +2,10 @@
 
 use oarlock_core::{Attribute, Error, Result, Tensor};
 
-use super::RunScope;
-use super::control_flow::{PlannedSubgraph, stack_tensors, too_few_inputs};
+use super::planned_subgraph::{PlannedSubgraph, stack_tensors, too_few_inputs};
 use crate::graph::Node;
 use crate::host_ops::{required_input, select_index};
+use crate::run::RunScope;
 use crate::runtime_value::RuntimeValue;
 
 pub(super) struct ScanLoop {
