@@ -52,12 +52,12 @@ pub(crate) fn is_repository(directory: &Path) -> bool {
 }
 
 impl AptRepository {
-    /// Reads and checks packages. `tell` is called with the number of packages read and their total.
+    /// Reads and checks packages. `report` is called with the number of packages read and their total.
     ///
     /// # Errors
     ///
     /// When a package is damaged, or two different ones have the same path.
-    pub fn of_files(files: &[PathBuf], mut tell: impl FnMut(usize, usize)) -> Result<Self, Error> {
+    pub fn of_files(files: &[PathBuf], mut report: impl FnMut(usize, usize)) -> Result<Self, Error> {
         let mut packages: BTreeMap<String, ListedPackage> = BTreeMap::new();
         for (done, file) in files.iter().enumerate() {
             let listed = ListedPackage::read_package(file).map_err(|error| error.in_file(file.display()))?;
@@ -72,7 +72,7 @@ impl AptRepository {
                 Some(_) => {}
                 None => _ = packages.insert(listed.path.clone(), listed),
             }
-            tell(done + 1, files.len());
+            report(done + 1, files.len());
         }
         if packages.is_empty() {
             return Err(Error::new("expected packages, found none"));

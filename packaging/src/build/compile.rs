@@ -102,19 +102,19 @@ impl<'w> PartCompiler<'w> {
         Ok(RecipeOutput { made, took, note: None })
     }
 
-    /// Compiles a plugin. If this machine cannot write a manifest for it, the note explains why. `tell` is called for slow side
+    /// Compiles a plugin. If this machine cannot write a manifest for it, the note explains why. `report` is called for slow side
     /// work.
     pub(super) fn compile_plugin(
         &self,
         recipe: &BuildRecipe,
         debug: &Path,
-        tell: &dyn Fn(String),
+        report: &dyn Fn(String),
     ) -> Result<RecipeOutput, Error> {
         let file = plugin_file_name(&recipe.part.package);
         let (library, took) = self.run_cargo_build(recipe, &file, debug)?;
         let place = self.target.join("made").join(recipe.directory_name()).join(&file);
         oarlock_formats::file::write_file(&place, &library)?;
-        let (manifest, note) = match self.plugin_manifest(recipe, &place, tell) {
+        let (manifest, note) = match self.plugin_manifest(recipe, &place, report) {
             Ok(text) => (Some(text), None),
             Err(why) => (
                 None,
@@ -181,7 +181,7 @@ impl<'w> PartCompiler<'w> {
         &self,
         recipe: &BuildRecipe,
         library: &Path,
-        tell: &dyn Fn(String),
+        report: &dyn Fn(String),
     ) -> Result<String, Error> {
         let first = self.query_plugin_manifest(library, None);
         if first.is_ok() || recipe.part.libraries.is_empty() {
@@ -191,7 +191,7 @@ impl<'w> PartCompiler<'w> {
         if !place.exists() {
             // A virtual environment, because `pip install --target` drops files outside of packages.
             let libraries = recipe.part.libraries.join(", ");
-            tell(format!("installing {libraries}, to query the plugin `{}`", recipe.name));
+            report(format!("installing {libraries}, to query the plugin `{}`", recipe.name));
             let new = place.with_extension("new");
             let log = format!("libraries-{}", recipe.name);
             self.tools.create_environment(&new, &log)?;

@@ -123,10 +123,10 @@ impl WorkspaceBuilder {
     /// # Errors
     ///
     /// When it fails to compile.
-    pub fn build_command(&self, matrix: &WheelMatrix, tell: &dyn Fn(&BuildStep)) -> Result<PathBuf, Error> {
+    pub fn build_command(&self, matrix: &WheelMatrix, report: &dyn Fn(&BuildStep)) -> Result<PathBuf, Error> {
         let compiler = PartCompiler::new(&self.root, &self.target, None)?;
         let recipe = recipe_for_part(matrix, matrix.core_row(false)?, COMMAND_PART)?;
-        tell(&BuildStep { done: 0, all: 1, text: self.compiling_message(&compiler, &recipe) });
+        report(&BuildStep { done: 0, all: 1, text: self.compiling_message(&compiler, &recipe) });
         let debug = self.target.join("debug");
         let file = self.target.join(COMPILED_COMMAND);
         if let BuildArtifact::Other(made) = compile_recipe(&compiler, &recipe, &debug, &|_| ())?.made {
@@ -135,7 +135,7 @@ impl WorkspaceBuilder {
         Ok(file)
     }
 
-    /// Builds packages and writes each atomically; `tell` is called for each step. Returns the files with their sizes in bytes.
+    /// Builds packages and writes each atomically; `report` is called for each step. Returns the files with their sizes in bytes.
     /// # Errors
     ///
     /// When a part fails to compile or a package fails its checks.
@@ -143,9 +143,9 @@ impl WorkspaceBuilder {
         &self,
         plan: &PackagePlan<'_>,
         out: &Path,
-        tell: &dyn Fn(&BuildStep),
+        report: &dyn Fn(&BuildStep),
     ) -> Result<Vec<(PathBuf, u64)>, Error> {
-        let mut steps = StepCounter::new(plan.step_count(), tell);
+        let mut steps = StepCounter::new(plan.step_count(), report);
         let seconds = date::source_time(&self.root)?;
         self.check_package_machine(plan)?;
         let debug = self.target.join("debug");
@@ -169,11 +169,11 @@ impl WorkspaceBuilder {
             keys: &plan.keys,
             debug: &debug,
         };
-        let tell = steps.count_jobs(|about: &&PackageSpec| format!("packing {}", about.name));
+        let report = steps.count_jobs(|about: &&PackageSpec| format!("packing {}", about.name));
         let packed = run_jobs(
             &plan.chosen,
             |_, _| false,
-            tell,
+            report,
             |about, _| {
                 let packages = maker
                     .build_packages(about)

@@ -95,7 +95,7 @@ impl WorkspaceBuilder {
         Self { command, ..self }
     }
 
-    /// Builds a plan and writes each wheel atomically, with debug information by build id in `debug` beside them; `tell` is
+    /// Builds a plan and writes each wheel atomically, with debug information by build id in `debug` beside them; `report` is
     /// called for each step.
     ///
     /// # Errors
@@ -106,10 +106,10 @@ impl WorkspaceBuilder {
         plan: &WheelPlan<'_>,
         out: &Path,
         effort: CompressionEffort,
-        tell: &dyn Fn(&BuildStep),
+        report: &dyn Fn(&BuildStep),
     ) -> Result<BuildOutcome, Error> {
         let begin = Instant::now();
-        let mut steps = StepCounter::new(1 + plan.recipes().len() + plan.rows().len(), tell);
+        let mut steps = StepCounter::new(1 + plan.recipes().len() + plan.rows().len(), report);
         steps.next("installing maturin, zig and the wheel checkers".to_owned());
         let compiler = PartCompiler::new(&self.root, &self.target, self.command.as_deref())?;
         let recipes: Vec<&BuildRecipe> = plan.recipes().iter().collect();
@@ -125,11 +125,12 @@ impl WorkspaceBuilder {
             needed.push((row, plan.recipes().iter().zip(&parts).filter_map(is_needed).collect()));
         }
         let apart = needed.iter().flat_map(|(_, parts)| parts).map(|part| part.took).sum();
-        let tell = steps.count_jobs(|(row, _): &(&Row, Vec<&RecipeOutput>)| format!("packing {}", row.name));
+        let report =
+            steps.count_jobs(|(row, _): &(&Row, Vec<&RecipeOutput>)| format!("packing {}", row.name));
         let wheels = run_jobs(
             &needed,
             |_, _| false,
-            tell,
+            report,
             |(row, parts), _| {
                 let wheel = assemble_row(plan, row, parts)?;
                 let target = out.join(row.name.to_string());
@@ -178,12 +179,14 @@ impl WorkspaceBuilder {
         debug: &Path,
         steps: &mut StepCounter<'_>,
     ) -> Result<Vec<RecipeOutput>, Error> {
-        let tell_of = steps.count_jobs(|recipe: &&BuildRecipe| self.compiling_message(compiler, recipe));
+        let report_of = steps.count_jobs(|recipe: &&BuildRecipe| self.compiling_message(compiler, recipe));
         // Two cargo processes block each other on a shared target directory.
         let in_the_way = |one: &&BuildRecipe, other: &&BuildRecipe| {
             compiler.cargo_directory(one) == compiler.cargo_directory(other)
         };
-        run_jobs(recipes, in_the_way, tell_of, |recipe, tell| compile_recipe(compiler, recipe, debug, tell))
+        run_jobs(recipes, in_the_way, report_of, |recipe, report| {
+            compile_recipe(compiler, recipe, debug, report)
+        })
     }
 
     /// The progress message for a part.
@@ -201,42 +204,42 @@ impl WorkspaceBuilder {
 struct StepCounter<'t> {
     begun: usize,
     all: usize,
-    tell: &'t dyn Fn(&BuildStep),
+    report: &'t dyn Fn(&BuildStep),
 }
 
 impl<'t> StepCounter<'t> {
-    fn new(all: usize, tell: &'t dyn Fn(&BuildStep)) -> Self {
-        Self { begun: 0, all, tell }
+    fn new(all: usize, report: &'t dyn Fn(&BuildStep)) -> Self {
+        Self { begun: 0, all, report }
     }
 
     /// Reports the next step.
     fn next(&mut self, text: String) {
-        (self.tell)(&BuildStep { done: self.begun, all: self.all, text });
+        (self.report)(&BuildStep { done: self.begun, all: self.all, text });
         self.begun += 1;
     }
 
     /// Returns a callback for parallel jobs that counts each as one step; `text` describes a job when it starts.
     fn count_jobs<W>(&mut self, text: impl Fn(&W) -> String) -> impl FnMut(JobEvent<'_, W>) {
-        move |heard| match heard {
+        move |event| match event {
             JobEvent::Begins(work) => self.next(text(work)),
-            JobEvent::Beside(text) => {
-                (self.tell)(&BuildStep { done: self.begun.saturating_sub(1), all: self.all, text });
+            JobEvent::SideStep(text) => {
+                (self.report)(&BuildStep { done: self.begun.saturating_sub(1), all: self.all, text });
             }
         }
     }
 }
 
-/// Compiles a part; `tell` is called for slow side work.
+/// Compiles a part; `report` is called for slow side work.
 fn compile_recipe(
     compiler: &PartCompiler<'_>,
     recipe: &BuildRecipe,
     debug: &Path,
-    tell: &dyn Fn(String),
+    report: &dyn Fn(String),
 ) -> Result<RecipeOutput, Error> {
     let part = match (&recipe.python, &recipe.part.file) {
         (Some(_), _) => compiler.compile_core(recipe, debug),
         (None, Some(file)) => compiler.compile_file(recipe, file, debug),
-        (None, None) => compiler.compile_plugin(recipe, debug, tell),
+        (None, None) => compiler.compile_plugin(recipe, debug, report),
     };
     part.map_err(|error| Error::new(format!("{recipe}: {error}")))
 }

@@ -21,17 +21,17 @@ const FAILED_MESSAGE: &str = "one failed; waiting for the other jobs";
 pub(super) enum JobEvent<'h, W> {
     Begins(&'h W),
     /// A job starts slow side work.
-    Beside(String),
+    SideStep(String),
 }
 
 /// A message from a job's thread, which identifies the job by its index.
 enum JobMessage {
-    Beside(String),
+    SideStep(String),
     Ends(usize),
 }
 
 /// Runs jobs and returns their results in order. At most one job runs per core, and never two that conflict (`in_the_way`); the
-/// first waiting job that may run starts next. `hear` runs on the calling thread.
+/// first waiting job that may run starts next. `on_event` runs on the calling thread.
 ///
 /// # Errors
 ///
@@ -39,7 +39,7 @@ enum JobMessage {
 pub(super) fn run_jobs<W: Sync, T: Send>(
     works: &[W],
     in_the_way: impl Fn(&W, &W) -> bool,
-    mut hear: impl FnMut(JobEvent<'_, W>),
+    mut on_event: impl FnMut(JobEvent<'_, W>),
     work: impl Fn(&W, &dyn Fn(String)) -> Result<T, Error> + Sync,
 ) -> Result<Vec<T>, Error> {
     let most = max_parallel_jobs(std::env::var(CARGO_JOBS_VARIABLE).ok());
@@ -55,9 +55,10 @@ pub(super) fn run_jobs<W: Sync, T: Send>(
             let may_begin = failed.is_none() && going.len() < most;
             if let Some(next) = waiting.iter().position(is_free).filter(|_| may_begin) {
                 let place = waiting.remove(next);
-                hear(JobEvent::Begins(&works[place]));
+                on_event(JobEvent::Begins(&works[place]));
                 let (bell, work) = (JobNotifier { place, sender: sender.clone() }, &work);
-                let go = move || work(&works[place], &|text| bell.notify_scheduler(JobMessage::Beside(text)));
+                let go =
+                    move || work(&works[place], &|text| bell.notify_scheduler(JobMessage::SideStep(text)));
                 going.insert(place, scope.spawn(go));
                 continue;
             }
@@ -65,12 +66,12 @@ pub(super) fn run_jobs<W: Sync, T: Send>(
                 break;
             }
             match receiver.recv() {
-                Ok(JobMessage::Beside(text)) => hear(JobEvent::Beside(text)),
+                Ok(JobMessage::SideStep(text)) => on_event(JobEvent::SideStep(text)),
                 Ok(JobMessage::Ends(place)) => match going.remove(&place).map(ScopedJoinHandle::join) {
                     Some(Ok(Ok(one))) => made[place] = Some(one),
                     Some(Ok(Err(error))) => {
                         if !going.is_empty() {
-                            hear(JobEvent::Beside(FAILED_MESSAGE.to_owned()));
+                            on_event(JobEvent::SideStep(FAILED_MESSAGE.to_owned()));
                         }
                         failed = failed.or(Some(error));
                     }
@@ -119,23 +120,23 @@ mod tests {
     #[test]
     fn what_comes_of_works_is_in_their_order_and_each_begins_once() {
         let works: Vec<u64> = (0..20).collect();
-        let (mut begun, mut beside) = (Vec::new(), 0);
-        let hear = |heard: JobEvent<'_, u64>| match heard {
+        let (mut begun, mut side_steps) = (Vec::new(), 0);
+        let on_event = |event: JobEvent<'_, u64>| match event {
             JobEvent::Begins(work) => begun.push(*work),
-            JobEvent::Beside(text) => beside += usize::from(text == "beside"),
+            JobEvent::SideStep(text) => side_steps += usize::from(text == "beside"),
         };
         let made = run_jobs(
             &works,
             |_, _| false,
-            hear,
-            |work, tell| {
+            on_event,
+            |work, report| {
                 thread::sleep(Duration::from_millis(5 * (20 - work) % 7));
-                tell("beside".to_owned());
+                report("beside".to_owned());
                 Ok(work * 2)
             },
         );
         assert_eq!(made.expect("all"), works.iter().map(|work| work * 2).collect::<Vec<_>>());
-        assert_eq!((begun, beside), (works, 20));
+        assert_eq!((begun, side_steps), (works, 20));
     }
 
     #[test]

@@ -40,10 +40,12 @@ pub(crate) fn run(call: &AptKeyArguments, json: bool, dry_run: bool) -> Result<(
             format!("`{}`: expected no file, for no key is replaced; found one", out.display()).into()
         );
     }
-    let beside = out.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if !beside.is_dir() {
-        let (beside, out) = (beside.display(), out.display());
-        return Err(format!("`{out}`: expected the directory `{beside}`, found none; make it first").into());
+    let side_steps = out.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !side_steps.is_dir() {
+        let (side_steps, out) = (side_steps.display(), out.display());
+        return Err(
+            format!("`{out}`: expected the directory `{side_steps}`, found none; make it first").into()
+        );
     }
     if !dry_run {
         file::write_secret(out, key.to_secret_armor().as_bytes())?;

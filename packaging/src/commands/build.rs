@@ -48,14 +48,14 @@ pub(crate) fn run(call: &BuildArguments, json: bool, dry_run: bool) -> Result<()
         rows = resolved.rows;
     }
     let plan = WheelPlan::new(&matrix, &rows)?;
-    let workshop = WorkspaceBuilder::new(".".as_ref())?.with_command(call.oarlock.clone());
+    let builder = WorkspaceBuilder::new(".".as_ref())?.with_command(call.oarlock.clone());
     if dry_run {
         show_plan(&plan, call, json);
         return Ok(());
     }
     let effort = if call.quick { CompressionEffort::Usual } else { CompressionEffort::Most };
     let progress = ProgressReporter::new();
-    let outcome = workshop.build_wheels(&plan, &call.out, effort, &|step| {
+    let outcome = builder.build_wheels(&plan, &call.out, effort, &|step| {
         progress.begin_step(step.done, step.all, &step.text);
     });
     drop(progress);

@@ -19,8 +19,8 @@ pub(crate) fn load_image(
     archive: &Path,
     name: &ImageName,
 ) -> Result<String, Error> {
-    with_progress(&format!("giving {name} to {}", engine.description()), |hear| {
-        engine.load_image(archive, name, hear)
+    with_progress(&format!("giving {name} to {}", engine.description()), |on_event| {
+        engine.load_image(archive, name, on_event)
     })
 }
 
@@ -30,8 +30,8 @@ pub(crate) fn build_image(
     directory: &Path,
     name: &ImageName,
 ) -> Result<String, Error> {
-    with_progress(&format!("building {name} with {}", engine.description()), |hear| {
-        engine.build_image(directory, name, hear)
+    with_progress(&format!("building {name} with {}", engine.description()), |on_event| {
+        engine.build_image(directory, name, on_event)
     })
 }
 
@@ -41,7 +41,7 @@ fn with_progress(
 ) -> Result<String, Error> {
     let progress = ProgressReporter::new();
     progress.note_activity(what);
-    work(&mut |heard| match heard {
+    work(&mut |event| match event {
         ProgressEvent::Sent(done, all) => {
             // In KiB, which keeps the numbers short.
             progress.count_step((done >> 10) as usize, (all >> 10) as usize, &format!("{what}, KiB sent"));

@@ -54,8 +54,8 @@ pub(crate) fn run(call: &DebArguments, json: bool, dry_run: bool) -> Result<(), 
         return Ok(());
     }
     let progress = ProgressReporter::new();
-    let workshop = WorkspaceBuilder::new(".".as_ref())?.with_command(call.oarlock.clone());
-    let written = workshop
+    let builder = WorkspaceBuilder::new(".".as_ref())?.with_command(call.oarlock.clone());
+    let written = builder
         .build_packages(&plan, &call.out, &|step| progress.begin_step(step.done, step.all, &step.text));
     drop(progress);
     let written = written?;

@@ -11,7 +11,7 @@ use oarlock_pack::image::images::{self, ImageKind, ImageSpec};
 use oarlock_pack::image::local_packages::LocalPackages;
 use oarlock_pack::image::lock::LockedPackage;
 use oarlock_pack::image::mirror::DebianMirror;
-use oarlock_pack::image::{DebianLock, ImageCatalog, ImageName, PackageCache, closure, lock};
+use oarlock_pack::image::{DebianLock, ImageCatalog, ImageName, PackageCache, dependency_resolution, lock};
 use oarlock_pack::vendored_tree;
 
 use super::container_engine;
@@ -134,16 +134,16 @@ pub(crate) fn run(call: &ImageArguments, json: bool, dry_run: bool) -> Result<()
     let chosen = images.select_images(&call.images)?;
     let own = LocalPackages::in_directory(&call.debs, &images.debian.architecture)?;
     let pool = call.pool.open_pool(&call.mirror);
-    let workshop = ImageBuilder::new(&images, &lock, &pool, &own, Path::new(SCRATCH_DIRECTORY));
-    let mut workshop = match &call.name {
-        Some(name) => workshop.with_repository(name),
-        None => workshop,
+    let builder = ImageBuilder::new(&images, &lock, &pool, &own, Path::new(SCRATCH_DIRECTORY));
+    let mut builder = match &call.name {
+        Some(name) => builder.with_repository(name),
+        None => builder,
     };
     if let Some(seconds) = date::source_date_epoch()? {
-        workshop = workshop.with_time(seconds);
+        builder = builder.with_time(seconds);
     }
     if call.list {
-        return list_images(&chosen, &workshop, json);
+        return list_images(&chosen, &builder, json);
     }
     let mut wanted = Vec::new();
     let mut passed_over = Vec::new();
@@ -152,9 +152,9 @@ pub(crate) fn run(call: &ImageArguments, json: bool, dry_run: bool) -> Result<()
         if call.images.is_empty() && images.kind_of_image(image)? == ImageKind::Dev {
             continue;
         }
-        let missing = workshop.missing_packages(image)?;
+        let missing = builder.missing_packages(image)?;
         if missing.is_empty() {
-            workshop.image_name(image)?;
+            builder.image_name(image)?;
             wanted.push(image);
         } else if call.images.is_empty() {
             passed_over.push((image, missing));
@@ -176,7 +176,7 @@ pub(crate) fn run(call: &ImageArguments, json: bool, dry_run: bool) -> Result<()
         .into());
     }
     if dry_run {
-        return show_plan(&wanted, &workshop, &pool, call, json);
+        return show_plan(&wanted, &builder, &pool, call, json);
     }
     let began = Instant::now();
     // Report problems with the engine before the slow work.
@@ -188,7 +188,7 @@ pub(crate) fn run(call: &ImageArguments, json: bool, dry_run: bool) -> Result<()
         engine.check_disk_space(wanted.iter().map(|image| image.budget_mb * 1_000_000).sum())?;
     }
     file::check_disk_space(&call.out, wanted.iter().map(|image| image.budget_mb * 1_000_000).sum())?;
-    let finished = make_images(&wanted, &mut workshop, &pool, call)?;
+    let finished = make_images(&wanted, &mut builder, &pool, call)?;
     let known = engine.map(|(how, engine)| deliver_images(&finished, how, &engine)).transpose()?;
     show_images(&finished, known.as_deref(), &passed_over, began, json);
     Ok(())
@@ -217,19 +217,19 @@ fn deliver_images(
 /// Fetches missing packages and builds the images.
 fn make_images<'w>(
     wanted: &[&'w ImageSpec],
-    workshop: &mut ImageBuilder<'w>,
+    builder: &mut ImageBuilder<'w>,
     pool: &PackageCache,
     call: &ImageArguments,
 ) -> Result<Vec<FinishedImage>, Box<dyn Error>> {
     let progress = ProgressReporter::new();
     // Fetches for all images first, so that a damaged package is found before anything is built.
-    fetch_packages(pool, &workshop.debian_packages(wanted), &progress)?;
+    fetch_packages(pool, &builder.debian_packages(wanted), &progress)?;
     let mut finished = Vec::new();
     for (done, image) in wanted.iter().enumerate() {
-        let name = workshop.image_name(image)?;
-        let tell = |layer: &str| progress.begin_step(done, wanted.len(), &format!("{name}, layer {layer}"));
+        let name = builder.image_name(image)?;
+        let report = |layer: &str| progress.begin_step(done, wanted.len(), &format!("{name}, layer {layer}"));
         let with_dockerfile = call.dockerfile || call.engine == Some(EngineDelivery::Build);
-        finished.push(workshop.build_image(image, &call.out, with_dockerfile, &tell)?);
+        finished.push(builder.build_image(image, &call.out, with_dockerfile, &report)?);
     }
     Ok(finished)
 }
@@ -267,7 +267,7 @@ fn write_lock(
         indexes.push((suite.clone(), mirror.fetch_index(suite, &images.debian.architecture)?));
     }
     drop(progress);
-    let lock = closure::resolve_lock(images, &indexes)?;
+    let lock = dependency_resolution::resolve_lock(images, &indexes)?;
     let text = lock.to_toml()?;
     if !dry_run {
         file::write_file(&call.out, text.as_bytes())?;
@@ -283,10 +283,10 @@ fn write_lock(
     Ok(())
 }
 
-fn list_images(chosen: &[&ImageSpec], workshop: &ImageBuilder<'_>, json: bool) -> Result<(), Box<dyn Error>> {
+fn list_images(chosen: &[&ImageSpec], builder: &ImageBuilder<'_>, json: bool) -> Result<(), Box<dyn Error>> {
     let mut described = Vec::new();
     for image in chosen {
-        let missing = workshop.missing_packages(image)?;
+        let missing = builder.missing_packages(image)?;
         if json {
             described.push(json!({
                 "image": image.label(),
@@ -311,16 +311,16 @@ fn list_images(chosen: &[&ImageSpec], workshop: &ImageBuilder<'_>, json: bool) -
 
 fn show_plan(
     wanted: &[&ImageSpec],
-    workshop: &ImageBuilder<'_>,
+    builder: &ImageBuilder<'_>,
     pool: &PackageCache,
     call: &ImageArguments,
     json: bool,
 ) -> Result<(), Box<dyn Error>> {
     let mut files = Vec::new();
     for image in wanted {
-        files.push(call.out.join(workshop.image_name(image)?.file_name()));
+        files.push(call.out.join(builder.image_name(image)?.file_name()));
     }
-    let needed = workshop.debian_packages(wanted).into_iter();
+    let needed = builder.debian_packages(wanted).into_iter();
     let fetched: Vec<&str> =
         needed.filter(|package| !pool.has_package(package)).map(LockedPackage::file_name).collect();
     if json {
@@ -331,7 +331,7 @@ fn show_plan(
     files.iter().for_each(|file| say!("would write {}", file.display()));
     if call.engine.is_some() {
         wanted.iter().try_for_each(|image| {
-            workshop.image_name(image).map(|name| say!("would load {name} into the engine"))
+            builder.image_name(image).map(|name| say!("would load {name} into the engine"))
         })?;
     }
     Ok(())

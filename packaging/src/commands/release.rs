@@ -86,7 +86,7 @@ pub(crate) fn run(call: &ReleaseArguments, json: bool, dry_run: bool) -> Result<
     let public: Vec<u8> = keys.iter().flat_map(OpenPgpKey::to_public_packets).collect();
     let package_plan = PackagePlan::for_wheel_plan(&plan, &packages, public)?;
     let chosen = select_images(&images, &package_plan, &call.images)?;
-    let workshop = WorkspaceBuilder::new(".".as_ref())?;
+    let builder = WorkspaceBuilder::new(".".as_ref())?;
     let version = package_plan.version().to_owned();
     // Run all checks that need no build before building anything.
     let source = SourceRevision::of_directory(".".as_ref(), &version, call.rehearsal)?;
@@ -94,8 +94,8 @@ pub(crate) fn run(call: &ReleaseArguments, json: bool, dry_run: bool) -> Result<
     suite.check_usable(&keys, date::seconds_now())?;
     WheelIndex::default().with_address(&wheel_index_address(host))?;
     release::check_target(&call.out)?;
-    workshop.check_package_machine(&package_plan)?;
-    for place in [&workshop.release_path(""), &call.out] {
+    builder.check_package_machine(&package_plan)?;
+    for place in [&builder.release_path(""), &call.out] {
         file::check_disk_space(place, REQUIRED_DISK_BYTES)?;
     }
     let about = ReleaseDescription {
@@ -109,7 +109,7 @@ pub(crate) fn run(call: &ReleaseArguments, json: bool, dry_run: bool) -> Result<
         show_plan(&plan, &package_plan, &about, json);
         return Ok(());
     }
-    let _alone = workshop.lock_release_build()?;
+    let _alone = builder.lock_release_build()?;
     let builder = ReleaseBuilder {
         call,
         host,
@@ -117,7 +117,7 @@ pub(crate) fn run(call: &ReleaseArguments, json: bool, dry_run: bool) -> Result<
         packages: &packages,
         images: &images,
         lock: &lock,
-        workshop: &workshop,
+        builder: &builder,
     };
     let contents = builder.build_contents(&plan, &package_plan, &chosen, suite)?;
     let items = contents.write_release(&call.out, &about, &keys)?;
@@ -185,7 +185,7 @@ struct ReleaseBuilder<'b> {
     packages: &'b PackageCatalog,
     images: &'b ImageCatalog,
     lock: &'b DebianLock,
-    workshop: &'b WorkspaceBuilder,
+    builder: &'b WorkspaceBuilder,
 }
 
 impl ReleaseBuilder<'_> {
@@ -201,7 +201,7 @@ impl ReleaseBuilder<'_> {
         let progress = ProgressReporter::new();
         let stage = |number: usize, text: &str| progress.begin_stage(number, STAGE_COUNT, text);
         let [wheels, debs, archives, book] =
-            ["wheels", "packages", "images", "book"].map(|what| self.workshop.release_path(what));
+            ["wheels", "packages", "images", "book"].map(|what| self.builder.release_path(what));
         for place in [&wheels, &debs, &archives, &book] {
             if place.exists() {
                 std::fs::remove_dir_all(place)?;
@@ -211,34 +211,34 @@ impl ReleaseBuilder<'_> {
         // Fetching comes first: whether it succeeds does not depend on anything that is built.
         stage(1, "fetching Debian packages and tools");
         super::image::fetch_packages(&pool, &self.lock.packages_of_images(images), &progress)?;
-        self.workshop.prepare_tools()?;
+        self.builder.prepare_tools()?;
         stage(2, "the command, which queries plugins");
-        let tell = |step: &BuildStep| progress.begin_step(step.done, step.all, &step.text);
-        let workshop =
-            self.workshop.clone().with_command(Some(self.workshop.build_command(self.matrix, &tell)?));
+        let report = |step: &BuildStep| progress.begin_step(step.done, step.all, &step.text);
+        let builder =
+            self.builder.clone().with_command(Some(self.builder.build_command(self.matrix, &report)?));
         stage(3, "wheels");
         let effort = if self.call.quick { CompressionEffort::Usual } else { CompressionEffort::Most };
-        let outcome = workshop.build_wheels(plan, &wheels, effort, &tell)?;
+        let outcome = builder.build_wheels(plan, &wheels, effort, &report)?;
         if let Some(note) = outcome.notes.first() {
             return Err(note.clone().into());
         }
         stage(4, "packages for Debian");
-        workshop.build_packages(package_plan, &debs, &tell)?;
+        builder.build_packages(package_plan, &debs, &report)?;
         stage(5, "images");
         let own = LocalPackages::in_directory(&debs, &self.images.debian.architecture)?;
-        let scratch = self.workshop.release_path("scratch");
+        let scratch = self.builder.release_path("scratch");
         let mut layers = ImageWorkshop::new(self.images, self.lock, &pool, &own, &scratch);
         let mut made = Vec::new();
         for (done, image) in images.iter().enumerate() {
             let name = layers.image_name(image)?;
-            let tell =
+            let report =
                 |layer: &str| progress.begin_step(done, images.len(), &format!("{name}, layer {layer}"));
-            let finished = layers.build_image(image, &archives, false, &tell)?;
+            let finished = layers.build_image(image, &archives, false, &report)?;
             let (ours, debian) = layers.packages_of_image(image)?;
             made.push((finished.file, SbomDocument::of_image(&ours, &debian)?));
         }
         stage(6, "the book");
-        self.workshop.build_book(&book)?;
+        self.builder.build_book(&book)?;
         stage(7, "checking that everything matches");
         let mut found = FoundParts::default();
         for (file, _) in &outcome.wheels {
@@ -260,7 +260,7 @@ impl ReleaseBuilder<'_> {
             suite,
             images: made,
             book,
-            materials: self.workshop.collect_materials(self.lock)?,
+            materials: self.builder.collect_materials(self.lock)?,
         })
     }
 }

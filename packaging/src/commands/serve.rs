@@ -57,6 +57,6 @@ pub(crate) fn run(call: &ServeArguments, json: bool, dry_run: bool) -> Result<()
         return Ok(());
     }
     // The reader of the log may close the pipe; serving continues.
-    let tell: fn(&str) = if call.log { |line| _ = writeln!(io::stderr(), "{line}") } else { |_| () };
-    Ok(serve::serve_directory(&call.index, listener, tell)?)
+    let report: fn(&str) = if call.log { |line| _ = writeln!(io::stderr(), "{line}") } else { |_| () };
+    Ok(serve::serve_directory(&call.index, listener, report)?)
 }

@@ -7,7 +7,7 @@ use oarlock_formats::deb::{DebPackage, md5_hex};
 use oarlock_formats::error::Error;
 use oarlock_formats::tree::{FileTree, TreeEntry, TreeNode};
 
-use super::closure::dependency_alternatives;
+use super::dependency_resolution::dependency_alternatives;
 use super::images::{ExcludedPaths, ImageCatalog, ImageKind, ImageSpec};
 use super::notebook;
 use super::prune::prune_tree;

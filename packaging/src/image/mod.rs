@@ -6,9 +6,9 @@
 
 pub mod archive;
 mod bytecode;
-pub mod closure;
 pub mod config;
 pub(crate) mod contents;
+pub mod dependency_resolution;
 pub mod dev_dockerfile;
 pub mod dockerfile;
 pub mod image_builder;

@@ -261,7 +261,7 @@ fn infer_case(call: &str, output_count: usize) -> Result<Vec<TensorFact>> {
     let inputs: Vec<_> = operands.split_whitespace().map(parse_fact).collect();
     let schema = schema::find_schema(domain, op, version.parse().unwrap())?;
     let dtypes: Vec<_> = inputs.iter().map(|input| input.as_ref().map(|fact| fact.dtype)).collect();
-    let bound = schema.bind_call(&attributes, &dtypes)?;
+    let bound = schema.check_call(&attributes, &dtypes)?;
     let last = schema.outputs.len() - 1;
     let outputs: Vec<_> = (0..output_count).map(|at| bound.outputs[at.min(last)]).collect();
     infer_facts(&InferenceRequest {

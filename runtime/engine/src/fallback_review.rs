@@ -9,10 +9,10 @@ use std::collections::BTreeSet;
 use oarlock_core::registry::MissingKernel;
 use oarlock_core::{Device, Result, Runtime};
 
-use crate::environment::SessionEnvironment;
 use crate::fallback_summary::{FallbackOp, FallbackSummary};
 use crate::graph::Node;
 use crate::plan::{DeviceSupport, ExecutionPlan, HostNodes, HostReason, StepAction, device_support};
+use crate::session_environment::SessionEnvironment;
 
 /// Checks a new plan: reports its fallbacks, or returns an error if they are not allowed.
 pub(crate) fn review_fallbacks(plan: &ExecutionPlan, environment: &SessionEnvironment) -> Result<()> {

@@ -1,6 +1,5 @@
 //! The engine: turns a model into a plan and runs it.
 
-mod environment;
 pub mod export;
 mod fallback_policy;
 mod fallback_review;
@@ -15,6 +14,7 @@ mod progress;
 mod run;
 mod runtime_value;
 mod session;
+mod session_environment;
 mod step_budget;
 
 pub use fallback_policy::FallbackListener;

@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use oarlock_core::Result;
 
-use crate::environment::SessionEnvironment;
 use crate::graph::{Graph, GraphValue, ValueId, Weight};
 use crate::passes::weight_to_tensor;
 use crate::run::PlannedGraph;
 use crate::runtime_value::RuntimeValue;
+use crate::session_environment::SessionEnvironment;
 
 pub(crate) struct OverridableInitializers {
     /// The model as imported, before any pass.

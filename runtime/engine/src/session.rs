@@ -5,7 +5,6 @@ use std::sync::Arc;
 use oarlock_core::flags::FallbackScope;
 use oarlock_core::{Device, Error, Result, Runtime};
 
-use crate::environment::SessionEnvironment;
 use crate::export;
 use crate::fallback_policy::FallbackListener;
 use crate::fallback_summary::FallbackSummary;
@@ -20,6 +19,7 @@ use crate::progress::PrepareProgressListener;
 use crate::run::PlannedGraph;
 use crate::run::RunTimings;
 use crate::runtime_value::RuntimeValue;
+use crate::session_environment::SessionEnvironment;
 
 /// Settings of a session; the default runs on the runtime's default device with all optimizations.
 #[derive(Clone, Debug, Default)]

@@ -73,7 +73,7 @@ impl Op {
                 schema,
                 attributes,
                 rule,
-                bound: OnceLock::new(),
+                complete_attributes: OnceLock::new(),
                 cpu_fallback: None,
             },
             value_input_bits: AtomicU64::new(value_input_bits),

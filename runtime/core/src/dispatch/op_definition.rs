@@ -27,7 +27,7 @@ pub(crate) struct OpDefinition {
     /// The shape inference rule of this version, if there is one.
     pub(crate) rule: Option<&'static infer::InferenceRule>,
     /// The attributes with the schema's defaults, computed on first use.
-    pub(crate) bound: OnceLock<Result<Arc<AbiAttributes>>>,
+    pub(crate) complete_attributes: OnceLock<Result<Arc<AbiAttributes>>>,
     /// Overrides the flag `kernel_fallback`.
     pub(crate) cpu_fallback: Option<CpuFallback>,
 }
@@ -63,8 +63,8 @@ impl OpDefinition {
         }
         let dtypes: SmallVec<[Option<Dtype>; 8]> =
             inputs.iter().map(|input| input.as_ref().map(|fact| fact.dtype)).collect();
-        let dtypes = schema.bind_operands(&dtypes).map_err(|error| error.with_op(self.name))?;
-        let bound = self.bound_attributes()?;
+        let dtypes = schema.output_dtypes(&dtypes).map_err(|error| error.with_op(self.name))?;
+        let complete = self.complete_attributes()?;
         // A variadic output stands for all that are requested.
         let last = dtypes.last().copied().flatten();
         let outputs: SmallVec<[Option<Dtype>; 4]> =
@@ -73,7 +73,7 @@ impl OpDefinition {
             domain: &self.domain,
             op: self.name,
             version: self.version,
-            attributes: bound.attributes(),
+            attributes: complete.attributes(),
             inputs,
             outputs: &outputs,
         };
@@ -88,16 +88,16 @@ impl OpDefinition {
     }
 
     /// The attributes with the schema's defaults.
-    pub(crate) fn bound_attributes(&self) -> Result<Arc<AbiAttributes>> {
-        let bind = || {
+    pub(crate) fn complete_attributes(&self) -> Result<Arc<AbiAttributes>> {
+        let complete = || {
             let attributes = match self.schema {
-                Some(schema) => schema.bind_attributes(&self.attributes),
+                Some(schema) => schema.add_defaults(&self.attributes),
                 None => Ok(self.attributes.clone()),
             };
-            let bound = attributes.map_err(|error| error.with_op(self.name))?;
-            Ok(Arc::new(AbiAttributes::new(bound)))
+            let attributes = attributes.map_err(|error| error.with_op(self.name))?;
+            Ok(Arc::new(AbiAttributes::new(attributes)))
         };
-        self.bound.get_or_init(bind).clone()
+        self.complete_attributes.get_or_init(complete).clone()
     }
 }
 

@@ -149,7 +149,7 @@ impl<'a> CallResolver<'a> {
                 definition.infer_outputs(&inputs, outputs)?
             }
         };
-        Ok(Self { request, attributes: definition.bound_attributes()?, facts })
+        Ok(Self { request, attributes: definition.complete_attributes()?, facts })
     }
 
     /// Replaces the inputs by others of the same layouts, such as constants that now have memory.

@@ -81,8 +81,8 @@ impl AttributeKind {
 }
 
 /// Validates the attributes of a call and adds defaults.
-pub(super) fn bind_attributes(schema: &OpSchema, given: &Attributes) -> Result<Attributes> {
-    let mut bound = Attributes::new();
+pub(super) fn add_defaults(schema: &OpSchema, given: &Attributes) -> Result<Attributes> {
+    let mut complete = Attributes::new();
     for (name, value) in given.iter() {
         let Some(known) = schema.attributes.iter().find(|known| known.name == name) else {
             return Err(unknown_attribute(schema, name));
@@ -93,12 +93,12 @@ pub(super) fn bind_attributes(schema: &OpSchema, given: &Attributes) -> Result<A
                 "expected the attribute `{name}` to hold {expected}, found {found}"
             ))
         })?;
-        bound.set(name, value);
+        complete.set(name, value);
     }
     for known in schema.attributes.iter().filter(|known| given.get(known.name).is_none()) {
         let (name, kind) = (known.name, known.kind.name());
         match &known.default {
-            Some(default) => bound.set(name, default.clone()),
+            Some(default) => complete.set(name, default.clone()),
             None if !known.is_required => {}
             None if known.kind.is_supported() => {
                 return Err(Error::invalid_argument(format!(
@@ -112,7 +112,7 @@ pub(super) fn bind_attributes(schema: &OpSchema, given: &Attributes) -> Result<A
             }
         }
     }
-    Ok(bound)
+    Ok(complete)
 }
 
 #[cold]

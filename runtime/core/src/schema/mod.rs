@@ -6,24 +6,24 @@
 //! ops are written by hand.
 
 mod attribute;
+mod call_check;
 mod domain;
 mod facts;
 mod index;
 mod operand;
-mod operand_binding;
 mod parse;
 #[cfg(test)]
 mod tests;
 mod types;
 
 pub use attribute::{AttributeKind, AttributeSchema};
+pub use call_check::CheckedCall;
 pub use domain::{
     OARLOCK_DOMAIN, ONNX_DOMAIN, ONNX_ML_DOMAIN, ONNXRUNTIME_DOMAIN, displayed_domain, normalize_domain,
 };
 pub use facts::OpFact;
 pub use index::has_fact;
 pub use operand::{FormalParameter, OperandArity};
-pub use operand_binding::SchemaBinding;
 pub use types::{TypeConstraint, TypeSet};
 
 use crate::Result;

@@ -6,12 +6,12 @@ use super::index::schema_index;
 use super::*;
 use crate::{Attribute, Attributes, Dtype, ErrorKind};
 
-fn bind_op(name: &str, attributes: Attributes, inputs: &[Option<Dtype>]) -> Result<SchemaBinding> {
-    latest_schema("", name)?.bind_call(&attributes, inputs)
+fn check_op(name: &str, attributes: Attributes, inputs: &[Option<Dtype>]) -> Result<CheckedCall> {
+    latest_schema("", name)?.check_call(&attributes, inputs)
 }
 
 fn bind_error(name: &str, attributes: Attributes, inputs: &[Option<Dtype>]) -> String {
-    bind_op(name, attributes, inputs).unwrap_err().to_string()
+    check_op(name, attributes, inputs).unwrap_err().to_string()
 }
 
 fn allowed_types(schema: &OpSchema, input: usize) -> String {
@@ -87,7 +87,7 @@ fn the_limits_of_clip_are_attributes_first_and_optional_inputs_later() {
     assert!(new.attributes.is_empty());
     assert_eq!((new.min_inputs(), new.max_inputs()), (1, Some(3)));
     assert_eq!(new.inputs[1].arity, OperandArity::Optional);
-    assert!(new.bind_call(&Attributes::new(), &[F32, None, F32]).is_ok());
+    assert!(new.check_call(&Attributes::new(), &[F32, None, F32]).is_ok());
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn types_and_defaults_are_what_onnx_says() {
     let activations = rnn.attributes.iter().find(|known| known.name == "activations").unwrap();
     assert_eq!(activations.default, Some(Attribute::Strings(vec!["Tanh".into(), "Tanh".into()])));
     let own = latest_schema("oarlock", "Sgd").unwrap();
-    assert_eq!(own.bind_call(&Attributes::new(), &[F64; 3]).unwrap().outputs, [F64]);
+    assert_eq!(own.check_call(&Attributes::new(), &[F64; 3]).unwrap().outputs, [F64]);
 }
 
 #[test]
@@ -139,12 +139,12 @@ fn what_is_not_there_is_told_apart() {
 #[test]
 fn outputs_have_the_dtypes_that_inputs_and_schema_decide() {
     let none = Attributes::new;
-    assert_eq!(bind_op("Add", none(), &[F32, F32]).unwrap().outputs, [F32]);
-    assert_eq!(bind_op("Less", none(), &[F32, F32]).unwrap().outputs, [Some(Dtype::Bool)]);
-    assert_eq!(bind_op("Shape", none(), &[F32]).unwrap().outputs, [I64]);
+    assert_eq!(check_op("Add", none(), &[F32, F32]).unwrap().outputs, [F32]);
+    assert_eq!(check_op("Less", none(), &[F32, F32]).unwrap().outputs, [Some(Dtype::Bool)]);
+    assert_eq!(check_op("Shape", none(), &[F32]).unwrap().outputs, [I64]);
     let to = none().with_attribute("to", Attribute::Int(1));
-    assert_eq!(bind_op("Cast", to, &[I64]).unwrap().outputs, [None]);
-    assert_eq!(bind_op("TopK", none(), &[F32, I64]).unwrap().outputs, [F32, I64]);
+    assert_eq!(check_op("Cast", to, &[I64]).unwrap().outputs, [None]);
+    assert_eq!(check_op("TopK", none(), &[F32, I64]).unwrap().outputs, [F32, I64]);
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn inputs_are_held_to_the_types_and_the_number_there_may_be() {
 #[test]
 fn a_variadic_input_takes_any_number_of_one_type() {
     let axis = || Attributes::new().with_attribute("axis", Attribute::Int(0));
-    assert_eq!(bind_op("Concat", axis(), &[I64; 5]).unwrap().outputs, [I64]);
+    assert_eq!(check_op("Concat", axis(), &[I64; 5]).unwrap().outputs, [I64]);
     assert_eq!(
         bind_error("Concat", axis(), &[F32, F32, I64]),
         "`Concat`: input 2 (inputs): expected f32 like input 0 (inputs), found i64"
@@ -189,12 +189,15 @@ fn a_variadic_input_takes_any_number_of_one_type() {
 #[test]
 fn attributes_are_completed_and_made_what_the_schema_wants() {
     let given = Attributes::new().with_attribute("alpha", Attribute::Int(2));
-    let bound = bind_op("Gemm", given, &[F32, F32]).unwrap().attributes;
-    assert_eq!((bound.get_float("alpha").unwrap(), bound.get_float("beta").unwrap()), (Some(2.0), Some(1.0)));
-    assert_eq!((bound.get_int("transA").unwrap(), bound.iter().len()), (Some(0), 4));
+    let complete = check_op("Gemm", given, &[F32, F32]).unwrap().attributes;
+    assert_eq!(
+        (complete.get_float("alpha").unwrap(), complete.get_float("beta").unwrap()),
+        (Some(2.0), Some(1.0))
+    );
+    assert_eq!((complete.get_int("transA").unwrap(), complete.iter().len()), (Some(0), 4));
     let given = Attributes::new().with_attribute("value_floats", Attribute::Ints(vec![1, 2]));
-    let bound = bind_op("Constant", given, &[]).unwrap().attributes;
-    assert_eq!(bound.get("value_floats"), Some(&Attribute::Floats(vec![1.0, 2.0])));
+    let complete = check_op("Constant", given, &[]).unwrap().attributes;
+    assert_eq!(complete.get("value_floats"), Some(&Attribute::Floats(vec![1.0, 2.0])));
 }
 
 #[test]
@@ -220,11 +223,11 @@ fn attributes_that_are_unknown_missing_or_of_another_kind_are_refused() {
 
 #[test]
 fn what_is_no_tensor_is_refused_as_not_supported() {
-    let error = bind_op("SequenceLength", Attributes::new(), &[F32]).unwrap_err();
+    let error = check_op("SequenceLength", Attributes::new(), &[F32]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unimplemented);
     assert!(error.message().contains("seq(tensor(float))"), "{error}");
-    assert_eq!(bind_op("SequenceConstruct", Attributes::new(), &[F32]).unwrap().outputs, [None]);
-    let error = bind_op("If", Attributes::new(), &[Some(Dtype::Bool)]).unwrap_err();
+    assert_eq!(check_op("SequenceConstruct", Attributes::new(), &[F32]).unwrap().outputs, [None]);
+    let error = check_op("If", Attributes::new(), &[Some(Dtype::Bool)]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unimplemented);
     assert!(error.message().contains("`else_branch`") && error.message().contains("graph"), "{error}");
 }

@@ -9,9 +9,9 @@ use self::sequence::SequenceOp;
 pub(crate) use self::sequence::{concatenate_tensors, select_index, sequence_element};
 use self::text::TextOp;
 pub use self::text::{make_text, makes_text};
-use crate::environment::SessionEnvironment;
 use crate::graph::Node;
 use crate::runtime_value::RuntimeValue;
+use crate::session_environment::SessionEnvironment;
 
 /// An op that the engine runs on the host.
 pub(crate) enum HostOp {

@@ -3,9 +3,9 @@
 use oarlock_core::{Attribute, Attributes, Dtype, Error, Op, OpInvocation, Result, Tensor};
 
 use super::{host_scalar, required_input};
-use crate::environment::SessionEnvironment;
 use crate::graph::Node;
 use crate::runtime_value::RuntimeValue;
+use crate::session_environment::SessionEnvironment;
 
 pub(crate) enum SequenceOp {
     Construct,

@@ -31,7 +31,9 @@ fn fold_constants(graph: &mut Graph, context: &PassContext<'_>) -> Result<usize>
                         graph.value_mut(*output).weight = Some(weight);
                     }
                 }
-                context.trace.record(|| PassDecision::Folded(DerivedOutputs::from_node(graph, &node, op)));
+                context
+                    .recording
+                    .record(|| PassDecision::Folded(DerivedOutputs::from_node(graph, &node, op)));
                 folded += 1;
             }
             None => kept.push(node),
@@ -53,7 +55,7 @@ fn fold_node(graph: &Graph, node: &Node, context: &PassContext<'_>) -> Option<(A
     let op = node_op(node, context.runtime).ok()?;
     let constants = evaluate_constants(graph, node, &op, context);
     if constants.is_none() {
-        context.trace.record(|| PassDecision::NotFolded { node: node.clone(), op: op.clone() });
+        context.recording.record(|| PassDecision::NotFolded { node: node.clone(), op: op.clone() });
     }
     Some((op, constants?))
 }

@@ -149,7 +149,7 @@ impl PassContext<'_> {
     pub(super) fn supports_node(&self, graph: &Graph, node: &Node) -> bool {
         let Ok(op) = node_op(node, self.runtime) else { return false };
         let is_supported = is_node_supported(graph, node, &op, self);
-        self.trace.record(|| PassDecision::SupportQueried { node: node.clone(), op, is_supported });
+        self.recording.record(|| PassDecision::SupportQueried { node: node.clone(), op, is_supported });
         is_supported
     }
 

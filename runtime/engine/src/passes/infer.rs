@@ -28,7 +28,7 @@ fn infer_node(graph: &mut Graph, node: &Node, context: &PassContext<'_>) -> Resu
     if !node.subgraphs.is_empty() {
         return Ok(());
     }
-    let known = context.trace.inferred_op(graph, node);
+    let known = context.recording.inferred_op(graph, node);
     if let Some((_, false)) = known {
         return Ok(());
     }
@@ -51,7 +51,7 @@ fn infer_node(graph: &mut Graph, node: &Node, context: &PassContext<'_>) -> Resu
             graph.value_mut(output).fact = Some(fact);
         }
     }
-    context.trace.record_inference(graph, node, op);
+    context.recording.record_inference(graph, node, op);
     Ok(())
 }
 

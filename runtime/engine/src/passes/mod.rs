@@ -68,7 +68,7 @@ pub struct PassContext<'a> {
     /// Rounding that the session permits.
     pub precision: PrecisionMode,
     /// Replay log of shape-dependent decisions.
-    pub trace: PassRecording,
+    pub recording: PassRecording,
 }
 
 /// Passes that a plan may depend on: they compute shapes, choose branches, and lower ops that no kernel can run.

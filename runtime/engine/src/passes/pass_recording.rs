@@ -129,18 +129,18 @@ impl PassContext<'_> {
     pub(super) fn reserve_constant_bytes(&self, graph: &Graph, bytes: u64) -> bool {
         let at_first =
             || graph.weight_bytes().saturating_mul(CONSTANT_BYTES_FACTOR).saturating_add(BASE_CONSTANT_BYTES);
-        let left = self.trace.remaining_constant_bytes.get().unwrap_or_else(at_first);
+        let left = self.recording.remaining_constant_bytes.get().unwrap_or_else(at_first);
         let after = left.checked_sub(bytes);
-        self.trace.remaining_constant_bytes.set(Some(after.unwrap_or(left)));
+        self.recording.remaining_constant_bytes.set(Some(after.unwrap_or(left)));
         after.is_some()
     }
 
     /// Logs that a value was read outright, so the result is valid only while the value stays the same.
     pub(super) fn record_read(&self, graph: &Graph, value: ValueId) {
         let known = graph.shared_value(value);
-        let before = self.trace.read.borrow_mut().insert(value, known.clone());
+        let before = self.recording.read.borrow_mut().insert(value, known.clone());
         if before.is_none_or(|before| !Arc::ptr_eq(&before, known)) {
-            self.trace.record(|| PassDecision::Read(value));
+            self.recording.record(|| PassDecision::Read(value));
         }
     }
 
@@ -151,7 +151,7 @@ impl PassContext<'_> {
         question: impl Fn(&Graph) -> Option<bool> + Send + Sync + 'static,
     ) -> bool {
         let answer = question(graph).unwrap_or(false);
-        self.trace.record(|| PassDecision::PredicateEvaluated { question: Box::new(question), answer });
+        self.recording.record(|| PassDecision::PredicateEvaluated { question: Box::new(question), answer });
         answer
     }
 
@@ -166,7 +166,7 @@ impl PassContext<'_> {
         // Strip the suffix first, or repeated transposes would grow the name.
         let name = graph.value(value).name.trim_end_matches(" in another order");
         let to = graph.add_value(GraphValue::with_fact(format!("{name} in another order"), fact));
-        self.trace.record(|| PassDecision::Transposed { from: value, to, order: order.to_vec() });
+        self.recording.record(|| PassDecision::Transposed { from: value, to, order: order.to_vec() });
         Some(to)
     }
 
@@ -180,7 +180,7 @@ impl PassContext<'_> {
     ) -> Option<ValueId> {
         let fact = TensorFact::from_shape(graph.value(like).dtype()?, &dims(graph)?);
         let to = graph.add_value(GraphValue::with_fact(name, fact));
-        self.trace.record(|| PassDecision::ShapeComputed { to, dims: Box::new(dims) });
+        self.recording.record(|| PassDecision::ShapeComputed { to, dims: Box::new(dims) });
         Some(to)
     }
 
@@ -189,7 +189,7 @@ impl PassContext<'_> {
         let shape = graph.value(value).dims()?;
         let constant = Weight::Numbers(Constant::from_ints(&shape));
         let to = graph.add_value(GraphValue::with_weight("a shape", constant));
-        self.trace.record(|| PassDecision::Shape { of: value, to });
+        self.recording.record(|| PassDecision::Shape { of: value, to });
         Some(to)
     }
 }

@@ -34,13 +34,18 @@ pub(crate) struct ReplayedGraph {
 
 impl ReplayPlan {
     /// Bundles the graphs before and after the passes with the log. Values are only ever added, so ids stay the same.
-    pub(crate) fn new(before: &Graph, after: &Graph, trace: PassRecording, effects: Vec<PassEffect>) -> Self {
+    pub(crate) fn new(
+        before: &Graph,
+        after: &Graph,
+        recording: PassRecording,
+        effects: Vec<PassEffect>,
+    ) -> Self {
         let mut graph = after.clone();
         before.values().for_each(|(id, _)| graph.set_shared_value(id, before.shared_value(id)));
         let inputs = after.inputs.iter().map(|input| after.shared_value(*input).clone()).collect();
-        let op = |node: &Node| trace.inferred_op(after, node).map(|(op, _)| op);
+        let op = |node: &Node| recording.inferred_op(after, node).map(|(op, _)| op);
         let ops = after.nodes.iter().map(op).collect();
-        Self { graph, inputs, ops, entries: trace.entries.into_inner(), effects }
+        Self { graph, inputs, ops, entries: recording.entries.into_inner(), effects }
     }
 
     /// The op of an optimized node, if the log has it.

@@ -14,10 +14,10 @@ use super::memory_planner::MemoryPlanner;
 use super::placement::{self, HostAffinity};
 use super::unplaced_step::{PlanValue, PlanValueIndices, UnplacedAction, UnplacedStep};
 use super::{ExecutionPlan, PlanStep, StepAction};
-use crate::environment::SessionEnvironment;
 use crate::graph::{Graph, Node, ValueId};
 use crate::host_ops::HostOp;
 use crate::passes::{ReplayPlan, is_same_op, is_same_value, node_op, with_expected_inputs};
+use crate::session_environment::SessionEnvironment;
 
 /// An earlier plan of the same nodes. A node whose operands are all unchanged reuses the step it has there.
 pub(crate) struct PreviousPlan<'a> {

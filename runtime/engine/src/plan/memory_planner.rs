@@ -11,8 +11,8 @@ use super::step::{
     ValueSource,
 };
 use super::unplaced_step::{PlanValue, UnplacedAction, UnplacedStep};
-use crate::environment::SessionEnvironment;
 use crate::graph::Graph;
+use crate::session_environment::SessionEnvironment;
 
 /// Device and size in bytes of each arena.
 type ArenaSizes = Vec<(Device, u64)>;

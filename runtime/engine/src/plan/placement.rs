@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::report::is_engine_op;
 use super::report::{DeviceSupport, device_support, node_cost};
-use crate::environment::SessionEnvironment;
 use crate::graph::{Graph, Node, ValueId};
+use crate::session_environment::SessionEnvironment;
 
 /// Latency of a copy between devices in seconds, and its bandwidth in bytes per second.
 const COPY_COST: (f64, f64) = (20e-6, 6e9);

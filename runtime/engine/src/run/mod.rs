@@ -18,11 +18,11 @@ use interrupt::InterruptCheck;
 pub(crate) use planned_graph::PlannedGraph;
 use planned_graph::RunnablePlan;
 
-use crate::environment::SessionEnvironment;
 use crate::plan::{
     DispatchedCall, ExecutionPlan, HostOpCall, PlanStep, PlannedCall, PlannedOperand, StepAction, ValueSource,
 };
 use crate::runtime_value::RuntimeValue;
+use crate::session_environment::SessionEnvironment;
 use crate::step_budget::StepBudget;
 
 /// Bound calls and their arena addresses. One run uses it at a time; a later run can take it over.

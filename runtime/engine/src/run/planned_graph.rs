@@ -12,12 +12,12 @@ use oarlock_core::Result;
 use oarlock_core::infer::TensorFact;
 
 use super::{InterruptCheck, RunScope, RunTimings, StepClock, run_plan};
-use crate::environment::SessionEnvironment;
 use crate::fallback_review::review_fallbacks;
 use crate::graph::{Graph, GraphValue, Node, ValueId};
 use crate::passes::{self, PassEffect, ReplayPlan, ReplayedGraph};
 use crate::plan::{self, PreviousPlan};
 use crate::runtime_value::RuntimeValue;
+use crate::session_environment::SessionEnvironment;
 
 use plan_cache::PlanCache;
 pub(super) use runnable_plan::RunnablePlan;
@@ -42,7 +42,7 @@ impl PlannedGraph {
     pub(crate) fn new(mut graph: Graph, environment: &SessionEnvironment) -> Result<Self> {
         let context = environment.pass_context();
         let effects = passes::run_passes(&mut graph, &context)?;
-        let folded = context.trace.folded_nodes();
+        let folded = context.recording.folded_nodes();
         Ok(Self { graph, effects, folded, plans: PlanCache::default(), replay_plans: Mutex::default() })
     }
 
@@ -175,7 +175,7 @@ impl PlannedGraph {
             graph.value_mut(id).fact.clone_from(fact);
         }
         let effects = passes::run_passes(&mut graph, &context)?;
-        let replay_plan = ReplayPlan::new(&self.graph, &graph, context.trace, effects);
+        let replay_plan = ReplayPlan::new(&self.graph, &graph, context.recording, effects);
         Ok((graph, replay_plan))
     }
 

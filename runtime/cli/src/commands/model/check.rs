@@ -249,9 +249,9 @@ impl DeviceCheckReport {
         (device, cpu): (&Device, &Device),
         is_plain: bool,
     ) -> Result<Self, CheckFailure> {
-        let trace = PassRecording::default();
+        let recording = PassRecording::default();
         let scene =
-            PassContext { runtime, host: cpu, device, is_plain, precision: PrecisionMode::F32, trace };
+            PassContext { runtime, host: cpu, device, is_plain, precision: PrecisionMode::F32, recording };
         let mut graph = graph_with_facts(model, facts);
         if let Err(error) = passes::run_passes(&mut graph, &scene) {
             if !has_unknown_op(&model.graph, runtime) {

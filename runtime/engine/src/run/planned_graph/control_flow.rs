@@ -5,12 +5,12 @@ use oarlock_core::{Dtype, Error, Result, Tensor};
 use super::PlannedGraph;
 use super::planned_subgraph::{PlannedSubgraph, stack_tensors, too_few_inputs};
 use super::scan::ScanLoop;
-use crate::environment::SessionEnvironment;
 use crate::graph::Node;
 use crate::host_ops::{host_scalar, required_input, sequence_element};
 use crate::plan::{ControlFlowCall, ValueSource};
 use crate::run::{RunScope, read_source};
 use crate::runtime_value::RuntimeValue;
+use crate::session_environment::SessionEnvironment;
 
 /// The graphs that a branch or a loop runs, with their plans.
 pub(super) enum ControlFlowBodies {

@@ -6,12 +6,12 @@ use oarlock_core::infer::TensorFact;
 use oarlock_core::{Dtype, Error, Result, Tensor};
 
 use super::PlannedGraph;
-use crate::environment::SessionEnvironment;
 use crate::graph::{DeclaredDimension, Node, ValueType};
 use crate::host_ops::concatenate_tensors;
 use crate::passes::value_fact;
 use crate::run::RunScope;
 use crate::runtime_value::RuntimeValue;
+use crate::session_environment::SessionEnvironment;
 
 /// A subgraph that is ready to run.
 pub(super) struct PlannedSubgraph {

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use oarlock_core::Result;
 
 use super::control_flow::ControlFlowBodies;
-use crate::environment::SessionEnvironment;
 use crate::fallback_summary::FallbackSummary;
 use crate::plan::{ControlFlowCall, ExecutionPlan, StepAction};
 use crate::run::context_pool::RunContextPool;
 use crate::run::{RunScope, missing_value};
 use crate::runtime_value::RuntimeValue;
+use crate::session_environment::SessionEnvironment;
 
 /// A plan, the bodies of its branches and loops, and the contexts that finished runs leave for later ones.
 pub(crate) struct RunnablePlan {

@@ -86,7 +86,7 @@ impl SessionEnvironment {
             device: self.main_device(),
             is_plain: self.is_plain,
             precision: self.precision,
-            trace: PassRecording::default(),
+            recording: PassRecording::default(),
         }
     }
 

@@ -7,7 +7,7 @@ use crate::{Attributes, Dtype, Error, Result};
 
 /// The result of validating a call.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SchemaBinding {
+pub struct CheckedCall {
     /// The dtype of each formal output, if schema and inputs determine it. Otherwise the attributes do, or the output
     /// is not a tensor.
     pub outputs: Vec<Option<Dtype>>,
@@ -17,19 +17,23 @@ pub struct SchemaBinding {
 
 impl OpSchema {
     /// Validates attributes and input dtypes of a call. `None` stands for an input that is left out.
-    pub fn bind_call(&self, attributes: &Attributes, inputs: &[Option<Dtype>]) -> Result<SchemaBinding> {
-        self.bind_without_op(attributes, inputs).map_err(|error| error.with_op(self.name))
+    pub fn check_call(&self, attributes: &Attributes, inputs: &[Option<Dtype>]) -> Result<CheckedCall> {
+        self.check_call_without_op(attributes, inputs).map_err(|error| error.with_op(self.name))
     }
 
-    fn bind_without_op(&self, attributes: &Attributes, inputs: &[Option<Dtype>]) -> Result<SchemaBinding> {
-        let outputs = self.bind_operands(inputs)?;
-        Ok(SchemaBinding { outputs, attributes: self.bind_attributes(attributes)? })
+    fn check_call_without_op(
+        &self,
+        attributes: &Attributes,
+        inputs: &[Option<Dtype>],
+    ) -> Result<CheckedCall> {
+        let outputs = self.output_dtypes(inputs)?;
+        Ok(CheckedCall { outputs, attributes: self.add_defaults(attributes)? })
     }
 
     /// Validates only the inputs, and returns the dtypes of the outputs.
-    pub(crate) fn bind_operands(&self, inputs: &[Option<Dtype>]) -> Result<Vec<Option<Dtype>>> {
+    pub(crate) fn output_dtypes(&self, inputs: &[Option<Dtype>]) -> Result<Vec<Option<Dtype>>> {
         self.check_count(inputs)?;
-        let variables = self.bind_inputs(inputs)?;
+        let variables = self.bound_type_variables(inputs)?;
         let dtype_of = |formal: &FormalParameter| {
             let bound = variables[formal.type_index].map(|(dtype, _)| dtype);
             bound.or_else(|| self.types[formal.type_index].allowed.only_dtype())
@@ -38,12 +42,12 @@ impl OpSchema {
     }
 
     /// Validates only the attributes, which do not depend on the inputs.
-    pub(crate) fn bind_attributes(&self, attributes: &Attributes) -> Result<Attributes> {
-        attribute::bind_attributes(self, attributes)
+    pub(crate) fn add_defaults(&self, attributes: &Attributes) -> Result<Attributes> {
+        attribute::add_defaults(self, attributes)
     }
 
     /// The dtype bound to each type variable, and the input that bound it.
-    fn bind_inputs(&self, inputs: &[Option<Dtype>]) -> Result<Vec<Option<(Dtype, usize)>>> {
+    fn bound_type_variables(&self, inputs: &[Option<Dtype>]) -> Result<Vec<Option<(Dtype, usize)>>> {
         let mut variables = vec![None; self.types.len()];
         for (index, dtype) in inputs.iter().enumerate() {
             let (Some(formal), Some(dtype)) = (self.formal_input(index), *dtype) else { continue };
