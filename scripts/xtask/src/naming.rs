@@ -108,10 +108,12 @@ fn source_files(root: &Path) -> Result<Vec<PathBuf>> {
         .collect())
 }
 
-/// The directory of the crate that contains a file, relative to the root.
+/// The directory of the crate that contains a file, relative to the root. Integration tests are crates of their own.
 fn crate_of(root: &Path, file: &Path) -> PathBuf {
     let is_crate = |directory: &&Path| root.join(directory).join("Cargo.toml").exists();
-    file.ancestors().skip(1).find(is_crate).unwrap_or(Path::new("")).to_owned()
+    let home = file.ancestors().skip(1).find(is_crate).unwrap_or(Path::new(""));
+    let tests = home.join("tests");
+    if file.starts_with(&tests) { tests } else { home.to_owned() }
 }
 
 impl DeclaredNames {
