@@ -1,6 +1,6 @@
-//! The profile `dist` optimizes every crate with kernels for speed. With link-time optimization, passes run at the opt level of
-//! the root crate, so a command that is optimized for size loses the vectorization of its kernels and still computes the right
-//! results.
+//! The profiles `release` and `dist` optimize every crate with kernels for speed. With link-time optimization, passes run at the opt
+//! level of the root crate, so a command that is optimized for size loses the vectorization of its kernels and still computes the
+//! right results. So does a crate of kernels in several units without link-time optimization, which calls what it should inline.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,6 +27,7 @@ struct WorkspaceMembers {
 #[serde(default, rename_all = "kebab-case")]
 struct ProfileLevels {
     opt_level: Option<toml::Value>,
+    codegen_units: Option<u32>,
     package: BTreeMap<String, ProfileLevels>,
 }
 
@@ -82,6 +83,17 @@ fn no_crate_that_is_linked_with_kernels_is_published_small_rather_than_fast() {
         assert!(crates.iter().any(|known| known == name), "{name} is linked with kernels; found {crates:?}");
     }
     assert_eq!(unoptimized_crates(&profile, &crates), Vec::<&str>::new());
+}
+
+#[test]
+fn every_crate_of_kernels_is_one_unit_in_builds_without_link_time_optimization() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests lie in the repository");
+    let RootManifest { workspace, profile } = read_toml(&root.join("Cargo.toml"));
+    let crates = crates_with_kernels(root, &workspace.members);
+    let kernels = crates.iter().filter(|name| name.starts_with(KERNEL_PARTS) && !name.ends_with("testing"));
+    let units = |name: &&String| profile["release"].package.get(*name).and_then(|package| package.codegen_units);
+    let split: Vec<&String> = kernels.filter(|name| units(name) != Some(1)).collect();
+    assert_eq!(split, Vec::<&String>::new(), "expected `codegen-units = 1` in `[profile.release.package.…]`");
 }
 
 #[test]
