@@ -1,7 +1,7 @@
 """Runs models in Oarlock and other runtimes in turn, and prints a comparison.
 
     models.py --oarlock PROGRAM --models DIR [--threads 1,2] [--rounds N] [--seconds S] [--only TEXT] [--json]
-              [--peers onnxruntime,openvino] [--precisions f32,bf16]
+              [--peers onnxruntime,openvino,pytorch] [--precisions f32,bf16]
 
 DIR contains NAME.onnx with NAME.inputs.npz beside it. Each measurement is a separate process, bound to as many processors as it
 has threads; in each round, all runtimes take turns. The table has the medians over the rounds of each runtime's medians, and
