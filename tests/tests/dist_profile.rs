@@ -91,7 +91,8 @@ fn every_crate_of_kernels_is_one_unit_in_builds_without_link_time_optimization()
     let RootManifest { workspace, profile } = read_toml(&root.join("Cargo.toml"));
     let crates = crates_with_kernels(root, &workspace.members);
     let kernels = crates.iter().filter(|name| name.starts_with(KERNEL_PARTS) && !name.ends_with("testing"));
-    let units = |name: &&String| profile["release"].package.get(*name).and_then(|package| package.codegen_units);
+    let units =
+        |name: &&String| profile["release"].package.get(*name).and_then(|package| package.codegen_units);
     let split: Vec<&String> = kernels.filter(|name| units(name) != Some(1)).collect();
     assert_eq!(split, Vec::<&String>::new(), "expected `codegen-units = 1` in `[profile.release.package.…]`");
 }

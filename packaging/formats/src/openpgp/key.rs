@@ -1,20 +1,14 @@
 //! OpenPGP secret keys with their user id.
 
 use super::armor;
-use super::packet::{self, PacketKind};
-use super::signature::{self, SignatureTarget};
+use super::packet::{self, EDDSA_ALGORITHM, KEY_VERSION, PacketKind};
+use super::signature::{self, KeySigner, SignatureTarget};
 use crate::error::Error;
 use ed25519_dalek::pkcs8::EncodePublicKey as _;
 use ed25519_dalek::pkcs8::spki::der::pem::LineEnding;
 use ed25519_dalek::{Signer as _, SigningKey};
 use rustix::rand::{GetRandomFlags, getrandom};
 use sha1::{Digest as _, Sha1};
-
-/// The version of keys and signatures; every version of apt supports it.
-pub(super) const KEY_VERSION: u8 = 4;
-
-/// Ed25519 under its legacy id, which every version of apt supports.
-pub(super) const EDDSA_ALGORITHM: u8 = 22;
 
 /// The object identifier of Ed25519, with its length.
 const CURVE_OID: &[u8] = &[9, 0x2b, 0x06, 0x01, 0x04, 0x01, 0xda, 0x47, 0x0f, 0x01];
@@ -68,7 +62,7 @@ impl OpenPgpKey {
         packet::write_packet(&mut owners, PacketKind::OWNER, owner.as_bytes());
         let of_owner = [&[0xb4], (owner.len() as u32).to_be_bytes().as_slice(), owner.as_bytes()].concat();
         let content = [key.hashed_key(), of_owner].concat();
-        signature::write_signature(&mut owners, &key, SignatureTarget::Owner, &content, key.made);
+        signature::write_signature(&mut owners, &key.signer(), SignatureTarget::Owner, &content, key.made);
         key.owners = owners;
         Ok(key)
     }
@@ -176,6 +170,11 @@ impl OpenPgpKey {
         ends.next_back()
             .filter(|seconds| *seconds > 0)
             .map(|seconds| u64::from(self.made) + u64::from(seconds))
+    }
+
+    /// What signatures need of the key.
+    pub(super) fn signer(&self) -> KeySigner<'_> {
+        KeySigner { secret: &self.secret, fingerprint: self.fingerprint() }
     }
 
     /// The time to put into a signature: the requested one, or the key's creation time if that is later.

@@ -47,7 +47,7 @@ fn armor_signatures(
 ) -> Result<String, Error> {
     let mut packets = Vec::new();
     for key in keys {
-        signature::write_signature(&mut packets, key, signed, content, key.signing_time(seconds)?);
+        signature::write_signature(&mut packets, &key.signer(), signed, content, key.signing_time(seconds)?);
     }
     Ok(armor::encode_armor(SIGNATURE_BLOCK, &packets))
 }

@@ -2,6 +2,12 @@
 
 use crate::error::Error;
 
+/// The version of keys and signatures; every version of apt supports it.
+pub(super) const KEY_VERSION: u8 = 4;
+
+/// Ed25519 under its legacy id, which every version of apt supports.
+pub(super) const EDDSA_ALGORITHM: u8 = 22;
+
 /// A packet tag.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct PacketKind(pub u8);

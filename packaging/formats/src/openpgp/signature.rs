@@ -1,8 +1,7 @@
 //! OpenPGP signatures: of text, of bytes, and of a user id.
 
-use super::key::{EDDSA_ALGORITHM, KEY_VERSION, OpenPgpKey};
-use super::packet::{self, PacketKind};
-use ed25519_dalek::Signer as _;
+use super::packet::{self, EDDSA_ALGORITHM, KEY_VERSION, PacketKind};
+use ed25519_dalek::{Signer as _, SigningKey};
 use sha2::{Digest as _, Sha512};
 
 /// The type of a signature.
@@ -29,10 +28,16 @@ const ISSUER_FINGERPRINT_SUBPACKET: u8 = 33;
 /// The key may certify other keys and sign data.
 const CERTIFY_AND_SIGN_FLAGS: u8 = 0x01 | 0x02;
 
+/// The half of a key that signs, and the fingerprint that identifies it.
+pub(super) struct KeySigner<'k> {
+    pub(super) secret: &'k SigningKey,
+    pub(super) fingerprint: [u8; 20],
+}
+
 /// Signs `content` at a given time; the result is a packet.
 pub(super) fn write_signature(
     packets: &mut Vec<u8>,
-    key: &OpenPgpKey,
+    signer: &KeySigner<'_>,
     signed: SignatureTarget,
     content: &[u8],
     seconds: u32,
@@ -43,7 +48,7 @@ pub(super) fn write_signature(
         subpackets.extend([value.len() as u8 + 1, what]);
         subpackets.extend_from_slice(value);
     };
-    add_subpacket(ISSUER_FINGERPRINT_SUBPACKET, &[&[KEY_VERSION], key.fingerprint().as_slice()].concat());
+    add_subpacket(ISSUER_FINGERPRINT_SUBPACKET, &[&[KEY_VERSION], signer.fingerprint.as_slice()].concat());
     add_subpacket(CREATION_TIME_SUBPACKET, &seconds.to_be_bytes());
     if let SignatureTarget::Owner = signed {
         add_subpacket(KEY_FLAGS_SUBPACKET, &[CERTIFY_AND_SIGN_FLAGS]);
@@ -59,11 +64,11 @@ pub(super) fn write_signature(
     hash.update((body.len() as u32).to_be_bytes());
     let hash = hash.finalize();
     // Unhashed: the short key id, which readers use to look up the key.
-    let short = &key.fingerprint()[12..];
+    let short = &signer.fingerprint[12..];
     body.extend([0, short.len() as u8 + 2, short.len() as u8 + 1, ISSUER_SUBPACKET]);
     body.extend_from_slice(short);
     body.extend_from_slice(&hash[..2]);
-    let signature = key.secret.sign(&hash);
+    let signature = signer.secret.sign(&hash);
     packet::write_mpi(&mut body, signature.r_bytes());
     packet::write_mpi(&mut body, signature.s_bytes());
     packet::write_packet(packets, PacketKind::SIGNATURE, &body);

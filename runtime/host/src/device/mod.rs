@@ -18,7 +18,7 @@ use oarlock_abi as abi;
 pub use oarlock_abi::DeviceFlags;
 
 use crate::generated::CoreCalls;
-use crate::load::validate::checked_text;
+use crate::load::checked_text::checked_text;
 use crate::services::errors::{Code, PluginFailure};
 use crate::{DeviceBlock, LoadedPlugin, PinnedHostMemory, PluginEvent, PluginStream};
 

@@ -9,7 +9,7 @@ use oarlock_abi as abi;
 
 use crate::DraftInfo;
 use crate::foreign_struct::{RuleBreach, checked_list, copy_struct};
-use crate::load::validate::checked_name;
+use crate::load::checked_text::checked_name;
 
 /// Limit on the drafts of one plugin.
 const MAX_DRAFTS: u64 = 64;

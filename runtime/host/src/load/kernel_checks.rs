@@ -8,7 +8,7 @@
 use oarlock_abi as abi;
 
 use crate::foreign_struct::{RuleBreach, SlotTable, checked_list, copy_struct};
-use crate::load::validate::{checked_name, checked_text};
+use crate::load::checked_text::{checked_name, checked_text};
 use crate::{KernelInfo, OperandInfo};
 
 /// Limit on the kernels of one plugin.

@@ -4,6 +4,7 @@
 
 #![expect(unsafe_code, reason = "this is where code of a plugin is called for the first time")]
 
+pub(crate) mod checked_text;
 pub(crate) mod device_list;
 pub(crate) mod drafts;
 pub(crate) mod kernel_checks;
@@ -235,8 +236,9 @@ fn package_to_update(path: &Path, plugin: &abi::Plugin) -> String {
         return file();
     }
     // SAFETY: the plugin is of the host's major version, whose first fields never move, and vouches for its texts.
-    let (package, name) =
-        unsafe { (validate::checked_name(plugin.package, ""), validate::checked_name(plugin.name, "")) };
+    let (package, name) = unsafe {
+        (checked_text::checked_name(plugin.package, ""), checked_text::checked_name(plugin.name, ""))
+    };
     package.or(name).unwrap_or_else(|_| file())
 }
 

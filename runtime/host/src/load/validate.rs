@@ -7,12 +7,11 @@ use std::ffi::c_void;
 use oarlock_abi as abi;
 
 use crate::foreign_struct::{ForeignStruct, RuleBreach, SlotTable, copy_struct};
+use crate::load::checked_text::{checked_name, checked_text};
 use crate::load::drafts::{KnownProfiles, copy_drafts, judge_drafts};
 use crate::load::kernel_checks::{KernelRecord, check_kernels};
-use crate::{ContractRange, PluginInfo, PluginKind, SupportLevel, sanitize_text};
+use crate::{ContractRange, PluginInfo, PluginKind, SupportLevel};
 
-/// Limit on names (rule E-4).
-const MAX_NAME_LENGTH: u64 = 64;
 /// Limit on the other texts of a plugin.
 const MAX_TEXT_LENGTH: u64 = 1024;
 
@@ -57,7 +56,7 @@ pub(crate) unsafe fn check_answer(plugin: &abi::Plugin) -> Result<CheckedPlugin,
     let name = unsafe { checked_name(plugin.name, "the plugin")? };
     let optional_name = |text: abi::Str, what: &str| {
         // SAFETY: the texts it is called with are the plugin's, for which the caller vouches.
-        let name = (!text.is_empty()).then(|| unsafe { self::checked_name(text, what) });
+        let name = (!text.is_empty()).then(|| unsafe { checked_name(text, what) });
         name.transpose()
     };
     let device_type = optional_name(plugin.device_type, "the device type")?;
@@ -68,7 +67,7 @@ pub(crate) unsafe fn check_answer(plugin: &abi::Plugin) -> Result<CheckedPlugin,
         None => Vec::new(),
     };
     // SAFETY: the texts it is called with are the plugin's, for which the caller vouches.
-    let plain = |text: abi::Str, what: &str| unsafe { self::checked_text(text, what, MAX_TEXT_LENGTH) };
+    let plain = |text: abi::Str, what: &str| unsafe { checked_text(text, what, MAX_TEXT_LENGTH) };
     let package = plain(plugin.package, "package")?;
     let package = if package.is_empty() { name.clone() } else { package };
     // SAFETY: the caller vouches for the list of drafts.
@@ -188,49 +187,4 @@ pub(crate) unsafe fn checked_table<T: SlotTable>(source: *const T) -> Result<Opt
         return Err(RuleBreach::new("P-2", expected, "only one of them"));
     }
     Ok(Some(table))
-}
-
-/// Checks and copies a name (rule E-4).
-///
-/// # Safety
-///
-/// The text is readable.
-pub(crate) unsafe fn checked_name(text: abi::Str, what: &str) -> Result<String, RuleBreach> {
-    let expected = format!("a name of {what} with 1 to {MAX_NAME_LENGTH} letters, digits, `-`, `_` and `.`");
-    if text.size == 0 || text.size > MAX_NAME_LENGTH {
-        return Err(RuleBreach::new("E-4", expected, format!("{} bytes", text.size)));
-    }
-    // SAFETY: the caller vouches for the text.
-    let Some(bytes) = (unsafe { text.bytes() }) else {
-        return Err(RuleBreach::new("S-5", expected, "a null pointer"));
-    };
-    match std::str::from_utf8(bytes) {
-        Ok(name) if name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) => {
-            Ok(name.to_owned())
-        }
-        Ok(name) => Err(RuleBreach::new("E-4", expected, format!("`{}`", name.escape_debug()))),
-        Err(_) => Err(RuleBreach::new(
-            "S-5",
-            expected,
-            format!("bytes that are not UTF-8, `{}`", bytes.escape_ascii()),
-        )),
-    }
-}
-
-/// Checks any other text (rule S-5) and makes it safe to print.
-///
-/// # Safety
-///
-/// The text is readable.
-pub(crate) unsafe fn checked_text(text: abi::Str, what: &str, longest: u64) -> Result<String, RuleBreach> {
-    let expected = format!("a {what} of at most {longest} bytes of UTF-8");
-    if text.size > longest {
-        return Err(RuleBreach::new("S-5", expected, format!("{} bytes", text.size)));
-    }
-    // SAFETY: the caller vouches for the text.
-    match unsafe { text.text() } {
-        Some(text) => Ok(sanitize_text(text)),
-        None if text.data.is_null() => Err(RuleBreach::new("S-5", expected, "a null pointer")),
-        None => Err(RuleBreach::new("S-5", expected, "bytes that are not UTF-8")),
-    }
 }

@@ -12,7 +12,7 @@ use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use super::from_python::{check_copy_allowed, tensor_from_memory};
+use super::memory_import::{check_copy_allowed, tensor_from_memory};
 use crate::error::OrRaise as _;
 
 /// Format characters of Python's `struct` module.

@@ -12,7 +12,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
-use super::from_python::{check_copy_allowed, tensor_from_memory};
+use super::memory_import::{check_copy_allowed, tensor_from_memory};
 use crate::error::{OrRaise as _, type_name};
 
 /// DLPack's code for host memory.

@@ -1,11 +1,11 @@
 //! Creates arrays from Python objects: numbers, nested lists, buffers and arrays of other libraries.
 
-use bytes::Bytes;
-use oarlock_core::{Constant, Device, Dtype, Tensor};
+use oarlock_core::{Device, Dtype, Tensor};
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PySequence, PyString, PyTuple};
 
+use super::memory_import::check_copy_allowed;
 use super::python_number::{PythonNumber, numpy_scalar, python_number};
 use super::{PyTensor, cast_tensor, copy_tensor, dlpack};
 use crate::device::resolve_device;
@@ -95,36 +95,6 @@ pub(crate) fn from_dlpack(
         None => super::host_memory_device(x.py())?,
     };
     dlpack::import_tensor(x, &device, copy).map(PyTensor::new)
-}
-
-/// Fails if `copy=False` forbids the copy.
-pub(super) fn check_copy_allowed(copy: Option<bool>, found: &str) -> PyResult<()> {
-    if copy != Some(false) {
-        return Ok(());
-    }
-    Err(PyBufferError::new_err(format!(
-        "expected what needs no copy, found {found}\nhint: leave out `copy=False`"
-    )))
-}
-
-/// Makes a tensor over borrowed memory: in place if possible and allowed, else as a copy.
-pub(super) fn tensor_from_memory(
-    device: &Device,
-    dtype: Dtype,
-    dims: &[i64],
-    memory: Bytes,
-    copy: Option<bool>,
-) -> PyResult<Tensor> {
-    if copy == Some(true) {
-        return Tensor::from_bytes(device, dtype, dims, &memory).or_raise();
-    }
-    let constant = Constant::new(dtype, dims, memory).or_raise()?;
-    let tensor = Tensor::from_constant(device, &constant.to_aligned()).or_raise()?;
-    let start = constant.bytes().as_ptr();
-    if !constant.bytes().is_empty() && tensor.host_address().or_raise()? != Some(start) {
-        check_copy_allowed(copy, &format!("{} that {device} cannot use where they lie", dtype.numpy_name()))?;
-    }
-    Ok(tensor)
 }
 
 /// Imports an array of another library or a buffer; `None` if the object is neither.

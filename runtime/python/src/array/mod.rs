@@ -12,6 +12,7 @@ mod dlpack;
 pub(crate) mod from_python;
 mod index;
 pub(crate) mod join;
+mod memory_import;
 mod numpy;
 mod numpy_arrays;
 mod operators;

@@ -6,7 +6,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
-use super::from_python::check_copy_allowed;
+use super::memory_import::check_copy_allowed;
 use crate::dtype::dtype_by_name;
 use crate::error::{OrRaise as _, type_name};
 

@@ -1,6 +1,7 @@
 //! Devices and the default device.
 
 pub(crate) mod scope;
+mod scope_stack;
 pub(crate) mod stream;
 
 use oarlock_core::ErrorKind;
@@ -78,13 +79,13 @@ impl PyDevice {
 
     /// Within `with device:` it is the one that is used when none is named.
     fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
-        scope::enter_scope(slf.as_any())?;
+        scope_stack::enter_scope(slf.as_any())?;
         Ok(slf)
     }
 
     #[pyo3(signature = (*_raised))]
     fn __exit__(&self, py: Python<'_>, _raised: &Bound<'_, PyTuple>) -> PyResult<()> {
-        scope::leave_scope(py)
+        scope_stack::leave_scope(py)
     }
 
     /// Pickles the name, which is looked up on unpickling.

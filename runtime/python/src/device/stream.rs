@@ -4,7 +4,7 @@ use oarlock_host::PluginFailure;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use super::{PyDevice, resolve_device, scope};
+use super::{PyDevice, resolve_device, scope_stack};
 use crate::error::OrRaise as _;
 
 /// A queue of work on a device. Inside `with stream:`, ops on arrays of its device run in the stream, concurrently with other
@@ -70,13 +70,13 @@ impl Stream {
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
-        scope::enter_scope(slf.as_any())?;
+        scope_stack::enter_scope(slf.as_any())?;
         Ok(slf)
     }
 
     #[pyo3(signature = (*_raised))]
     fn __exit__(&self, py: Python<'_>, _raised: &Bound<'_, PyTuple>) -> PyResult<()> {
-        scope::leave_scope(py)
+        scope_stack::leave_scope(py)
     }
 
     fn __repr__(&self) -> String {

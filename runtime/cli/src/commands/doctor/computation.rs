@@ -8,7 +8,7 @@
 use half::f16;
 use oarlock_core::{Device, Dtype, Element, Error, Op, OpInvocation, Result, Runtime, Tensor};
 
-use super::trial::TrialFault;
+use super::trial_fault::TrialFault;
 
 /// The ops in order; those without a kernel on the device are skipped.
 const TRIAL_OPS: [&str; 4] = ["MatMul", "Add", "Relu", "ReduceSum"];

@@ -11,9 +11,9 @@ use oarlock_host::sanitize_text;
 use serde_json::{Value, json};
 
 use super::computation;
+use super::device_count::count_devices;
 use super::diagnosis::{DeviceDiagnosis, FailureCause, outcome_to_json};
-use super::trial::TrialFault;
-use super::trial_summary::count_devices;
+use super::trial_fault::TrialFault;
 use super::watchdog::{COMPUTATION_TIMEOUT, wait_for_answer};
 use crate::output::{BAD_STYLE, CommandOutput, GOOD_STYLE, NAME_STYLE};
 use crate::session::CoreSession;

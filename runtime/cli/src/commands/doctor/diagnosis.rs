@@ -6,7 +6,7 @@ use oarlock_core::Error;
 use oarlock_host::{Host, Refusal, RefusalReason};
 use serde_json::Value;
 
-use super::trial::TrialFault;
+use super::trial_fault::TrialFault;
 use crate::output::{CommandOutput, NOTABLE_STYLE};
 use crate::render::{print_labeled, print_sentence};
 

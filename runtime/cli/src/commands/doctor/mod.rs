@@ -2,10 +2,12 @@
 
 mod computation;
 mod concurrent_trial;
+mod device_count;
 mod diagnosis;
 mod examination;
 mod plugin_environment;
 mod trial;
+mod trial_fault;
 mod trial_summary;
 mod watchdog;
 
@@ -14,10 +16,11 @@ use oarlock_host::LoadReport;
 use serde_json::{Value, json, to_value};
 
 use self::concurrent_trial::ConcurrentTrial;
+use self::device_count::count_devices;
 use self::diagnosis::DeviceDiagnosis;
 use self::examination::DeviceExamination;
 use self::plugin_environment::PluginEnvironment;
-use self::trial_summary::{DoctorSummary, WorkingDevices, count_devices};
+use self::trial_summary::{DoctorSummary, WorkingDevices};
 use crate::arguments::GlobalOptions;
 use crate::messages::PluginMessages;
 use crate::output::{BAD_STYLE, CommandOutput, GOOD_STYLE, NAME_STYLE, QUIET_STYLE};

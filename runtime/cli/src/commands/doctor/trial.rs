@@ -1,10 +1,11 @@
 //! The trial of one device: first each thing that a computation needs, one at a time, so that a failure has a name; then a
 //! computation.
 
-use oarlock_core::{Error, Runtime};
-use oarlock_host::{DeviceBlock, DeviceFlags, PluginDevice, PluginEvent, PluginFailure, PluginStream};
+use oarlock_core::Runtime;
+use oarlock_host::{DeviceBlock, DeviceFlags, PluginDevice, PluginEvent, PluginStream};
 
 use super::computation;
+use super::trial_fault::TrialFault;
 
 /// Size of the test copy.
 const MAX_COPY_BYTES: u64 = 1 << 20;
@@ -34,36 +35,6 @@ impl TrialStep {
             Self::Compute => "computation",
             Self::GiveBack => "giving back",
         }
-    }
-}
-
-#[derive(Clone, Debug)]
-pub(super) enum TrialFault {
-    /// The plugin or the core reported an error.
-    Reported(Error),
-    /// No error was reported, but the result is wrong.
-    WrongResult {
-        found: String,
-        /// The plugin whose kernel ran; `None` if no kernel was involved.
-        plugin: Option<String>,
-    },
-}
-
-impl TrialFault {
-    fn wrong_result(found: impl Into<String>) -> Self {
-        Self::WrongResult { found: found.into(), plugin: None }
-    }
-}
-
-impl From<Error> for TrialFault {
-    fn from(error: Error) -> Self {
-        Self::Reported(error)
-    }
-}
-
-impl From<PluginFailure> for TrialFault {
-    fn from(failure: PluginFailure) -> Self {
-        Self::Reported(failure.into())
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::concurrent_trial::ConcurrentTrial;
+use super::device_count::count_devices;
 use super::examination::DeviceExamination;
 use oarlock_report::text::format_count;
 
@@ -36,12 +37,6 @@ impl fmt::Display for WorkingDevices<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Oarlock works well on {}", count_devices(self.count, self.device_type))
     }
-}
-
-/// `1 npu device`, `4 npu devices`.
-pub(super) fn count_devices(number: usize, device_type: &str) -> String {
-    let name = oarlock_host::sanitize_text(device_type);
-    format_count(number, &format!("{name} device"), &format!("{name} devices"))
 }
 
 /// Counts of what was tried and what failed.

@@ -8,7 +8,8 @@ use oarlock_core::Runtime;
 use oarlock_host::PluginDevice;
 
 use super::diagnosis::FailureCause;
-use super::trial::{self, TrialFault, TrialObserver, TrialStep};
+use super::trial::{self, TrialObserver, TrialStep};
+use super::trial_fault::TrialFault;
 use crate::messages::PluginMessages;
 use crate::progress::ProgressLine;
 
