@@ -8,6 +8,7 @@ use libloading::os::unix::Library as Opened;
 use oarlock_sdk::{Element, PluginError, Result};
 
 /// `CblasRowMajor`.
+// Tensors are row-major, so the library reads and writes them in place.
 const CBLAS_ROW_MAJOR: c_int = 101;
 const CBLAS_NO_TRANSPOSE: c_int = 111;
 const CBLAS_TRANSPOSE: c_int = 112;
@@ -129,9 +130,11 @@ pub(crate) unsafe fn multiply_matrices<T: BlasElement>(
     output: MatrixOperand<*mut T>,
 ) {
     let transposed = |transposed| if transposed { CBLAS_TRANSPOSE } else { CBLAS_NO_TRANSPOSE };
+    // With a `beta` of 0 the library does not read the output, which may hold anything, NaN included.
     let beta = if adds { T::from_attribute(1.0) } else { T::ZERO };
     // SAFETY: the caller guarantees the sizes of the operands, and within those sizes the library touches nothing else.
     unsafe {
+        // Before each product: the setting belongs to the calling thread, and the pool of the host may start threads at any time.
         if let Some(stay_alone) = cblas.stay_alone {
             stay_alone(1);
         }

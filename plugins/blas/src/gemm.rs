@@ -24,9 +24,11 @@ pub(crate) fn gemm_kernel(library: &Arc<BlasLibrary>, host: HostServices) -> Ker
         dispatch!(call.output(0)?.dtype(), floating, T => run_gemm::<T>(cblas, &host, call))
     })
     .with_support_check(move |(), call| {
+        // Everything that a library cannot do is refused here, where the host can still take the built-in kernel.
         let settings = GemmProblem::new(call)?;
         check_dimensions(&settings.gemm_size(call.input(0)?.dims(), call.input(1)?.dims())?)?;
         check_alpha(settings.alpha)?;
+        // Opens the library, so that one that does not load is found out before the call is placed.
         asked.cblas_functions().map(drop)
     })
     .since_version(GEMM_SINCE_VERSION)
@@ -42,6 +44,7 @@ pub(crate) fn gemm_kernel(library: &Arc<BlasLibrary>, host: HostServices) -> Ker
 
 /// With an `alpha` of 0, libraries skip the operands, so NaN and infinity in them would be lost.
 fn check_alpha(alpha: f64) -> Result<()> {
+    // What counts is the scale that the library gets, and for `f32` matrices that is rounded.
     let vanishes = alpha as f32 == 0.0;
     ensure!(!vanishes, unimplemented, "expected an `alpha` that does not vanish in f32, found {alpha}");
     Ok(())

@@ -19,6 +19,7 @@ pub type CblasSetup = fn(&'static Opened) -> Result<CblasFunctions>;
 pub struct BlasLibrary {
     path: PathBuf,
     setup: CblasSetup,
+    // Failures are kept too: support checks ask for every call, and opening the file again would fail again.
     opened: OnceLock<Result<CblasFunctions>>,
 }
 
@@ -42,6 +43,8 @@ impl BlasLibrary {
     }
 
     fn open_library(&self) -> Result<CblasFunctions> {
+        // `RTLD_NOW` finds a missing symbol here and not in the middle of a product. `RTLD_LOCAL` keeps the symbols of two BLAS
+        // libraries in one process apart.
         // SAFETY: initializers of the library run, which the user chose by installing this plugin and this library.
         let opened = unsafe { Opened::open(Some(&self.path), RTLD_NOW | RTLD_LOCAL) };
         let opened = opened.map_err(|error| {
@@ -49,6 +52,7 @@ impl BlasLibrary {
                 std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
             self.unusable_library(&format!(
                 "a library that can be opened, found `{}`",
+                // The cause is quoted in backticks.
                 cause.replace('`', "'")
             ))
         })?;
@@ -61,6 +65,7 @@ impl BlasLibrary {
     }
 
     fn unusable_library(&self, expected_and_found: &str) -> PluginError {
+        // This code lets the host run its built-in kernels instead.
         PluginError::unimplemented(format!("expected in `{}` {expected_and_found}", self.path.display()))
     }
 }

@@ -45,6 +45,7 @@ impl LibrarySearchPath {
         let has_raised_rights = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
         let variable = std::env::var_os("LD_LIBRARY_PATH").filter(|_| !has_raised_rights).unwrap_or_default();
         let triplet = format!("{}-linux-gnu", std::env::consts::ARCH);
+        // Where Debian installs libraries, and where its linker looks by default.
         let multiarch = ["/lib", "/usr/lib"].map(|directory| Path::new(directory).join(&triplet));
         let directories = std::env::split_paths(&variable)
             .filter(|directory| directory.is_absolute())
@@ -53,6 +54,7 @@ impl LibrarySearchPath {
             .collect();
         Self {
             directories,
+            // Without a cache the directories alone are searched.
             cache: std::fs::read("/etc/ld.so.cache").unwrap_or_default(),
             plugin: plugin_directory(),
         }
@@ -63,6 +65,7 @@ impl LibrarySearchPath {
         if let Some(named) = named {
             let path = PathBuf::from(named);
             ensure!(
+                // `dlopen` would search for a bare name, and take a relative path from the working directory.
                 path.is_absolute() && path.is_file(),
                 not_found,
                 "expected the absolute path of a file with {} in the option `library`, found `{named}`",
@@ -73,17 +76,20 @@ impl LibrarySearchPath {
         wanted
             .files
             .iter()
+            // By name first and by place second: the preferred name wins wherever its file lies.
             .find_map(|file| self.locate_file(wanted, file))
             .ok_or_else(|| library_not_found(wanted))
     }
 
     fn locate_file(&self, wanted: &BlasRequirement, file: &str) -> Option<PathBuf> {
+        // `canonicalize` fails for a directory that is not there, and leaves no `..` to show in messages.
         let beside = |way: &&str| self.plugin.as_ref()?.join(way).canonicalize().ok();
         let vendor = || wanted.directories.iter().map(PathBuf::from);
         let within = |directory: &Path| Some(directory.join(file)).filter(|path| path.is_file());
         self.directories
             .iter()
             .find_map(|directory| within(directory))
+            // The bare name, so that the linker picks the variant for this processor.
             .or_else(|| self.is_cached(file).then(|| PathBuf::from(file)))
             .or_else(|| wanted.beside.iter().filter_map(beside).chain(vendor()).find_map(|it| within(&it)))
     }
@@ -91,6 +97,7 @@ impl LibrarySearchPath {
     /// True if the cache lists a library, so that the linker finds it by its bare name. In the cache a name is a string of its
     /// own or the end of a path, and a zero terminates it.
     fn is_cached(&self, file: &str) -> bool {
+        // Searched as plain bytes: the format is private to the linker and has changed before.
         let ended = [file.as_bytes(), &[0]].concat();
         let before = |at: usize| at.checked_sub(1).map(|at| self.cache[at]);
         let mut windows = self.cache.windows(ended.len()).enumerate();

@@ -22,6 +22,7 @@ pub(crate) fn matmul_kernel(library: &Arc<BlasLibrary>, host: HostServices) -> K
         check_dimensions(
             &MatMulProblem::new(call.input(0)?.dims(), call.input(1)?.dims(), MAX_DIMENSION)?.extent,
         )?;
+        // Opens the library, so that one that does not load is found out before the call is placed.
         asked.cblas_functions().map(drop)
     })
     .with_device_type("cpu")
@@ -48,6 +49,7 @@ fn run_matmul<T: BlasElement>(
     );
     // SAFETY: device memory is host memory here, and the call guarantees its operands.
     let (a, b, y) = unsafe { (a.elements()?, b.elements()?, y.elements_mut()?) };
+    // Strided operands are not registered, so both factors lie row by row.
     let side = |elements| ProductOperand { elements, transposed: false };
     let products = BatchedProduct {
         extent: shape.extent,

@@ -17,6 +17,7 @@ const MULTIPLY_ADDS_PER_TASK: usize = 1 << 20;
 pub(crate) const MAX_DIMENSION: usize = i32::MAX as usize;
 
 fn multiply_add_count(extent: &GemmSize) -> usize {
+    // An estimate of work, so a size that saturates does no harm.
     extent.rows.saturating_mul(extent.columns).saturating_mul(extent.depth)
 }
 
@@ -48,6 +49,7 @@ impl<T> ProductOperand<'_, T> {
         (lines, depth): (usize, usize),
         lie_together: bool,
     ) -> MatrixOperand<*const T> {
+        // A part differs from the whole by its address alone. The step stays that of the whole matrix, so nothing is copied.
         let (to_next, step) = if lie_together { (depth, depth) } else { (1, lines) };
         let address = self.elements[start + line * to_next..].as_ptr();
         MatrixOperand { address, step, transposed: self.transposed }
@@ -88,10 +90,12 @@ impl<T: BlasElement> BatchedProduct<'_, T> {
         output: &mut [T],
     ) -> Result<()> {
         self.check_bounds(output.len())?;
+        // CBLAS rejects steps of 0, so a product without elements must not get there.
         if output.is_empty() {
             return Ok(());
         }
         let cut = ProductPartition::new(&self.extent, self.batch.count, host.worker_count());
+        // Small products share a task, so that starting it does not cost more than computing them.
         let grain = MULTIPLY_ADDS_PER_TASK.div_ceil(cut.multiply_adds_per_part(&self.extent));
         let address = SharedOutput(output.as_mut_ptr());
         host.parallel_for((self.batch.count * cut.parts) as u64, grain as u64, |begin, end| {
@@ -124,6 +128,7 @@ impl<T: BlasElement> BatchedProduct<'_, T> {
         let is_within = |start: usize, matrix: Option<usize>, elements: usize| {
             matrix.and_then(|matrix| start.checked_add(matrix)).is_some_and(|end| end <= elements)
         };
+        // No step is negative, so the last product reaches furthest.
         let (last_left, last_right) = self.batch.matrix_starts(products - 1);
         let are_within = is_within(last_left, rows.checked_mul(depth), self.left.elements.len())
             && is_within(last_right, depth.checked_mul(columns), self.right.elements.len());
@@ -163,6 +168,7 @@ impl<T: BlasElement> BatchedProduct<'_, T> {
                 self.fill_addend_row(row, columns.start, row_of_part);
             }
         }
+        // Factors without elements have no step to pass, and nothing is left to add.
         if extent.depth == 0 {
             return;
         }
@@ -186,6 +192,7 @@ impl<T: BlasElement> BatchedProduct<'_, T> {
         let Some(addend) = &self.addend else { return output.fill(T::ZERO) };
         for (column, number) in (first_column..).zip(output) {
             let at = row * addend.row_step + column * addend.column_step;
+            // Multiplied even if `beta` is 0, so that NaN and infinity in the addend stay visible.
             *number = addend.elements[at].scaled_by(addend.beta);
         }
     }
@@ -199,9 +206,12 @@ struct ProductPartition {
 
 impl ProductPartition {
     fn new(extent: &GemmSize, items: usize, workers: usize) -> Self {
+        // The depth is never cut: the parts of a sum would need memory of their own and a pass that adds them up.
         let by_rows = extent.rows >= extent.columns;
         let longer = extent.rows.max(extent.columns);
+        // At least 1 part, and no more than lines, so that none is empty.
         let worth = (multiply_add_count(extent) / MULTIPLY_ADDS_PER_TASK).clamp(1, longer.max(1));
+        // The products of a batch already keep threads busy; only what is missing comes from cutting.
         Self { parts: workers.div_ceil(items.max(1)).min(worth), by_rows }
     }
 
@@ -212,6 +222,7 @@ impl ProductPartition {
 
     fn part_ranges(&self, extent: &GemmSize, part: usize) -> (Range<usize>, Range<usize>) {
         let of = |size: usize| {
+            // The first parts take one line of the remainder each, so sizes differ by 1 at most.
             let border = |part: usize| size / self.parts * part + (size % self.parts).min(part);
             border(part)..border(part + 1)
         };

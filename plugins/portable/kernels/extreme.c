@@ -5,6 +5,7 @@ struct shape {
 
 INLINE int is_better(T x, i64 x_at, T y, i64 y_at) {
     if (IS_NAN(x) || IS_NAN(y)) return IS_NAN(x) && (!IS_NAN(y) || x_at < y_at);
+    // Ties go by position, so the result does not depend on which work-item saw an element first.
     if (x == y) return IS_LAST ? x_at > y_at : x_at < y_at;
     return IS_MAX ? x > y : x < y;
 }
@@ -17,6 +18,7 @@ KERNEL oarlock_kernel({{parameters}}struct shape shape) {
 {{places}}
     STOP_BEHIND(shape.rows);
     INDEX length = (INDEX)shape.length, inner = (INDEX)shape.inner;
+    // A row lies along the middle of three dimensions; its elements are `inner` apart.
     INDEX start = ROW / inner * length * inner + ROW % inner;
     // Work-items without an element repeat one that counts anyway.
     INDEX first = LANE < length ? LANE : 0;
@@ -33,6 +35,7 @@ KERNEL oarlock_kernel({{parameters}}struct shape shape) {
     scratch[LANE] = best;
     places[LANE] = best_at;
     BARRIER;
+    // A tree of its own: it carries a position with each element, and TREE carries one value.
     for (int width = LANES / 2; width > 0; width /= 2) {
         if (LANE < width && is_better(scratch[LANE + width], places[LANE + width], scratch[LANE], places[LANE])) {
             scratch[LANE] = scratch[LANE + width];

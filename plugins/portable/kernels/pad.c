@@ -12,8 +12,10 @@ KERNEL oarlock_kernel({{parameters}}struct shape shape) {
     INDEX i = FIRST_INDEX;
     if (i >= (INDEX)shape.count) return;
     INDEX rest = i, a_at = 0;
+    // RANK is a constant, so the compiler can unroll the loop.
     for (int axis = RANK - 1; axis >= 0; --axis) {
         i64 size = shape.sizes[axis];
+        // In 64 bits: pads are numbers of the model, and a reflection doubles a size.
         i64 at = (i64)(rest % (INDEX)shape.dims[axis]) - shape.begins[axis];
         rest /= (INDEX)shape.dims[axis];
         if (MODE == EDGE) {

@@ -14,6 +14,7 @@ KERNEL oarlock_kernel({{parameters}}struct shape shape) {
     INDEX left = x * (INDEX)shape.stride_x - (INDEX)shape.pad_x;
     INDEX top = row * (INDEX)shape.stride_y - (INDEX)shape.pad_y;
     T result = IS_MAX ? -INFINITE : (T)0;
+    // No row of the window is skipped as a whole: elements outside of the image may count.
     INDEX counted = 0;
     for (INDEX v = 0; v < (INDEX)shape.window_height; ++v) {
         INDEX at_y = top + v * (INDEX)shape.dilation_y;
@@ -28,5 +29,6 @@ KERNEL oarlock_kernel({{parameters}}struct shape shape) {
             }
         }
     }
+    // A window may lie in the padding alone. Its mean is 0 then, and not 0 / 0.
     STORE_Y(y, i, IS_MAX ? result : (T)(result / (T)(counted > 0 ? counted : 1)));
 }

@@ -1,4 +1,5 @@
 // The dialect in HIP C++, as hipRTC compiles it.
+// Plain `char` is unsigned on some hosts.
 typedef signed char i8;
 typedef unsigned char u8;
 typedef short i16;
@@ -10,10 +11,12 @@ typedef unsigned long long u64;
 typedef float f32;
 typedef double f64;
 
+// Without bounds the compiler provides for blocks of 1,024 and leaves each thread fewer registers.
 #define KERNEL extern "C" __global__ void __launch_bounds__(BLOCK_X * BLOCK_Y)
 #define INLINE static __device__ __forceinline__
 #define GLOBAL
 #define LOCAL __shared__
+// Signed: unsigned operands would turn index expressions unsigned, and indices may be negative.
 #define LOCAL_X ((int)threadIdx.x)
 #define LOCAL_Y ((int)threadIdx.y)
 #define GROUP blockIdx.x

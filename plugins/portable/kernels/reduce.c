@@ -13,10 +13,12 @@ KERNEL oarlock_kernel({{parameters}}struct shape shape) {
     STOP_BEHIND(shape.rows);
     INDEX row = ROW / (INDEX)shape.parts, part = ROW % (INDEX)shape.parts;
 {{kept}}
+    // Rounded up, so the last parts are shorter or empty. An empty part gives the initial value, which changes nothing.
     INDEX length = ((INDEX)shape.reduced + (INDEX)shape.parts - 1) / (INDEX)shape.parts;
     INDEX first = part * length, end = first + length;
     if (end > (INDEX)shape.reduced) end = (INDEX)shape.reduced;
     T result = {{initial}};
+    // In each round the work-items of a group take adjacent elements. Where these are adjacent in memory too, the reads join.
     for (INDEX j = first + LANE; j < end; j += LANES) {
 {{reduced}}
         result = combine(result, transform((T)LOAD_A(a, a_at + x_at)));

@@ -6,7 +6,10 @@
 #define LANE LOCAL_X
 #define LANES BLOCK_X
 #define SCRATCH(type) LOCAL type scratch[BLOCK_X]
+// Empty: there are as many work-groups as rows, and a work-item that returned would be missing at the barriers.
 #define STOP_BEHIND(rows)
+// BLOCK_X is a power of two, so halving leaves nobody out. Everyone reaches each barrier; only the combining is conditional. The last
+// barrier protects scratch[0] from the next tree until all have read it.
 #define TREE(value, combine)                                                                    \
     scratch[LANE] = value;                                                                      \
     BARRIER;                                                                                    \

@@ -23,10 +23,12 @@ impl FormulaNumber {
             Self::Int(number) => number as f64,
             Self::Float(number) => number,
         };
+        // Drivers check an argument by its size alone, so the bytes must be as wide as the parameter: `F`, or 64 bits.
         match (self, arithmetic_kind(compute)) {
             (_, ArithmeticKind::Float) if compute == Dtype::F64 => float.to_ne_bytes().to_vec(),
             (_, ArithmeticKind::Float) => (float as f32).to_ne_bytes().to_vec(),
             (Self::Int(number), _) => number.to_ne_bytes().to_vec(),
+            // A cast of Rust saturates and makes NaN 0, so no attribute can lead to undefined behavior.
             (Self::Float(number), _) => (number as i64).to_ne_bytes().to_vec(),
         }
     }
@@ -43,6 +45,7 @@ pub(crate) struct ArgumentList(Vec<ArgumentItem>);
 impl ArgumentList {
     /// Appends an operand as two arguments: its block, and the byte offset of its first element.
     pub(crate) fn with_operand(mut self, view: &OperandView) -> Self {
+        // Two arguments, because OpenCL takes whole buffers: a pointer into the middle of one cannot be passed.
         self.0.push(ArgumentItem::Memory(view.touched_bytes()));
         self.with_value(view.byte_offset().to_ne_bytes().to_vec())
     }
@@ -59,6 +62,7 @@ impl ArgumentList {
 
     /// Appends one 64-bit integer, or a struct of several.
     pub(crate) fn with_integers(self, numbers: &[i64]) -> Self {
+        // A struct of nothing but `i64` has no padding, so every language lays it out alike.
         self.with_value(numbers.iter().flat_map(|number| number.to_ne_bytes()).collect())
     }
 
@@ -78,6 +82,7 @@ impl ArgumentList {
         session: &DeviceSession<G>,
     ) -> Result<Vec<LaunchArgument<'_, G::Block>>> {
         let argument = |item| match item {
+            // No work-item reads an empty operand, and it may have no block to look up.
             &ArgumentItem::Memory(TouchedBytes { begin, end, .. }) if begin == end => {
                 Ok(LaunchArgument::Memory(None))
             }

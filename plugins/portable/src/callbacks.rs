@@ -54,16 +54,20 @@ impl CallbackThread {
     ) -> Result<StreamCallback> {
         Ok(StreamCallback {
             due: PendingCallback { host, device, stream, function, failure: None },
+            // Started here, where a failure is an error of the call. Inside of a driver's callback nobody could be told.
             thread: self.callback_sender()?,
         })
     }
 
     fn callback_sender(&self) -> Result<Sender<PendingCallback>> {
+        // Held until the thread is there: with two of them, callbacks of one stream could overtake each other.
         let mut thread = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(sender) = thread.as_ref() {
             return Ok(sender.clone());
         }
+        // Unbounded, so that `send` never makes a driver's thread wait.
         let (sender, receiver) = channel::<PendingCallback>();
+        // The loop ends when the last sender is gone, so nobody has to stop the thread.
         std::thread::Builder::new()
             .name("oarlock-reached".to_owned())
             .spawn(move || receiver.into_iter().for_each(PendingCallback::invoke_callback))

@@ -14,6 +14,7 @@ use crate::callbacks::StreamCallback;
 /// The source language that a driver compiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KernelLanguage {
+    // OpenCL 3.0 still requires 1.2 of every driver, and made the features of 2.0 optional.
     /// OpenCL C 1.2.
     OpenCl,
     /// CUDA C++, as NVRTC compiles it without headers.
@@ -27,10 +28,13 @@ pub const KERNEL_ENTRY_POINT: &str = "oarlock_kernel";
 
 /// Upper bound on work-items per work-group. Sources are written for groups of this size, so a device with less cannot run these
 /// kernels.
+// A power of two, as tree reductions need, and a multiple of the 32 or 64 work-items that a GPU runs in lockstep. CUDA and HIP allow
+// 1,024, but some OpenCL devices stop at 256.
 pub const MAX_WORK_GROUP_SIZE: u32 = 256;
 
 /// Upper bound on local memory per work-group, in bytes. The largest user is the matrix product: two tiles of 16 × 65 elements,
 /// 16,640 bytes with 8-byte elements.
+// OpenCL 1.2 promises 32 KiB in its full profile. A group that uses less leaves room for others on the same compute unit.
 pub const MAX_LOCAL_MEMORY: u64 = 32 << 10;
 
 /// Facts about a device that are known before it is opened.
@@ -91,6 +95,7 @@ pub struct CompiledProgram<P> {
 /// Work-groups of a launch, and work-items per group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaunchGrid {
+    // CUDA allows 2³¹ - 1 groups in the first dimension, but only 65,535 in each of the others.
     /// Number of work-groups, all in the first dimension.
     pub groups: u32,
     /// Work-items per group in the first and second dimension; the source has the same numbers compiled in.
@@ -187,6 +192,8 @@ pub trait Gpu: Send + Sync + Sized + 'static {
 
 /// A queue of a [`Gpu`].
 pub trait GpuQueue<G: Gpu>: Send + Sync + 'static {
+    // Copies from and to host memory are unsafe: they may run after the call has returned, and only the caller knows how long the memory
+    // lives.
     /// Copies from host to device.
     ///
     /// # Safety
@@ -253,6 +260,7 @@ pub trait GpuQueue<G: Gpu>: Send + Sync + 'static {
 
     /// Frees device memory once the queue has passed this point.
     fn free_after_work(&self, gpu: &G, block: G::Block) -> Result<()> {
+        // Right for every driver. One that can free memory in stream order overrides this and does not wait.
         self.drain_queue()?;
         gpu.free_block(block)
     }

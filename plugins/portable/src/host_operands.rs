@@ -31,7 +31,9 @@ as_number! {
     i32 => Int, value => value.into();
     u32 => Int, value => value.into();
     i64 => Int, value => value;
+    // The bits are kept: the kernel turns the number back into an unsigned one.
     u64 => Int, value => value.cast_signed();
+    // `f64` holds every value of the narrower floats exactly.
     f16 => Float, value => value.into();
     bf16 => Float, value => value.into();
     f32 => Float, value => value.into();
@@ -79,6 +81,7 @@ pub(crate) fn tensor_attribute(call: &KernelCall<'_>, name: &str, dtype: Dtype) 
         }
         // SAFETY: the tensor list is part of the same call and not empty.
         let tensor = unsafe { &**attribute.tensors };
+        // The bytes are read without a view that knows their bounds, so everything is checked here.
         let size = crate::source::element_size(dtype);
         if tensor.dtype != dtype || tensor.size_in_bytes < size || tensor.block.0 == 0 {
             let found = tensor.dtype.name().unwrap_or("an unknown dtype");
@@ -87,6 +90,7 @@ pub(crate) fn tensor_attribute(call: &KernelCall<'_>, name: &str, dtype: Dtype) 
                 tensor.size_in_bytes
             )));
         }
+        // Elements are little-endian: one of any size fills the low bytes, and the rest stays 0.
         let mut bytes = [0; 8];
         // SAFETY: the tensor lies in host memory and has at least `size` bytes; `size` is at most 8, so the bytes fit into the
         // target.

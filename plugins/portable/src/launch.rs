@@ -10,10 +10,12 @@ use crate::source::ProgramVariant;
 
 /// Loads a program from the disk cache, or compiles it.
 fn build_program<G: Gpu>(gpu: &G, store: &ProgramStore, source: &str) -> Result<G::Program> {
+    // A second copy on disk would save nothing.
     if gpu.caches_programs() {
         return Ok(gpu.compile_program(source, false)?.program);
     }
     let key = ProgramKey::new(source, &gpu.compiler_identity()?);
+    // A driver may refuse a binary that is intact. Compiling again is always right.
     if let Some(program) = store.read_binary(&key).and_then(|binary| gpu.load_program(&binary).ok()) {
         return Ok(program);
     }
@@ -47,11 +49,13 @@ pub(crate) fn launch_variant<G: Gpu>(
     let word = session.fault_word(call.stream())?;
     arguments.push(LaunchArgument::Memory(Some(word.block.clone())));
     if call.stream().0 != 0 {
+        // Counted after the launch. Counted before, another thread could take the fault for read before the launch is in the queue.
         queue.launch_program(&program, grid, &arguments)?;
         word.count_launch();
         return Ok(());
     }
     // On the default stream the kernel has finished, so a fault it found is this call's error.
+    // The lock spans launch and read, so that no other thread reads or clears the fault in between.
     let turn = word.lock_reading();
     queue.launch_program(&program, grid, &arguments)?;
     word.count_launch();

@@ -26,8 +26,11 @@ impl OperandWalk {
     /// Builds a walk over `dims`, with adjacent dimensions merged where all operands allow it.
     pub(crate) fn new(dims: &[i64], operands: &[&[i64]]) -> Self {
         let mut walk = Self { dims: Vec::new(), steps: vec![Vec::new(); operands.len()] };
+        // A dimension of 1 has only the index 0. Its stride means nothing and must not prevent a merge.
         for (axis, dim) in dims.iter().enumerate().filter(|(_, dim)| **dim != 1) {
             let steps = || operands.iter().map(|steps| steps[axis]);
+            // Each dimension that stays costs every work-item a division, which takes a GPU many instructions. Two dimensions are one if
+            // a step along the outer is as long as a pass through the inner.
             let joins = walk.dims.last().is_some()
                 && walk
                     .steps
@@ -48,6 +51,7 @@ impl OperandWalk {
 
     /// The access pattern of each operand, which selects the program variant.
     pub(crate) fn operand_accesses(&self) -> Vec<ElementAccess> {
+        // Flat and repeated operands need no strides: no argument, and no division.
         let flat = contiguous_strides(&self.dims);
         let access = |steps: &Vec<i64>| {
             if *steps == flat {
@@ -63,6 +67,7 @@ impl OperandWalk {
 
     /// Number of dimensions passed to the kernel: 0 if no operand is strided.
     pub(crate) fn rank(&self) -> u8 {
+        // If nobody needs the dimensions they are not passed, and calls of every rank share one program.
         let is_stepped = self.operand_accesses().contains(&ElementAccess::Stepped);
         if is_stepped { self.dims.len() as u8 } else { 0 }
     }
@@ -73,6 +78,7 @@ impl OperandWalk {
             return Vec::new();
         }
         let accesses = self.operand_accesses();
+        // Exactly the fields that the source declares: only strided operands have an array of steps.
         let stepped = self.steps.iter().zip(accesses).filter(|(_, access)| *access == ElementAccess::Stepped);
         let rows = std::iter::once(&self.dims).chain(stepped.map(|(steps, _)| steps));
         rows.flatten().flat_map(|number| number.to_ne_bytes()).collect()

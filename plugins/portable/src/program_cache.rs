@@ -24,6 +24,7 @@ impl<P> ProgramCache<P> {
         variant: &ProgramVariant,
         make: impl FnOnce() -> Result<P>,
     ) -> Result<Arc<P>> {
+        // Almost every call finds its program, so the common path takes a lock that readers share.
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(program) = known.get(variant) {
             return Ok(Arc::clone(program));
@@ -32,6 +33,7 @@ impl<P> ProgramCache<P> {
         // Two threads may compile the same variant at once; that is cheaper than holding a lock while a compiler runs.
         let program = Arc::new(make()?);
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        // The first program stays, so that all calls share one.
         Ok(Arc::clone(known.entry(variant.clone()).or_insert(program)))
     }
 }

@@ -28,6 +28,7 @@ impl ProgramKey {
     pub(crate) fn new(source: &str, identity: &str) -> Self {
         let mut hash = Sha256::new();
         for part in [source, identity] {
+            // The length keeps `ab` and `c` apart from `a` and `bc`.
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part);
         }
@@ -67,6 +68,7 @@ impl ProgramStore {
         }
         let absolute = |variable: &str| {
             let value: Option<OsString> = std::env::var_os(variable);
+            // A relative path would lead into the working directory, where others may have put programs.
             value.map(PathBuf::from).filter(|path| path.is_absolute())
         };
         let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
@@ -87,6 +89,7 @@ impl ProgramStore {
 
     /// Returns the binary of a key, if its file exists and is intact.
     pub(crate) fn read_binary(&self, key: &ProgramKey) -> Option<Vec<u8>> {
+        // Checked before each read, since permissions may change while the process runs.
         let directory = self.directory.as_deref().filter(|directory| is_private_directory(directory))?;
         let content = fs::read(directory.join(key.file_name())).ok()?;
         let (seal, binary) = content.strip_prefix(PROGRAM_FILE_MAGIC)?.split_at_checked(HASH_SIZE)?;
@@ -106,14 +109,18 @@ impl ProgramStore {
         if !is_private_directory(directory) {
             return None;
         }
+        // Process id and counter give every writer a file of its own.
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let temporary = directory.join(format!(".{}-{number}", std::process::id()));
         let written = OpenOptions::new()
             .write(true)
+            // Neither follows a link nor opens a file that exists.
             .create_new(true)
             .mode(0o600)
             .open(&temporary)
             .and_then(|file| write_file(file, key, binary))
+            // Renaming is atomic: a reader finds the whole file or none. Nothing is synced to disk first, because the hash detects a file
+            // that a power failure cut.
             .and_then(|()| fs::rename(&temporary, directory.join(key.file_name())));
         if written.is_err() {
             // The temporary file may not even exist.
@@ -125,6 +132,7 @@ impl ProgramStore {
 
     /// Deletes the oldest binaries once the cache is too large. Leaves foreign files alone.
     fn evict_oldest(&self, directory: &Path) {
+        // Temporary files have other names, so those of running writers are left alone too.
         let is_binary =
             |name: &str| name.len() == 2 * HASH_SIZE && name.bytes().all(|byte| byte.is_ascii_hexdigit());
         let entries = fs::read_dir(directory).into_iter().flatten().flatten();
@@ -139,8 +147,10 @@ impl ProgramStore {
         if size <= self.most_bytes {
             return;
         }
+        // By time. A read does not change it, so the oldest go first, even if they are in use.
         files.sort();
         for (_, bytes, path) in files {
+            // Half, so that the next writes need not delete anything.
             if size <= self.most_bytes / 2 {
                 break;
             }
@@ -159,6 +169,7 @@ fn write_file(mut file: File, key: &ProgramKey, binary: &[u8]) -> std::io::Resul
 
 /// True if the directory belongs to this user and no one else can write to it.
 fn is_private_directory(directory: &Path) -> bool {
+    // Not `metadata`: a link could be turned to another directory after the check.
     fs::symlink_metadata(directory).is_ok_and(|found| {
         found.is_dir() && found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o077 == 0
     })

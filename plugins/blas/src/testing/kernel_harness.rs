@@ -49,6 +49,7 @@ impl KernelHarness {
         let count = output.iter().product::<i64>() as usize;
         let guard = T::from(12345.0);
         let mut memory = vec![guard; GUARD + count + GUARD];
+        // NaN shows an element that was not written, and a library that reads the output it should only write.
         memory[GUARD..GUARD + count].fill(T::from(f32::NAN));
         let (prepare, run) = (row.prepare.expect("`prepare`"), row.run.expect("`run`"));
         let release = row.release.expect("`release`");

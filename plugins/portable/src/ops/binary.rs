@@ -34,12 +34,14 @@ macro_rules! binary {
     };
 }
 
+// Integers go through macros that compute unsigned, because signed overflow is undefined in C.
 const BINARY_OPS: &[BinaryOp] = binary! {
     "Add" 7 NUMERIC_DTYPES "a + b" "WRAP_ADD(a, b)" false;
     "Sub" 7 NUMERIC_DTYPES "a - b" "WRAP_SUB(a, b)" false;
     "Mul" 7 NUMERIC_DTYPES "a * b" "WRAP_MUL(a, b)" false;
     "And" 7 BOOL_DTYPES "" "a && b" true;
     "Or" 7 BOOL_DTYPES "" "a || b" true;
+    // Loads make every `bool` 0 or 1, so `!=` is an exclusive or.
     "Xor" 7 BOOL_DTYPES "" "a != b" true;
     "Equal" 7 ALL_DTYPES "a == b" "a == b" true;
     "Greater" 7 NUMERIC_DTYPES "a > b" "a > b" true;
@@ -78,12 +80,14 @@ pub(super) fn binary_kernels<G: Gpu>() -> Vec<Kernel<GpuDevices<G>>> {
         .since_version(binary.since)
         .with_inputs([operand.with_name("A"), operand.with_name("B")])
         .with_outputs([result.with_name("C")]);
+        // A `bool` may be smaller than an input: in place, one work-item would overwrite elements that another has yet to read.
         if binary.is_test { kernel } else { kernel.with_in_place(0, 0).with_in_place(0, 1) }
     });
     let folds = VARIADIC_OPS.iter().map(|(op, dtypes, formula)| {
         arithmetic_kernel(op, |gpus: &GpuDevices<G>, call| run_fold(gpus, call, *formula))
             .since_version(8)
             .with_support_check(|gpus, call| {
+                // A new check replaces the one of `arithmetic_kernel`, so it repeats it.
                 check_input_count(call)?;
                 check_computable(gpus, call)
             })
@@ -143,6 +147,7 @@ fn run_binary<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>, formula: Elem
 
 /// Counts the operands, up to the number of names that formulas have for inputs.
 fn check_input_count(call: &KernelCall<'_>) -> Result<usize> {
+    // A kernel has a fixed list of parameters: each number of inputs is a program of its own, and the list has to end somewhere.
     let (count, most) = (call.input_count(), INPUT_NAMES.len());
     ensure!((1..=most).contains(&count), unimplemented, "expected 1 to {most} inputs, found {count}");
     Ok(count)
@@ -166,12 +171,14 @@ fn run_division<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<(
     run_binary(
         gpus,
         call,
+        // Floats have infinity and NaN for the result. Only integers need a program that can report a fault.
         if is_float { ElementFormula::Plain("a / b") } else { ElementFormula::Division("divide(a, b)") },
     )
 }
 
 fn run_modulo<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> {
     let is_float = arithmetic_kind(input_view(call, 0)?.dtype) == ArithmeticKind::Float;
+    // `%` in C follows the sign of the dividend. Without `fmod` the op follows that of the divisor.
     let formula = match (call.int_attribute("fmod")?.unwrap_or(0) != 0, is_float) {
         (true, true) => ElementFormula::Plain("fmod(a, b)"),
         (true, false) => ElementFormula::Division("remainder_like_c(a, b)"),
@@ -186,6 +193,7 @@ fn run_power<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> 
     let formula =
         match (arithmetic_kind(input_view(call, 0)?.dtype), arithmetic_kind(input_view(call, 1)?.dtype)) {
             (ArithmeticKind::Float, _) => "pow(a, (T)b)",
+            // In `f32` on every device, since some have nothing wider.
             (_, ArithmeticKind::Float) => "pow((f32)a, (f32)b)",
             _ => "power(a, (T)b)",
         };
@@ -210,6 +218,7 @@ fn run_bit_shift<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<
 /// The slope broadcasts to the input, never the input to the slope.
 fn run_prelu<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> {
     let (x, slope, y) = (input_view(call, 0)?, input_view(call, 1)?, output_view(call, 0)?);
+    // `run_broadcast` would also accept an output larger than the input.
     check_output_shape(&x.dims, &y)?;
     let formula = if arithmetic_kind(x.dtype) == ArithmeticKind::Float {
         "a < 0 ? b * a : a"

@@ -38,6 +38,7 @@ pub(super) fn clip_kernels<G: Gpu>() -> Vec<Kernel<GpuDevices<G>>> {
 
 fn clip_by_attributes<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> {
     let (x, y) = (input_view(call, 0)?, output_view(call, 0)?);
+    // The op defines its defaults as the limits of `f32`, whatever the dtype is.
     let least = FormulaNumber::Float(call.float_attribute("min")?.unwrap_or(f32::MIN.into()));
     let greatest = FormulaNumber::Float(call.float_attribute("max")?.unwrap_or(f32::MAX.into()));
     let formula = ElementFormula::Plain("minimum(maximum(a, p), q)");
@@ -48,14 +49,17 @@ fn clip_by_attributes<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Re
 fn clip_by_operands<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> {
     let (x, y) = (input_view(call, 0)?, output_view(call, 0)?);
     let (least, greatest) = (optional_input_view(call, 1)?, optional_input_view(call, 2)?);
+    // A formula for each set of bounds: integers have no infinity that could stand for a missing one.
     let formula = match (&least, &greatest) {
         (None, None) => "a",
         (Some(_), None) => "maximum(a, b)",
         (None, Some(_)) => "minimum(a, b)",
+        // The upper bound comes last, so it wins over a lower bound that is greater.
         (Some(_), Some(_)) => "minimum(maximum(a, b), c)",
     };
     let mut inputs = vec![&x];
     inputs.extend(least.iter().chain(&greatest));
+    // `run_broadcast` would also accept an output larger than the input.
     super::registration::check_output_shape(&x.dims, &y)?;
     run_broadcast(
         gpus,

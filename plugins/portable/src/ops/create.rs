@@ -16,6 +16,7 @@ pub(super) fn creation_kernels<G: Gpu>() -> Vec<Kernel<GpuDevices<G>>> {
     let ranged = dtype_set(&[Dtype::I16, Dtype::I32, Dtype::I64, Dtype::F32, Dtype::F64]);
     let bound = host_operand(ranged).with_dtype_group(1);
     vec![
+        // Writes bits and computes nothing, so it fills `f64` outputs on devices without `f64` too.
         stream_kernel("ConstantOfShape", run_constant::<G>)
             .since_version(9)
             .with_inputs([host_operand(INDEX_DTYPES).with_name("input")])
@@ -52,8 +53,10 @@ fn run_range<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> 
         );
         Ok(numbers[0])
     };
+    // The limit is not needed: the host has turned it into the shape of the output.
     let parameters = [number(0)?, number(2)?];
     ensure!(y.dims.len() == 1, invalid_argument, "expected an output of one dimension, found {:?}", y.dims);
+    // From the index and not from the element before: work-items are independent, and rounding errors do not add up.
     let formula = ElementFormula::Plain("p + i * q");
     run_map(
         gpus,

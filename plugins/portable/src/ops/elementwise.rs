@@ -79,6 +79,7 @@ pub(super) fn run_map<G: Gpu>(
     output: StridedOperand<'_>,
 ) -> Result<()> {
     let count = saturating_element_count(dims);
+    // Drivers refuse a launch without work-groups.
     if count == 0 {
         return Ok(());
     }
@@ -86,7 +87,9 @@ pub(super) fn run_map<G: Gpu>(
     let steps: Vec<&[i64]> = operands().map(|operand| operand.steps).collect();
     let walk = OperandWalk::new(dims, &steps);
     let mut accesses = walk.operand_accesses();
+    // The output came last, and a walk has one access per operand.
     let output_access = accesses.pop().unwrap_or(crate::operand_walk::ElementAccess::Flat);
+    // Nothing of the shape but its rank is compiled in, so calls of other sizes find the same program.
     let variant = ProgramVariant::Map(MapProgram {
         formula: work.formula,
         compute: work.compute,
@@ -94,6 +97,7 @@ pub(super) fn run_map<G: Gpu>(
         output: (output.view.dtype, output_access),
         parameters: work.parameters.len() as u8,
         rank: walk.rank(),
+        // The number of the work-item needs room too, even if every operand is smaller.
         is_wide: needs_wide_indices(operands().map(|operand| operand.view.last_index()).chain([count])),
     });
     let arguments = ArgumentList::default()
@@ -111,6 +115,7 @@ pub(super) fn work_group_count(count: i64) -> Result<u32> {
 
 /// Refuses more work-groups than every driver supports in one dimension.
 pub(super) fn check_work_group_count(groups: i64) -> Result<u32> {
+    // The limit of CUDA. It also keeps the number of a group within `i32`, which kernels with narrow indices convert it to.
     i32::try_from(groups).map(|groups| groups as u32).map_err(|_| {
         PluginError::out_of_range(format!("expected at most {} work-groups, found {groups}", i32::MAX))
     })

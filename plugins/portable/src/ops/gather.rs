@@ -15,6 +15,7 @@ use crate::source::{IndexedProgram, IndexedSource, ProgramVariant, needs_wide_in
 
 pub(super) fn gather_kernels<G: Gpu>() -> Vec<Kernel<GpuDevices<G>>> {
     vec![
+        // It only moves bits, so no dtype of the data needs the support of the device.
         stream_kernel("Gather", run_gather::<G>)
             .with_inputs([
                 contiguous_operand(ALL_DTYPES).with_dtype_group(1).with_name("data"),
@@ -35,11 +36,13 @@ fn run_gather<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()>
     if y.count == 0 {
         return Ok(());
     }
+    // One work-item per element: behind the axis, neighbors read and write adjacent elements.
     let [_, length, inner] = x.split_at_axis(axis);
     let variant = ProgramVariant::Shaped(IndexedProgram {
         source: IndexedSource::Gather,
         operands: vec![("a", x.dtype), ("b", indices.dtype), ("y", y.dtype)],
         is_cooperative: false,
+        // The output is not empty, so it has at least as many elements as there are indices.
         is_wide: needs_wide_indices([x.last_index(), y.last_index()]),
     });
     let arguments = ArgumentList::default().with_operands([&x, &indices, &y]).with_integers(&[

@@ -34,6 +34,7 @@ pub(super) fn image_kernels<G: Gpu>() -> Vec<Kernel<GpuDevices<G>>> {
                 float.with_rank(1, 1).with_flags(OperandFlags::OPTIONAL).with_name("B"),
             ])
             .with_outputs([image.with_name("Y")]),
+        // The check replaces that of `pool`, so it ends with the same one.
         pool("MaxPool", 1).with_support_check(|gpus: &GpuDevices<G>, call| {
             let wants_indices = call.optional_output(1)?.is_some();
             ensure!(!wants_indices, unimplemented, "expected no output `Indices`, found one");
@@ -45,6 +46,7 @@ pub(super) fn image_kernels<G: Gpu>() -> Vec<Kernel<GpuDevices<G>>> {
         arithmetic_kernel("BatchNormalization", run_batch_normalization::<G>)
             .since_version(9)
             .with_support_check(|gpus: &GpuDevices<G>, call| {
+                // Training takes mean and variance from the batch, which needs reductions.
                 let trains = call.int_attribute("training_mode")?.unwrap_or(0) != 0;
                 ensure!(!trains, unimplemented, "expected a `training_mode` of 0, found another");
                 check_computable(gpus, call)
@@ -97,6 +99,7 @@ fn launch_shaped<G: Gpu>(
     let variant = ProgramVariant::Shaped(IndexedProgram {
         source,
         operands: operands.iter().map(|(name, view)| (*name, view.dtype)).collect(),
+        // A work-item per element of the output. Neighbors read overlapping parts of the image, which the caches of the device serve.
         is_cooperative: false,
         is_wide: needs_wide_indices(operands.iter().map(|(_, view)| view.last_index())),
     });
@@ -111,6 +114,7 @@ fn run_convolution<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Resul
     let ([batch, channels, height, width], [out_channels, group_in, ..]) =
         (image_dimensions(&x.dims)?, image_dimensions(&weights.dims)?);
     let group_count = call.int_attribute("group")?.unwrap_or(1);
+    // The first condition guards the divisions by the number of groups after it.
     let fits = group_count > 0
         && x.dims.len() == weights.dims.len()
         && channels.checked_div(group_count) == Some(group_in)
@@ -138,6 +142,7 @@ fn run_convolution<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Resul
     operands.extend(bias.iter().map(|bias| ("c", bias)));
     operands.push(("y", &y));
     let mut shape = vec![y.count, channels, height, width, out_channels, out[0], out[1], group_in];
+    // The order of `struct shape` in convolution.c.
     shape.push(out_channels / group_count);
     shape.extend(window.kernel_parameters());
     launch_shaped(gpus, call, IndexedSource::Convolution, &operands, y.count, &shape)
@@ -159,6 +164,7 @@ fn run_pooling<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>, op: &str) ->
         return Ok(());
     }
     let counts_pads = call.int_attribute("count_include_pad")?.unwrap_or(0);
+    // The order of `struct shape` in pool.c.
     let mut shape = vec![y.count, height, width, out[0], out[1]];
     shape.extend(window.kernel_parameters());
     shape.extend(window.padded_ends([height, width]));
@@ -180,6 +186,7 @@ fn run_batch_normalization<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) 
         "expected operands of {channels} elements, one for each channel, found {:?}",
         inputs[1..].iter().map(|view| &view.dims).collect::<Vec<_>>()
     );
+    // With a step of 0 along all other dimensions, the statistics need no copy of the size of the image.
     let mut along_channels = vec![0; rank];
     if rank > 1 {
         along_channels[1] = 1;
@@ -194,6 +201,7 @@ fn run_batch_normalization<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) 
         .collect();
     let epsilon = [FormulaNumber::Float(call.float_attribute("epsilon")?.unwrap_or(1e-5))];
     let work = ElementwiseWork {
+        // Folding the statistics into one factor and one addend per channel would take a launch and memory of its own.
         formula: ElementFormula::Plain("(a - d) / sqrt(e + p) * b + c"),
         compute: y.dtype,
         parameters: &epsilon,

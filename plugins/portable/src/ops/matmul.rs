@@ -54,6 +54,7 @@ impl<'a> MatrixFactor<'a> {
     fn new(view: &'a OperandView, is_left: bool) -> Self {
         let (dims, steps) = (&view.dims, &view.steps);
         match (dims.len(), is_left) {
+            // The added dimension has the single index 0, so its step is never used.
             (1, true) => Self { view, batch: vec![], dims: [1, dims[0]], steps: [0, steps[0]] },
             (1, false) => Self { view, batch: vec![], dims: [dims[0], 1], steps: [steps[0], 0] },
             (rank, _) => Self {
@@ -67,11 +68,13 @@ impl<'a> MatrixFactor<'a> {
 
     fn transpose(self) -> Self {
         let ([rows, columns], [down, across]) = (self.dims, self.steps);
+        // The kernel follows any strides, so exchanging them transposes without a copy.
         Self { dims: [columns, rows], steps: [across, down], ..self }
     }
 
     /// Strides from matrix to matrix when the factor broadcasts to `batch`.
     fn batch_strides(&self, batch: &[i64]) -> Vec<i64> {
+        // A step of 0 makes all products of the batch read the same matrix.
         let missing = batch.len() - self.batch.len();
         let own =
             self.batch.iter().zip(&self.view.steps).map(|(dim, step)| if *dim == 1 { 0 } else { *step });
@@ -161,6 +164,7 @@ fn launch_matmul<G: Gpu>(
     batch: &[i64],
     y: &OperandView,
 ) -> Result<()> {
+    // A depth of 0 is launched all the same: the sums are empty, and the kernel has to store them.
     if y.count == 0 {
         return Ok(());
     }
@@ -181,9 +185,11 @@ fn launch_matmul<G: Gpu>(
         rank: walk.rank(),
         is_wide: needs_wide_indices(operands.iter().map(|view| view.last_index())),
     });
+    // No more groups than elements of the output, so the product cannot overflow.
     let groups = saturating_element_count(batch)
         * ((m + TILE_SIZE - 1) / TILE_SIZE)
         * ((n + TILE_SIZE - 1) / TILE_SIZE);
+    // Without a `C` the kernel ignores these, but the struct has one layout.
     let c_steps = added.map_or([0, 0], |(_, steps)| [steps[0], steps[1]]);
     let mut arguments = ArgumentList::default().with_operands(operands).with_walk(&walk);
     if let Some(GemmScaling { alpha, beta, .. }) = scaled {

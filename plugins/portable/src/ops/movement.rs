@@ -22,6 +22,7 @@ pub(super) fn movement_kernels<G: Gpu>() -> Vec<Kernel<GpuDevices<G>>> {
             .with_inputs([strided_operand(ALL_DTYPES).with_dtype_group(1)])
             .with_outputs([contiguous_operand(ALL_DTYPES).with_dtype_group(1)])
     };
+    // These ops split dimensions of the input, which is simple for contiguous elements only.
     let blocks = |kernel: Kernel<GpuDevices<G>>| {
         kernel
             .with_inputs([contiguous_operand(ALL_DTYPES).with_dtype_group(1)])
@@ -109,6 +110,7 @@ fn copy_reshaped<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<
     if y.count == 0 {
         return Ok(());
     }
+    // Reshaping keeps the order of the elements, so the output is written as if it had the shape of the input.
     let y = y.subview(0, &x.dims, contiguous_strides(&x.dims));
     copy_elements(gpus, call, &x.dims, &x, &y)
 }
@@ -120,6 +122,7 @@ fn run_transpose<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<
         None => (0..rank).rev().collect(),
         Some(order) => order.iter().map(|at| resolve_axis(*at, rank)).collect::<Result<_>>()?,
     };
+    // A repeated axis leaves another one out; sorting finds both.
     let mut sorted = order.clone();
     sorted.sort_unstable();
     ensure!(
@@ -145,6 +148,7 @@ fn copy_permuted<G: Gpu>(
     if y.count == 0 {
         return Ok(());
     }
+    // Work-items follow the order of the output: adjacent writes join, and only the reads are scattered.
     let x = x.subview(0, &dims, order.iter().map(|axis| x.steps[*axis]).collect());
     copy_elements(gpus, call, &dims, &x, &y.subview(0, &dims, contiguous_strides(&dims)))
 }
@@ -164,6 +168,7 @@ fn run_expand<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()>
 fn run_tile<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> {
     let (x, y) = (input_view(call, 0)?.reinterpret_as_bits(), output_view(call, 0)?.reinterpret_as_bits());
     let fits = x.dims.len() == y.dims.len()
+        // The condition on the input guards the remainder after it.
         && x.dims.iter().zip(&y.dims).all(|(own, dim)| *dim == 0 || (*own > 0 && dim % own == 0));
     ensure!(
         fits,
@@ -175,6 +180,7 @@ fn run_tile<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> {
     if y.count == 0 {
         return Ok(());
     }
+    // Up to 24 dimensions, but with one strided operand: 384 bytes of the 1,024 for arguments.
     let dims: Vec<i64> = x.dims.iter().zip(&y.dims).flat_map(|(own, dim)| [dim / own, *own]).collect();
     let steps = x.steps.iter().flat_map(|step| [0, *step]).collect();
     copy_elements(
@@ -201,6 +207,7 @@ fn permute_blocks<G: Gpu>(
         "expected 4 dimensions and a `blocksize`, found {:?} and {size}",
         x.dims
     );
+    // `dims` rounds quotients down, so the products differ if anything is left over.
     let dims = dims(&x.dims, size);
     ensure!(
         saturating_element_count(&dims) == x.count && x.count == y.count,
@@ -262,6 +269,7 @@ fn run_concat<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()>
     check_parts(&parts, &y, axis)?;
     let mut first = 0;
     for part in &parts {
+        // A launch per part: one kernel for all would have as many parameters as a call has inputs, without a limit.
         let place = y.subview(first * y.steps[axis], &part.dims, y.steps.clone());
         copy_elements(gpus, call, &part.dims, part, &place)?;
         first += part.dims[axis];

@@ -23,6 +23,7 @@ use crate::source::{
 
 /// Aim for this many work-groups by splitting long reductions into parts; a part has at least
 /// [`MIN_PART_ELEMENTS`], so that the second pass that combines them stays cheap.
+// Large GPUs have 100 to 300 compute units, and each hides the latency of memory by switching between groups.
 const MIN_WORK_GROUPS: i64 = 512;
 /// 32 elements for each of a group's 256 work-items.
 const MIN_PART_ELEMENTS: i64 = 1 << 13;
@@ -44,6 +45,7 @@ pub(super) fn reduction_kernels<G: Gpu>() -> Vec<Kernel<GpuDevices<G>>> {
     let rows = REDUCTION_OPS.iter().flat_map(|(op, reduction, dtypes, axes_are_an_operand)| {
         let make = || {
             arithmetic_kernel(op, |gpus: &GpuDevices<G>, call| run_reduction(gpus, call, *reduction))
+                // The host provides memory for the partial results, so that nothing is allocated while a stream runs.
                 .with_workspace(|_, call| Ok(ReducePlan::new(call)?.workspace_size()))
                 .with_outputs([contiguous_operand(*dtypes).with_dtype_group(1).with_name("reduced")])
         };
@@ -101,6 +103,7 @@ impl ReducePlan {
         // rows are the ones that lie together, so one row per work-item is better once there are enough rows to fill the device.
         let is_cooperative = reduced >= MIN_COOPERATIVE_ROW
             && (is_along_memory || rows < MIN_WORK_GROUPS * i64::from(MAX_WORK_GROUP_SIZE));
+        // `rows × parts` is at most `MIN_WORK_GROUPS`, so the workspace never exceeds 4 KiB.
         let parts = if is_cooperative && rows < MIN_WORK_GROUPS {
             (reduced / MIN_PART_ELEMENTS).clamp(1, MIN_WORK_GROUPS / rows.max(1))
         } else {
@@ -115,6 +118,7 @@ impl ReducePlan {
         let compute = match arithmetic_kind(x.dtype) {
             ArithmeticKind::Float if x.dtype == Dtype::F64 => Dtype::F64,
             ArithmeticKind::Float => Dtype::F32,
+            // Narrow integers wrap around only once, in the store, and not after each addition.
             ArithmeticKind::Signed => Dtype::I64,
             ArithmeticKind::Unsigned | ArithmeticKind::Truth => Dtype::U64,
         };
@@ -152,10 +156,12 @@ fn run_reduction<G: Gpu>(
         return launch_pass(gpus, call, &plan, reduction, (&plan.x, true), (&plan.y, true), walks, shape);
     }
     let (rows, parts) = (plan.rows, plan.parts);
+    // Two passes and no atomic additions: those come in any order, and sums of floats depend on the order.
     let between = OperandView::from_workspace(call, plan.compute, rows * parts)?;
     let walks = (&plan.kept_walk, &plan.reduced_walk);
     let shape = [rows * parts, plan.reduced, parts, total];
     launch_pass(gpus, call, &plan, reduction, (&plan.x, true), (&between, false), walks, shape)?;
+    // Streams are in order, so the second pass finds what the first wrote: the parts of a row, side by side.
     let walks = (&OperandWalk::new(&[rows], &[&[parts]]), &OperandWalk::new(&[parts], &[&[1]]));
     launch_pass(
         gpus,
@@ -192,6 +198,7 @@ fn launch_pass<G: Gpu>(
         is_cooperative: plan.is_cooperative,
         kept: (kept.rank(), kept.operand_accesses()[0]),
         reduced: (reduced.rank(), reduced.operand_accesses()[0]),
+        // The length of a row counts too: with a stride of 0 it exceeds the operand.
         is_wide: needs_wide_indices([x.last_index(), y.last_index(), shape[1]]),
     });
     let arguments = ArgumentList::default()

@@ -23,6 +23,7 @@ pub(super) fn stream_kernel<G: Gpu>(
     op: &'static str,
     run: impl Fn(&GpuDevices<G>, &KernelCall<'_>) -> Result<()> + Send + Sync + 'static,
 ) -> Kernel<GpuDevices<G>> {
+    // No kernel adds with atomics, and every tree combines in a fixed order, so equal inputs give equal bits on a device.
     let flags = KernelFlags::DETERMINISTIC | KernelFlags::ASYNCHRONOUS;
     Kernel::new(op, run).with_flags(flags).with_support_check(|_, call| check_forward_strides(call))
 }
@@ -51,6 +52,7 @@ pub(super) fn check_planned<T>(planned: Result<T>) -> Result<()> {
 
 /// Refuses operands with negative strides.
 fn check_forward_strides(call: &KernelCall<'_>) -> Result<()> {
+    // `OperandView` refuses them too, but only when the call runs, and no other device takes it then.
     (0..call.input_count()).try_for_each(|index| {
         call.optional_input(index)?.map_or(Ok(()), |tensor| check_strides(tensor.strides()))
     })
@@ -61,6 +63,7 @@ fn check_device_dtypes<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> R
     if gpus.device_properties(call.device())?.has_f64 {
         return Ok(());
     }
+    // Everything else is computed in `f32` or in integers of up to 64 bits, which all devices have.
     let inputs = (0..call.input_count()).map(|index| call.optional_input(index));
     let outputs = (0..call.output_count()).map(|index| call.optional_output(index));
     for tensor in inputs.chain(outputs) {
@@ -101,6 +104,7 @@ pub(super) fn output_view(call: &KernelCall<'_>, index: usize) -> Result<Operand
 
 /// Checks the output shape against the one inferred here.
 pub(super) fn check_output_shape(expected: &[i64], output: &OperandView) -> Result<()> {
+    // Kernels derive their indices from this shape: another one would lead out of the output.
     oarlock_sdk::ensure!(
         expected == output.dims,
         invalid_argument,

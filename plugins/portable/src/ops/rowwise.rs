@@ -60,6 +60,7 @@ fn launch_rows<G: Gpu>(
     (rows, length): (i64, i64),
     arguments: impl FnOnce(ArgumentList) -> ArgumentList,
 ) -> Result<()> {
+    // A row is never split among groups: softmax and normalization need its sums before they store an element.
     let is_cooperative = length >= MIN_COOPERATIVE_ROW;
     let variant = ProgramVariant::Shaped(IndexedProgram {
         source,
@@ -83,6 +84,7 @@ fn run_arg_extreme<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>, is_max: 
     }
     check_output_shape(&expected, &y)?;
     let [_, length, inner] = x.split_at_axis(axis);
+    // An empty row has no greatest element, and the kernel reads the first one unconditionally.
     ensure!(length > 0, invalid_argument, "expected a row with an element, found shape {:?}", x.dims);
     if y.count == 0 {
         return Ok(());
@@ -109,6 +111,7 @@ fn run_softmax<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>, is_log: bool
     } else {
         x.split_at_axis(resolve_axis(call.int_attribute("axis")?.unwrap_or(-1), rank)?)
     };
+    // The output is not empty, so `length` is not 0.
     let rows = x.count / length;
     launch_rows(
         gpus,
@@ -125,6 +128,7 @@ fn normalized_row_length(call: &KernelCall<'_>) -> Result<i64> {
     let (x, scale, bias) = (input_view(call, 0)?, input_view(call, 1)?, optional_input_view(call, 2)?);
     let first = resolve_axis(call.int_attribute("axis")?.unwrap_or(-1), x.dims.len())?;
     let length = saturating_element_count(&x.dims[first..]);
+    // The kernel reads one element per position. The op also allows operands that broadcast; another device may take those.
     for operand in std::iter::once(&scale).chain(&bias) {
         ensure!(
             operand.count == length,
@@ -134,6 +138,7 @@ fn normalized_row_length(call: &KernelCall<'_>) -> Result<i64> {
             operand.dims
         );
     }
+    // Without elements nothing is launched, and the statistics would stay unwritten.
     let is_asked = call.optional_output(1)?.is_some() || call.optional_output(2)?.is_some();
     ensure!(
         x.count > 0 || !is_asked,
@@ -167,6 +172,7 @@ fn run_layer_normalization<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) 
             outputs.push((name, statistic));
         }
     }
+    // A source has a single output. Statistics are rarely asked for, so they are computed again and not shared.
     for (name, output) in &outputs {
         let mut operands = vec![("a", &x), ("b", &scale)];
         operands.extend(bias.iter().map(|bias| ("c", bias)));

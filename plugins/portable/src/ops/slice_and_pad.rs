@@ -108,6 +108,7 @@ fn padding_source(call: &KernelCall<'_>) -> Result<Option<PaddingSource>> {
 
 /// The named axes, or the first `count`.
 fn resolve_axes(axes: Option<&[i64]>, count: usize, rank: usize) -> Result<Vec<usize>> {
+    // Without names the axes are counted, and the count may exceed the rank.
     let axes = match axes {
         Some(axes) => axes.iter().map(|at| resolve_axis(*at, rank)).collect::<Result<Vec<usize>>>()?,
         None => (0..count).collect(),
@@ -140,6 +141,7 @@ fn run_slice<G: Gpu>(
         let step = steps.map_or(1, |steps| steps[index]);
         ensure!(step != 0, invalid_argument, "expected steps other than 0, found {steps:?}");
         let dim = x.dims[axis];
+        // Models write the greatest and the least `i64` for "to the end", so the sum saturates.
         let clamp = |at: i64, low, high| if at < 0 { at.saturating_add(dim) } else { at }.clamp(low, high);
         let (start, length) = if step > 0 {
             let start = clamp(starts[index], 0, dim);
@@ -150,6 +152,7 @@ fn run_slice<G: Gpu>(
             (start, if dim == 0 { 0 } else { (start - clamp(ends[index], -1, dim - 1)).max(0) })
         };
         dims[axis] = (length as u64).div_ceil(step.unsigned_abs()) as i64;
+        // The start of an empty slice may lie past the end, where no view may begin.
         if dims[axis] > 0 {
             first += start * x.steps[axis];
             // Clamping is safe: a step beyond the dimension is never taken, and it keeps the product from overflowing.
@@ -185,6 +188,7 @@ fn run_pad<G: Gpu>(
     for (index, axis) in resolve_axes(axes, half, rank)?.into_iter().enumerate() {
         let (before, after) = (pads[index], pads[half + index]);
         let dim = x.dims[axis];
+        // Pads are arbitrary numbers of the model.
         let sum = before.checked_add(after).and_then(|pads| pads.checked_add(dim)).filter(|sum| *sum >= 0);
         ensure!(
             sum.is_some(),
@@ -193,7 +197,9 @@ fn run_pad<G: Gpu>(
             x.dims
         );
         dims[axis] = sum.unwrap_or(0);
+        // Crops may overlap, and then nothing is kept.
         kept[axis] = (dim + before.min(0) + after.min(0)).max(0);
+        // No further than the end, so that the view stays inside of the operand.
         from += (-before).max(0).min(dim) * x.steps[axis];
         to[axis] = before.max(0);
     }
@@ -202,6 +208,7 @@ fn run_pad<G: Gpu>(
     if let Some(outside) = padding_source(call)?.filter(|_| rank > 0) {
         return pad_from_inside(gpus, call, outside, &inside, &to, &y.reinterpret_as_bits());
     }
+    // Everything is filled, and the inside copied over it. The stream is in order, so the copy comes last.
     fill_output(gpus, call, &y, value)?;
     if inside.count == 0 {
         return Ok(());
@@ -235,6 +242,7 @@ fn pad_from_inside<G: Gpu>(
         is_cooperative: false,
         is_wide: needs_wide_indices([inside.last_index(), y.last_index()]),
     });
+    // The order of `struct shape` in pad.c.
     let shape = [&[y.count], &y.dims[..], &inside.dims, begins, &inside.steps].concat();
     let arguments = ArgumentList::default().with_operands([inside, y]).with_integers(&shape);
     launch_variant(gpus, call, &variant, work_group_count(y.count)?, &arguments)
@@ -247,6 +255,7 @@ fn fill_output<G: Gpu>(
     y: &OperandView,
     value: FormulaNumber,
 ) -> Result<()> {
+    // A number and not bits: the host has it as `i64` or `f64`, and the store converts it.
     let work =
         ElementwiseWork { formula: ElementFormula::Plain("p"), compute: y.dtype, parameters: &[value] };
     run_map(gpus, call, work, &y.dims, &[], StridedOperand { view: y, steps: &y.steps })

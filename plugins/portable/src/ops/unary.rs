@@ -40,6 +40,8 @@ macro_rules! floats {
     (@attributes $attributes:expr) => { &$attributes };
 }
 
+// All three languages overload functions such as `exp` for `f32` and `f64`, so one formula serves both. Fractions go through `REAL`,
+// because without a suffix they are `f64` and would drag the formula along.
 const FLOAT_OPS: &[UnaryOp] = &floats! {
     "Acos" 7 "acos(a)";
     "Acosh" 9 "acosh(a)";
@@ -51,20 +53,24 @@ const FLOAT_OPS: &[UnaryOp] = &floats! {
     "Celu" 12 "a < 0 ? p * expm1(a / p) : a" [("alpha", 1.0)];
     "Cos" 7 "cos(a)";
     "Cosh" 9 "cosh(a)";
+    // `expm1` keeps the digits that `exp(a) - 1` loses near 0.
     "Elu" 6 "a < 0 ? p * expm1(a) : a" [("alpha", 1.0)];
     "Erf" 9 "erf(a)";
     "Exp" 6 "exp(a)";
     "Floor" 6 "floor(a)";
+    // `CLAMP` lets NaN through; `fmin` and `fmax` would replace it by a bound.
     "HardSigmoid" 6 "CLAMP(p * a + q, (T)0, (T)1)" [("alpha", 0.2), ("beta", 0.5)];
     "HardSwish" 14 "a * CLAMP(a / 6 + REAL(0.5), (T)0, (T)1)";
     "LeakyRelu" 6 "a < 0 ? p * a : a" [("alpha", 0.01)];
     "Log" 6 "log(a)";
     "Mish" 18 "a * tanh(softplus(a))";
     "Reciprocal" 6 "1 / a";
+    // `rint` takes ties to even, as the op wants; `round` takes them away from 0.
     "Round" 11 "rint(a)";
     "Selu" 6 "q * (a < 0 ? p * expm1(a) : a)"
         [("alpha", 1.673_263_242_354_377_2), ("gamma", 1.050_700_987_355_480_5)];
     "Shrink" 9 "a < -q ? a + p : (a > q ? a - p : (IS_NAN(a) ? a : 0))" [("bias", 0.0), ("lambd", 0.5)];
+    // Where `exp` overflows the quotient is 0, which is right.
     "Sigmoid" 6 "1 / (1 + exp(-a))";
     "Sin" 7 "sin(a)";
     "Sinh" 9 "sinh(a)";
@@ -98,6 +104,7 @@ const OTHER_UNARY_OPS: &[UnaryOp] = &[
         op: "Relu",
         since: 6,
         dtypes: NUMERIC_DTYPES,
+        // No comparison with NaN is true, so NaN stays.
         float: "a < 0 ? 0 : a",
         integer: "a < 0 ? 0 : a",
         attributes: &[],
@@ -106,6 +113,7 @@ const OTHER_UNARY_OPS: &[UnaryOp] = &[
         op: "Sign",
         since: 9,
         dtypes: NUMERIC_DTYPES,
+        // Both comparisons are false for NaN, which would become 0.
         float: "IS_NAN(a) ? a : (T)((a > 0) - (a < 0))",
         integer: "(a > 0) - (a < 0)",
         attributes: &[],
@@ -144,6 +152,7 @@ pub(super) fn unary_kernels<G: Gpu>() -> Vec<Kernel<GpuDevices<G>>> {
             .with_name("Y")])
         .with_in_place(0, 0);
     let cast = ["Cast", "CastLike"].into_iter().map(|op| {
+        // Only the dtype of this operand counts, and the output has it already.
         let target = (op == "CastLike").then(|| strided_operand(ALL_DTYPES).with_name("target_type"));
         arithmetic_kernel(op, run_cast::<G>)
             .since_version(if op == "Cast" { 6 } else { 15 })
@@ -206,5 +215,6 @@ fn run_gelu<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> {
 
 fn run_cast<G: Gpu>(gpus: &GpuDevices<G>, call: &KernelCall<'_>) -> Result<()> {
     let (x, y) = (input_view(call, 0)?, output_view(call, 0)?);
+    // Computed in the dtype of the input, so that the limits of the target meet a number that was not rounded yet.
     run_elementwise(gpus, call, ElementwiseWork::without_parameters(ElementFormula::Cast, x.dtype), &[&x], &y)
 }

@@ -3,6 +3,7 @@
 use oarlock_sdk::{KernelCall, PluginError, Result, ensure};
 
 /// One work-item loops over a whole window, and a larger window would occupy the device for too long.
+// It is also the last number up to which `f32` holds every integer, and a mean divides by such a count.
 const MAX_WINDOW_ELEMENTS: i64 = 1 << 24;
 
 /// Positions in an image are computed in 32 bits if its size allows that, so windows and pads must not reach much beyond it.
@@ -46,6 +47,7 @@ impl ImageWindow {
             _ => [default; 2],
         };
         let size = match (weights, list("kernel_shape", rank)?) {
+            // The weights decide, since the kernel reads them by their own shape.
             (Some(size), _) => size,
             (None, Some(size)) => pair(Some(size), 1),
             (None, None) => {
@@ -61,6 +63,7 @@ impl ImageWindow {
             pads_after: pair(Some(pads[rank..].to_vec()), 0),
         };
         let positive = [window.size, window.strides, window.dilations].concat();
+        // Below 2³¹ each, so the products below fit into 64 bits.
         let small = |number: &i64| (0..=i64::from(i32::MAX)).contains(number);
         ensure!(
             positive.iter().all(|number| *number > 0 && small(number)) && pads.iter().all(small),
@@ -74,6 +77,7 @@ impl ImageWindow {
             "expected a window of at most {MAX_WINDOW_ELEMENTS} elements, found {height} by {width}"
         );
         window.apply_auto_pad(call.string_attribute("auto_pad")?.unwrap_or("NOTSET"), image)?;
+        // Only now, since `auto_pad` sets the pads.
         let reach = |axis| window.dilated_extent(axis) + window.pads_before[axis] + window.pads_after[axis];
         ensure!(
             (0..2).all(|axis| reach(axis) <= MAX_WINDOW_REACH),
@@ -117,6 +121,7 @@ impl ImageWindow {
     pub(super) fn output_shape(&self, image: [i64; 2], found: [i64; 2], rounds_up: bool) -> Result<[i64; 2]> {
         let mut out = [0; 2];
         for axis in 0..2 {
+            // A negative room must be refused, because the division rounds it towards 0 and would find one position.
             let room =
                 image[axis] + self.pads_before[axis] + self.pads_after[axis] - self.dilated_extent(axis);
             ensure!(
@@ -133,6 +138,7 @@ impl ImageWindow {
 
     /// The parameters in the order of the struct in kernel sources.
     pub(super) fn kernel_parameters(&self) -> Vec<i64> {
+        // The pads behind the image are missing: the output shape has taken them into account.
         [self.size, self.strides, self.dilations, self.pads_before].concat()
     }
 

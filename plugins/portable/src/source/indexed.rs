@@ -51,10 +51,13 @@ pub(crate) struct IndexedProgram {
 impl IndexedProgram {
     pub(super) fn source_body(&self) -> String {
         let flag = u8::from;
+        // Modes are macros and not arguments: the compiler drops the branches that a program never takes.
         let (text, defines) = match self.source {
             IndexedSource::Gather => (include_str!("../../kernels/gather.c"), String::new()),
+            // The rank is compiled in, since arrays in a struct need a constant length.
             IndexedSource::Pad { outside, rank } => (
                 include_str!("../../kernels/pad.c"),
+                // The numbers of `EDGE`, `REFLECT` and `WRAP` in pad.c follow the order of the enum.
                 format!("#define MODE {}\n#define RANK {rank}\n", outside as u8),
             ),
             IndexedSource::Extreme { is_max, is_last } => (
@@ -72,11 +75,13 @@ impl IndexedProgram {
                 (include_str!("../../kernels/pool.c"), format!("#define IS_MAX {}\n", flag(is_max)))
             }
         };
+        // An operand that is missing gets no `LOAD` macro, which is how a source finds out.
         let operands: Vec<NamedOperand<'_>> =
             self.operands.iter().map(|(name, dtype)| NamedOperand { name, dtype: *dtype }).collect();
         let template = SourceTemplate::new(text)
             .fill_gap("parameters", &operand_parameters(&operands))
             .fill_gap("places", &operand_declarations(&operands));
+        // The first operand decides what is computed in; the output only converts the result.
         let (first, last) = (self.operands[0].1, self.operands[self.operands.len() - 1].1);
         format!(
             "{}#define R {}\n#define COOPERATIVE {}\n{}{}{defines}{}",

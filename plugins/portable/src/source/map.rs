@@ -11,6 +11,7 @@ use super::template::{
 };
 use crate::operand_walk::ElementAccess;
 
+// With 8 inputs of 12 dimensions the arguments just fit into the 1,024 bytes that OpenCL promises.
 pub(crate) const INPUT_NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
 
 /// An expression over the input elements `a`, `b` and so on.
@@ -51,6 +52,7 @@ impl MapProgram {
             inputs().map(|((_, access), name)| (name, *access)).collect();
         accesses.push(("y", self.output.1));
         let (walk_type, walk_parameter) = walk_struct("walk", self.rank, &accesses);
+        // Every element is loaded into a variable before the store: in place, the output is the memory of an input.
         let mut values = String::new();
         for ((dtype, _), name) in inputs() {
             // `store_statement` shadows the operand `a` by its element, so the elements get names of their own here. Writing to a
@@ -109,6 +111,8 @@ impl MapProgram {
             ElementFormula::Mean => format!("({}) / (T){}", self.fold_expression("plus"), self.inputs.len()),
             ElementFormula::Cast => self.cast_expression(),
         };
+        // A kernel cannot raise an error, so the work-item goes on and the host reads the word later. No atomic is needed, since every
+        // work-item writes the same number.
         let check = if self.can_fail() { "if (b == 0) *fault = 2; " } else { "" };
         format!(
             "{{ {elements}{check}{result} result = ({result})({expression}); STORE_Y(y, y_at, result); }}"
@@ -117,6 +121,7 @@ impl MapProgram {
 
     fn fold_expression(&self, function: &str) -> String {
         let names = &INPUT_NAMES[..self.inputs.len()];
+        // One order for all devices: sums of floats depend on it.
         names[1..].iter().fold(names[0].to_owned(), |left, name| format!("{function}({left}, {name})"))
     }
 
@@ -124,14 +129,18 @@ impl MapProgram {
     fn cast_expression(&self) -> String {
         let from_float = element::arithmetic_kind(self.compute) == element::ArithmeticKind::Float;
         let bits = 8 * element::element_size(self.output.0) as i32;
+        // Powers of two are exact in `f32`. The greatest number of a wide integer is not: it would round up and out of the range.
         let limits = match element::arithmetic_kind(self.output.0) {
             element::ArithmeticKind::Truth => return "a != 0".to_owned(),
             element::ArithmeticKind::Signed if from_float => (-(2f64.powi(bits - 1)), 2f64.powi(bits - 1)),
             element::ArithmeticKind::Unsigned if from_float => (0.0, 2f64.powi(bits)),
+            // The plain conversion will do: integers keep their low bits, and floats round to nearest.
             _ => return "a".to_owned(),
         };
         let result = element::computed_type(self.output.0);
         let (low, high) = limits;
+        // C has no negative literals, and the magnitude of the least number does not fit its type, so 1 is subtracted. On Linux `L` means
+        // 64 bits in all three languages; OpenCL C reserves `long long`.
         let (least, greatest) = match element::arithmetic_kind(self.output.0) {
             element::ArithmeticKind::Signed => {
                 let greatest = i64::MAX >> (64 - bits);

@@ -42,7 +42,9 @@ impl ProgramVariant {
     /// Work-items per group in each of two dimensions.
     pub(crate) fn work_group_shape(&self) -> [u32; 2] {
         match self {
+            // A square: each element of a slice serves 16 work-items, whichever factor it is from. The same as `SIDE` in matmul.c.
             Self::Matmul(_) => [16, 16],
+            // A line: neighbors have adjacent indices, and their reads of adjacent elements join.
             _ => [crate::gpu::MAX_WORK_GROUP_SIZE, 1],
         }
     }
@@ -79,13 +81,18 @@ pub(crate) fn source_header(
         KernelLanguage::Cuda => include_str!("../../kernels/prelude_cuda.c"),
         KernelLanguage::Hip => include_str!("../../kernels/prelude_hip.c"),
     };
+    // GPUs compute with 32-bit integers. In 64 bits each step of an index takes several instructions and twice the registers.
     let index = if is_wide { "i64" } else { "i32" };
+    // All CUDA and HIP devices have `f64`. In OpenCL it is an extension, which must not be named where it is missing.
     let f64 = if has_f64 || language != KernelLanguage::OpenCl { "#define HAS_F64\n" } else { "" };
     let types = include_str!("../../kernels/types.c");
+    // The prelude tests `HAS_F64`, so it comes after it; `types.c` needs both the prelude and `INDEX`.
     format!("#define BLOCK_X {x}\n#define BLOCK_Y {y}\n{f64}{prelude}#define INDEX {index}\n{types}")
 }
 
 /// True if indices up to `last` need 64 bits. Leaves headroom, since work-items past the end compute indices too.
 pub(crate) fn needs_wide_indices(last: impl IntoIterator<Item = i64>) -> bool {
+    // The last group goes up to 255 items past the end, and a tile of a product up to 63 rows. An overflow there would turn an index
+    // negative, and the test against the end would let it pass.
     last.into_iter().any(|last| last > i64::from(i32::MAX - (1 << 16)))
 }

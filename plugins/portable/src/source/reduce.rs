@@ -49,6 +49,8 @@ impl ReduceProgram {
         let (kept, reduced) = ([("a", self.kept.1)], [("x", self.reduced.1)]);
         let (kept_type, kept_parameter) = walk_struct("kept", self.kept.0, &kept);
         let (reduced_type, reduced_parameter) = walk_struct("reduced", self.reduced.0, &reduced);
+        // Partial results are already transformed: a second pass must not square them again. A root or a quotient belongs to the whole,
+        // so only the last pass takes it.
         let (initial, combine, transform, finish) = self.reduction_formulas();
         let template = SourceTemplate::new(include_str!("../../kernels/reduce.c"))
             .fill_gap("walks", &format!("{kept_type}\n{reduced_type}"))
@@ -80,6 +82,7 @@ impl ReduceProgram {
             Dtype::U8 => ("0", "255"),
             Dtype::I16 => ("-32768", "32767"),
             Dtype::U16 => ("0", "65535"),
+            // C has no negative literals: 2147483648 does not fit into an `int`, so 1 is subtracted.
             Dtype::I32 => ("(-2147483647 - 1)", "2147483647"),
             Dtype::U32 => ("0", "4294967295U"),
             Dtype::I64 => ("(-9223372036854775807L - 1)", "9223372036854775807L"),
@@ -89,6 +92,7 @@ impl ReduceProgram {
         let absolute = "x < 0 ? -x : x";
         match self.reduction {
             ReductionKind::Sum => ("0", "plus(x, y)", "x", "x"),
+            // With nothing to reduce `total` is 0, and a processor may fault on an integer divided by 0.
             ReductionKind::Mean if matches!(dtype_name(self.compute), "i64" | "u64") => {
                 ("0", "plus(x, y)", "x", "divide(x, (T)shape.total)")
             }
@@ -97,9 +101,11 @@ impl ReduceProgram {
             ReductionKind::Min => (greatest, "minimum(x, y)", "x", "x"),
             ReductionKind::Product => ("1", "times(x, y)", "x", "x"),
             ReductionKind::L1 => ("0", "plus(x, y)", absolute, "x"),
+            // OpenCL C has no roots and logarithms of integers.
             ReductionKind::L2 => ("0", "plus(x, y)", "times(x, x)", "sqrt((F)x)"),
             ReductionKind::SumSquare => ("0", "plus(x, y)", "times(x, x)", "x"),
             ReductionKind::LogSum => ("0", "plus(x, y)", "x", "log((F)x)"),
+            // Combined as logarithms, since the exponentials themselves may overflow.
             ReductionKind::LogSumExp => ("-INFINITE", "log_add_exp(x, y)", "x", "x"),
         }
     }

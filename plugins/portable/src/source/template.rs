@@ -33,6 +33,7 @@ pub(crate) struct NamedOperand<'a> {
 
 /// Parameter list of the operands, two per operand. The last operand is the output.
 pub(crate) fn operand_parameters(operands: &[NamedOperand<'_>]) -> String {
+    // `const`, but not `restrict`: a kernel that runs in place has input and output in the same memory.
     let mut text = String::new();
     for (index, NamedOperand { name, dtype }) in operands.iter().enumerate() {
         let (constant, stored) =
@@ -74,9 +75,11 @@ pub(crate) fn operand_accessors(operands: &[NamedOperand<'_>]) -> String {
 /// The struct type of a walk and its parameter; both empty if no operand is strided.
 pub(crate) fn walk_struct(name: &str, rank: u8, operands: &[(&str, ElementAccess)]) -> (String, String) {
     if rank == 0 {
+        // C has no struct without members, and OpenCL limits the size of all arguments.
         return (String::new(), String::new());
     }
     let stepped = operands.iter().filter(|(_, access)| *access == ElementAccess::Stepped);
+    // Always 64 bits, whatever `INDEX` is, so that the host encodes a single layout.
     let fields: String = stepped.map(|(operand, _)| format!(" i64 {operand}[{rank}];")).collect();
     (format!("struct {name} {{ i64 dims[{rank}];{fields} }};"), format!("struct {name} {name}, "))
 }
@@ -101,6 +104,8 @@ pub(crate) fn index_declarations(
         return before;
     }
     format!(
+        // The rank is a constant, so the compiler can unroll the loop. At the outermost dimension the rest is the index, which saves a
+        // division.
         "{before}    {{\n        INDEX rest = {of};\n        for (int axis = {rank} - 1; axis >= 0; --axis) {{\n            \
          INDEX index = axis == 0 ? rest : rest % (INDEX){walk}.dims[axis];\n            \
          rest /= (INDEX){walk}.dims[axis];\n{inside}        }}\n    }}\n"

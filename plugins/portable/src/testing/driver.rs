@@ -63,6 +63,7 @@ fn empty_host() -> HostServices {
 }
 
 const ELEMENT_COUNT: usize = 256;
+// One element more than a launch touches: a wrong offset changes the one that should stay.
 const BLOCK_SIZE: u64 = 4 * (ELEMENT_COUNT as u64 + 1);
 
 /// A program that doubles 256 integers, starting at a byte offset.
@@ -124,6 +125,7 @@ fn block_of_ones<G: Gpu>(gpus: &GpuDevices<G>) -> Memory {
 }
 
 fn check_compile_error<G: Gpu>(gpus: &GpuDevices<G>) {
+    // The compiler must name the unknown word, wherever its log mentions it.
     let source = doubling_source(gpus).replace("*= 2", "= missing");
     let error = gpus
         .device_session(0)
@@ -166,6 +168,7 @@ fn check_stream_order<G: Gpu>(gpus: &GpuDevices<G>) {
     let (program, block) = (compile_doubling(gpus), block_of_ones(gpus));
     let streams = [(); 2].map(|()| gpus.stream_create(0, 0).expect("a stream"));
     let event = gpus.event_create(0).expect("an event");
+    // Each launch reads what the one before it wrote in the other stream: a wait that is lost loses a factor of two.
     for round in 0..20 {
         let (here, there) = (streams[round % 2], streams[(round + 1) % 2]);
         launch_doubling(gpus, &program, here, block, 0).expect("a launch");
@@ -184,6 +187,7 @@ fn check_freed_resources<G: Gpu>(gpus: &GpuDevices<G>) {
     let stream = gpus.stream_create(0, 0).expect("a stream");
     launch_doubling(gpus, &program, stream, block, 0).expect("a launch");
     gpus.memory_copy_d2d_async(0, stream, whole(copy, BLOCK_SIZE), whole(block, BLOCK_SIZE)).expect("a copy");
+    // The memory is freed while launch and copy may still be waiting in the stream.
     gpus.memory_deallocate_async(0, stream, block, BLOCK_SIZE).expect("memory");
     gpus.stream_synchronize(0, stream).expect("the work");
     assert_eq!(read_integers(gpus, copy)[..ELEMENT_COUNT], [2; ELEMENT_COUNT]);
@@ -191,6 +195,7 @@ fn check_freed_resources<G: Gpu>(gpus: &GpuDevices<G>) {
 }
 
 fn check_event_times<G: Gpu>(gpus: &GpuDevices<G>) {
+    // Large enough for any clock to measure the fill.
     const SIZE: u64 = 64 << 20;
     let (start, end) = (gpus.event_create(0).expect("an event"), gpus.event_create(0).expect("an event"));
     let error = gpus.event_elapsed(0, start, end).expect_err("nothing was recorded");

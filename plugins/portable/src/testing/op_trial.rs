@@ -184,6 +184,7 @@ impl OpTrial<'_> {
                 },
             )
         });
+        // Freed before a failure is returned, so that tests of refusals leak nothing.
         for (block, size) in blocks {
             machine.download_bytes(block, size);
         }
@@ -214,6 +215,7 @@ fn compare_output(name: &str, found: &TestData, tolerance: f64, expected: &[f64]
     let values = found.to_values();
     assert_eq!(values.len(), expected.len(), "{name}: the number of elements");
     for (index, (found_value, expected)) in values.iter().zip(expected).enumerate() {
+        // Relative, but never below the tolerance itself: near 0 a sum has lost its last digits.
         let room = if is_float(found.dtype) { (tolerance + unit) * expected.abs().max(1.0) } else { 0.0 };
         let is_right = (found_value.is_nan() && expected.is_nan())
             || found_value == expected
@@ -228,6 +230,7 @@ fn compare_output(name: &str, found: &TestData, tolerance: f64, expected: &[f64]
 
 fn blank_output(dtype: Dtype, dims: &[i64]) -> TestData {
     let count = dims.iter().product::<i64>() as usize;
+    // Not zeros: a kernel that writes nothing would pass for one that writes zeros.
     TestData::new(dtype, dims, &vec![1.0; count])
 }
 
@@ -263,6 +266,7 @@ fn with_attributes<T>(
     attributes: &[(&'static str, AttributeValue)],
     work: impl FnOnce(&[*const abi::Attribute]) -> T,
 ) -> T {
+    // The structs only point, so everything they point to is collected here and outlives `work`.
     let mut strings = Vec::new();
     let mut tensors = Vec::new();
     for (_, value) in attributes {
@@ -346,6 +350,7 @@ fn call_kernel(
         let result = machine
             .call_optional(kernel.prepare, |prepare| prepare(context, &raw const call, &raw mut state))
             .and_then(|()| machine.call_optional(kernel.run, |run| run(context, state, &raw const call)));
+        // Released even if the run failed, as a host does.
         let released = machine.call_optional(kernel.release, |release| release(context, state));
         if size > 0 {
             machine.download_bytes(call.workspace, size as usize);

@@ -13,6 +13,7 @@ use crate::{
 };
 
 /// The language, and the sources recorded in it. One recording runs at a time.
+// Static, because a plugin is queried through a plain function, which carries no state.
 static RECORDED_SOURCES: Mutex<(KernelLanguage, Vec<String>)> =
     Mutex::new((KernelLanguage::OpenCl, Vec::new()));
 static RECORDING: Mutex<()> = Mutex::new(());
@@ -60,6 +61,7 @@ impl Gpu for RecordingGpu {
             memory: room,
             largest_block: room,
             capability: Version::EMPTY,
+            // Sources with `f64` are to be compiled too.
             has_f64: true,
         };
         let devices = vec![DetectedGpu::new(facts, language)];
@@ -103,6 +105,7 @@ impl Gpu for RecordingGpu {
     }
 
     fn compile_program(&self, source: &str, _with_binary: bool) -> Result<CompiledProgram<()>> {
+        // Every variant comes here once, since the program cache is in front.
         RECORDED_SOURCES.lock().unwrap_or_else(PoisonError::into_inner).1.push(source.to_owned());
         Ok(CompiledProgram { program: (), binary: None })
     }

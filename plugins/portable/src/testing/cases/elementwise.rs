@@ -29,6 +29,7 @@ pub(super) fn arithmetic_is_right_for_every_dtype(machine: &PluginMachine) {
         let call = |op| machine.op_trial(op, 14).with_input(&a).with_input(&b).with_output(dtype, SHAPE);
         call("Add").expect_output(TOLERANCE, &both(&|a, b| a + b));
         call("Div").expect_output(TOLERANCE, &both(&divided));
+        // Products of the samples exceed `i8`, and the reference does not wrap around.
         if dtype != Dtype::I8 {
             call("Mul").expect_output(TOLERANCE, &both(&|a, b| a * b));
         }
@@ -268,6 +269,7 @@ pub(super) fn not_a_number_stays_one(machine: &PluginMachine) {
             .with_input(&data)
             .with_output(dtype, &[4])
             .expect_output(0.0, &[nan, infinity, 0.0, 1.0]);
+        // NaN must survive on either side, which `fmax` of C would not ensure.
         for inputs in [[&data, &one], [&one, &data]] {
             let call = |op| {
                 machine.op_trial(op, 13).with_input(inputs[0]).with_input(inputs[1]).with_output(dtype, &[4])

@@ -50,6 +50,7 @@ fn is_inside(at: [i64; 2], image: [i64; 2]) -> bool {
 }
 
 pub(super) fn convolutions_of_awkward_windows_are_right(machine: &PluginMachine) {
+    // Height and width differ, so exchanging them shows.
     let image = [7, 6];
     for (window, size, groups) in [
         (UNIT_WINDOW, [1, 1], 1),
@@ -159,6 +160,7 @@ pub(super) fn windows_are_pooled(machine: &PluginMachine) {
         call.int("ceil_mode", 1).with_output(Dtype::F32, &[1, 1, 3])
     };
     up("MaxPool").expect_output(0.0, &[2.0, 4.0, 5.0]);
+    // A maximum skips NaN, unlike the mean.
     let gaps = TestData::new(Dtype::F32, &[1, 1, 4], &[f64::NAN, 2.0, 3.0, f64::NAN]);
     machine
         .op_trial("MaxPool", 12)

@@ -22,6 +22,7 @@ fn reference_product(dims: &[i64], a: &TestData, b: &TestData) -> Vec<f64> {
 }
 
 pub(super) fn products_of_odd_sizes_are_right(machine: &PluginMachine) {
+    // One tile exactly, one element more and less than a tile, and a depth of many slices.
     for (m, k, n) in [(1, 1, 1), (3, 5, 7), (64, 16, 64), (65, 17, 63), (1, 300, 129)] {
         for dtype in FLOAT_DTYPES {
             let (a, b) =
@@ -74,6 +75,7 @@ pub(super) fn vectors_are_rows_and_columns(machine: &PluginMachine) {
 }
 
 pub(super) fn factors_may_be_transposed_and_scaled(machine: &PluginMachine) {
+    // No size is a multiple of a tile or a slice.
     let (m, k, n) = (67, 18, 5);
     for dtype in FLOAT_DTYPES {
         for (a_turned, b_turned) in [(false, false), (true, false), (false, true), (true, true)] {

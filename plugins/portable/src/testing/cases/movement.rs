@@ -82,6 +82,7 @@ pub(super) fn operands_are_joined_and_divided(machine: &PluginMachine) {
     for dtype in [Dtype::F32, Dtype::F16, Dtype::I64, Dtype::U8] {
         for axis in [0, 1, -1] {
             let at = if axis < 0 { 2 } else { axis as usize };
+            // A part without elements launches nothing and must not shift the others.
             let sizes = [2, 0, 1, 4];
             let whole_dims: Vec<i64> = (0..3).map(|index| if index == at { 7 } else { 3 }).collect();
             let whole = TestData::sample_elements(dtype, &whole_dims, 3);
@@ -251,6 +252,7 @@ pub(super) fn parts_are_gathered_and_indices_outside_are_told(machine: &PluginMa
                     .int("axis", axis as i64);
                 call.with_output(dtype, &dims)
             };
+            // One past the end, one before the start, and far outside.
             for outside in [data.dims[axis], -data.dims[axis] - 1, i64::from(i32::MIN)] {
                 let wanted = [0, 1, 2, 3, outside, 0].map(|index| index as f64);
                 gather(&TestData::new(Dtype::I32, &[3, 2], &wanted))
@@ -301,6 +303,7 @@ pub(super) fn constants_and_ranges_come_from_nothing(machine: &PluginMachine) {
         .with_input(&TestData::from_integers(&[2]))
         .with_output(Dtype::F32, &[2])
         .expect_output(0.0, &[0.0; 2]);
+    // Needs more than 32 bits, and its sign.
     let far = TestData::new(Dtype::I64, &[1], &[-(2f64.powi(62))]);
     let call = machine
         .op_trial("ConstantOfShape", 9)

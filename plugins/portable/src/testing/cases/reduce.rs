@@ -97,6 +97,7 @@ pub(super) fn every_reduction_over_every_axis_is_right(machine: &PluginMachine) 
 }
 
 pub(super) fn long_reductions_go_in_parts(machine: &PluginMachine) {
+    // Neither parts nor work-groups divide these sizes evenly. In the first three the rows are split.
     for (shape, axes) in [
         (&[100_003][..], &[0][..]),
         (&[3, 20_011], &[1]),

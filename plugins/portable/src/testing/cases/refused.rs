@@ -127,6 +127,7 @@ pub(super) fn what_does_not_fit_is_refused_with_a_reason(machine: &PluginMachine
         .with_output(F32, &[4])
         .expect_refusal("strides of 0 and more");
     let mut many = machine.op_trial("Max", 13);
+    // One more than formulas have names for.
     for _ in 0..9 {
         many = many.with_input(&b);
     }
@@ -135,6 +136,7 @@ pub(super) fn what_does_not_fit_is_refused_with_a_reason(machine: &PluginMachine
     let rows =
         machine.op_trial("LayerNormalization", 17).with_input(&a).with_input(&row).with_output(F32, &[2, 3]);
     rows.expect_refusal("of 3 elements");
+    // Just above 2^24 elements.
     let far = machine.op_trial("MaxPool", 12).with_input(&image).ints("kernel_shape", &[4097, 4097][..]);
     far.with_output(F32, &[1, 2, 1, 1]).expect_refusal("a window of at most");
 }

@@ -18,6 +18,7 @@ fn rows_along(data: &TestData, axis: usize) -> Vec<Vec<(usize, f64)>> {
 
 pub(super) fn the_greatest_and_smallest_are_found(machine: &PluginMachine) {
     for dtype in FLOAT_DTYPES.into_iter().chain(INTEGER_DTYPES) {
+        // Rows below and above the length from which on a work-group shares one, along memory and across it.
         for (shape, axis) in [(&[3, 5, 4][..], 1), (&[7, 300], 1), (&[300, 7], 0), (&[70], 0)] {
             let data = TestData::sample_elements(dtype, shape, 4);
             let best = |is_better: fn(f64, f64) -> bool| -> Vec<f64> {
@@ -41,6 +42,7 @@ pub(super) fn the_greatest_and_smallest_are_found(machine: &PluginMachine) {
             call("ArgMax").int("select_last_index", 1).expect_output(0.0, &best(|x, y| x >= y));
         }
     }
+    // The first NaN wins over the greatest number and over the second NaN.
     let data = TestData::new(Dtype::F32, &[4], &[1.0, f64::NAN, 3.0, f64::NAN]);
     machine
         .op_trial("ArgMax", 13)
@@ -110,6 +112,7 @@ pub(super) fn rows_are_normalized(machine: &PluginMachine) {
             }
             let statistics: Vec<i64> =
                 shape.iter().enumerate().map(|(at, dim)| if at < first { *dim } else { 1 }).collect();
+            // Statistics of narrow floats are `f32`.
             let statistic = if dtype == Dtype::F64 { Dtype::F64 } else { Dtype::F32 };
             let call = machine
                 .op_trial("LayerNormalization", 17)
