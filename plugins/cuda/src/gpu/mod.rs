@@ -4,7 +4,6 @@
 
 mod detected;
 mod discovery;
-mod event;
 mod queue;
 
 use std::ffi::c_void;
@@ -16,8 +15,7 @@ use oarlock_portable::{CompiledProgram, DiscoveredGpus, Gpu, KernelLanguage};
 use oarlock_sdk::{HostPointer, HostServices, Result, Stream};
 
 use self::detected::DetectedCudaDevice;
-use self::event::CudaEvent;
-use self::queue::CudaQueue;
+use self::queue::{CudaEvent, CudaQueue};
 use crate::compiler;
 use crate::context::{DriverHandle, PrimaryContext};
 use crate::cublas::CublasHandle;

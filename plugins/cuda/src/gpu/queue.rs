@@ -5,6 +5,8 @@
 
 #![expect(unsafe_code, reason = "streams are C objects, and the arguments of a kernel are untyped")]
 
+mod event;
+
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,11 +19,12 @@ use cudarc::driver::sys::{
 use oarlock_portable::{BlockOffset, GpuQueue as Commands, LaunchArgument, LaunchGrid, StreamCallback};
 use oarlock_sdk::{Result, Stream};
 
-use super::event::CudaEvent;
 use super::{CudaAddress, CudaGpu};
 use crate::context::{CurrentContext, DriverHandle, PrimaryContext};
 use crate::error::{driver_error, is_complete};
 use crate::program::CudaProgram;
+
+pub(crate) use event::CudaEvent;
 
 pub(crate) struct CudaQueue {
     context: Arc<PrimaryContext>,

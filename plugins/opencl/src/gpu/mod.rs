@@ -4,7 +4,6 @@
 
 mod detected;
 mod discovery;
-mod event;
 mod queue;
 
 use std::ffi::c_void;
@@ -22,8 +21,7 @@ use opencl3::program::Program as Source;
 use opencl3::types::CL_TRUE;
 
 use self::detected::DetectedOpenClDevice;
-use self::event::OpenClEvent;
-use self::queue::OpenClQueue;
+use self::queue::{OpenClEvent, OpenClQueue};
 use crate::error::driver_error;
 
 /// Lines of the compiler's log that an error message shows.

@@ -8,6 +8,8 @@
     reason = "commands of the driver are C functions, and the arguments of a kernel are untyped"
 )]
 
+mod event;
+
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -26,9 +28,11 @@ use opencl3::kernel::set_kernel_arg;
 use opencl3::memory::{Buffer, ClMem};
 use opencl3::types::{CL_FALSE, cl_command_queue, cl_event, cl_int, cl_mem};
 
-use super::event::{OpenClEvent, command_status, wait_for_command};
 use super::{OpenClGpu, OpenClProgram};
 use crate::error::driver_error;
+
+pub(crate) use event::OpenClEvent;
+use event::{command_status, wait_for_command};
 
 type BufferOffset<'a> = BlockOffset<'a, Arc<Buffer<u8>>>;
 

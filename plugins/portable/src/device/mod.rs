@@ -7,7 +7,8 @@ mod asynchronous;
 mod blocks;
 mod copies;
 mod core;
-mod faults;
+mod fault_reports;
+mod fault_words;
 mod handle_table;
 mod session;
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use oarlock_sdk::{Event, HostPointer, Memory, MemoryRange, PluginError, Result, Stream, ensure};
 
 use super::blocks::BlockTable;
-use super::faults::{FaultWord, FaultWords};
+use super::fault_words::{FaultWord, FaultWords};
 use super::handle_table::HandleTable;
 use crate::gpu::{DeviceProperties, Gpu, GpuEvent as _, GpuQueue as _};
 use crate::program_cache::ProgramCache;

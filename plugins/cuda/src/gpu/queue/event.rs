@@ -9,10 +9,10 @@ use cudarc::driver::sys::{CUevent, CUevent_flags};
 use oarlock_portable::GpuEvent;
 use oarlock_sdk::Result;
 
-use super::CudaGpu;
-use super::queue::CudaQueue;
+use super::CudaQueue;
 use crate::context::{DriverHandle, PrimaryContext};
 use crate::error::is_complete;
+use crate::gpu::CudaGpu;
 
 pub(crate) struct CudaEvent {
     context: Arc<PrimaryContext>,

@@ -6,9 +6,9 @@ use oarlock_portable::GpuEvent;
 use oarlock_sdk::{PluginError, Result};
 use opencl3::event::{CL_COMPLETE, Event as Happening};
 
-use super::OpenClGpu;
-use super::queue::OpenClQueue;
+use super::OpenClQueue;
 use crate::error::driver_error;
+use crate::gpu::OpenClGpu;
 
 /// A point in a stream: the queue it was last recorded on, and the driver's event.
 #[derive(Default)]
