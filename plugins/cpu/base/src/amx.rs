@@ -11,7 +11,7 @@ mod gather;
 use std::arch::asm;
 use std::marker::PhantomData;
 
-use crate::tile_block::{BLOCK_LINES, BlockOperands, LINE_BYTES, TILE_LINES};
+use crate::tile_block::{BLOCK_ROWS, BlockOperands, TILE_ROW_BYTES, TILE_ROWS};
 pub use gather::GatheredRows;
 
 /// The configured tile registers of this thread. Dropping it releases them.
@@ -35,7 +35,7 @@ impl TileRegisters {
     /// The process may use the registers: that is, `is_amx_available` returned true.
     pub unsafe fn new() -> Self {
         let all = |value: u8| std::array::from_fn(|register| if register < 8 { value } else { 0 });
-        let (bytes, lines) = (all(LINE_BYTES as u8).map(u16::from), all(TILE_LINES as u8));
+        let (bytes, lines) = (all(TILE_ROW_BYTES as u8).map(u16::from), all(TILE_ROWS as u8));
         let shape = TileConfig { palette: 1, first_line: 0, reserved: [0; 14], bytes, lines };
         // SAFETY: the caller vouches that AMX may be used, and every AMX unit supports palette 1 with full tiles.
         unsafe { asm!("ldtilecfg [{}]", in(reg) &raw const shape, options(nostack, readonly)) };
@@ -52,7 +52,7 @@ impl Drop for TileRegisters {
 
 /// The 32x32 sums of a block in row-major order: 128 bytes per row, so the lower two tiles begin at byte 16 · 128 = 2048.
 #[repr(C, align(64))]
-pub struct TileAccumulators<T>(pub [[T; BLOCK_LINES]; BLOCK_LINES]);
+pub struct TileAccumulators<T>(pub [[T; BLOCK_ROWS]; BLOCK_ROWS]);
 
 /// A pair of operand formats that one AMX instruction multiplies.
 pub trait TileProduct {
@@ -84,8 +84,8 @@ macro_rules! product {
                 let BlockOperands { left, rows, stride, right, tiles, lines, soon, share } = *block;
                 // With a single tile of rows, that tile is loaded twice: the redundant products take no longer than waiting for the
                 // loads.
-                let below = if rows > TILE_LINES { left.wrapping_add(TILE_LINES * stride) } else { left };
-                let beside = right.wrapping_add((tiles - 1) * LINE_BYTES);
+                let below = if rows > TILE_ROWS { left.wrapping_add(TILE_ROWS * stride) } else { left };
+                let beside = right.wrapping_add((tiles - 1) * TILE_ROW_BYTES);
                 // SAFETY: the caller vouches for the registers, the operands and the sums. A prefetched address need not be valid.
                 unsafe {
                     asm!(
@@ -134,8 +134,8 @@ macro_rules! product {
                         beside = inout(reg) beside => _,
                         lines = inout(reg) lines => _,
                         stride = in(reg) stride,
-                        across = inout(reg) tiles * LINE_BYTES => _,
-                        step = in(reg) tiles * TILE_LINES * LINE_BYTES,
+                        across = inout(reg) tiles * TILE_ROW_BYTES => _,
+                        step = in(reg) tiles * TILE_ROWS * TILE_ROW_BYTES,
                         soon = inout(reg) soon => _,
                         share = in(reg) share,
                         end = out(reg) _,
@@ -161,14 +161,14 @@ mod tests {
     /// A cache line of an operand; operands are aligned to lines.
     #[derive(Clone, Copy)]
     #[repr(C, align(64))]
-    struct AlignedLines([u8; LINE_BYTES]);
+    struct AlignedLines([u8; TILE_ROW_BYTES]);
 
     /// Multiplies a block of test data and compares it with `sum`, which receives the bytes of a row and those of a column, in
     /// groups of four.
     fn check_block_product<P: TileProduct>(
         (rows, tiles, lines): (usize, usize, usize),
         byte: impl Fn(usize) -> u8,
-        start: [P::Accumulator; BLOCK_LINES],
+        start: [P::Accumulator; BLOCK_ROWS],
         sum: impl Fn(P::Accumulator, &[u8], &[u8]) -> P::Accumulator,
     ) where
         P::Accumulator: Copy + PartialEq + std::fmt::Debug,
@@ -178,17 +178,19 @@ mod tests {
         }
         let fill = |lines: usize, seed: usize| -> Vec<AlignedLines> {
             (0..lines)
-                .map(|line| AlignedLines(std::array::from_fn(|place| byte(seed + line * LINE_BYTES + place))))
+                .map(|line| {
+                    AlignedLines(std::array::from_fn(|place| byte(seed + line * TILE_ROW_BYTES + place)))
+                })
                 .collect()
         };
         // One extra line between rows, so that code that ignores the stride fails.
         let stride = lines + 1;
-        let (left, right) = (fill(BLOCK_LINES * stride, 0), fill(lines * TILE_LINES * tiles, 70_000));
-        let mut sums = TileAccumulators([start; BLOCK_LINES]);
+        let (left, right) = (fill(BLOCK_ROWS * stride, 0), fill(lines * TILE_ROWS * tiles, 70_000));
+        let mut sums = TileAccumulators([start; BLOCK_ROWS]);
         let block = BlockOperands {
             left: left.as_ptr().cast(),
             rows,
-            stride: stride * LINE_BYTES,
+            stride: stride * TILE_ROW_BYTES,
             right: right.as_ptr().cast(),
             tiles,
             lines,
@@ -204,8 +206,8 @@ mod tests {
         let right = bytes(&right);
         for (row, sums) in sums.0.iter().enumerate().take(rows) {
             let left = bytes(&left[row * stride..][..lines]);
-            for (column, found) in sums.iter().enumerate().take(tiles * TILE_LINES) {
-                let quads = right.chunks_exact(tiles * LINE_BYTES);
+            for (column, found) in sums.iter().enumerate().take(tiles * TILE_ROWS) {
+                let quads = right.chunks_exact(tiles * TILE_ROW_BYTES);
                 let of_column: Vec<u8> = quads.flat_map(|quad| quad[4 * column..][..4].to_vec()).collect();
                 let expected = sum(start[column], &left, &of_column);
                 assert_eq!(*found, expected, "row {row}, column {column} of {rows}, {tiles}, {lines}");

@@ -11,7 +11,7 @@ use std::ops::Range;
 #[cfg(x86_vectors)]
 use crate::amx::TileRegisters;
 use crate::isa::Isa;
-use crate::tile_block::{BLOCK_LINES, BlockOperands, LINE_BYTES, TILE_LINES};
+use crate::tile_block::{BLOCK_ROWS, BlockOperands, TILE_ROW_BYTES, TILE_ROWS};
 
 /// Bytes of the rows of a stripe: half of the 2 MiB L2 per core of the first processors with AMX. The rest is for panels and
 /// results.
@@ -37,7 +37,7 @@ pub struct StridedRows {
 impl StridedRows {
     /// True if the tiles of a block read no rows beyond it.
     fn holds_block(block: &Range<usize>) -> bool {
-        block.len() == BLOCK_LINES
+        block.len() == BLOCK_ROWS
     }
 }
 
@@ -68,12 +68,12 @@ impl RowBlocks {
     }
 
     fn with_row_size(rows: usize, bytes: usize) -> Self {
-        let lines = bytes.div_ceil(LINE_BYTES);
+        let lines = bytes.div_ceil(TILE_ROW_BYTES);
         let all = Self { lines, rows: 0 };
-        let most = (STRIPE_BYTES / all.row_stride() / BLOCK_LINES).max(1) * BLOCK_LINES;
+        let most = (STRIPE_BYTES / all.row_stride() / BLOCK_ROWS).max(1) * BLOCK_ROWS;
         // Computes the number of stripes first, so that all are about equally long and no short one is left over.
         let count = rows.div_ceil(most);
-        Self { rows: rows.div_ceil(count).next_multiple_of(BLOCK_LINES), ..all }
+        Self { rows: rows.div_ceil(count).next_multiple_of(BLOCK_ROWS), ..all }
     }
 
     /// Configures the tile registers of this thread, until the result is dropped.
@@ -89,7 +89,7 @@ impl RowBlocks {
     /// The stride of gathered rows in bytes: a cache line more than a row has, since rows that are a multiple of the page size
     /// apart would compete for the same sets of L1.
     pub fn row_stride(&self) -> usize {
-        (self.lines + 1) * LINE_BYTES
+        (self.lines + 1) * TILE_ROW_BYTES
     }
 
     pub fn stripe_size(&self) -> usize {
@@ -100,18 +100,18 @@ impl RowBlocks {
     /// still in its cache for the next product. Columns are split if there are so many more that reading them once for each split
     /// of the rows would take longer. If there are several tasks, no task spans two stripes.
     pub fn task_size(&self, rows: usize, columns: usize, wanted: usize) -> (usize, usize) {
-        let (blocks, panels) = (rows.div_ceil(BLOCK_LINES).max(1), columns.div_ceil(BLOCK_LINES).max(1));
-        let strips = rows.div_ceil(self.rows).max(1);
+        let (blocks, panels) = (rows.div_ceil(BLOCK_ROWS).max(1), columns.div_ceil(BLOCK_ROWS).max(1));
+        let stripes = rows.div_ceil(self.rows).max(1);
         let (down, across) = if wanted <= 1 {
             (1, 1)
         } else if COLUMN_SPLIT_RATIO * rows > columns {
-            let down = strips.max(wanted).min(blocks);
+            let down = stripes.max(wanted).min(blocks);
             (down, wanted.div_ceil(down).min(panels))
         } else {
-            let across = wanted.div_ceil(strips).min(panels);
-            (strips.max(wanted.div_ceil(across)).min(blocks), across)
+            let across = wanted.div_ceil(stripes).min(panels);
+            (stripes.max(wanted.div_ceil(across)).min(blocks), across)
         };
-        (blocks.div_ceil(down) * BLOCK_LINES, panels.div_ceil(across) * BLOCK_LINES)
+        (blocks.div_ceil(down) * BLOCK_ROWS, panels.div_ceil(across) * BLOCK_ROWS)
     }
 
     /// Multiplies some rows and columns of a matrix. If the rows cannot be read in place, `gather` copies them to an address;
@@ -127,22 +127,22 @@ impl RowBlocks {
     ) {
         let (stride, memory) = (self.row_stride(), *memory);
         for start in rows.clone().step_by(self.rows) {
-            let strip = start..rows.end.min(start + self.rows);
+            let stripe = start..rows.end.min(start + self.rows);
             let blocks =
-                || strip.clone().step_by(BLOCK_LINES).map(|first| first..strip.end.min(first + BLOCK_LINES));
+                || stripe.clone().step_by(BLOCK_ROWS).map(|first| first..stripe.end.min(first + BLOCK_ROWS));
             let place = |row: usize| memory.wrapping_add((row - start) * stride);
             let lies = |block: &Range<usize>| lying.filter(|_| StridedRows::holds_block(block));
-            let held = held.replace((matrix, strip.clone()));
-            if held != Some((matrix, strip.clone())) {
+            let held = held.replace((matrix, stripe.clone()));
+            if held != Some((matrix, stripe.clone())) {
                 blocks()
                     .filter(|block| lies(block).is_none())
                     .for_each(|block| gather(block.clone(), place(block.start)));
             }
-            for first in columns.clone().step_by(BLOCK_LINES) {
-                let panel = first..columns.end.min(first + BLOCK_LINES);
-                let tiles = panel.len().div_ceil(TILE_LINES);
+            for first in columns.clone().step_by(BLOCK_ROWS) {
+                let panel = first..columns.end.min(first + BLOCK_ROWS);
+                let tiles = panel.len().div_ceil(TILE_ROWS);
                 // Each block prefetches its share of the next panel.
-                let share = (tiles * TILE_LINES * LINE_BYTES).div_ceil(blocks().len());
+                let share = (tiles * TILE_ROWS * TILE_ROW_BYTES).div_ceil(blocks().len());
                 let next = Some(panel.end).filter(|end| *end < columns.end);
                 let next = next.map_or(std::ptr::null(), &right);
                 for (index, block) in blocks().enumerate() {
@@ -174,23 +174,25 @@ mod tests {
     #[test]
     fn every_row_meets_every_column_once() {
         for (rows, columns, bytes) in [(5, 1, 1), (33, 70, 64), (1000, 32, 5000), (64, 100, 100_000)] {
-            let strips = RowBlocks::with_row_size(rows, bytes);
-            let (of_task, across) = strips.task_size(rows, columns, 3);
+            let stripes = RowBlocks::with_row_size(rows, bytes);
+            let (of_task, across) = stripes.task_size(rows, columns, 3);
             let mut met = vec![0; rows * columns];
             let mut memory = StripeBuffer::new(std::ptr::null_mut());
             let gathered =
-                std::cell::RefCell::new(vec![usize::MAX; strips.stripe_size() / strips.row_stride()]);
+                std::cell::RefCell::new(vec![usize::MAX; stripes.stripe_size() / stripes.row_stride()]);
             for first in (0..rows).step_by(of_task) {
                 for column in (0..columns).step_by(across) {
                     let task = (first..rows.min(first + of_task), column..columns.min(column + across));
-                    strips.run_blocks(
+                    stripes.run_blocks(
                         0,
                         (task.0, task.1),
                         &mut memory,
                         (None, |rows: Range<usize>, place: *mut u8| {
-                            assert!(place.addr() + rows.len() * strips.row_stride() <= strips.stripe_size());
+                            assert!(
+                                place.addr() + rows.len() * stripes.row_stride() <= stripes.stripe_size()
+                            );
                             for (index, row) in rows.enumerate() {
-                                gathered.borrow_mut()[place.addr() / strips.row_stride() + index] = row;
+                                gathered.borrow_mut()[place.addr() / stripes.row_stride() + index] = row;
                             }
                         }),
                         std::ptr::without_provenance,
@@ -200,7 +202,7 @@ mod tests {
                                 (rows.len(), columns_met.len().div_ceil(16)),
                                 (block.rows, block.tiles)
                             );
-                            assert!(block.rows <= BLOCK_LINES && block.lines * LINE_BYTES >= bytes);
+                            assert!(block.rows <= BLOCK_ROWS && block.lines * TILE_ROW_BYTES >= bytes);
                             for (index, row) in rows.enumerate() {
                                 let place = block.left.addr() / block.stride + index;
                                 assert_eq!(gathered.borrow()[place], row);
@@ -223,13 +225,13 @@ mod tests {
 
     #[test]
     fn a_strip_that_is_there_is_not_put_together_again() {
-        let strips = RowBlocks::with_row_size(40, 64);
+        let stripes = RowBlocks::with_row_size(40, 64);
         let mut memory = StripeBuffer::new(std::ptr::null_mut());
         let mut gather =
             |lying: Option<StridedRows>, matrix: usize, rows: Range<usize>, columns: Range<usize>| {
                 let mut count = 0;
                 let counted = |rows: Range<usize>, _: *mut u8| count += rows.len();
-                strips.run_blocks(
+                stripes.run_blocks(
                     matrix,
                     (rows, columns),
                     &mut memory,

@@ -1,11 +1,11 @@
 //! A block of AMX tiles, which are multiplied together.
 
 /// Bytes of a cache line. Rows are padded to whole lines.
-pub const LINE_BYTES: usize = 64;
+pub const TILE_ROW_BYTES: usize = 64;
 /// Lines of a tile: rows on the left and columns on the right. A 64-byte line of a right tile has four bytes of each column.
-pub const TILE_LINES: usize = 16;
+pub const TILE_ROWS: usize = 16;
 /// The maximum number of rows and columns of a block: two tiles, so that each loaded tile is used twice.
-pub const BLOCK_LINES: usize = 2 * TILE_LINES;
+pub const BLOCK_ROWS: usize = 2 * TILE_ROWS;
 
 /// The operands of a block.
 pub struct BlockOperands {

@@ -6,9 +6,9 @@ use oarlock_cpu_base::rows::scratch::{try_filled_vec, try_reserve_vec};
 use oarlock_cpu_base::thread_team::ThreadTeam;
 use oarlock_sdk::{PluginError, Result};
 
-use super::field::ScalarField;
 use super::householder::HouseholderProduct;
 use super::matrix::{DenseMatrix, normalizing_power};
+use super::product::MatrixScalar;
 use super::row_operations::{GivensRotation, MatrixRows, RotateRows, add_scaled, dot_product};
 
 /// The maximum number of iterations per value. Two or three are usual.
@@ -19,7 +19,7 @@ pub(super) const NEGLIGIBLE: f64 = 1e-290;
 
 /// The eigenvalues of a self-adjoint matrix in ascending order and, if wanted, the eigenvectors as columns. Only the lower
 /// triangle is read. All are NaN if an element of the matrix is not finite.
-pub(super) fn eigh<F: ScalarField>(
+pub(super) fn eigh<F: MatrixScalar>(
     team: &dyn ThreadTeam,
     mut matrix: DenseMatrix<F>,
     has_vectors: bool,
@@ -57,7 +57,7 @@ pub(super) fn eigh<F: ScalarField>(
 }
 
 /// Transposes some rows to columns, and pads with rows of zeros up to the given number.
-pub(super) fn rows_to_columns<F: ScalarField>(
+pub(super) fn rows_to_columns<F: MatrixScalar>(
     turned: &DenseMatrix<f64>,
     order: &[usize],
     rows: usize,
@@ -74,7 +74,7 @@ pub(super) fn rows_to_columns<F: ScalarField>(
 /// The diagonal, the one beside it, and the reflections that lead to them. From the last row upwards, a reflection leaves of each
 /// row its element on the diagonal and the one before. Its update of the rows above, `left * right' + right * left'`, waits until
 /// they are next gone through: one pass over memory instead of two.
-fn tridiagonalize<F: ScalarField>(
+fn tridiagonalize<F: MatrixScalar>(
     team: &dyn ThreadTeam,
     mut matrix: DenseMatrix<F>,
 ) -> Result<(Vec<f64>, Vec<f64>, HouseholderProduct<F>)> {
@@ -134,7 +134,7 @@ struct TridiagonalSweep<'a, F> {
     sums: &'a mut [F],
 }
 
-impl<F: ScalarField> SimdTask for TridiagonalSweep<'_, F> {
+impl<F: MatrixScalar> SimdTask for TridiagonalSweep<'_, F> {
     type Output = ();
 
     #[inline(always)]

@@ -6,8 +6,8 @@ use oarlock_cpu_base::rows::scratch::try_filled_vec;
 use oarlock_cpu_base::thread_team::ThreadTeam;
 use oarlock_sdk::Result;
 
-use super::field::ScalarField;
 use super::matrix::{DenseMatrix, normalizing_power};
+use super::product::MatrixScalar;
 use super::product::{MatrixView, multiply_matrices, subtract_product};
 use super::row_operations::{MatrixRows, ReflectRows};
 
@@ -20,7 +20,7 @@ const SAFE_RANGE: Range<f64> = 1e-140..1e140;
 
 /// Makes a vector the normal of the reflection `1 - factor * normal * normal.adjoint()`, whose adjoint leaves of the vector
 /// nothing but a real number at `place`. The normal is 1 there. Returns that number and the factor.
-pub(super) fn make_reflector<F: ScalarField>(vector: &mut [F], place: usize) -> (f64, F) {
+pub(super) fn make_reflector<F: MatrixScalar>(vector: &mut [F], place: usize) -> (f64, F) {
     let most = vector.iter().fold(0.0, |most, element| f64::max(most, element.max_component()));
     let mut back = 1.0;
     // Scaling by a power of two does not round.
@@ -60,7 +60,7 @@ pub(super) struct HouseholderProduct<F> {
     pub(super) reach: fn(index: usize, size: usize) -> Range<usize>,
 }
 
-impl<F: ScalarField> HouseholderProduct<F> {
+impl<F: MatrixScalar> HouseholderProduct<F> {
     /// `count` reflections, each of them still the identity.
     pub(super) fn new(
         count: usize,
@@ -173,7 +173,7 @@ impl<F: ScalarField> HouseholderProduct<F> {
 }
 
 /// Makes a matrix an upper triangle, and returns the product that has to be multiplied with it to restore the matrix.
-pub(super) fn triangularize<F: ScalarField>(
+pub(super) fn triangularize<F: MatrixScalar>(
     team: &dyn ThreadTeam,
     matrix: &mut DenseMatrix<F>,
 ) -> Result<HouseholderProduct<F>> {
@@ -203,7 +203,7 @@ pub(super) fn triangularize<F: ScalarField>(
 }
 
 /// A unitary matrix of the given number of columns, and an upper triangle.
-pub(super) fn qr_decompose<F: ScalarField>(
+pub(super) fn qr_decompose<F: MatrixScalar>(
     team: &dyn ThreadTeam,
     mut matrix: DenseMatrix<F>,
     inner: usize,

@@ -3,7 +3,8 @@
 use oarlock_cpu_base::rows::scratch::{try_filled_vec, try_reserve_vec};
 use oarlock_sdk::Result;
 
-use super::field::{ScalarField, StoredScalar};
+use super::product::MatrixScalar;
+use super::stored_scalar::StoredScalar;
 
 /// A matrix in row-major order.
 pub(super) struct DenseMatrix<F> {
@@ -12,7 +13,7 @@ pub(super) struct DenseMatrix<F> {
     pub(super) elements: Vec<F>,
 }
 
-impl<F: ScalarField> DenseMatrix<F> {
+impl<F: MatrixScalar> DenseMatrix<F> {
     /// A matrix filled with one number. No matrix has more elements than an operand or an output of the call.
     pub(super) fn filled_with(number: F, rows: usize, columns: usize) -> Result<Self> {
         Ok(Self { rows, columns, elements: try_filled_vec(number, rows * columns)? })

@@ -11,6 +11,7 @@ mod matrix;
 mod product;
 mod row_operations;
 mod singular_values;
+mod stored_scalar;
 mod triangular;
 
 use std::ops::Range;
@@ -26,9 +27,10 @@ use oarlock_sdk::{
     ensure,
 };
 
-use self::field::{ScalarField, StoredScalar};
+use self::field::ScalarField as _;
 use self::matrix::DenseMatrix;
 use self::singular_values::SingularVectors;
+use self::stored_scalar::StoredScalar;
 
 const FIELD_DTYPES: DtypeSet = dtype_set(&[Dtype::F32, Dtype::F64, Dtype::C64, Dtype::C128]);
 const COMPONENT_DTYPES: DtypeSet = dtype_set(&[Dtype::F32, Dtype::F64]);

@@ -72,7 +72,7 @@ impl<F: ScalarField> MatrixView<'_, F> {
 
 /// The product of two matrices, in row-major order. The sizes are the rows of the left one, the columns of the right one, and the
 /// dimension that they share.
-pub(super) fn multiply_matrices<F: ScalarField>(
+pub(super) fn multiply_matrices<F: MatrixScalar>(
     team: &dyn ThreadTeam,
     sizes: [usize; 3],
     left: MatrixView<'_, F>,
@@ -95,8 +95,8 @@ pub(super) fn multiply_matrices<F: ScalarField>(
     Ok(made)
 }
 
-/// Scalars that the GEMM kernels multiply.
-pub(super) trait GemmMultiply: Sized {
+/// A scalar whose matrices the GEMM kernels multiply.
+pub(super) trait MatrixScalar: ScalarField {
     /// Writes the product of two matrices into one that is filled with 0.
     fn multiply_with_gemm(
         team: &dyn ThreadTeam,
@@ -117,7 +117,7 @@ impl<'a> MatrixView<'a, f64> {
     }
 }
 
-impl GemmMultiply for f64 {
+impl MatrixScalar for f64 {
     fn multiply_with_gemm(
         team: &dyn ThreadTeam,
         [rows, columns, depth]: [usize; 3],
@@ -136,7 +136,7 @@ impl GemmMultiply for f64 {
     }
 }
 
-impl GemmMultiply for Complex<f64> {
+impl MatrixScalar for Complex<f64> {
     /// Four real products, of each part with each.
     fn multiply_with_gemm(
         team: &dyn ThreadTeam,
@@ -169,7 +169,7 @@ impl GemmMultiply for Complex<f64> {
 }
 
 /// Subtracts a product from rows in place. The sizes are those of [`multiply_matrices`], without the columns.
-pub(super) fn subtract_product<F: ScalarField>(
+pub(super) fn subtract_product<F: MatrixScalar>(
     team: &dyn ThreadTeam,
     [rows, depth]: [usize; 2],
     from: MatrixRows<'_, F>,

@@ -9,9 +9,9 @@ use oarlock_sdk::Result;
 use super::eigen::{
     MAX_ITERATIONS, NEGLIGIBLE, apply_rotations, convergence_error, is_negligible, rows_to_columns,
 };
-use super::field::ScalarField;
 use super::householder::{HouseholderProduct, triangularize};
 use super::matrix::{DenseMatrix, normalizing_power};
+use super::product::MatrixScalar;
 use super::row_operations::{GivensRotation, MatrixRows, add_scaled, dot_product};
 
 /// Which singular vectors are wanted.
@@ -26,7 +26,7 @@ pub(super) enum SingularVectors {
 
 /// A unitary matrix, the singular values in descending order, and the adjoint of another unitary matrix. All are NaN if an
 /// element of the matrix is not finite.
-pub(super) fn svd<F: ScalarField>(
+pub(super) fn svd<F: MatrixScalar>(
     team: &dyn ThreadTeam,
     mut matrix: DenseMatrix<F>,
     vectors: SingularVectors,
@@ -104,7 +104,7 @@ struct BidiagonalForm<F> {
 
 /// Reduces a square matrix to two diagonals. The update of the remaining rows and columns, `down * across` for both sides, waits
 /// until they are next gone through.
-fn bidiagonalize<F: ScalarField>(
+fn bidiagonalize<F: MatrixScalar>(
     team: &dyn ThreadTeam,
     mut matrix: DenseMatrix<F>,
 ) -> Result<BidiagonalForm<F>> {
@@ -165,7 +165,7 @@ struct LeftReflection<'a, F> {
     sums: &'a mut [F],
 }
 
-impl<F: ScalarField> SimdTask for LeftReflection<'_, F> {
+impl<F: MatrixScalar> SimdTask for LeftReflection<'_, F> {
     type Output = ();
 
     #[inline(always)]
@@ -185,7 +185,7 @@ struct RightReflection<'a, F> {
     sums: &'a mut [F],
 }
 
-impl<F: ScalarField> SimdTask for RightReflection<'_, F> {
+impl<F: MatrixScalar> SimdTask for RightReflection<'_, F> {
     type Output = ();
 
     #[inline(always)]

@@ -6,8 +6,8 @@ use oarlock_cpu_testing::runner::{TestArray, TestAttribute};
 use oarlock_cpu_testing::test_team::TestTeam;
 use oarlock_sdk::{Complex, Dtype, Element};
 
-use super::field::ScalarField;
 use super::matrix::DenseMatrix;
+use super::product::MatrixScalar;
 use super::singular_values::SingularVectors;
 use super::{eigen, householder, singular_values, triangular};
 use crate::KERNELS;
@@ -25,7 +25,7 @@ fn single_thread(isa: Isa) -> TestTeam {
 const SIZES: [usize; 8] = [0, 1, 2, 3, 17, 32, 33, 70];
 
 /// A matrix of pseudo-random numbers.
-fn sample_matrix<F: ScalarField>(rows: usize, columns: usize) -> DenseMatrix<F> {
+fn sample_matrix<F: MatrixScalar>(rows: usize, columns: usize) -> DenseMatrix<F> {
     let mut state = 88172645463325252u64;
     let mut next = || {
         state ^= state << 13;
@@ -37,7 +37,7 @@ fn sample_matrix<F: ScalarField>(rows: usize, columns: usize) -> DenseMatrix<F> 
     DenseMatrix { rows, columns, elements }
 }
 
-fn multiply_naive<F: ScalarField>(a: &DenseMatrix<F>, b: &DenseMatrix<F>) -> DenseMatrix<F> {
+fn multiply_naive<F: MatrixScalar>(a: &DenseMatrix<F>, b: &DenseMatrix<F>) -> DenseMatrix<F> {
     let mut result = DenseMatrix::filled_with(F::ZERO, a.rows, b.columns).unwrap();
     for row in 0..a.rows {
         for column in 0..b.columns {
@@ -50,7 +50,7 @@ fn multiply_naive<F: ScalarField>(a: &DenseMatrix<F>, b: &DenseMatrix<F>) -> Den
 
 /// Checks that two matrices are equal but for rounding.
 #[track_caller]
-fn assert_near<F: ScalarField>(found: &DenseMatrix<F>, expected: &DenseMatrix<F>) {
+fn assert_near<F: MatrixScalar>(found: &DenseMatrix<F>, expected: &DenseMatrix<F>) {
     assert_eq!((found.rows, found.columns), (expected.rows, expected.columns));
     let most = expected.max_component();
     for (found, expected) in found.elements.iter().zip(&expected.elements) {
@@ -60,23 +60,23 @@ fn assert_near<F: ScalarField>(found: &DenseMatrix<F>, expected: &DenseMatrix<F>
 }
 
 #[track_caller]
-fn assert_unitary<F: ScalarField>(matrix: &DenseMatrix<F>) {
+fn assert_unitary<F: MatrixScalar>(matrix: &DenseMatrix<F>) {
     let result = multiply_naive(&matrix.adjoint().unwrap(), matrix);
     assert_near(&result, &DenseMatrix::identity(matrix.columns, matrix.columns).unwrap());
 }
 
-fn diagonal_matrix<F: ScalarField>(values: &[f64], rows: usize, columns: usize) -> DenseMatrix<F> {
+fn diagonal_matrix<F: MatrixScalar>(values: &[f64], rows: usize, columns: usize) -> DenseMatrix<F> {
     let mut result = DenseMatrix::filled_with(F::ZERO, rows, columns).unwrap();
     values.iter().enumerate().for_each(|(at, value)| *result.element_at_mut(at, at) = F::from_real(*value));
     result
 }
 
-fn copy_matrix<F: ScalarField>(matrix: &DenseMatrix<F>) -> DenseMatrix<F> {
+fn copy_matrix<F: MatrixScalar>(matrix: &DenseMatrix<F>) -> DenseMatrix<F> {
     DenseMatrix { elements: matrix.elements.clone(), ..*matrix }
 }
 
 /// Difficult matrices: flat, very large and very small ones, and some with gaps.
-fn awkward_matrices<F: ScalarField>(rows: usize, columns: usize) -> Vec<DenseMatrix<F>> {
+fn awkward_matrices<F: MatrixScalar>(rows: usize, columns: usize) -> Vec<DenseMatrix<F>> {
     let plain = sample_matrix::<F>(rows, columns);
     let changed = |change: &dyn Fn(usize, usize, F) -> F| {
         let mut result = copy_matrix(&plain);
@@ -102,7 +102,7 @@ fn awkward_matrices<F: ScalarField>(rows: usize, columns: usize) -> Vec<DenseMat
     ]
 }
 
-fn check_decompositions<F: ScalarField>(team: &dyn ThreadTeam, matrix: &DenseMatrix<F>) {
+fn check_decompositions<F: MatrixScalar>(team: &dyn ThreadTeam, matrix: &DenseMatrix<F>) {
     let (rows, columns) = (matrix.rows, matrix.columns);
     for inner in [rows.min(columns), rows] {
         let (unitary, upper) = householder::qr_decompose(team, copy_matrix(matrix), inner).unwrap();
@@ -148,7 +148,7 @@ fn triangles_singular_values_and_unitary_matrices_make_the_matrix() {
     }
 }
 
-fn self_adjoint_matrix<F: ScalarField>(matrix: &DenseMatrix<F>) -> DenseMatrix<F> {
+fn self_adjoint_matrix<F: MatrixScalar>(matrix: &DenseMatrix<F>) -> DenseMatrix<F> {
     let mut result = copy_matrix(matrix);
     for row in 0..matrix.rows {
         for column in 0..matrix.columns {
@@ -159,7 +159,7 @@ fn self_adjoint_matrix<F: ScalarField>(matrix: &DenseMatrix<F>) -> DenseMatrix<F
     result
 }
 
-fn check_eigenvalues<F: ScalarField>(team: &dyn ThreadTeam, matrix: &DenseMatrix<F>) {
+fn check_eigenvalues<F: MatrixScalar>(team: &dyn ThreadTeam, matrix: &DenseMatrix<F>) {
     let size = matrix.rows;
     let matrix = self_adjoint_matrix(matrix);
     let mut lower = copy_matrix(&matrix);
@@ -194,7 +194,7 @@ fn eigenvalues_and_vectors_make_the_matrix() {
     }
 }
 
-fn check_solve_and_cholesky<F: ScalarField>(team: &dyn ThreadTeam, size: usize) {
+fn check_solve_and_cholesky<F: MatrixScalar>(team: &dyn ThreadTeam, size: usize) {
     let (matrix, right) = (sample_matrix::<F>(size, size), sample_matrix::<F>(size, 3));
     let solved = triangular::solve_system(team, copy_matrix(&matrix), &right).unwrap().unwrap();
     let found = multiply_naive(&matrix, &solved);

@@ -5,8 +5,8 @@ use oarlock_cpu_base::rows::scratch::try_reserve_vec;
 use oarlock_cpu_base::thread_team::ThreadTeam;
 use oarlock_sdk::Result;
 
-use super::field::ScalarField;
 use super::matrix::DenseMatrix;
+use super::product::MatrixScalar;
 use super::product::{MatrixView, multiply_matrices, subtract_product};
 use super::row_operations::{EliminateRows, MatrixRows, SubtractRows, dot_product};
 
@@ -21,7 +21,7 @@ fn block_ranges(size: usize) -> impl DoubleEndedIterator<Item = (usize, usize)> 
 
 /// The lower triangle whose product with its adjoint is the matrix; `None` if there is none. The upper triangle of the matrix is
 /// not read.
-pub(super) fn cholesky<F: ScalarField>(
+pub(super) fn cholesky<F: MatrixScalar>(
     team: &dyn ThreadTeam,
     mut matrix: DenseMatrix<F>,
 ) -> Result<Option<DenseMatrix<F>>> {
@@ -62,7 +62,7 @@ struct CholeskyRow<'a, F> {
     is_diagonal: bool,
 }
 
-impl<F: ScalarField> SimdTask for CholeskyRow<'_, F> {
+impl<F: MatrixScalar> SimdTask for CholeskyRow<'_, F> {
     type Output = bool;
 
     #[inline(always)]
@@ -92,7 +92,7 @@ impl<F: ScalarField> SimdTask for CholeskyRow<'_, F> {
 
 /// Eliminates the elements below the diagonal, column after column, each with the largest element left. The factors replace them.
 /// Returns the new order of the rows, and its sign.
-pub(super) fn lu_decompose<F: ScalarField>(
+pub(super) fn lu_decompose<F: MatrixScalar>(
     team: &dyn ThreadTeam,
     matrix: &mut DenseMatrix<F>,
 ) -> Result<(Vec<usize>, F)> {
@@ -147,7 +147,7 @@ pub(super) fn lu_decompose<F: ScalarField>(
 }
 
 /// The row of the largest element of a column, on the diagonal or below.
-fn pivot_row<F: ScalarField>(matrix: &DenseMatrix<F>, column: usize) -> usize {
+fn pivot_row<F: MatrixScalar>(matrix: &DenseMatrix<F>, column: usize) -> usize {
     let mut best = (column, matrix.element_at(column, column).magnitude());
     for row in column + 1..matrix.rows {
         let size = matrix.element_at(row, column).magnitude();
@@ -159,7 +159,7 @@ fn pivot_row<F: ScalarField>(matrix: &DenseMatrix<F>, column: usize) -> usize {
 }
 
 /// The solution of a linear system; `None` if the matrix has no inverse.
-pub(super) fn solve_system<F: ScalarField>(
+pub(super) fn solve_system<F: MatrixScalar>(
     team: &dyn ThreadTeam,
     mut matrix: DenseMatrix<F>,
     right: &DenseMatrix<F>,

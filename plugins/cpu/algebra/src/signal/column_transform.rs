@@ -9,7 +9,7 @@ use std::array::from_fn;
 use oarlock_cpu_base::isa::Isa;
 use oarlock_cpu_base::with_isa;
 
-use super::fourier::{ComplexF64, root_of_unity};
+use super::roots_of_unity::{ComplexF64, root_of_unity};
 
 /// Columns that are transformed at once: 8 `f64` are one zmm or two ymm registers.
 pub(super) const FFT_LANES: usize = 8;

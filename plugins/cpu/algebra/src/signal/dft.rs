@@ -14,8 +14,9 @@ use oarlock_sdk::{
     Complex, Kernel, KernelCall, MemoryKind, OperandFlags, OperandSpec, PluginError, Result, dispatch, ensure,
 };
 
-use super::fourier::{FourierTransform, swap_components};
+use super::fourier::FourierTransform;
 use super::real_fourier::RealFourierTransform;
+use super::roots_of_unity::swap_components;
 use super::{LENGTH_DTYPES, SIGNAL_FLOATS, optional_length_operand};
 
 pub(super) fn dft_kernels() -> Vec<Kernel<Cpu>> {

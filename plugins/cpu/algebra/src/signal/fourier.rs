@@ -5,19 +5,16 @@
 //! prime factor of the length is large, the transform is written as a convolution instead (Bluestein's algorithm), which a longer
 //! transform without large primes computes.
 
-use std::f64::consts::PI;
-
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::rows::GRAIN;
 use oarlock_cpu_base::rows::output_parts::{
     AxisLines, AxisLinesPart, OutputBlocks, OutputRows, parallel_for_parts,
 };
 use oarlock_cpu_base::rows::scratch::{try_filled_vec, try_reserve_vec};
-use oarlock_sdk::{Complex, Result};
+use oarlock_sdk::Result;
 
 use super::column_transform::{ColumnTransform, ComplexLanes, FFT_LANES, LARGEST_FACTOR};
-
-pub(super) type ComplexF64 = Complex<f64>;
+use super::roots_of_unity::{ComplexF64, RootsOfUnity, root_of_unity, swap_components};
 
 /// A forward transform of a length.
 pub(super) struct FourierTransform {
@@ -76,7 +73,7 @@ struct FactoredTransform {
     columns: ColumnTransform,
     rows: ColumnTransform,
     /// The twiddle factors of the lanes of a block in each row, relative to the first lane.
-    turns: Vec<ComplexLanes>,
+    twiddles: Vec<ComplexLanes>,
     roots: RootsOfUnity,
 }
 
@@ -92,14 +89,14 @@ impl FactoredTransform {
         let (columns, rows) = (ColumnTransform::new(&first), ColumnTransform::new(&second));
         let length = columns.length() * rows.length();
         let roots = RootsOfUnity::new(length)?;
-        let mut turns = try_filled_vec(ComplexLanes::default(), columns.length())?;
-        for (row, turns) in turns.iter_mut().enumerate() {
+        let mut twiddles = try_filled_vec(ComplexLanes::default(), columns.length())?;
+        for (row, twiddles) in twiddles.iter_mut().enumerate() {
             for lane in 0..FFT_LANES {
                 let root = roots.root_power(row * lane % length.max(1));
-                (turns.re[lane], turns.im[lane]) = (root.re, root.im);
+                (twiddles.re[lane], twiddles.im[lane]) = (root.re, root.im);
             }
         }
-        Ok(Self { columns, rows, turns, roots })
+        Ok(Self { columns, rows, twiddles, roots })
     }
 
     fn transform(&self, cpu: &Cpu, numbers: &mut [ComplexF64], room: &mut Vec<ComplexF64>) -> Result<()> {
@@ -112,8 +109,8 @@ impl FactoredTransform {
         let grain = (GRAIN / (FFT_LANES * height.max(width))).max(1);
         // Each column becomes a row of the transpose.
         let blocks = OutputBlocks { parts: OutputRows::new(room, height), count: width, size: FFT_LANES };
-        parallel_for_parts(cpu, width.div_ceil(FFT_LANES), grain, blocks, |block, turned| {
-            self.transform_columns(cpu, block * FFT_LANES, numbers, turned);
+        parallel_for_parts(cpu, width.div_ceil(FFT_LANES), grain, blocks, |block, transposed| {
+            self.transform_columns(cpu, block * FFT_LANES, numbers, transposed);
         });
         let blocks =
             OutputBlocks { parts: AxisLines::new(numbers, width, height), count: height, size: FFT_LANES };
@@ -124,42 +121,53 @@ impl FactoredTransform {
     }
 
     /// Transforms columns from `first` on, multiplies each number by its twiddle factor, and writes each column as a row.
-    fn transform_columns(&self, cpu: &Cpu, first: usize, numbers: &[ComplexF64], turned: &mut [ComplexF64]) {
+    fn transform_columns(
+        &self,
+        cpu: &Cpu,
+        first: usize,
+        numbers: &[ComplexF64],
+        transposed: &mut [ComplexF64],
+    ) {
         let (height, width) = (self.columns.length(), self.rows.length());
         let mut rows = vec![ComplexLanes::default(); 2 * height];
         let (rows, room) = rows.split_at_mut(height);
-        for (block, turned) in turned.chunks_mut(FFT_LANES * height).enumerate() {
+        for (block, transposed) in transposed.chunks_mut(FFT_LANES * height).enumerate() {
             let first = first + block * FFT_LANES;
-            let count = turned.len() / height;
+            let count = transposed.len() / height;
             for (row, numbers) in rows.iter_mut().zip(numbers.chunks_exact(width)) {
                 load_lanes(row, &numbers[first..][..count]);
             }
             // A column before the width times a row before the height is a turn below a whole one.
             let turn = |bin: usize| self.roots.root_power(first * bin);
-            let done = self.columns.transform(cpu.isa(), rows, room, &self.turns, &turn);
-            for (lane, turned) in turned.chunks_exact_mut(height).enumerate() {
-                for (number, row) in turned.iter_mut().zip(&*done) {
-                    *number = Complex::new(row.re[lane], row.im[lane]);
+            let done = self.columns.transform(cpu.isa(), rows, room, &self.twiddles, &turn);
+            for (lane, transposed) in transposed.chunks_exact_mut(height).enumerate() {
+                for (number, row) in transposed.iter_mut().zip(&*done) {
+                    *number = ComplexF64::new(row.re[lane], row.im[lane]);
                 }
             }
         }
     }
 
     /// Transforms the former rows, which are the columns of the transpose.
-    fn transform_rows(&self, cpu: &Cpu, turned: &[ComplexF64], lines: &mut AxisLinesPart<'_, ComplexF64>) {
+    fn transform_rows(
+        &self,
+        cpu: &Cpu,
+        transposed: &[ComplexF64],
+        lines: &mut AxisLinesPart<'_, ComplexF64>,
+    ) {
         let (height, width) = (self.columns.length(), self.rows.length());
         let mut rows = vec![ComplexLanes::default(); 2 * width];
         let (rows, room) = rows.split_at_mut(width);
         for (first, count) in lines.line_groups(FFT_LANES) {
-            for (row, numbers) in rows.iter_mut().zip(turned.chunks_exact(height)) {
+            for (row, numbers) in rows.iter_mut().zip(transposed.chunks_exact(height)) {
                 load_lanes(row, &numbers[first..][..count]);
             }
-            // Without `turns` no factor is asked for.
+            // Without `twiddles` no factor is asked for.
             let done = self.rows.transform(cpu.isa(), rows, room, &[], &|_| ComplexF64::default());
             for (bin, row) in done.iter().enumerate() {
                 let numbers = lines.lines_at(first, count, bin);
                 for (lane, number) in numbers.iter_mut().enumerate() {
-                    *number = Complex::new(row.re[lane], row.im[lane]);
+                    *number = ComplexF64::new(row.re[lane], row.im[lane]);
                 }
             }
         }
@@ -214,60 +222,6 @@ impl BluesteinTransform {
     }
 }
 
-/// Swaps the components of a number. The transform of such numbers, with its components swapped, is the inverse of the transform,
-/// times the length.
-#[inline(always)]
-pub(super) fn swap_components(number: ComplexF64) -> ComplexF64 {
-    Complex::new(number.im, number.re)
-}
-
-/// The powers of a root of unity, as products of two, so that about 2 · √length are stored instead of all.
-pub(super) struct RootsOfUnity {
-    length: usize,
-    low_bits: u32,
-    /// The powers below a power of two.
-    low: Vec<ComplexF64>,
-    /// The powers that are multiples of that.
-    high: Vec<ComplexF64>,
-}
-
-impl RootsOfUnity {
-    pub(super) fn new(length: usize) -> Result<Self> {
-        let low_bits = (usize::BITS - length.leading_zeros()).div_ceil(2);
-        let low = 1usize << low_bits;
-        let mut roots =
-            Self { length, low_bits, low: try_reserve_vec(low)?, high: try_reserve_vec(length / low + 1)? };
-        roots.low.extend((0..low).map(|turn| root_of_unity(turn, length)));
-        roots.high.extend((0..=length / low).map(|turn| root_of_unity(turn * low, length)));
-        Ok(roots)
-    }
-
-    /// The power `turn`, which is below the length.
-    #[inline(always)]
-    pub(super) fn root_power(&self, turn: usize) -> ComplexF64 {
-        debug_assert!(turn < self.length.max(1), "a turn below a whole one");
-        // The number of low powers is a power of two.
-        self.high[turn >> self.low_bits] * self.low[turn & (self.low.len() - 1)]
-    }
-}
-
-/// exp(-2πi · `turn` / `parts`).
-pub(super) fn root_of_unity(turn: usize, parts: usize) -> ComplexF64 {
-    // Relative to the nearest quarter turn, where the angle is small and quarters are exact.
-    let eighths = (8 * (turn as u128 % parts as u128) / parts as u128) as usize;
-    let quarters = eighths.div_ceil(2);
-    // The difference is taken in integers, which do not round.
-    let rest = (4 * (turn % parts) as i128 - (quarters * parts) as i128) as f64;
-    let angle = PI / 2.0 * (rest / parts as f64);
-    let (sine, cosine) = angle.sin_cos();
-    match quarters % 4 {
-        0 => Complex::new(cosine, -sine),
-        1 => Complex::new(-sine, -cosine),
-        2 => Complex::new(-cosine, sine),
-        _ => Complex::new(sine, cosine),
-    }
-}
-
 fn prime_factors(mut length: usize) -> Vec<usize> {
     let mut factors = Vec::new();
     let mut factor = 2;
@@ -282,18 +236,4 @@ fn prime_factors(mut length: usize) -> Vec<usize> {
         }
     }
     factors
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn turns_by_quarters_are_exact() {
-        let quarters = [(1.0, 0.0), (0.0, -1.0), (-1.0, 0.0), (0.0, 1.0)];
-        for (quarter, (re, im)) in quarters.into_iter().enumerate() {
-            let found = root_of_unity(3 * quarter, 12);
-            assert_eq!((found.re, found.im), (re, im), "{quarter}");
-        }
-    }
 }

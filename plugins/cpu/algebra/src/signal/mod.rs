@@ -6,6 +6,7 @@ mod dft;
 mod fourier;
 mod mel;
 mod real_fourier;
+mod roots_of_unity;
 mod stft;
 mod time_warping;
 mod window;

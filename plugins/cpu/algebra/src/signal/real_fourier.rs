@@ -5,7 +5,8 @@ use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::rows::scratch::try_reserve_vec;
 use oarlock_sdk::{Complex, Result};
 
-use super::fourier::{ComplexF64, FourierTransform, RootsOfUnity, swap_components};
+use super::fourier::FourierTransform;
+use super::roots_of_unity::{ComplexF64, RootsOfUnity, swap_components};
 
 /// A transform of real numbers, and its inverse.
 pub(super) struct RealFourierTransform {

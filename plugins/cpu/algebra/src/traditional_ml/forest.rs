@@ -2,38 +2,8 @@
 
 use oarlock_sdk::{PluginError, Result, ensure};
 
+use super::decision_tree::{SplitCondition, TreeBranch, TreeNode};
 use super::traversal::{INTERLEAVED_WALKS, PackedForest};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SplitCondition {
-    AtMost,
-    Below,
-    AtLeast,
-    Above,
-    Equal,
-    Unequal,
-    /// True if the feature is in the set with this number.
-    Member(usize),
-}
-
-/// Where a branch leads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TreeBranch {
-    Question(usize),
-    Leaf(usize),
-}
-
-/// A question about a feature, and where its answers lead.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct TreeNode {
-    pub(super) feature: usize,
-    pub(super) comparison: SplitCondition,
-    pub(super) value: f64,
-    /// True if a NaN feature takes the `yes` branch.
-    pub(super) takes_missing: bool,
-    pub(super) yes: TreeBranch,
-    pub(super) no: TreeBranch,
-}
 
 /// How the votes for a target are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

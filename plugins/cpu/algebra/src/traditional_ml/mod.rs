@@ -1,5 +1,6 @@
 //! Classical models: the ops of the domain `ai.onnx.ml`, for features, linear models, trees and support vectors.
 
+mod decision_tree;
 mod feature_matrix;
 mod features;
 mod forest;

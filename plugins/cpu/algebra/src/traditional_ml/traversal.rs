@@ -1,7 +1,7 @@
 //! Walks through trees. A step mostly waits for the load of the one before it, so several walks are interleaved: of several rows
 //! through one tree, or of one row through several trees.
 
-use super::forest::{SplitCondition, TreeBranch, TreeNode};
+use super::decision_tree::{SplitCondition, TreeBranch, TreeNode};
 
 /// Walks that are interleaved: the processor overlaps their cache misses.
 pub(super) const INTERLEAVED_WALKS: usize = 8;

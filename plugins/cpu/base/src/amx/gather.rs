@@ -4,7 +4,7 @@
 
 use std::arch::x86_64::*;
 
-use crate::tile_block::LINE_BYTES;
+use crate::tile_block::TILE_ROW_BYTES;
 
 /// Rows assembled from parts of equal length. `sources` points to the first parts of all rows, then to all second parts, and so on;
 /// each part begins `skip` bytes after its pointer.
@@ -28,7 +28,7 @@ impl GatheredRows {
     pub unsafe fn copy_rows(&self, target: *mut u8, stride: usize) {
         let Self { sources, rows, parts, length, skip, sign_flip } = *self;
         let sign_flip = _mm512_set1_epi8(sign_flip.cast_signed());
-        let (whole, rest) = (length / LINE_BYTES * LINE_BYTES, line_mask(length % LINE_BYTES));
+        let (whole, rest) = (length / TILE_ROW_BYTES * TILE_ROW_BYTES, line_mask(length % TILE_ROW_BYTES));
         let end = parts * length;
         for row in 0..rows {
             // SAFETY: the caller vouches for the parts and for the room in `target`; masked-out bytes are not accessed.
@@ -37,7 +37,7 @@ impl GatheredRows {
                 for part in 0..parts {
                     let source = (*sources.add(part * rows + row)).add(skip);
                     let target = row_target.add(part * length);
-                    for place in (0..whole).step_by(LINE_BYTES) {
+                    for place in (0..whole).step_by(TILE_ROW_BYTES) {
                         let line = _mm512_loadu_si512(source.add(place).cast());
                         _mm512_storeu_si512(target.add(place).cast(), _mm512_xor_si512(line, sign_flip));
                     }
@@ -47,7 +47,7 @@ impl GatheredRows {
                         _mm512_mask_storeu_epi8(target.wrapping_add(whole).cast(), rest, line);
                     }
                 }
-                let last = end / LINE_BYTES * LINE_BYTES;
+                let last = end / TILE_ROW_BYTES * TILE_ROW_BYTES;
                 if last < end {
                     let zeros = _mm512_setzero_si512();
                     _mm512_mask_storeu_epi8(row_target.add(last).cast(), !line_mask(end - last), zeros);
@@ -78,7 +78,7 @@ mod tests {
         {
             let starts: Vec<usize> = (0..rows * parts).map(|index| index * 13 % 400).collect();
             let sources: Vec<*const u8> = starts.iter().map(|start| bytes[*start..].as_ptr()).collect();
-            let whole = (parts * length).next_multiple_of(LINE_BYTES);
+            let whole = (parts * length).next_multiple_of(TILE_ROW_BYTES);
             let stride = whole + 3;
             let mut target = vec![0xaa; rows * stride];
             let gathered = GatheredRows { sources: sources.as_ptr(), rows, parts, length, skip, sign_flip };

@@ -9,7 +9,8 @@ use oarlock_cpu_base::thread_team::ThreadTeam;
 use oarlock_cpu_gemm::{AlignedBuffer, ScratchBuffer};
 use oarlock_sdk::{Dtype, Result, ensure};
 
-use super::dense::{Bf16Images, ConvPrecision, DenseConv};
+use super::bf16_images::Bf16Images;
+use super::dense::{ConvPrecision, DenseConv};
 use super::depthwise;
 use super::epilogue::ConvEpilogue;
 use super::geometry::NhwcGeometry;

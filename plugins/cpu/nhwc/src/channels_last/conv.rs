@@ -18,7 +18,7 @@ use oarlock_sdk::{
 };
 
 use super::algorithm::NhwcConv;
-use super::dense::Bf16Images;
+use super::bf16_images::Bf16Images;
 use super::epilogue::{ConvEpilogue, ResidualSource};
 use super::geometry::NhwcGeometry;
 

@@ -16,10 +16,11 @@ mod dense_job;
 use oarlock_cpu_base::isa::Isa;
 use oarlock_cpu_base::row_blocks::{RowBlocks, StripeBuffer};
 use oarlock_cpu_base::thread_team::ThreadTeam;
-use oarlock_cpu_base::tile_block::BLOCK_LINES;
+use oarlock_cpu_base::tile_block::BLOCK_ROWS;
 use oarlock_cpu_gemm::{DisjointSlice, TaskQueue};
 
 use self::dense_job::DenseConvJob;
+use super::bf16_images::{Bf16Images, word_count};
 use super::bf16_rounding::{pair_count, round_to_pairs};
 use super::epilogue::ConvEpilogue;
 use super::geometry::NhwcGeometry;
@@ -45,30 +46,13 @@ pub(super) enum ConvPrecision {
     Bf16,
 }
 
-/// Which images are bf16. In these, each word of an `f32` is a pair of channels of one pixel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Bf16Images {
-    pub(super) input: bool,
-    pub(super) residual: bool,
-    pub(super) output: bool,
-}
-
-impl Bf16Images {
-    pub(super) const NONE: Self = Self { input: false, residual: false, output: false };
-}
-
-/// The size in words of an `f32`: half as many if the numbers are pairs of bf16.
-pub(super) fn word_count(numbers: usize, are_paired: bool) -> usize {
-    if are_paired { numbers / 2 } else { numbers }
-}
-
 /// A convolution planned for one geometry and number of threads.
 pub(super) struct DenseConv {
     geometry: NhwcGeometry,
     precision: ConvPrecision,
     paired: Bf16Images,
     kernels: &'static ConvMicroKernels,
-    strips: Option<RowBlocks>,
+    stripes: Option<RowBlocks>,
     /// True if a row of the window is one tap.
     by_rows: bool,
     /// True if the pixels of a tile are a multiple of the page size apart, and so compete for the same L1 sets.
@@ -151,7 +135,7 @@ impl DenseConv {
             precision,
             paired,
             kernels,
-            strips: None,
+            stripes: None,
             by_rows,
             is_paged,
             width,
@@ -168,11 +152,11 @@ impl DenseConv {
 
     /// Switches to row blocks (AMX) if that pays.
     fn with_row_blocks(self, isa: Isa, (pixels, pairs): (usize, usize)) -> Self {
-        let Some(strips) = RowBlocks::for_rows(isa, pixels, pairs * size_of::<f32>()) else { return self };
+        let Some(stripes) = RowBlocks::for_rows(isa, pixels, pairs * size_of::<f32>()) else { return self };
         // One task per thread, because every further task would read its weights again.
         let wanted = self.threads.div_ceil(self.geometry.groups);
-        let task = strips.task_size(pixels, self.geometry.outputs_per_group(), wanted);
-        Self { strips: Some(strips), is_paged: false, tile: BLOCK_LINES, task, groups: 1, ..self }
+        let task = stripes.task_size(pixels, self.geometry.outputs_per_group(), wanted);
+        Self { stripes: Some(stripes), is_paged: false, tile: BLOCK_ROWS, task, groups: 1, ..self }
     }
 
     pub(super) fn pack_weights(&self, team: &dyn ThreadTeam, weights: &[f32]) -> WeightPanels {
@@ -202,7 +186,7 @@ impl DenseConv {
 
     /// True if whole images are rounded beforehand.
     fn rounds_images(&self) -> bool {
-        self.strips.is_some() && self.by_rows
+        self.stripes.is_some() && self.by_rows
     }
 
     /// The sizes of the parts of scratch memory: zeros, the padded copy of the images, the rounded images, and for each thread
@@ -216,7 +200,7 @@ impl DenseConv {
         let most_pixels = self.tile.max(self.kernels.max_pixels());
         let pointers = taps * most_pixels * size_of::<*const f32>() / size_of::<f32>();
         let rows = match self.precision {
-            _ if let Some(strips) = &self.strips => strips.stripe_size() / size_of::<f32>(),
+            _ if let Some(stripes) = &self.stripes => stripes.stripe_size() / size_of::<f32>(),
             ConvPrecision::Bf16 if !self.paired.input => most_pixels * self.rounded_row_stride(),
             _ if self.is_paged => most_pixels * (word_count(depth, self.paired.input) + 16),
             _ => 0,
@@ -260,7 +244,7 @@ impl DenseConv {
         let count = groups.div_ceil(self.groups) * channel_tasks * pixel_tasks;
         let tasks = TaskQueue::new(count, self.threads);
         team.parallel_for_each(self.threads.min(count), &|lane| {
-            let _registers = self.strips.as_ref().map(RowBlocks::configure_registers);
+            let _registers = self.stripes.as_ref().map(RowBlocks::configure_registers);
             // SAFETY: each lane has its own part.
             let memory = unsafe { lanes.range_mut(lane * (pointers + rows)..(lane + 1) * (pointers + rows)) };
             let (pointers, rows) = memory.split_at_mut(pointers);
@@ -271,7 +255,7 @@ impl DenseConv {
                     task % (channel_tasks * pixel_tasks),
                 );
                 // Consecutive tasks share their weights, or with row blocks the stripe that a thread has gathered.
-                let (first, channel) = match self.strips {
+                let (first, channel) = match self.stripes {
                     None => (place % pixel_tasks, place / pixel_tasks),
                     Some(_) => (place / channel_tasks, place % channel_tasks),
                 };
@@ -290,9 +274,9 @@ impl DenseConv {
     /// apart and compete for the same L1 sets.
     fn rounded_row_stride(&self) -> usize {
         let (taps, depth) = self.tap_shape();
-        self.strips.as_ref().map_or_else(
+        self.stripes.as_ref().map_or_else(
             || pair_count(taps * depth).next_multiple_of(16) + 16,
-            |strips| strips.row_stride() / size_of::<f32>(),
+            |stripes| stripes.row_stride() / size_of::<f32>(),
         )
     }
 

@@ -13,7 +13,7 @@ use oarlock_cpu_base::thread_team::ThreadTeam;
 use oarlock_cpu_base::window::WindowAxis;
 use oarlock_cpu_gemm::{AlignedBuffer, DisjointSlice};
 
-use super::dense::word_count;
+use super::bf16_images::word_count;
 use super::epilogue::ConvEpilogue;
 use super::geometry::NhwcGeometry;
 use oarlock_cpu_base::simd::{F32Vector, F32VectorTask, run_with_bf16_vectors, run_with_vectors};
@@ -174,7 +174,7 @@ impl DepthwiseRows<'_> {
             let line = image * vertical.input
                 + (window * vertical.stride + steps.start * vertical.dilation).saturating_sub(vertical.pad.0);
             let first = output.as_mut_ptr();
-            let strip = DepthwiseRow {
+            let stripe = DepthwiseRow {
                 geometry,
                 lines: steps.len(),
                 input: x[word_count(line * horizontal.input * channels, E::ARE_PAIRS).min(x.len())..]
@@ -188,7 +188,7 @@ impl DepthwiseRows<'_> {
             };
             // SAFETY: all lines of the window lie in the image, and the output is a whole row; the caller guarantees the
             // instructions.
-            unsafe { strip.compute_row::<V>() };
+            unsafe { stripe.compute_row::<V>() };
             if epilogue.has_remaining() {
                 epilogue.apply_remaining(isa, output);
             }

@@ -11,6 +11,7 @@
 //! No sum is split between threads, so results do not depend on the number of threads.
 
 mod algorithm;
+mod bf16_images;
 mod bf16_matmul;
 mod bf16_rounding;
 mod conv;

@@ -13,7 +13,8 @@ use oarlock_cpu_testing::test_team::TestTeam;
 
 use self::reference::{ConvCase, RandomNumbers};
 use super::algorithm::{ConvAlgorithm, NhwcConv};
-use super::dense::{Bf16Images, ConvPrecision, DenseConv};
+use super::bf16_images::Bf16Images;
+use super::dense::{ConvPrecision, DenseConv};
 use super::epilogue::{ConvEpilogue, ResidualSource};
 use super::weight_panels::OriginalWeights;
 use super::winograd::{WinogradConv, WinogradTileSize};

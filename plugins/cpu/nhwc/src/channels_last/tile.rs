@@ -10,10 +10,10 @@ use oarlock_cpu_base::isa::Isa;
 use oarlock_cpu_base::prefetch::prefetch_l1;
 use oarlock_cpu_base::tile_block::BlockOperands;
 
-use super::dense::Bf16Images;
+use super::bf16_images::Bf16Images;
 use oarlock_cpu_base::simd::F32Vector;
 #[cfg(x86_vectors)]
-use oarlock_cpu_base::tile_block::TILE_LINES;
+use oarlock_cpu_base::tile_block::TILE_ROWS;
 use oarlock_cpu_base::unrolled;
 
 /// The maximum number of pixels of a tile. With AVX-512, 14 pixels by 2 vectors take 28 accumulators; with 2 vectors of weights and
@@ -72,9 +72,9 @@ pub(super) type ConvBlockKernel = unsafe fn(&BlockOperands, &TileEpilogue);
 /// [`oarlock_cpu_base::row_blocks::RowBlocks`] proves.
 pub(super) fn block_kernel(channels: usize) -> ConvBlockKernel {
     #[cfg(x86_vectors)]
-    return blocks::BLOCK_KERNELS[channels.div_ceil(TILE_LINES) - 1];
+    return blocks::BLOCK_KERNELS[channels.div_ceil(TILE_ROWS) - 1];
     #[cfg(not(x86_vectors))]
-    unreachable!("no machine of this kind has strips of {channels} channels");
+    unreachable!("no machine of this kind has stripes of {channels} channels");
 }
 
 /// The micro-kernels of an instruction set.
@@ -296,7 +296,7 @@ mod blocks {
     use super::{ConvBlockKernel, MAX_TILE_PIXELS, TileEpilogue, finish_pixels};
     use oarlock_cpu_base::amx::{Bf16Pairs, TileAccumulators, TileProduct};
     use oarlock_cpu_base::simd::{Avx512PairVector, FloatVector};
-    use oarlock_cpu_base::tile_block::{BLOCK_LINES, BlockOperands};
+    use oarlock_cpu_base::tile_block::{BLOCK_ROWS, BlockOperands};
     use oarlock_cpu_base::unrolled;
 
     pub(super) static BLOCK_KERNELS: [ConvBlockKernel; 2] = [compute_block::<1>, compute_block::<2>];
@@ -344,7 +344,7 @@ mod blocks {
             let mut sums = [[Avx512PairVector::splat(0.0); 2]; MAX_TILE_PIXELS];
             unrolled!(ROW in 0..ROWS, at most 14 {
                 unrolled!(VECTOR in 0..VECTORS, at most 2 {
-                    sums[ROW][VECTOR] = Avx512PairVector::load(first.add((row + ROW) * BLOCK_LINES + VECTOR * Avx512PairVector::LANES));
+                    sums[ROW][VECTOR] = Avx512PairVector::load(first.add((row + ROW) * BLOCK_ROWS + VECTOR * Avx512PairVector::LANES));
                 });
             });
             finish_pixels::<Avx512PairVector, ROWS, VECTORS>(epilogue, row, sums);

@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use oarlock_cpu_base::thread_team::ThreadTeam;
-use oarlock_cpu_base::tile_block::LINE_BYTES;
+use oarlock_cpu_base::tile_block::TILE_ROW_BYTES;
 use oarlock_cpu_gemm::{AlignedBuffer, DisjointSlice, LaneView, pack_panel};
 
 use super::bf16_rounding::{pair_count, round_interleaved_rows, round_to_pairs};
@@ -64,7 +64,7 @@ impl WeightPanels {
         Self::fill_for_kernels(
             kernels,
             team,
-            (matrices, pairs.next_multiple_of(LINE_BYTES / size_of::<f32>()), channels),
+            (matrices, pairs.next_multiple_of(TILE_ROW_BYTES / size_of::<f32>()), channels),
             fill,
         )
     }

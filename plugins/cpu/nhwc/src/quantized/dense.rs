@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::ptr;
 
-use super::layer::QuantizedImages;
+use super::byte_operands::QuantizedImages;
 use super::quantized_panels::{QuantizedPanels, WeightSource};
 use super::requantize::{QuantizedEpilogue, QuantizedTileEpilogue};
 use super::tile::{
@@ -20,7 +20,7 @@ use oarlock_cpu_base::simd::QUAD;
 #[cfg(x86_vectors)]
 use oarlock_cpu_base::simd::SIGN_BIT;
 use oarlock_cpu_base::thread_team::ThreadTeam;
-use oarlock_cpu_base::tile_block::{BLOCK_LINES, LINE_BYTES};
+use oarlock_cpu_base::tile_block::{BLOCK_ROWS, TILE_ROW_BYTES};
 use oarlock_cpu_gemm::{DisjointSlice, GemmEpilogue, OutputBlock, ScratchBuffer, TaskQueue};
 
 use crate::channels_last::geometry::NhwcGeometry;
@@ -34,7 +34,7 @@ const MIN_WORK_PER_THREAD: usize = 1 << 20;
 pub(super) struct QuantizedDenseConv {
     geometry: NhwcGeometry,
     rows: WindowRows,
-    strips: Option<RowBlocks>,
+    stripes: Option<RowBlocks>,
     threads: usize,
     /// Pixels of a tile; pixels and channels of a task.
     tile: usize,
@@ -81,15 +81,15 @@ impl QuantizedDenseConv {
         );
         let rows = WindowRows::new(geometry);
         let (taps, depth) = rows.tap_shape();
-        let strips = RowBlocks::for_rows(team.isa(), pixels, taps * depth.next_multiple_of(QUAD));
-        let (tile, task) = match &strips {
+        let stripes = RowBlocks::for_rows(team.isa(), pixels, taps * depth.next_multiple_of(QUAD));
+        let (tile, task) = match &stripes {
             // One task per thread, because every further task would read its weights again.
-            Some(strips) => {
-                (BLOCK_LINES, strips.task_size(pixels, outputs, threads.div_ceil(geometry.groups)))
+            Some(stripes) => {
+                (BLOCK_ROWS, stripes.task_size(pixels, outputs, threads.div_ceil(geometry.groups)))
             }
             None => (tile, task),
         };
-        Self { geometry: geometry.clone(), rows, strips, threads, tile, task }
+        Self { geometry: geometry.clone(), rows, stripes, threads, tile, task }
     }
 
     /// The number of taps, and the inputs of each, as they are read.
@@ -106,16 +106,16 @@ impl QuantizedDenseConv {
     fn scratch_sizes(&self) -> [usize; 4] {
         let words = |bytes: usize| bytes.div_ceil(WORD_BYTES);
         let pointers = self.rows.tap_shape().0 * self.tile.max(MAX_TILE_PIXELS);
-        let rows = words(self.strips.as_ref().map_or(0, RowBlocks::stripe_size));
+        let rows = words(self.stripes.as_ref().map_or(0, RowBlocks::stripe_size));
         // Each thread's part starts at a cache line.
         [words(self.rows.padding_size()), words(self.rows.copy_size()), pointers, rows]
-            .map(|count| count.next_multiple_of(LINE_BYTES / WORD_BYTES))
+            .map(|count| count.next_multiple_of(TILE_ROW_BYTES / WORD_BYTES))
     }
 
     pub(super) fn scratch_size(&self) -> usize {
         let [padding, copy, pointers, rows] = self.scratch_sizes();
         // Up to a line is lost to aligning the scratch memory to a cache line.
-        (padding + copy + self.threads * (pointers + rows)) * WORD_BYTES + LINE_BYTES
+        (padding + copy + self.threads * (pointers + rows)) * WORD_BYTES + TILE_ROW_BYTES
     }
 
     /// Runs the convolution. `starts` has the initial sums of all outputs, in whole vectors for each group.
@@ -163,7 +163,7 @@ impl QuantizedDenseConv {
         let count = self.geometry.groups * channel_tasks * pixel_tasks;
         let (tasks, lanes) = (TaskQueue::new(count, self.threads), DisjointSlice::new(lanes));
         team.parallel_for_each(self.threads.min(count), &|lane| {
-            let _registers = self.strips.as_ref().map(RowBlocks::configure_registers);
+            let _registers = self.stripes.as_ref().map(RowBlocks::configure_registers);
             // SAFETY: each lane has its own part.
             let memory = unsafe { lanes.range_mut(lane * lane_words..(lane + 1) * lane_words) };
             let (pointers, rows) = memory.split_at_mut(pointer_words);
@@ -172,7 +172,7 @@ impl QuantizedDenseConv {
                 let (group, place) =
                     (task / (channel_tasks * pixel_tasks), task % (channel_tasks * pixel_tasks));
                 // Consecutive tasks share their weights, or with row blocks the stripe that a thread has gathered.
-                let (first, channel) = match self.strips {
+                let (first, channel) = match self.stripes {
                     None => (place % pixel_tasks, place / pixel_tasks),
                     Some(_) => (place / channel_tasks, place % channel_tasks),
                 };
@@ -219,8 +219,8 @@ impl QuantizedDenseJob<'_> {
         (pointers, rows): (*mut *const u8, &mut StripeBuffer),
     ) {
         let starts = |channel: usize| self.initial_sums(group, channel);
-        if let Some(strips) = &self.dense.strips {
-            strips.run_blocks(
+        if let Some(stripes) = &self.dense.stripes {
+            stripes.run_blocks(
                 group,
                 (pixels, channels),
                 rows,
@@ -272,7 +272,7 @@ impl QuantizedDenseJob<'_> {
         let geometry = &self.dense.geometry;
         let fits = !self.is_signed
             && geometry.is_pointwise()
-            && geometry.channels_per_group().is_multiple_of(LINE_BYTES);
+            && geometry.channels_per_group().is_multiple_of(TILE_ROW_BYTES);
         let first = self.images.wrapping_add(self.dense.rows.group_offset(group));
         fits.then_some(StridedRows { first, stride: geometry.channels })
     }
@@ -340,7 +340,7 @@ impl QuantizedDenseJob<'_> {
     /// Copies the inputs under the windows of a tile into rows of unsigned bytes.
     fn gather_rows(&self, group: usize, count: usize, pointers: *const *const u8, rows: *mut u8) {
         #[cfg(x86_vectors)]
-        if let Some(strips) = &self.dense.strips {
+        if let Some(stripes) = &self.dense.stripes {
             let (parts, depth) = self.dense.rows.tap_shape();
             let gathered = amx::GatheredRows {
                 sources: pointers,
@@ -352,11 +352,11 @@ impl QuantizedDenseJob<'_> {
             };
             // SAFETY: row blocks exist only with AVX-512. For each tap and pixel there is a pointer to this many inputs, rounded
             // up to whole groups of four, and there is room for as many rows.
-            unsafe { gathered.copy_rows(rows, strips.row_stride()) };
+            unsafe { gathered.copy_rows(rows, stripes.row_stride()) };
         }
         #[cfg(not(x86_vectors))]
         unreachable!(
-            "no machine of this kind has strips of {count} pixels of {group}, {pointers:?}, {rows:?}"
+            "no machine of this kind has stripes of {count} pixels of {group}, {pointers:?}, {rows:?}"
         );
     }
 }

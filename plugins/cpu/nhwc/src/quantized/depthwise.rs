@@ -9,7 +9,7 @@ use oarlock_cpu_base::isa::{SimdTarget, SimdTask};
 use oarlock_cpu_base::thread_team::ThreadTeam;
 use oarlock_cpu_gemm::DisjointSlice;
 
-use super::layer::QuantizedImages;
+use super::byte_operands::QuantizedImages;
 use super::requantize::{QuantizedEpilogue, RequantizeParameters};
 use crate::channels_last::depthwise::{steps_inside, windows_inside};
 use crate::channels_last::geometry::NhwcGeometry;

@@ -20,8 +20,8 @@ use oarlock_sdk::{
     Dtype, DtypeSet, Kernel, KernelCall, KernelFlags, OperandFlags, OperandSpec, Result, TensorView, ensure,
 };
 
+use super::byte_operands::tensor_bytes;
 use super::integer_sums::{IntegerSumOperands, IntegerSums};
-use super::layer::tensor_bytes;
 use super::quantized_panels::QuantizedPanels;
 use crate::channels_last::expect_prepared;
 use crate::channels_last::geometry::NhwcGeometry;

@@ -20,8 +20,8 @@ use oarlock_cpu_base::thread_team::ThreadTeam;
 use oarlock_cpu_gemm::{GemmEpilogue, OutputBlock, ScratchBuffer};
 use oarlock_sdk::{Dtype, Result, TensorView};
 
+use super::byte_operands::{QuantizedImages, tensor_bytes};
 use super::dense::{QuantizedDenseConv, QuantizedOutput};
-use super::layer::{QuantizedImages, tensor_bytes};
 use super::quantized_panels::{QuantizedPanels, WeightOrder, WeightSource};
 use super::tile::QuantizedMicroKernels;
 use super::window_sums::sum_windows;

@@ -17,7 +17,7 @@ use oarlock_cpu_base::isa::Isa;
 use oarlock_cpu_base::thread_team::ThreadTeam;
 use oarlock_cpu_gemm::DisjointSlice;
 
-use super::layer::QuantizedImages;
+use super::byte_operands::QuantizedImages;
 use super::requantize::RequantizeParameters;
 use crate::channels_last::geometry::NhwcGeometry;
 use oarlock_cpu_base::simd::QUAD;

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use oarlock_cpu_base::constant_cache::{self, ConstantCache};
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_gemm::ScratchBuffer;
-use oarlock_sdk::{Dtype, KernelCall, Result, TensorView, ensure};
+use oarlock_sdk::{Dtype, KernelCall, Result, ensure};
 
+use super::byte_operands::{QuantizedImages, tensor_bytes, tensor_bytes_mut};
 use super::dense::{QuantizedDenseConv, QuantizedOutput};
 use super::depthwise;
 use super::interleaved::{self, InterleavedDepthwise, InterleavedOperands, InterleavedWeights};
@@ -40,13 +41,6 @@ enum QuantizedAlgorithm {
     Interleaved(InterleavedDepthwise),
 }
 
-pub(super) struct QuantizedImages<'a> {
-    pub(super) x: &'a [u8],
-    pub(super) is_signed: bool,
-    /// The zero point, which is also the value of padding.
-    pub(super) zero: u8,
-}
-
 pub(super) enum PackedQuantizedWeights {
     Panels(QuantizedPanels),
     Channels(Vec<i8>),
@@ -58,35 +52,6 @@ pub(super) enum PackedQuantizedWeights {
 type QuantizedWeightsKey = (usize, WeightOrder, [usize; 7]);
 
 static PACKED_WEIGHTS: ConstantCache<QuantizedWeightsKey, PackedQuantizedWeights> = ConstantCache::new();
-
-/// The bytes of an 8-bit integer operand.
-///
-/// # Safety
-///
-/// As for [`TensorView::elements`].
-pub unsafe fn tensor_bytes<'a>(tensor: &TensorView<'a>) -> Result<&'a [u8]> {
-    // SAFETY: guaranteed by the caller.
-    unsafe {
-        if tensor.dtype() == Dtype::I8 { tensor.element_bytes::<i8>() } else { tensor.element_bytes::<u8>() }
-    }
-}
-
-/// Mutable version of [`tensor_bytes`].
-///
-/// # Safety
-///
-/// As for [`TensorView::elements_mut`].
-pub(super) unsafe fn tensor_bytes_mut<'a>(tensor: &TensorView<'a>) -> Result<&'a mut [u8]> {
-    // SAFETY: guaranteed by the caller; a signed byte has the same size as an unsigned one.
-    unsafe {
-        if tensor.dtype() == Dtype::I8 {
-            let signed = tensor.elements_mut::<i8>()?;
-            Ok(std::slice::from_raw_parts_mut(signed.as_mut_ptr().cast(), signed.len()))
-        } else {
-            tensor.elements_mut::<u8>()
-        }
-    }
-}
 
 impl QuantizedLayer {
     /// The layer of a call. All ops that are computed as a layer have the same operand indices.

@@ -10,6 +10,7 @@
 //!
 //! No sum is split between threads, so results do not depend on the number of threads.
 
+pub mod byte_operands;
 mod conv;
 mod dense;
 mod depthwise;
@@ -17,7 +18,7 @@ pub mod dequantized;
 pub mod dynamic_quantize;
 pub mod integer_sums;
 mod interleaved;
-pub mod layer;
+mod layer;
 mod matmul;
 mod pool;
 mod quantize_linear;

@@ -17,7 +17,7 @@ use oarlock_cpu_base::window::WindowAttributes;
 use oarlock_cpu_gemm::DisjointSlice;
 use oarlock_sdk::{Dtype, Kernel, KernelCall, KernelFlags, OperandSpec, Result};
 
-use super::layer::{tensor_bytes, tensor_bytes_mut};
+use super::byte_operands::{tensor_bytes, tensor_bytes_mut};
 use crate::channels_last::depthwise::steps_inside;
 use crate::channels_last::expect_prepared;
 use crate::channels_last::geometry::NhwcGeometry;

@@ -15,7 +15,7 @@ use oarlock_sdk::{
     Dtype, DtypeSet, Kernel, KernelCall, KernelFlags, OperandFlags, OperandSpec, Result, ensure,
 };
 
-use super::layer::{tensor_bytes, tensor_bytes_mut};
+use super::byte_operands::{tensor_bytes, tensor_bytes_mut};
 use super::requantize::{ROUNDING_OFFSET, clamp_value, dtype_range};
 
 /// Elements that make it worth waking another thread, and the size of a piece.

@@ -4,7 +4,7 @@
 
 use oarlock_cpu_base::isa::{SimdTarget, SimdTask};
 use oarlock_cpu_base::thread_team::ThreadTeam;
-use oarlock_cpu_base::tile_block::LINE_BYTES;
+use oarlock_cpu_base::tile_block::TILE_ROW_BYTES;
 use oarlock_cpu_gemm::{AlignedBuffer, DisjointSlice};
 
 use super::tile::QuantizedMicroKernels;
@@ -71,7 +71,7 @@ impl QuantizedPanels {
         let steps = taps * depth.next_multiple_of(QUAD);
         let channels = geometry.outputs_per_group();
         let layout = QuantizedPanelLayout {
-            steps: steps.next_multiple_of(LINE_BYTES),
+            steps: steps.next_multiple_of(TILE_ROW_BYTES),
             channels,
             lanes: kernels.lanes,
             width: kernels.max_channels(),

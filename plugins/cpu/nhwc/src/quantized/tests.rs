@@ -9,10 +9,10 @@ use oarlock_cpu_testing::runner::{TestArray, TestAttribute};
 use oarlock_cpu_testing::test_team::TestTeam;
 use oarlock_sdk::{Dtype, Element};
 
+use super::byte_operands::QuantizedImages;
 use super::dense::{QuantizedDenseConv, QuantizedOutput};
 use super::depthwise;
 use super::interleaved::{InterleavedDepthwise, InterleavedOperands, reorder_channels};
-use super::layer::QuantizedImages;
 use super::quantized_panels::{WeightOrder, WeightSource};
 use super::requantize::{QuantizedEpilogue, RequantizeParameters, ResidualAddition};
 use crate::KERNELS;

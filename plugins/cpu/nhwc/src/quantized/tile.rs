@@ -15,7 +15,7 @@ use super::requantized_vector::RequantizedVector;
 pub(super) use crate::channels_last::tile::MAX_TILE_PIXELS;
 use oarlock_cpu_base::simd::{MAX_LANES, QUAD};
 #[cfg(x86_vectors)]
-use oarlock_cpu_base::tile_block::TILE_LINES;
+use oarlock_cpu_base::tile_block::TILE_ROWS;
 use oarlock_cpu_base::unrolled;
 
 /// The distance, in steps, at which weights are prefetched. They come from L2, L3 or memory and are read once per tile, faster than
@@ -71,9 +71,9 @@ pub(super) type QuantizedBlockKernel = unsafe fn(&BlockOperands, *const i32, &Ti
 /// [`oarlock_cpu_base::row_blocks::RowBlocks`] proves.
 pub(super) fn block_kernel(channels: usize) -> QuantizedBlockKernel {
     #[cfg(x86_vectors)]
-    return blocks::BLOCK_KERNELS[channels.div_ceil(TILE_LINES) - 1];
+    return blocks::BLOCK_KERNELS[channels.div_ceil(TILE_ROWS) - 1];
     #[cfg(not(x86_vectors))]
-    unreachable!("no machine of this kind has strips of {channels} channels");
+    unreachable!("no machine of this kind has stripes of {channels} channels");
 }
 
 /// The micro-kernels of an instruction set.
@@ -235,7 +235,7 @@ mod blocks {
     use super::{QuantizedBlockKernel, TileOutcome};
     use oarlock_cpu_base::amx::{TileAccumulators, TileProduct, UnsignedSignedBytes};
     use oarlock_cpu_base::simd::{Avx512VnniVector, IntegerVector};
-    use oarlock_cpu_base::tile_block::{BLOCK_LINES, BlockOperands};
+    use oarlock_cpu_base::tile_block::{BLOCK_ROWS, BlockOperands};
 
     pub(super) static BLOCK_KERNELS: [QuantizedBlockKernel; 2] = [compute_block::<1>, compute_block::<2>];
 
@@ -250,7 +250,7 @@ mod blocks {
         // SAFETY: the caller guarantees the block and the instructions. Sums are written before they are read.
         unsafe {
             let first = sums.cast::<i32>();
-            first.write_bytes(0, BLOCK_LINES);
+            first.write_bytes(0, BLOCK_ROWS);
             ptr::copy_nonoverlapping(start, first, VECTORS * Avx512VnniVector::LANES);
             UnsignedSignedBytes::multiply_block(block, sums);
             let rows = std::slice::from_raw_parts(sums.cast::<[Avx512VnniVector; 2]>(), block.rows);

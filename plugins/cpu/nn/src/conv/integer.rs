@@ -12,8 +12,8 @@ use oarlock_cpu_base::window::WindowAttributes;
 use oarlock_cpu_gemm::{BatchedGemm, DisjointSlice, GemmEpilogue, GemmOperand, OutputBlock, ScratchBuffer};
 use oarlock_cpu_nhwc::channels_last::expect_prepared;
 use oarlock_cpu_nhwc::channels_last::geometry::NhwcGeometry;
+use oarlock_cpu_nhwc::quantized::byte_operands::tensor_bytes;
 use oarlock_cpu_nhwc::quantized::integer_sums::{IntegerSumOperands, IntegerSums};
-use oarlock_cpu_nhwc::quantized::layer::tensor_bytes;
 use oarlock_cpu_nhwc::quantized::quantized_panels::QuantizedPanels;
 use oarlock_sdk::{
     DtypeSet, Kernel, KernelCall, KernelFlags, OperandFlags, OperandSpec, Result, TensorView, dispatch,

@@ -9,8 +9,8 @@ use oarlock_cpu_base::quantized_operand::{BYTE_DTYPES, RequantizedInteger, read_
 use oarlock_cpu_base::window::MAX_SIZE;
 use oarlock_cpu_gemm::{DisjointSlice, GemmEpilogue, GemmShape, OutputBlock, ScratchBuffer};
 use oarlock_cpu_nhwc::channels_last::expect_prepared;
+use oarlock_cpu_nhwc::quantized::byte_operands::tensor_bytes;
 use oarlock_cpu_nhwc::quantized::integer_sums::{IntegerSumOperands, IntegerSums};
-use oarlock_cpu_nhwc::quantized::layer::tensor_bytes;
 use oarlock_cpu_nhwc::quantized::quantized_panels::QuantizedPanels;
 use oarlock_sdk::{
     Dtype, DtypeSet, Kernel, KernelCall, KernelFlags, OperandFlags, OperandSpec, Result, TensorView,

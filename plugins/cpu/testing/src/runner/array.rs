@@ -5,11 +5,11 @@ use oarlock_sdk::{Dtype, Element, Memory, abi};
 /// A line of memory, with the alignment that the device guarantees.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C, align(64))]
-struct GuardLine([u8; LINE_BYTES]);
+struct GuardLine([u8; TILE_ROW_BYTES]);
 
-const LINE_BYTES: usize = 64;
+const TILE_ROW_BYTES: usize = 64;
 /// The contents of guards, and of outputs until the kernel writes them.
-const GUARD: GuardLine = GuardLine([0xA5; LINE_BYTES]);
+const GUARD: GuardLine = GuardLine([0xA5; TILE_ROW_BYTES]);
 
 /// Bytes between guards.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ pub(super) struct GuardedStorage {
 
 impl GuardedStorage {
     pub(super) fn new(size: usize) -> Self {
-        Self { lines: vec![GUARD; size.div_ceil(LINE_BYTES) + 2], size }
+        Self { lines: vec![GUARD; size.div_ceil(TILE_ROW_BYTES) + 2], size }
     }
 
     pub(super) fn size(&self) -> usize {
@@ -32,12 +32,12 @@ impl GuardedStorage {
     }
 
     fn all_bytes(&self) -> &[u8] {
-        // SAFETY: a line is `LINE_BYTES` bytes without padding, all of them initialized.
-        unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.lines.len() * LINE_BYTES) }
+        // SAFETY: a line is `TILE_ROW_BYTES` bytes without padding, all of them initialized.
+        unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.lines.len() * TILE_ROW_BYTES) }
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
-        &self.all_bytes()[LINE_BYTES..LINE_BYTES + self.size]
+        &self.all_bytes()[TILE_ROW_BYTES..TILE_ROW_BYTES + self.size]
     }
 
     fn bytes_mut(&mut self) -> &mut [u8] {
@@ -48,7 +48,7 @@ impl GuardedStorage {
 
     /// True if nothing was written outside the bytes between the guards.
     pub(super) fn is_guarded(&self) -> bool {
-        let (before, rest) = self.all_bytes().split_at(LINE_BYTES);
+        let (before, rest) = self.all_bytes().split_at(TILE_ROW_BYTES);
         before.iter().chain(&rest[self.size..]).all(|byte| *byte == GUARD.0[0])
     }
 }

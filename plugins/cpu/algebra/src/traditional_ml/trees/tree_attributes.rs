@@ -5,9 +5,8 @@ use std::collections::HashMap;
 use oarlock_cpu_base::attributes::{string_list, tensor_attribute};
 use oarlock_sdk::{KernelCall, PluginError, Result, ensure};
 
-use crate::traditional_ml::forest::{
-    AggregateFunction, DecisionForest, PreparedForest, SplitCondition, TreeBranch, TreeNode,
-};
+use crate::traditional_ml::decision_tree::{SplitCondition, TreeBranch, TreeNode};
+use crate::traditional_ml::forest::{AggregateFunction, DecisionForest, PreparedForest};
 use crate::traditional_ml::post_transform::PostTransform;
 
 /// A forest, and the function of its scores.

@@ -11,12 +11,13 @@ use super::super::geometry::NhwcGeometry;
 use super::super::indirection::IndirectionWindows;
 use super::super::tile::{ConvTile, TileEpilogue, block_kernel};
 use super::super::weight_panels::WeightPanels;
-use super::{ConvPrecision, DenseConv, word_count};
+use super::{ConvPrecision, DenseConv};
+use crate::channels_last::bf16_images::word_count;
 #[cfg(x86_vectors)]
 use oarlock_cpu_base::amx;
 use oarlock_cpu_base::isa::Isa;
 use oarlock_cpu_base::row_blocks::{RowBlocks, StridedRows, StripeBuffer};
-use oarlock_cpu_base::tile_block::LINE_BYTES;
+use oarlock_cpu_base::tile_block::TILE_ROW_BYTES;
 use oarlock_cpu_gemm::DisjointSlice;
 
 pub(super) struct DenseConvJob<'a> {
@@ -39,9 +40,14 @@ impl DenseConvJob<'_> {
         channels: Range<usize>,
         (pointers, memory): (*mut *const f32, &mut StripeBuffer),
     ) {
-        if let Some(strips) = &self.dense.strips {
+        if let Some(stripes) = &self.dense.stripes {
             for group in groups {
-                self.run_in_row_blocks(strips, group, (pixels.clone(), channels.clone()), (pointers, memory));
+                self.run_in_row_blocks(
+                    stripes,
+                    group,
+                    (pixels.clone(), channels.clone()),
+                    (pointers, memory),
+                );
             }
             return;
         }
@@ -65,13 +71,13 @@ impl DenseConvJob<'_> {
     /// The AMX path: rounds or gathers a stripe of rows once, then multiplies it block by block.
     fn run_in_row_blocks(
         &self,
-        strips: &RowBlocks,
+        stripes: &RowBlocks,
         group: usize,
         (pixels, channels): (Range<usize>, Range<usize>),
         (pointers, memory): (*mut *const f32, &mut StripeBuffer),
     ) {
         let last = channels.end;
-        strips.run_blocks(
+        stripes.run_blocks(
             group,
             (pixels, channels.clone()),
             memory,
@@ -109,7 +115,7 @@ impl DenseConvJob<'_> {
         let bytes = |numbers: usize| numbers * size_of::<u16>();
         let fits = paired.input
             && geometry.is_pointwise()
-            && bytes(geometry.channels_per_group()).is_multiple_of(LINE_BYTES);
+            && bytes(geometry.channels_per_group()).is_multiple_of(TILE_ROW_BYTES);
         let first = self.images.as_ptr().cast::<u8>().wrapping_add(bytes(self.channel_offset(group)));
         fits.then(|| StridedRows { first, stride: bytes(geometry.channels) })
     }
@@ -228,7 +234,7 @@ impl DenseConvJob<'_> {
     fn pad_rows(&self, count: usize, rows: *mut f32) {
         let (parts, length) = self.dense.tap_shape();
         let (pairs, stride) = (pair_count(parts * length), self.dense.rounded_row_stride());
-        let rest = pairs.next_multiple_of(LINE_BYTES / size_of::<f32>()) - pairs;
+        let rest = pairs.next_multiple_of(TILE_ROW_BYTES / size_of::<f32>()) - pairs;
         for index in 0..count {
             // SAFETY: rows are whole cache lines.
             unsafe { rows.add(index * stride + pairs).write_bytes(0, rest) };
@@ -255,7 +261,7 @@ impl DenseConvJob<'_> {
         }
         #[cfg(not(x86_vectors))]
         unreachable!(
-            "no machine of this kind has strips of {count} pixels of {group}, {pointers:?}, {rows:?}"
+            "no machine of this kind has stripes of {count} pixels of {group}, {pointers:?}, {rows:?}"
         );
     }
 

@@ -7,8 +7,9 @@ use oarlock_cpu_testing::isa_levels::isa_levels;
 use oarlock_cpu_testing::test_team::TestTeam;
 
 use super::super::algorithm::{ConvAlgorithm, NhwcConv};
+use super::super::bf16_images::{Bf16Images, word_count};
 use super::super::bf16_rounding::{pair_count, round_to_pairs};
-use super::super::dense::{Bf16Images, DenseConv, word_count};
+use super::super::dense::DenseConv;
 use super::super::depthwise;
 use super::super::epilogue::{ConvEpilogue, ResidualSource};
 use super::super::weight_panels::OriginalWeights;

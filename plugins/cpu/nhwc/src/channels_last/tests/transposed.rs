@@ -9,8 +9,9 @@ use oarlock_cpu_testing::test_team::TestTeam;
 use oarlock_sdk::Dtype;
 
 use super::super::epilogue::{ConvEpilogue, ResidualSource};
-use super::super::transposed::phase_conv::{NhwcTransposedShape, TransposedConv};
+use super::super::transposed::transposed_conv::TransposedConv;
 use super::super::transposed::transposed_depthwise::TransposedDepthwise;
+use super::super::transposed::transposed_shape::NhwcTransposedShape;
 use super::RELU;
 use super::onnx_parity::{ISA_LEVELS, check_against_onnx};
 use super::reference::RandomNumbers;

@@ -3,9 +3,11 @@
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
 mod phase;
-pub(super) mod phase_conv;
+mod phase_conv;
+pub(super) mod transposed_conv;
 pub(super) mod transposed_depthwise;
 mod transposed_job;
+pub(super) mod transposed_shape;
 
 use std::sync::Arc;
 
@@ -20,8 +22,9 @@ use oarlock_sdk::{
     DtypeSet, Kernel, KernelCall, KernelFlags, OperandFlags, OperandSpec, PluginError, Result, ensure,
 };
 
-use self::phase_conv::{NhwcTransposedShape, TransposedConv};
+use self::transposed_conv::TransposedConv;
 use self::transposed_depthwise::TransposedDepthwise;
+use self::transposed_shape::NhwcTransposedShape;
 use super::conv::{check_epilogue, with_conv_operands};
 use super::epilogue::ConvEpilogue;
 use super::geometry::spatial_axes;

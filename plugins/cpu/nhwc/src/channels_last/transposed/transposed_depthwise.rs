@@ -10,7 +10,7 @@ use oarlock_cpu_base::window::WindowAxis;
 use oarlock_cpu_gemm::{AlignedBuffer, DisjointSlice};
 
 use super::super::epilogue::ConvEpilogue;
-use super::phase_conv::NhwcTransposedShape;
+use super::transposed_shape::NhwcTransposedShape;
 use oarlock_cpu_base::simd::{F32Vector, F32VectorTask, run_with_vectors};
 
 /// Multiply-adds that make it worth waking another thread.

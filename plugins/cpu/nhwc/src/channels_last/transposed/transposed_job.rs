@@ -9,15 +9,17 @@ use std::ptr;
 use oarlock_cpu_base::isa::Isa;
 use oarlock_cpu_gemm::DisjointSlice;
 
-use super::super::dense::Bf16Images;
+use super::super::bf16_images::Bf16Images;
 use super::super::epilogue::{ConvEpilogue, ResidualSource};
 use super::super::tile::{ConvMicroKernels, ConvTile, TileEpilogue};
 use super::super::weight_panels::WeightPanels;
-use super::phase_conv::{NhwcTransposedShape, PhaseConv, PhaseTask, TransposedConv};
+use super::phase_conv::{PhaseConv, PhaseTask};
+use super::transposed_shape::NhwcTransposedShape;
 use oarlock_cpu_base::simd::{F32Vector, F32VectorTask, run_with_vectors};
 
 pub(super) struct TransposedConvJob<'a> {
-    pub(super) all: &'a TransposedConv,
+    pub(super) sizes: &'a NhwcTransposedShape,
+    pub(super) products: &'a [PhaseConv],
     pub(super) isa: Isa,
     pub(super) x: &'a [f32],
     pub(super) zeros: &'a [f32],
@@ -40,9 +42,9 @@ struct PixelSpan<'a> {
 impl TransposedConvJob<'_> {
     /// Runs a task, given memory for the pointers of a tile and its results.
     pub(super) fn run_task(&self, task: &PhaseTask, pointers: *mut *const f32, tile: &mut [f32]) {
-        let NhwcTransposedShape { channels, outputs, horizontal, .. } = self.all.sizes;
-        let (depth, first_output) = (self.all.sizes.depth(), task.group * self.all.sizes.outputs_per_group());
-        let (product, weights) = (&self.all.products[task.product], &self.weights[task.product]);
+        let NhwcTransposedShape { channels, outputs, horizontal, .. } = *self.sizes;
+        let (depth, first_output) = (self.sizes.depth(), task.group * self.sizes.outputs_per_group());
+        let (product, weights) = (&self.products[task.product], &self.weights[task.product]);
         let kernels = ConvMicroKernels::for_isa(self.isa);
         for index in task.tiles.clone() {
             let (row, first) = (index / product.tiles, index % product.tiles * product.tile);
@@ -102,7 +104,7 @@ impl TransposedConvJob<'_> {
 
     /// Writes the pointers of some pixels, for each tap.
     fn fill_indirection(&self, place: &PixelSpan<'_>, pointers: *mut *const f32) {
-        let NhwcTransposedShape { channels, vertical, horizontal, .. } = self.all.sizes;
+        let NhwcTransposedShape { channels, vertical, horizontal, .. } = *self.sizes;
         let mut at = pointers;
         for back in &place.product.vertical.backs {
             // Positions before the image wrap to huge numbers, which fail the bounds check.
@@ -129,9 +131,9 @@ impl TransposedConvJob<'_> {
 
     /// The start of an output row, for the outputs of a group.
     fn output_row_start(&self, place: &PixelSpan<'_>, remainder: usize) -> usize {
-        let NhwcTransposedShape { outputs, vertical, horizontal, .. } = &self.all.sizes;
+        let NhwcTransposedShape { outputs, vertical, horizontal, .. } = &self.sizes;
         let row = place.image * vertical.input + place.product.vertical.output_index(place.row, remainder);
-        row * horizontal.input * outputs + place.group * self.all.sizes.outputs_per_group()
+        row * horizontal.input * outputs + place.group * self.sizes.outputs_per_group()
     }
 
     /// Runs the epilogue on some columns of a tile and scatters them to the output.
@@ -173,7 +175,7 @@ impl F32VectorTask for ColumnPieces<'_> {
     unsafe fn run_on_vectors<V: F32Vector>(self) {
         let Self { job, place, columns, results, target } = self;
         let PhaseConv { vertical, horizontal, run, .. } = place.product;
-        let outputs = job.all.sizes.outputs_per_group();
+        let outputs = job.sizes.outputs_per_group();
         for remainder in vertical.remainders_at(place.row) {
             let row = job.output_row_start(place, remainder);
             let start = (remainder - vertical.remainders.start) * run;
@@ -185,7 +187,7 @@ impl F32VectorTask for ColumnPieces<'_> {
                 if begin >= end {
                     continue;
                 }
-                let column = horizontal.output_index(pixel, remainders.start) * job.all.sizes.outputs;
+                let column = horizontal.output_index(pixel, remainders.start) * job.sizes.outputs;
                 let element = row + column + begin - first;
                 let results = &mut results[begin - columns.start..end - columns.start];
                 let output = job.y.element_pointer(element);

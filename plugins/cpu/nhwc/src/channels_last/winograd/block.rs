@@ -2,20 +2,22 @@
 
 #![expect(unsafe_code, reason = "vectors are loaded and stored through pointers")]
 
+mod exact;
+
 use std::ops::Range;
 use std::ptr;
 
 use oarlock_cpu_base::isa::Isa;
 use oarlock_cpu_gemm::DisjointSlice;
 
-use super::super::dense::Bf16Images;
+use super::super::bf16_images::Bf16Images;
 use super::super::epilogue::ConvEpilogue;
 use super::super::geometry::NhwcGeometry;
 use super::super::tile::{ConvMicroKernels, ConvTile, MAX_TILE_PIXELS, TileEpilogue, even_tile_size};
 use super::super::weight_panels::{OriginalWeights, WeightPanels};
-use super::exact::ExactSums;
 use super::scheme::{FourOutputScheme, TwoOutputScheme, WinogradScheme};
 use super::{WinogradConv, WinogradTileSize};
+use exact::ExactSums;
 use oarlock_cpu_base::simd::{F32Vector, F32VectorTask, run_with_vectors};
 
 /// The layout of rows of channels: the distance between rows, and between the first rows of two points.

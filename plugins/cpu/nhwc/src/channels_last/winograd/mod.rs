@@ -9,7 +9,6 @@
 #![expect(unsafe_code, reason = "vectors are loaded and stored through pointers")]
 
 mod block;
-mod exact;
 mod scheme;
 
 use std::marker::PhantomData;

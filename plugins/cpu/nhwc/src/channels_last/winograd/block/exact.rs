@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use oarlock_cpu_base::isa::{SimdTarget, SimdTask};
 
-use super::super::geometry::NhwcGeometry;
-use super::block::WinogradBlock;
+use super::WinogradBlock;
+use crate::channels_last::geometry::NhwcGeometry;
 use oarlock_cpu_base::simd::MAX_LANES;
 
 /// The outputs of the larger tile, four by four.
