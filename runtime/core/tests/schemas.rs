@@ -10,7 +10,7 @@ fn check_op(name: &str, attributes: Attributes, inputs: &[Option<Dtype>]) -> Res
 }
 
 fn check_error(name: &str, attributes: Attributes, inputs: &[Option<Dtype>]) -> String {
-    check_op(name, attributes, inputs).unwrap_err().to_string()
+    check_op(name, attributes, inputs).expect_err("an error").to_string()
 }
 
 fn allowed_types(schema: &OpSchema, input: usize) -> String {

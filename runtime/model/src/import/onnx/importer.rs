@@ -7,7 +7,7 @@ use oarlock_core::Result;
 
 use super::budget::ImportBudget;
 use super::external_data::ExternalFiles;
-use super::function_call::FunctionTable;
+use super::functions::FunctionTable;
 use super::messages::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
 use super::opsets::OpsetImports;
 use super::scope::ScopeStack;

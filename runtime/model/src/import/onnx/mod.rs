@@ -15,6 +15,7 @@ mod budget;
 mod contrib;
 mod external_data;
 mod function_call;
+mod functions;
 mod importer;
 mod legacy;
 pub mod messages;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use oarlock_core::{Error, Result};
 
-use super::function_call::FunctionCall;
+use super::functions::FunctionCall;
 use crate::graph::{Graph, GraphValue, ValueId, ValueType};
 use crate::import::error_location::{invalid_model, quote_name};
 

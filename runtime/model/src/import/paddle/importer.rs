@@ -1,19 +1,17 @@
-//! Imports a Paddle program as a graph.
+//! The state of an import, and the nodes and operands that translations of ops use.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use oarlock_core::{Attribute, Attributes, Constant, Dtype, Error, Result, shape};
+use oarlock_core::{Attribute, Attributes, Constant, Dtype, Result};
 
-use super::messages::{BlockDesc, OpDesc, VarDesc, var_type::TensorDesc};
+use super::WRITTEN_OPSET;
+use super::graph_frame::GraphFrame;
+use super::messages::{BlockDesc, OpDesc};
+use super::number_encoding::encode_numbers;
 use super::operand::PaddleOperand;
 use super::parameters::dtype_from_number;
-use super::scope::GraphFrame;
-use super::{WRITTEN_OPSET, ops};
-use crate::graph::{DeclaredDimension, Graph, GraphValue, Node, ValueId, ValueType, Weight};
-use crate::import::error_location::{invalid_model, quote_name};
-
-/// Unsupported ops that an error lists.
-const MAX_NAMED_OPS: usize = 10;
+use crate::graph::{DeclaredDimension, GraphValue, Node, ValueId, ValueType, Weight};
+use crate::import::error_location::invalid_model;
 
 /// State of one import.
 pub(super) struct PaddleImporter<'m> {
@@ -27,67 +25,31 @@ pub(super) struct PaddleImporter<'m> {
     /// Inputs of the program, by the column that it assigns.
     pub(super) fed: BTreeMap<i64, ValueId>,
     pub(super) fetched: BTreeMap<i64, ValueId>,
+    /// Finds the translator of an op. Translators of branches and loops have it called for the ops of their bodies.
+    pub(super) find_translator: fn(&str) -> Option<OpTranslator>,
 }
 
-/// Imports the block that a run starts with.
-pub(super) fn import_graph<'m>(
-    blocks: &'m [BlockDesc],
-    version: i64,
-    weights: BTreeMap<&'m str, Weight>,
-) -> Result<Graph> {
-    let ops = blocks.iter().flat_map(|block| &block.ops);
-    let unsupported: BTreeSet<&str> =
-        ops.map(|op| op.r#type()).filter(|name| ops::find_translator(name).is_none()).collect();
-    if !unsupported.is_empty() {
-        let names: Vec<String> =
-            unsupported.iter().take(MAX_NAMED_OPS).map(|name| quote_name(name)).collect();
-        return Err(Error::unimplemented(format!(
-            "expected ops that are supported, found {}",
-            names.join(", ")
-        )));
-    }
-    for variable in blocks.iter().flat_map(|block| &block.vars) {
-        let rank = tensor_desc(variable).map_or(0, |tensor| tensor.dims.len());
-        if rank > shape::MAX_RANK {
-            let expected = format!("at most {} dimensions", shape::MAX_RANK);
-            return Err(invalid_model(expected, format!("{rank} of {}", quote_name(variable.name()))));
-        }
-    }
-    let mut program = PaddleImporter {
-        version,
-        blocks,
-        taken: BTreeSet::new(),
-        frames: Vec::new(),
-        fed: BTreeMap::new(),
-        fetched: BTreeMap::new(),
-    };
-    let main = program.open_frame(Some(0))?;
-    for (name, weight) in weights {
-        let id = program.current_graph().add_value(GraphValue::with_weight(name, weight));
-        program.bind_name(name, id);
-    }
-    program.lower_ops(main)?;
-    let outputs = program.fetched.values().copied().collect();
-    let (mut graph, _) = program.close_frame(outputs);
-    graph.inputs = program.fed.into_values().collect();
-    Ok(graph)
-}
-
-/// The declared tensor type of a variable.
-pub(super) fn tensor_desc(variable: &VarDesc) -> Option<&TensorDesc> {
-    variable.r#type.as_ref()?.dense_tensor.as_ref()?.tensor.as_ref()
-}
-
-/// Describes an op for messages.
-pub(super) fn op_label(op: &OpDesc) -> String {
-    let output = op.outputs.iter().flat_map(|list| &list.arguments).next();
-    match output {
-        Some(output) => format!("the {} that makes {}", quote_name(op.r#type()), quote_name(output)),
-        None => quote_name(op.r#type()),
-    }
-}
+/// Adds the nodes that an op is equivalent to.
+pub(super) type OpTranslator = for<'m> fn(&mut PaddleImporter<'m>, &'m OpDesc) -> Result<()>;
 
 impl<'m> PaddleImporter<'m> {
+    /// An import of blocks that the given version of Paddle wrote.
+    pub(super) fn new(
+        blocks: &'m [BlockDesc],
+        version: i64,
+        find_translator: fn(&str) -> Option<OpTranslator>,
+    ) -> Self {
+        Self {
+            version,
+            blocks,
+            taken: BTreeSet::new(),
+            frames: Vec::new(),
+            fed: BTreeMap::new(),
+            fetched: BTreeMap::new(),
+            find_translator,
+        }
+    }
+
     /// True for a known version of Paddle before the major version `major`.
     pub(super) fn is_older_than(&self, major: i64) -> bool {
         (1..major * 1_000_000).contains(&self.version)
@@ -163,7 +125,7 @@ impl<'m> PaddleImporter<'m> {
 
     /// Adds a scalar of a dtype.
     pub(super) fn add_scalar(&mut self, value: f64, dtype: Dtype) -> Result<ValueId> {
-        let bytes = ops::encode_numbers(&[value], dtype)?;
+        let bytes = encode_numbers(&[value], dtype)?;
         Ok(self.add_constant(Constant::new(dtype, &[], bytes)?))
     }
 

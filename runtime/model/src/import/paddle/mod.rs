@@ -4,13 +4,16 @@
 //! A program is a list of Paddle ops, each of which becomes a few ONNX ops; `ops` has the translations. Names can be
 //! reassigned, so the program is read in order and a name means its latest value.
 
+mod graph_frame;
 mod importer;
 pub mod messages;
+mod number_encoding;
 mod op_attributes;
 mod operand;
 mod ops;
 mod parameters;
 mod pir;
+mod program;
 mod scope;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -79,7 +82,7 @@ pub fn decode_paddle(program: Bytes, parameters: Option<Bytes>) -> Result<Model>
         }
     };
     Ok(Model {
-        graph: importer::import_graph(&program.blocks, version, weights)?,
+        graph: program::import_graph(&program.blocks, version, weights)?,
         format,
         producer,
         opsets: BTreeMap::from([(schema::ONNX_DOMAIN.to_owned(), WRITTEN_OPSET)]),

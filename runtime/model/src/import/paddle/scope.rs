@@ -2,33 +2,18 @@
 //!
 //! A block sees the names of enclosing blocks; a value that it reads from them becomes one of its inputs.
 
-use std::collections::HashMap;
-
 use oarlock_core::{Dtype, Error, Result};
 
 use super::TENSOR_ARRAY_TYPE;
-use super::importer::{PaddleImporter, op_label, tensor_desc};
+use super::graph_frame::{GraphFrame, tensor_desc};
+use super::importer::PaddleImporter;
 use super::messages::{OpDesc, VarDesc, var_type::TensorDesc};
-use super::ops;
 use super::parameters::dtype_from_number;
 use crate::graph::{Graph, ValueId};
 use crate::import::error_location::{ErrorLocation as _, invalid_model, quote_name};
 
 /// Limit on nesting; import is recursive.
 const MAX_NESTED_BLOCKS: usize = 32;
-
-/// A graph under construction.
-#[derive(Default)]
-pub(super) struct GraphFrame<'m> {
-    pub(super) graph: Graph,
-    /// The current value of each name.
-    pub(super) names: HashMap<&'m str, ValueId>,
-    pub(super) variables: HashMap<&'m str, &'m VarDesc>,
-    /// The outer values of its last inputs.
-    pub(super) captures: Vec<ValueId>,
-    /// Values known to be the length of a tensor array.
-    pub(super) lengths: HashMap<ValueId, ValueId>,
-}
 
 impl<'m> PaddleImporter<'m> {
     /// The ops of a block, by index.
@@ -64,7 +49,7 @@ impl<'m> PaddleImporter<'m> {
 
     /// Translates ops into the innermost graph.
     pub(super) fn lower_ops(&mut self, ops: &'m [OpDesc]) -> Result<()> {
-        ops.iter().try_for_each(|op| match ops::find_translator(op.r#type()) {
+        ops.iter().try_for_each(|op| match (self.find_translator)(op.r#type()) {
             Some(translate) => translate(self, op).with_location(|| op_label(op)),
             None => Ok(()),
         })
@@ -187,5 +172,14 @@ impl<'m> PaddleImporter<'m> {
         let variable = self.find_variable(name)?;
         let of_array = || variable.r#type.as_ref()?.tensor_array.as_ref()?.tensor.as_ref();
         dtype_from_number(tensor_desc(variable).or_else(of_array)?.data_type()).ok()
+    }
+}
+
+/// Describes an op for messages.
+fn op_label(op: &OpDesc) -> String {
+    let output = op.outputs.iter().flat_map(|list| &list.arguments).next();
+    match output {
+        Some(output) => format!("the {} that makes {}", quote_name(op.r#type()), quote_name(output)),
+        None => quote_name(op.r#type()),
     }
 }
