@@ -117,7 +117,7 @@ fn a_draft_that_changes_needs_a_new_number_and_may_go() {
     for changed in ["graph 1: field y\n", "graph 1: field x\ngraph 1: field y\n"] {
         branch.write_file(DRAFTS, changed);
         let complaint = branch.check_lock().expect("a draft has changed");
-        assert!(complaint.contains("draft `graph 1` is not what it was in commit"), "{complaint}");
+        assert!(complaint.contains("draft `graph 1` differs from commit"), "{complaint}");
     }
     for harmless in ["graph 2: field y\n", "# None.\n", "graph 1: field x\ngraph 3: field y\n"] {
         branch.write_file(DRAFTS, harmless);

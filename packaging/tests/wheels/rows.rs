@@ -130,20 +130,20 @@ fn metadata_that_says_something_else_than_the_row_is_refused() {
             "mkl",
             "License-File: L",
             "Requires-Dist: evil\nLicense-File: L",
-            "found `Requires-Dist: evil` beside it",
+            "found `Requires-Dist: evil` as well",
         ),
         (
             "mkl",
             "License-File: L",
             "Requires-Dist:evil\nLicense-File: L",
-            "found `Requires-Dist: evil` beside it",
+            "found `Requires-Dist: evil` as well",
         ),
         ("mkl", "Name: o", "Version: 9\nName: o", "expected one `Version` in METADATA, found several"),
         (
             "mkl",
             "License-File: L",
             "requires-dist: evil\nLicense-File: L",
-            "found `Requires-Dist: evil` beside it",
+            "found `Requires-Dist: evil` as well",
         ),
         (
             "core",
@@ -203,7 +203,7 @@ fn what_else_a_wheel_says_is_held_to_its_row() {
     let text = text_of(&built_wheel_of_label("mkl").1, &format!("oarlock_mkl-0.1.0.dist-info/{sbom}"));
     assert!(
         says("mkl", sbom, &text.replace("libmkl_rt.so.2", "x"))
-            .contains("expected `libmkl_rt.so.2`, which the part opens")
+            .contains("expected it to list `libmkl_rt.so.2`, which the part opens")
     );
     let error = refusal_after("core", &|wheel| wheel.add_file("oarlock/wheel.json", b"{}".to_vec()));
     assert!(error.contains("expected `oarlock/wheel.json` to tell of `core`"), "{error}");

@@ -5,7 +5,8 @@
 // Signed overflow is undefined in C, so these compute in the unsigned twin.
 #define WRAP_ADD(x, y) ((T)((U)(x) + (U)(y)))
 #define WRAP_SUB(x, y) ((T)((U)(x) - (U)(y)))
-#define WRAP_MUL(x, y) ((T)((U)(x) * (U)(y)))
+// C widens types shorter than `int` to `int`, whose product may overflow; the factor 1u makes it unsigned.
+#define WRAP_MUL(x, y) ((T)(1u * (U)(x) * (U)(y)))
 #define WRAP_NEG(x) ((T)((U)0 - (U)(x)))
 // A literal in the precision that is computed in: devices without f64 know no other than f32.
 #ifdef COMPUTES_F64

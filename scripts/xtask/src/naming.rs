@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn a_file_belongs_to_the_nearest_crate() {
         let root = crate::root();
-        assert_eq!(crate_of(&root, Path::new("tests/tests/house.rs")), Path::new("tests"));
+        assert_eq!(crate_of(&root, Path::new("tests/tests/house.rs")), Path::new("tests/tests"));
         assert_eq!(crate_of(&root, Path::new("runtime/core/src/lib.rs")), Path::new("runtime/core"));
     }
 }

@@ -201,8 +201,9 @@ fn permute_blocks<G: Gpu>(
 ) -> Result<()> {
     let (x, y) = (input_view(call, 0)?.reinterpret_as_bits(), output_view(call, 0)?.reinterpret_as_bits());
     let size = call.int_attribute("blocksize")?.unwrap_or(0);
+    // No dimension is larger than a block of 2^31, and the square of a larger size would overflow.
     ensure!(
-        x.dims.len() == 4 && size > 0,
+        x.dims.len() == 4 && (1..1 << 31).contains(&size),
         invalid_argument,
         "expected 4 dimensions and a `blocksize`, found {:?} and {size}",
         x.dims
@@ -248,8 +249,9 @@ fn check_parts(parts: &[OperandView], whole: &OperandView, axis: usize) -> Resul
                 .enumerate()
                 .all(|(at, (part, whole))| at == axis || part == whole)
     };
-    let fills =
-        parts.iter().all(alike) && parts.iter().map(|part| part.dims[axis]).sum::<i64>() == whole.dims[axis];
+    let mut sizes = parts.iter().map(|part| part.dims.get(axis).copied().unwrap_or(0));
+    let sum = sizes.try_fold(0, i64::checked_add);
+    let fills = parts.iter().all(alike) && sum == whole.dims.get(axis).copied();
     ensure!(
         fills,
         invalid_argument,

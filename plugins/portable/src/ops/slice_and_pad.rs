@@ -118,6 +118,13 @@ fn resolve_axes(axes: Option<&[i64]>, count: usize, rank: usize) -> Result<Vec<u
         invalid_argument,
         "expected {count} axes of {rank} dimensions, found {axes:?}"
     );
+    // The offset of an axis is added to that of the others, so an axis given twice would read outside of the operand.
+    let is_repeated = |(at, axis): (usize, &usize)| axes[..at].contains(axis);
+    ensure!(
+        !axes.iter().enumerate().any(is_repeated),
+        invalid_argument,
+        "expected each axis once, found {axes:?}"
+    );
     Ok(axes)
 }
 
@@ -200,7 +207,7 @@ fn run_pad<G: Gpu>(
         // Crops may overlap, and then nothing is kept.
         kept[axis] = (dim + before.min(0) + after.min(0)).max(0);
         // No further than the end, so that the view stays inside of the operand.
-        from += (-before).max(0).min(dim) * x.steps[axis];
+        from += before.saturating_neg().max(0).min(dim) * x.steps[axis];
         to[axis] = before.max(0);
     }
     check_output_shape(&dims, &y)?;

@@ -2,7 +2,7 @@
 
 use oarlock_sdk::Dtype;
 
-use super::element::{arithmetic_definitions, computed_type, dtype_name};
+use super::element::{ArithmeticKind, arithmetic_definitions, arithmetic_kind, computed_type, dtype_name};
 use super::template::{
     NamedOperand, SourceTemplate, index_declarations, operand_accessors, operand_declarations,
     operand_parameters, walk_struct,
@@ -89,7 +89,9 @@ impl ReduceProgram {
             Dtype::U64 => ("0", "18446744073709551615UL"),
             _ => ("-INFINITE", "INFINITE"),
         };
-        let absolute = "x < 0 ? -x : x";
+        // The smallest integer has no opposite, and wraps around.
+        let is_float = arithmetic_kind(self.compute) == ArithmeticKind::Float;
+        let absolute = if is_float { "x < 0 ? -x : x" } else { "x < 0 ? WRAP_NEG(x) : x" };
         match self.reduction {
             ReductionKind::Sum => ("0", "plus(x, y)", "x", "x"),
             // With nothing to reduce `total` is 0, and a processor may fault on an integer divided by 0.

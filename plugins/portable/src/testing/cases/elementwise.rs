@@ -156,6 +156,15 @@ pub(super) fn integers_wrap_around_and_division_by_zero_is_told(machine: &Plugin
     }
 }
 
+pub(super) fn short_integers_wrap_around_in_products(machine: &PluginMachine) {
+    // 65535 squared exceeds an `int`, to which C widens these.
+    for (dtype, factor, product) in [(Dtype::U16, 65535.0, 1.0), (Dtype::I16, -32767.0, 1.0)] {
+        let a = TestData::new(dtype, &[2], &[factor, 3.0]);
+        let call = machine.op_trial("Mul", 14).with_input(&a).with_input(&a).with_output(dtype, &[2]);
+        call.expect_output(0.0, &[product, 9.0]);
+    }
+}
+
 pub(super) fn powers_and_remainders_follow_the_op(machine: &PluginMachine) {
     let a = TestData::new(Dtype::I32, &[6], &[7.0, -7.0, 7.0, -7.0, 6.0, 0.0]);
     let b = TestData::new(Dtype::I32, &[6], &[3.0, 3.0, -3.0, -3.0, 3.0, 3.0]);

@@ -25,6 +25,7 @@ cases! {
         operands_are_repeated_and_strided
         comparisons_and_logic_give_truth_values
         integers_wrap_around_and_division_by_zero_is_told
+        short_integers_wrap_around_in_products
         powers_and_remainders_follow_the_op
         bits_are_combined_and_shifted
         any_number_of_operands_is_folded

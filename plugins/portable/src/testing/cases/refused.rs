@@ -74,6 +74,20 @@ pub(super) fn what_does_not_fit_is_refused_with_a_reason(machine: &PluginMachine
         .with_input(&zero)
         .with_input(&zero);
     slice.with_output(F32, &[2, 3]).expect_failure("steps other than 0");
+    let twice = TestData::from_integers(&[0, 0]);
+    let slice = machine
+        .op_trial("Slice", 13)
+        .with_input(&a)
+        .with_input(&twice)
+        .with_input(&TestData::from_integers(&[1, 1]))
+        .with_input(&twice);
+    slice.with_output(F32, &[1, 3]).expect_failure("each axis once");
+    machine
+        .op_trial("DepthToSpace", 13)
+        .with_input(&sample(&[1, 4, 1, 1]))
+        .int("blocksize", 1 << 32)
+        .with_output(F32, &[1, 1, 2, 2])
+        .expect_failure("a `blocksize`");
     let pads = TestData::from_integers(&[-3, 0, 0, 0]);
     machine
         .op_trial("Pad", 13)
