@@ -25,7 +25,7 @@ fn keep<T: 'static>(part: T) -> *const T {
 
 /// A table with extra room after it, for answers that claim to be longer than they are.
 #[repr(C)]
-struct Roomy<T> {
+struct PaddedTable<T> {
     table: T,
     tail: [u8; 256],
 }
@@ -52,7 +52,7 @@ unsafe extern "C" fn query(_: *const abi::Host, plugin: *mut abi::Plugin) -> abi
             device_count: Some(count),
             ..abi::CoreTable::EMPTY
         };
-        let mut roomy = Roomy { table: core, tail: [0; 256] };
+        let mut roomy = PaddedTable { table: core, tail: [0; 256] };
         roomy.tail[next(256) as usize] = next(2) as u8;
         plugin.core = if next(4) == 1 { std::ptr::null() } else { keep(roomy).cast() };
         let mut text = || {

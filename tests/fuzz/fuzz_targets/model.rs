@@ -22,7 +22,7 @@ use oarlock_core::Runtime;
 use oarlock_engine::import;
 
 use door::ChoiceSource;
-use message::Dice;
+use message::PseudoRandom;
 use trial::ModelTrial;
 
 /// Every request gets a separate chunk, so that AddressSanitizer detects out-of-bounds accesses.
@@ -35,18 +35,20 @@ const HEAD: usize = 1 + 80 + 2;
 static RUNTIME: LazyLock<Arc<Runtime>> = LazyLock::new(|| Arc::new(trial::start_runtime(&FLAGS)));
 
 fuzz_target!(|bytes: &[u8]| {
-    let trial = match kind(bytes) {
-        Kind::Onnx => {
+    let trial = match graph_source(bytes) {
+        GraphSource::Onnx => {
             let (choices, _, file) = parts(bytes);
             let model = import::onnx::decode_onnx(file.to_vec().into(), None);
             ModelTrial::from_file(model, &mut ChoiceSource::new(choices), |_| Ok(Vec::new()))
         }
-        Kind::Paddle => {
+        GraphSource::Paddle => {
             let (choices, parameters, file) = parts(bytes);
             let model = import::paddle::decode_paddle(file.to_vec().into(), Some(parameters.to_vec().into()));
             ModelTrial::from_file(model, &mut ChoiceSource::new(choices), |_| Ok(Vec::new()))
         }
-        Kind::MadeUp => ModelTrial::random_graph(&mut ChoiceSource::new(bytes.get(1..).unwrap_or_default())),
+        GraphSource::Generated => {
+            ModelTrial::random_graph(&mut ChoiceSource::new(bytes.get(1..).unwrap_or_default()))
+        }
     };
     if let Err(complaint) = trial.run_trial(&RUNTIME) {
         panic!("{complaint}");
@@ -54,12 +56,12 @@ fuzz_target!(|bytes: &[u8]| {
 });
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
-    let mut dice = Dice::new(seed);
-    let kind = kind(&data[..size]);
-    if kind == Kind::MadeUp || dice.below(8) == 0 {
+    let mut random = PseudoRandom::new(seed);
+    let graph_source = graph_source(&data[..size]);
+    if graph_source == GraphSource::Generated || random.below(8) == 0 {
         return fuzzer_mutate(data, size, max_size);
     }
-    if dice.below(6) == 0 {
+    if random.below(6) == 0 {
         // The kind and the number of parameters are not mutated.
         let choices = &mut data[1..HEAD - 2];
         let count = choices.len();
@@ -68,11 +70,11 @@ fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
     }
     let begin = size - parts(&data[..size]).2.len();
     let file = &data[begin..size];
-    let changed = match kind {
-        Kind::Onnx if dice.below(2) == 0 => {
-            Some(files::change_bytes(file, &mut ChoiceSource::new(&dice.bytes(256))))
+    let changed = match graph_source {
+        GraphSource::Onnx if random.below(2) == 0 => {
+            Some(files::change_bytes(file, &mut ChoiceSource::new(&random.bytes(256))))
         }
-        _ => message::changed(file, &mut dice),
+        _ => message::changed(file, &mut random),
     };
     match changed.filter(|changed| begin + changed.len() <= max_size) {
         Some(changed) => replace(data, begin, &changed),
@@ -81,9 +83,9 @@ fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
 });
 
 fuzz_crossover!(|data1: &[u8], data2: &[u8], out: &mut [u8], seed: u32| {
-    let (kind, other) = (kind(data1), kind(data2));
-    let crossed = if kind == other && kind != Kind::MadeUp {
-        message::crossed(parts(data1).2, parts(data2).2, &mut Dice::new(seed))
+    let (graph_source, other) = (graph_source(data1), graph_source(data2));
+    let crossed = if graph_source == other && graph_source != GraphSource::Generated {
+        message::crossed(parts(data1).2, parts(data2).2, &mut PseudoRandom::new(seed))
     } else {
         None
     };
@@ -97,17 +99,17 @@ fuzz_crossover!(|data1: &[u8], data2: &[u8], out: &mut [u8], seed: u32| {
 });
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum GraphSource {
     Onnx,
     Paddle,
-    MadeUp,
+    Generated,
 }
 
-fn kind(bytes: &[u8]) -> Kind {
+fn graph_source(bytes: &[u8]) -> GraphSource {
     match bytes.first().map(|how| how % 4) {
-        Some(0) if bytes.len() >= HEAD => Kind::Onnx,
-        Some(1) if bytes.len() >= HEAD => Kind::Paddle,
-        _ => Kind::MadeUp,
+        Some(0) if bytes.len() >= HEAD => GraphSource::Onnx,
+        Some(1) if bytes.len() >= HEAD => GraphSource::Paddle,
+        _ => GraphSource::Generated,
     }
 }
 

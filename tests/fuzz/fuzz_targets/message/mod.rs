@@ -24,9 +24,9 @@ const NUMBERS: [u64; 16] = [
 ];
 
 /// A deterministic pseudo-random generator.
-pub(crate) struct Dice(u64);
+pub(crate) struct PseudoRandom(u64);
 
-impl Dice {
+impl PseudoRandom {
     pub(crate) fn new(seed: u32) -> Self {
         Self((u64::from(seed) + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15))
     }
@@ -54,9 +54,9 @@ pub(crate) fn mutate(
     rest: impl Fn(usize) -> usize,
     seed: u32,
 ) -> usize {
-    let mut dice = Dice::new(seed);
+    let mut random = PseudoRandom::new(seed);
     let end = (1..=size).find(|end| end + rest(end - 1) >= size).unwrap_or(size);
-    let made = if dice.below(8) == 0 { None } else { changed(&data[1..end], &mut dice) };
+    let made = if random.below(8) == 0 { None } else { changed(&data[1..end], &mut random) };
     match made.filter(|made| 1 + made.len() + rest(made.len()) <= max_size) {
         Some(made) => {
             let mut other = data[end..size].to_vec();
@@ -88,62 +88,62 @@ struct Field {
 type Place = Vec<usize>;
 
 /// A mutated message, or `None` if the bytes are not a message.
-pub(crate) fn changed(bytes: &[u8], dice: &mut Dice) -> Option<Vec<u8>> {
+pub(crate) fn changed(bytes: &[u8], random: &mut PseudoRandom) -> Option<Vec<u8>> {
     let mut fields = read(bytes, 0)?;
-    for _ in 0..1 + dice.below(4) {
-        change(&mut fields, dice);
+    for _ in 0..1 + random.below(4) {
+        change(&mut fields, random);
     }
     Some(written(&fields))
 }
 
 /// A message with some fields replaced by those of another, each within a message of the same kind.
-pub(crate) fn crossed(into: &[u8], from: &[u8], dice: &mut Dice) -> Option<Vec<u8>> {
+pub(crate) fn crossed(into: &[u8], from: &[u8], random: &mut PseudoRandom) -> Option<Vec<u8>> {
     let (mut fields, other) = (read(into, 0)?, read(from, 0)?);
     let (theirs, ours) = (places(&other), places(&fields));
-    for _ in 0..1 + dice.below(4) {
-        let taken = theirs.get(dice.below(theirs.len()))?;
+    for _ in 0..1 + random.below(4) {
+        let taken = theirs.get(random.below(theirs.len()))?;
         let kind = kind_of(&other, taken);
         let fitting: Vec<&Place> = ours.iter().filter(|place| kind_of(&fields, place) == kind).collect();
-        let Some(place) = fitting.get(dice.below(fitting.len())) else { continue };
+        let Some(place) = fitting.get(random.below(fitting.len())) else { continue };
         let field = at(&other, taken).clone();
         // An insertion before it may have moved this field.
         let Some(list) = list_of(&mut fields, place) else { continue };
         let index = place[place.len() - 1].min(list.len());
         match list.get_mut(index) {
-            Some(old) if dice.below(2) == 0 => *old = field,
+            Some(old) if random.below(2) == 0 => *old = field,
             _ => list.insert(index, field),
         }
     }
     Some(written(&fields))
 }
 
-fn change(fields: &mut Vec<Field>, dice: &mut Dice) {
+fn change(fields: &mut Vec<Field>, random: &mut PseudoRandom) {
     let all = places(fields);
-    let Some(place) = all.get(dice.below(all.len())) else { return };
+    let Some(place) = all.get(random.below(all.len())) else { return };
     let kind = kind_of(fields, place);
     let alike: Vec<&Place> = all.iter().filter(|other| kind_of(fields, other) == kind).collect();
-    let other = at(fields, alike[dice.below(alike.len())]).clone();
+    let other = at(fields, alike[random.below(alike.len())]).clone();
     let index = place[place.len() - 1];
     let Some(list) = list_of(fields, place) else { return };
-    match dice.below(12) {
+    match random.below(12) {
         0 => _ = list.remove(index),
         1 => list.insert(index, other),
         2 => {
-            let with = dice.below(list.len());
+            let with = random.below(list.len());
             list.swap(index, with);
         }
         3 | 4 => list[index] = other,
-        5 => list[index].number = 1 + dice.below(16) as u64,
-        _ => change_content(&mut list[index].content, dice),
+        5 => list[index].number = 1 + random.below(16) as u64,
+        _ => change_content(&mut list[index].content, random),
     }
 }
 
-fn change_content(content: &mut Content, dice: &mut Dice) {
+fn change_content(content: &mut Content, random: &mut PseudoRandom) {
     match content {
         Content::Number(number) => {
-            *number = match dice.below(3) {
-                0 => number.wrapping_add(dice.below(5) as u64).wrapping_sub(2),
-                _ => NUMBERS[dice.below(NUMBERS.len())],
+            *number = match random.below(3) {
+                0 => number.wrapping_add(random.below(5) as u64).wrapping_sub(2),
+                _ => NUMBERS[random.below(NUMBERS.len())],
             };
         }
         Content::Fixed(bytes) => {
@@ -157,7 +157,7 @@ fn change_content(content: &mut Content, dice: &mut Dice) {
             bytes.truncate(size);
         }
         // Fields inside have their own turns.
-        Content::Message(fields) => fields.truncate(dice.below(fields.len() + 1)),
+        Content::Message(fields) => fields.truncate(random.below(fields.len() + 1)),
     }
 }
 
