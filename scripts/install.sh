@@ -644,7 +644,7 @@ main() {
     there=$("$python" -c 'import importlib.metadata as it; print(it.version("oarlock"))' 2>/dev/null </dev/null) || there=''
     case $there in
     "${core#*==}+"*)
-        because "\`$there\` is installed, and makes room for another flavour"
+        because "\`$there\` is installed, and makes room for another flavor"
         if [ "$uv" = yes ]; then
             set -- --reinstall-package oarlock "$@"
         else

@@ -3,7 +3,7 @@
 
 use oarlock_formats::error::Error;
 use oarlock_formats::wheel::Wheel;
-use oarlock_matrix::{MatrixAxis, MatrixRow as Row, WheelMatrix};
+use oarlock_matrix::{MatrixAxis, MatrixRow, WheelMatrix};
 
 use crate::build_artifact::{BuiltCore, BuiltPlugin, CompiledPart};
 use crate::packages;
@@ -27,7 +27,7 @@ pub(crate) const FLAVOR_FILE: &str = "oarlock/wheel.json";
 /// # Errors
 ///
 /// When the row of the matrix has parts other than the plugin, or the manifest cannot be read.
-pub fn assemble_plugin_wheel(row: &Row, plugin: &BuiltPlugin) -> Result<Wheel, Error> {
+pub fn assemble_plugin_wheel(row: &MatrixRow, plugin: &BuiltPlugin) -> Result<Wheel, Error> {
     check_parts(row, &[&plugin.built])?;
     let directory = python_package(row);
     let mut wheel = Wheel::new(&wheel_stem(row));
@@ -63,7 +63,7 @@ pub fn assemble_plugin_wheel(row: &Row, plugin: &BuiltPlugin) -> Result<Wheel, E
 /// When the row of the matrix has other parts, or the core's wheel is incomplete.
 pub fn assemble_core_wheel(
     matrix: &WheelMatrix,
-    row: &Row,
+    row: &MatrixRow,
     core: &BuiltCore,
     plugins: &[BuiltPlugin],
 ) -> Result<Wheel, Error> {
@@ -93,7 +93,7 @@ pub fn assemble_core_wheel(
 }
 
 /// Describes the wheel for `python -m oarlock doctor`.
-pub(crate) fn flavor_json(row: &Row) -> String {
+pub(crate) fn flavor_json(row: &MatrixRow) -> String {
     let about = serde_json::json!({
         "label": row.label,
         "version": row.name.version.to_string(),
@@ -104,7 +104,7 @@ pub(crate) fn flavor_json(row: &Row) -> String {
 }
 
 /// The METADATA lines for dependencies and extras. A wheel does not require what it already contains.
-pub(crate) fn dependency_headers(matrix: &WheelMatrix, row: &Row) -> Vec<String> {
+pub(crate) fn dependency_headers(matrix: &WheelMatrix, row: &MatrixRow) -> Vec<String> {
     let extras = if row.is_core_alone() { collect_extras(matrix, &row.channel) } else { Vec::new() };
     let mut lines = Vec::new();
     for extra in &extras {
@@ -126,7 +126,8 @@ struct WheelExtra {
 /// `-local` for machines that already have those libraries.
 fn collect_extras(matrix: &WheelMatrix, channel: &str) -> Vec<WheelExtra> {
     let mut extras = Vec::new();
-    let is_beside = |row: &&Row| row.channel == channel && row.planned.is_none() && !row.is_standalone();
+    let is_beside =
+        |row: &&MatrixRow| row.channel == channel && row.planned.is_none() && !row.is_standalone();
     for row in matrix.wheels.iter().filter(is_beside) {
         let (name, libraries) = (row.extra_name(), matrix.library_requirements(row));
         let alone = vec![row.requirement()];
@@ -169,17 +170,17 @@ pub(crate) fn plugin_name(package: &str) -> &str {
 }
 
 /// The Python package in the wheel of a row.
-pub(crate) fn python_package(row: &Row) -> String {
+pub(crate) fn python_package(row: &MatrixRow) -> String {
     row.name.distribution.replace('-', "_")
 }
 
 /// The directory for plugins in the wheel of a row.
-pub(crate) fn plugin_directory(row: &Row) -> String {
+pub(crate) fn plugin_directory(row: &MatrixRow) -> String {
     if row.is_standalone() { BUNDLED_PLUGIN_DIRECTORY.to_owned() } else { python_package(row) }
 }
 
 /// The entry points through which the core finds the plugin of a row.
-pub(crate) fn entry_points_text(row: &Row, package: &str) -> String {
+pub(crate) fn entry_points_text(row: &MatrixRow, package: &str) -> String {
     format!("[{ENTRY_POINT_GROUP}]\n{} = {}\n", plugin_name(package), python_package(row))
 }
 
@@ -193,7 +194,7 @@ fn add_plugin_files(
     wheel: &mut Wheel,
     directory: &str,
     plugin: &BuiltPlugin,
-    row: &Row,
+    row: &MatrixRow,
 ) -> Result<(), Error> {
     let file = plugin.library_file_name();
     if let Some(manifest) = plugin.manifest_for_package(&row.name.distribution)? {
@@ -257,7 +258,7 @@ pub(crate) fn sbom_path(package: &str) -> String {
     format!("sboms/{package}.cyclonedx.json")
 }
 
-fn check_parts(row: &Row, built: &[&CompiledPart]) -> Result<(), Error> {
+fn check_parts(row: &MatrixRow, built: &[&CompiledPart]) -> Result<(), Error> {
     let found: Vec<&str> = built.iter().map(|it| it.part.as_str()).collect();
     if row.parts == found {
         return Ok(());
@@ -270,11 +271,11 @@ fn check_parts(row: &Row, built: &[&CompiledPart]) -> Result<(), Error> {
     )))
 }
 
-fn wheel_stem(row: &Row) -> String {
+fn wheel_stem(row: &MatrixRow) -> String {
     format!("{}-{}", python_package(row), row.name.version)
 }
 
-fn wheel_metadata_text(row: &Row) -> String {
+fn wheel_metadata_text(row: &MatrixRow) -> String {
     format!(
         "Wheel-Version: 1.0\nGenerator: oarlock-pack ({})\nRoot-Is-Purelib: false\nTag: {}-{}\n",
         env!("CARGO_PKG_VERSION"),

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use oarlock_formats::error::{Error, nearest_names};
-use oarlock_matrix::{MatrixAxis, MatrixPart, MatrixRow as Row, WheelMatrix};
+use oarlock_matrix::{MatrixAxis, MatrixPart, MatrixRow, WheelMatrix};
 
 /// The name of the Python package in the matrix.
 pub(crate) const CORE_PART: &str = "core";
@@ -57,7 +57,7 @@ impl BuildRecipe {
 #[derive(Debug)]
 pub struct WheelPlan<'m> {
     pub(crate) matrix: &'m WheelMatrix,
-    rows: Vec<&'m Row>,
+    rows: Vec<&'m MatrixRow>,
     recipes: Vec<BuildRecipe>,
 }
 
@@ -94,7 +94,7 @@ impl<'m> WheelPlan<'m> {
 
     /// The rows to build.
     #[must_use]
-    pub fn rows(&self) -> &[&'m Row] {
+    pub fn rows(&self) -> &[&'m MatrixRow] {
         &self.rows
     }
 
@@ -106,7 +106,7 @@ impl<'m> WheelPlan<'m> {
 }
 
 /// Checks that a row can be assembled: the core followed by plugins, or one plugin.
-fn check_parts(matrix: &WheelMatrix, row: &Row) -> Result<(), Error> {
+fn check_parts(matrix: &WheelMatrix, row: &MatrixRow) -> Result<(), Error> {
     let refuse = |found: &str| {
         Error::new(format!(
             "expected `parts` of `{}` in the matrix that are built, `core` first or one plugin alone; found {found}",
@@ -138,12 +138,16 @@ fn unknown_label_error(matrix: &WheelMatrix, label: &str) -> Error {
 }
 
 /// The recipes of a row, in the order of its parts.
-pub(crate) fn recipes_for_row(matrix: &WheelMatrix, row: &Row) -> Result<Vec<BuildRecipe>, Error> {
+pub(crate) fn recipes_for_row(matrix: &WheelMatrix, row: &MatrixRow) -> Result<Vec<BuildRecipe>, Error> {
     row.parts.iter().map(|part| recipe_for_part(matrix, row, part)).collect()
 }
 
 /// The recipe of a part with the settings of a row.
-pub(crate) fn recipe_for_part(matrix: &WheelMatrix, row: &Row, name: &str) -> Result<BuildRecipe, Error> {
+pub(crate) fn recipe_for_part(
+    matrix: &WheelMatrix,
+    row: &MatrixRow,
+    name: &str,
+) -> Result<BuildRecipe, Error> {
     let tag = &row.name.platform;
     let glibc = tag.strip_prefix("manylinux_").and_then(|rest| rest.strip_suffix("_x86_64"));
     let glibc = glibc.ok_or_else(|| {
@@ -164,6 +168,6 @@ pub(crate) fn recipe_for_part(matrix: &WheelMatrix, row: &Row, name: &str) -> Re
 }
 
 /// True if a part of a row must not contain AVX instructions. The check also applies to parts that have no AVX code anyway.
-pub(crate) fn is_without_avx(row: &Row, part: &MatrixPart) -> bool {
+pub(crate) fn is_without_avx(row: &MatrixRow, part: &MatrixPart) -> bool {
     !part.has_avx || row.combination.get(&MatrixAxis::Isa).is_some_and(|isa| isa == "noavx")
 }

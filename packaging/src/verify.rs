@@ -9,12 +9,12 @@ use oarlock_formats::deb::DebPackage;
 use oarlock_formats::digest::sha256_hex;
 use oarlock_formats::error::Error;
 use oarlock_formats::wheel::Wheel;
-use oarlock_matrix::{MatrixRow as Row, WheelMatrix};
+use oarlock_matrix::{MatrixRow, WheelMatrix};
 
 use crate::build_plan::{CORE_LIBRARY_PREFIX, CORE_PART, recipe_for_part};
 use crate::check;
 use crate::image::image_reader::LoadedImage;
-use crate::image::images::ImageSpec as About;
+use crate::image::images::ImageSpec;
 use crate::image::{DebianLock, ImageCatalog, contents};
 use crate::library_requirements::is_compiled;
 use crate::packages::{self, PackageCatalog, PackageContent, PackagePart};
@@ -173,7 +173,7 @@ impl FoundParts {
     fn add_part(
         &mut self,
         matrix: &WheelMatrix,
-        row: &Row,
+        row: &MatrixRow,
         part: &str,
         file: &Path,
         bytes: &[u8],
@@ -242,7 +242,7 @@ impl FoundParts {
 
 /// The error for a tag without an image in the catalog.
 fn unknown_image(images: &ImageCatalog, tag: &str) -> Error {
-    let labels: Vec<&str> = images.images.iter().map(About::label).collect();
+    let labels: Vec<&str> = images.images.iter().map(ImageSpec::label).collect();
     Error::new(format!(
         "expected an image with one of the suffixes {}; found the tag `{tag}`",
         labels.join(", ")
@@ -250,7 +250,7 @@ fn unknown_image(images: &ImageCatalog, tag: &str) -> Error {
 }
 
 /// Checks the compressed size of an image against its limit.
-fn check_image_size(image: &About, packed: u64) -> Result<(), Error> {
+fn check_image_size(image: &ImageSpec, packed: u64) -> Result<(), Error> {
     if packed <= image.budget_mb * 1_000_000 {
         return Ok(());
     }

@@ -48,7 +48,9 @@ fn floor_breaches(members: &[WorkspaceMember]) -> Vec<String> {
     let mut found = Vec::new();
     for WorkspaceMember { directory, dependencies } in members {
         let Some((floor, below)) = ALLOWED_FLOORS.iter().find(|(floor, _)| lies_in(directory, floor)) else {
-            found.push(format!("`{directory}` is on no floor; add it to FLOORS and to ARCHITECTURE.md"));
+            found.push(format!(
+                "`{directory}` is on no floor; add it to `ALLOWED_FLOORS` and to ARCHITECTURE.md"
+            ));
             continue;
         };
         for dependency in dependencies {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use oarlock_formats::build_id;
 use oarlock_formats::error::Error;
 use oarlock_formats::wheel::Wheel;
-use oarlock_matrix::MatrixRow as Row;
+use oarlock_matrix::MatrixRow;
 
 use crate::assemble::plugin_file_name;
 use crate::build::RecipeOutput;
@@ -267,7 +267,7 @@ impl<'w> PartCompiler<'w> {
 
     /// Runs third-party audits of a wheel: `auditwheel` checks the platform tag, and `abi3audit` checks that it only uses the
     /// stable ABI of Python.
-    pub(crate) fn audit_wheel(&self, row: &Row, bytes: &[u8]) -> Result<(), Error> {
+    pub(crate) fn audit_wheel(&self, row: &MatrixRow, bytes: &[u8]) -> Result<(), Error> {
         let scratch = tempfile::tempdir_in(self.target)?;
         let wheel = &scratch.path().join(row.name.to_string());
         fs::write(wheel, bytes)?;

@@ -15,7 +15,7 @@ use oarlock_formats::error::Error;
 use oarlock_formats::file;
 use oarlock_formats::file_packer::{CompressionEffort, FilePacker};
 use oarlock_formats::wheel::Wheel;
-use oarlock_matrix::MatrixRow as Row;
+use oarlock_matrix::MatrixRow;
 
 use crate::assemble;
 use crate::build_artifact::{BuildArtifact, BuiltPlugin};
@@ -65,9 +65,9 @@ pub struct BuildOutcome {
     /// The share of it spent on assembling, packing and checking.
     pub packing: Duration,
     /// The time to compile each part once, as last measured, with other parts compiling in parallel.
-    pub once: Duration,
+    pub shared_compile_time: Duration,
     /// The time if each wheel compiled its parts separately.
-    pub apart: Duration,
+    pub separate_compile_time: Duration,
     /// Remarks, such as that a plugin has no manifest.
     pub notes: Vec<String>,
 }
@@ -114,19 +114,19 @@ impl WorkspaceBuilder {
         let compiler = PartCompiler::new(&self.root, &self.target, self.command.as_deref())?;
         let recipes: Vec<&BuildRecipe> = plan.recipes().iter().collect();
         let parts = self.compile_recipes(&compiler, &recipes, &out.join("debug"), &mut steps)?;
-        let once = parts.iter().map(|part| part.took).sum();
+        let shared_compile_time = parts.iter().map(|part| part.took).sum();
         let notes = parts.iter().filter_map(|part| part.note.clone()).collect();
         let packer = FilePacker::from(effort).with_cache(&self.target.join("packed"));
         let packing = Instant::now();
-        let mut needed: Vec<(&Row, Vec<&RecipeOutput>)> = Vec::new();
+        let mut needed: Vec<(&MatrixRow, Vec<&RecipeOutput>)> = Vec::new();
         for row in plan.rows() {
             let of_row = build_plan::recipes_for_row(plan.matrix, row)?;
             let is_needed = |(recipe, part)| of_row.contains(recipe).then_some(part);
             needed.push((row, plan.recipes().iter().zip(&parts).filter_map(is_needed).collect()));
         }
-        let apart = needed.iter().flat_map(|(_, parts)| parts).map(|part| part.took).sum();
+        let separate_compile_time = needed.iter().flat_map(|(_, parts)| parts).map(|part| part.took).sum();
         let report =
-            steps.count_jobs(|(row, _): &(&Row, Vec<&RecipeOutput>)| format!("packing {}", row.name));
+            steps.count_jobs(|(row, _): &(&MatrixRow, Vec<&RecipeOutput>)| format!("packing {}", row.name));
         let wheels = run_jobs(
             &needed,
             |_, _| false,
@@ -141,7 +141,14 @@ impl WorkspaceBuilder {
                 Ok((target, bytes.len() as u64))
             },
         )?;
-        Ok(BuildOutcome { wheels, took: begin.elapsed(), packing: packing.elapsed(), once, apart, notes })
+        Ok(BuildOutcome {
+            wheels,
+            took: begin.elapsed(),
+            packing: packing.elapsed(),
+            shared_compile_time,
+            separate_compile_time,
+            notes,
+        })
     }
 
     /// Takes the lock for building a release here, held for as long as the file is open.
@@ -245,7 +252,7 @@ fn compile_recipe(
 }
 
 /// Assembles the wheel of a row from its compiled parts.
-fn assemble_row(plan: &WheelPlan<'_>, row: &Row, parts: &[&RecipeOutput]) -> Result<Wheel, Error> {
+fn assemble_row(plan: &WheelPlan<'_>, row: &MatrixRow, parts: &[&RecipeOutput]) -> Result<Wheel, Error> {
     let core = parts.iter().find_map(|part| match &part.made {
         BuildArtifact::Core(core) => Some(core),
         BuildArtifact::Plugin(_) | BuildArtifact::Other(_) => None,

@@ -6,7 +6,7 @@ use std::str::FromStr as _;
 use oarlock_formats::error::Error;
 use oarlock_formats::wheel::Wheel;
 use oarlock_matrix::wheel_name::{WheelName, WheelVersion, normalize_distribution};
-use oarlock_matrix::{MatrixRow as Row, WheelMatrix};
+use oarlock_matrix::{MatrixRow, WheelMatrix};
 
 use crate::assemble::{
     FLAVOR_FILE, LICENSE_FILE, plugin_directory, plugin_file_name, python_package, sbom_path,
@@ -37,7 +37,7 @@ pub(super) fn check_dist_info(name: &WheelName, wheel: &Wheel) -> Result<(), Err
 }
 
 /// Checks that a wheel installs nothing into directories of other packages and can be imported.
-pub(super) fn check_file_locations(row: &Row, wheel: &Wheel) -> Result<(), Error> {
+pub(super) fn check_file_locations(row: &MatrixRow, wheel: &Wheel) -> Result<(), Error> {
     let package = format!("{}/", python_package(row));
     let information = wheel.metadata_path("");
     let is_foreign = |path: &&str| !path.starts_with(&package) && !path.starts_with(&information);
@@ -51,7 +51,7 @@ pub(super) fn check_file_locations(row: &Row, wheel: &Wheel) -> Result<(), Error
 
 /// Checks that a wheel of this release has every file of its row. The core's package may contain further Python files; nothing
 /// else may be anywhere.
-pub(super) fn check_release_files(matrix: &WheelMatrix, row: &Row, wheel: &Wheel) -> Result<(), Error> {
+pub(super) fn check_release_files(matrix: &WheelMatrix, row: &MatrixRow, wheel: &Wheel) -> Result<(), Error> {
     let mut wanted: BTreeSet<String> = ["METADATA", "WHEEL"].map(|name| wheel.metadata_path(name)).into();
     let plugins = plugin_directory(row);
     let is_core = row.is_standalone();

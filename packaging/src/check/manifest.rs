@@ -4,7 +4,7 @@ use oarlock_abi::Versions;
 use oarlock_formats::digest::sha256_hex;
 use oarlock_formats::error::Error;
 use oarlock_formats::wheel::Wheel;
-use oarlock_matrix::{MatrixAxis, MatrixPart, MatrixRow as Row, WheelMatrix};
+use oarlock_matrix::{MatrixAxis, MatrixPart, MatrixRow, WheelMatrix};
 
 use crate::assemble::plugin_name;
 
@@ -50,7 +50,7 @@ impl CheckedManifest {
     pub(super) fn check_release_manifest(
         &self,
         matrix: &WheelMatrix,
-        row: &Row,
+        row: &MatrixRow,
         part: &MatrixPart,
         platform: &str,
     ) -> Result<(), Error> {

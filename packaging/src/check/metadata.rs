@@ -3,7 +3,7 @@
 use oarlock_formats::error::Error;
 use oarlock_formats::wheel::Wheel;
 use oarlock_matrix::headers::MetadataHeaders;
-use oarlock_matrix::{MatrixPart, MatrixRow as Row, WheelMatrix};
+use oarlock_matrix::{MatrixPart, MatrixRow, WheelMatrix};
 
 use crate::assemble::{
     self, FLAVOR_FILE, REQUIRES_PYTHON, dependency_headers, entry_points_text, flavor_json, sbom_path,
@@ -24,7 +24,11 @@ const METADATA_FIELDS: [&str; 6] = [
 const SCRIPT_GROUPS: [&str; 2] = ["console_scripts", "gui_scripts"];
 
 /// Checks METADATA, entry points, SBOMs and the file for `doctor` against the row.
-pub(super) fn check_wheel_metadata(matrix: &WheelMatrix, row: &Row, wheel: &Wheel) -> Result<(), Error> {
+pub(super) fn check_wheel_metadata(
+    matrix: &WheelMatrix,
+    row: &MatrixRow,
+    wheel: &Wheel,
+) -> Result<(), Error> {
     let parts: Vec<&MatrixPart> = row.parts.iter().filter_map(|part| matrix.parts.get(part)).collect();
     check_core_metadata(matrix, row, &parts, wheel)?;
     check_entry_points(row, &parts, wheel)?;
@@ -44,7 +48,7 @@ pub(super) fn check_wheel_metadata(matrix: &WheelMatrix, row: &Row, wheel: &Whee
 
 fn check_core_metadata(
     matrix: &WheelMatrix,
-    row: &Row,
+    row: &MatrixRow,
     parts: &[&MatrixPart],
     wheel: &Wheel,
 ) -> Result<(), Error> {
@@ -78,7 +82,7 @@ fn check_core_metadata(
 }
 
 /// Checks that a plugin is registered and that the wheel installs no command.
-fn check_entry_points(row: &Row, parts: &[&MatrixPart], wheel: &Wheel) -> Result<(), Error> {
+fn check_entry_points(row: &MatrixRow, parts: &[&MatrixPart], wheel: &Wheel) -> Result<(), Error> {
     let found = wheel.metadata_file("entry_points.txt").unwrap_or_default();
     let found = String::from_utf8_lossy(found);
     if let ([part], false) = (parts, row.is_standalone()) {

@@ -11,7 +11,7 @@ use oarlock_formats::error::Error;
 use oarlock_formats::wheel::Wheel;
 use oarlock_matrix::headers::MetadataHeaders;
 use oarlock_matrix::wheel_name::WheelName;
-use oarlock_matrix::{MatrixPart, MatrixRow as Row, WheelMatrix};
+use oarlock_matrix::{MatrixPart, MatrixRow, WheelMatrix};
 
 use crate::assemble::plugin_file_name;
 use crate::build_plan::{CORE_LIBRARY_PREFIX, CORE_PART, is_without_avx};
@@ -47,7 +47,7 @@ fn check_wheel_file(matrix: &WheelMatrix, file: &Path) -> Result<(), Error> {
 /// opens and the matching host version are unknown. The size budget only applies to the exact name of the row.
 pub(crate) fn check_wheel_contents(
     matrix: &WheelMatrix,
-    row: &Row,
+    row: &MatrixRow,
     name: &WheelName,
     wheel: &Wheel,
     size: u64,
@@ -96,14 +96,14 @@ pub(crate) fn check_wheel_contents(
 }
 
 /// The part of a row that the library at `path` belongs to.
-pub(crate) fn part_of_library<'r>(matrix: &WheelMatrix, row: &'r Row, path: &str) -> Option<&'r str> {
+pub(crate) fn part_of_library<'r>(matrix: &WheelMatrix, row: &'r MatrixRow, path: &str) -> Option<&'r str> {
     let is_it =
         |part: &&String| matrix.parts.get(*part).is_some_and(|about| is_part_library(path, part, about));
     row.parts.iter().find(is_it).map(String::as_str)
 }
 
 /// Checks both size budgets of a row: `packed` bytes as a file, and the installed size.
-pub(crate) fn check_size(row: &Row, wheel: &Wheel, packed: u64) -> Result<(), Error> {
+pub(crate) fn check_size(row: &MatrixRow, wheel: &Wheel, packed: u64) -> Result<(), Error> {
     let installed = wheel.installed_size();
     for (budget, found, words, key) in [
         (row.budget, packed, "", "budget_mb"),

@@ -75,7 +75,14 @@ fn show_plan(plan: &WheelPlan<'_>, call: &BuildArguments, json: bool) {
 }
 
 fn show_outcome(outcome: &BuildOutcome, json: bool) {
-    let BuildOutcome { wheels, took, packing, once, apart, notes } = outcome;
+    let BuildOutcome {
+        wheels,
+        took,
+        packing,
+        shared_compile_time: once,
+        separate_compile_time: apart,
+        notes,
+    } = outcome;
     let saved = apart.saturating_sub(*once);
     if json {
         let wheels: Vec<_> =

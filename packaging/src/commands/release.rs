@@ -8,7 +8,7 @@ use oarlock_formats::file_packer::CompressionEffort;
 use oarlock_formats::openpgp::OpenPgpKey;
 use oarlock_formats::{date, file};
 use oarlock_matrix::WheelMatrix;
-use oarlock_pack::apt_repository::{AptRepository, SuiteRelease as Suite};
+use oarlock_pack::apt_repository::{AptRepository, SuiteRelease};
 use oarlock_pack::build::{BuildStep, PackagePlan, WorkspaceBuilder};
 use oarlock_pack::build_plan::WheelPlan;
 use oarlock_pack::image::image_builder::ImageBuilder as ImageWorkshop;
@@ -167,8 +167,8 @@ fn wheel_index_address(host: &str) -> String {
     format!("{host}/wheels")
 }
 
-fn apt_suite(call: &ReleaseArguments, host: &str, source: &SourceRevision) -> Suite {
-    Suite {
+fn apt_suite(call: &ReleaseArguments, host: &str, source: &SourceRevision) -> SuiteRelease {
+    SuiteRelease {
         suite: "stable".to_owned(),
         codename: "stable".to_owned(),
         origin: "Oarlock".to_owned(),
@@ -196,7 +196,7 @@ impl ReleaseBuilder<'_> {
         plan: &WheelPlan<'_>,
         package_plan: &PackagePlan<'_>,
         images: &[&ImageSpec],
-        suite: Suite,
+        suite: SuiteRelease,
     ) -> Result<ReleaseContents, Box<dyn Error>> {
         let progress = ProgressReporter::new();
         let stage = |number: usize, text: &str| progress.begin_stage(number, STAGE_COUNT, text);

@@ -7,7 +7,7 @@ use oarlock_formats::error::Error;
 use super::steps::DockerfileStep;
 use super::{ProgressEvent, ProgressSink};
 use anstream::adapter::strip_str;
-use bollard::errors::Error as Failure;
+use bollard::errors::Error as DockerError;
 use bollard::models::BuildInfo;
 
 /// Advice for an engine without disk space.
@@ -140,18 +140,18 @@ fn parse_step_line(line: &str) -> Option<(usize, usize, &str)> {
 }
 
 /// The error for a failed request or a failure that the engine reported.
-pub(super) fn engine_error(failure: &Failure) -> Error {
+pub(super) fn engine_error(failure: &DockerError) -> Error {
     match failure {
-        Failure::DockerResponseServerError { message, .. } if !message.trim().is_empty() => {
+        DockerError::DockerResponseServerError { message, .. } if !message.trim().is_empty() => {
             error_from_text(message)
         }
-        Failure::DockerResponseServerError { status_code, .. } => {
+        DockerError::DockerResponseServerError { status_code, .. } => {
             Error::new(format!("expected an answer, found the status {status_code} without a word"))
         }
-        Failure::DockerStreamError { error } => error_from_text(error),
-        Failure::RequestTimeoutError => Error::new("expected an answer, found none for half an hour"),
-        Failure::JsonDataError { message, .. } => not_an_engine(message),
-        Failure::JsonSerdeError { err } => not_an_engine(&err.to_string()),
+        DockerError::DockerStreamError { error } => error_from_text(error),
+        DockerError::RequestTimeoutError => Error::new("expected an answer, found none for half an hour"),
+        DockerError::JsonDataError { message, .. } => not_an_engine(message),
+        DockerError::JsonSerdeError { err } => not_an_engine(&err.to_string()),
         other => {
             let mut text = other.to_string();
             let mut cause = other.source();

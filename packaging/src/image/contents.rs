@@ -13,7 +13,7 @@ use super::image_reader::LoadedImage;
 use super::image_root::{
     self, CA_CERTIFICATES, DPKG_INFO_DIRECTORY, DPKG_STATUS, ImageRoot, is_setuid_or_setgid,
 };
-use super::images::{ImageCatalog, ImageKind, ImageSpec as About};
+use super::images::{ImageCatalog, ImageKind, ImageSpec};
 use super::lock::DebianLock;
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ const COMPILER_NAMES: [&str; 28] = [
 /// An image specification to check archives against.
 pub(crate) struct ExpectedImage<'e> {
     pub(crate) images: &'e ImageCatalog,
-    pub(crate) image: &'e About,
+    pub(crate) image: &'e ImageSpec,
     pub(crate) lock: &'e DebianLock,
 }
 

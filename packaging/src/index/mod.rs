@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use oarlock_formats::error::Error;
 use oarlock_matrix::checked_values::check_address;
 use oarlock_matrix::wheel_name::{WheelName, WheelVersion};
-use oarlock_matrix::{MatrixRow as Row, WheelMatrix};
+use oarlock_matrix::{MatrixRow, WheelMatrix};
 
 use self::listed_wheel::ListedWheel;
 use pep440_rs::LocalSegment;
@@ -129,8 +129,8 @@ fn is_hidden(file: &Path) -> bool {
 }
 
 /// The row of the matrix for a wheel of any release.
-fn find_row<'a>(matrix: &'a WheelMatrix, name: &WheelName) -> Option<&'a Row> {
-    let wanted = |row: &&Row| {
+fn find_row<'a>(matrix: &'a WheelMatrix, name: &WheelName) -> Option<&'a MatrixRow> {
+    let wanted = |row: &&MatrixRow| {
         row.name.distribution == name.distribution && local_segments(&row.name) == local_segments(name)
     };
     let tags = |name: &WheelName| format!("{}-{}", name.python, name.platform);

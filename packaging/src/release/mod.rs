@@ -30,7 +30,7 @@ use oarlock_formats::wheel::Wheel;
 use self::provenance::BuildMaterials;
 use self::release_sboms::{SbomDocument, SbomSubject};
 pub use self::source::SourceRevision;
-use crate::apt_repository::{AptRepository, SuiteRelease as Suite};
+use crate::apt_repository::{AptRepository, SuiteRelease};
 use crate::index::WheelIndex;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
@@ -57,7 +57,7 @@ pub struct ReleaseContents {
     /// The Debian packages.
     pub packages: AptRepository,
     /// The suite of their repository.
-    pub suite: Suite,
+    pub suite: SuiteRelease,
     /// The image archives, each with its SBOM.
     pub images: Vec<(PathBuf, SbomDocument)>,
     /// The documentation, as a directory of pages.

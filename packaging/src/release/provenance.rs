@@ -5,7 +5,7 @@ use oarlock_formats::openpgp::OpenPgpKey;
 
 use super::release_sboms::package_url;
 use super::{ReleaseDescription, ReleaseItem};
-use crate::crates::{LockedCrate as Crate, RustCompiler};
+use crate::crates::{LockedCrate, RustCompiler};
 use crate::image::lock::LockedPackage;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -18,7 +18,7 @@ const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
 #[derive(Debug)]
 pub struct BuildMaterials {
     /// The crates in `Cargo.lock`.
-    pub crates: Vec<Crate>,
+    pub crates: Vec<LockedCrate>,
     /// The Debian packages in images.
     pub debian: Vec<LockedPackage>,
     /// The PyPI tools that build wheels, such as `maturin==1.16.0`.

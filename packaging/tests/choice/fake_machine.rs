@@ -281,7 +281,7 @@ fn it_installs_into_an_environment_and_has_the_doctor_look() {
 
 #[test]
 #[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
-fn another_flavour_makes_room_for_what_was_chosen() {
+fn another_flavor_makes_room_for_what_was_chosen() {
     let directory = tempfile::tempdir().expect("a directory");
     let environment = directory.path().join("environment");
     let index = write_index(directory.path(), 0);
@@ -305,7 +305,7 @@ fn another_flavour_makes_room_for_what_was_chosen() {
     let record = fs::read_to_string(other.join("RECORD")).expect("a file");
     fs::write(other.join("RECORD"), record.replace("oarlock-0.1.0.", "oarlock-0.1.0+noavx."))
         .expect("a file");
-    assert!(install().contains("`0.1.0+noavx` is installed, and makes room for another flavour"));
+    assert!(install().contains("`0.1.0+noavx` is installed, and makes room for another flavor"));
     assert!(plain.is_dir() && !other.exists());
     assert!(!install().contains("makes room"));
 }

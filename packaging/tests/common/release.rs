@@ -9,7 +9,7 @@ use oarlock_formats::file_packer::CompressionEffort;
 use oarlock_formats::openpgp::OpenPgpKey;
 use oarlock_formats::tree::TreeEntry;
 use oarlock_matrix::{OWN_MATRIX, WheelMatrix};
-use oarlock_pack::apt_repository::{AptRepository, SuiteRelease as Suite};
+use oarlock_pack::apt_repository::{AptRepository, SuiteRelease};
 use oarlock_pack::assemble;
 use oarlock_pack::crates::{self, CrateGraph, RustCompiler};
 use oarlock_pack::index::WheelIndex;
@@ -96,7 +96,7 @@ impl ReleaseFixture {
         let contents = ReleaseContents {
             wheels: WheelIndex::of_directory(&self.path("wheels"), &matrix, &[].into(), |_, _| ())?,
             packages: AptRepository::of_files(&AptRepository::package_files(&self.path("debs"))?, |_, _| ())?,
-            suite: Suite {
+            suite: SuiteRelease {
                 suite: "stable".to_owned(),
                 codename: "stable".to_owned(),
                 origin: "Oarlock".to_owned(),

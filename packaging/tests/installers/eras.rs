@@ -4,7 +4,7 @@
 use oarlock_formats::file;
 use oarlock_formats::file_packer::CompressionEffort;
 use oarlock_matrix::link_page;
-use oarlock_matrix::{LinkPage, MatrixRow as Row, WheelMatrix};
+use oarlock_matrix::{LinkPage, MatrixRow, WheelMatrix};
 
 use crate::served_index::{ServedIndex, pinned_requirement, small_wheel};
 use crate::tools::{PythonEnvironment, newest_pip};
@@ -20,7 +20,7 @@ struct ServedEra {
 }
 
 /// The contents of a row's wheel.
-fn wheel_bytes(row: &Row) -> Vec<u8> {
+fn wheel_bytes(row: &MatrixRow) -> Vec<u8> {
     let tags = format!("{}-{}", row.name.python, row.name.platform);
     let (version, path) = (row.name.version.to_string(), row.file_path());
     let wheel = small_wheel(&row.name.distribution, &version, &tags, &[path.trim_start_matches('/')]);
@@ -52,7 +52,7 @@ impl ServedEra {
     }
 
     /// The wheels of a page whose names pip accepts.
-    fn installable_rows(&self, page: &LinkPage) -> Vec<&Row> {
+    fn installable_rows(&self, page: &LinkPage) -> Vec<&MatrixRow> {
         page.wheels
             .iter()
             .map(|place| &self.matrix.wheels[*place])
@@ -61,7 +61,7 @@ impl ServedEra {
     }
 
     /// The pip arguments for a wheel, as on a machine of its kind.
-    fn pip_arguments(&self, page: &LinkPage, row: &Row) -> Vec<String> {
+    fn pip_arguments(&self, page: &LinkPage, row: &MatrixRow) -> Vec<String> {
         let (interpreter, abi) = row.name.python.split_once('-').expect("two tags");
         let version = interpreter.strip_prefix("cp").expect("CPython");
         let page = format!("{}{}", self.served.address, page.path);
@@ -105,7 +105,7 @@ fn assert_all_found(version: &str, pages: usize, count: usize) {
 }
 
 /// Asserts that pip downloads a wheel and nothing else.
-fn assert_downloads(era: &ServedEra, environment: &PythonEnvironment, page: &LinkPage, row: &Row) {
+fn assert_downloads(era: &ServedEra, environment: &PythonEnvironment, page: &LinkPage, row: &MatrixRow) {
     let arguments = era.pip_arguments(page, row);
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     environment.run_successfully(&newest_pip(), &arguments);

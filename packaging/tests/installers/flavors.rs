@@ -3,7 +3,7 @@
 use crate::served_index::{ServedIndex, VERSION, buildable_rows};
 use crate::tools::{PythonEnvironment, PythonInstaller, pip_versions, wheel_file_names};
 
-pub(crate) fn a_flavour_takes_the_place_of_another_and_leaves_nothing() {
+pub(crate) fn a_flavor_takes_the_place_of_another_and_leaves_nothing() {
     let served = ServedIndex::own_matrix();
     let index = served.simple_address();
     for installer in pip_versions().iter().chain([&PythonInstaller::Uv]) {

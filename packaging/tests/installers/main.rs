@@ -45,11 +45,11 @@ const TESTS: &[(&str, fn())] = &[
         extras::one_file_has_no_extras_and_installers_say_so,
     ),
     (
-        "flavours/a_flavour_takes_the_place_of_another_and_leaves_nothing",
-        flavors::a_flavour_takes_the_place_of_another_and_leaves_nothing,
+        "flavors/a_flavor_takes_the_place_of_another_and_leaves_nothing",
+        flavors::a_flavor_takes_the_place_of_another_and_leaves_nothing,
     ),
     (
-        "flavours/plugins_stand_beside_the_core_and_go_without_a_trace",
+        "flavors/plugins_stand_beside_the_core_and_go_without_a_trace",
         flavors::plugins_stand_beside_the_core_and_go_without_a_trace,
     ),
     ("pins/pip_downloads_the_wheel_of_each_pin", pins::pip_downloads_the_wheel_of_each_pin),

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use oarlock_matrix::MatrixRow as Row;
+use oarlock_matrix::MatrixRow;
 
 use crate::served_index::{ServedIndex, VERSION, buildable_rows, pinned_requirement};
 use crate::tools::{PythonEnvironment, PythonInstaller, newest_pip, pip_versions, wheel_file_names};
 
 /// Installer arguments for a wheel: the index, and the page of the wheel if it has a separate one.
-fn index_arguments(served: &ServedIndex, row: &Row) -> Vec<String> {
+fn index_arguments(served: &ServedIndex, row: &MatrixRow) -> Vec<String> {
     let mut sources = vec!["--index-url".to_owned(), served.simple_address()];
     if !row.directory.is_empty() {
         sources.extend(["--find-links".to_owned(), served.page_address(&row.directory)]);
@@ -17,7 +17,7 @@ fn index_arguments(served: &ServedIndex, row: &Row) -> Vec<String> {
 }
 
 /// The rows that the Python of the tests can install.
-fn installable_rows() -> Vec<Row> {
+fn installable_rows() -> Vec<MatrixRow> {
     let rows = buildable_rows().into_iter().filter(|row| row.name.python != "cp314-cp314t");
     rows.collect()
 }
@@ -36,7 +36,7 @@ fn assert_holds_only(directory: &Path, served: &ServedIndex, name: &str) {
 fn assert_downloads_pin(
     installer: &PythonInstaller,
     environment: &PythonEnvironment,
-    row: &Row,
+    row: &MatrixRow,
     sources: &[String],
     served: &ServedIndex,
 ) {
@@ -87,7 +87,7 @@ pub(crate) fn pip_installs_the_wheel_of_each_pin_and_nothing_else() {
 }
 
 /// Asserts that a wheel is installed into a new environment with exactly its files.
-fn assert_installs_row(installer: &PythonInstaller, served: &ServedIndex, row: &Row) {
+fn assert_installs_row(installer: &PythonInstaller, served: &ServedIndex, row: &MatrixRow) {
     let environment = PythonEnvironment::new();
     let (requirement, sources) = (pinned_requirement(row), index_arguments(served, row));
     let mut arguments = vec![requirement.as_str()];

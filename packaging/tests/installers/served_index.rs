@@ -6,7 +6,7 @@ use std::process::Stdio;
 use oarlock_formats::file_packer::CompressionEffort;
 use oarlock_formats::wheel::Wheel;
 use oarlock_matrix::wheel_name::WheelVersion;
-use oarlock_matrix::{MatrixRow as Row, OWN_MATRIX, WheelMatrix};
+use oarlock_matrix::{MatrixRow, OWN_MATRIX, WheelMatrix};
 use oarlock_pack::assemble;
 use oarlock_pack::build_artifact::BuiltPlugin;
 
@@ -18,13 +18,13 @@ use tempfile::TempDir;
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The rows of our matrix that can be built.
-pub(crate) fn buildable_rows() -> Vec<Row> {
+pub(crate) fn buildable_rows() -> Vec<MatrixRow> {
     let matrix = WheelMatrix::from_toml("matrix.toml", OWN_MATRIX).expect("our own matrix");
     matrix.wheels.into_iter().filter(|row| row.planned.is_none()).collect()
 }
 
 /// The requirement for exactly this wheel.
-pub(crate) fn pinned_requirement(row: &Row) -> String {
+pub(crate) fn pinned_requirement(row: &MatrixRow) -> String {
     format!("{}=={}", row.name.distribution, row.name.version)
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn small_wheel(distribution: &str, version: &str, tags: &str, files: 
 }
 
 /// A tiny wheel for a row of the matrix.
-fn wheel_of_row(row: &Row) -> Wheel {
+fn wheel_of_row(row: &MatrixRow) -> Wheel {
     let plugins: Vec<BuiltPlugin> =
         row.parts.iter().filter(|part| *part != "core").map(|it| loadable_plugin(it)).collect();
     if plugins.len() == row.parts.len() {

@@ -2,7 +2,7 @@
 
 use oarlock_formats::file_packer::CompressionEffort;
 use oarlock_formats::wheel::Wheel;
-use oarlock_matrix::{MatrixRow as Row, OWN_MATRIX, WheelMatrix};
+use oarlock_matrix::{MatrixRow, OWN_MATRIX, WheelMatrix};
 use oarlock_pack::assemble;
 use oarlock_pack::build_artifact::{BuiltCore, BuiltPlugin};
 
@@ -12,7 +12,7 @@ fn own_matrix() -> WheelMatrix {
     WheelMatrix::from_toml("matrix.toml", OWN_MATRIX).expect("our own matrix")
 }
 
-fn row_of_label(label: &str) -> Row {
+fn row_of_label(label: &str) -> MatrixRow {
     own_matrix()
         .wheels
         .into_iter()

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use oarlock_formats::wheel::Wheel;
-use oarlock_matrix::{MatrixRow as Row, OWN_MATRIX, WheelMatrix};
+use oarlock_matrix::{MatrixRow, OWN_MATRIX, WheelMatrix};
 use oarlock_pack::assemble;
 use oarlock_pack::build_artifact::{BuiltCore, BuiltPlugin, CompiledPart};
 
@@ -81,7 +81,12 @@ pub(crate) fn plugin_with_library(part: &str, library: Vec<u8>) -> BuiltPlugin {
 }
 
 /// Assembles a core wheel for a row as maturin builds it, with a library at a path and the CPU plugin.
-pub(crate) fn core_wheel_of_row(row: &Row, path: &str, library: Vec<u8>, plugins: &[BuiltPlugin]) -> Wheel {
+pub(crate) fn core_wheel_of_row(
+    row: &MatrixRow,
+    path: &str,
+    library: Vec<u8>,
+    plugins: &[BuiltPlugin],
+) -> Wheel {
     let mut wheel = Wheel::new("oarlock-0");
     wheel.add_file("oarlock/__init__.py", b"# Python\n".to_vec());
     let about = "Metadata-Version: 2.4\nName: oarlock\nVersion: 0\nRequires-Python: >=3.11\n\n";

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use oarlock_formats::file_packer::CompressionEffort;
 use oarlock_formats::wheel::Wheel;
-use oarlock_matrix::{MatrixRow as Row, OWN_MATRIX, WheelMatrix};
+use oarlock_matrix::{MatrixRow, OWN_MATRIX, WheelMatrix};
 use oarlock_pack::assemble;
 use oarlock_pack::build_artifact::BuiltPlugin;
 use oarlock_pack::check;
@@ -24,7 +24,7 @@ pub(crate) fn own_matrix() -> WheelMatrix {
     WheelMatrix::from_toml("matrix.toml", OWN_MATRIX).expect("our own matrix")
 }
 
-pub(crate) fn row_of_label(label: &str) -> Row {
+pub(crate) fn row_of_label(label: &str) -> MatrixRow {
     own_matrix()
         .wheels
         .into_iter()
@@ -46,7 +46,7 @@ pub(crate) fn write_wheel(directory: &TempDir, name: &str, wheel: &Wheel) -> Pat
 
 /// Writes the wheel of a plugin, for the row that only has this plugin.
 pub(crate) fn write_plugin_wheel(directory: &TempDir, plugin: &BuiltPlugin) -> PathBuf {
-    let is_it = |row: &Row| row.parts == [plugin.built.part.as_str()];
+    let is_it = |row: &MatrixRow| row.parts == [plugin.built.part.as_str()];
     let row = own_matrix().wheels.into_iter().find(is_it).expect("a row");
     write_wheel(
         directory,

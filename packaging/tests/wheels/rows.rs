@@ -2,7 +2,7 @@
 
 use oarlock_formats::file_packer::CompressionEffort;
 use oarlock_formats::wheel::Wheel;
-use oarlock_matrix::{MatrixRow as Row, OWN_MATRIX, WheelMatrix};
+use oarlock_matrix::{MatrixRow, OWN_MATRIX, WheelMatrix};
 use oarlock_pack::assemble;
 use oarlock_pack::build_artifact::BuiltPlugin;
 use oarlock_pack::check;
@@ -14,7 +14,7 @@ use crate::check::{
 };
 
 /// Builds the wheel of a row with its plugins.
-fn built_wheel_of_label(label: &str) -> (Row, Wheel) {
+fn built_wheel_of_label(label: &str) -> (MatrixRow, Wheel) {
     let row = row_of_label(label);
     let plugins: Vec<BuiltPlugin> =
         row.parts.iter().filter(|part| *part != "core").map(|it| loadable_plugin(it)).collect();

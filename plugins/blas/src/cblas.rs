@@ -4,7 +4,7 @@
 
 use core::ffi::c_int;
 
-use libloading::os::unix::Library as Opened;
+use libloading::os::unix::Library;
 use oarlock_sdk::{Element, PluginError, Result};
 
 /// `CblasRowMajor`.
@@ -41,7 +41,7 @@ pub struct CblasFunctions {
 
 impl CblasFunctions {
     /// Resolves the functions; an error names the one that is missing.
-    pub fn new(opened: &'static Opened) -> Result<Self> {
+    pub fn new(opened: &'static Library) -> Result<Self> {
         // SAFETY: these are the types of the functions in every library with this interface, and the library is never closed.
         unsafe {
             Ok(Self {
@@ -68,7 +68,7 @@ impl CblasFunctions {
 /// # Safety
 ///
 /// `F` is the type of a pointer to the function.
-pub unsafe fn resolve_function<F: Copy>(opened: &'static Opened, name: &str) -> Result<F> {
+pub unsafe fn resolve_function<F: Copy>(opened: &'static Library, name: &str) -> Result<F> {
     // SAFETY: the caller guarantees the type, and the library is never closed.
     unsafe { opened.get::<F>(name) }.map(|symbol| *symbol).map_err(|_| {
         PluginError::unimplemented(format!("expected the function `{name}`, found a library without it"))

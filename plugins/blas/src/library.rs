@@ -6,14 +6,14 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use libloading::os::unix::{Library as Opened, RTLD_LOCAL, RTLD_NOW};
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use oarlock_sdk::{HostServices, PluginError, Result};
 
 use crate::cblas::CblasFunctions;
 use crate::library_search::{BlasRequirement, LibrarySearchPath};
 
 /// Configures a library that was just opened and resolves its functions, or says why it cannot be used.
-pub type CblasSetup = fn(&'static Opened) -> Result<CblasFunctions>;
+pub type CblasSetup = fn(&'static Library) -> Result<CblasFunctions>;
 
 /// A library that was found, with the result of opening it.
 pub struct BlasLibrary {
@@ -46,7 +46,7 @@ impl BlasLibrary {
         // `RTLD_NOW` finds a missing symbol here and not in the middle of a product. `RTLD_LOCAL` keeps the symbols of two BLAS
         // libraries in one process apart.
         // SAFETY: initializers of the library run, which the user chose by installing this plugin and this library.
-        let opened = unsafe { Opened::open(Some(&self.path), RTLD_NOW | RTLD_LOCAL) };
+        let opened = unsafe { Library::open(Some(&self.path), RTLD_NOW | RTLD_LOCAL) };
         let opened = opened.map_err(|error| {
             let cause =
                 std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
@@ -57,7 +57,7 @@ impl BlasLibrary {
             ))
         })?;
         // Never closed: its threads and its thread-local storage live on.
-        let opened: &'static Opened = Box::leak(Box::new(opened));
+        let opened: &'static Library = Box::leak(Box::new(opened));
         (self.setup)(opened).map_err(|error| {
             let message = error.message();
             self.unusable_library(message.strip_prefix("expected ").unwrap_or(message))

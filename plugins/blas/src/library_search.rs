@@ -42,8 +42,8 @@ pub(crate) struct LibrarySearchPath {
 impl LibrarySearchPath {
     pub(crate) fn from_process() -> Self {
         // SAFETY: the function takes a number, reads what the kernel gave the process at its start, and touches nothing else.
-        let has_raised_rights = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
-        let variable = std::env::var_os("LD_LIBRARY_PATH").filter(|_| !has_raised_rights).unwrap_or_default();
+        let is_setuid = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
+        let variable = std::env::var_os("LD_LIBRARY_PATH").filter(|_| !is_setuid).unwrap_or_default();
         let triplet = format!("{}-linux-gnu", std::env::consts::ARCH);
         // Where Debian installs libraries, and where its linker looks by default.
         let multiarch = ["/lib", "/usr/lib"].map(|directory| Path::new(directory).join(&triplet));

@@ -16,7 +16,7 @@
 use core::ffi::c_int;
 use std::sync::Arc;
 
-use libloading::os::unix::Library as Opened;
+use libloading::os::unix::Library;
 use oarlock_blas::{BlasLibrary, BlasRequirement, CblasFunctions, resolve_function};
 use oarlock_sdk::{HostServices, Plugin, Result, abi, ensure};
 
@@ -52,7 +52,7 @@ const ILP64_INTERFACE: c_int = 1;
 /// Threading layer without threads.
 const SEQUENTIAL_THREADING: c_int = 1;
 
-fn configure_mkl(opened: &'static Opened) -> Result<CblasFunctions> {
+fn configure_mkl(opened: &'static Library) -> Result<CblasFunctions> {
     let cblas = CblasFunctions::new(opened)?;
     // SAFETY: these are the types of the functions in every version of MKL, and they may be called at any time.
     let interface = unsafe {

@@ -16,7 +16,7 @@
 use core::ffi::{CStr, c_char, c_int};
 use std::sync::Arc;
 
-use libloading::os::unix::Library as Opened;
+use libloading::os::unix::Library;
 use oarlock_blas::{BlasLibrary, BlasRequirement, CblasFunctions, resolve_function};
 use oarlock_sdk::{HostServices, Plugin, Result, abi, ensure};
 
@@ -50,7 +50,7 @@ type QueryText = unsafe extern "C" fn() -> *const c_char;
 const SINGLE_THREADED: c_int = 0;
 const OPENMP: c_int = 2;
 
-fn configure_openblas(opened: &'static Opened) -> Result<CblasFunctions> {
+fn configure_openblas(opened: &'static Library) -> Result<CblasFunctions> {
     let cblas = CblasFunctions::new(opened)?;
     // SAFETY: these are the types of the functions in every version of OpenBLAS.
     let (config, parallel, set_threads) = unsafe {

@@ -17,9 +17,9 @@ mod launch;
 mod operand_view;
 mod operand_walk;
 mod ops;
-mod privileges;
 mod program_cache;
 mod program_store;
+mod setuid;
 mod source;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -32,5 +32,5 @@ pub use gpu::{
     KERNEL_ENTRY_POINT, KernelLanguage, LaunchArgument, LaunchGrid, MAX_LOCAL_MEMORY, MAX_WORK_GROUP_SIZE,
 };
 pub use ops::all_kernels;
-pub use privileges::has_elevated_privileges;
 pub use program_store::ProgramStore;
+pub use setuid::is_setuid;

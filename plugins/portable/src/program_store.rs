@@ -14,7 +14,7 @@ use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
 
-use crate::privileges::has_elevated_privileges;
+use crate::setuid::is_setuid;
 
 /// Magic bytes at the start of every file.
 const PROGRAM_FILE_MAGIC: &[u8] = b"oarlock-program-1\n";
@@ -63,7 +63,7 @@ impl ProgramStore {
     /// The user's cache: `oarlock/programs` in `$XDG_CACHE_HOME` or `~/.cache`. Disabled if neither is set, or if the program
     /// runs with elevated privileges.
     pub fn for_user() -> Self {
-        if has_elevated_privileges() {
+        if is_setuid() {
             return Self::without_directory();
         }
         let absolute = |variable: &str| {

@@ -19,11 +19,11 @@ mod step_budget;
 
 pub use fallback_policy::FallbackListener;
 pub use fallback_summary::{FallbackOp, FallbackSummary};
-pub use host_ops::{make_text, makes_text};
+pub use host_ops::{creates_text, run_text_op};
 pub use model_operand::{ModelOperand, model_outputs};
 pub use oarlock_model::{Model, graph, import};
 pub use plan::{
-    ArenaSlot, DeviceSupport, ExecutionPlan, NodeCost, RoundingReport, StepView, device_support, node_cost,
+    ArenaRange, DeviceSupport, ExecutionPlan, NodeCost, RoundingReport, StepView, device_support, node_cost,
 };
 pub use precision::PrecisionMode;
 pub use progress::PrepareProgressListener;

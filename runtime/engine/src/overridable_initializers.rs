@@ -24,7 +24,7 @@ pub(crate) struct OverridableInitializers {
 /// A graph in which some overridable initializers are inputs, behind the required ones.
 pub(crate) struct OverriddenGraph {
     pub(crate) environment: SessionEnvironment,
-    pub(crate) program: PlannedGraph,
+    pub(crate) planned_graph: PlannedGraph,
     /// Positions of the initializers that are inputs here.
     initializer_indices: Vec<usize>,
     /// Their values in the model, for runs that do not override them.
@@ -80,9 +80,9 @@ impl OverriddenGraph {
         let default_values =
             ids.iter().filter_map(|id| default_value(graph.value(*id))).collect::<Result<_>>()?;
         convert_to_inputs(&mut graph, &ids);
-        let program = PlannedGraph::new(graph, &environment)?;
-        environment.keep_constants(program.graph());
-        Ok(Self { environment, program, initializer_indices, default_values })
+        let planned_graph = PlannedGraph::new(graph, &environment)?;
+        environment.keep_constants(planned_graph.graph());
+        Ok(Self { environment, planned_graph, initializer_indices, default_values })
     }
 
     /// Builds the input list: the required inputs, then for each overridable initializer the given value or its default.

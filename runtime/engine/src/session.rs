@@ -42,7 +42,7 @@ pub struct SessionOptions {
 /// A model that is ready to run. Any number of threads may run it at once.
 pub struct Session {
     environment: SessionEnvironment,
-    program: PlannedGraph,
+    planned_graph: PlannedGraph,
     inputs: Vec<ModelOperand>,
     /// Overridable initializers.
     optional_inputs: Vec<ModelOperand>,
@@ -68,10 +68,10 @@ impl Session {
         let [inputs, optional_inputs] =
             [&graph.inputs, &graph.overridable_initializers].map(|ids| model_operands(graph, ids));
         let overridable_initializers = OverridableInitializers::from_graph(graph);
-        let program = PlannedGraph::new(model.graph.clone(), &environment)?;
-        environment.keep_constants(program.graph());
-        let outputs = model_outputs(graph, program.graph())?;
-        Ok(Self { environment, program, inputs, optional_inputs, overridable_initializers, outputs })
+        let planned_graph = PlannedGraph::new(model.graph.clone(), &environment)?;
+        environment.keep_constants(planned_graph.graph());
+        let outputs = model_outputs(graph, planned_graph.graph())?;
+        Ok(Self { environment, planned_graph, inputs, optional_inputs, overridable_initializers, outputs })
     }
 
     /// Required inputs, in the order in which a run takes them.
@@ -100,13 +100,19 @@ impl Session {
         &self,
         about: &export::onnx::OnnxExportOptions<'_>,
     ) -> Result<export::onnx::OnnxModelFiles> {
-        let program = &self.program;
-        export::onnx::export_onnx(program.graph(), program.folded_nodes(), &self.inputs, &self.outputs, about)
+        let planned_graph = &self.planned_graph;
+        export::onnx::export_onnx(
+            planned_graph.graph(),
+            planned_graph.folded_nodes(),
+            &self.inputs,
+            &self.outputs,
+            about,
+        )
     }
 
     /// Effects of the shape-independent passes, in order.
     pub fn effects(&self) -> &[PassEffect] {
-        self.program.effects()
+        self.planned_graph.effects()
     }
 
     /// Runs the model on its inputs, in order. The optional inputs may follow, either all or none, with
@@ -115,9 +121,11 @@ impl Session {
     #[inline]
     pub fn run(&self, inputs: &[RuntimeValue]) -> Result<Vec<RuntimeValue>> {
         if inputs.len() == self.inputs.len() {
-            return self.program.run(&self.environment, self.check_inputs(inputs)?);
+            return self.planned_graph.run(&self.environment, self.check_inputs(inputs)?);
         }
-        self.with_overrides(inputs, |program, environment, inputs| program.run(environment, inputs))
+        self.with_overrides(inputs, |planned_graph, environment, inputs| {
+            planned_graph.run(environment, inputs)
+        })
     }
 
     /// Like [`Session::run`], but calls `ask` now and then between steps; an error from it stops the run and is returned.
@@ -126,14 +134,16 @@ impl Session {
         inputs: &[RuntimeValue],
         ask: &dyn Fn() -> Result<()>,
     ) -> Result<Vec<RuntimeValue>> {
-        self.with_overrides(inputs, |program, environment, inputs| {
-            program.run_interruptible(environment, inputs, ask)
+        self.with_overrides(inputs, |planned_graph, environment, inputs| {
+            planned_graph.run_interruptible(environment, inputs, ask)
         })
     }
 
     /// Runs the model with a wait after every step, and returns when each step ran, those of subgraphs included.
     pub fn run_timed(&self, inputs: &[RuntimeValue]) -> Result<(Vec<RuntimeValue>, RunTimings)> {
-        self.with_overrides(inputs, |program, environment, inputs| program.run_timed(environment, inputs))
+        self.with_overrides(inputs, |planned_graph, environment, inputs| {
+            planned_graph.run_timed(environment, inputs)
+        })
     }
 
     /// Runs the model on inputs by name, in any order.
@@ -179,16 +189,16 @@ impl Session {
 
     /// The plan for inputs of these shapes, built if there is none yet. Nothing runs.
     pub fn plan(&self, inputs: &[RuntimeValue]) -> Result<Arc<ExecutionPlan>> {
-        self.with_overrides(inputs, |program, environment, inputs| {
-            Ok(program.plan_for(environment, inputs)?.plan.clone())
+        self.with_overrides(inputs, |planned_graph, environment, inputs| {
+            Ok(planned_graph.plan_for(environment, inputs)?.plan.clone())
         })
     }
 
     /// Node counts for each device for inputs of these shapes, and the ops that the CPU runs because no other device can.
     /// Nodes of subgraphs count only if the subgraph has run.
     pub fn fallback_summary(&self, inputs: &[RuntimeValue]) -> Result<FallbackSummary> {
-        self.with_overrides(inputs, |program, environment, inputs| {
-            Ok(program.plan_for(environment, inputs)?.summarize_fallbacks(environment))
+        self.with_overrides(inputs, |planned_graph, environment, inputs| {
+            Ok(planned_graph.plan_for(environment, inputs)?.summarize_fallbacks(environment))
         })
     }
 
@@ -202,20 +212,20 @@ impl Session {
         let (Some((required, given)), Some(initializers)) =
             (inputs.split_at_checked(self.inputs.len()), &self.overridable_initializers)
         else {
-            return run(&self.program, &self.environment, self.check_inputs(inputs)?);
+            return run(&self.planned_graph, &self.environment, self.check_inputs(inputs)?);
         };
         let is_given = |(index, value): (usize, &RuntimeValue)| {
             (!matches!(value, RuntimeValue::Nothing)).then_some(index)
         };
         let overridden_indices: Vec<usize> = given.iter().enumerate().filter_map(is_given).collect();
         if overridden_indices.is_empty() && (given.is_empty() || given.len() == self.optional_inputs.len()) {
-            return run(&self.program, &self.environment, self.check_inputs(required)?);
+            return run(&self.planned_graph, &self.environment, self.check_inputs(required)?);
         }
         self.check_inputs(inputs)?;
         let overridden_graph =
             initializers.graph_with_overrides(&overridden_indices, || self.clone_environment())?;
         run(
-            &overridden_graph.program,
+            &overridden_graph.planned_graph,
             &overridden_graph.environment,
             &overridden_graph.merge_inputs(required, given),
         )

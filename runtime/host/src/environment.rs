@@ -34,7 +34,7 @@ pub struct HostEnvironment {
 impl HostEnvironment {
     /// Captures the environment of this process.
     pub fn from_process() -> Self {
-        Self::new(|name| std::env::var_os(name), is_elevated(), ProcessIdentity::of_process())
+        Self::new(|name| std::env::var_os(name), is_setuid(), ProcessIdentity::of_process())
     }
 
     /// Builds an environment from a function that looks up variables; tests pass their own.
@@ -64,7 +64,7 @@ impl HostEnvironment {
 }
 
 /// True if the program has more rights than its caller, according to `AT_SECURE` or its current ids.
-fn is_elevated() -> bool {
+fn is_setuid() -> bool {
     let by_ids = rustix::process::getuid() != rustix::process::geteuid()
         || rustix::process::getgid() != rustix::process::getegid();
     // SAFETY: the function takes a number, reads what the kernel passed to the process at its start, and touches nothing else.

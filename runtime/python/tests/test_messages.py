@@ -267,7 +267,7 @@ def test_a_method_that_is_not_there_names_the_function(name):
 
 
 def test_functions_that_are_named_in_place_of_methods_are_there():
-    from oarlock._absent import FUNCTIONS, INSTEAD
+    from oarlock._missing_methods import FUNCTIONS, INSTEAD
 
     assert [name for name in FUNCTIONS if not callable(getattr(ol, name, None))] == []
     there = [re.findall(r"oarlock\.(\w+)", instead) for instead in INSTEAD.values()]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import oarlock
 import pytest
-from oarlock import _absent
+from oarlock import _missing_methods
 
 PACKAGE = Path(oarlock.__file__).parent
 
@@ -55,7 +55,7 @@ def test_the_stub_says_what_the_native_half_has(tmp_path):
     # Attributes that Python adds to modules, to subclassable classes, and from 3.12 on to buffers.
     added = ["__all__", "Session", "Tensor.__buffer__"]
     # Descriptors of missing methods are not in the stub.
-    added += [f"Tensor.{name}" for name in ["__dir__", *_absent.INSTEAD]]
+    added += [f"Tensor.{name}" for name in ["__dir__", *_missing_methods.INSTEAD]]
     allowed.write_text("".join(f"oarlock._oarlock.{name}\n" for name in added))
     run("-m", "mypy.stubtest", "--ignore-unused-allowlist", "--allowlist", str(allowed), "oarlock._oarlock", cwd=PACKAGE.parent)
 

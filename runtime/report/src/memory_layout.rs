@@ -1,7 +1,7 @@
 //! The memory of a plan's values.
 
 use oarlock_engine::graph::Graph;
-use oarlock_engine::{ArenaSlot, ExecutionPlan};
+use oarlock_engine::{ArenaRange, ExecutionPlan};
 use serde::Serialize;
 
 use crate::text::{format_bytes, format_count};
@@ -56,7 +56,7 @@ impl MemoryLayout {
                 values: Vec::new(),
             })
             .collect();
-        for ArenaSlot { value, arena, offset, size, steps } in plan.arena_slots() {
+        for ArenaRange { value, arena, offset, size, steps } in plan.arena_ranges() {
             if let Some(arena) = arenas.get_mut(arena) {
                 arena.bytes_apart += size;
                 arena.values.push(ArenaAllocation {

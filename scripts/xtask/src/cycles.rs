@@ -24,6 +24,15 @@ pub(crate) struct CyclesArguments {
 /// The path of a module from the crate root, whose own path is empty.
 type ModulePath = Vec<String>;
 
+/// Floors inside crates, the lowest first: a module uses none of those after it. Modules that are not named may use any of them.
+#[cfg(test)]
+const MODULE_FLOORS: &[(&str, &[&str])] = &[
+    ("runtime/engine", &["host_ops", "passes", "plan", "run", "session"]),
+    ("runtime/core", &["schema", "infer", "memory", "registry", "runtime", "dispatch"]),
+    ("runtime/model", &["graph", "import"]),
+    ("runtime/host", &["services", "load", "startup"]),
+];
+
 /// The uses between modules of one crate.
 #[derive(Default)]
 struct ModuleUses {
@@ -94,6 +103,18 @@ impl ModuleUses {
         let file = syn::parse_file(text)?;
         UseReader { uses: self, module: module.to_vec() }.visit_file(&file);
         Ok(())
+    }
+
+    /// The uses of a higher floor by a lower one.
+    #[cfg(test)]
+    fn floor_breaches(&self, floors: &[&str]) -> Vec<String> {
+        let floor =
+            |module: &[String]| floors.iter().position(|floor| module.first().is_some_and(|it| it == floor));
+        let is_upward = |(from, path): &&(ModulePath, ModulePath)| {
+            floor(from).zip(floor(&self.resolve(path))).is_some_and(|(user, used)| user < used)
+        };
+        let breaches = self.paths.iter().filter(is_upward);
+        breaches.map(|(from, path)| format!("{} -> {}", from.join("/"), path.join("::"))).collect()
     }
 
     /// The module that a path refers to, following re-exports.
@@ -262,6 +283,27 @@ mod tests {
             "expected modules of a crate to use each other in one direction, found {cycles:?}; \
              `cargo xtask cycles --uses` names the uses"
         );
+    }
+
+    #[test]
+    fn modules_use_no_floor_above_their_own() {
+        for (home, floors) in MODULE_FLOORS {
+            let mut uses = ModuleUses::default();
+            uses.read_directory(&root().join(home).join("src"), &[]).expect("the sources");
+            for floor in *floors {
+                assert!(uses.modules.contains(&[(*floor).to_owned()][..]), "expected `{floor}` in {home}");
+            }
+            assert_eq!(uses.floor_breaches(floors), Vec::<String>::new(), "{home}");
+        }
+    }
+
+    #[test]
+    fn a_use_of_a_higher_floor_is_found() {
+        let mut uses = ModuleUses::default();
+        for (module, text) in [("plan", "use crate::run::Context;"), ("run", "use crate::plan::Plan;")] {
+            uses.read_source(&[module.to_owned()], text).expect("a source");
+        }
+        assert_eq!(uses.floor_breaches(&["plan", "run"]), ["plan -> run::Context"]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use oarlock_conformance::{ConformanceReport, ConformanceSubject, ErrorText, run_suite};
 use oarlock_sdk::abi;
-use oarlock_small_host::HostedPlugin as Plugin;
+use oarlock_small_host::HostedPlugin;
 use oarlock_tests::bare_host::{CPU_PLUGIN, SIM_PLUGIN, forced_isa};
 
 /// Time limit of one check, which is far longer than a passing check takes.
@@ -12,7 +12,7 @@ const CHECK_PATIENCE: Duration = Duration::from_secs(30);
 
 /// A statically linked plugin, started as a host starts one. It stays loaded until the process ends.
 pub(crate) struct StartedPlugin {
-    plugin: &'static Plugin,
+    plugin: &'static HostedPlugin,
     devices: Vec<u32>,
 }
 
@@ -41,8 +41,8 @@ impl StartedPlugin {
         let forced = forced_isa().filter(|_| options.iter().all(|(name, _)| *name != "isa"));
         let mut options = options.to_vec();
         options.extend(forced.as_deref().map(|isa| ("isa", isa)));
-        let plugin = Plugin::new(query, &options).expect("a plugin that loads");
-        let plugin: &'static Plugin = Box::leak(Box::new(plugin));
+        let plugin = HostedPlugin::new(query, &options).expect("a plugin that loads");
+        let plugin: &'static HostedPlugin = Box::leak(Box::new(plugin));
         Self { plugin, devices: plugin.start_devices().expect("devices that start") }
     }
 
@@ -85,7 +85,7 @@ impl StartedPlugin {
     }
 }
 
-fn read_error_text(plugin: &Plugin, error: abi::Error) -> ErrorText {
+fn read_error_text(plugin: &HostedPlugin, error: abi::Error) -> ErrorText {
     let Some(failure) = plugin.take_error(error) else {
         let breach = Some(format!("expected the number of an error, found {}", error.0));
         return ErrorText { code: abi::Code::FATAL, message: String::new(), breach };

@@ -1,7 +1,7 @@
 //! How much memory a pool allocates and keeps, and its errors when memory runs out.
 
 use oarlock_core::ErrorKind;
-use oarlock_core::memory::{DeviceAllocation, PoolOptions, Strategy};
+use oarlock_core::memory::{AllocatorStrategy, DeviceAllocation, PoolOptions};
 use oarlock_core::stream::StreamId;
 
 use crate::{MIB, allocation_place, limited_options, pool_options, scripted_device, take_memory};
@@ -90,7 +90,7 @@ fn peaks_are_kept_until_they_are_reset() {
 fn best_fit_takes_one_large_chunk_cuts_it_to_measure_and_lets_it_grow_together() {
     let machine = scripted_device("quota 64MiB");
     let pool = machine.create_pool(PoolOptions {
-        strategy: Strategy::BestFit,
+        strategy: AllocatorStrategy::BestFit,
         initial: Some(8 * MIB),
         ..pool_options()
     });
@@ -111,7 +111,7 @@ fn best_fit_takes_one_large_chunk_cuts_it_to_measure_and_lets_it_grow_together()
 fn best_fit_settles_for_less_when_the_device_refuses() {
     let machine = scripted_device("quota 64MiB; lie memory_stats");
     let pool = machine.create_pool(PoolOptions {
-        strategy: Strategy::BestFit,
+        strategy: AllocatorStrategy::BestFit,
         initial: Some(200 * MIB),
         ..pool_options()
     });

@@ -16,7 +16,7 @@ use cudarc::driver::sys::{
     CUevent_wait_flags, CUresult, CUstream, cuMemcpyDtoHAsync_v2, cuMemcpyHtoDAsync_v2, cuStreamAddCallback,
     cuStreamQuery,
 };
-use oarlock_portable::{BlockOffset, GpuQueue as Commands, LaunchArgument, LaunchGrid, StreamCallback};
+use oarlock_portable::{BlockOffset, GpuQueue, LaunchArgument, LaunchGrid, StreamCallback};
 use oarlock_sdk::{Result, Stream};
 
 use super::{CudaAddress, CudaGpu};
@@ -80,7 +80,7 @@ impl CudaQueue {
     }
 }
 
-impl Commands<CudaGpu> for CudaQueue {
+impl GpuQueue<CudaGpu> for CudaQueue {
     unsafe fn enqueue_write(
         &self,
         target: BlockOffset<'_, CudaAddress>,

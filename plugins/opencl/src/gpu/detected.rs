@@ -2,7 +2,7 @@
 
 use oarlock_portable::{DetectedGpu, DeviceProperties};
 use oarlock_sdk::Version;
-use opencl3::device::{CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT, Device as Found};
+use opencl3::device::{CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT, Device};
 use opencl3::error_codes::ClError;
 
 use super::OpenClGpu;
@@ -10,7 +10,7 @@ use super::OpenClGpu;
 /// A device that is not open yet.
 #[derive(Clone)]
 pub(crate) struct DetectedOpenClDevice {
-    pub(crate) device: Found,
+    pub(crate) device: Device,
     pub(crate) name: String,
     pub(crate) largest_block: u64,
     /// Compiler options.
@@ -22,7 +22,7 @@ pub(crate) struct DetectedOpenClDevice {
 }
 
 /// Queries the properties of a device.
-pub(crate) fn read_device(device: Found) -> Result<DetectedGpu<OpenClGpu>, ClError> {
+pub(crate) fn read_device(device: Device) -> Result<DetectedGpu<OpenClGpu>, ClError> {
     let is_rounded = device.single_fp_config()? & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT != 0;
     let rounding = if is_rounded { " -cl-fp32-correctly-rounded-divide-sqrt" } else { "" };
     let text = |text: String| text.trim().replace('\0', "");

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use oarlock_portable::{DiscoveredGpus, MAX_LOCAL_MEMORY, MAX_WORK_GROUP_SIZE, has_elevated_privileges};
+use oarlock_portable::{DiscoveredGpus, MAX_LOCAL_MEMORY, MAX_WORK_GROUP_SIZE, is_setuid};
 use oarlock_sdk::{HostServices, LogLevel, PluginError, Result, Version};
 use opencl3::device::{
     CL_DEVICE_TYPE_ACCELERATOR, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, Device,
@@ -31,7 +31,7 @@ pub(crate) fn lock_driver_setup() -> MutexGuard<'static, ()> {
 /// All devices that can run the kernels of Oarlock: GPUs first, then accelerators, then processors.
 pub(crate) fn find_devices(host: &HostServices) -> Result<DiscoveredGpus<OpenClGpu>> {
     let _turn = lock_driver_setup();
-    check_environment(has_elevated_privileges(), |name| std::env::var_os(name).is_some())?;
+    check_environment(is_setuid(), |name| std::env::var_os(name).is_some())?;
     let mut found: Vec<(usize, Device)> = Vec::new();
     for platform in driver_platforms()? {
         // A platform without devices reports that as an error.
@@ -66,8 +66,8 @@ pub(crate) fn find_devices(host: &HostServices) -> Result<DiscoveredGpus<OpenClG
 }
 
 /// Refuses to open the library where a less privileged user would choose the code.
-fn check_environment(has_raised_rights: bool, is_set: impl Fn(&str) -> bool) -> Result<()> {
-    match LOADER_VARIABLES.into_iter().find(|name| has_raised_rights && is_set(name)) {
+fn check_environment(is_setuid: bool, is_set: impl Fn(&str) -> bool) -> Result<()> {
+    match LOADER_VARIABLES.into_iter().find(|name| is_setuid && is_set(name)) {
         Some(name) => Err(PluginError::permission_denied(format!(
             "expected `{name}` to be unset in a program with raised rights, since it chooses code to run, found it set; \
              unset it"

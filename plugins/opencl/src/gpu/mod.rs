@@ -17,7 +17,7 @@ use opencl3::kernel::Kernel;
 use opencl3::memory::{
     Buffer, CL_MAP_READ, CL_MAP_WRITE, CL_MEM_ALLOC_HOST_PTR, CL_MEM_READ_WRITE, ClMem, cl_mem_flags,
 };
-use opencl3::program::Program as Source;
+use opencl3::program::Program;
 use opencl3::types::CL_TRUE;
 
 use self::detected::DetectedOpenClDevice;
@@ -50,7 +50,7 @@ impl OpenClGpu {
         buffer.map_err(|error| driver_error("clCreateBuffer", error))
     }
 
-    fn build_program(&self, mut source: Source) -> Result<(OpenClProgram, Source)> {
+    fn build_program(&self, mut source: Program) -> Result<(OpenClProgram, Program)> {
         source.build(self.context.devices(), &self.idle.options).map_err(|error| {
             let log = source.get_build_log(self.context.default_device()).unwrap_or_default();
             let lines: Vec<&str> = log.trim().lines().take(LOG_LINES).collect();
@@ -146,7 +146,7 @@ impl Gpu for OpenClGpu {
     }
 
     fn compile_program(&self, source: &str, with_binary: bool) -> Result<CompiledProgram<OpenClProgram>> {
-        let source = Source::create_from_source(&self.context, source)
+        let source = Program::create_from_source(&self.context, source)
             .map_err(|error| driver_error("clCreateProgramWithSource", error))?;
         let (program, built) = self.build_program(source)?;
         if !with_binary {
@@ -159,7 +159,7 @@ impl Gpu for OpenClGpu {
 
     fn load_program(&self, binary: &[u8]) -> Result<OpenClProgram> {
         // SAFETY: the devices belong to the context, and there is one binary for the one device.
-        let source = unsafe { Source::create_from_binary(&self.context, self.context.devices(), &[binary]) };
+        let source = unsafe { Program::create_from_binary(&self.context, self.context.devices(), &[binary]) };
         let source = source.map_err(|error| driver_error("clCreateProgramWithBinary", error))?;
         Ok(self.build_program(source)?.0)
     }

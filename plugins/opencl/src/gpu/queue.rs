@@ -13,9 +13,7 @@ mod event;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use oarlock_portable::{
-    BlockOffset, Gpu as _, GpuQueue as Commands, LaunchArgument, LaunchGrid, StreamCallback,
-};
+use oarlock_portable::{BlockOffset, Gpu as _, GpuQueue, LaunchArgument, LaunchGrid, StreamCallback};
 use oarlock_sdk::{PluginError, Result, Stream};
 use opencl3::command_queue::{
     CL_QUEUE_PROFILING_ENABLE, CommandQueue, enqueue_barrier_with_wait_list, enqueue_copy_buffer,
@@ -128,7 +126,7 @@ impl OpenClQueue {
     }
 }
 
-impl Commands<OpenClGpu> for OpenClQueue {
+impl GpuQueue<OpenClGpu> for OpenClQueue {
     unsafe fn enqueue_write(&self, target: BufferOffset<'_>, source: *const u8, size: usize) -> Result<()> {
         self.enqueue_command("clEnqueueWriteBuffer", |queue| {
             let (buffer, offset) = (target.block.get(), target.offset as usize);

@@ -3,7 +3,7 @@
 use oarlock_host::{DeviceFlags, MemorySizes, PluginDevice};
 
 use crate::memory::chunk_table::ChunkKind;
-use crate::memory::{PoolOptions, Strategy};
+use crate::memory::{AllocatorStrategy, PoolOptions};
 use crate::{Error, Result};
 
 /// The size of the largest dtype, so multiples of it are aligned for every dtype.
@@ -20,7 +20,7 @@ const SHARED_FRACTION: f64 = 0.125;
 /// Sizes derived from the properties of a device and the options of its pool.
 #[derive(Clone, Debug)]
 pub(super) struct ChunkPolicy {
-    strategy: Strategy,
+    strategy: AllocatorStrategy,
     /// Sizes and offsets in chunks are multiples of this.
     pub(super) unit: u64,
     padding: u64,
@@ -100,7 +100,7 @@ impl ChunkPolicy {
         };
         let kind = match self.strategy {
             _ if size > self.max_chunk => ChunkKind::Straight,
-            Strategy::AutoGrowth if size > LARGEST_SMALL => ChunkKind::Large,
+            AllocatorStrategy::AutoGrowth if size > LARGEST_SMALL => ChunkKind::Large,
             _ => ChunkKind::Shared,
         };
         Some(RoundedRequest { size, kind })
@@ -116,10 +116,10 @@ impl ChunkPolicy {
         let most = room.min(self.max_alloc);
         let wish = match (self.strategy, request.kind) {
             (_, ChunkKind::Straight) => request.size,
-            (Strategy::AutoGrowth, _) => {
+            (AllocatorStrategy::AutoGrowth, _) => {
                 request.size.checked_next_multiple_of(CHUNK_SIZE).unwrap_or(request.size)
             }
-            (Strategy::BestFit, _) => {
+            (AllocatorStrategy::BestFit, _) => {
                 if is_first {
                     self.first
                 } else {
@@ -157,7 +157,7 @@ mod tests {
         realloc: 100 * MIB,
     };
 
-    fn test_policy(strategy: Strategy, sizes: MemorySizes, shared: bool) -> ChunkPolicy {
+    fn test_policy(strategy: AllocatorStrategy, sizes: MemorySizes, shared: bool) -> ChunkPolicy {
         let options = PoolOptions { strategy, ..PoolOptions::default() };
         ChunkPolicy::new(&options, sizes, 512, 100 * MIB, shared).unwrap()
     }
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_request_takes_its_padding_and_is_rounded_up_to_the_smallest_chunk_and_the_alignment() {
-        let plan = test_policy(Strategy::AutoGrowth, SIZES, false);
+        let plan = test_policy(AllocatorStrategy::AutoGrowth, SIZES, false);
         assert_eq!([1, 480, 481].map(|size| plan.round_request(size).unwrap().size), [512, 512, 1024]);
         assert!(plan.round_request(u64::MAX - 8).is_none());
         let odd = MemorySizes { min_chunk: 48, ..SIZES };
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn requests_above_the_largest_chunk_go_straight_to_the_device() {
-        let plan = test_policy(Strategy::BestFit, SIZES, false);
+        let plan = test_policy(AllocatorStrategy::BestFit, SIZES, false);
         assert_eq!(plan.round_request(64 * MIB - 32).unwrap().kind, ChunkKind::Shared);
         assert_eq!(plan.round_request(64 * MIB).unwrap().kind, ChunkKind::Straight);
         assert_eq!(all_chunk_sizes(&plan, 64 * MIB, true), [64 * MIB + 512]);
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_growing_pool_takes_small_chunks_and_settles_for_the_request_alone() {
-        let plan = test_policy(Strategy::AutoGrowth, SIZES, false);
+        let plan = test_policy(AllocatorStrategy::AutoGrowth, SIZES, false);
         assert_eq!(
             all_chunk_sizes(&plan, 100, true),
             [2 * MIB, MIB, MIB / 2, MIB / 4, MIB / 8, 65536, 32768, 16384, 8192, 4096, 2048, 1024, 512]
@@ -196,12 +196,12 @@ mod tests {
 
     #[test]
     fn best_fit_takes_most_of_an_accelerator_and_little_of_what_the_host_needs_too() {
-        let own = test_policy(Strategy::BestFit, SIZES, false);
+        let own = test_policy(AllocatorStrategy::BestFit, SIZES, false);
         assert_eq!(all_chunk_sizes(&own, 40 * MIB, true)[..2], [92 * MIB, 46 * MIB]);
-        let shared = test_policy(Strategy::BestFit, SIZES, true);
+        let shared = test_policy(AllocatorStrategy::BestFit, SIZES, true);
         assert_eq!(all_chunk_sizes(&shared, MIB, true)[0], 100 * MIB / 8);
         let explicit = MemorySizes { init_alloc: 16 * MIB, realloc: 8 * MIB, ..SIZES };
-        let explicit = test_policy(Strategy::BestFit, explicit, false);
+        let explicit = test_policy(AllocatorStrategy::BestFit, explicit, false);
         assert_eq!(
             (all_chunk_sizes(&explicit, MIB, true)[0], all_chunk_sizes(&explicit, MIB, false)[0]),
             (16 * MIB, 8 * MIB)
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_chunk_never_leaves_the_room_there_is() {
-        let plan = test_policy(Strategy::AutoGrowth, SIZES, false);
+        let plan = test_policy(AllocatorStrategy::AutoGrowth, SIZES, false);
         let request = plan.round_request(1500).unwrap();
         assert_eq!(plan.chunk_sizes(request, true, 2048).collect::<Vec<_>>(), [2048, 1536]);
         assert_eq!(plan.chunk_sizes(request, true, 1024).count(), 0);

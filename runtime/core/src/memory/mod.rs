@@ -16,7 +16,7 @@ pub use pool::{DeviceAllocation, MemoryPool};
 pub use staging::StagingBuffer;
 pub use statistics::{MemoryHolder, PoolStatistics};
 
-pub use crate::flags::AllocatorStrategy as Strategy;
+pub use crate::flags::AllocatorStrategy;
 
 use crate::flags::Flags;
 
@@ -30,7 +30,7 @@ pub const FREED_POISON: u8 = 0xFB;
 pub struct PoolOptions {
     /// Grow on demand, with chunks shared by small requests and separate chunks for large ones; or allocate a large chunk
     /// at the first request and split it.
-    pub strategy: Strategy,
+    pub strategy: AllocatorStrategy,
     /// The maximum number of bytes to allocate from the device.
     pub limit: Option<u64>,
     /// If true, fill memory with a nonzero byte when it is allocated and when it is released, to expose reads of
@@ -51,7 +51,7 @@ pub struct PoolOptions {
 impl Default for PoolOptions {
     fn default() -> Self {
         Self {
-            strategy: Strategy::AutoGrowth,
+            strategy: AllocatorStrategy::AutoGrowth,
             limit: None,
             poison: false,
             fraction: 0.92,

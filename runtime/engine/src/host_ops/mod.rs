@@ -8,7 +8,7 @@ use oarlock_core::{Constant, Device, Dtype, Error, Result, Tensor};
 use self::sequence::SequenceOp;
 pub(crate) use self::sequence::{concatenate_tensors, select_index, sequence_element};
 use self::text::TextOp;
-pub use self::text::{make_text, makes_text};
+pub use self::text::{creates_text, run_text_op};
 use crate::graph::Node;
 use crate::runtime_value::RuntimeValue;
 use crate::session_environment::SessionEnvironment;

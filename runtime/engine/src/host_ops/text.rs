@@ -11,13 +11,13 @@ use crate::runtime_value::RuntimeValue;
 
 use label_encoder::TextLabelEncoder;
 
-/// True for an op that creates text. If no kernel runs it, use [`make_text`].
-pub fn makes_text(op: &Op) -> bool {
+/// True for an op that creates text. If no kernel runs it, use [`run_text_op`].
+pub fn creates_text(op: &Op) -> bool {
     matches!(TextOp::from_node(&standalone_node(op)), Ok(Some(_)))
 }
 
 /// Calls an op that creates text on the host, as a node of a model would.
-pub fn make_text(runtime: &Runtime, op: &Op, inputs: &[Option<&Tensor>]) -> Result<Tensor> {
+pub fn run_text_op(runtime: &Runtime, op: &Op, inputs: &[Option<&Tensor>]) -> Result<Tensor> {
     let kind = TextOp::from_node(&standalone_node(op))?;
     let kind =
         kind.ok_or_else(|| Error::invalid_argument("expected an op that makes new text, found another"))?;

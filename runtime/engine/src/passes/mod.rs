@@ -37,7 +37,7 @@ pub use infer::infer_graph;
 pub(crate) use infer::{node_op, value_fact};
 pub(crate) use node_support::{is_same_op, is_same_value, with_expected_inputs};
 pub use pass_recording::PassRecording;
-pub(crate) use pass_replay::{ReplayPlan, ReplayedGraph};
+pub(crate) use pass_replay::{PassReplay, ReplayedGraph};
 pub(crate) use precision::{can_round, is_rounded, with_rounding};
 
 use oarlock_core::{Device, Result, Runtime};

@@ -14,7 +14,7 @@ use super::{PassContext, PassEffect};
 use crate::graph::{Graph, GraphValue, Node, ValueId, Weight};
 
 /// An optimized graph together with the log of the decisions that led to it.
-pub(crate) struct ReplayPlan {
+pub(crate) struct PassReplay {
     /// The optimized nodes; the values are as they were before the passes, and entries of the log update them.
     graph: Graph,
     /// Facts about the inputs in the original run.
@@ -32,7 +32,7 @@ pub(crate) struct ReplayedGraph {
     pub(crate) differs: Vec<bool>,
 }
 
-impl ReplayPlan {
+impl PassReplay {
     /// Bundles the graphs before and after the passes with the log. Values are only ever added, so ids stay the same.
     pub(crate) fn new(
         before: &Graph,

@@ -1,6 +1,6 @@
 //! Builds a plan from a graph with known shapes.
 //!
-//! First every node gets a device and an action, in a list of unplaced steps. Then the memory planner decides which values are
+//! First every node gets a device and an action, in a list of steps without memory. Then the memory planner decides which values are
 //! tensors of their own, and where the others lie in arenas.
 
 use std::cell::Cell;
@@ -10,13 +10,13 @@ use std::sync::Arc;
 use oarlock_core::{Device, Dims, Op, PrepareOutcome, PreparedCall, Result, shape};
 use smallvec::smallvec;
 
+use super::host_affinity::{self, HostAffinity};
 use super::memory_planner::MemoryPlanner;
-use super::placement::{self, HostAffinity};
-use super::unplaced_step::{PlanValue, PlanValueIndices, UnplacedAction, UnplacedStep};
+use super::unallocated_step::{PlanValue, PlanValueIndices, UnallocatedAction, UnallocatedStep};
 use super::{ExecutionPlan, PlanStep, StepAction};
 use crate::graph::{Graph, Node, ValueId};
 use crate::host_ops::HostOp;
-use crate::passes::{ReplayPlan, is_same_op, is_same_value, node_op, with_expected_inputs};
+use crate::passes::{PassReplay, is_same_op, is_same_value, node_op, with_expected_inputs};
 use crate::session_environment::SessionEnvironment;
 
 /// An earlier plan of the same nodes. A node whose operands are all unchanged reuses the step it has there.
@@ -34,25 +34,25 @@ const RELEASED_CONSTANT_BYTES: usize = 1 << 18;
 /// Builds a plan for an optimized graph, reusing prepared kernels of `previous` where possible.
 pub(crate) fn build_plan(
     graph: Graph,
-    replay_plan: &ReplayPlan,
+    pass_replay: &PassReplay,
     previous: Option<PreviousPlan<'_>>,
     environment: &SessionEnvironment,
 ) -> Result<ExecutionPlan> {
-    PlanBuilder::new(graph, replay_plan, previous, environment).build()
+    PlanBuilder::new(graph, pass_replay, previous, environment).build()
 }
 
 struct PlanBuilder<'a> {
     graph: Graph,
-    replay_plan: &'a ReplayPlan,
+    pass_replay: &'a PassReplay,
     previous: Option<PreviousPlan<'a>>,
     /// The steps of the previous plan, by node.
     previous_steps: Vec<Option<&'a PlanStep>>,
     environment: &'a SessionEnvironment,
     plan_values: Vec<PlanValue>,
-    steps: Vec<UnplacedStep>,
+    steps: Vec<UnallocatedStep>,
     /// Nodes that stay on the host although a device could run them.
     host_affinities: BTreeMap<usize, HostAffinity>,
-    /// Drafts whose kernels may be shared, because they were not prepared with constants.
+    /// Steps whose kernels may be shared, because they were not prepared with constants.
     shared: Vec<usize>,
     /// Bytes of constants that this plan alone holds on a device.
     copied_bytes: Cell<usize>,
@@ -63,7 +63,7 @@ struct PlanBuilder<'a> {
 impl<'a> PlanBuilder<'a> {
     fn new(
         graph: Graph,
-        replay_plan: &'a ReplayPlan,
+        pass_replay: &'a PassReplay,
         previous: Option<PreviousPlan<'a>>,
         environment: &'a SessionEnvironment,
     ) -> Self {
@@ -74,7 +74,7 @@ impl<'a> PlanBuilder<'a> {
                 if is_text(graph.value(*input)) { &environment.host } else { environment.main_device() };
             plan_values[input.index()].device = Some(device.clone());
         }
-        let host_affinities = placement::find_host_affinities(&graph, environment);
+        let host_affinities = host_affinity::find_host_affinities(&graph, environment);
         let mut previous_steps = vec![None; graph.nodes.len()];
         let known = previous.iter().flat_map(|previous| &previous.plan.steps);
         known.filter(|step| !step.is_copy()).for_each(|step| previous_steps[step.node] = Some(step));
@@ -82,7 +82,7 @@ impl<'a> PlanBuilder<'a> {
         let (shared, copies) = (Vec::new(), HashMap::new());
         Self {
             graph,
-            replay_plan,
+            pass_replay,
             previous,
             previous_steps,
             environment,
@@ -102,7 +102,7 @@ impl<'a> PlanBuilder<'a> {
             self.plan_node(at, &nodes).map_err(|error| error.with_op(&node.op).with_node(&node.name))?;
         }
         self.graph.nodes = nodes;
-        let effects = self.replay_plan.effects().to_vec();
+        let effects = self.pass_replay.effects().to_vec();
         let Self { graph, environment, plan_values, steps, host_affinities, copied_bytes, .. } = self;
         let (steps, arenas, slots, inputs, outputs) =
             MemoryPlanner::new(&graph, environment, &plan_values, &steps).finish(steps)?;
@@ -120,20 +120,20 @@ impl<'a> PlanBuilder<'a> {
     }
 
     /// The action for an op that the engine runs itself. It does not depend on shapes, so the previous plan's is reused.
-    fn engine_action(&self, at: usize, node: &Node) -> Result<Option<UnplacedAction>> {
+    fn engine_action(&self, at: usize, node: &Node) -> Result<Option<UnallocatedAction>> {
         if node.is_control_flow() {
-            return Ok(Some(UnplacedAction::ControlFlow));
+            return Ok(Some(UnallocatedAction::ControlFlow));
         }
         let op = match self.previous_steps[at].map(|step| &step.action) {
             Some(StepAction::Host(call)) => Some(call.op.clone()),
             Some(_) => None,
             None => HostOp::from_node(node)?.map(Arc::new),
         };
-        Ok(op.map(UnplacedAction::Host))
+        Ok(op.map(UnallocatedAction::Host))
     }
 
     /// Reuses the step of the previous plan if neither its operands nor its placement changed.
-    fn action_of_previous_step(&self, at: usize, node: &Node) -> Option<(Device, UnplacedAction)> {
+    fn action_of_previous_step(&self, at: usize, node: &Node) -> Option<(Device, UnallocatedAction)> {
         let (previous, step) = (self.previous.as_ref()?, self.previous_steps[at]?);
         let mut touched = node.read_values().chain(node.written_values());
         let host_affinities =
@@ -142,8 +142,8 @@ impl<'a> PlanBuilder<'a> {
             return None;
         }
         let action = match &step.action {
-            StepAction::Call(call) => UnplacedAction::Call(call.prepared.clone()),
-            StepAction::Dispatched(dispatched) => UnplacedAction::Dispatched(dispatched.op.clone()),
+            StepAction::Call(call) => UnallocatedAction::Call(call.prepared.clone()),
+            StepAction::Dispatched(dispatched) => UnallocatedAction::Dispatched(dispatched.op.clone()),
             StepAction::View { .. }
             | StepAction::Copy { .. }
             | StepAction::Host(_)
@@ -153,7 +153,7 @@ impl<'a> PlanBuilder<'a> {
     }
 
     /// Shares the kernel of an earlier node with the same op and the same operand types.
-    fn action_of_same_node(&self, at: usize, nodes: &[Node]) -> Option<(Device, UnplacedAction)> {
+    fn action_of_same_node(&self, at: usize, nodes: &[Node]) -> Option<(Device, UnallocatedAction)> {
         let node = &nodes[at];
         let is_same = |(own, other): (&Option<ValueId>, &Option<ValueId>)| match (own, other) {
             (Some(own), Some(other)) => {
@@ -161,7 +161,7 @@ impl<'a> PlanBuilder<'a> {
             }
             (own, other) => own == other,
         };
-        let does_the_same = |step: &&UnplacedStep| {
+        let does_the_same = |step: &&UnallocatedStep| {
             let other = &nodes[step.node];
             is_same_op(node, other)
                 && node.inputs.iter().zip(&other.inputs).all(is_same)
@@ -169,8 +169,8 @@ impl<'a> PlanBuilder<'a> {
         };
         let step = self.shared.iter().map(|step| &self.steps[*step]).find(does_the_same)?;
         match &step.action {
-            UnplacedAction::Call(prepared) => {
-                Some((step.device.clone(), UnplacedAction::Call(prepared.clone())))
+            UnallocatedAction::Call(prepared) => {
+                Some((step.device.clone(), UnallocatedAction::Call(prepared.clone())))
             }
             _ => None,
         }
@@ -182,7 +182,7 @@ impl<'a> PlanBuilder<'a> {
         self.shared.len() < MAX_SHARED_KERNELS && !node.inputs.iter().flatten().any(is_constant)
     }
 
-    /// Decides how a node runs and appends its unplaced step.
+    /// Decides how a node runs and appends its step, without memory.
     fn plan_node(&mut self, at: usize, nodes: &[Node]) -> Result<()> {
         let node = &nodes[at];
         let inputs: PlanValueIndices = node.inputs.iter().map(|input| input.map(ValueId::index)).collect();
@@ -193,7 +193,7 @@ impl<'a> PlanBuilder<'a> {
             let inputs = inputs.into_iter().chain(captured.map(|value| Some(value.index()))).collect();
             (self.environment.main_device().clone(), action, inputs)
         } else if let Some((device, dims)) = self.view_of_input(node) {
-            (device, UnplacedAction::View(dims), inputs[..1].into())
+            (device, UnallocatedAction::View(dims), inputs[..1].into())
         } else {
             let (device, action) = match self
                 .action_of_previous_step(at, node)
@@ -214,16 +214,16 @@ impl<'a> PlanBuilder<'a> {
         };
         let mut outputs: PlanValueIndices =
             node.outputs.iter().map(|output| output.map(ValueId::index)).collect();
-        if let UnplacedAction::Call(prepared) = &action {
+        if let UnallocatedAction::Call(prepared) = &action {
             self.add_unused_outputs(node, prepared, &mut outputs);
         }
         for output in outputs.iter().flatten() {
             self.plan_values[*output].device = Some(device.clone());
         }
-        if is_new && matches!(action, UnplacedAction::Call(_)) {
+        if is_new && matches!(action, UnallocatedAction::Call(_)) {
             self.shared.push(self.steps.len());
         }
-        self.steps.push(UnplacedStep { node: at, device, action, inputs, outputs });
+        self.steps.push(UnallocatedStep { node: at, device, action, inputs, outputs });
         Ok(())
     }
 
@@ -254,9 +254,9 @@ impl<'a> PlanBuilder<'a> {
     }
 
     /// Prepares a kernel on the first device that has one, or on the host if the node stays there.
-    fn prepare_kernel(&self, at: usize, node: &Node) -> Result<(Device, UnplacedAction)> {
+    fn prepare_kernel(&self, at: usize, node: &Node) -> Result<(Device, UnallocatedAction)> {
         let SessionEnvironment { runtime, devices, host, .. } = self.environment;
-        let op = self.replay_plan.node_op(at).map_or_else(|| node_op(node, runtime), |op| Ok(op.clone()))?;
+        let op = self.pass_replay.node_op(at).map_or_else(|| node_op(node, runtime), |op| Ok(op.clone()))?;
         let mut refused = None;
         // Text exists only on the host.
         let reads_text = node.inputs.iter().flatten().any(|input| is_text(self.graph.value(*input)));
@@ -275,17 +275,17 @@ impl<'a> PlanBuilder<'a> {
                 op.prepare_call(runtime, device, stream, expected, node.outputs.len(), constant)
             });
             let Some(outcome) = outcome else {
-                let device = self.eager_device(node);
-                return Ok((device.clone(), self.eager_action(node, op, &device)?));
+                let device = self.dispatch_device(node);
+                return Ok((device.clone(), self.dispatched_action(node, op, &device)?));
             };
             // The weights were packed or copied to a device; the mapped pages need not stay resident as well.
             self.large_weights(node).for_each(|bytes| self.environment.release_constant(bytes));
             match outcome? {
                 PrepareOutcome::Kernel(prepared) if !prepared.requires_tensors() => {
-                    return Ok((device.clone(), UnplacedAction::Call(prepared)));
+                    return Ok((device.clone(), UnallocatedAction::Call(prepared)));
                 }
                 PrepareOutcome::Kernel(_) | PrepareOutcome::NeedsValues => {
-                    return Ok((device.clone(), self.eager_action(node, op, device)?));
+                    return Ok((device.clone(), self.dispatched_action(node, op, device)?));
                 }
                 PrepareOutcome::NoKernel(explanation) => {
                     refused.get_or_insert(explanation);
@@ -300,13 +300,13 @@ impl<'a> PlanBuilder<'a> {
 
     /// An action that dispatches the call during the run. If the device turns out to have no kernel, the session's fallback
     /// policy applies, not that of ops called on their own.
-    fn eager_action(&self, node: &Node, op: Arc<Op>, device: &Device) -> Result<UnplacedAction> {
+    fn dispatched_action(&self, node: &Node, op: Arc<Op>, device: &Device) -> Result<UnallocatedAction> {
         let SessionEnvironment { runtime, host, fallback, .. } = self.environment;
         if device.is_same_device(host) {
-            return Ok(UnplacedAction::Dispatched(op));
+            return Ok(UnallocatedAction::Dispatched(op));
         }
         let op = Op::new(runtime, &node.domain, &node.op, node.opset, node.attributes.clone())?;
-        Ok(UnplacedAction::Dispatched(Arc::new(op.with_fallback(fallback.runtime_fallback()))))
+        Ok(UnallocatedAction::Dispatched(Arc::new(op.with_fallback(fallback.runtime_fallback()))))
     }
 
     fn large_weights(&self, node: &Node) -> impl Iterator<Item = &[u8]> {
@@ -316,7 +316,7 @@ impl<'a> PlanBuilder<'a> {
     }
 
     /// The first device with any kernel for the op, for nodes whose shapes are unknown.
-    fn eager_device(&self, node: &Node) -> Device {
+    fn dispatch_device(&self, node: &Node) -> Device {
         let SessionEnvironment { runtime, devices, host, .. } = self.environment;
         let has_kernel = |device: &&Device| {
             let registry = runtime.registry();
@@ -339,10 +339,10 @@ impl<'a> PlanBuilder<'a> {
         self.plan_values
             .push(PlanValue { device: Some(device.clone()), ..self.plan_values[plan_value].clone() });
         self.copies.insert(key, copy);
-        self.steps.push(UnplacedStep {
+        self.steps.push(UnallocatedStep {
             node,
             device: device.clone(),
-            action: UnplacedAction::Copy,
+            action: UnallocatedAction::Copy,
             inputs: smallvec![Some(plan_value)],
             outputs: smallvec![Some(copy)],
         });

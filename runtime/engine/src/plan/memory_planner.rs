@@ -10,7 +10,7 @@ use super::step::{
     ControlFlowCall, DispatchedCall, HostOpCall, PlanStep, PlannedCall, PlannedOperand, StepAction,
     ValueSource,
 };
-use super::unplaced_step::{PlanValue, UnplacedAction, UnplacedStep};
+use super::unallocated_step::{PlanValue, UnallocatedAction, UnallocatedStep};
 use crate::graph::Graph;
 use crate::session_environment::SessionEnvironment;
 
@@ -38,7 +38,7 @@ pub(super) struct MemoryPlanner<'a> {
     plan_values: &'a [PlanValue],
     /// Values that must be tensors.
     is_tensor: Vec<bool>,
-    /// The last draft that reads a value, or a view of it in the same location.
+    /// The last step that reads a value, or a view of it in the same location.
     last_use: Vec<usize>,
     locations: Vec<ValueLocation>,
     buffers: Vec<BufferLifetime>,
@@ -52,7 +52,7 @@ impl<'a> MemoryPlanner<'a> {
         graph: &'a Graph,
         environment: &'a SessionEnvironment,
         plan_values: &'a [PlanValue],
-        steps: &[UnplacedStep],
+        steps: &[UnallocatedStep],
     ) -> Self {
         let count = plan_values.len();
         let mut planner = Self {
@@ -73,13 +73,13 @@ impl<'a> MemoryPlanner<'a> {
     }
 
     /// Marks the values that must be tensors. If a view is a tensor, so is the value it views.
-    fn find_tensors(&mut self, steps: &[UnplacedStep]) {
+    fn find_tensors(&mut self, steps: &[UnallocatedStep]) {
         let Self { graph, is_tensor, .. } = self;
         for end in graph.inputs.iter().chain(&graph.outputs) {
             is_tensor[end.index()] = true;
         }
         for step in steps {
-            if !matches!(step.action, UnplacedAction::Call(_) | UnplacedAction::View(_)) {
+            if !matches!(step.action, UnallocatedAction::Call(_) | UnallocatedAction::View(_)) {
                 step.inputs
                     .iter()
                     .chain(&step.outputs)
@@ -88,7 +88,7 @@ impl<'a> MemoryPlanner<'a> {
             }
         }
         for step in steps.iter().rev() {
-            if let (UnplacedAction::View(_), [Some(from)], Some(Some(to))) =
+            if let (UnallocatedAction::View(_), [Some(from)], Some(Some(to))) =
                 (&step.action, &*step.inputs, step.outputs.first())
             {
                 is_tensor[*from] |= is_tensor[*to];
@@ -97,13 +97,13 @@ impl<'a> MemoryPlanner<'a> {
     }
 
     /// Computes last uses. A view that is not a tensor extends the lifetime of the value it views.
-    fn find_last_uses(&mut self, steps: &[UnplacedStep]) {
+    fn find_last_uses(&mut self, steps: &[UnallocatedStep]) {
         for output in &self.graph.outputs {
             self.last_use[output.index()] = steps.len();
         }
         for (at, step) in steps.iter().enumerate().rev() {
             let mut until = at;
-            if let (UnplacedAction::View(_), Some(Some(to))) = (&step.action, step.outputs.first())
+            if let (UnallocatedAction::View(_), Some(Some(to))) = (&step.action, step.outputs.first())
                 && !self.is_tensor[*to]
             {
                 until = self.last_use[*to].max(at);
@@ -114,7 +114,7 @@ impl<'a> MemoryPlanner<'a> {
         }
     }
 
-    fn find_locations(&mut self, steps: &[UnplacedStep]) {
+    fn find_locations(&mut self, steps: &[UnallocatedStep]) {
         for input in &self.graph.inputs {
             self.locations[input.index()] = self.new_slot();
         }
@@ -123,16 +123,16 @@ impl<'a> MemoryPlanner<'a> {
                 let Some(output) = *output else { continue };
                 self.locations[output] = match (&step.action, step.inputs.first()) {
                     _ if self.is_tensor[output] => self.new_slot(),
-                    (UnplacedAction::View(_), Some(Some(from)))
+                    (UnallocatedAction::View(_), Some(Some(from)))
                         if self.locations[*from] != ValueLocation::None =>
                     {
                         self.locations[*from]
                     }
-                    (UnplacedAction::View(_), _) => self.new_slot(),
+                    (UnallocatedAction::View(_), _) => self.new_slot(),
                     _ => self.allocate_in_arena(at, step, index, output),
                 };
                 // Constants have no location, so a view of one is a tensor.
-                if matches!(step.action, UnplacedAction::View(_))
+                if matches!(step.action, UnallocatedAction::View(_))
                     && matches!(self.locations[output], ValueLocation::Slot(_))
                 {
                     self.is_tensor[output] |=
@@ -151,13 +151,13 @@ impl<'a> MemoryPlanner<'a> {
     fn allocate_in_arena(
         &mut self,
         at: usize,
-        step: &UnplacedStep,
+        step: &UnallocatedStep,
         index: usize,
         output: usize,
     ) -> ValueLocation {
         let last = self.last_use[output].max(at);
         let size = self.plan_values[output].size_in_bytes(self.graph).unwrap_or(0);
-        if let UnplacedAction::Call(prepared) = &step.action {
+        if let UnallocatedAction::Call(prepared) = &step.action {
             for (position, input) in step.inputs.iter().enumerate() {
                 let Some(input) = *input else { continue };
                 let ValueLocation::Arena(need) = self.locations[input] else { continue };
@@ -181,12 +181,12 @@ impl<'a> MemoryPlanner<'a> {
         self.buffers.len() - 1
     }
 
-    pub(super) fn finish(mut self, steps: Vec<UnplacedStep>) -> Result<PlannedMemory> {
+    pub(super) fn finish(mut self, steps: Vec<UnallocatedStep>) -> Result<PlannedMemory> {
         let workspaces: Vec<Option<usize>> = steps
             .iter()
             .enumerate()
             .map(|(at, step)| match &step.action {
-                UnplacedAction::Call(prepared) if prepared.workspace_size() > 0 => {
+                UnallocatedAction::Call(prepared) if prepared.workspace_size() > 0 => {
                     Some(self.new_buffer(prepared.workspace_size(), at, at, &step.device))
                 }
                 _ => None,
@@ -202,20 +202,20 @@ impl<'a> MemoryPlanner<'a> {
         let mut placed = Vec::new();
         for (at, step) in steps.into_iter().enumerate() {
             let frees = self.slots_freed_after(at, &step, &ends);
-            let UnplacedStep { node, device, action, inputs, outputs } = step;
+            let UnallocatedStep { node, device, action, inputs, outputs } = step;
             let action = match action {
-                UnplacedAction::Call(prepared) => StepAction::Call(PlannedCall {
+                UnallocatedAction::Call(prepared) => StepAction::Call(PlannedCall {
                     prepared,
                     inputs: self.operand_locations(&inputs, operand),
                     outputs: self.operand_locations(&outputs, operand),
                     workspace: workspaces[at].map(|need| places[need]),
                 }),
-                UnplacedAction::Dispatched(op) => StepAction::Dispatched(DispatchedCall {
+                UnallocatedAction::Dispatched(op) => StepAction::Dispatched(DispatchedCall {
                     op,
                     inputs: self.value_sources(&inputs, &device)?,
                     outputs: outputs.iter().map(|output| self.slot_of(*output)).collect(),
                 }),
-                UnplacedAction::View(dims) => match outputs[0].filter(|output| self.is_tensor[*output]) {
+                UnallocatedAction::View(dims) => match outputs[0].filter(|output| self.is_tensor[*output]) {
                     Some(to) => StepAction::View {
                         from: self.value_source(inputs[0], &device)?,
                         dims,
@@ -223,16 +223,16 @@ impl<'a> MemoryPlanner<'a> {
                     },
                     None => continue,
                 },
-                UnplacedAction::Copy => StepAction::Copy {
+                UnallocatedAction::Copy => StepAction::Copy {
                     from: self.value_source(inputs[0], &device)?,
                     to: self.slot_of(outputs[0]).ok_or_else(missing_value)?,
                 },
-                UnplacedAction::Host(op) => StepAction::Host(HostOpCall {
+                UnallocatedAction::Host(op) => StepAction::Host(HostOpCall {
                     op,
                     inputs: self.value_sources(&inputs, &device)?,
                     outputs: outputs.iter().map(|output| self.slot_of(*output)).collect(),
                 }),
-                UnplacedAction::ControlFlow => StepAction::ControlFlow(ControlFlowCall {
+                UnallocatedAction::ControlFlow => StepAction::ControlFlow(ControlFlowCall {
                     own_inputs: self.graph.nodes[node].inputs.len(),
                     inputs: self.value_sources(&inputs, &device)?,
                     outputs: outputs.iter().map(|output| self.slot_of(*output)).collect(),
@@ -283,8 +283,8 @@ impl<'a> MemoryPlanner<'a> {
         ends
     }
 
-    /// Slots that are dead after a draft.
-    fn slots_freed_after(&self, at: usize, step: &UnplacedStep, ends: &[usize]) -> Vec<usize> {
+    /// Slots that are dead after a step.
+    fn slots_freed_after(&self, at: usize, step: &UnallocatedStep, ends: &[usize]) -> Vec<usize> {
         let touched = step.inputs.iter().chain(&step.outputs);
         let mut freed: Vec<usize> = touched
             .filter_map(|plan_value| self.slot_of(*plan_value))

@@ -6,22 +6,22 @@
 
 mod buffer_offsets;
 mod build;
+mod host_affinity;
 mod host_nodes;
 mod memory_planner;
-mod placement;
 mod report;
 mod rounding;
 mod step;
-mod unplaced_step;
+mod unallocated_step;
 
 use std::collections::BTreeMap;
 
 use oarlock_core::Device;
 
 pub(crate) use build::{PreviousPlan, build_plan};
+pub(crate) use host_affinity::HostAffinity;
 pub(crate) use host_nodes::{HostNodes, HostReason};
-pub(crate) use placement::HostAffinity;
-pub use report::{ArenaSlot, DeviceSupport, NodeCost, device_support, node_cost};
+pub use report::{ArenaRange, DeviceSupport, NodeCost, device_support, node_cost};
 pub use rounding::RoundingReport;
 pub(crate) use step::{
     ControlFlowCall, DispatchedCall, HostOpCall, PlanStep, PlannedCall, PlannedOperand, StepAction,

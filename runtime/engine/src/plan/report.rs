@@ -12,7 +12,7 @@ use oarlock_core::schema::OARLOCK_DOMAIN;
 
 /// A range of an arena that a value or a kernel's workspace occupies during some steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ArenaSlot {
+pub struct ArenaRange {
     /// Name of the value; empty for a workspace.
     pub value: String,
     /// Index into [`ExecutionPlan::arenas`].
@@ -159,8 +159,8 @@ fn count_flops(graph: &Graph, node: &Node) -> Option<u64> {
 impl ExecutionPlan {
     /// Arena ranges of all values, in the order of the steps. Values that share memory, such as an in-place output and its
     /// input, are listed one by one.
-    pub fn arena_slots(&self) -> Vec<ArenaSlot> {
-        let mut slots: Vec<ArenaSlot> = Vec::new();
+    pub fn arena_ranges(&self) -> Vec<ArenaRange> {
+        let mut slots: Vec<ArenaRange> = Vec::new();
         for (at, step) in self.steps.iter().enumerate() {
             let StepAction::Call(call) = &step.action else { continue };
             for operand in &call.inputs {
@@ -177,11 +177,11 @@ impl ExecutionPlan {
                 let size = known.and_then(|(dtype, dims)| shape::size_in_bytes(dtype, dims).ok());
                 let value =
                     node.output(index).map_or_else(String::new, |id| self.graph.value(id).name.to_string());
-                slots.push(ArenaSlot { value, arena, offset, size: size.unwrap_or(0), steps: (at, at) });
+                slots.push(ArenaRange { value, arena, offset, size: size.unwrap_or(0), steps: (at, at) });
             }
             if let Some((arena, offset)) = call.workspace {
                 let size = call.prepared.workspace_size();
-                slots.push(ArenaSlot { value: String::new(), arena, offset, size, steps: (at, at) });
+                slots.push(ArenaRange { value: String::new(), arena, offset, size, steps: (at, at) });
             }
         }
         slots

@@ -7,7 +7,7 @@ use crossbeam_queue::ArrayQueue;
 use oarlock_core::memory::DeviceAllocation;
 use oarlock_core::{Device, Error, ErrorKind, Result};
 
-use crate::plan::{ArenaSlot, ExecutionPlan};
+use crate::plan::{ArenaRange, ExecutionPlan};
 
 /// Limit on pooled arena sets; those of further concurrent runs are freed.
 const MAX_POOLED_RUNS: usize = 64;
@@ -86,10 +86,10 @@ fn allocate_arenas(plan: &ExecutionPlan, mut left: Vec<RunArena>) -> Result<Vec<
 /// An out-of-memory error that names the largest value in the arena.
 #[cold]
 fn out_of_memory(plan: &ExecutionPlan, arena: usize, error: &Error) -> Error {
-    let arena_slots_so_far = plan.arena_slots().into_iter().filter(|arena_slot| arena_slot.arena == arena);
+    let arena_slots_so_far = plan.arena_ranges().into_iter().filter(|arena_slot| arena_slot.arena == arena);
     let largest = arena_slots_so_far.max_by_key(|arena_slot| arena_slot.size);
     let (value, node) = match &largest {
-        Some(ArenaSlot { value, size, steps, .. }) => {
+        Some(ArenaRange { value, size, steps, .. }) => {
             let value = if value.is_empty() { "scratch memory".to_owned() } else { format!("`{value}`") };
             let node = plan.steps.get(steps.0).map(|step| &plan.graph.nodes[step.node]);
             (format!("the largest of which is {value} of {size} bytes"), node)

@@ -161,7 +161,9 @@ impl RunContext {
     ) -> Result<()> {
         match &step.action {
             StepAction::Call(call) => self.call_kernel(step_index, call, run.environment),
-            StepAction::Dispatched(eager) => self.dispatch_eagerly(eager, &step.device, run.environment),
+            StepAction::Dispatched(dispatched) => {
+                self.dispatch_call(dispatched, &step.device, run.environment)
+            }
             StepAction::View { from, dims, to } => self.view_tensor(from, dims, *to),
             StepAction::Copy { from, to } => self.copy_tensor(from, *to, &step.device),
             StepAction::Host(call) => self.run_on_host(call, run.environment),
@@ -208,9 +210,9 @@ impl RunContext {
         Ok(())
     }
 
-    fn dispatch_eagerly(
+    fn dispatch_call(
         &mut self,
-        eager: &DispatchedCall,
+        dispatched: &DispatchedCall,
         device: &Device,
         environment: &SessionEnvironment,
     ) -> Result<()> {
@@ -218,16 +220,16 @@ impl RunContext {
             let Some(source) = source else { return Ok(None) };
             read_source(&self.slots, source)?.as_tensor()?.to_device(device).map(Some)
         };
-        let inputs: Vec<Option<Tensor>> = eager.inputs.iter().map(given).collect::<Result<_>>()?;
+        let inputs: Vec<Option<Tensor>> = dispatched.inputs.iter().map(given).collect::<Result<_>>()?;
         let inputs: Vec<Option<&Tensor>> = inputs.iter().map(Option::as_ref).collect();
         let call = OpInvocation {
             inputs: &inputs,
-            outputs: eager.outputs.len(),
+            outputs: dispatched.outputs.len(),
             device: Some(device),
             stream: None,
         };
-        let result = eager.op.invoke(&environment.runtime, &call)?;
-        for (slot, tensor) in eager.outputs.iter().zip(result) {
+        let result = dispatched.op.invoke(&environment.runtime, &call)?;
+        for (slot, tensor) in dispatched.outputs.iter().zip(result) {
             if let (Some(slot), Some(tensor)) = (slot, tensor) {
                 self.slots[*slot] = Some(RuntimeValue::Tensor(tensor));
             }

@@ -14,7 +14,7 @@ use oarlock_core::infer::TensorFact;
 use super::{InterruptCheck, RunScope, RunTimings, StepClock, run_plan};
 use crate::fallback_review::review_fallbacks;
 use crate::graph::{Graph, GraphValue, Node, ValueId};
-use crate::passes::{self, PassEffect, ReplayPlan, ReplayedGraph};
+use crate::passes::{self, PassEffect, PassReplay, ReplayedGraph};
 use crate::plan::{self, PreviousPlan};
 use crate::runtime_value::RuntimeValue;
 use crate::session_environment::SessionEnvironment;
@@ -31,7 +31,7 @@ pub(crate) struct PlannedGraph {
     folded: Vec<Node>,
     plans: PlanCache,
     /// Recorded shape-dependent decisions, each with a plan built from them, the most recently used first.
-    replay_plans: Mutex<Vec<(ReplayPlan, Arc<RunnablePlan>)>>,
+    pass_replays: Mutex<Vec<(PassReplay, Arc<RunnablePlan>)>>,
 }
 
 /// Limit on recorded replays. If passes decide differently for most shapes, remembering more would not help.
@@ -43,7 +43,7 @@ impl PlannedGraph {
         let context = environment.pass_context();
         let effects = passes::run_passes(&mut graph, &context)?;
         let folded = context.recording.folded_nodes();
-        Ok(Self { graph, effects, folded, plans: PlanCache::default(), replay_plans: Mutex::default() })
+        Ok(Self { graph, effects, folded, plans: PlanCache::default(), pass_replays: Mutex::default() })
     }
 
     /// The graph before input shapes are known.
@@ -140,27 +140,27 @@ impl PlannedGraph {
             _ => None,
         };
         let facts: Vec<Option<TensorFact>> = inputs.iter().map(fact).collect();
-        let mut replay_plans = self.replay_plans.lock().unwrap_or_else(PoisonError::into_inner);
-        let again = |(replay_plan, known): &(ReplayPlan, Arc<RunnablePlan>)| {
-            let ReplayedGraph { graph, differs } = replay_plan.replay(&facts, &environment.pass_context())?;
+        let mut pass_replays = self.pass_replays.lock().unwrap_or_else(PoisonError::into_inner);
+        let again = |(pass_replay, known): &(PassReplay, Arc<RunnablePlan>)| {
+            let ReplayedGraph { graph, differs } = pass_replay.replay(&facts, &environment.pass_context())?;
             debug_assert_eq!(Ok(()), self.check_replay(&graph, environment, &facts));
             let previous = PreviousPlan { plan: &known.plan, differs: &differs };
-            let plan = plan::build_plan(graph, replay_plan, Some(previous), environment).ok()?;
+            let plan = plan::build_plan(graph, pass_replay, Some(previous), environment).ok()?;
             RunnablePlan::new(plan, Some(known), environment).ok()
         };
         let found =
-            replay_plans.iter().enumerate().find_map(|(at, replay_plan)| Some((at, again(replay_plan)?)));
+            pass_replays.iter().enumerate().find_map(|(at, pass_replay)| Some((at, again(pass_replay)?)));
         if let Some((at, plan)) = found {
-            replay_plans[..=at].rotate_right(1);
+            pass_replays[..=at].rotate_right(1);
             review_fallbacks(&plan.plan, environment)?;
             return Ok(Arc::new(plan));
         }
-        let (graph, replay_plan) = self.optimize_for(environment, &facts)?;
-        let plan = plan::build_plan(graph, &replay_plan, None, environment)?;
+        let (graph, pass_replay) = self.optimize_for(environment, &facts)?;
+        let plan = plan::build_plan(graph, &pass_replay, None, environment)?;
         let plan = Arc::new(RunnablePlan::new(plan, None, environment)?);
         review_fallbacks(&plan.plan, environment)?;
-        replay_plans.truncate(MAX_REPLAY_PLANS - 1);
-        replay_plans.insert(0, (replay_plan, plan.clone()));
+        pass_replays.truncate(MAX_REPLAY_PLANS - 1);
+        pass_replays.insert(0, (pass_replay, plan.clone()));
         Ok(plan)
     }
 
@@ -169,14 +169,14 @@ impl PlannedGraph {
         &self,
         environment: &SessionEnvironment,
         facts: &[Option<TensorFact>],
-    ) -> Result<(Graph, ReplayPlan)> {
+    ) -> Result<(Graph, PassReplay)> {
         let (mut graph, context) = (self.graph.clone(), environment.pass_context());
         for (id, fact) in graph.inputs.clone().into_iter().zip(facts) {
             graph.value_mut(id).fact.clone_from(fact);
         }
         let effects = passes::run_passes(&mut graph, &context)?;
-        let replay_plan = ReplayPlan::new(&self.graph, &graph, context.recording, effects);
-        Ok((graph, replay_plan))
+        let pass_replay = PassReplay::new(&self.graph, &graph, context.recording, effects);
+        Ok((graph, pass_replay))
     }
 
     /// Debug check: compares a replayed graph with what the passes make from scratch, and describes the difference.

@@ -169,21 +169,27 @@ fn types_that_cannot_be_are_refused() {
 
 #[test]
 fn attributes_of_every_type_are_read() {
-    use attribute_proto::AttributeType as Type;
+    use attribute_proto::AttributeType;
     let texts =
         |texts: &[&'static str]| texts.iter().map(|text| bytes::Bytes::from(*text)).collect::<Vec<_>>();
     let odd = build_node("Odd", &["x"], &["y"])
         .with_attribute(int_attribute("int", -3))
         .with_attribute(float_attribute("float", 0.5))
-        .with_attribute(AttributeProto { s: Some("text".into()), ..build_attribute("string", Type::String) })
-        .with_attribute(AttributeProto { ints: vec![1, 2], ..build_attribute("ints", Type::Ints) })
-        .with_attribute(AttributeProto { floats: vec![1.5], ..build_attribute("floats", Type::Floats) })
+        .with_attribute(AttributeProto {
+            s: Some("text".into()),
+            ..build_attribute("string", AttributeType::String)
+        })
+        .with_attribute(AttributeProto { ints: vec![1, 2], ..build_attribute("ints", AttributeType::Ints) })
+        .with_attribute(AttributeProto {
+            floats: vec![1.5],
+            ..build_attribute("floats", AttributeType::Floats)
+        })
         .with_attribute(AttributeProto {
             strings: texts(&["a", "b"]),
-            ..build_attribute("strings", Type::Strings)
+            ..build_attribute("strings", AttributeType::Strings)
         })
         .with_attribute(tensor_attribute("tensor", float_tensor("", &[2], &[1.0, 2.0])))
-        .with_attribute(build_attribute("nothing", Type::Ints))
+        .with_attribute(build_attribute("nothing", AttributeType::Ints))
         .with_attribute(AttributeProto {
             name: Some("untyped".into()),
             i: Some(7),
@@ -207,7 +213,7 @@ fn attributes_of_every_type_are_read() {
 
 #[test]
 fn attributes_that_cannot_be_are_refused_with_their_node() {
-    use attribute_proto::AttributeType as Type;
+    use attribute_proto::AttributeType;
     let of = |attribute| {
         import_refusal(&build_model(build_graph(
             &["x"],
@@ -215,16 +221,20 @@ fn attributes_that_cannot_be_are_refused_with_their_node() {
             &["y"],
         )))
     };
-    let unknown = AttributeProto { r#type: Some(99), ..build_attribute("alpha", Type::Int) };
+    let unknown = AttributeProto { r#type: Some(99), ..build_attribute("alpha", AttributeType::Int) };
     assert_contains(&of(unknown), &["the `Elu` that makes `y`: the attribute `alpha`", "number 99"]);
-    assert_contains(&of(build_attribute("alpha", Type::Graph)), &["the type `GRAPH`, found none"]);
+    assert_contains(&of(build_attribute("alpha", AttributeType::Graph)), &["the type `GRAPH`, found none"]);
     assert_contains(
         &of(AttributeProto { name: Some("alpha".into()), ..Default::default() }),
         &["without type and value"],
     );
-    let text = AttributeProto { s: Some(vec![0xff].into()), ..build_attribute("alpha", Type::String) };
+    let text =
+        AttributeProto { s: Some(vec![0xff].into()), ..build_attribute("alpha", AttributeType::String) };
     assert_contains(&of(text), &["text in UTF-8"]);
-    assert_contains(&of(attribute_reference("alpha", Type::Float, "a")), &["this is no function", "`a`"]);
+    assert_contains(
+        &of(attribute_reference("alpha", AttributeType::Float, "a")),
+        &["this is no function", "`a`"],
+    );
     let twice = build_node("Elu", &["x"], &["y"])
         .with_attribute(float_attribute("alpha", 1.0))
         .with_attribute(float_attribute("alpha", 2.0));
@@ -282,14 +292,17 @@ fn operands_that_an_old_model_repeats_from_an_axis_on_get_the_dimensions_they_la
 
 #[test]
 fn a_mapper_of_categories_is_labels_in_the_direction_of_its_input() {
-    use attribute_proto::AttributeType as Type;
+    use attribute_proto::AttributeType;
     use tensor_proto::DataType;
     let mapper = |dtype: Option<DataType>, default: AttributeProto| {
         let strings = ["a", "b", "a"].map(|text| text.as_bytes().to_vec().into());
         let mut node = build_node("CategoryMapper", &["x"], &["y"]).with_domain("ai.onnx.ml");
         node.attribute = vec![
-            AttributeProto { strings: strings.to_vec(), ..build_attribute("cats_strings", Type::Strings) },
-            AttributeProto { ints: vec![1, 2, 3], ..build_attribute("cats_int64s", Type::Ints) },
+            AttributeProto {
+                strings: strings.to_vec(),
+                ..build_attribute("cats_strings", AttributeType::Strings)
+            },
+            AttributeProto { ints: vec![1, 2, 3], ..build_attribute("cats_int64s", AttributeType::Ints) },
             default,
         ];
         let mut proto = build_graph(&["x"], vec![node], &["y"]);
@@ -319,7 +332,7 @@ fn a_mapper_of_categories_is_labels_in_the_direction_of_its_input() {
         pairs.with_attribute("default_string", Attribute::String(default.to_owned()))
     };
     let text = || {
-        let kind = build_attribute("default_string", Type::String);
+        let kind = build_attribute("default_string", AttributeType::String);
         AttributeProto { s: Some(b"none".to_vec().into()), ..kind }
     };
     assert_eq!(mapper(Some(DataType::String), int_attribute("default_int64", 7)), to_numbers(7));

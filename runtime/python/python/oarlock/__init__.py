@@ -15,12 +15,12 @@ import builtins
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from . import _owners
+from . import _install_conflict
 
 # First, before a module of another version can be loaded.
-_owners.check(__path__[0])
+_install_conflict.check(__path__[0])
 
-from . import _absent, _oarlock
+from . import _missing_methods, _oarlock
 from ._arguments import of_arrays
 from ._creation import (
     arange,
@@ -452,7 +452,7 @@ def astype(x: Tensor, dtype: DtypeLike, /, *, copy: builtins.bool = True, device
     return made if device is None else made.to_device(device)
 
 
-_absent.note()
+_missing_methods.note()
 
 e = 2.718281828459045
 inf = float("inf")

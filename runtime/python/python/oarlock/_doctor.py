@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from threading import Barrier
 from typing import Any
 
-from . import _missing, _oarlock, _owners, _plugins, asarray, devices
+from . import _install_advice, _install_conflict, _oarlock, _plugins, asarray, devices
 from ._oarlock import Device
 
 
@@ -25,7 +25,7 @@ class Checked:
 
 
 @dataclass(frozen=True)
-class Flavour:
+class Flavor:
     """A wheel of the core: its row in `packaging/matrix.toml`, and its contents."""
 
     label: str
@@ -132,21 +132,21 @@ def examined() -> dict[str, Any]:
         "wheel": asdict(found) if (found := wheel(package)) else None,
         "python": f"{sys.implementation.name} {sys.version.split()[0]}, {sys.executable}",
         "package": package,
-        "owners": _owners.problem(package),
+        "owners": _install_conflict.problem(package),
         "start": start,
         "devices": [asdict(checked) for checked in check_all(there)],
         "plugins": plugins,
         "layers left out": layers,
         "packages": [package._asdict() for package in _plugins.announced()],
-        "advice": _missing.advice(_missing.here(), {device.type for device in there}, _missing.packages()),
+        "advice": _install_advice.advice(_install_advice.here(), {device.type for device in there}, _install_advice.packages()),
     }
 
 
-def wheel(package: str) -> Flavour | None:
+def wheel(package: str) -> Flavor | None:
     """The wheel that the package came in; `None` if it was built from source or installed by Debian."""
     try:
         with open(os.path.join(package, "wheel.json"), encoding="utf-8") as about:
-            return Flavour(**json.load(about))
+            return Flavor(**json.load(about))
     except (OSError, ValueError, TypeError):
         return None
 
@@ -185,7 +185,7 @@ def in_words(report: dict[str, Any]) -> str:
     """The report as text."""
     lines = [f"Oarlock {report['version']} at {report['package']}"]
     if report["wheel"]:
-        about = Flavour(**report["wheel"])
+        about = Flavor(**report["wheel"])
         avx = "with AVX where the processor has it" if about.has_avx else "without any instruction of AVX"
         lines.append(f"the wheel `{about.label}` {about.version}, of {', '.join(about.parts)}, {avx}")
     lines += [report["python"], "", "devices"]

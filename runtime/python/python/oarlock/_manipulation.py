@@ -8,7 +8,7 @@ from . import _oarlock
 from ._arguments import of_arrays
 from ._creation import sizes_of
 from ._oarlock import Tensor, _axes, _axis, _joined, asarray, op, permute_dims, reshape
-from ._places import places_among
+from ._searchsorted import insertion_points
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -110,7 +110,7 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> T
     # The element at a position is the first whose end lies behind it.
     start, step = (asarray(number, device=x.device) for number in (0, 1))
     places = op("Range", [start, ends[-1] if ends.size else start, step])
-    return op("Gather", [x, places_among(ends, places, behind_equal=True)], {"axis": axis})
+    return op("Gather", [x, insertion_points(ends, places, after_equal=True)], {"axis": axis})
 
 
 def _has_negative(numbers: Tensor) -> bool:

@@ -9,7 +9,7 @@ from ._arguments import of_arrays
 from ._creation import arange, full_like, sizes_of
 from ._manipulation import broadcast_to, concat, stack
 from ._oarlock import Tensor, _axis, _reduced, asarray, op, reshape, result_type
-from ._places import places_among
+from ._searchsorted import insertion_points
 from ._statistics import cumulative_sum
 
 
@@ -52,7 +52,7 @@ def searchsorted(
     wanted = x2 if isinstance(x2, Tensor) else asarray(x2, dtype=x1.dtype, device=x1.device)
     if ordered.ndim != 1:
         raise ValueError(f"expected an array of one dimension to search in, found {ordered.ndim}")
-    return places_among(ordered, wanted, behind_equal=side == "right")
+    return insertion_points(ordered, wanted, after_equal=side == "right")
 
 
 @of_arrays

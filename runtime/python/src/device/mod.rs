@@ -151,7 +151,7 @@ pub(crate) fn resolve_devices(wish: &Bound<'_, PyAny>) -> PyResult<Vec<oarlock_c
 #[cold]
 fn missing_device_error(py: Python<'_>, name: &str, error: oarlock_core::Error) -> PyErr {
     let hint = || -> PyResult<Option<String>> {
-        py.import("oarlock._missing")?.call_method1("hint", (name,))?.extract()
+        py.import("oarlock._install_advice")?.call_method1("hint", (name,))?.extract()
     };
     // The hint is optional: if finding it fails, the original error still matters.
     match hint() {

@@ -1,6 +1,5 @@
 //! Normalizations: along one axis, over the last axes, over groups of channels, and over a batch.
 
-mod along_axis;
 mod batch_norm;
 mod group_norm;
 mod layer_norm;
@@ -8,11 +7,12 @@ mod mean_variance;
 mod moments;
 mod parameters;
 mod skip_layer_norm;
+mod softmax;
 
 use oarlock_cpu_base::device::Cpu;
 use oarlock_sdk::{DtypeSet, Kernel, OperandSpec, family};
 
-pub(crate) use self::along_axis::{LogSoftmaxLine, normalize_axis};
+pub(crate) use self::softmax::{LogSoftmaxLine, normalize_axis};
 
 /// Elements of lines normalized together: 8 KiB of f32, which stay in L1 over all passes.
 const L1_ELEMENTS: usize = 2048;
@@ -26,7 +26,7 @@ const fn real_operand(name: &'static str) -> OperandSpec {
 
 pub(crate) fn normalize_kernels() -> Vec<Kernel<Cpu>> {
     [
-        along_axis::axis_normalization_kernels(),
+        softmax::axis_normalization_kernels(),
         layer_norm::layer_normalization_kernels(),
         group_norm::group_normalization_kernels(),
         batch_norm::batch_normalization_kernels(),

@@ -174,8 +174,8 @@ struct CornerBox {
 }
 
 impl CornerBox {
-    fn new([a, b, c, d]: [f32; 4], has_centre: bool) -> Self {
-        let (low, high) = if has_centre {
+    fn new([a, b, c, d]: [f32; 4], has_center: bool) -> Self {
+        let (low, high) = if has_center {
             ([a - c / 2.0, b - d / 2.0], [a + c / 2.0, b + d / 2.0])
         } else {
             // The corners may be those of either diagonal, in either order.

@@ -11,8 +11,7 @@ use oarlock_cpu_gemm::{
     BatchedGemm, ConvertTo, GemmElement, GemmOperand, GemmShape, ScratchBuffer, StoredElement, StridedMatrix,
 };
 use oarlock_sdk::{
-    Kernel, KernelCall, KernelFlags, OperandFlags, OperandSpec as Demand, PluginError, Result, dispatch,
-    ensure,
+    Kernel, KernelCall, KernelFlags, OperandFlags, OperandSpec, PluginError, Result, dispatch, ensure,
 };
 
 use super::col2im::Col2ImFold;
@@ -23,7 +22,7 @@ use super::float_conv::CONV_DTYPES;
 const ELEMENTS_AT_ONCE: usize = 1 << 18;
 
 pub(super) fn conv_transpose_kernel() -> Kernel<Cpu> {
-    let number = Demand::new(CONV_DTYPES).with_dtype_group(1);
+    let number = OperandSpec::new(CONV_DTYPES).with_dtype_group(1);
     operand_kernel("ConvTranspose", ConvTransposeAttributes::new, |cpu, attributes, operands| {
         let dtype = operands.call().output(0)?.dtype();
         dispatch!(dtype, floating_and_half + bf16, T => run_conv_transpose::<T>(cpu, attributes, operands))

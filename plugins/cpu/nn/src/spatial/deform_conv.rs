@@ -13,8 +13,8 @@ use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
 use oarlock_cpu_base::rows::plane_transpose::{PlaneTranspose, transpose_planes};
 use oarlock_cpu_base::rows::scratch::try_filled_vec;
 use oarlock_cpu_gemm::{
-    ConvertTo, GemmElement as Product, GemmEpilogue, GemmOperand, GemmShape, PanelSource as Factor,
-    ScratchBuffer, StoredElement, StridedMatrix, add_bias, compute_stored_gemm,
+    ConvertTo, GemmElement, GemmEpilogue, GemmOperand, GemmShape, PanelSource, ScratchBuffer, StoredElement,
+    StridedMatrix, add_bias, compute_stored_gemm,
 };
 use oarlock_sdk::shape::element_count;
 use oarlock_sdk::{Kernel, KernelCall, OperandFlags, OperandSpec, PluginError, Result, dispatch, ensure};
@@ -202,9 +202,9 @@ struct SampledWindows<'a, T: FloatElement> {
     mask: Option<&'a [T]>,
 }
 
-impl<T: FloatElement> Factor<T::Float> for SampledWindows<'_, T>
+impl<T: FloatElement> PanelSource<T::Float> for SampledWindows<'_, T>
 where
-    T::Float: Product,
+    T::Float: GemmElement,
 {
     fn item_count(&self) -> usize {
         self.layer.images * self.layer.groups
@@ -328,7 +328,7 @@ fn blend_pixels<F: ComputeFloat>(sums: &mut [F], pixels: [&[F]; 4], weights: [F;
 fn convolve<T>(cpu: &Cpu, attributes: &DeformConvAttributes, operands: &KernelOperands<'_, '_>) -> Result<()>
 where
     T: FloatElement + StoredElement<ComputeType = <T as ComputeElement>::Float>,
-    T::Float: Product + ConvertTo<T::Float>,
+    T::Float: GemmElement + ConvertTo<T::Float>,
 {
     let layer = DeformConvLayer::new(attributes, operands)?;
     let floats = |operand| Ok(T::to_floats(cpu.isa(), operands.read_input::<T>(operand)?));

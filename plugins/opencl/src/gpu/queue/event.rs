@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use oarlock_portable::GpuEvent;
 use oarlock_sdk::{PluginError, Result};
-use opencl3::event::{CL_COMPLETE, Event as Happening};
+use opencl3::event::{CL_COMPLETE, Event};
 
 use super::OpenClQueue;
 use crate::error::driver_error;
@@ -12,14 +12,14 @@ use crate::gpu::OpenClGpu;
 
 /// A point in a stream: the queue it was last recorded on, and the driver's event.
 #[derive(Default)]
-pub(crate) struct OpenClEvent(Mutex<Option<(Arc<OpenClQueue>, Arc<Happening>)>>);
+pub(crate) struct OpenClEvent(Mutex<Option<(Arc<OpenClQueue>, Arc<Event>)>>);
 
 /// Execution status of a command: `CL_COMPLETE` is 0, negative values are errors, positive ones are in progress.
-pub(crate) fn command_status(event: &Happening) -> i32 {
+pub(crate) fn command_status(event: &Event) -> i32 {
     event.command_execution_status().map_or_else(|error| error.0, |status| status.0)
 }
 
-pub(crate) fn wait_for_command(event: &Happening) -> Result<()> {
+pub(crate) fn wait_for_command(event: &Event) -> Result<()> {
     let waited = event.wait();
     match command_status(event) {
         code if code < CL_COMPLETE => Err(driver_error("a command", code)),
@@ -28,7 +28,7 @@ pub(crate) fn wait_for_command(event: &Happening) -> Result<()> {
 }
 
 impl OpenClEvent {
-    pub(crate) fn recorded_command(&self) -> Result<(Arc<OpenClQueue>, Arc<Happening>)> {
+    pub(crate) fn recorded_command(&self) -> Result<(Arc<OpenClQueue>, Arc<Event>)> {
         let recorded = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         recorded.ok_or_else(|| {
             PluginError::precondition_not_met("expected an event that was recorded, found none")

@@ -52,12 +52,12 @@ pub(crate) fn run_op(
     let invocation = OpInvocation { inputs: &inputs, outputs, device: Some(&device), stream: None };
 
     crash_watcher::send_status(&format!("a kernel for `{}` on `{device}` was looked for", call.name));
-    let makes_text = oarlock_engine::makes_text(&op);
+    let creates_text = oarlock_engine::creates_text(&op);
     let explanation =
-        if call.explain || makes_text { Some(op.explain_call(runtime, &invocation)?) } else { None };
+        if call.explain || creates_text { Some(op.explain_call(runtime, &invocation)?) } else { None };
     let has_kernel = explanation.as_ref().is_none_or(|explanation| explanation.chosen_entry().is_some());
     // The engine creates new text itself, here as in a model.
-    let is_text = makes_text && !has_kernel;
+    let is_text = creates_text && !has_kernel;
     let mut report = OpReport::new(&op, &device, explanation.as_ref().filter(|_| call.explain), is_text);
     if !global.json {
         report.print_explanation(output);
@@ -65,7 +65,7 @@ pub(crate) fn run_op(
     if !call.dry_run {
         report_kernel(&op, runtime, &invocation, &device);
         let result = if is_text {
-            std::iter::once(Some(oarlock_engine::make_text(runtime, &op, &inputs)?)).collect()
+            std::iter::once(Some(oarlock_engine::run_text_op(runtime, &op, &inputs)?)).collect()
         } else {
             op.invoke(runtime, &invocation)?
         };

@@ -41,7 +41,7 @@ impl ControlFlowBodies {
             Self::Loop(body) | Self::SequenceMap(body) => std::slice::from_ref(body),
             Self::Scan(scan) => std::slice::from_ref(scan.body()),
         };
-        bodies.iter().map(PlannedSubgraph::program)
+        bodies.iter().map(PlannedSubgraph::planned_graph)
     }
 
     pub(super) fn run(

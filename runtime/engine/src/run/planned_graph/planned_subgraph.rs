@@ -15,7 +15,7 @@ use crate::session_environment::SessionEnvironment;
 
 /// A subgraph that is ready to run.
 pub(super) struct PlannedSubgraph {
-    program: PlannedGraph,
+    planned_graph: PlannedGraph,
     /// Range of its captures among those of all subgraphs of the node.
     captures: Range<usize>,
 }
@@ -35,7 +35,7 @@ impl PlannedSubgraph {
                 for input in graph.inputs.clone() {
                     graph.value_mut(input).declared = ValueType::Unknown;
                 }
-                return Ok(Self { program: PlannedGraph::new(graph, environment)?, captures });
+                return Ok(Self { planned_graph: PlannedGraph::new(graph, environment)?, captures });
             }
             first = captures.end;
         }
@@ -49,7 +49,7 @@ impl PlannedSubgraph {
         mut inputs: Vec<RuntimeValue>,
         captured: &[RuntimeValue],
     ) -> Result<Vec<RuntimeValue>> {
-        let own = self.program.graph().inputs.len().saturating_sub(self.captures.len());
+        let own = self.planned_graph.graph().inputs.len().saturating_sub(self.captures.len());
         if inputs.len() != own {
             let given = inputs.len();
             return Err(Error::invalid_argument(format!(
@@ -57,15 +57,15 @@ impl PlannedSubgraph {
             )));
         }
         inputs.extend_from_slice(captured.get(self.captures.clone()).unwrap_or_default());
-        self.program.run_within(run, &inputs)
+        self.planned_graph.run_within(run, &inputs)
     }
 
-    pub(super) fn program(&self) -> &PlannedGraph {
-        &self.program
+    pub(super) fn planned_graph(&self) -> &PlannedGraph {
+        &self.planned_graph
     }
 
     pub(super) fn output_count(&self) -> usize {
-        self.program.graph().outputs.len()
+        self.planned_graph.graph().outputs.len()
     }
 
     /// Infers dtype and shape of an output for inputs of these shapes, for a body that runs zero times.
@@ -77,7 +77,7 @@ impl PlannedSubgraph {
         index: usize,
     ) -> (Dtype, Vec<i64>) {
         inputs.extend_from_slice(captured.get(self.captures.clone()).unwrap_or_default());
-        let plan = self.program.plan_for(run.environment, &inputs).ok();
+        let plan = self.planned_graph.plan_for(run.environment, &inputs).ok();
         let fact = plan.and_then(|known| {
             let plan = &known.plan;
             value_fact(plan.graph.value(*plan.graph.outputs.get(index)?))
@@ -92,7 +92,7 @@ impl PlannedSubgraph {
 
     /// Dtype and shape of an output that was never computed: inferred from the body, or else as declared.
     pub(super) fn declared_output(&self, index: usize) -> (Dtype, Vec<i64>) {
-        let graph = self.program.graph();
+        let graph = self.planned_graph.graph();
         let Some(value) = graph.outputs.get(index).map(|output| graph.value(*output)) else {
             return (Dtype::F32, Vec::new());
         };

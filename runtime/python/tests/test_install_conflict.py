@@ -115,30 +115,30 @@ def test_the_doctor_finds_owners_of_any_name(site):
 
 
 def test_the_doctor_says_which_wheel_the_package_came_in(site):
-    flavour = {"label": "cpu, mkl, noavx", "version": f"{ol.__version__}+cpu.mkl.noavx", "parts": ["core", "cpu", "mkl"], "has_avx": False}
-    site.install("oarlock", flavour["version"])
+    flavor = {"label": "cpu, mkl, noavx", "version": f"{ol.__version__}+cpu.mkl.noavx", "parts": ["core", "cpu", "mkl"], "has_avx": False}
+    site.install("oarlock", flavor["version"])
     said = site.directory / "oarlock" / "wheel.json"
     for text in (None, "{", "[]", '{"label": "core"}'):
         if text is not None:
             said.write_text(text)
         assert json.loads(site.ask("-m", "oarlock", "doctor", "--json").stdout)["wheel"] is None
-    said.write_text(json.dumps(flavour))
-    assert json.loads(site.ask("-m", "oarlock", "doctor", "--json").stdout)["wheel"] == flavour
-    words = f"the wheel `cpu, mkl, noavx` {flavour['version']}, of core, cpu, mkl, without any instruction of AVX"
+    said.write_text(json.dumps(flavor))
+    assert json.loads(site.ask("-m", "oarlock", "doctor", "--json").stdout)["wheel"] == flavor
+    words = f"the wheel `cpu, mkl, noavx` {flavor['version']}, of core, cpu, mkl, without any instruction of AVX"
     assert words in site.ask("-m", "oarlock", "doctor").stdout.splitlines()
 
 
 def test_in_an_environment_pip_is_what_mends_it(monkeypatch):
-    from oarlock import _owners
+    from oarlock import _install_conflict
 
     monkeypatch.setattr(sys, "prefix", "/environment")
     package = "/environment/lib/python3.11/site-packages/oarlock"
-    assert "`python -m pip uninstall --yes oarlock oarlock-gpu`, then " in _owners._remedy(package, ["oarlock", "oarlock-gpu"])
-    assert "`python -m pip uninstall --yes oarlock` once for each, then " in _owners._remedy(package, ["oarlock"])
+    assert "`python -m pip uninstall --yes oarlock oarlock-gpu`, then " in _install_conflict._remedy(package, ["oarlock", "oarlock-gpu"])
+    assert "`python -m pip uninstall --yes oarlock` once for each, then " in _install_conflict._remedy(package, ["oarlock"])
 
 
 def test_a_package_that_was_not_installed_has_no_owner(tmp_path):
-    from oarlock import _owners
+    from oarlock import _install_conflict
 
-    _owners.check(str(tmp_path / "oarlock"))
-    _owners.check(str(tmp_path / "archive.zip" / "oarlock"))
+    _install_conflict.check(str(tmp_path / "oarlock"))
+    _install_conflict.check(str(tmp_path / "archive.zip" / "oarlock"))

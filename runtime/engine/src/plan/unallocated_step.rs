@@ -26,10 +26,10 @@ impl PlanValue {
 }
 
 /// A step whose operands have no memory yet. Operands are indices into the builder's `plan_values`.
-pub(super) struct UnplacedStep {
+pub(super) struct UnallocatedStep {
     pub(super) node: usize,
     pub(super) device: Device,
-    pub(super) action: UnplacedAction,
+    pub(super) action: UnallocatedAction,
     pub(super) inputs: PlanValueIndices,
     pub(super) outputs: PlanValueIndices,
 }
@@ -38,7 +38,7 @@ pub(super) struct UnplacedStep {
 pub(super) type PlanValueIndices = SmallVec<[Option<usize>; 4]>;
 
 /// What a step will do, once its operands have memory.
-pub(super) enum UnplacedAction {
+pub(super) enum UnallocatedAction {
     Call(PreparedCall),
     Dispatched(Arc<Op>),
     View(Dims),

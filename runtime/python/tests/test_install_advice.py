@@ -7,8 +7,8 @@ import sys
 
 import oarlock as ol
 import pytest
-from oarlock import _missing
-from oarlock._missing import Machine, advice
+from oarlock import _install_advice
+from oarlock._install_advice import Machine, advice
 
 
 @pytest.fixture
@@ -16,8 +16,8 @@ def driver(monkeypatch):
     """A function that simulates an NVIDIA driver for a CUDA version, with GPUs of some compute capabilities."""
 
     def change(cuda, *capabilities):
-        monkeypatch.setattr(_missing, "_cuda", lambda: cuda)
-        monkeypatch.setattr(_missing, "_capabilities", lambda: capabilities)
+        monkeypatch.setattr(_install_advice, "_cuda", lambda: cuda)
+        monkeypatch.setattr(_install_advice, "_capabilities", lambda: capabilities)
 
     return change
 
@@ -70,10 +70,10 @@ def test_gpus_are_found_on_the_bus_or_by_their_driver(tmp_path, driver):
         (device / "class").write_text(f"{kind}\n")
         (device / "vendor").write_text(f"{maker}\n")
     driver(None)
-    assert _missing.here(str(tmp_path)) == Machine(("AMD", "NVIDIA"), None)
-    assert _missing.here(str(tmp_path / "nothing")) == Machine((), None)
+    assert _install_advice.here(str(tmp_path)) == Machine(("AMD", "NVIDIA"), None)
+    assert _install_advice.here(str(tmp_path / "nothing")) == Machine((), None)
     driver((12, 2))
-    assert _missing.here(str(tmp_path / "nothing")) == Machine(("NVIDIA",), (12, 2))
+    assert _install_advice.here(str(tmp_path / "nothing")) == Machine(("NVIDIA",), (12, 2))
 
 
 def test_the_library_of_nvidia_says_which_gpus_there_are(monkeypatch):
@@ -105,11 +105,11 @@ def test_the_library_of_nvidia_says_which_gpus_there_are(monkeypatch):
             return 0
 
     monkeypatch.setattr(ctypes, "CDLL", Library)
-    assert _missing._capabilities() == ((9, 0), (7, 5))
+    assert _install_advice._capabilities() == ((9, 0), (7, 5))
     monkeypatch.setattr(Library, "nvmlInit_v2", lambda _: 9)
-    assert _missing._capabilities() == ()
+    assert _install_advice._capabilities() == ()
     monkeypatch.delattr(Library, "nvmlInit_v2")
-    assert _missing._capabilities() == ()
+    assert _install_advice._capabilities() == ()
 
 
 def test_a_device_that_a_wheel_brings_is_missing_with_the_command_that_installs_it(driver):
@@ -141,7 +141,7 @@ def test_a_device_without_a_driver_is_missing_with_what_needs_one(driver):
 def test_the_doctor_advises_and_finds_nothing_wrong_in_that(monkeypatch, capsys):
     from oarlock import _doctor
 
-    monkeypatch.setattr(_missing, "here", lambda: Machine(NVIDIA, (12, 4)))
+    monkeypatch.setattr(_install_advice, "here", lambda: Machine(NVIDIA, (12, 4)))
     assert _doctor.doctor(as_json=True) == 0
     assert "oarlock[cuda12]" in json.loads(capsys.readouterr().out)["advice"][0]
     assert _doctor.doctor(as_json=False) == 0
@@ -149,6 +149,6 @@ def test_the_doctor_advises_and_finds_nothing_wrong_in_that(monkeypatch, capsys)
 
 
 def test_the_import_reads_nothing_of_it():
-    code = "import sys, oarlock as ol; print([name for name in sys.modules if name in ('oarlock._missing', 'oarlock._wheels', 'ctypes')])"
+    code = "import sys, oarlock as ol; print([name for name in sys.modules if name in ('oarlock._install_advice', 'oarlock._wheels', 'ctypes')])"
     outcome = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=os.environ)
     assert outcome.stdout == "[]\n", outcome.stderr
