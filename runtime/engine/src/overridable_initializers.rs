@@ -42,7 +42,7 @@ impl OverridableInitializers {
     pub(crate) fn graph_with_overrides(
         &self,
         initializer_indices: &[usize],
-        environment: impl FnOnce() -> Result<SessionEnvironment>,
+        environment: impl FnOnce() -> SessionEnvironment,
     ) -> Result<Arc<OverriddenGraph>> {
         let mut overridden_graph = self.overridden_graph.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all: Vec<usize> = initializer_indices.to_vec();
@@ -54,7 +54,7 @@ impl OverridableInitializers {
         }
         all.sort_unstable();
         all.dedup();
-        let result = Arc::new(OverriddenGraph::new(self.graph.clone(), all, environment()?)?);
+        let result = Arc::new(OverriddenGraph::new(self.graph.clone(), all, environment())?);
         *overridden_graph = Some(result.clone());
         Ok(result)
     }

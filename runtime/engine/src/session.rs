@@ -222,24 +222,13 @@ impl Session {
             return run(&self.planned_graph, &self.environment, self.check_inputs(required)?);
         }
         self.check_inputs(inputs)?;
-        let overridden_graph =
-            initializers.graph_with_overrides(&overridden_indices, || self.clone_environment())?;
+        let overridden_graph = initializers
+            .graph_with_overrides(&overridden_indices, || self.environment.with_own_constants())?;
         run(
             &overridden_graph.planned_graph,
             &overridden_graph.environment,
             &overridden_graph.merge_inputs(required, given),
         )
-    }
-
-    /// An environment with the same settings but its own constants, for a second planned graph.
-    fn clone_environment(&self) -> Result<SessionEnvironment> {
-        let original = &self.environment;
-        let mut environment = SessionEnvironment::new(original.runtime.clone(), original.devices.clone())?;
-        environment.progress = original.progress.clone();
-        environment.is_plain = original.is_plain;
-        environment.precision = original.precision;
-        environment.fallback = original.fallback.clone();
-        Ok(environment)
     }
 
     fn input_names(&self) -> String {

@@ -70,6 +70,23 @@ impl SessionEnvironment {
         })
     }
 
+    /// An environment with the same settings but constants of its own, for a second planned graph.
+    pub(crate) fn with_own_constants(&self) -> Self {
+        Self {
+            runtime: self.runtime.clone(),
+            devices: self.devices.clone(),
+            host: self.host.clone(),
+            progress: self.progress.clone(),
+            is_plain: self.is_plain,
+            precision: self.precision,
+            fallback: self.fallback.clone(),
+            steps_limit: self.steps_limit,
+            lasting: HashSet::new(),
+            constants: Mutex::default(),
+            released: Mutex::default(),
+        }
+    }
+
     pub(crate) fn new_step_budget(&self) -> StepBudget {
         StepBudget::new(self.steps_limit)
     }
