@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn cargo_is_told_where_crates_lie() {
+    fn cargo_settings_point_to_the_vendored_crates() {
         let settings: toml::Table = CARGO_SETTINGS_TEXT.parse().expect("a file of cargo");
         let place = settings["source"]["vendored"]["directory"].as_str();
         assert_eq!(place.map(PathBuf::from), Some(Path::new(VENDOR_DIRECTORY).join(CRATES_DIRECTORY)));

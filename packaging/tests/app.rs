@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Output};
 
 const TESTS: &[(&str, fn())] = &[
-    ("jobs_are_what_kubernetes_takes", jobs_are_what_kubernetes_takes),
+    ("app_jobs_pass_kubernetes_validation", app_jobs_pass_kubernetes_validation),
     ("the_schemas_notice_what_is_wrong", the_schemas_notice_what_is_wrong),
     ("files_that_are_there_are_kept", files_that_are_there_are_kept),
 ];
@@ -41,7 +41,7 @@ fn validate_manifest(file: &Path) -> (bool, String) {
     (message.status.success(), text)
 }
 
-fn jobs_are_what_kubernetes_takes() {
+fn app_jobs_pass_kubernetes_validation() {
     for (arguments, resources) in [
         (&["train.py"][..], 1),
         (

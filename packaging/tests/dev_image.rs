@@ -73,7 +73,7 @@ fn output_text(output: &Output) -> String {
 }
 
 #[test]
-fn each_setting_is_said_with_what_it_comes_to() {
+fn the_plan_prints_each_setting_with_its_image_and_packages() {
     let container = FakeContainer::new();
     for (gpu, avx, image, packages) in [
         ("OFF", "ON", "plain", "oarlock-plugin-cpu python3-oarlock"),
@@ -237,7 +237,7 @@ fn what_is_built_is_packed_and_its_image_is_made_from_the_root_of_the_sources() 
 }
 
 #[test]
-fn any_other_command_is_run_and_help_is_what_the_script_begins_with() {
+fn any_other_command_runs_and_help_prints_the_script_header() {
     let container = FakeContainer::new();
     assert_eq!(output_text(&container.run_entry(&["echo", "a", "b c"], &[])), "a b c\n");
     let help = output_text(&container.run_entry(&["--help"], &[]));

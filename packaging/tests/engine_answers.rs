@@ -161,7 +161,7 @@ fn an_image_counts_as_loaded_only_where_the_engine_says_so() {
 }
 
 #[test]
-fn a_step_that_fails_is_said_with_its_line_and_what_it_wrote_last() {
+fn a_failing_step_is_reported_with_line_and_last_output() {
     for (message, expected) in [
         (
             "{\"stream\":\"Step 1/2 : FROM a\\n ---> 1234\\nStep 2/2 : RUN b\\n\\u001b[91mfirst\\n\\u001b[0mRemoving intermediate container 1\\nsec\"}\n{\"stream\":\"ond\\n\"}\n\
@@ -191,7 +191,7 @@ fn a_step_that_fails_is_said_with_its_line_and_what_it_wrote_last() {
 }
 
 #[test]
-fn an_engine_without_room_is_said_before_it_is_given_anything() {
+fn low_disk_space_of_the_engine_is_reported() {
     let engine =
         |info: &str| FakeEngine::with_info(&ok_answer(VERSION_ANSWER), info, "").check_disk_space(u64::MAX);
     let error = engine(r#"{"DockerRootDir":"/"}"#).expect_err("a refusal");

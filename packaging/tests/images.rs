@@ -30,7 +30,7 @@ fn refusal_of(place: &ImageFixture, images: &str) -> String {
 }
 
 #[test]
-fn an_image_is_the_same_bytes_twice_and_in_another_directory() {
+fn an_image_is_reproducible_across_runs_and_directories() {
     let (one, other) = (ImageFixture::new(), ImageFixture::new());
     let images: Vec<Vec<u8>> = [&one, &one, &other]
         .into_iter()
@@ -216,7 +216,7 @@ fn our_own_images_to_build_with_have_compilers_and_neither_editors_nor_toolkits_
 }
 
 #[test]
-fn an_image_to_build_with_keeps_what_others_leave_out_and_says_so_of_itself() {
+fn a_dev_image_keeps_documentation_and_has_no_health_check() {
     let place = ImageFixture::new();
     let images = IMAGE_CATALOG
         .replace(

@@ -93,7 +93,7 @@ fn projects_list_what_is_for_everybody_and_directories_the_rest() {
 }
 
 #[test]
-fn links_say_what_installers_ask_for() {
+fn index_links_carry_the_metadata_that_installers_need() {
     let directory = written_index();
     let page = read_file(&directory, "simple/other/index.html");
     for attribute in [
@@ -208,7 +208,7 @@ fn what_is_no_wheel_is_refused_by_name() {
 }
 
 #[test]
-fn an_index_takes_the_place_of_an_index_and_of_nothing_else() {
+fn an_index_replaces_an_index_but_no_other_directory() {
     let directory = written_index();
     let (wheels, place) = (directory.path().join("wheels"), directory.path().join("index"));
     let write = |to: &Path| index_of(&wheels, &[]).expect("an index").write_index(to);
@@ -389,7 +389,7 @@ fn what_is_no_index_is_not_served() {
 }
 
 #[test]
-fn an_index_keeps_its_wheels_whatever_becomes_of_those_that_it_was_made_of() {
+fn an_index_keeps_its_wheels_when_the_source_wheels_change() {
     let directory = tempfile::tempdir().expect("a directory");
     let (pool, elsewhere) = (directory.path().join("wheels"), directory.path().join("elsewhere"));
     std::fs::create_dir_all(&elsewhere).expect("a directory");

@@ -285,7 +285,7 @@ fn what_is_excluded_is_not_there_and_must_have_been() {
 }
 
 #[test]
-fn a_text_that_is_no_matrix_says_where() {
+fn invalid_matrix_text_is_reported_with_its_position() {
     assert!(read_refusal("host = ").starts_with("`matrix.toml`: line 1: "));
     assert!(read_refusal("").contains("missing field"));
 }

@@ -156,7 +156,7 @@ fn gpus_choose_the_versions_of_cuda_that_serve_them() {
 }
 
 #[test]
-fn gpus_that_nothing_serves_are_refused_and_mean_nothing_without_cuda() {
+fn unsupported_gpus_are_refused_and_ignored_without_cuda() {
     let refused = |gpus: &[&str], options: &[&str]| chosen_cuda(gpus, options).expect_err("no wheel");
     let error = refused(&["3.7"], &["CUDA_ARCH_NAME=Auto"]);
     assert!(error.ends_with("found those of this machine, of compute capability 3.7"), "{error}");

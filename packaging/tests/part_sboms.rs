@@ -78,7 +78,7 @@ fn whatever_a_bill_refers_to_is_in_it() {
 }
 
 #[test]
-fn licenses_other_than_ours_are_told_in_full() {
+fn third_party_licenses_are_included_in_full() {
     let crates = CrateGraph::of_workspace(workspace_root()).expect("the workspace");
     let packages = crates.linked_crates("oarlock-plugin-openblas", &[]).expect("a package");
     let text = licenses::collect_licenses(&packages).expect("licenses");

@@ -19,7 +19,10 @@ use std::process::{Command, ExitCode, Output};
 use crate::release::ReleaseFixture;
 
 const TESTS: &[(&str, fn())] = &[
-    ("bills_and_provenance_are_what_their_makers_take", bills_and_provenance_are_what_their_makers_take),
+    (
+        "sboms_and_provenance_pass_the_validators_of_their_formats",
+        sboms_and_provenance_pass_the_validators_of_their_formats,
+    ),
     ("what_is_wrong_is_noticed", what_is_wrong_is_noticed),
 ];
 
@@ -46,7 +49,7 @@ fn validate_release(release: &Path) -> Output {
         .expect("Python")
 }
 
-fn bills_and_provenance_are_what_their_makers_take() {
+fn sboms_and_provenance_pass_the_validators_of_their_formats() {
     let built = ReleaseFixture::new();
     let out = built.path("out");
     built.write_release(&out, Some("v0.1.0")).expect("a release");

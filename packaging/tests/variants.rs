@@ -71,7 +71,7 @@ fn wheel_file(file: &Path, path: &str) -> String {
 }
 
 #[test]
-fn a_variant_is_the_plain_version_and_says_what_it_needs() {
+fn a_variant_wheel_keeps_the_plain_version_and_lists_requirements() {
     let directory =
         written_index(MATRIX_TEXT, &["1.0", "1.0+mkl.any", "1.0+openblas.any"]).expect("an index");
     let name = "example-1.0-py3-none-any-mkl.any.whl";

@@ -182,7 +182,7 @@ fn one_element_fills_a_tensor_and_other_bytes_are_refused() {
 }
 
 #[test]
-fn elements_are_made_of_their_places_on_any_device() {
+fn tensors_are_built_from_an_index_function_on_any_device() {
     let (runtime, cpu) = start_runtime();
     for device in [cpu, runtime.device("sim").unwrap()] {
         let x = Tensor::from_fn(&device, &[2, 3], |at| at as i16 * 2).unwrap();
@@ -253,7 +253,7 @@ fn strings_move_and_keep_their_text() {
 }
 
 #[test]
-fn a_wrong_call_names_the_op_the_operand_what_was_expected_and_what_was_found() {
+fn an_invalid_call_names_op_operand_and_mismatched_values() {
     let (runtime, cpu) = start_runtime();
     let add = Op::latest(&runtime, "Add").unwrap();
     let a = float_tensor(&cpu, &[2], &[1.0, 2.0]);
@@ -282,7 +282,7 @@ fn what_no_kernel_takes_is_told_apart() {
 }
 
 #[test]
-fn an_explanation_names_the_chosen_kernel_and_the_others_reasons() {
+fn an_explanation_names_the_chosen_kernel_and_rejection_reasons() {
     let (runtime, cpu) = start_runtime();
     let add = Op::latest(&runtime, "Add").unwrap();
     let a = float_tensor(&cpu, &[2], &[1.0, 2.0]);
@@ -388,7 +388,7 @@ fn a_reusable_call_runs_again_and_again() {
 }
 
 #[test]
-fn a_stream_of_another_device_is_refused_before_anything_runs() {
+fn a_stream_of_another_device_is_refused_before_execution() {
     let (runtime, cpu) = start_runtime();
     let sims = [runtime.device("sim:0").unwrap(), runtime.device("sim:1").unwrap()];
     let add = Op::latest(&runtime, "Add").unwrap();

@@ -199,7 +199,7 @@ fn a_kernel_that_fails_lies_or_panics_is_an_error_that_names_op_and_plugin_and_l
 }
 
 #[test]
-fn an_output_of_another_dtype_than_the_op_says_is_refused() {
+fn an_output_dtype_other_than_the_op_requires_is_refused() {
     let (runtime, cpu) = start_runtime(oarlock_sdk::query!(lying_plugin));
     let x = Tensor::from_slice(&cpu, &[1], &[1f32]).unwrap();
     let error = Op::latest(&runtime, "NonZero").unwrap().run(&runtime, &[&x]).expect_err("a refusal");

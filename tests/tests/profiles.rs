@@ -137,7 +137,7 @@ fn a_profile_is_locked_when_it_is_in_use_and_not_before() {
 }
 
 #[test]
-fn every_fact_about_a_profile_is_told_from_its_opposite() {
+fn profile_use_distinguishes_used_from_unused_profiles() {
     let tree = SourceTree::read_tree();
     let of = |wanted: &str| {
         let mut all = tree.contract.locked_profiles().chain(tree.contract.draft_profiles());

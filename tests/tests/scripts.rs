@@ -104,7 +104,7 @@ fn packages_of_python_that_cannot_be_fetched_are_named() {
 }
 
 #[test]
-fn an_environment_of_python_is_made_once_for_what_it_has() {
+fn a_python_environment_is_created_once_per_requirement() {
     let pip = "python3() { mkdir -p \"$3/bin\"; for it in python pip; do printf '#!/bin/sh\\necho made >>\"%s/made\"\\n' \"$3\" \
                >\"$3/bin/$it\"; chmod +x \"$3/bin/$it\"; done; }; need_python() { :; }; place=$TARGET/once; rm -rf \"$place\";";
     let (out, error, is_well) = run_bash(&format!(

@@ -145,7 +145,7 @@ fn enqueue_write(block: &mut oarlock_host::DeviceBlock, stream: &oarlock_host::P
 }
 
 #[test]
-fn an_error_in_a_stream_is_told_by_the_next_wait() {
+fn a_stream_error_is_reported_by_the_next_wait() {
     let (host, _place) = start_host("fail_later memory_copy_h2d_async 1 internal");
     let device = open_device(&host, "sim:0");
     let stream = device.create_stream(0).expect("a stream");

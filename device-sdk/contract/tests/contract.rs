@@ -82,7 +82,7 @@ fn every_function_of_the_custom_device_interface_has_a_slot_with_the_same_promis
 }
 
 #[test]
-fn every_optional_slot_of_a_table_says_what_happens_without_it() {
+fn every_optional_slot_documents_its_default() {
     for (item, table) in read_current_contract().tables() {
         for slot in table.slots().filter(|slot| !slot.required) {
             assert!(slot.default.is_some(), "`{}.{}`", item.name, slot.name);

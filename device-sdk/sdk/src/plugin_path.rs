@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn code_that_is_linked_with_a_program_lies_where_the_program_does() {
+    fn statically_linked_code_reports_the_directory_of_the_program() {
         let program = std::env::current_exe().expect("this program");
         assert_eq!(plugin_directory().as_deref(), program.parent());
     }

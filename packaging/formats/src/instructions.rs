@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn float_arithmetic_is_told_from_moves_and_other_types() {
+    fn float_arithmetic_is_distinguished_from_moves_and_other_types() {
         let kinds = [
             (Mnemonic::Addps, Some(FloatKind::Packed)),
             (Mnemonic::Vfnmadd231ps, Some(FloatKind::Packed)),

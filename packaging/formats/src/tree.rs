@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_of_our_own_has_nothing_that_its_tree_does_not_say() {
+    fn an_own_archive_with_extra_content_is_refused() {
         let mut tree = example_tree();
         tree.retain(|path| path != "usr/share");
         let own = tree.to_tar("", 7).expect("an archive");
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_over_another_keeps_links_to_directories() {
+    fn overlaying_a_tree_keeps_links_to_directories() {
         let mut merged = FileTree::default();
         merged.insert_entry("lib", TreeEntry::link("usr/lib")).expect("a path");
         let mut over = FileTree::default();

@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wheel_that_is_not_what_its_list_says_is_refused() {
+    fn a_wheel_that_differs_from_its_record_is_refused() {
         let record = |text: &'static str| ("example-1.0.dist-info/RECORD", text);
         assert!(refusal_of(&[("a.py", "1")]).contains("expected a directory `*.dist-info`"));
         assert!(

@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn an_engine_that_is_not_there_is_said_with_what_to_do() {
+    fn a_missing_engine_is_reported_with_advice() {
         let place = tempfile::tempdir().expect("a directory");
         let socket = place.path().join("docker.sock");
         let variable = format!("unix://{}", socket.display());

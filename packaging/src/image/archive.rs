@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn every_blob_is_what_its_name_and_whoever_names_it_say() {
+    fn every_blob_matches_its_digest_and_its_descriptor() {
         let tree = FileTree::from_tar(&example_archive().bytes).expect("an archive");
         let blobs: Vec<_> = tree.files().filter(|(path, _)| path.starts_with(BLOB_DIRECTORY)).collect();
         assert_eq!(blobs.len(), 3, "a layer, the configuration and the manifest");

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_without_a_program_to_decide_runs_what_it_is_told() {
+    fn an_image_without_an_entry_point_runs_the_given_command() {
         let text = render_example(ImageKind::Prod, false, false);
         assert!(text.ends_with("\nCMD [\"oarlock\",\"--help\"]\n") && !text.contains("ENTRYPOINT"), "{text}");
     }

@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn dpkg_in_an_image_knows_what_its_lists_are_called() {
+    fn an_image_root_declares_the_format_of_its_dpkg_lists() {
         let mut root = ImageRoot::new().expect("a root");
         root.install_package(example_package("dpkg", ""), &[]).expect("a package");
         root.finish_layer().expect("settled");

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_nothing_can_be_fetched_from_is_refused() {
+    fn a_mirror_address_other_than_http_is_refused() {
         let error = DebianMirror::at_address("https://mirror.example.org/debian")
             .err()
             .expect("a refusal")

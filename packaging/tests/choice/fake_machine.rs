@@ -145,7 +145,7 @@ fn uv_takes_ours_from_our_index_and_the_rest_from_where_it_always_looks() {
 }
 
 #[test]
-fn a_tool_without_a_driver_is_no_gpu() {
+fn nvidia_smi_without_a_driver_counts_as_no_gpu() {
     let machine = FakeMachine::new();
     machine.add_command("nvidia-smi", "echo 'NVIDIA-SMI has failed' >&2; exit 9");
     let output = machine.run_script(&[]);
@@ -281,7 +281,7 @@ fn it_installs_into_an_environment_and_has_the_doctor_look() {
 
 #[test]
 #[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
-fn another_flavor_makes_room_for_what_was_chosen() {
+fn reinstalling_replaces_another_installed_flavor() {
     let directory = tempfile::tempdir().expect("a directory");
     let environment = directory.path().join("environment");
     let index = write_index(directory.path(), 0);

@@ -49,7 +49,7 @@ fn own_matrix() -> WheelMatrix {
 }
 
 #[test]
-fn each_machine_gets_what_runs_on_it() {
+fn each_machine_gets_a_package_it_can_run() {
     let mut wrong = Vec::new();
     for case in ChoiceCase::all_cases() {
         let found = match case.select_install() {

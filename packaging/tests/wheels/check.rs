@@ -153,7 +153,7 @@ fn a_library_that_opens_others_than_it_says_is_refused() {
 }
 
 #[test]
-fn a_wheel_without_what_its_row_has_or_of_no_row_is_refused() {
+fn wheels_without_their_libraries_or_a_matrix_row_are_refused() {
     let directory = temporary_directory();
     let file = write_plugin_wheel(&directory, &loadable_plugin("openblas"));
     let of_mkl = file.with_file_name("oarlock_mkl-0.1.0-py3-none-manylinux_2_28_x86_64.whl");
@@ -218,7 +218,7 @@ fn a_plugin_that_the_host_of_this_release_does_not_take_is_refused() {
 }
 
 #[test]
-fn a_wheel_that_says_another_platform_or_python_than_its_name_is_refused() {
+fn a_wheel_whose_tags_differ_from_its_name_is_refused() {
     let directory = temporary_directory();
     let abi3 = "oarlock/_oarlock.abi3.so";
     let name = row_of_label("core").name.to_string();
@@ -255,7 +255,7 @@ fn of_another_release_it_is_not_known_what_it_opens_and_speaks() {
 }
 
 #[test]
-fn a_wheel_that_says_another_version_than_its_name_is_refused() {
+fn a_wheel_whose_version_differs_from_its_name_is_refused() {
     let directory = temporary_directory();
     let file = write_plugin_wheel(&directory, &loadable_plugin("openblas"));
     let row = own_matrix().wheels.into_iter().find(|row| row.label == "openblas").expect("a row");

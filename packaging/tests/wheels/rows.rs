@@ -277,7 +277,7 @@ fn a_manifest_that_says_something_else_than_the_matrix_is_refused() {
 }
 
 #[test]
-fn a_wheel_is_no_larger_installed_than_its_row_allows() {
+fn a_wheel_over_its_installed_size_budget_is_refused() {
     let own = OWN_MATRIX.replace("installed_budget_mb = 30", "installed_budget_mb = 1");
     let small = WheelMatrix::from_toml("matrix.toml", &own).expect("a matrix");
     let (row, mut wheel) = built_wheel_of_label("core");

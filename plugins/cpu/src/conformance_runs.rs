@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn every_run_of_the_suite_is_told_of_in_the_measurements_of_its_day() {
+    fn every_suite_run_appears_in_the_measurements_of_its_date() {
         let measurements = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/measurements");
         for SuiteRun { isa, processor, date, .. } in &SUITE_RUNS {
             let page = std::fs::read_to_string(measurements.join(format!("{date}-cpu.md"))).unwrap();

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn every_chip_is_told_of_in_the_measurements_of_its_day() {
+    fn every_tested_chip_appears_in_the_measurements_of_its_date() {
         let measurements = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/measurements");
         for ChipRun { model, driver, date, .. } in &CHIP_RUNS {
             let page = fs::read_to_string(measurements.join(format!("{date}-gpu.md"))).unwrap();

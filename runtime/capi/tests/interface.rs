@@ -47,7 +47,7 @@ fn a_struct_that_grows_begins_with_its_size() {
 }
 
 #[test]
-fn every_name_is_given_once_and_has_the_prefix() {
+fn every_name_is_unique_and_has_the_prefix() {
     let mut seen = HashSet::new();
     let functions = codegen::list_functions().into_iter().map(|function| function.name.to_owned());
     let types = interface::opaques().into_iter().map(|opaque| opaque.name);

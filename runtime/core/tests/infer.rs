@@ -290,7 +290,7 @@ fn outputs_follow_from_inputs_and_attributes() {
 }
 
 #[test]
-fn errors_name_the_operand_and_say_what_was_expected() {
+fn inference_errors_name_the_operand_and_the_expectation() {
     for (call, expected) in parse_cases(ERROR_CASES) {
         let error = infer_case(call, 1).expect_err(call).to_string();
         assert!(error.contains(expected), "{call}: {error}");

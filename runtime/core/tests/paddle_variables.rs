@@ -139,7 +139,7 @@ fn no_variable_of_its_documentation_is_passed_over() {
 }
 
 #[test]
-fn every_variable_is_known_once_and_says_what_it_means() {
+fn every_paddle_variable_is_listed_once_with_its_meaning() {
     let known = paddle_variables();
     assert!(known.windows(2).all(|pair| pair[0].0 < pair[1].0), "sorted, and each name once: {known:?}");
     for (name, effect) in known {

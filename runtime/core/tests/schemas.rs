@@ -156,7 +156,7 @@ fn a_variadic_input_takes_any_number_of_one_type() {
 }
 
 #[test]
-fn attributes_are_completed_and_made_what_the_schema_wants() {
+fn attributes_get_their_defaults_and_schema_kinds() {
     let given = Attributes::new().with_attribute("alpha", Attribute::Int(2));
     let complete = check_op("Gemm", given, &[F32, F32]).unwrap().attributes;
     assert_eq!(
@@ -170,7 +170,7 @@ fn attributes_are_completed_and_made_what_the_schema_wants() {
 }
 
 #[test]
-fn attributes_that_are_unknown_missing_or_of_another_kind_are_refused() {
+fn unknown_missing_and_mistyped_attributes_are_refused() {
     let with = |name: &str, value| Attributes::new().with_attribute(name, value);
     assert_eq!(
         check_error("Gemm", with("transa", Attribute::Int(1)), &[F32, F32]),

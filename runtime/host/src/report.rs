@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_shows_what_it_says_and_an_unknown_one_nothing() {
+    fn version_text_omits_unknown_parts_and_unknown_versions() {
         let text = |major, minor, patch| version_text(oarlock_abi::Version { major, minor, patch, build: 0 });
         assert_eq!(text(12, 4, 1).as_deref(), Some("12.4.1"));
         assert_eq!(text(9, 0, 0).as_deref(), Some("9.0"));

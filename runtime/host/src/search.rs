@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_relative_and_empty_entries_are_told_and_missing_usual_places_are_not() {
+    fn missing_relative_and_empty_paths_are_reported_except_defaults() {
         let root = make_directories(&[]);
         let missing = root.path().join("none.so");
         let variable = format!("relative::{}", missing.display());

@@ -72,7 +72,7 @@ fn a_c_plugin_exports_its_entry_under_every_hash_style_and_without_section_heade
 }
 
 #[test]
-fn links_are_read_as_the_linker_was_told() {
+fn elf_links_are_read_as_the_linker_wrote_them() {
     let elf = parse_elf(&compile_bytes(
         PLUGIN,
         "cc -shared -fPIC -Wl,-soname,libx.so.1,--enable-new-dtags,-rpath,$ORIGIN/lib",
@@ -85,7 +85,7 @@ fn links_are_read_as_the_linker_was_told() {
 }
 
 #[test]
-fn a_version_node_is_no_leak_and_a_helper_is() {
+fn an_exported_helper_is_a_leak_unlike_a_version_node() {
     let directory = tempfile::tempdir().unwrap();
     let map = directory.path().join("plugin.map");
     fs::write(&map, "NPU_1 { global: oarlock_plugin_query; local: *; };").unwrap();
@@ -135,7 +135,7 @@ fn a_cpp_plugin_passes_with_hidden_visibility_and_leaks_without() {
 }
 
 #[test]
-fn a_symbol_that_pins_the_plugin_is_told_from_the_others() {
+fn only_unique_symbols_count_as_pinning_the_plugin() {
     let source = "template<class T> struct S { static int x; }; template<class T> int S<T>::x;\n\
                   extern \"C\" int oarlock_plugin_query() { return S<int>::x; }";
     let unique = parse_elf(&compile_bytes(source, "g++ -shared -fPIC -fgnu-unique")).unwrap();
@@ -164,7 +164,7 @@ fn a_rust_plugin_exports_its_entry_alone() {
 }
 
 #[test]
-fn every_kind_of_file_that_is_no_plugin_has_its_own_reason() {
+fn every_kind_of_non_plugin_file_has_its_own_reason() {
     let bytes = compile_bytes(PLUGIN, "cc -shared -fPIC");
     let changed = |at: usize, value: &[u8]| {
         let mut bytes = bytes.clone();

@@ -14,7 +14,7 @@ use common::{PluginDirectory, refusal_of};
 use oarlock_host::{Host, PROBE_TIMEOUT, PluginOutcome, RefusalReason, probe_file};
 
 #[test]
-fn crashes_hangs_exits_and_forks_are_refused_and_nothing_survives() {
+fn crashes_hangs_exits_and_forks_are_refused_without_leftovers() {
     let place = PluginDirectory::new();
     let faults = [
         ("FAULT_CRASH", RefusalReason::ProbeCrashed, "SIGSEGV"),

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_write_that_fails_leaves_the_old_file_and_nothing_else() {
+    fn a_failed_write_keeps_the_old_file_and_no_leftovers() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("page.html");
         fs::write(&file, "old").unwrap();

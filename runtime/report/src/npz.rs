@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_fails_is_told_once() {
+    fn a_failed_write_is_reported_once() {
         struct FullDisk;
         impl Write for FullDisk {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {

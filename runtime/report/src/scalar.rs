@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn json_has_text_for_what_is_no_number_in_it() {
+    fn json_writes_nan_and_infinity_as_strings() {
         let scalars = [
             ScalarValue::Single(0.1),
             ScalarValue::Double(f64::NEG_INFINITY),

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_that_are_no_numbers_are_counted_and_left_out() {
+    fn nan_and_infinite_elements_are_counted_and_left_out() {
         let elements = statistics_of_bytes(
             Dtype::F64,
             &[1.0, f64::NAN, 3.0, f64::INFINITY].map(f64::to_ne_bytes).concat(),
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn many_numbers_are_what_all_of_them_at_once_are() {
+    fn chunked_statistics_match_a_single_pass() {
         // A mean that is large beside the deviation, with a last chunk that is not full.
         let numbers: Vec<f64> = (0..3 * CHUNK_LENGTH + 5).map(|index| 1e6 + (index % 7) as f64).collect();
         let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();

@@ -211,7 +211,7 @@ fn run_simulated(source: &str, script: &str) {
 }
 
 #[test]
-fn a_variable_without_effect_is_told_once_in_a_process() {
+fn an_ineffective_variable_is_reported_once_per_process() {
     let place = models_directory();
     let program = place.path().join("ignored_variables");
     compile_source("cc", "c11", &repository_root().join("tests/tests/capi/ignored_variables.c"), &program);

@@ -38,7 +38,7 @@ fn async_table(subject: &mut ConformanceSubject) -> &mut abi::AsyncTable {
 }
 
 #[test]
-fn a_stream_or_an_event_that_is_made_but_not_written_is_noticed() {
+fn a_created_but_unwritten_stream_or_event_fails_the_check() {
     unsafe extern "C" fn create_no_stream(_: *mut c_void, _: u32, _: i32, _: *mut abi::Stream) -> abi::Error {
         abi::Error::NONE
     }
@@ -118,7 +118,7 @@ fn a_size_that_wraps_around_when_it_is_rounded_up_is_noticed() {
 }
 
 #[test]
-fn memory_that_is_never_given_back_is_noticed() {
+fn memory_that_is_never_freed_fails_the_check() {
     unsafe extern "C" fn leak_block(_: *mut c_void, _: u32, _: abi::Memory, _: u64) -> abi::Error {
         abi::Error::NONE
     }
@@ -128,7 +128,7 @@ fn memory_that_is_never_given_back_is_noticed() {
 }
 
 #[test]
-fn an_error_that_says_nothing_is_noticed() {
+fn an_error_without_a_message_fails_the_check() {
     let report = StartedPlugin::load_cpu().run_checks_on_changed(|subject| {
         subject.read_error =
             Box::new(|_| ErrorText { code: abi::Code::NOT_FOUND, message: " ".to_owned(), breach: None });

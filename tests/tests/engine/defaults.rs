@@ -34,7 +34,7 @@ fn run_with_feeds(session: &Session, feeds: &[(&str, &[f32])]) -> Vec<f32> {
 }
 
 #[test]
-fn a_value_of_the_model_is_taken_unless_another_is_given() {
+fn an_initializer_is_the_default_unless_the_input_is_fed() {
     for version in [3, 10] {
         let model = line_model().import_with_ir_version(version).unwrap();
         let session = Session::new(SHARED_RUNTIME.clone(), &model, &SessionOptions::default()).unwrap();

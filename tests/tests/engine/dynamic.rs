@@ -225,7 +225,7 @@ fn sums_that_others_read_or_that_fit_nothing_stay_integers() {
 }
 
 #[test]
-fn an_addend_along_another_axis_is_no_bias() {
+fn an_addend_along_another_axis_is_not_a_fused_bias() {
     let mut graph = DynamicSketch::new(Dtype::U8);
     let x = graph.add_input(&[1, 4, 6, 6]);
     let bytes = graph.quantize_input(x);

@@ -70,7 +70,7 @@ fn what_sums_over_nothing_in_common_needs_no_product_of_matrices() {
 }
 
 #[test]
-fn diagonals_and_sums_over_what_is_repeated_stay() {
+fn diagonals_and_sums_over_broadcast_dimensions_stay_einsum() {
     assert_eq!(remaining_ops("ii->i", &["3 3"]), ["Einsum"]);
     assert_eq!(remaining_ops("ij,jj->i", &["2 3", "3 3"]), ["Einsum"]);
     assert_eq!(remaining_ops("ij,jk->ik", &["2 1", "3 4"]), ["Einsum"]);

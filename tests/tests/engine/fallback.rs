@@ -117,7 +117,7 @@ fn shape_work_on_the_host_is_told_apart_and_never_an_error() {
 }
 
 #[test]
-fn nodes_of_a_branch_count_and_are_told_when_it_runs() {
+fn branch_nodes_count_as_fallbacks_when_the_branch_runs() {
     let runtime = runtime_with_ops("Add,Neg", &[]);
     let mut branches = ["Relu", "Neg"].map(|op| {
         let mut branch = GraphSketch::new();

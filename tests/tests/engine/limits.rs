@@ -177,7 +177,7 @@ fn branching_sketch(is_constant: bool, formal: usize, outputs: usize) -> GraphSk
 }
 
 #[test]
-fn branches_that_want_what_nobody_gives_or_make_too_little_are_refused() {
+fn branches_with_unfed_inputs_or_too_few_outputs_are_refused() {
     for is_constant in [true, false] {
         let cpu = LIMITED_RUNTIME.device("cpu").expect("the CPU");
         let condition = Tensor::from_bytes(&cpu, Dtype::Bool, &[], &[1]).expect("a condition");

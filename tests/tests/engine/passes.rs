@@ -84,7 +84,7 @@ fn random_numbers_are_never_the_same() {
 }
 
 #[test]
-fn attention_with_graphs_computes_what_attention_without_them_does() {
+fn attention_with_subgraphs_matches_attention_without_them() {
     let mut change = GraphSketch::new();
     let [scores, factor] = ["scores", "factor"]
         .map(|name| change.graph.add_value(oarlock_engine::graph::GraphValue::with_name(name)));
@@ -242,7 +242,7 @@ fn a_product_takes_bias_residual_and_activation_with_it() {
 }
 
 #[test]
-fn a_value_that_others_read_stays_apart_from_what_follows_it() {
+fn a_product_with_other_readers_is_not_fused() {
     let mut sketch = GraphSketch::new();
     let x = sketch.add_input("x", Dtype::F32, &[7, 16]);
     let w = sketch.add_weights(&[16, 24], 2);

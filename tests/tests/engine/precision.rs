@@ -62,7 +62,7 @@ fn products_round_what_they_multiply_where_that_is_allowed() {
 }
 
 #[test]
-fn convolutions_round_what_they_multiply_where_that_is_allowed() {
+fn convolutions_round_operands_when_reduced_precision_is_allowed() {
     let mut sketch = GraphSketch::new();
     let x = sketch.add_input("x", Dtype::F32, &[1, 3, 16, 16]);
     let conv = |sketch: &mut GraphSketch, x: ValueId, dims: &[i64], group: i64| {
@@ -134,7 +134,7 @@ fn images_that_only_convolutions_read_are_kept_rounded() {
 }
 
 #[test]
-fn images_that_others_read_or_convolutions_cannot_are_kept_whole() {
+fn conv_outputs_stay_f32_when_a_reader_needs_full_precision() {
     let mut sketch = GraphSketch::new();
     let x = sketch.add_input("x", Dtype::F32, &[1, 4, 8, 8]);
     // Excluded: outputs read by a pool, graph outputs, odd channel counts, and activations that do more than clamp.

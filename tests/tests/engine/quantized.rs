@@ -167,7 +167,7 @@ fn a_quantized_network_is_computed_with_integers() {
 }
 
 #[test]
-fn between_convolutions_nothing_is_transposed() {
+fn no_transpose_is_left_between_quantized_convolutions() {
     let mut graph = QuantizedSketch::new();
     let x = graph.add_input(&[2, 4, 9, 9]);
     let x = graph.add_rounding(x, INPUT_STEP);
@@ -291,7 +291,7 @@ fn what_is_read_before_something_is_added_is_computed_for_itself() {
 }
 
 #[test]
-fn few_rows_read_weights_in_blocks_as_they_are_and_many_have_them_made_floats() {
+fn few_rows_read_block_weights_directly_and_many_dequantize_them() {
     // Too many to be dequantized at import.
     let (depth, columns, block) = (512, 640, 32);
     let mut sketch = GraphSketch::new();

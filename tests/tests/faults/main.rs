@@ -156,7 +156,7 @@ fn check_every_call(fault: &str, what: &str, kind: ErrorKind) {
 }
 
 #[test]
-fn any_call_may_say_that_there_is_no_memory() {
+fn every_call_reports_out_of_memory() {
     check_every_call("fail", "out-of-memory", ErrorKind::ResourceExhausted);
 }
 

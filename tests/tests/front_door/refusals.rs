@@ -108,7 +108,7 @@ fn sizes_that_no_number_can_hold_are_refused() {
 }
 
 #[test]
-fn more_memory_than_there_is_is_refused_with_who_has_it() {
+fn requests_beyond_memory_are_refused_with_a_table_of_holders() {
     for door in open_doors() {
         let outcome =
             door.run_line("ConstantOfShape i64[1]{1099511627776}").expect("a kernel on every device");

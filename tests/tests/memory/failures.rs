@@ -10,7 +10,7 @@ use oarlock_host::LiveHandleCounts;
 use crate::{MIB, launch_copy, pool_options, scripted_device, take_memory};
 
 #[test]
-fn an_allocation_that_fails_once_is_tried_again_and_another_failure_is_told() {
+fn an_allocation_is_retried_once_and_other_errors_are_reported() {
     let machine = scripted_device("fail memory_allocate 2..3 out-of-memory; fail memory_allocate 5 internal");
     let pool = machine.create_pool(pool_options());
     let first = take_memory(&pool, 3 * MIB, "first");

@@ -20,7 +20,7 @@ fn no_bytes_are_no_memory() {
 }
 
 #[test]
-fn an_error_without_memory_says_who_holds_it() {
+fn an_out_of_memory_error_lists_the_holders() {
     let machine = scripted_device("quota 16MiB");
     let pool = machine.create_pool(pool_options());
     let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_is_unpacked_also_in_several_pieces() {
+    fn every_compression_is_decompressed_even_in_several_members() {
         let text = b"words ".repeat(1000);
         let largest = text.len() as u64;
         let (one, other) = text.split_at(1234);

@@ -62,7 +62,7 @@ fn what_the_owner_may_change_has_no_hash() {
 }
 
 #[test]
-fn dpkg_reads_what_is_written() {
+fn dpkg_reads_the_written_package() {
     let place = tempfile::tempdir().expect("a directory");
     let file = place.path().join("example.deb");
     std::fs::write(&file, example_package().to_bytes(BUILD_TIME).expect("a package")).expect("a file");

@@ -81,7 +81,7 @@ fn what_is_no_such_key_is_refused() {
 }
 
 #[test]
-fn gnupg_takes_keys_and_what_they_sign() {
+fn gnupg_accepts_our_keys_and_signatures() {
     let home = tempfile::tempdir().expect("a directory");
     let write = |name: &str, bytes: &[u8]| std::fs::write(home.path().join(name), bytes).expect("a file");
     let keys = [key_of_seed(1), key_of_seed(2)];

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn few_rows_and_rows_of_nothing_are_not_cut() {
+    fn few_rows_and_empty_rows_are_not_split_into_blocks() {
         let are_cut = |rows, bytes| RowBlocks::for_rows(Isa::Amx, rows, bytes).is_some();
         assert!(!are_cut(4, 100) && !are_cut(100, 0) && are_cut(5, 1));
         assert!(RowBlocks::for_rows(Isa::Avx512, 100, 100).is_none());

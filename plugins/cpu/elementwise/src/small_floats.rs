@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_half_becomes_what_it_is_and_back() {
+    fn every_half_and_bfloat16_round_trips() {
         for bits in 0..=u16::MAX {
             let (half, brain) = (f16::from_bits(bits), bf16::from_bits(bits));
             let values = [

@@ -132,7 +132,7 @@ fn several_products_are_computed_together() {
 }
 
 #[test]
-fn many_threads_compute_what_one_does() {
+fn multithreaded_products_match_single_threaded_ones() {
     for (rows, columns, depth) in [(130, 170, 70), (1, 1500, 400), (4, 1500, 401), (1500, 1, 400)] {
         check_product::<f32>(GemmShape { items: 1, rows, columns, depth }, &[3]);
     }

@@ -180,7 +180,7 @@ fn pinned_memory_freed_before_the_copy_ran_is_found() {
 }
 
 #[test]
-fn addresses_of_another_device_and_of_the_host_are_told_apart() {
+fn addresses_of_another_device_and_of_the_host_are_refused() {
     let engine = start_engine("ids 3,7");
     let here = engine.memory_allocate(3, 8).unwrap();
     let there = engine.memory_allocate(7, 8).unwrap();

@@ -81,7 +81,7 @@ fn kernels_that_make_sense_do_not_suffer_from_one_that_does_not() {
 }
 
 #[test]
-fn an_op_that_nobody_has_is_an_error_and_other_filters_that_leave_nothing_are_not() {
+fn unknown_ops_are_errors_and_empty_filter_results_are_warnings() {
     let user = TestUser::new();
     let unknown = user.run_command(&["kernels", "--op", "Ad"]);
     assert_eq!((unknown.status, unknown.out.as_str()), (1, ""));

@@ -66,7 +66,7 @@ fn an_output_is_there_for_programs() {
 }
 
 #[test]
-fn attributes_are_what_the_schema_says() {
+fn attribute_arguments_parse_as_the_schema_declares() {
     let user = TestUser::new();
     let shown = |arguments: &[&str]| {
         let outcome = user.run_command(&[&["op"], arguments].concat());
@@ -197,7 +197,7 @@ fn what_is_wrong_with_a_call_is_an_error_that_says_it() {
 }
 
 #[test]
-fn memory_that_runs_out_is_an_error_with_a_table_of_who_holds_it() {
+fn out_of_memory_errors_include_a_table_of_holders() {
     let outcome = TestUser::new().run_command(&["op", "ConstantOfShape", "i64:[1000000000000000]"]);
     assert_eq!((outcome.status, outcome.out.as_str()), (1, ""));
     let lines: Vec<&str> = outcome.err.lines().collect();
@@ -250,7 +250,7 @@ fn the_standard_input_stays_that_of_the_user_where_there_are_plugins() {
 }
 
 #[test]
-fn arguments_that_say_nothing_are_not_understood() {
+fn incomplete_op_arguments_are_usage_errors() {
     let wrong: [&[&str]; 5] = [
         &[],
         &["Relu", "f32:1", "--dry-run"],
@@ -309,7 +309,7 @@ fn a_file_that_cannot_be_written_leaves_what_was_there() {
 }
 
 #[test]
-fn new_text_is_made_as_in_a_model() {
+fn op_computes_string_outputs_as_a_model_does() {
     let user = TestUser::new();
     let run = |arguments: &[&str]| {
         let outcome = user.run_command(&[&["op"], arguments].concat());

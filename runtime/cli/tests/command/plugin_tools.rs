@@ -133,7 +133,7 @@ fn a_new_manifest_keeps_what_only_its_author_knows() {
 }
 
 #[test]
-fn no_manifest_is_made_of_what_is_no_plugin() {
+fn no_manifest_is_written_for_a_non_plugin_file() {
     let user = TestUser::new();
     user.write_file("libbad.so", b"no plugin");
     insta::assert_snapshot!(

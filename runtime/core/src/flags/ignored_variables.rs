@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn every_variable_without_effect_is_told_once_with_its_advice() {
+    fn every_ineffective_variable_is_reported_once_with_its_advice() {
         let names = || INEFFECTIVE_VARIABLES.iter().map(|variable| variable.name.to_owned());
         let mut told = BTreeSet::new();
         let first = unreported_variables(&mut told, names().chain(names()));

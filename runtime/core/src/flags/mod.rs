@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_value_says_what_was_expected() {
+    fn an_invalid_flag_value_reports_the_expected_values() {
         let wrong = |name: &str| (name == "FLAGS_allocator_strategy").then(|| "greedy".into());
         let error = Flags::from_environment(wrong).unwrap_err();
         assert_eq!(

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn best_fit_takes_most_of_an_accelerator_and_little_of_what_the_host_needs_too() {
+    fn best_fit_claims_less_memory_of_a_host_shared_device() {
         let own = test_policy(AllocatorStrategy::BestFit, SIZES, false);
         assert_eq!(all_chunk_sizes(&own, 40 * MIB, true)[..2], [92 * MIB, 46 * MIB]);
         let shared = test_policy(AllocatorStrategy::BestFit, SIZES, true);

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_dtype_is_in_the_schemas_and_nothing_else_is_taken_for_one() {
+    fn schemas_cover_every_dtype_and_other_names_are_unknown() {
         let names = [
             "bool",
             "int4",

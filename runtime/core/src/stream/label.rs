@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_with_one_text_are_one_label_however_they_are_made() {
+    fn labels_with_equal_text_are_interned_once() {
         let (result, again) =
             (InternedLabel::intern_label(&String::from("Add")), InternedLabel::intern_label("Add"));
         assert_eq!(result, again);

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_a_number_holds_is_never_said_to_be_little() {
+    fn sizes_beyond_u64_saturate_instead_of_wrapping() {
         assert_eq!(assign_offsets(&[buffer_lifetime(1 << 62, 0, 4); 4]).1, u64::MAX);
         assert_eq!(
             assign_offsets(&[buffer_lifetime(u64::MAX - 1, 0, 1), buffer_lifetime(64, 1, 2)]).1,

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sticky_directory_is_no_home_for_plugins() {
+    fn plugins_in_a_sticky_directory_are_refused() {
         let (root, file) = private_directory();
         set_mode(file.parent().unwrap(), 0o1777);
         assert_eq!(check_file(&file), Err(RefusalReason::WritableByOthers));

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_variable_chooses_and_orders_devices_and_its_mistakes_are_told() {
+    fn a_variable_orders_devices_and_bad_entries_are_reported() {
         assert_eq!(devices_in_list(&[0, 1, 5], "V", "5, 0,5"), (vec![5, 0], vec![]));
         assert_eq!(devices_in_list(&[0, 1], "V", ""), (vec![], vec![]));
         let (shown, notes) = devices_in_list(&[0, 1], "V", "1,7,x");

@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_found_again_under_another_path_unless_it_is_damaged_or_open_to_others() {
+    fn damaged_and_world_writable_probe_cache_entries_are_ignored() {
         let home = tempfile::tempdir().unwrap();
         let (cache, entry) = make_cache(&home);
         assert_eq!(probe_reason(&cache), RefusalReason::ProbeFailed);

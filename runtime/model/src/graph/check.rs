@@ -87,14 +87,14 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_read_before_it_is_made_is_named() {
+    fn a_value_read_before_its_producer_is_reported_by_name() {
         let error =
             check_graph(&build_graph(&[("Add", &["x", "y"], &["z"]), ("Relu", &["z"], &["y"])])).unwrap_err();
         assert!(error.to_string().contains("`Add` that reads `y`"), "{error}");
     }
 
     #[test]
-    fn a_value_that_is_made_twice_is_named() {
+    fn a_value_produced_twice_is_reported_by_name() {
         let error =
             check_graph(&build_graph(&[("Relu", &["x"], &["y"]), ("Neg", &["x"], &["y"])])).unwrap_err();
         assert!(error.to_string().contains("`y`, which `Neg` makes again"), "{error}");

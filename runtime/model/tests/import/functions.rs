@@ -84,7 +84,7 @@ output y
 }
 
 #[test]
-fn attributes_are_given_by_the_call_by_default_or_not_at_all() {
+fn function_attributes_come_from_the_call_or_the_default() {
     let elu = build_node("Elu", &["a"], &["b"]).with_attribute(attribute_reference(
         "alpha",
         AttributeType::Float,

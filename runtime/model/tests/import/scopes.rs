@@ -107,7 +107,7 @@ fn a_body_that_reads_what_its_node_makes_is_a_cycle() {
 }
 
 #[test]
-fn names_that_mean_nothing_are_refused_with_their_place() {
+fn undefined_names_are_refused_with_their_location() {
     assert_contains(
         &import_refusal(&build_model(build_graph(
             &["x"],

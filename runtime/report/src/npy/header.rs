@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn dtypes_and_shapes_are_read_in_every_way_they_are_written() {
+    fn dtypes_and_shapes_parse_in_every_npy_notation() {
         for (name, dtype) in DTYPE_NAMES {
             assert_eq!(parse_sample(&format!("'{name}'"), "()").unwrap().dtype, dtype);
         }

@@ -107,7 +107,7 @@ mod tests {
     use super::{host_calls, lock, sdk_glue, trace_layer};
 
     #[test]
-    fn generated_files_are_what_their_sources_say() {
+    fn generated_files_are_up_to_date() {
         super::run(true).unwrap();
     }
 

@@ -240,7 +240,7 @@ fn what_is_not_a_number_is_the_extreme_wherever_it_lies() {
 }
 
 #[test]
-fn infinities_of_both_signs_are_extremes_as_others_are() {
+fn infinities_of_both_signs_count_as_extremes() {
     for length in [20, 130, 4100] {
         let mut values = whole_numbers(length);
         (values[3], values[18]) = (f32::INFINITY, f32::NEG_INFINITY);
@@ -299,7 +299,7 @@ fn lines_of_each_length_are_reduced_as_by_a_plain_loop() {
 }
 
 #[test]
-fn extremes_of_many_short_lines_keep_what_is_not_a_number_to_themselves() {
+fn nan_in_a_short_line_stays_out_of_other_lines() {
     let (lines, length) = (37, 83);
     let mut values = whole_numbers(lines * length);
     (0..lines).step_by(5).for_each(|line| values[line * length + line * 2] = f32::NAN);

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_of_less_than_nothing_is_refused() {
+    fn a_window_of_negative_size_is_refused() {
         let outputs: [Option<(Dtype, &[i64])>; 1] = [Some((Dtype::F32, &[0]))];
         for size in [-1, i64::MIN] {
             KERNELS.refusal_message(

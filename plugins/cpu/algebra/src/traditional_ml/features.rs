@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn categories_of_large_integers_are_told_apart() {
+    fn large_integer_categories_are_distinguished() {
         let x = TestArray::from_values(&[2], &NEIGHBORS);
         let attributes = [("cats_int64s", TestAttribute::Ints(&NEIGHBORS))];
         let y = TestArray::from_values(&[2, 2], &[1f32, 0.0, 0.0, 1.0]);

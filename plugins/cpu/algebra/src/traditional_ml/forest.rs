@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn circles_and_ways_to_nowhere_are_refused() {
+    fn tree_cycles_and_out_of_range_branches_are_refused() {
         let circle = vec![
             tree_node(TreeBranch::Leaf(0), TreeBranch::Question(1)),
             tree_node(TreeBranch::Question(0), TreeBranch::Leaf(0)),

@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_each_length_are_folded_once_and_in_the_same_way_side_by_side() {
+    fn folding_covers_every_length_and_side_by_side_folds_agree() {
         let elements: Vec<f32> = (0..150).map(|at| ((at * 7919) % 1013) as f32 / 7.0 - 71.3).collect();
         for length in 0..=elements.len() {
             let line = &elements[..length];

@@ -55,7 +55,7 @@ fn floats_are_rounded_once() {
 }
 
 #[test]
-fn floats_of_eight_bits_end_where_they_are_told_to() {
+fn float8_casts_saturate_on_request() {
     let x = TestArray::from_values(&[4], &[1f32, 500.0, 1e6, f32::NAN]);
     let bytes = |to, saturate: i64| {
         compute_on_all_isas("Cast", 19, &[("saturate", TestAttribute::Int(saturate))], &[&x], (to, &[4]))

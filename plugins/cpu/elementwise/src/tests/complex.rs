@@ -24,7 +24,7 @@ fn apply_op(op: &str, z: &[Complex<f64>]) -> Vec<Complex<f64>> {
 }
 
 #[test]
-fn an_inverse_of_a_function_gives_back_what_it_was_given() {
+fn a_function_and_its_inverse_restore_complex_inputs() {
     let z = sample_numbers();
     for (there, back) in
         [("Log", "Exp"), ("Sqrt", "Square"), ("Asin", "Sin"), ("Acos", "Cos"), ("Atan", "Tan")]

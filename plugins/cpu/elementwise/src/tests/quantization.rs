@@ -123,7 +123,7 @@ fn blocks_along_the_last_dimension_have_scales_and_zero_points() {
 }
 
 #[test]
-fn floats_of_eight_bits_are_scaled_and_end_where_they_are_told_to() {
+fn quantized_float8_values_are_scaled_and_saturate_on_request() {
     let (x, scale) = (TestArray::from_values(&[3], &[2f32, -4.0, 1e9]), TestArray::from_values(&[], &[2f32]));
     assert_eq!(run_quantize(&[], &[&x, &scale], Dtype::F8E4M3).bytes(), [0x38, 0xC0, 0x7E]);
     let unbounded = [("saturate", TestAttribute::Int(0))];

@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn no_position_gathers_nothing() {
+    fn gather_with_no_indices_gives_an_empty_output() {
         let positions = TestArray::from_values::<i64>(&[0], &[]);
         let outputs = [Some((Dtype::F32, &[0, 2][..]))];
         assert!(

@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn each_mode_takes_its_neighbors() {
+    fn each_resize_mode_interpolates_its_neighbors() {
         let mode = |name| [("mode", TestAttribute::Text(name))];
         assert_eq!(resize_line(&mode("nearest"), 0.5, 2), [1., 3.]);
         assert_eq!(resize_line(&mode("linear"), 2.0, 8), [1., 1.25, 1.75, 2.25, 2.75, 3.25, 3.75, 4.]);

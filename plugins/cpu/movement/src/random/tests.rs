@@ -85,7 +85,7 @@ fn classes_are_drawn_with_their_probabilities() {
 }
 
 #[test]
-fn dropped_elements_are_zero_and_the_others_grow() {
+fn dropped_elements_are_zero_and_the_rest_are_scaled_up() {
     let data = TestArray::from_values(&[COUNT], &vec![3f32; COUNT as usize]);
     let (ratio, training) = (TestArray::from_values(&[], &[0.25f32]), TestArray::from_values(&[], &[true]));
     let outputs: [Option<(Dtype, &[i64])>; 2] = [Some((Dtype::F32, &[COUNT])), Some((Dtype::BOOL, &[COUNT]))];

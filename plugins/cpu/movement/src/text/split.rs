@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn delimiters_side_by_side_have_nothing_between_them() {
+    fn adjacent_delimiters_yield_an_empty_string() {
         assert_eq!(split_with(Some(", "), usize::MAX, "a, , b"), ["a", "", "b"]);
         assert_eq!(split_with(Some("-"), 1, "a-b-c"), ["a", "b-c"]);
         assert_eq!(split_with(Some("-"), 1, ""), [""]);

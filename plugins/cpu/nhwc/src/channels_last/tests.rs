@@ -312,7 +312,7 @@ fn what_is_not_finite_reaches_only_the_outputs_that_read_it() {
 }
 
 #[test]
-fn huge_weights_give_what_is_finite_where_their_sums_are() {
+fn huge_weights_give_finite_outputs_where_sums_are_finite() {
     let epilogue =
         ConvEpilogue { bias: None, residual: ResidualSource::None, activation: FusedActivation::NONE };
     let mut numbers = RandomNumbers(12);

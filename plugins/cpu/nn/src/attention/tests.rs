@@ -270,7 +270,7 @@ fn what_is_past_comes_before_what_is_new() {
 }
 
 #[test]
-fn masks_of_every_rank_are_repeated_and_short_ones_hide_what_they_lack() {
+fn masks_of_every_rank_broadcast_and_short_masks_hide_positions() {
     for mask in
         [vec![9], vec![5, 9], vec![1, 9], vec![3, 5, 9], vec![2, 1, 5, 9], vec![2, 3, 5, 9], vec![5, 4]]
     {

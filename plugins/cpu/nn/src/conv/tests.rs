@@ -286,7 +286,7 @@ fn a_transposed_convolution_accepts_every_form_of_its_output_shape() {
 }
 
 #[test]
-fn a_transposed_convolution_of_nothing_is_the_bias() {
+fn a_transposed_convolution_of_an_empty_input_is_the_bias() {
     let (x, w) =
         (TestArray::from_values(&[1, 1, 0], &[0f32; 0]), TestArray::from_values(&[1, 1, 3], &[1f32; 3]));
     let bias = TestArray::from_values(&[1], &[7f32]);

@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn few_rows_times_blocks_are_the_products_of_what_the_blocks_stand_for() {
+    fn a_product_of_few_rows_matches_the_dequantized_blocks() {
         for (dtype, rows, columns, depth, block) in [
             (Dtype::U4, 1, 5, 64, 32),
             (Dtype::I4, 3, 4, 128, 64),

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_past_the_padding_does_not_count_what_is_there() {
+    fn average_pool_excludes_positions_beyond_the_padding() {
         let x = TestArray::from_values(&[1, 1, 4], &[1f32, 2., 3., 4.]);
         let attributes = [
             ("kernel_shape", TestAttribute::Ints(&[3])),

@@ -54,7 +54,7 @@ fn a_sequence_without_steps_keeps_its_first_state() {
 }
 
 #[test]
-fn networks_of_nothing_give_nothing() {
+fn recurrent_networks_without_features_or_elements_give_zeros() {
     for (steps, batches, hidden) in [(0, 1, 1), (1, 0, 1), (1, 1, 0), (0, 0, 0)] {
         let x = TestArray::from_values::<f32>(&[steps, batches, 0], &[]);
         let w = TestArray::from_values::<f32>(&[1, 4 * hidden, 0], &[]);
@@ -106,7 +106,7 @@ fn many_sequences_are_the_same_as_each_alone() {
 }
 
 #[test]
-fn constant_weights_give_what_others_give() {
+fn constant_weights_match_runtime_weights() {
     let (steps, features, hidden) = (3, 19, 37);
     let make = |dims: &[i64]| {
         let count: i64 = dims.iter().product();

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_what_its_kind_says() {
+    fn attribute_text_parses_according_to_its_kind() {
         use AttributeKind::{Float, Floats, Int, Ints, String, Strings};
         let cases = [
             (Int, "axis", "-1", Some(Attribute::Int(-1))),

@@ -84,7 +84,7 @@ fn install_fake_peer(user: &TestUser, then: &str) {
 }
 
 #[test]
-fn another_runtime_takes_turns_and_its_outputs_are_compared() {
+fn compared_runtimes_take_turns_and_their_outputs_are_compared() {
     let user = user_with_models();
     let sum = npy_file("<f4", "(1,)", &float_bytes(&[4.0]));
     user.write_file("outputs.npz", &npz_file(&[("0", sum)], CompressionMethod::Stored));
@@ -100,7 +100,7 @@ fn another_runtime_takes_turns_and_its_outputs_are_compared() {
 }
 
 #[test]
-fn another_runtime_that_gives_up_is_told_with_its_last_words() {
+fn a_failing_compared_runtime_is_reported_with_its_last_output() {
     let user = user_with_models();
     user.write_file("outputs.npz", b"");
     install_fake_peer(&user, "echo 'out of ideas' >&2; exit 3");

@@ -54,7 +54,7 @@ fn what_is_no_model_is_told_to_people_and_programs() {
 }
 
 #[test]
-fn an_output_of_another_dtype_than_the_model_says_is_found_without_running() {
+fn a_wrong_declared_output_dtype_is_reported_without_running() {
     let user = user_with_models();
     user.write_file(
         "lie.onnx",

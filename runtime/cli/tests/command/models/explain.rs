@@ -39,7 +39,7 @@ fn a_size_that_nobody_gave_is_assumed_and_told() {
 }
 
 #[test]
-fn inputs_that_no_machine_holds_are_explained_and_not_made_up() {
+fn inputs_too_large_for_memory_are_explained_but_not_generated() {
     let user = user_with_models();
     let outcome = user.run_command(&["explain", "pair.onnx", "--shape", "n=10000000000000"]);
     assert!(outcome.out.contains("planned for f32 [10000000000000]"), "{} {}", outcome.out, outcome.err);

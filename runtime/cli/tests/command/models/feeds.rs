@@ -56,7 +56,7 @@ fn what_a_model_cannot_be_given_is_said_with_what_it_wants() {
 }
 
 #[test]
-fn made_up_inputs_are_the_same_for_the_same_seed() {
+fn random_inputs_are_reproducible_for_a_seed() {
     let user = user_with_models();
     let result = |seed: &str, input: &str| {
         let outcome = user.run_command(&["run", "pair.onnx", "--random", seed, "--shape", input]);
@@ -81,7 +81,7 @@ fn what_is_made_up_and_assumed_is_told() {
 }
 
 #[test]
-fn made_up_integers_are_legal_indices() {
+fn random_integer_inputs_are_valid_indices() {
     let user = user_with_models();
     let outcome =
         user.run_command(&["run", "lookup.onnx", "--random", "1", "--shape", "length=50", "--json"]);

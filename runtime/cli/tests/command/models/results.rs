@@ -62,7 +62,7 @@ fn a_run_that_fails_leaves_no_directory() {
 }
 
 #[test]
-fn a_target_that_cannot_be_written_to_is_told_before_the_work() {
+fn an_unwritable_target_is_reported_before_the_model_loads() {
     let user = user_with_models();
     // The model is invalid, so a check of the target after loading would report the model instead.
     for call in [
@@ -147,7 +147,7 @@ fn a_path_may_be_any_bytes() {
 }
 
 #[test]
-fn an_archive_is_not_unpacked_for_what_the_model_does_not_want() {
+fn an_array_of_the_wrong_shape_is_refused_without_decompression() {
     let user = user_with_models();
     let array = npy_file("<f4", "(500000000, 4)", &[]);
     user.write_file("bomb.npz", &npz_file(&[("x", array)], zip::CompressionMethod::Deflated));

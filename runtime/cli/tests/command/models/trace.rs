@@ -77,7 +77,7 @@ fn the_steps_of_a_branch_are_told_within_it() {
 }
 
 #[test]
-fn a_trace_that_cannot_be_written_is_told() {
+fn an_unwritable_trace_file_is_reported() {
     let outcome = user_with_models().run_command(&["trace", "pair.onnx", "-o", "nowhere/t.json"]);
     assert_eq!(outcome.status, 1);
     assert!(outcome.err.contains("`nowhere/t.json`: expected to write to it"), "{}", outcome.err);

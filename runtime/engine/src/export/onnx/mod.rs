@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_given_twice_or_is_an_input_is_passed_on() {
+    fn repeated_outputs_and_passed_through_inputs_become_identities() {
         let mut graph = Graph::new("twice");
         let x = add_input(&mut graph, "x");
         let y = add_op(&mut graph, "Neg", 20, &[x], "y");
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn constants_that_are_much_larger_than_what_they_were_made_of_are_made_again() {
+    fn constants_much_larger_than_their_source_are_exported_as_nodes() {
         let mut graph = Graph::new("repeated");
         let x = add_input(&mut graph, "x");
         let (few, often) = (add_weight(&mut graph, "few", 3), add_weight(&mut graph, "often", 1));

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn constants_cost_nothing_on_the_right() {
+    fn constant_right_operands_add_no_layout_cost() {
         assert!(describe_layout("oi", "bi", "bo", [true, false]).ends_with(" 4"));
         assert!(describe_layout("bi", "oi", "bo", [false, true]).ends_with(" 0"));
     }

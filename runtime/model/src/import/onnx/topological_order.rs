@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_go_behind_what_they_read_and_otherwise_stay() {
+    fn nodes_move_after_their_inputs_and_otherwise_keep_their_order() {
         let mut graph = build_graph(&[("D", &[2, 3], 4), ("B", &[1], 2), ("A", &[0], 1), ("C", &[0], 3)]);
         sort_nodes(&mut graph).unwrap();
         assert_eq!(node_ops(&graph), ["A", "B", "C", "D"]);

@@ -262,7 +262,7 @@ fn what_is_not_rounded_once_and_for_all_is_not_rounded() {
 }
 
 #[test]
-fn an_empty_depth_leaves_what_is_added_and_an_empty_output_nothing() {
+fn a_fused_product_with_empty_dimensions_keeps_its_addends() {
     FusedMatmulCase {
         c: Some(vec![3]),
         has_residual: true,
