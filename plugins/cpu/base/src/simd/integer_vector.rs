@@ -1,7 +1,10 @@
-//! Vectors of 32-bit sums of byte products. A step multiplies four inputs, shared by all sums, with four weights per sum and adds
-//! the products to that sum. Sums wrap around, and no intermediate saturates.
+//! Vectors of 32-bit sums of byte products. A step multiplies four bytes of inputs, shared by all sums, with four bytes of weights
+//! per sum and adds the products to that sum. Sums wrap around, and no intermediate saturates.
+//!
+//! The four bytes are four factors if the instruction set multiplies bytes exactly. Otherwise bytes are widened to 16 bits first,
+//! and the four bytes are two factors.
 
-/// Products per sum and step: what `vpdpbusd` multiplies in a 32-bit lane.
+/// Bytes of inputs, and of weights per sum, in a step: a 32-bit lane.
 pub const QUAD: usize = 4;
 
 /// The sign bit of a byte. Flipping it adds 128 to a signed byte, which makes it unsigned.
@@ -11,10 +14,13 @@ pub const SIGN_BIT: u8 = 0x80;
 pub trait IntegerVector: Copy + 'static {
     const LANES: usize;
 
-    /// Four inputs, broadcast to all sums.
+    /// Bytes of a factor: 1, or 2 if bytes are widened before they are multiplied. Widened inputs are unsigned.
+    const FACTOR_BYTES: usize = 1;
+
+    /// The inputs of a step, broadcast to all sums.
     type Inputs: Copy;
 
-    /// Four weights for each sum.
+    /// The weights of a step for each sum.
     type Weights: Copy;
 
     /// # Safety
@@ -28,7 +34,7 @@ pub trait IntegerVector: Copy + 'static {
     /// All lanes can be written.
     unsafe fn store(self, place: *mut i32);
 
-    /// Loads four inputs. Signed ones are made unsigned by flipping [`SIGN_BIT`].
+    /// Loads the inputs of a step. Signed bytes are made unsigned by flipping [`SIGN_BIT`].
     ///
     /// # Safety
     ///
@@ -40,6 +46,6 @@ pub trait IntegerVector: Copy + 'static {
     /// Four bytes can be read for each sum.
     unsafe fn load_weights(place: *const i8) -> Self::Weights;
 
-    /// Adds the four products of each lane.
+    /// Adds the products of each lane.
     fn add_products(self, inputs: Self::Inputs, weights: Self::Weights) -> Self;
 }

@@ -12,13 +12,13 @@ use super::requantize::{QuantizedEpilogue, QuantizedTileEpilogue};
 use super::tile::{
     MAX_TILE_PIXELS, QuantizedMicroKernels, QuantizedTile, SumsTarget, TileOutcome, block_kernel,
 };
+use super::widened_rows::WidenedRows;
 use super::window_rows::WindowRows;
 #[cfg(x86_vectors)]
 use oarlock_cpu_base::amx;
+use oarlock_cpu_base::isa::Isa;
 use oarlock_cpu_base::row_blocks::{RowBlocks, StridedRows, StripeBuffer};
-use oarlock_cpu_base::simd::QUAD;
-#[cfg(x86_vectors)]
-use oarlock_cpu_base::simd::SIGN_BIT;
+use oarlock_cpu_base::simd::{QUAD, SIGN_BIT};
 use oarlock_cpu_base::thread_team::ThreadTeam;
 use oarlock_cpu_base::tile_block::{BLOCK_ROWS, TILE_ROW_BYTES};
 use oarlock_cpu_gemm::{DisjointSlice, GemmEpilogue, OutputBlock, ScratchBuffer, TaskQueue};
@@ -35,6 +35,7 @@ pub(super) struct QuantizedDenseConv {
     geometry: NhwcGeometry,
     rows: WindowRows,
     stripes: Option<RowBlocks>,
+    widened: Option<WidenedRows>,
     threads: usize,
     /// Pixels of a tile; pixels and channels of a task.
     tile: usize,
@@ -89,7 +90,8 @@ impl QuantizedDenseConv {
             }
             None => (tile, task),
         };
-        Self { geometry: geometry.clone(), rows, stripes, threads, tile, task }
+        let widened = WidenedRows::for_tiles(kernels, (taps, depth), tile).filter(|_| stripes.is_none());
+        Self { geometry: geometry.clone(), rows, stripes, widened, threads, tile, task }
     }
 
     /// The number of taps, and the inputs of each, as they are read.
@@ -101,12 +103,13 @@ impl QuantizedDenseConv {
         QuantizedPanels::new(team, &self.geometry, &self.rows, weights)
     }
 
-    /// The sizes of the parts of scratch memory in words: padding, a copy of the images, and for each thread pointers and the rows
-    /// of a stripe.
+    /// The sizes of the parts of scratch memory in words: padding, a copy of the images, and for each thread pointers and gathered
+    /// rows.
     fn scratch_sizes(&self) -> [usize; 4] {
         let words = |bytes: usize| bytes.div_ceil(WORD_BYTES);
         let pointers = self.rows.tap_shape().0 * self.tile.max(MAX_TILE_PIXELS);
-        let rows = words(self.stripes.as_ref().map_or(0, RowBlocks::stripe_size));
+        let stripe = self.stripes.as_ref().map_or(0, RowBlocks::stripe_size);
+        let rows = words(self.widened.as_ref().map_or(stripe, WidenedRows::size));
         // Each thread's part starts at a cache line.
         [words(self.rows.padding_size()), words(self.rows.copy_size()), pointers, rows]
             .map(|count| count.next_multiple_of(TILE_ROW_BYTES / WORD_BYTES))
@@ -143,6 +146,7 @@ impl QuantizedDenseConv {
         };
         let job = QuantizedDenseJob {
             dense: self,
+            isa: team.isa(),
             kernels: QuantizedMicroKernels::for_isa(team.isa()),
             is_signed: images.is_signed,
             images: images_read,
@@ -198,6 +202,7 @@ fn as_bytes(words: &mut [u64]) -> &mut [u8] {
 
 struct QuantizedDenseJob<'a> {
     dense: &'a QuantizedDenseConv,
+    isa: Isa,
     kernels: &'static QuantizedMicroKernels,
     is_signed: bool,
     images: *const u8,
@@ -240,31 +245,93 @@ impl QuantizedDenseJob<'_> {
             );
             return;
         }
+        if let Some(widened) = &self.dense.widened {
+            self.run_widened(widened, group, (pixels, channels), (pointers, rows.start_pointer()));
+            return;
+        }
         let (taps, depth) = self.dense.rows.tap_shape();
         for first in pixels.clone().step_by(self.dense.tile) {
             let tile = first..pixels.end.min(first + self.dense.tile);
             if taps > 0 {
                 self.fill_indirection(tile.clone(), pointers);
             }
-            for channel in channels.clone().step_by(self.weights.panel_width()) {
-                let panel = channel..channels.end.min(channel + self.weights.panel_width());
-                let outcome = self.tile_outcome(group, tile.clone(), panel.clone());
-                // SAFETY: pointers and weights exist for all taps, and only this thread accesses the results; a residual has the
-                // size of the output.
-                unsafe {
-                    self.kernels.micro_kernel(self.is_signed, tile.len(), panel.len())(&QuantizedTile {
-                        inputs: pointers,
-                        taps,
-                        quads: depth.div_ceil(QUAD),
-                        skip: self.dense.rows.group_offset(group),
-                        weights: self.weights.panel_pointer(group, channel),
-                        start: starts(channel),
-                        outcome: &outcome,
-                    });
-                }
-                self.finish_sums(group, tile.clone(), panel, &outcome);
+            let steps = depth.div_ceil(QUAD);
+            for panel in self.panels(&channels) {
+                let inputs = (pointers.cast_const(), self.dense.rows.group_offset(group));
+                // SAFETY: there are pointers and weights for all taps.
+                unsafe { self.run_tile(group, (tile.clone(), panel), inputs, [taps, steps]) };
             }
         }
+    }
+
+    /// Widens the rows of some tiles, then multiplies them with one panel of weights after the other.
+    fn run_widened(
+        &self,
+        widened: &WidenedRows,
+        group: usize,
+        (pixels, channels): (Range<usize>, Range<usize>),
+        (pointers, rows): (*mut *const u8, *mut u8),
+    ) {
+        let sign_flip = if self.is_signed { SIGN_BIT } else { 0 };
+        let skip = self.dense.rows.group_offset(group);
+        for start in pixels.clone().step_by(widened.row_count()) {
+            let end = pixels.end.min(start + widened.row_count());
+            let tiles =
+                || (start..end).step_by(self.dense.tile).map(|first| first..end.min(first + self.dense.tile));
+            for tile in tiles() {
+                self.fill_indirection(tile.clone(), pointers);
+                let target = widened.row_pointer(rows, tile.start - start);
+                // SAFETY: for each tap and pixel there is a pointer to inputs, and there is room for all rows from `start` to `end`.
+                unsafe { widened.widen_rows(self.isa, (pointers, skip, sign_flip), tile.len(), target) };
+            }
+            for panel in self.panels(&channels) {
+                for tile in tiles() {
+                    for (index, pixel) in tile.clone().enumerate() {
+                        // SAFETY: there is room for a pointer for each pixel of a tile.
+                        unsafe { *pointers.add(index) = widened.row_pointer(rows, pixel - start) };
+                    }
+                    // SAFETY: each pointer points to the row of its pixel, which has this many steps.
+                    unsafe {
+                        self.run_tile(group, (tile, panel.clone()), (pointers, 0), [1, widened.steps()])
+                    };
+                }
+            }
+        }
+    }
+
+    /// The channels of each panel.
+    fn panels(&self, channels: &Range<usize>) -> impl Iterator<Item = Range<usize>> {
+        let (width, end) = (self.weights.panel_width(), channels.end);
+        channels.clone().step_by(width).map(move |first| first..end.min(first + width))
+    }
+
+    /// Computes a tile.
+    ///
+    /// # Safety
+    ///
+    /// For each tap and pixel there is a pointer to that many steps of inputs, after bytes to skip, and the weights have as many.
+    unsafe fn run_tile(
+        &self,
+        group: usize,
+        (tile, panel): (Range<usize>, Range<usize>),
+        (inputs, skip): (*const *const u8, usize),
+        [taps, steps]: [usize; 2],
+    ) {
+        let outcome = self.tile_outcome(group, tile.clone(), panel.clone());
+        // SAFETY: the caller guarantees the operands, and only this thread accesses the results; a residual has the size of the
+        // output.
+        unsafe {
+            self.kernels.micro_kernel(self.is_signed, tile.len(), panel.len())(&QuantizedTile {
+                inputs,
+                taps,
+                steps,
+                skip,
+                weights: self.weights.panel_pointer(group, panel.start),
+                start: self.initial_sums(group, panel.start),
+                outcome: &outcome,
+            });
+        }
+        self.finish_sums(group, tile, panel, &outcome);
     }
 
     /// The pixels of a group as the rows of blocks, if they can be read in place.
@@ -279,7 +346,8 @@ impl QuantizedDenseJob<'_> {
 
     /// Initial sums from a channel on, in whole vectors.
     fn initial_sums(&self, group: usize, channel: usize) -> *const i32 {
-        let outputs = self.dense.geometry.outputs_per_group().next_multiple_of(self.kernels.lanes);
+        let outputs =
+            self.dense.geometry.outputs_per_group().next_multiple_of(self.kernels.panel_format.lanes);
         self.starts[group * outputs..][..outputs][channel..].as_ptr()
     }
 

@@ -23,7 +23,7 @@ use oarlock_sdk::{Dtype, Result, TensorView};
 use super::byte_operands::{QuantizedImages, tensor_bytes};
 use super::dense::{QuantizedDenseConv, QuantizedOutput};
 use super::quantized_panels::{QuantizedPanels, WeightOrder, WeightSource};
-use super::tile::QuantizedMicroKernels;
+use super::tile::{PanelFormat, QuantizedMicroKernels};
 use super::window_sums::sum_windows;
 use crate::channels_last::geometry::NhwcGeometry;
 use oarlock_cpu_base::simd::SIGN_BIT;
@@ -48,9 +48,9 @@ pub struct IntegerSumOperands<'a> {
     pub bias: Option<&'a [i32]>,
 }
 
-/// Everything that packed weights depend on besides the weights: the vector width, the order of the given weights, signedness, and
-/// the numbers of groups, channels per group, outputs, taps per line, taps in all, and taps and inputs as they are read.
-type IntegerWeightsKey = (usize, WeightOrder, bool, [usize; 7]);
+/// Everything that packed weights depend on besides the weights: the format of panels, the order of the given weights, signedness,
+/// and the numbers of groups, channels per group, outputs, taps per line, taps in all, and taps and inputs as they are read.
+type IntegerWeightsKey = (PanelFormat, WeightOrder, bool, [usize; 7]);
 
 static PACKED_PANELS: ConstantCache<IntegerWeightsKey, QuantizedPanels> = ConstantCache::new();
 
@@ -113,7 +113,8 @@ impl IntegerSums {
         let NhwcGeometry { outputs, groups, horizontal, .. } = self.geometry;
         let (depth, (taps, steps)) = (self.geometry.channels_per_group(), self.dense.tap_shape());
         let sizes = [groups, depth, outputs, horizontal.kernel, self.geometry.tap_count(), taps, steps];
-        let key = (QuantizedMicroKernels::for_isa(team.isa()).lanes, self.order, self.signed[1], sizes);
+        let key =
+            (QuantizedMicroKernels::for_isa(team.isa()).panel_format, self.order, self.signed[1], sizes);
         // A constant is identified by its range of memory, since its bytes never change.
         let (address, size) = constant_cache::constant_range(weights);
         let size = size / parts;
@@ -159,7 +160,7 @@ impl IntegerSums {
         let zeros = read(image_zeros, sign_flip_offset(is_signed));
         let weight_zeros = read(weight_zeros, -sign_flip_offset(!has_signed_weights));
         let own = self.geometry.outputs_per_group();
-        let padded = own.next_multiple_of(QuantizedMicroKernels::for_isa(team.isa()).lanes);
+        let padded = own.next_multiple_of(QuantizedMicroKernels::for_isa(team.isa()).panel_format.lanes);
         let mut starts = vec![0; groups * padded];
         // With a zero point per row, the second term depends on the row and is subtracted at the end.
         let zero = if let [zero] = zeros[..] { zero } else { 0 };

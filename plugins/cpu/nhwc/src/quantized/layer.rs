@@ -15,7 +15,7 @@ use super::depthwise;
 use super::interleaved::{self, InterleavedDepthwise, InterleavedOperands, InterleavedWeights};
 use super::quantized_panels::{QuantizedPanels, WeightOrder, WeightSource};
 use super::requantize::{QuantizedEpilogue, RequantizeParameters, zero_point};
-use super::tile::QuantizedMicroKernels;
+use super::tile::{PanelFormat, QuantizedMicroKernels};
 use crate::channels_last::expect_prepared;
 use crate::channels_last::geometry::NhwcGeometry;
 use oarlock_cpu_base::simd::SIGN_BIT;
@@ -47,9 +47,9 @@ pub(super) enum PackedQuantizedWeights {
     Interleaved(InterleavedWeights),
 }
 
-/// Everything that packed weights depend on besides the weights: the vector width, the order of the given weights, and the numbers
-/// of groups, channels per group, outputs, taps per line, taps in all, and taps and inputs as they are read.
-type QuantizedWeightsKey = (usize, WeightOrder, [usize; 7]);
+/// Everything that packed weights depend on besides the weights: the format of panels, the order of the given weights, and the
+/// numbers of groups, channels per group, outputs, taps per line, taps in all, and taps and inputs as they are read.
+type QuantizedWeightsKey = (PanelFormat, WeightOrder, [usize; 7]);
 
 static PACKED_WEIGHTS: ConstantCache<QuantizedWeightsKey, PackedQuantizedWeights> = ConstantCache::new();
 
@@ -144,7 +144,7 @@ impl QuantizedLayer {
         };
         let (depth, kernel) = (self.geometry.channels_per_group(), self.geometry.horizontal.kernel);
         let sizes = [groups, depth, outputs, kernel, self.geometry.tap_count(), steps.0, steps.1];
-        let lanes = QuantizedMicroKernels::for_isa(cpu.isa()).lanes;
+        let format = QuantizedMicroKernels::for_isa(cpu.isa()).panel_format;
         // SAFETY: device memory is host memory, and these operands are constant.
         let (factors, bias) = unsafe {
             let bias = bias.as_ref().map(|bias| bias.constant_elements::<i32>()).transpose()?;
@@ -152,7 +152,7 @@ impl QuantizedLayer {
         };
         let packed = PACKED_WEIGHTS.get_or_make_at(
             constant_cache::constant_range(&w),
-            (lanes, self.order, sizes),
+            (format, self.order, sizes),
             || {
                 // SAFETY: as above.
                 let weights = unsafe { w.constant_elements::<i8>() }?;
@@ -174,7 +174,7 @@ impl QuantizedLayer {
             },
         )?;
         let factors = if factors.len() == 1 { vec![factors[0]; outputs] } else { factors.into_owned() };
-        let starts = self.initial_sums(bias.as_deref(), &packed, lanes);
+        let starts = self.initial_sums(bias.as_deref(), &packed, format.lanes);
         let (factors, padding) = match &*packed {
             PackedQuantizedWeights::Interleaved(_) => {
                 (interleaved::reorder_channels(&factors), vec![self.zero as u8; outputs])

@@ -28,6 +28,7 @@ mod requantized_vector;
 #[cfg(test)]
 mod tests;
 mod tile;
+mod widened_rows;
 mod window_rows;
 mod window_sums;
 

@@ -7,7 +7,7 @@ use oarlock_cpu_base::thread_team::ThreadTeam;
 use oarlock_cpu_base::tile_block::TILE_ROW_BYTES;
 use oarlock_cpu_gemm::{AlignedBuffer, DisjointSlice};
 
-use super::tile::QuantizedMicroKernels;
+use super::tile::{PanelFormat, QuantizedMicroKernels};
 use super::window_rows::WindowRows;
 use crate::channels_last::geometry::NhwcGeometry;
 use oarlock_cpu_base::simd::QUAD;
@@ -33,7 +33,8 @@ pub struct WeightSource<'a> {
 /// Packed weights of a convolution, and the sum of each output's weights.
 ///
 /// The channels of each group are divided into panels of whole vectors; the last panel may be narrower and is padded with 0. Tap by
-/// tap, a panel contains the weights of each group of four inputs: four per channel.
+/// tap, a panel contains the weights of each group of four inputs: four per channel. If weights are widened, two per channel and
+/// then the other two.
 pub struct QuantizedPanels {
     weights: AlignedBuffer<i8>,
     pub sums: Vec<i32>,
@@ -45,17 +46,19 @@ struct QuantizedPanelLayout {
     /// The number of weights per channel, padded to whole cache lines.
     steps: usize,
     channels: usize,
-    lanes: usize,
+    format: PanelFormat,
     width: usize,
 }
 
 impl QuantizedPanelLayout {
+    /// The bytes of a group.
     fn group_size(&self) -> usize {
-        self.steps * self.channels.next_multiple_of(self.lanes)
+        self.format.factor_bytes * self.steps * self.channels.next_multiple_of(self.format.lanes)
     }
 
+    /// The first byte of a panel.
     fn panel_start(&self, group: usize, channel: usize) -> usize {
-        group * self.group_size() + channel * self.steps
+        group * self.group_size() + self.format.factor_bytes * channel * self.steps
     }
 }
 
@@ -67,13 +70,14 @@ impl QuantizedPanels {
         source: WeightSource<'_>,
     ) -> Self {
         let kernels = QuantizedMicroKernels::for_isa(team.isa());
+        let format = kernels.panel_format;
         let (taps, depth) = rows.tap_shape();
         let steps = taps * depth.next_multiple_of(QUAD);
         let channels = geometry.outputs_per_group();
         let layout = QuantizedPanelLayout {
             steps: steps.next_multiple_of(TILE_ROW_BYTES),
             channels,
-            lanes: kernels.lanes,
+            format,
             width: kernels.max_channels(),
         };
         let mut packed = AlignedBuffer::zeroed(geometry.groups * layout.group_size());
@@ -86,8 +90,15 @@ impl QuantizedPanels {
             let (start, output) = (layout.panel_start(group, first), group * channels + first);
             // SAFETY: each panel is filled by one thread, and no two panels share outputs.
             let (target, sums) = unsafe {
-                let size = steps * count.next_multiple_of(layout.lanes);
+                let size = format.factor_bytes * steps * count.next_multiple_of(format.lanes);
                 (target.range_mut(start..start + size), target_sums.range_mut(output..output + count))
+            };
+            let mut narrow = Vec::new();
+            let bytes = if format.factor_bytes == 1 {
+                &mut *target
+            } else {
+                narrow.resize(target.len() / 2, 0);
+                &mut narrow
             };
             // Here the weights of a step are contiguous, so they can be packed with vectors.
             if let (WeightOrder::OutputsLast, 1) = (source.order, geometry.tap_count()) {
@@ -98,10 +109,14 @@ impl QuantizedPanels {
                     outputs,
                     first: output,
                     sums,
-                    target,
+                    target: bytes,
                 });
             } else {
-                fill_panel(geometry, (taps, depth), source, output, sums, target, layout.lanes);
+                fill_panel(geometry, (taps, depth), source, output, sums, bytes, format.lanes);
+            }
+            if format.factor_bytes != 1 {
+                let row = QUAD * count.next_multiple_of(format.lanes);
+                team.isa().vectorize(WidenedPanel { narrow: &narrow, row, target });
             }
         });
         Self { weights: packed, sums, layout }
@@ -158,6 +173,32 @@ impl SimdTask for ColumnPanel<'_> {
                 // many as of `i32`.
                 let of_quad: i16 = quad.iter().map(|weight| i16::from(*weight)).sum();
                 *sum = sum.wrapping_add(of_quad.into());
+            }
+        }
+    }
+}
+
+/// Widens a panel: the first two weights of each quad of a row become a row, and the other two the next row.
+struct WidenedPanel<'a> {
+    narrow: &'a [i8],
+    row: usize,
+    target: &'a mut [i8],
+}
+
+impl SimdTask for WidenedPanel<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run_on_target<T: SimdTarget>(self) {
+        // The low byte comes first, and the high byte repeats the sign.
+        let widen = |[low, high]: [i8; 2]| [low, low >> 7, high, high >> 7];
+        for (quads, rows) in
+            self.narrow.chunks_exact(self.row).zip(self.target.chunks_exact_mut(2 * self.row))
+        {
+            let (first, second) = rows.split_at_mut(self.row);
+            let targets = first.as_chunks_mut::<QUAD>().0.iter_mut().zip(second.as_chunks_mut::<QUAD>().0);
+            for (&[a, b, c, d], (first, second)) in quads.as_chunks::<QUAD>().0.iter().zip(targets) {
+                (*first, *second) = (widen([a, b]), widen([c, d]));
             }
         }
     }

@@ -28,10 +28,10 @@ pub(super) struct QuantizedTile<'a> {
     /// For each tap and each pixel, the address of the inputs under it.
     pub(super) inputs: *const *const u8,
     pub(super) taps: usize,
-    /// The number of groups of four inputs to read at each tap, and the number of inputs to skip after the pointer.
-    pub(super) quads: usize,
+    /// The number of steps at each tap, and the number of bytes to skip after the pointer.
+    pub(super) steps: usize,
     pub(super) skip: usize,
-    /// Whole vectors of weights for each tap and four inputs.
+    /// Whole vectors of weights for each tap and step.
     pub(super) weights: *const i8,
     /// Initial values of the sums, in whole vectors.
     pub(super) start: *const i32,
@@ -76,10 +76,18 @@ pub(super) fn block_kernel(channels: usize) -> QuantizedBlockKernel {
     unreachable!("no machine of this kind has stripes of {channels} channels");
 }
 
-/// The micro-kernels of an instruction set.
-pub(super) struct QuantizedMicroKernels {
+/// What the layout of packed weights depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct PanelFormat {
     /// The number of sums per vector.
     pub(super) lanes: usize,
+    /// Bytes of a weight, and of an input: see [`IntegerVector::FACTOR_BYTES`].
+    pub(super) factor_bytes: usize,
+}
+
+/// The micro-kernels of an instruction set.
+pub(super) struct QuantizedMicroKernels {
+    pub(super) panel_format: PanelFormat,
     /// The functions for unsigned and for signed inputs, for one vector of channels and for two, indexed by the number of pixels
     /// minus one.
     by_vectors: [[&'static [QuantizedMicroKernel]; 2]; 2],
@@ -102,7 +110,7 @@ impl QuantizedMicroKernels {
     }
 
     pub(super) fn max_channels(&self) -> usize {
-        2 * self.lanes
+        2 * self.panel_format.lanes
     }
 
     pub(super) fn micro_kernel(
@@ -111,7 +119,7 @@ impl QuantizedMicroKernels {
         pixels: usize,
         channels: usize,
     ) -> QuantizedMicroKernel {
-        self.by_vectors[usize::from(is_signed)][channels.div_ceil(self.lanes) - 1][pixels - 1]
+        self.by_vectors[usize::from(is_signed)][channels.div_ceil(self.panel_format.lanes) - 1][pixels - 1]
     }
 }
 
@@ -140,14 +148,14 @@ unsafe fn compute_tile<
         for _ in 0..tile.taps {
             let mut inputs = [ptr::null(); MAX_TILE_PIXELS];
             unrolled!(PIXEL in 0..PIXELS, at most 14 { inputs[PIXEL] = (*pointers.add(PIXEL)).add(tile.skip); });
-            for quad in 0..tile.quads {
+            for step in 0..tile.steps {
                 let mut factors = [V::load_weights(weights); 2];
                 unrolled!(VECTOR in 0..VECTORS, at most 2 {
                     factors[VECTOR] = V::load_weights(weights.add(VECTOR * size));
                     prefetch_l1(weights.wrapping_add((PREFETCH_STEPS * VECTORS + VECTOR) * size));
                 });
                 unrolled!(PIXEL in 0..PIXELS, at most 14 {
-                    let input = V::load_inputs::<SIGNED>(inputs[PIXEL].add(QUAD * quad));
+                    let input = V::load_inputs::<SIGNED>(inputs[PIXEL].add(QUAD * step));
                     unrolled!(VECTOR in 0..VECTORS, at most 2 {
                         sums[PIXEL][VECTOR] = sums[PIXEL][VECTOR].add_products(input, factors[VECTOR]);
                     });
@@ -190,17 +198,20 @@ macro_rules! kernels {
     ($module:ident, $vector:ident, $(#[$attribute:meta])* [$($pixels:literal)*]) => {
         mod $module {
             use oarlock_cpu_base::simd::{IntegerVector, $vector};
-            use super::{QuantizedMicroKernel, QuantizedMicroKernels, QuantizedTile};
+            use super::{PanelFormat, QuantizedMicroKernel, QuantizedMicroKernels, QuantizedTile};
 
             pub(super) static KERNELS: QuantizedMicroKernels = QuantizedMicroKernels {
-                lanes: $vector::LANES,
+                panel_format: PanelFormat { lanes: $vector::LANES, factor_bytes: $vector::FACTOR_BYTES },
                 by_vectors: [[&UNSIGNED_ONE, &UNSIGNED_TWO], [&SIGNED_ONE, &SIGNED_TWO]],
             };
 
             static UNSIGNED_ONE: [QuantizedMicroKernel; [$($pixels),*].len()] = [$(run_tile::<false, $pixels, 1>),*];
             static UNSIGNED_TWO: [QuantizedMicroKernel; [$($pixels),*].len()] = [$(run_tile::<false, $pixels, 2>),*];
-            static SIGNED_ONE: [QuantizedMicroKernel; [$($pixels),*].len()] = [$(run_tile::<true, $pixels, 1>),*];
-            static SIGNED_TWO: [QuantizedMicroKernel; [$($pixels),*].len()] = [$(run_tile::<true, $pixels, 2>),*];
+            static SIGNED_ONE: [QuantizedMicroKernel; [$($pixels),*].len()] = [$(run_tile::<READS_SIGNED, $pixels, 1>),*];
+            static SIGNED_TWO: [QuantizedMicroKernel; [$($pixels),*].len()] = [$(run_tile::<READS_SIGNED, $pixels, 2>),*];
+
+            /// Widened inputs are unsigned.
+            const READS_SIGNED: bool = $vector::FACTOR_BYTES == 1;
 
             $(#[$attribute])*
             unsafe fn run_tile<const SIGNED: bool, const PIXELS: usize, const VECTORS: usize>(tile: &QuantizedTile<'_>) {
@@ -219,10 +230,9 @@ kernels!(
     #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512vl,avx512vnni")]
     [1 2 3 4 5 6 7 8 9 10 11 12 13 14]
 );
-// Without VNNI, weights and inputs are widened into even and odd bytes: 4 x 2 accumulators, 2 x 2 weights, 2 inputs and 1 product
-// use 15 of 16 ymm registers.
+// 6 x 2 accumulators, 2 weights, 1 input and 1 product use all 16 ymm registers.
 #[cfg(x86_vectors)]
-kernels!(avx2, Avx2I32Vector, #[target_feature(enable = "avx2")] [1 2 3 4]);
+kernels!(avx2, Avx2I32Vector, #[target_feature(enable = "avx2")] [1 2 3 4 5 6]);
 kernels!(plain, PortableI32Vector, [1 2 3 4]);
 
 /// The AMX kernels.

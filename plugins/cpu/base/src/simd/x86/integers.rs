@@ -52,15 +52,16 @@ impl IntegerVector for Avx512VnniVector {
     }
 }
 
-/// A vector of AVX2. Even and odd bytes are widened separately, because `vpmaddubsw` saturates its sums to 16 bits.
+/// A vector of AVX2. It multiplies numbers of 16 bits, because `vpmaddubsw`, which multiplies bytes, saturates its sums to 16 bits.
 #[derive(Clone, Copy)]
-pub struct Avx2I32Vector(__m256i);
+pub struct Avx2I32Vector(pub __m256i);
 
 impl IntegerVector for Avx2I32Vector {
     const LANES: usize = 8;
+    const FACTOR_BYTES: usize = 2;
 
-    type Inputs = [__m256i; 2];
-    type Weights = [__m256i; 2];
+    type Inputs = __m256i;
+    type Weights = __m256i;
 
     #[inline(always)]
     unsafe fn load(place: *const i32) -> Self {
@@ -77,28 +78,18 @@ impl IntegerVector for Avx2I32Vector {
     #[inline(always)]
     unsafe fn load_inputs<const SIGNED: bool>(place: *const u8) -> Self::Inputs {
         // SAFETY: the caller guarantees the instructions and four bytes.
-        unsafe {
-            let quad = place.cast::<i32>().read_unaligned();
-            let inputs = _mm256_set1_epi32(if SIGNED { quad ^ SIGN_BITS } else { quad });
-            [_mm256_and_si256(inputs, _mm256_set1_epi16(0xff)), _mm256_srli_epi16::<8>(inputs)]
-        }
+        unsafe { _mm256_set1_epi32(place.cast::<i32>().read_unaligned()) }
     }
 
     #[inline(always)]
     unsafe fn load_weights(place: *const i8) -> Self::Weights {
         // SAFETY: the caller guarantees the instructions and four bytes for each sum.
-        unsafe {
-            let weights = _mm256_loadu_si256(place.cast());
-            [_mm256_srai_epi16::<8>(_mm256_slli_epi16::<8>(weights)), _mm256_srai_epi16::<8>(weights)]
-        }
+        unsafe { _mm256_loadu_si256(place.cast()) }
     }
 
     #[inline(always)]
-    fn add_products(self, [even, odd]: Self::Inputs, [even_weights, odd_weights]: Self::Weights) -> Self {
+    fn add_products(self, inputs: Self::Inputs, weights: Self::Weights) -> Self {
         // SAFETY: a vector exists only if the machine has the instructions.
-        Self(unsafe {
-            let sum = _mm256_add_epi32(self.0, _mm256_madd_epi16(even, even_weights));
-            _mm256_add_epi32(sum, _mm256_madd_epi16(odd, odd_weights))
-        })
+        Self(unsafe { _mm256_add_epi32(self.0, _mm256_madd_epi16(inputs, weights)) })
     }
 }
