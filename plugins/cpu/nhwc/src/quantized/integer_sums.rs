@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use oarlock_cpu_base::constant_cache::{self, ConstantCache};
-use oarlock_cpu_base::isa::{SimdTarget, SimdTask};
+use oarlock_cpu_base::isa::{Isa, SimdTarget, SimdTask};
 use oarlock_cpu_base::thread_team::ThreadTeam;
 use oarlock_cpu_gemm::{GemmEpilogue, OutputBlock, ScratchBuffer};
 use oarlock_sdk::{Dtype, Result, TensorView};
@@ -23,7 +23,7 @@ use oarlock_sdk::{Dtype, Result, TensorView};
 use super::byte_operands::{QuantizedImages, tensor_bytes};
 use super::dense::{QuantizedDenseConv, QuantizedOutput};
 use super::quantized_panels::{QuantizedPanels, WeightOrder, WeightSource};
-use super::tile::{PanelFormat, QuantizedMicroKernels};
+use super::tile::QuantizedMicroKernels;
 use super::window_sums::sum_windows;
 use crate::channels_last::geometry::NhwcGeometry;
 use oarlock_cpu_base::simd::SIGN_BIT;
@@ -48,9 +48,9 @@ pub struct IntegerSumOperands<'a> {
     pub bias: Option<&'a [i32]>,
 }
 
-/// Everything that packed weights depend on besides the weights: the format of panels, the order of the given weights, signedness,
+/// Everything that packed weights depend on besides the weights: the instruction set, the order of the given weights, signedness,
 /// and the numbers of groups, channels per group, outputs, taps per line, taps in all, and taps and inputs as they are read.
-type IntegerWeightsKey = (PanelFormat, WeightOrder, bool, [usize; 7]);
+type IntegerWeightsKey = (Isa, WeightOrder, bool, [usize; 7]);
 
 static PACKED_PANELS: ConstantCache<IntegerWeightsKey, QuantizedPanels> = ConstantCache::new();
 
@@ -113,8 +113,7 @@ impl IntegerSums {
         let NhwcGeometry { outputs, groups, horizontal, .. } = self.geometry;
         let (depth, (taps, steps)) = (self.geometry.channels_per_group(), self.dense.tap_shape());
         let sizes = [groups, depth, outputs, horizontal.kernel, self.geometry.tap_count(), taps, steps];
-        let key =
-            (QuantizedMicroKernels::for_isa(team.isa()).panel_format, self.order, self.signed[1], sizes);
+        let key = (team.isa(), self.order, self.signed[1], sizes);
         // A constant is identified by its range of memory, since its bytes never change.
         let (address, size) = constant_cache::constant_range(weights);
         let size = size / parts;

@@ -1,6 +1,6 @@
-//! Depthwise convolutions with VNNI, which multiplies and adds four pairs of bytes per lane. Four adjacent pixels are interleaved
-//! so that the four bytes of a channel are contiguous, and then multiplied with the weights of that channel. With a stride of one
-//! pixel, the next window reuses the interleaved pixels.
+//! Depthwise convolutions with instructions that multiply and add several pairs of factors per lane. Four adjacent pixels are
+//! interleaved so that the four bytes of a channel are contiguous, and then multiplied with the weights of that channel: by VNNI, or
+//! by AVX2 once they are widened to 16 bits. With a stride of one pixel, the next window reuses the interleaved pixels.
 //!
 //! Outside the image, a window reads pixels that consist of zero points.
 
@@ -26,12 +26,60 @@ use oarlock_cpu_base::simd::QUAD;
 const MIN_WORK_PER_THREAD: usize = 1 << 18;
 /// The maximum number of groups of four pixels in a window, so that the pointers fit in arrays on the stack.
 const MAX_QUADS: usize = 64;
-/// Channels of a block: a zmm, ymm or xmm of bytes. The last block may have fewer.
-const BLOCK_CHANNELS: [usize; 3] = [64, 32, 16];
+
+/// What the layout of weights depends on besides the window.
+#[derive(Clone, Copy, Debug)]
+struct InterleavedFormat {
+    /// Channels of a block: vectors of bytes of three widths, or of fewer. The last block may have fewer channels.
+    blocks: [usize; 3],
+    /// Bytes of a weight: 2 if pixels are widened.
+    factor_bytes: usize,
+}
+
+impl InterleavedFormat {
+    /// `None` if there are no instructions for it.
+    fn for_isa(isa: Isa) -> Option<Self> {
+        #[cfg(x86_vectors)]
+        return x86::format(isa);
+        #[cfg(not(x86_vectors))]
+        {
+            _ = isa;
+            None
+        }
+    }
+
+    /// The number of channels, padded to whole blocks.
+    fn padded_channels(&self, channels: usize) -> usize {
+        channels.next_multiple_of(self.blocks[2])
+    }
+
+    /// The first channel and the size of the block that contains a channel.
+    fn channel_block(&self, channel: usize, channels: usize) -> (usize, usize) {
+        let mut first = 0;
+        loop {
+            let size =
+                self.blocks.into_iter().find(|size| first + size <= channels).unwrap_or(self.blocks[2]);
+            if channel < first + size {
+                return (first, size);
+            }
+            first += size;
+        }
+    }
+
+    /// The position of a channel in the weights. Unpack instructions work within 16-byte lanes, so the first vector gets the first
+    /// four channels of each lane, the second vector the next four, and so on.
+    fn channel_position(&self, channel: usize, channels: usize) -> usize {
+        let (first, size) = self.channel_block(channel, channels);
+        let (lane, inner) = ((channel - first) / 16, (channel - first) % 16);
+        first + inner / 4 * (size / 4) + lane * 4 + inner % 4
+    }
+}
 
 /// How a depthwise convolution groups its windows and pixels.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InterleavedDepthwise {
+    isa: Isa,
+    format: InterleavedFormat,
     /// Windows that are computed at a time, one pixel apart.
     windows: usize,
     /// The groups of four pixels in a line of these windows, and in all lines.
@@ -48,93 +96,73 @@ pub(super) struct InterleavedWeights {
     pub(super) sums: Vec<i32>,
 }
 
-/// Reorders one value per channel into the order of the weights.
-pub(super) fn reorder_channels<T: Copy + Default>(of_channels: &[T]) -> Vec<T> {
-    let mut ordered = vec![T::default(); padded_channels(of_channels.len())];
-    for (channel, value) in of_channels.iter().enumerate() {
-        ordered[channel_position(channel, of_channels.len())] = *value;
-    }
-    ordered
-}
-
-/// The number of channels, padded to whole blocks.
-fn padded_channels(channels: usize) -> usize {
-    channels.next_multiple_of(BLOCK_CHANNELS[2])
-}
-
-/// The first channel and the size of the block that contains a channel.
-fn channel_block(channel: usize, channels: usize) -> (usize, usize) {
-    let mut first = 0;
-    loop {
-        let size =
-            BLOCK_CHANNELS.into_iter().find(|size| first + size <= channels).unwrap_or(BLOCK_CHANNELS[2]);
-        if channel < first + size {
-            return (first, size);
-        }
-        first += size;
-    }
-}
-
-/// The position of a channel in the weights. Unpack instructions work within 16-byte lanes, so the first vector gets the first four
-/// channels of each lane, the second vector the next four, and so on.
-fn channel_position(channel: usize, channels: usize) -> usize {
-    let (first, size) = channel_block(channel, channels);
-    let (lane, inner) = ((channel - first) / 16, (channel - first) % 16);
-    first + inner / 4 * (size / 4) + lane * 4 + inner % 4
-}
-
 impl InterleavedDepthwise {
     /// `None` if the instruction set or the size of the window does not permit it.
     pub(super) fn new(isa: Isa, geometry: &NhwcGeometry) -> Option<Self> {
         let NhwcGeometry { vertical, horizontal, .. } = geometry;
-        let is_there = cfg!(x86_vectors) && has_instructions(isa);
+        let format = InterleavedFormat::for_isa(isa)?;
         // Two windows that overlap in all but one pixel share the interleaving, which takes as long as the products.
         let windows =
             if horizontal.stride == 1 && horizontal.dilation == 1 && horizontal.output > 1 { 2 } else { 1 };
         let quads_of_line = horizontal.kernel.checked_add(windows - 1)?.div_ceil(QUAD);
         let quads = quads_of_line.checked_mul(vertical.kernel)?;
-        (is_there && quads <= MAX_QUADS).then_some(Self { windows, quads_of_line, quads })
+        (quads <= MAX_QUADS).then_some(Self { isa, format, windows, quads_of_line, quads })
     }
 
-    /// Everything that the order of the weights depends on besides the window.
+    /// Everything that the order of the weights depends on besides the window and the instruction set.
     pub(super) fn weights_key(&self) -> (usize, usize) {
         (self.windows, self.quads)
     }
 
+    /// Reorders one value per channel into the order of the weights.
+    pub(super) fn reorder_channels<T: Copy + Default>(&self, of_channels: &[T]) -> Vec<T> {
+        let channels = of_channels.len();
+        let mut ordered = vec![T::default(); self.format.padded_channels(channels)];
+        for (channel, value) in of_channels.iter().enumerate() {
+            ordered[self.format.channel_position(channel, channels)] = *value;
+        }
+        ordered
+    }
+
     /// Packs weights [C, 1, kernel…].
     pub(super) fn pack_weights(&self, geometry: &NhwcGeometry, weights: &[i8]) -> InterleavedWeights {
+        let InterleavedFormat { factor_bytes, .. } = self.format;
         let (channels, kernel) = (geometry.channels, geometry.horizontal.kernel);
-        let of_channel = self.quads * self.windows * QUAD;
-        let mut bytes = vec![0; padded_channels(channels) * of_channel];
+        let of_channel = self.bytes_of_channel();
+        let mut bytes = vec![0; self.format.padded_channels(channels) * of_channel];
         let taps = geometry.tap_count().max(1);
         let sums = weights.chunks_exact(taps).map(|taps| taps.iter().map(|tap| i32::from(*tap)).sum());
         for (channel, weights) in weights.chunks_exact(taps).enumerate() {
-            let (first, size) = channel_block(channel, channels);
-            let lane = channel_position(channel, channels) - first;
+            let (first, size) = self.format.channel_block(channel, channels);
+            let position = self.format.channel_position(channel, channels) - first;
+            // The vector of the block that has the channel, and its lane.
+            let lanes = size / QUAD;
+            let (vector, lane) = (position / lanes, position % lanes);
             for (tap, weight) in weights.iter().enumerate() {
                 for window in 0..self.windows {
                     // The second window is one pixel further along the same pixels, so its weights are shifted by one byte.
                     let pixel = tap % kernel + window;
                     let quad = tap / kernel * self.quads_of_line + pixel / QUAD;
                     // In the order in which the kernel reads, so that it needs only one pointer.
-                    let row = (quad * self.windows + window) * size + lane;
-                    bytes[first * of_channel + row * QUAD + pixel % QUAD] = *weight;
+                    let place = ((quad * self.windows + window) * QUAD + vector) * size * factor_bytes;
+                    let target = &mut bytes[first * of_channel + place..][..size * factor_bytes];
+                    if factor_bytes == 1 {
+                        target[lane * QUAD + pixel % QUAD] = *weight;
+                    } else {
+                        // First the even pixels of all lanes, then the odd ones; the low byte first, then the one with the sign.
+                        let half = pixel % 2 * size + lane * QUAD + pixel % QUAD / 2 * factor_bytes;
+                        target[half..][..factor_bytes]
+                            .copy_from_slice(&i16::from(*weight).to_le_bytes().map(u8::cast_signed));
+                    }
                 }
             }
         }
         InterleavedWeights { bytes, sums: sums.collect() }
     }
-}
 
-fn has_instructions(isa: Isa) -> bool {
-    #[cfg(x86_vectors)]
-    {
-        isa >= Isa::Avx512 && is_x86_feature_detected!("avx512vnni")
-    }
-    #[cfg(not(x86_vectors))]
-    {
-        let _ = isa;
-        false
+    /// The bytes of the weights of a channel.
+    fn bytes_of_channel(&self) -> usize {
+        self.quads * self.windows * QUAD * self.format.factor_bytes
     }
 }
 
@@ -165,14 +193,13 @@ impl InterleavedDepthwise {
         let threads = team.worker_count().min(work / MIN_WORK_PER_THREAD).max(1);
         let inputs =
             geometry.images * geometry.vertical.input * geometry.horizontal.input * geometry.channels;
-        let ordered = padded_channels(geometry.channels);
+        let ordered = self.format.padded_channels(geometry.channels);
         assert!(
-            has_instructions(team.isa())
-                && images.x.len() == inputs
+            images.x.len() == inputs
                 && y.len() == rows * row_size
                 && operands.padding.len() >= geometry.channels
                 && operands.starts.len().min(operands.factors.len()) >= ordered
-                && operands.weights.bytes.len() >= ordered * self.quads * self.windows * QUAD,
+                && operands.weights.bytes.len() >= ordered * self.bytes_of_channel(),
             "operands of the sizes of the convolution"
         );
         // A few pieces per thread balance the load if other work runs on the machine.
@@ -184,7 +211,7 @@ impl InterleavedDepthwise {
             let y = unsafe { y.range_mut(rows.start * row_size..rows.end * row_size) };
             let job = InterleavedJob { depthwise: self, geometry, x: images.x, operands, rows, y };
             #[cfg(x86_vectors)]
-            // SAFETY: the machine has the instructions, and the operands have the sizes of the convolution.
+            // SAFETY: the operands have the sizes of the convolution.
             unsafe {
                 x86::compute_rows(job, images.is_signed);
             }

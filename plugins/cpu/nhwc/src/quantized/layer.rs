@@ -6,16 +6,17 @@ use std::sync::Arc;
 
 use oarlock_cpu_base::constant_cache::{self, ConstantCache};
 use oarlock_cpu_base::device::Cpu;
+use oarlock_cpu_base::isa::Isa;
 use oarlock_cpu_gemm::ScratchBuffer;
 use oarlock_sdk::{Dtype, KernelCall, Result, ensure};
 
 use super::byte_operands::{QuantizedImages, tensor_bytes, tensor_bytes_mut};
 use super::dense::{QuantizedDenseConv, QuantizedOutput};
 use super::depthwise;
-use super::interleaved::{self, InterleavedDepthwise, InterleavedOperands, InterleavedWeights};
+use super::interleaved::{InterleavedDepthwise, InterleavedOperands, InterleavedWeights};
 use super::quantized_panels::{QuantizedPanels, WeightOrder, WeightSource};
 use super::requantize::{QuantizedEpilogue, RequantizeParameters, zero_point};
-use super::tile::{PanelFormat, QuantizedMicroKernels};
+use super::tile::QuantizedMicroKernels;
 use crate::channels_last::expect_prepared;
 use crate::channels_last::geometry::NhwcGeometry;
 use oarlock_cpu_base::simd::SIGN_BIT;
@@ -47,9 +48,9 @@ pub(super) enum PackedQuantizedWeights {
     Interleaved(InterleavedWeights),
 }
 
-/// Everything that packed weights depend on besides the weights: the format of panels, the order of the given weights, and the
+/// Everything that packed weights depend on besides the weights: the instruction set, the order of the given weights, and the
 /// numbers of groups, channels per group, outputs, taps per line, taps in all, and taps and inputs as they are read.
-type QuantizedWeightsKey = (PanelFormat, WeightOrder, [usize; 7]);
+type QuantizedWeightsKey = (Isa, WeightOrder, [usize; 7]);
 
 static PACKED_WEIGHTS: ConstantCache<QuantizedWeightsKey, PackedQuantizedWeights> = ConstantCache::new();
 
@@ -144,7 +145,7 @@ impl QuantizedLayer {
         };
         let (depth, kernel) = (self.geometry.channels_per_group(), self.geometry.horizontal.kernel);
         let sizes = [groups, depth, outputs, kernel, self.geometry.tap_count(), steps.0, steps.1];
-        let format = QuantizedMicroKernels::for_isa(cpu.isa()).panel_format;
+        let lanes = QuantizedMicroKernels::for_isa(cpu.isa()).panel_format.lanes;
         // SAFETY: device memory is host memory, and these operands are constant.
         let (factors, bias) = unsafe {
             let bias = bias.as_ref().map(|bias| bias.constant_elements::<i32>()).transpose()?;
@@ -152,7 +153,7 @@ impl QuantizedLayer {
         };
         let packed = PACKED_WEIGHTS.get_or_make_at(
             constant_cache::constant_range(&w),
-            (format, self.order, sizes),
+            (cpu.isa(), self.order, sizes),
             || {
                 // SAFETY: as above.
                 let weights = unsafe { w.constant_elements::<i8>() }?;
@@ -174,10 +175,10 @@ impl QuantizedLayer {
             },
         )?;
         let factors = if factors.len() == 1 { vec![factors[0]; outputs] } else { factors.into_owned() };
-        let starts = self.initial_sums(bias.as_deref(), &packed, format.lanes);
-        let (factors, padding) = match &*packed {
-            PackedQuantizedWeights::Interleaved(_) => {
-                (interleaved::reorder_channels(&factors), vec![self.zero as u8; outputs])
+        let starts = self.initial_sums(bias.as_deref(), &packed, lanes);
+        let (factors, padding) = match &self.algorithm {
+            QuantizedAlgorithm::Interleaved(interleaved) => {
+                (interleaved.reorder_channels(&factors), vec![self.zero as u8; outputs])
             }
             _ => (factors, Vec::new()),
         };
@@ -190,14 +191,14 @@ impl QuantizedLayer {
         // Kernels read signed inputs as unsigned ones that are 128 higher, so the zero point moves with them.
         let zero = self.zero as i32 + if self.is_signed { i32::from(SIGN_BIT) } else { 0 };
         let start = |(output, sum): (usize, &i32)| of_bias(output).wrapping_sub(zero.wrapping_mul(*sum));
-        let panels = match packed {
-            PackedQuantizedWeights::Panels(panels) => panels,
-            // This kernel subtracts the zero point from each input, so only the bias is left.
-            PackedQuantizedWeights::Channels(_) => return (0..self.geometry.outputs).map(of_bias).collect(),
-            PackedQuantizedWeights::Interleaved(weights) => {
+        let panels = match (&self.algorithm, packed) {
+            (QuantizedAlgorithm::Dense(_), PackedQuantizedWeights::Panels(panels)) => panels,
+            (QuantizedAlgorithm::Interleaved(interleaved), PackedQuantizedWeights::Interleaved(weights)) => {
                 let starts: Vec<i32> = weights.sums.iter().enumerate().map(start).collect();
-                return interleaved::reorder_channels(&starts);
+                return interleaved.reorder_channels(&starts);
             }
+            // This kernel subtracts the zero point from each input, so only the bias is left.
+            _ => return (0..self.geometry.outputs).map(of_bias).collect(),
         };
         let outputs = self.geometry.outputs_per_group();
         let padded = outputs.next_multiple_of(lanes);

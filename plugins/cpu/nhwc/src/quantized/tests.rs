@@ -12,7 +12,7 @@ use oarlock_sdk::{Dtype, Element};
 use super::byte_operands::QuantizedImages;
 use super::dense::{QuantizedDenseConv, QuantizedOutput};
 use super::depthwise;
-use super::interleaved::{InterleavedDepthwise, InterleavedOperands, reorder_channels};
+use super::interleaved::{InterleavedDepthwise, InterleavedOperands};
 use super::quantized_panels::{WeightOrder, WeightSource};
 use super::requantize::{QuantizedEpilogue, RequantizeParameters, ResidualAddition};
 use crate::KERNELS;
@@ -378,7 +378,8 @@ fn compute_layer(layer: &QuantizedLayerCase, team: &TestTeam) -> Vec<u8> {
     {
         let weights = depthwise.pack_weights(&layer.geometry, &layer.w);
         let starts: Vec<i32> = weights.sums.iter().map(|sum| -i32::from(zero) * sum).collect();
-        let (starts, factors) = (reorder_channels(&starts), reorder_channels(&layer.scale));
+        let (starts, factors) =
+            (depthwise.reorder_channels(&starts), depthwise.reorder_channels(&layer.scale));
         let padding = vec![images.zero; layer.geometry.channels];
         let operands = InterleavedOperands {
             weights: &weights,

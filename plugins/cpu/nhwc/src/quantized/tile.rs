@@ -77,7 +77,7 @@ pub(super) fn block_kernel(channels: usize) -> QuantizedBlockKernel {
 }
 
 /// What the layout of packed weights depends on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy)]
 pub(super) struct PanelFormat {
     /// The number of sums per vector.
     pub(super) lanes: usize,

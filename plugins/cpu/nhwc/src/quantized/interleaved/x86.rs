@@ -5,207 +5,97 @@
     reason = "pixels, weights and results are reached through pointers, with instructions a machine may lack"
 )]
 
-use std::arch::x86_64::*;
+mod byte_vectors;
+
 use std::ptr;
 
-use super::{BLOCK_CHANNELS, InterleavedJob, MAX_QUADS, QUAD};
-use crate::quantized::requantize::RequantizeParameters;
-use oarlock_cpu_base::simd::SIGN_BIT;
+use oarlock_cpu_base::isa::Isa;
 
-/// A vector of bytes: one per channel, or four per channel.
-trait ByteVector: Copy {
-    const COUNT: usize;
+use super::{InterleavedFormat, InterleavedJob, MAX_QUADS, QUAD};
+use byte_vectors::{ByteVector, VnniXmm, VnniYmm, VnniZmm, WidenedXmm, WidenedYmm};
 
-    /// The constants of requantization, broadcast to vectors.
-    type Epilogue: Copy;
+/// The vectors of an instruction set: the widest, and two for the channels that are left. Two may be the same.
+trait ByteVectorSet {
+    type Wide: ByteVector;
+    type Middle: ByteVector;
+    type Narrow: ByteVector;
 
-    /// # Safety
-    ///
-    /// All bytes, or `count` of them, are readable, and the machine has the instructions of this type. The instructions are a
-    /// condition of all functions here.
-    unsafe fn load(place: *const u8) -> Self;
-    unsafe fn load_partial(place: *const u8, count: usize) -> Self;
-
-    /// # Safety
-    ///
-    /// All bytes, or `count` of them, are writable.
-    unsafe fn store(self, place: *mut u8);
-    unsafe fn store_partial(self, place: *mut u8, count: usize);
-
-    /// Makes signed bytes unsigned by flipping the sign bit.
-    unsafe fn to_unsigned(self) -> Self;
-
-    /// Transposes four pixels into the four bytes of each channel.
-    unsafe fn interleave_pixels(pixels: [Self; QUAD]) -> [Self; QUAD];
-
-    /// Adds the products of four bytes to each sum.
-    unsafe fn add_products(self, inputs: Self, weights: Self) -> Self;
-
-    unsafe fn load_epilogue(requantize: &RequantizeParameters) -> Self::Epilogue;
-
-    /// Requantizes the sums of all channels.
-    ///
-    /// # Safety
-    ///
-    /// There is a factor for each sum.
-    unsafe fn requantize_sums(sums: [Self; QUAD], factors: *const f32, epilogue: Self::Epilogue) -> Self;
-}
-
-macro_rules! bytes {
-    (
-        $name:ident, $vector:ident, $floats:ident, $count:literal, $mask:ident,
-        $load:ident $load_some:ident $store:ident $store_some:ident $xor:ident $splat_bytes:ident $splat:ident
-        $low:ident $high:ident $low_pairs:ident $high_pairs:ident $products:ident
-        $load_floats:ident $splat_floats:ident $to_floats:ident $times:ident $least:ident $round:ident
-        $pack:ident $greatest:ident $plus:ident $pack_bytes:ident
-    ) => {
-        #[derive(Clone, Copy)]
-        struct $name($vector);
-
-        impl ByteVector for $name {
-            const COUNT: usize = $count;
-
-            /// The upper bound, the lower bound, the zero point, and the bits to flip at the end.
-            type Epilogue = ($floats, $vector, $vector, $vector);
-
-            #[inline(always)]
-            unsafe fn load(place: *const u8) -> Self {
-                // SAFETY: guaranteed by the caller.
-                Self(unsafe { $load(place.cast()) })
-            }
-
-            #[inline(always)]
-            unsafe fn load_partial(place: *const u8, count: usize) -> Self {
-                let mask = ((1u128 << count) - 1) as $mask;
-                // SAFETY: the caller guarantees these bytes; masked-out bytes are not read.
-                Self(unsafe { $load_some(mask, place.cast()) })
-            }
-
-            #[inline(always)]
-            unsafe fn store(self, place: *mut u8) {
-                // SAFETY: guaranteed by the caller.
-                unsafe { $store(place.cast(), self.0) };
-            }
-
-            #[inline(always)]
-            unsafe fn store_partial(self, place: *mut u8, count: usize) {
-                let mask = ((1u128 << count) - 1) as $mask;
-                // SAFETY: the caller guarantees these bytes; masked-out bytes are not written.
-                unsafe { $store_some(place.cast(), mask, self.0) };
-            }
-
-            #[inline(always)]
-            unsafe fn to_unsigned(self) -> Self {
-                // SAFETY: the caller guarantees the instructions.
-                Self(unsafe { $xor(self.0, $splat_bytes(SIGN_BIT.cast_signed())) })
-            }
-
-            #[inline(always)]
-            unsafe fn interleave_pixels([a, b, c, d]: [Self; QUAD]) -> [Self; QUAD] {
-                // SAFETY: the caller guarantees the instructions.
-                unsafe {
-                    let [low, low_next] = [$low(a.0, b.0), $low(c.0, d.0)];
-                    let [high, high_next] = [$high(a.0, b.0), $high(c.0, d.0)];
-                    [
-                        Self($low_pairs(low, low_next)),
-                        Self($high_pairs(low, low_next)),
-                        Self($low_pairs(high, high_next)),
-                        Self($high_pairs(high, high_next)),
-                    ]
-                }
-            }
-
-            #[inline(always)]
-            unsafe fn add_products(self, inputs: Self, weights: Self) -> Self {
-                // SAFETY: the caller guarantees the instructions.
-                Self(unsafe { $products(self.0, inputs.0, weights.0) })
-            }
-
-            #[inline(always)]
-            unsafe fn load_epilogue(requantize: &RequantizeParameters) -> Self::Epilogue {
-                let [low, high] = requantize.bounds;
-                // Packing saturates to unsigned bytes, so signed results are shifted into that range and flipped back.
-                let is_signed = low + (requantize.zero as f32) < 0.0;
-                let sign_flip = if is_signed { i32::from(SIGN_BIT) } else { 0 };
-                // SAFETY: the caller guarantees the instructions.
-                unsafe {
-                    (
-                        $splat_floats(high),
-                        $splat(low as i16),
-                        $splat((requantize.zero + sign_flip) as i16),
-                        $splat_bytes(sign_flip as i8),
-                    )
-                }
-            }
-
-            #[inline(always)]
-            unsafe fn requantize_sums(
-                sums: [Self; QUAD],
-                factors: *const f32,
-                (high, low, zero, sign_flip): Self::Epilogue,
-            ) -> Self {
-                // SAFETY: the caller guarantees the instructions and the factors.
-                unsafe {
-                    // A loop instead of `map`, because the closure would not be compiled for the instruction set.
-                    let mut whole = [low; QUAD];
-                    for (index, (whole, sum)) in whole.iter_mut().zip(sums).enumerate() {
-                        let factors = $load_floats(factors.add(index * ($count / 4)));
-                        // `min` returns its second operand for NaN, and the conversion turns NaN into the least integer.
-                        *whole = $round($least(high, $times($to_floats(sum.0), factors)));
-                    }
-                    let [first, second] = [$pack(whole[0], whole[1]), $pack(whole[2], whole[3])];
-                    let first = $plus($greatest(first, low), zero);
-                    let second = $plus($greatest(second, low), zero);
-                    Self($xor($pack_bytes(first, second), sign_flip))
-                }
-            }
-        }
+    const FORMAT: InterleavedFormat = InterleavedFormat {
+        blocks: [Self::Wide::COUNT, Self::Middle::COUNT, Self::Narrow::COUNT],
+        factor_bytes: Self::Wide::FACTOR_BYTES,
     };
 }
 
-bytes!(
-    Zmm, __m512i, __m512, 64, __mmask64,
-    _mm512_loadu_si512 _mm512_maskz_loadu_epi8 _mm512_storeu_si512 _mm512_mask_storeu_epi8
-    _mm512_xor_si512 _mm512_set1_epi8 _mm512_set1_epi16
-    _mm512_unpacklo_epi8 _mm512_unpackhi_epi8 _mm512_unpacklo_epi16 _mm512_unpackhi_epi16 _mm512_dpbusd_epi32
-    _mm512_loadu_ps _mm512_set1_ps _mm512_cvtepi32_ps _mm512_mul_ps _mm512_min_ps _mm512_cvtps_epi32
-    _mm512_packs_epi32 _mm512_max_epi16 _mm512_add_epi16 _mm512_packus_epi16
-);
-bytes!(
-    Ymm, __m256i, __m256, 32, __mmask32,
-    _mm256_loadu_si256 _mm256_maskz_loadu_epi8 _mm256_storeu_si256 _mm256_mask_storeu_epi8
-    _mm256_xor_si256 _mm256_set1_epi8 _mm256_set1_epi16
-    _mm256_unpacklo_epi8 _mm256_unpackhi_epi8 _mm256_unpacklo_epi16 _mm256_unpackhi_epi16 _mm256_dpbusd_epi32
-    _mm256_loadu_ps _mm256_set1_ps _mm256_cvtepi32_ps _mm256_mul_ps _mm256_min_ps _mm256_cvtps_epi32
-    _mm256_packs_epi32 _mm256_max_epi16 _mm256_add_epi16 _mm256_packus_epi16
-);
-bytes!(
-    Xmm, __m128i, __m128, 16, __mmask16,
-    _mm_loadu_si128 _mm_maskz_loadu_epi8 _mm_storeu_si128 _mm_mask_storeu_epi8
-    _mm_xor_si128 _mm_set1_epi8 _mm_set1_epi16
-    _mm_unpacklo_epi8 _mm_unpackhi_epi8 _mm_unpacklo_epi16 _mm_unpackhi_epi16 _mm_dpbusd_epi32
-    _mm_loadu_ps _mm_set1_ps _mm_cvtepi32_ps _mm_mul_ps _mm_min_ps _mm_cvtps_epi32
-    _mm_packs_epi32 _mm_max_epi16 _mm_add_epi16 _mm_packus_epi16
-);
+enum Avx512VnniSet {}
+
+impl ByteVectorSet for Avx512VnniSet {
+    type Wide = VnniZmm;
+    type Middle = VnniYmm;
+    type Narrow = VnniXmm;
+}
+
+enum Avx2Set {}
+
+impl ByteVectorSet for Avx2Set {
+    type Wide = WidenedYmm;
+    type Middle = WidenedYmm;
+    type Narrow = WidenedXmm;
+}
+
+fn has_avx512_vnni(isa: Isa) -> bool {
+    isa >= Isa::Avx512 && is_x86_feature_detected!("avx512vnni")
+}
+
+/// The format of an instruction set, if it has instructions for it.
+pub(super) fn format(isa: Isa) -> Option<InterleavedFormat> {
+    match isa {
+        _ if has_avx512_vnni(isa) => Some(Avx512VnniSet::FORMAT),
+        Isa::Avx2 | Isa::Avx512 | Isa::Amx => Some(Avx2Set::FORMAT),
+        Isa::Scalar => None,
+    }
+}
 
 /// # Safety
 ///
-/// The machine has AVX-512 with VNNI, and the operands have the sizes of the convolution.
-#[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512vl,avx512vnni")]
+/// The operands have the sizes of the convolution.
 pub(super) unsafe fn compute_rows(job: InterleavedJob<'_>, is_signed: bool) {
+    // SAFETY: guaranteed by the caller; a machine has the instructions of an `Isa`, and there are jobs only for those with a format.
+    unsafe {
+        if has_avx512_vnni(job.depthwise.isa) {
+            compute_rows_avx512_vnni(job, is_signed);
+        } else {
+            compute_rows_avx2(job, is_signed);
+        }
+    }
+}
+
+#[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512vl,avx512vnni")]
+unsafe fn compute_rows_avx512_vnni(job: InterleavedJob<'_>, is_signed: bool) {
+    // SAFETY: guaranteed by the caller.
+    unsafe { dispatch_rows::<Avx512VnniSet>(job, is_signed) };
+}
+
+#[target_feature(enable = "avx2,fma")]
+unsafe fn compute_rows_avx2(job: InterleavedJob<'_>, is_signed: bool) {
+    // SAFETY: guaranteed by the caller.
+    unsafe { dispatch_rows::<Avx2Set>(job, is_signed) };
+}
+
+#[inline(always)]
+unsafe fn dispatch_rows<S: ByteVectorSet>(job: InterleavedJob<'_>, is_signed: bool) {
     // SAFETY: guaranteed by the caller.
     unsafe {
         match (is_signed, job.depthwise.windows) {
-            (false, 1) => run_rows::<false, 1>(job),
-            (false, _) => run_rows::<false, 2>(job),
-            (true, 1) => run_rows::<true, 1>(job),
-            (true, _) => run_rows::<true, 2>(job),
+            (false, 1) => run_rows::<S, false, 1>(job),
+            (false, _) => run_rows::<S, false, 2>(job),
+            (true, 1) => run_rows::<S, true, 1>(job),
+            (true, _) => run_rows::<S, true, 2>(job),
         }
     }
 }
 
 #[inline(always)]
-unsafe fn run_rows<const SIGNED: bool, const WINDOWS: usize>(job: InterleavedJob<'_>) {
+unsafe fn run_rows<S: ByteVectorSet, const SIGNED: bool, const WINDOWS: usize>(job: InterleavedJob<'_>) {
     let (channels, width) = (job.geometry.channels, job.geometry.horizontal.output);
     let mut pixels = [[ptr::null::<u8>(); QUAD]; MAX_QUADS];
     let pixels = &mut pixels[..job.depthwise.quads];
@@ -217,9 +107,9 @@ unsafe fn run_rows<const SIGNED: bool, const WINDOWS: usize>(job: InterleavedJob
     // SAFETY: guaranteed by the caller: pixels lie in the image or are padding, and results lie in the rows.
     unsafe {
         let endings = (
-            Zmm::load_epilogue(job.operands.requantize),
-            Ymm::load_epilogue(job.operands.requantize),
-            Xmm::load_epilogue(job.operands.requantize),
+            S::Wide::load_epilogue(job.operands.requantize),
+            S::Middle::load_epilogue(job.operands.requantize),
+            S::Narrow::load_epilogue(job.operands.requantize),
         );
         for (line, row) in job.rows.clone().enumerate() {
             job.fill_line_pointers(row, lines);
@@ -239,20 +129,20 @@ unsafe fn run_rows<const SIGNED: bool, const WINDOWS: usize>(job: InterleavedJob
                 let count = WINDOWS.min(width - column);
                 let windows = InterleavedWindows { job: &job, pixels, place, count };
                 let mut channel = 0;
-                while channel + BLOCK_CHANNELS[0] <= channels {
-                    windows.compute_block::<Zmm, SIGNED, false, WINDOWS>(channel, endings.0);
-                    channel += BLOCK_CHANNELS[0];
+                while channel + S::Wide::COUNT <= channels {
+                    windows.compute_block::<S::Wide, SIGNED, false, WINDOWS>(channel, endings.0);
+                    channel += S::Wide::COUNT;
                 }
-                if channel + BLOCK_CHANNELS[1] <= channels {
-                    windows.compute_block::<Ymm, SIGNED, false, WINDOWS>(channel, endings.1);
-                    channel += BLOCK_CHANNELS[1];
+                if channel + S::Middle::COUNT <= channels {
+                    windows.compute_block::<S::Middle, SIGNED, false, WINDOWS>(channel, endings.1);
+                    channel += S::Middle::COUNT;
                 }
-                if channel + BLOCK_CHANNELS[2] <= channels {
-                    windows.compute_block::<Xmm, SIGNED, false, WINDOWS>(channel, endings.2);
-                    channel += BLOCK_CHANNELS[2];
+                if channel + S::Narrow::COUNT <= channels {
+                    windows.compute_block::<S::Narrow, SIGNED, false, WINDOWS>(channel, endings.2);
+                    channel += S::Narrow::COUNT;
                 }
                 if channel < channels {
-                    windows.compute_block::<Xmm, SIGNED, true, WINDOWS>(channel, endings.2);
+                    windows.compute_block::<S::Narrow, SIGNED, true, WINDOWS>(channel, endings.2);
                 }
             }
         }
@@ -287,7 +177,7 @@ impl InterleavedWindows<'_> {
                 *start = V::load(starts.add(index * (V::COUNT / QUAD)).cast());
             }
             let mut sums = [start; WINDOWS];
-            let of_channel = self.pixels.len() * WINDOWS * QUAD;
+            let of_channel = self.job.depthwise.bytes_of_channel();
             let mut weights = operands.weights.bytes.as_ptr().add(channel * of_channel);
             for pixels in self.pixels {
                 let mut inputs = [start[0]; QUAD];
@@ -298,11 +188,14 @@ impl InterleavedWindows<'_> {
                         *input = input.to_unsigned();
                     }
                 }
-                let inputs = V::interleave_pixels(inputs);
+                let mut factors = [start[0].to_factors(); QUAD];
+                for (factors, inputs) in factors.iter_mut().zip(V::interleave_pixels(inputs)) {
+                    *factors = inputs.to_factors();
+                }
                 for sums in &mut sums {
-                    for (sum, inputs) in sums.iter_mut().zip(inputs) {
-                        *sum = sum.add_products(inputs, V::load(weights.cast()));
-                        weights = weights.add(V::COUNT);
+                    for (sum, factors) in sums.iter_mut().zip(factors) {
+                        *sum = sum.add_products(factors, weights);
+                        weights = weights.add(V::COUNT * V::FACTOR_BYTES);
                     }
                 }
             }
