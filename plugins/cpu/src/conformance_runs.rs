@@ -122,6 +122,7 @@ mod tests {
             let instructions = match isa {
                 Isa::Scalar => "`isa = \"scalar\"`",
                 Isa::Avx2 => "AVX2",
+                Isa::AvxVnni => "AVX-VNNI",
                 Isa::Avx512 => "AVX-512",
                 Isa::Amx => "AMX",
             };

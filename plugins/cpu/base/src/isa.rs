@@ -20,6 +20,8 @@ pub enum Isa {
     Scalar,
     /// AVX2 with FMA and F16C.
     Avx2,
+    /// AVX-VNNI, on top of AVX2. A processor with AVX-512 may lack it.
+    AvxVnni,
     /// AVX-512 F, BW, CD, DQ and VL, on top of all of AVX2.
     Avx512,
     /// AMX for bf16 and int8, on top of AVX-512 with BF16 and VNNI.
@@ -28,7 +30,7 @@ pub enum Isa {
 
 impl Isa {
     /// All levels, in ascending order.
-    pub const ALL: [Self; 4] = [Self::Scalar, Self::Avx2, Self::Avx512, Self::Amx];
+    pub const ALL: [Self; 5] = [Self::Scalar, Self::Avx2, Self::AvxVnni, Self::Avx512, Self::Amx];
 
     /// The level for dtypes that AMX does not multiply: those of 32 and 64 bits.
     pub fn without_amx(self) -> Self {
@@ -37,32 +39,39 @@ impl Isa {
 
     /// The best level of this machine.
     pub fn best_level() -> Self {
+        Self::ALL.into_iter().rfind(|isa| isa.is_available()).unwrap_or(Self::Scalar)
+    }
+
+    /// True if this machine has the level.
+    pub fn is_available(self) -> bool {
         #[cfg(x86_vectors)]
+        return match self {
+            Self::Scalar => true,
+            Self::Avx2 => {
+                is_x86_feature_detected!("avx2")
+                    && is_x86_feature_detected!("fma")
+                    && is_x86_feature_detected!("f16c")
+            }
+            Self::AvxVnni => Self::Avx2.is_available() && is_x86_feature_detected!("avxvnni"),
+            Self::Avx512 => {
+                Self::Avx2.is_available()
+                    && is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("avx512cd")
+                    && is_x86_feature_detected!("avx512dq")
+                    && is_x86_feature_detected!("avx512vl")
+            }
+            Self::Amx => {
+                Self::Avx512.is_available()
+                    && is_x86_feature_detected!("avx512bf16")
+                    && is_x86_feature_detected!("avx512vnni")
+                    && amx_permission::is_amx_available()
+            }
+        };
+        #[cfg(not(x86_vectors))]
         {
-            let has_avx2 = is_x86_feature_detected!("avx2")
-                && is_x86_feature_detected!("fma")
-                && is_x86_feature_detected!("f16c");
-            let has_avx512 = has_avx2
-                && is_x86_feature_detected!("avx512f")
-                && is_x86_feature_detected!("avx512bw")
-                && is_x86_feature_detected!("avx512cd")
-                && is_x86_feature_detected!("avx512dq")
-                && is_x86_feature_detected!("avx512vl");
-            let has_amx = has_avx512
-                && is_x86_feature_detected!("avx512bf16")
-                && is_x86_feature_detected!("avx512vnni")
-                && amx_permission::is_amx_available();
-            if has_amx {
-                return Self::Amx;
-            }
-            if has_avx512 {
-                return Self::Avx512;
-            }
-            if has_avx2 {
-                return Self::Avx2;
-            }
+            self == Self::Scalar
         }
-        Self::Scalar
     }
 
     /// True if one instruction multiplies pairs of bf16 and accumulates both products (AVX512-BF16). A processor of the level
@@ -97,7 +106,7 @@ impl Isa {
         let best = Self::best_level();
         let Some(wanted) = host.option("isa") else { return best };
         match Self::ALL.into_iter().find(|isa| isa.to_string() == wanted) {
-            Some(isa) if isa <= best => isa,
+            Some(isa) if isa.is_available() => isa,
             Some(isa) => {
                 host.log(
                     oarlock_sdk::LogLevel::WARNING,
@@ -109,7 +118,7 @@ impl Isa {
                 host.log(
                     oarlock_sdk::LogLevel::WARNING,
                     &format!(
-                        "expected `isa` to be `scalar`, `avx2`, `avx512` or `amx`, found `{wanted}`; using `{best}`"
+                        "expected `isa` to be `scalar`, `avx2`, `avx-vnni`, `avx512` or `amx`, found `{wanted}`; using `{best}`"
                     ),
                 );
                 best
@@ -161,7 +170,7 @@ impl Isa {
             Self::Avx512 | Self::Amx => unsafe { run_avx512(work) },
             // SAFETY: as above.
             #[cfg(x86_vectors)]
-            Self::Avx2 => unsafe { run_avx2(work) },
+            Self::Avx2 | Self::AvxVnni => unsafe { run_avx2(work) },
             _ => work.run_on_target::<BaselineTarget>(),
         }
     }
@@ -184,6 +193,7 @@ impl fmt::Display for Isa {
         f.write_str(match self {
             Self::Scalar => "scalar",
             Self::Avx2 => "avx2",
+            Self::AvxVnni => "avx-vnni",
             Self::Avx512 => "avx512",
             Self::Amx => "amx",
         })

@@ -97,7 +97,7 @@ macro_rules! floats {
                     #[cfg(x86_vectors)]
                     Isa::Avx512 | Isa::Amx => &vectors::$avx512::MICRO_KERNELS,
                     #[cfg(x86_vectors)]
-                    Isa::Avx2 => &vectors::$avx2::MICRO_KERNELS,
+                    Isa::Avx2 | Isa::AvxVnni => &vectors::$avx2::MICRO_KERNELS,
                     _ => portable::baseline_kernels(),
                 }
             }

@@ -27,7 +27,7 @@ macro_rules! with_isa {
                 || $body,
             ),
             #[cfg(x86_vectors)]
-            $crate::isa::Isa::Avx2 => $crate::rows::isa_dispatch::with_avx2(
+            $crate::isa::Isa::Avx2 | $crate::isa::Isa::AvxVnni => $crate::rows::isa_dispatch::with_avx2(
                 $isa,
                 #[inline(always)]
                 || $body,
@@ -51,7 +51,7 @@ macro_rules! with_isa {
                 },
             ),
             #[cfg(x86_vectors)]
-            $crate::isa::Isa::Avx2 => $crate::rows::isa_dispatch::with_avx2(
+            $crate::isa::Isa::Avx2 | $crate::isa::Isa::AvxVnni => $crate::rows::isa_dispatch::with_avx2(
                 $isa,
                 #[inline(always)]
                 || {

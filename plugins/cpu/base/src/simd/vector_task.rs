@@ -26,7 +26,7 @@ pub fn run_with_vectors(isa: Isa, work: impl F32VectorTask) {
         Isa::Avx512 | Isa::Amx => unsafe { run_avx512(work) },
         // SAFETY: as above.
         #[cfg(x86_vectors)]
-        Isa::Avx2 => unsafe { run_avx2(work) },
+        Isa::Avx2 | Isa::AvxVnni => unsafe { run_avx2(work) },
         // SAFETY: this kind of vector needs no special instructions.
         _ => unsafe { work.run_on_vectors::<PortableF32Vector>() },
     }

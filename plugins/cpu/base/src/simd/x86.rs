@@ -6,7 +6,7 @@ use std::arch::x86_64::*;
 
 use super::float_vector::{F32Vector, FloatVector};
 
-pub use integers::{Avx2I32Vector, Avx512VnniVector};
+pub use integers::{Avx2I32Vector, Avx512VnniVector, AvxVnniVector};
 
 /// Implements [`FloatVector`] with intrinsics.
 macro_rules! intrinsics {

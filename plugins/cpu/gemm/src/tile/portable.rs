@@ -41,7 +41,7 @@ pub(super) fn best_kernels<T: GemmElement>(isa: Isa) -> &'static GemmMicroKernel
     }
     match isa {
         Isa::Scalar => baseline_kernels(),
-        Isa::Avx2 => VectorizedTable::<T>::AVX2,
+        Isa::Avx2 | Isa::AvxVnni => VectorizedTable::<T>::AVX2,
         Isa::Avx512 | Isa::Amx => VectorizedTable::<T>::AVX512,
     }
 }

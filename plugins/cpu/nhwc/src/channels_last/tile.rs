@@ -91,7 +91,7 @@ impl ConvMicroKernels {
             #[cfg(x86_vectors)]
             Isa::Avx512 | Isa::Amx => &avx512::KERNELS,
             #[cfg(x86_vectors)]
-            Isa::Avx2 => &avx2::KERNELS,
+            Isa::Avx2 | Isa::AvxVnni => &avx2::KERNELS,
             _ => &plain::KERNELS,
         }
     }
@@ -102,7 +102,7 @@ impl ConvMicroKernels {
             #[cfg(x86_vectors)]
             Isa::Avx512 | Isa::Amx if isa.has_bf16() => &joined::KERNELS,
             #[cfg(x86_vectors)]
-            Isa::Avx512 | Isa::Amx | Isa::Avx2 => &widened::KERNELS,
+            Isa::Avx512 | Isa::Amx | Isa::Avx2 | Isa::AvxVnni => &widened::KERNELS,
             _ => &plain_pairs::KERNELS,
         }
     }

@@ -3,10 +3,10 @@
 #![expect(unsafe_code, reason = "results are stored through pointers, with instructions a machine may lack")]
 
 #[cfg(x86_vectors)]
+mod avx2;
+#[cfg(x86_vectors)]
 mod avx512;
 
-#[cfg(x86_vectors)]
-use oarlock_cpu_base::simd::Avx2I32Vector;
 use oarlock_cpu_base::simd::{IntegerVector, MAX_LANES, PortableI32Vector};
 use oarlock_cpu_base::unrolled;
 
@@ -22,25 +22,41 @@ pub(super) trait RequantizedVector: IntegerVector {
     /// # Safety
     ///
     /// There is room for the results of the pixels, which only the caller accesses; a residual, if any, has the same size.
+    unsafe fn finish_tile<const PIXELS: usize, const VECTORS: usize>(
+        sums: &[[Self; 2]; MAX_TILE_PIXELS],
+        epilogue: &QuantizedTileEpilogue<'_>,
+    );
+}
+
+impl RequantizedVector for PortableI32Vector {
     #[inline(always)]
     unsafe fn finish_tile<const PIXELS: usize, const VECTORS: usize>(
         sums: &[[Self; 2]; MAX_TILE_PIXELS],
         epilogue: &QuantizedTileEpilogue<'_>,
     ) {
-        let mut stored = [[0; 2 * MAX_LANES]; MAX_TILE_PIXELS];
-        // SAFETY: there is room for two vectors per pixel, and the caller guarantees the rest.
-        unsafe {
-            unrolled!(PIXEL in 0..PIXELS, at most 14 {
-                unrolled!(VECTOR in 0..VECTORS, at most 2 {
-                    sums[PIXEL][VECTOR].store(stored[PIXEL][VECTOR * Self::LANES..].as_mut_ptr());
-                });
-            });
-            epilogue.finish_pixels(&stored[..PIXELS]);
-        }
+        // SAFETY: guaranteed by the caller.
+        unsafe { store_and_finish_tile::<Self, PIXELS, VECTORS>(sums, epilogue) };
     }
 }
 
-#[cfg(x86_vectors)]
-impl RequantizedVector for Avx2I32Vector {}
-
-impl RequantizedVector for PortableI32Vector {}
+/// Stores the sums and requantizes them in memory.
+///
+/// # Safety
+///
+/// As for [`RequantizedVector::finish_tile`].
+#[inline(always)]
+unsafe fn store_and_finish_tile<V: IntegerVector, const PIXELS: usize, const VECTORS: usize>(
+    sums: &[[V; 2]; MAX_TILE_PIXELS],
+    epilogue: &QuantizedTileEpilogue<'_>,
+) {
+    let mut stored = [[0; 2 * MAX_LANES]; MAX_TILE_PIXELS];
+    // SAFETY: there is room for two vectors per pixel, and the caller guarantees the rest.
+    unsafe {
+        unrolled!(PIXEL in 0..PIXELS, at most 14 {
+            unrolled!(VECTOR in 0..VECTORS, at most 2 {
+                sums[PIXEL][VECTOR].store(stored[PIXEL][VECTOR * V::LANES..].as_mut_ptr());
+            });
+        });
+        epilogue.finish_pixels(&stored[..PIXELS]);
+    }
+}

@@ -100,6 +100,8 @@ impl QuantizedMicroKernels {
             #[cfg(x86_vectors)]
             Isa::Avx512 | Isa::Amx if is_x86_feature_detected!("avx512vnni") => &vnni::KERNELS,
             #[cfg(x86_vectors)]
+            Isa::AvxVnni => &avx_vnni::KERNELS,
+            #[cfg(x86_vectors)]
             Isa::Avx512 | Isa::Amx | Isa::Avx2 => &avx2::KERNELS,
             _ => &plain::KERNELS,
         }
@@ -230,6 +232,9 @@ kernels!(
     #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512vl,avx512vnni")]
     [1 2 3 4 5 6 7 8 9 10 11 12 13 14]
 );
+// 6 x 2 accumulators, 2 weights and 1 input use 15 of 16 ymm registers.
+#[cfg(x86_vectors)]
+kernels!(avx_vnni, AvxVnniVector, #[target_feature(enable = "avx2,avxvnni")] [1 2 3 4 5 6]);
 // 6 x 2 accumulators, 2 weights, 1 input and 1 product use all 16 ymm registers.
 #[cfg(x86_vectors)]
 kernels!(avx2, Avx2I32Vector, #[target_feature(enable = "avx2")] [1 2 3 4 5 6]);

@@ -12,7 +12,7 @@ use std::ptr;
 use oarlock_cpu_base::isa::Isa;
 
 use super::{InterleavedFormat, InterleavedJob, MAX_QUADS, QUAD};
-use byte_vectors::{ByteVector, VnniXmm, VnniYmm, VnniZmm, WidenedXmm, WidenedYmm};
+use byte_vectors::{AvxVnniXmm, AvxVnniYmm, ByteVector, VnniXmm, VnniYmm, VnniZmm, WidenedXmm, WidenedYmm};
 
 /// The vectors of an instruction set: the widest, and two for the channels that are left. Two may be the same.
 trait ByteVectorSet {
@@ -34,6 +34,14 @@ impl ByteVectorSet for Avx512VnniSet {
     type Narrow = VnniXmm;
 }
 
+enum AvxVnniSet {}
+
+impl ByteVectorSet for AvxVnniSet {
+    type Wide = AvxVnniYmm;
+    type Middle = AvxVnniYmm;
+    type Narrow = AvxVnniXmm;
+}
+
 enum Avx2Set {}
 
 impl ByteVectorSet for Avx2Set {
@@ -50,6 +58,7 @@ fn has_avx512_vnni(isa: Isa) -> bool {
 pub(super) fn format(isa: Isa) -> Option<InterleavedFormat> {
     match isa {
         _ if has_avx512_vnni(isa) => Some(Avx512VnniSet::FORMAT),
+        Isa::AvxVnni => Some(AvxVnniSet::FORMAT),
         Isa::Avx2 | Isa::Avx512 | Isa::Amx => Some(Avx2Set::FORMAT),
         Isa::Scalar => None,
     }
@@ -63,6 +72,8 @@ pub(super) unsafe fn compute_rows(job: InterleavedJob<'_>, is_signed: bool) {
     unsafe {
         if has_avx512_vnni(job.depthwise.isa) {
             compute_rows_avx512_vnni(job, is_signed);
+        } else if job.depthwise.isa == Isa::AvxVnni {
+            compute_rows_avx_vnni(job, is_signed);
         } else {
             compute_rows_avx2(job, is_signed);
         }
@@ -73,6 +84,12 @@ pub(super) unsafe fn compute_rows(job: InterleavedJob<'_>, is_signed: bool) {
 unsafe fn compute_rows_avx512_vnni(job: InterleavedJob<'_>, is_signed: bool) {
     // SAFETY: guaranteed by the caller.
     unsafe { dispatch_rows::<Avx512VnniSet>(job, is_signed) };
+}
+
+#[target_feature(enable = "avx2,fma,avxvnni")]
+unsafe fn compute_rows_avx_vnni(job: InterleavedJob<'_>, is_signed: bool) {
+    // SAFETY: guaranteed by the caller.
+    unsafe { dispatch_rows::<AvxVnniSet>(job, is_signed) };
 }
 
 #[target_feature(enable = "avx2,fma")]

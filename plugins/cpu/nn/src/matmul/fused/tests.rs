@@ -39,6 +39,7 @@ impl FusedMatmulCase {
         let isa = oarlock_cpu_testing::isa_levels::best_isa().min(match isa {
             "scalar" => Isa::Scalar,
             "avx2" => Isa::Avx2,
+            "avx-vnni" => Isa::AvxVnni,
             _ => Isa::Avx512,
         });
         let rows: i64 = self.a.iter().rev().skip(1).product();

@@ -212,6 +212,8 @@ macro_rules! bytes_of_width {
 bytes_of_width!(512, VnniZmm, Vnni, Masked);
 bytes_of_width!(256, VnniYmm, Vnni, Masked);
 bytes_of_width!(128, VnniXmm, Vnni, Masked);
+bytes_of_width!(256, AvxVnniYmm, AvxVnni, Copied);
+bytes_of_width!(128, AvxVnniXmm, AvxVnni, Copied);
 bytes_of_width!(256, WidenedYmm, Widened, Copied);
 bytes_of_width!(128, WidenedXmm, Widened, Copied);
 
@@ -235,12 +237,15 @@ pub(super) trait ByteProducts<V> {
 /// AVX-512 VNNI: one instruction for four products of each lane.
 pub(super) enum Vnni {}
 
+/// The same instruction without AVX-512.
+pub(super) enum AvxVnni {}
+
 /// Numbers of 16 bits: first the even bytes, then the odd ones.
 pub(super) enum Widened {}
 
 macro_rules! vnni_products {
-    ($vector:ident, $load:ident, $dot:ident) => {
-        impl ByteProducts<$vector> for Vnni {
+    ($products:ident, $vector:ident, $load:ident, $dot:ident) => {
+        impl ByteProducts<$vector> for $products {
             const FACTOR_BYTES: usize = 1;
 
             type Factors = $vector;
@@ -259,9 +264,11 @@ macro_rules! vnni_products {
     };
 }
 
-vnni_products!(__m512i, _mm512_loadu_si512, _mm512_dpbusd_epi32);
-vnni_products!(__m256i, _mm256_loadu_si256, _mm256_dpbusd_epi32);
-vnni_products!(__m128i, _mm_loadu_si128, _mm_dpbusd_epi32);
+vnni_products!(Vnni, __m512i, _mm512_loadu_si512, _mm512_dpbusd_epi32);
+vnni_products!(Vnni, __m256i, _mm256_loadu_si256, _mm256_dpbusd_epi32);
+vnni_products!(Vnni, __m128i, _mm_loadu_si128, _mm_dpbusd_epi32);
+vnni_products!(AvxVnni, __m256i, _mm256_loadu_si256, _mm256_dpbusd_avx_epi32);
+vnni_products!(AvxVnni, __m128i, _mm_loadu_si128, _mm_dpbusd_avx_epi32);
 
 macro_rules! widened_products {
     ($vector:ident, $load:ident, $and:ident, $splat:ident, $shift:ident, $multiply:ident, $add:ident) => {
