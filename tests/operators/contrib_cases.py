@@ -34,7 +34,7 @@ def i32(*values):
 
 
 def write(case):
-    """Writes all cases with `case(op, inputs, outputs=1, name=, domain=, atol=, **attributes)`."""
+    """Writes all cases with `case(op, inputs, outputs=1, name=, domain=, onnx_opset=, atol=, **attributes)`."""
     activations(case)
     products(case)
     normalizations(case)
@@ -46,6 +46,7 @@ def write(case):
     rotary(case)
     blocks(case)
     others(case)
+    more_normalizations(case)
 
 
 def activations(case):
@@ -348,6 +349,23 @@ def blocks(case):
         case(op, [table, numpy.array([[0, 3, -1]], numpy.int64), scales], **of)
         case(op, [table, numpy.array([1, 4], numpy.int32), scales, zeros], **of)
         case(op, [table, numpy.array(2, numpy.int64), Weight(scales.array.astype(numpy.float16)), zeros], **of)
+
+
+def more_normalizations(case):
+    """Statistics as outputs, and what onnxruntime calls `LayerNormalization` in opsets in which ONNX has no such op."""
+    x, s, g, b = real(2, 3, 8), real(2, 3, 8), real(8), real(8)
+    half = lambda *dims: real(*dims, dtype=numpy.float16)  # noqa: E731
+    case("SkipLayerNormalization", [x, s, Weight(g)], outputs=[0, 1, 2, 3])
+    case("SkipSimplifiedLayerNormalization", [x, s, Weight(g)], outputs=[0, 2])
+    case("SimplifiedLayerNormalization", [x, Weight(g)], domain="", outputs=2, axis=1, onnx_opset=12)
+    case("SimplifiedLayerNormalization", [half(2, 3, 8), Weight(g)], domain="", outputs=2)
+    old = dict(domain="", onnx_opset=12)
+    case("LayerNormalization", [x, Weight(g)], **old)
+    case("LayerNormalization", [x, Weight(g), Weight(b)], outputs=3, epsilon=1e-2, stash_type=1, **old)
+    case("LayerNormalization", [x, Weight(real(3, 8)), Weight(b)], outputs=2, axis=1, **old)
+    case("LayerNormalization", [x, g, b], domain="", onnx_opset=16, axis=2)
+    for x, other in [(half(2, 3, 8), half), (half(2, 3, 8), real), (real(2, 3, 8), half)]:
+        case("LayerNormalization", [x, Weight(other(8)), Weight(other(8))], outputs=[0, 2], **old)
 
 
 def others(case):

@@ -243,19 +243,34 @@ def gelu(attributes, x):
     return [(0.5 * wide * (1 + numpy.vectorize(math.erf)(wide / math.sqrt(2))), x.dtype)]
 
 
+def normalized(x, axis, epsilon):
+    """Numbers without their mean and over their deviation, which are taken from an axis on; then both, inverted."""
+    axes = tuple(range(axis % x.ndim, x.ndim))
+    mean = x.mean(axes, keepdims=True)
+    inverse = 1 / numpy.sqrt(((x - mean) ** 2).mean(axes, keepdims=True) + epsilon)
+    return (x - mean) * inverse, mean, inverse
+
+
+def layer_normalization(attributes, x, scale, shift=None):
+    """Layer normalization. The result has the dtype of the scale, and the statistics are in 32 bits."""
+    made, *statistics = normalized(x.astype(numpy.float64), attributes.get("axis", -1), attributes.get("epsilon", 1e-5))
+    return [(plus(made * scale, shift), scale.dtype), *((values, numpy.dtype(numpy.float32)) for values in statistics)]
+
+
 def skip_layer_normalization(attributes, x, skip, scale, shift=None, bias=None):
     """Layer normalization of a sum; the sum is the fourth output."""
     total = plus(x.astype(numpy.float64) + skip, bias)
-    centered = total - total.mean(-1, keepdims=True)
-    made = centered / numpy.sqrt((centered**2).mean(-1, keepdims=True) + attributes.get("epsilon", 1e-12))
-    return [(plus(made * scale, shift), x.dtype), None, None, (total, x.dtype)]
+    made, *statistics = normalized(total, -1, attributes.get("epsilon", 1e-12))
+    statistics = [(values, numpy.dtype(numpy.float32)) for values in statistics]
+    return [(plus(made * scale, shift), x.dtype), *statistics, (total, x.dtype)]
 
 
 def simplified_layer_normalization(attributes, x, scale):
-    """RMS normalization."""
-    wide = x.astype(numpy.float64)
-    made = wide / numpy.sqrt((wide**2).mean(-1, keepdims=True) + attributes.get("epsilon", 1e-5)) * scale
-    return [(made, x.dtype)]
+    """RMS normalization. The result has the dtype of the scale."""
+    wide, axis = x.astype(numpy.float64), attributes.get("axis", -1)
+    axes = tuple(range(axis % x.ndim, x.ndim))
+    inverse = 1 / numpy.sqrt((wide**2).mean(axes, keepdims=True) + attributes.get("epsilon", 1e-5))
+    return [(wide * inverse * scale, scale.dtype), (inverse, numpy.dtype(numpy.float32))]
 
 
 def inverse(attributes, x):
@@ -271,6 +286,7 @@ TRUTHS = {
     "GatherBlockQuantized": gather_of_blocks,
     "Gelu": gelu,
     "Inverse": inverse,
+    "LayerNormalization": layer_normalization,
     "MatMulInteger16": matmul_integer_16,
     "MatMulIntegerToFloat": matmul_integer_to_float,
     "MatMulNBits": matmul_of_blocks,

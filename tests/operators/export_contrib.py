@@ -16,7 +16,7 @@ import onnx
 import onnxruntime
 from export_models import ModelFile
 
-OPSETS = [onnx.helper.make_opsetid("", 21), onnx.helper.make_opsetid("com.microsoft", 1)]
+OPSET = 21
 STEPS = {numpy.dtype(name) for name in ["uint8", "int8", "uint16", "int16"]}
 # Ops whose results depend on the processor: some saturate sums of bytes, some add halves as halves.
 FEW_BITS = STEPS | {numpy.dtype(numpy.float16)}
@@ -33,7 +33,7 @@ class Contrib:
         self.cases = cases
         self.names = set()
 
-    def __call__(self, op, inputs, *, outputs=1, compared=None, name="", domain="com.microsoft", rtol=1e-4, atol=1e-5, **attributes):
+    def __call__(self, op, inputs, *, outputs=1, compared=None, name="", domain="com.microsoft", onnx_opset=OPSET, rtol=1e-4, atol=1e-5, **attributes):
         wanted = list(range(outputs)) if isinstance(outputs, int) else outputs
         title = "-".join(filter(None, [op, name]))
         number = next(at for at in range(1000) if f"{title}-{at}" not in self.names)
@@ -42,9 +42,9 @@ class Contrib:
         expected = truth_of(op, inputs, wanted, attributes)
         stepped = [dtype in STEPS for _, dtype in expected or []]
         if expected is not None:
-            self.hold(title, op, inputs, wanted, domain, attributes, (rtol, atol))
+            self.hold(title, op, inputs, wanted, domain, attributes, (rtol, atol), onnx_opset)
         for declares in [True, False]:
-            model, feeds = self.model(op, inputs, wanted, domain, attributes, declares, stepped)
+            model, feeds = self.model(op, inputs, wanted, domain, attributes, declares, stepped, onnx_opset)
             if expected is not None:
                 found = [values.astype(numpy.float32 if dtype in STEPS else dtype) for values, dtype in expected]
             else:
@@ -55,7 +55,8 @@ class Contrib:
                     self.cases.leave_out("a refusal by onnxruntime")
                     continue
             if compared is not None:
-                found, model = found[: len(compared)], self.model(op, inputs, compared, domain, attributes, declares)[0]
+                model, _ = self.model(op, inputs, compared, domain, attributes, declares, onnx_opset=onnx_opset)
+                found = found[: len(compared)]
             kind = "contrib" if declares else "contrib-any-shape"
             tolerance = dict(rtol=0.0, atol=HALF_A_STEP) if any(stepped) else dict(rtol=rtol, atol=atol)
             test = types.SimpleNamespace(name=title, **tolerance)
@@ -69,12 +70,13 @@ class Contrib:
                 model.graph.output.append(info)
             self.cases.model(kind, test, model.SerializeToString(), [(list(feeds.values()), found)])
 
-    def hold(self, title, op, inputs, wanted, domain, attributes, tolerance):
+    def hold(self, title, op, inputs, wanted, domain, attributes, tolerance, onnx_opset):
         """Fails if NumPy and onnxruntime disagree on an op. They get operands for which no processor saturates: the sum of two
         products of bytes and 7-bit weights fits into 16 bits."""
         narrowed = [narrow(value) for value in inputs]
         expected = truth_of(op, narrowed, wanted, attributes)
-        model, feeds = self.model(op, narrowed, wanted, domain, attributes, True, [dtype in STEPS for _, dtype in expected])
+        stepped = [dtype in STEPS for _, dtype in expected]
+        model, feeds = self.model(op, narrowed, wanted, domain, attributes, True, stepped, onnx_opset)
         for output, ((values, dtype), found) in enumerate(zip(expected, run(model, feeds), strict=True)):
             rtol, atol = (0, HALF_A_STEP) if dtype in STEPS else tolerance
             if dtype == numpy.float16:
@@ -87,7 +89,7 @@ class Contrib:
                 told = f"expected {values[at]} at {at} of output {output}, as NumPy says, found {found[at]} of onnxruntime"
                 sys.exit(f"error: {title}: {told}; correct `contrib_truth`")
 
-    def model(self, op, inputs, wanted, domain, attributes, declares, stepped=()):
+    def model(self, op, inputs, wanted, domain, attributes, declares, stepped=(), onnx_opset=OPSET):
         """A model of one node, and its inputs. Without declared shapes, only ranks are known."""
         weights, infos, feeds, names = [], [], {}, []
         for at, value in enumerate(inputs):
@@ -111,7 +113,8 @@ class Contrib:
         is_scores = lambda result: op == "MultiHeadAttention" and result == "y3"
         outputs = [scores if is_scores(result) else onnx.ValueInfoProto(name=result) for result in results]
         graph = onnx.helper.make_graph(nodes, op, infos, outputs, weights)
-        return onnx.helper.make_model(graph, opset_imports=OPSETS, ir_version=10), feeds
+        opsets = [onnx.helper.make_opsetid("", onnx_opset), onnx.helper.make_opsetid("com.microsoft", 1)]
+        return onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10), feeds
 
 
 def narrow(value):

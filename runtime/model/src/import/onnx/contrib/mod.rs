@@ -1,8 +1,8 @@
 //! Lowers the ops that onnxruntime adds to ONNX.
 //!
-//! Its tools fuse and quantize models and save the result, so published models contain ops of the domain `com.microsoft`, and
-//! `SimplifiedLayerNormalization` in ONNX's own. Each is lowered to equivalent ONNX ops independently of shapes; passes later
-//! fuse again what a device has kernels for.
+//! Its tools fuse and quantize models and save the result, so published models contain ops of the domain `com.microsoft`, and in
+//! ONNX's own `SimplifiedLayerNormalization` and, before opset 17, `LayerNormalization`. Each is lowered to equivalent ONNX ops
+//! independently of shapes; passes later fuse again what a device has kernels for.
 
 mod activation;
 mod attention;
@@ -73,7 +73,7 @@ fn contrib_ops() -> impl Iterator<Item = &'static ContribOp> {
 fn find_contrib_op(node: &Node) -> Option<&'static ContribOp> {
     let is_own = match &*node.domain {
         ONNXRUNTIME_DOMAIN => true,
-        "" => &*node.op == normalization::SIMPLIFIED_LAYER_NORM,
+        "" => normalization::is_defined_in_onnx_domain(&node.op, node.opset),
         _ => false,
     };
     contrib_ops().find(|row| is_own && row.op == &*node.op)
@@ -177,6 +177,7 @@ mod tests {
         assert!(error.advice().is_some_and(|hint| hint.contains("without its search")), "{error}");
         assert!(lower(node("com.microsoft.nchwc", "Conv")).unwrap_err().message().contains("any machine"));
         assert!(lower(node("", "Gelu")).unwrap().is_some());
+        assert!(lower(Node::new("", "LayerNormalization", 17, [], [])).unwrap().is_some());
         assert!(lower(node("com.example", "Gelu")).unwrap().is_some());
     }
 }
