@@ -148,6 +148,11 @@ const SHAPE_CASES: &str = "
     oarlock:DequantizedMatMul 1 u8[2,?,3] i8[3,5] f32[] f32[5] u8[] i8[1] _ f32[5] f32[2,?,5] -> f32[2,?,5]
     oarlock:DynamicQuantizedLSTM 1 (direction=bidirectional hidden_size=5) f32[7,?,3] i8[2,3,20] u8[2,5,20] _ _ _ _ _ f32[2] i8[2] f32[2,20] u8[2,20] -> f32[7,2,?,5] f32[2,?,5] f32[2,?,5]
     oarlock:SkipLayerNormalization 1 f32[2,3,4] f32[2,3,4] f32[4] f32[4] _ -> f32[2,3,4] f32[2,3,4]
+    ai.onnx.ml:LinearClassifier 1 (coefficients=[1.,2.,3.,4.,5.] intercepts=[1.,2.] classlabels_ints=[3,4]) f32[?,2] -> i64[?] f32[?,2]
+    ai.onnx.ml:LinearClassifier 1 (coefficients=[1.,2.] intercepts=[1.] classlabels_ints=[3,4]) f32[7,2] -> i64[7] f32[7,2]
+    ai.onnx.ml:LinearClassifier 1 (coefficients=[1.,2.] intercepts=[1.]) f32[7,2] -> i64[7] f32[7,1]
+    ai.onnx.ml:LinearClassifier 1 (coefficients=[1.,2.] intercepts=[1.,2.] classlabels_ints=[3,4,5]) f32[?,?] -> i64[?] f32[?,2]
+    ai.onnx.ml:LinearRegressor 1 (coefficients=[1.,2.,3.,4.,5.] targets=2) f32[7,2] -> f32[7,2]
 ";
 
 const ERROR_CASES: &str = "
@@ -172,6 +177,12 @@ const ERROR_CASES: &str = "
     oarlock:DynamicQuantizedLSTM 1 (hidden_size=5) f32[7,1,3] i8[1,3,20] i8[1,5,20] _ _ _ _ _ f32[2] i8[1] f32[1] i8[1] -> input 8 (W_scale): expected the shape [1], found [2]
     oarlock:DynamicQuantizedLSTM 1 (hidden_size=6) f32[7,1,3] i8[1,3,20] i8[1,5,20] _ _ _ _ _ f32[1] i8[1] f32[1] i8[1] -> input 2 (R): expected 6 rows, as `hidden_size` says, found 5
     oarlock:SkipLayerNormalization 1 f32[2,3] f32[2,3] f32[2] -> input 2 (Scale): expected the shape [3], found [2]
+    ai.onnx.ml:LinearClassifier 1 (coefficients=[1.,2.,3.] classlabels_ints=[3,4]) f32[?,2] -> expected at least one for each of 2 features and 2 results, found 3
+    ai.onnx.ml:LinearClassifier 1 (coefficients=[1.,2.] intercepts=[1.,2.] classlabels_ints=[3]) f32[?,?] -> attribute `intercepts`: expected at most one for each of 1 classes
+    ai.onnx.ml:LinearClassifier 1 (coefficients=[1.,2.] intercepts=[1.] classlabels_ints=[3,4,5]) f32[?,?] -> attribute `intercepts`
+    ai.onnx.ml:LinearClassifier 1 (coefficients=[1.,2.]) f32[?,?] -> expected labels of classes, found none
+    ai.onnx.ml:LinearRegressor 1 (coefficients=[1.,2.,3.] targets=2) f32[7,2] -> attribute `coefficients`: expected at least one
+    ai.onnx.ml:LinearRegressor 1 (coefficients=[1.,2.,3.] intercepts=[1.]  targets=2) f32[7,?] -> attribute `intercepts`: expected none or one
     Gemm 13 f32[2,3] f32[3,4] f32[5] -> input 2 (C): expected a shape that repeats to [2, 4], found [5]
     Einsum 12 (equation=ij,jk->iz) f32[2,3] f32[3,4] -> attribute `equation`: expected only letters of the inputs
     Reshape 21 f32[2,3] i64=4,-1 -> input 1 (shape): expected a -1 that can be a whole number
@@ -239,6 +250,9 @@ fn parse_fact(text: &str) -> Option<TensorFact> {
 fn parse_attribute(text: &str) -> (String, Attribute) {
     let (name, value) = text.split_once('=').unwrap();
     let value = match (value.strip_prefix('['), value.parse()) {
+        (Some(list), _) if list.contains('.') => Attribute::Floats(
+            list.trim_end_matches(']').split(',').map(|float| float.parse().unwrap()).collect(),
+        ),
         (Some(list), _) => {
             Attribute::Ints(list.trim_end_matches(']').split(',').map(|int| int.parse().unwrap()).collect())
         }

@@ -15,8 +15,7 @@ pub(super) const RULES: &[InferenceRule] = &[
     rule("OneHotEncoder", 1, LATEST, &[], infer_one_hot_encoder).in_domain(ONNX_ML_DOMAIN),
     rule("LabelEncoder", 1, 1, &[], infer_class_encoder).in_domain(ONNX_ML_DOMAIN),
     rule("LabelEncoder", 2, LATEST, &[], infer_label_encoder).in_domain(ONNX_ML_DOMAIN),
-    rule("LinearRegressor", 1, LATEST, &[], |call| infer_regressor(call, "targets"))
-        .in_domain(ONNX_ML_DOMAIN),
+    rule("LinearRegressor", 1, LATEST, &[], infer_linear_regressor).in_domain(ONNX_ML_DOMAIN),
     rule("TreeEnsemble TreeEnsembleRegressor", 1, LATEST, &[], |call| infer_regressor(call, "n_targets"))
         .in_domain(ONNX_ML_DOMAIN),
     rule("SVMRegressor", 1, LATEST, &[], |call| {
@@ -24,8 +23,7 @@ pub(super) const RULES: &[InferenceRule] = &[
     })
     .in_domain(ONNX_ML_DOMAIN),
     rule("SVMClassifier", 1, LATEST, &[], infer_svm_classifier).in_domain(ONNX_ML_DOMAIN),
-    rule("LinearClassifier", 1, LATEST, &[], |call| infer_classifier(call, "classlabels_ints"))
-        .in_domain(ONNX_ML_DOMAIN),
+    rule("LinearClassifier", 1, LATEST, &[], infer_linear_classifier).in_domain(ONNX_ML_DOMAIN),
     rule("TreeEnsembleClassifier", 1, LATEST, &[], |call| infer_classifier(call, "classlabels_int64s"))
         .in_domain(ONNX_ML_DOMAIN),
 ];
@@ -127,6 +125,69 @@ fn infer_classifier(call: &InferenceContext<'_>, numbers: &str) -> Result<Vec<In
     let rows = row_count(call)?;
     let scores = InferredOutput::from([rows, PartialDim::from(classes)].as_slice()).with_dtype(Dtype::F32);
     Ok(vec![InferredOutput::from([rows].as_slice()).with_dtype(dtype), scores])
+}
+
+/// Each intercept belongs to a result, and there may be more labels than that. One result tells two classes apart by its sign;
+/// without labels, they are 0 and 1, and there is only the score of the second.
+fn infer_linear_classifier(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
+    let mut outputs = infer_classifier(call, "classlabels_ints")?;
+    let count = |name| attribute_length(call, name).unwrap_or(0);
+    let (texts, intercepts) = (count("classlabels_strings"), count("intercepts"));
+    let labels = if texts > 0 { texts } else { count("classlabels_ints") };
+    let results = if intercepts > 0 { intercepts } else { labels };
+    match (results, labels) {
+        (0, _) => return Err(attribute_error("classlabels_ints", "labels of classes", "none")),
+        (1, 0) => {
+            outputs[1] = InferredOutput::from([row_count(call)?, PartialDim::Known(1)].as_slice())
+                .with_dtype(Dtype::F32);
+        }
+        (1, 2) => {}
+        (1, _) => return Err(attribute_error("intercepts", format!("one for each of {labels} classes"), 1)),
+        (results, labels) if results <= labels => {
+            outputs[1] = InferredOutput::from([row_count(call)?, PartialDim::from(results)].as_slice())
+                .with_dtype(Dtype::F32);
+        }
+        _ => {
+            return Err(attribute_error(
+                "intercepts",
+                format!("at most one for each of {labels} classes"),
+                intercepts,
+            ));
+        }
+    }
+    expect_coefficients(call, results)?;
+    Ok(outputs)
+}
+
+fn infer_linear_regressor(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
+    let outputs = infer_regressor(call, "targets")?;
+    let targets = usize::try_from(call.int_attribute("targets")?.unwrap_or(1)).unwrap_or(usize::MAX);
+    let intercepts = attribute_length(call, "intercepts").unwrap_or(0);
+    if intercepts > 0 && intercepts != targets {
+        return Err(attribute_error(
+            "intercepts",
+            format!("none or one for each of {targets} targets"),
+            intercepts,
+        ));
+    }
+    expect_coefficients(call, targets)?;
+    Ok(outputs)
+}
+
+/// Checks that there is a coefficient for each feature of each result. There may be more, as in models made for more features;
+/// like onnxruntime, kernels then read those at the front.
+fn expect_coefficients(call: &InferenceContext<'_>, results: usize) -> Result<()> {
+    let found = attribute_length(call, "coefficients").unwrap_or(0);
+    let Some([.., PartialDim::Known(features)]) = call.input_dims(0)? else { return Ok(()) };
+    let wanted = usize::try_from(*features).ok().and_then(|features| features.checked_mul(results));
+    if wanted.is_none_or(|wanted| wanted > found) {
+        return Err(attribute_error(
+            "coefficients",
+            format!("at least one for each of {features} features and {results} results"),
+            found,
+        ));
+    }
+    Ok(())
 }
 
 /// Like [`infer_classifier`], but without probabilities there is a score for each pair of classes if there are more

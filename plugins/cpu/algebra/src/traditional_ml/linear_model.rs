@@ -2,7 +2,7 @@
 
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
-use oarlock_sdk::{DtypeSet, Kernel, KernelCall, OperandSpec, PluginError, Result, ensure};
+use oarlock_sdk::{DtypeSet, Kernel, KernelCall, OperandSpec, Result, ensure};
 
 use super::FEATURE_DTYPES;
 use super::feature_matrix::FeatureMatrix;
@@ -32,6 +32,8 @@ struct LinearModel {
     results: usize,
     finish: PostTransform,
     labels: Vec<i64>,
+    /// Columns of the scores of a classifier.
+    scores: usize,
 }
 
 impl LinearModel {
@@ -50,6 +52,7 @@ impl LinearModel {
             results,
             finish: PostTransform::from_name(call.string_attribute("post_transform")?.unwrap_or("NONE"))?,
             labels: Vec::new(),
+            scores: results,
         })
     }
 
@@ -58,20 +61,21 @@ impl LinearModel {
     }
 
     fn read_classifier(call: &KernelCall<'_>) -> Result<Self> {
-        let labels = call.ints_attribute("classlabels_ints")?.unwrap_or_default().to_vec();
-        if labels.is_empty() {
-            return Err(PluginError::unimplemented("expected classes with integers as labels, found none"));
-        }
+        let mut labels = call.ints_attribute("classlabels_ints")?.unwrap_or_default().to_vec();
         let intercepts = call.floats_attribute("intercepts")?.unwrap_or_default().len();
         // Two classes may share one row of weights, whose sign tells them apart.
         let results = if intercepts == 0 { labels.len() } else { intercepts };
+        let scores = if results == 1 && labels.len() == 2 { 2 } else { results };
+        if results == 1 && labels.is_empty() {
+            labels = vec![0, 1];
+        }
         ensure!(
-            results == labels.len() || results == 1 && labels.len() == 2,
+            if results == 1 { labels.len() == 2 } else { results <= labels.len() },
             invalid_argument,
             "expected one of `intercepts` for each of {} classes, found {intercepts}",
             labels.len()
         );
-        Ok(Self { labels, ..Self::new(call, results as i64)? })
+        Ok(Self { labels, scores, ..Self::new(call, results as i64)? })
     }
 
     /// The sums of a row, before the attribute `post_transform`.
@@ -83,10 +87,11 @@ impl LinearModel {
         })
     }
 
+    /// Weights may be left over, which is how models look that were made for more features; onnxruntime ignores them too.
     fn check_width(&self, matrix: &FeatureMatrix) -> Result<()> {
         let (found, columns, results) = (self.coefficients.len(), matrix.columns, self.results);
         ensure!(
-            columns.checked_mul(results) == Some(found),
+            columns.checked_mul(results).is_some_and(|wanted| wanted <= found),
             invalid_argument,
             "expected `coefficients` for {results} results of {columns} features, found {found}"
         );
@@ -111,17 +116,21 @@ impl LinearModel {
     fn classify_rows(&self, operands: &KernelOperands<'_, '_>) -> Result<()> {
         let matrix = FeatureMatrix::new(operands)?;
         self.check_width(&matrix)?;
-        let (rows, classes) = (matrix.rows as i64, self.labels.len());
+        let (rows, columns) = (matrix.rows as i64, self.scores);
         operands.expect_dims(&operands.call().output(0)?, "Y", &[rows])?;
-        operands.expect_dims(&operands.call().output(1)?, "Z", &[rows, classes as i64])?;
+        operands.expect_dims(&operands.call().output(1)?, "Z", &[rows, columns as i64])?;
         let (labels, all_scores) = (operands.write_output::<i64>(0)?, operands.write_output::<f32>(1)?);
         let mut scores = Vec::new();
-        for (row, (label, out)) in labels.iter_mut().zip(all_scores.chunks_mut(classes)).enumerate() {
+        for (row, (label, out)) in labels.iter_mut().zip(all_scores.chunks_mut(columns)).enumerate() {
             scores.clear();
             scores.extend(self.weighted_sums(matrix.row(row)));
             let best = if let [score] = scores[..] {
                 // One score for two classes is that of the second.
-                scores = binary_scores(score, self.finish, true).to_vec();
+                if columns == 2 {
+                    scores = binary_scores(score, self.finish, true).to_vec();
+                } else {
+                    self.finish.apply_to_scores(&mut scores);
+                }
                 usize::from(score > 0.0)
             } else {
                 let best = index_of_largest(&scores);
@@ -138,4 +147,43 @@ impl LinearModel {
 /// The position of the largest score; the first among equal ones.
 pub(super) fn index_of_largest(scores: &[f64]) -> usize {
     (1..scores.len()).fold(0, |best, at| if scores[at] > scores[best] { at } else { best })
+}
+
+#[cfg(test)]
+mod tests {
+    use oarlock_cpu_testing::runner::{TestArray, TestAttribute};
+    use oarlock_sdk::Dtype;
+
+    use crate::KERNELS;
+
+    /// Labels and scores of two rows with two features.
+    fn classify(attributes: &[(&str, TestAttribute<'_>)], columns: i64) -> (Vec<i64>, Vec<f32>) {
+        let rows = TestArray::from_values(&[2, 2], &[1.0_f32, 2.0, 3.0, -4.0]);
+        let outputs = [Some((Dtype::I64, &[2][..])), Some((Dtype::F32, &[2, columns][..]))];
+        let made = KERNELS.run_kernel("ai.onnx.ml:LinearClassifier", 1, attributes, &[Some(&rows)], &outputs);
+        let made: Vec<TestArray> = made.unwrap().into_iter().flatten().collect();
+        (made[0].values(), made[1].values())
+    }
+
+    #[test]
+    fn coefficients_and_labels_may_be_left_over() {
+        let attributes = [
+            ("coefficients", TestAttribute::Floats(&[1.0, 0.5, 2.0, 0.25, -1.5, 3.0, 7.0, 8.0, 9.0])),
+            ("intercepts", TestAttribute::Floats(&[0.25, 0.5, 0.75])),
+            ("classlabels_ints", TestAttribute::Ints(&[4, 5, 6, 7])),
+        ];
+        let (labels, scores) = classify(&attributes, 3);
+        assert_eq!((labels, scores), (vec![6, 5], vec![2.25, 3.0, 5.25, 1.25, 5.5, -15.75]));
+    }
+
+    #[test]
+    fn one_row_of_coefficients_tells_two_classes_apart() {
+        let mut attributes = vec![
+            ("coefficients", TestAttribute::Floats(&[1.0, 0.5])),
+            ("intercepts", TestAttribute::Floats(&[-1.5])),
+        ];
+        assert_eq!(classify(&attributes, 1), (vec![1, 0], vec![0.5, -0.5]));
+        attributes.push(("classlabels_ints", TestAttribute::Ints(&[8, 9])));
+        assert_eq!(classify(&attributes, 2), (vec![9, 8], vec![0.5, 0.5, 1.5, -0.5]));
+    }
 }
