@@ -298,7 +298,8 @@ fn find_unique<T: Copy + PartialOrd>(
     call.allocate_output(0, input.dtype(), &shape)?;
     // Items are whole slices, but the output has a row of each by turns.
     let row = |row: usize| groups.iter().flat_map(move |group| &item(group[0])[row * inner..][..inner]);
-    let rows = if groups.is_empty() { 0 } else { outer };
+    // Rows without elements may be more than anyone can count.
+    let rows = if width == 0 { 0 } else { outer };
     fill(&call.output(0)?, &mut (0..rows).flat_map(row).copied())?;
     let mut inverse = try_filled_vec(0, length)?;
     for (at, group) in groups.iter().enumerate() {
@@ -384,6 +385,15 @@ mod tests {
         assert!(KERNELS.run_kernel("Compress", 11, &axis, &[Some(&input), Some(&long)], &[None]).is_err());
         let found = KERNELS.run_kernel("Compress", 11, &[], &[Some(&input), Some(&long)], &[None]).unwrap();
         assert_eq!(found[0].as_ref().unwrap().values::<i16>(), [1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn slices_without_elements_are_equal_however_many_rows_they_have() {
+        let input = TestArray::from_values::<i16>(&[1 << 50, 2, 0], &[]);
+        let axis = [("axis", TestAttribute::Int(1))];
+        let found = KERNELS.run_kernel("Unique", 11, &axis, &[Some(&input)], &[None; 4]).unwrap();
+        assert_eq!(found[0].as_ref().unwrap().dims, [1 << 50, 1, 0]);
+        assert_eq!(found[3].as_ref().unwrap().values::<i64>(), [2]);
     }
 
     #[test]
