@@ -47,6 +47,7 @@ def write(case):
     blocks(case)
     others(case)
     more_normalizations(case)
+    tokens(case)
 
 
 def activations(case):
@@ -366,6 +367,23 @@ def more_normalizations(case):
     case("LayerNormalization", [x, g, b], domain="", onnx_opset=16, axis=2)
     for x, other in [(half(2, 3, 8), half), (half(2, 3, 8), real), (real(2, 3, 8), half)]:
         case("LayerNormalization", [x, Weight(other(8)), Weight(other(8))], outputs=[0, 2], **old)
+
+
+def tokens(case):
+    """Texts cut at separators, by the pattern of a token, or into characters."""
+    texts = lambda *rows: numpy.array(rows, object)  # noqa: E731
+    some = texts("This is the first document.", "Is the 2nd_one here?", "", "  naïve café, ab a", "日本 語, ab|c")
+    plain = dict(pad_value="#", mark=0, mincharnum=1)
+    for more in [{}, dict(mark=1), dict(mincharnum=2, pad_value=""), dict(mincharnum=3, mark=2)]:
+        case("Tokenizer", [some], **plain | more | dict(tokenexp="[a-zA-Z0-9_]+"))
+        case("Tokenizer", [some[:4].reshape(2, 2)], **plain | more | dict(separators=[" ", "[.,?|]"]))
+    for pattern in [r"\w+", r"\bi\w*|[^\W\d]+", "a|ab|i+?s*?", r"(?i)[[:upper:]]+", r"\p{Han}+|\pN", "x*|e", r"\Q?\E|[&&|~.]"]:
+        case("Tokenizer", [some], **plain | dict(tokenexp=pattern))
+    for separators in [[r"\s+"], ["is|i", "the?"], ["x*"], ["e", ""], [r"\b"]]:
+        case("Tokenizer", [some], **plain | dict(separators=separators))
+    case("Tokenizer", [some], **plain | dict(tokenexp=".", mark=1))
+    case("Tokenizer", [some.reshape(5, 1)], **plain | dict(separators=[""]))
+    case("Tokenizer", [texts("..", "")], **plain | dict(tokenexp="[a-z]+", mark=1))
 
 
 def others(case):

@@ -122,6 +122,7 @@ const SHAPE_CASES: &str = "
     oarlock:SlogDet 1 c128[5,2,2] -> c128[5] f64[5]
     oarlock:DynamicTimeWarping 1 f32[1,3,?] -> i32[2,?]
     oarlock:MurmurHash3 1 string[2,?] -> u32[2,?]
+    oarlock:Tokenizer 1 (tokenexp=.) string[2,?] string[1] -> string[2,?,?]
     oarlock:MurmurHash3 1 (positive=0) f64[3] -> i32[3]
     oarlock:Solve 1 f32[2,3,3] f32[2,3,4] -> f32[2,3,4]
     oarlock:Svd 1 f32[?,4,3] -> f32[?,4,3] f32[?,3] f32[?,3,3]

@@ -11,6 +11,7 @@ pub(super) const RULES: &[InferenceRule] = &[
     rule("StringNormalizer", 10, LATEST, &[], infer_string_normalizer),
     rule("StringSplit", 20, LATEST, &[], infer_string_split),
     rule("TfIdfVectorizer", 9, LATEST, &[], infer_tf_idf),
+    rule("Tokenizer", 1, LATEST, &[], infer_tokenizer).in_oarlock_domain(),
 ];
 
 fn infer_murmur_hash(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
@@ -38,6 +39,15 @@ fn infer_string_split(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>
         parts.push(PartialDim::Unknown);
     }
     Ok(vec![parts.into(), counts.into()])
+}
+
+/// The last dimension has the size of the row with most tokens.
+fn infer_tokenizer(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
+    let mut tokens = call.input_shape(0)?;
+    if let Some(tokens) = &mut tokens {
+        tokens.push(PartialDim::Unknown);
+    }
+    single_output(tokens)
 }
 
 fn infer_tf_idf(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {

@@ -5,8 +5,10 @@ mod hash;
 mod n_grams;
 mod normalize;
 mod parse_numbers;
+mod re2_pattern;
 mod regex;
 mod split;
+mod tokenizer;
 
 use oarlock_cpu_base::device::Cpu;
 use oarlock_sdk::{Kernel, KernelFlags};
@@ -20,6 +22,7 @@ pub(crate) fn text_kernels() -> Vec<Kernel<Cpu>> {
         parse_numbers::parse_kernels(),
         regex::regex_kernels(),
         split::string_split_kernels(),
+        tokenizer::tokenizer_kernels(),
     ];
     kernels.into_iter().flatten().map(|kernel| kernel.with_flags(KernelFlags::DETERMINISTIC)).collect()
 }

@@ -20,6 +20,7 @@ mod product;
 mod quantized_linear;
 mod recurrent;
 mod renamed_ops;
+mod tokenizer;
 
 use oarlock_core::{Dtype, Error, Result};
 
@@ -28,7 +29,7 @@ use self::lowering::ContribLowering;
 use crate::graph::{Graph, Node, ValueId};
 use oarlock_core::schema::ONNXRUNTIME_DOMAIN;
 
-const OP_FAMILIES: [&[ContribOp]; 12] = [
+const OP_FAMILIES: [&[ContribOp]; 13] = [
     activation::ACTIVATION_OPS,
     attention::ATTENTION_OPS,
     block_quantized::BLOCK_QUANTIZED_OPS,
@@ -41,6 +42,7 @@ const OP_FAMILIES: [&[ContribOp]; 12] = [
     crop_and_unfold::CROP_AND_UNFOLD_OPS,
     product::PRODUCT_OPS,
     recurrent::RECURRENT_OPS,
+    tokenizer::TOKENIZER_OPS,
 ];
 
 /// Ops that run a whole model repeatedly to generate text.
