@@ -39,7 +39,7 @@ enum TokenCut {
     Characters,
     /// At what matches the first pattern, then the parts at what matches the second, and so on.
     Separators(Vec<Re2Pattern>),
-    Tokens(Re2Pattern),
+    Tokens(Box<Re2Pattern>),
 }
 
 impl Tokenizer {
@@ -56,7 +56,7 @@ impl Tokenizer {
                     "expected `separators` or a `tokenexp`, found neither",
                 ));
             }
-            ([], pattern) => TokenCut::Tokens(Re2Pattern::compile("tokenexp", pattern)?),
+            ([], pattern) => TokenCut::Tokens(Box::new(Re2Pattern::compile("tokenexp", pattern)?)),
             (separators, _) => {
                 let compile = |separator: &&str| Re2Pattern::compile("separators", separator);
                 TokenCut::Separators(separators.iter().map(compile).collect::<Result<_>>()?)
@@ -192,7 +192,7 @@ fn next_character(text: &str, at: usize) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn tokens<'a>(cut: TokenCut, least: usize, text: &'a str) -> Vec<&'a str> {
+    fn tokens(cut: TokenCut, least: usize, text: &str) -> Vec<&str> {
         let tokenizer = Tokenizer { cut, least };
         tokenizer.tokenize(text, &mut tokenizer.create_caches()).unwrap()
     }
@@ -213,9 +213,9 @@ mod tests {
 
     #[test]
     fn tokens_that_are_too_short_are_left_out_by_their_characters() {
-        assert_eq!(tokens(TokenCut::Tokens(pattern("[^ ]+")), 2, "a éß 日本"), ["éß", "日本"]);
-        assert_eq!(tokens(TokenCut::Tokens(pattern("x*|b")), 1, "ab b"), ["b", "b"]);
-        assert_eq!(tokens(TokenCut::Tokens(pattern("a|bcd")), 2, "abcd"), ["bcd"]);
+        assert_eq!(tokens(TokenCut::Tokens(Box::new(pattern("[^ ]+"))), 2, "a éß 日本"), ["éß", "日本"]);
+        assert_eq!(tokens(TokenCut::Tokens(Box::new(pattern("x*|b"))), 1, "ab b"), ["b", "b"]);
+        assert_eq!(tokens(TokenCut::Tokens(Box::new(pattern("a|bcd"))), 2, "abcd"), ["bcd"]);
         assert_eq!(tokens(TokenCut::Characters, 1, "aé日"), ["a", "é", "日"]);
     }
 }
