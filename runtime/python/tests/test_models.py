@@ -37,7 +37,7 @@ def test_a_file_that_is_not_there_is_the_error_that_python_has_for_it(tmp_path):
     for load in (ol.load, onnxruntime.InferenceSession):
         with pytest.raises(FileNotFoundError, match="nothing.onnx"):
             load(tmp_path / "nothing.onnx")
-        with pytest.raises(IsADirectoryError, match="found a directory"):
+        with pytest.raises(IsADirectoryError, match="expected a directory with a Paddle program"):
             load(str(tmp_path))
     (tmp_path / "empty.onnx").touch()
     with pytest.raises(ValueError, match="empty.onnx"):

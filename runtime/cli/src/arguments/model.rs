@@ -12,7 +12,7 @@ use super::parse_assignment;
 /// A model, and what it runs on.
 #[derive(Args, Debug)]
 pub(crate) struct ModelArguments {
-    /// The model file; `-` reads standard input
+    /// The model file, or a directory with one model in it; `-` reads standard input
     #[arg(value_name = "MODEL", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
     /// A device, such as `cpu` or `opencl:1`. With several, as in `opencl,cpu`, each node runs on the first that has a kernel for

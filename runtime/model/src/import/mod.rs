@@ -2,6 +2,7 @@
 
 mod error_location;
 mod mapped_file;
+mod model_directory;
 pub mod onnx;
 pub mod paddle;
 mod weight;
@@ -47,10 +48,20 @@ pub struct ModelMetadata {
     pub graph_description: String,
 }
 
-/// Reads a model: a Paddle program if the file name ends in `.pdmodel` or `.json`, else an ONNX model. Weights stay in the
-/// file, which must not change while the model, or anything made from it, exists.
+/// Reads a model: a Paddle program if the file is called `__model__` or its name ends in `.pdmodel` or `.json`, else an ONNX
+/// model. Of a directory, reads the only model in it. Weights stay in the file, which must not change while the model, or anything
+/// made from it, exists.
 pub fn load_model(path: &Path) -> Result<Model> {
-    if path.extension().is_some_and(|extension| extension == "pdmodel" || extension == "json") {
+    if path.is_dir() {
+        return load_model_file(&model_directory::find_model_file(path)?);
+    }
+    load_model_file(path)
+}
+
+fn load_model_file(path: &Path) -> Result<Model> {
+    let is_named = |name: &str| path.file_name().is_some_and(|file| file == name);
+    let has_extension = |name: &str| path.extension().is_some_and(|extension| extension == name);
+    if is_named(paddle::OLD_PROGRAM_NAME) || has_extension("pdmodel") || has_extension("json") {
         paddle::load_paddle(path)
     } else {
         onnx::load_onnx(path)

@@ -3,6 +3,7 @@
 use oarlock_core::{Attribute, Attributes, ErrorKind};
 use oarlock_model::import::onnx;
 use oarlock_model::import::onnx::messages::*;
+use prost::Message as _;
 
 use crate::model_builder::*;
 
@@ -99,10 +100,24 @@ fn a_file_that_is_none_is_named() {
     assert_eq!(missing.kind(), ErrorKind::NotFound);
     assert_contains(missing.message(), &["missing.onnx`: expected a file, found none"]);
     assert_eq!(missing.message().matches("missing.onnx").count(), 1);
+}
+
+#[test]
+fn a_directory_is_the_only_model_in_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let refusal = || oarlock_model::import::load_model(directory.path()).unwrap_err();
+    std::fs::write(directory.path().join("config.json"), "{}").unwrap();
+    std::fs::create_dir(directory.path().join("below.onnx")).unwrap();
+    assert_eq!(refusal().kind(), ErrorKind::NotFound);
+    assert_contains(refusal().message(), &["expected a directory with a Paddle program (`*.json`"]);
+    std::fs::write(directory.path().join("relu.onnx"), relu_model().encode_to_vec()).unwrap();
+    assert_eq!(oarlock_model::import::load_model(directory.path()).unwrap().graph.nodes.len(), 1);
+    std::fs::write(directory.path().join("other.pdmodel"), "").unwrap();
     assert_contains(
-        oarlock_model::import::load_model(directory.path()).unwrap_err().message(),
-        &["expected a file, found a directory"],
+        refusal().message(),
+        &["expected one model in a directory, found `other.pdmodel`, `relu.onnx`"],
     );
+    assert_contains(refusal().advice().unwrap(), &["name one of these files"]);
 }
 
 #[test]

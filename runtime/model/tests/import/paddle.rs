@@ -153,6 +153,58 @@ fn a_program_is_read_with_the_file_beside_it() {
 }
 
 #[test]
+fn programs_of_old_names_have_their_parameters_in_one_file_or_in_one_each() {
+    let (program, parameters) = linear_layer();
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, bytes: &[u8]| std::fs::write(directory.path().join(name), bytes).unwrap();
+    write("__model__", &program.encode_to_vec());
+    write("w_0", &parameter_file(&[(&[2, 2], &[1.0, 2.0, 3.0, 4.0])]));
+    let error = import::load_model(directory.path()).unwrap_err();
+    assert_contains(&error.to_string(), &["__model__`", "expected parameters, found none for `b_0`"]);
+    write("b_0", &parameters);
+    let error = import::load_model(directory.path()).unwrap_err();
+    assert_contains(&error.to_string(), &["`b_0`", "expected a file that ends with the last parameter"]);
+    write("b_0", &parameter_file(&[(&[2], &[5.0, 6.0])]));
+    let expected = read_program(&program, parameters.clone()).unwrap().graph.to_string();
+    assert_eq!(import::load_model(directory.path()).unwrap().graph.to_string(), expected);
+    write("b_0", &[]);
+    write("__params__", &parameters);
+    let file = directory.path().join("__model__");
+    assert_eq!(import::load_model(&file).unwrap().graph.to_string(), expected);
+}
+
+#[test]
+fn a_parameter_leads_to_no_file_elsewhere() {
+    let outer = tempfile::tempdir().unwrap();
+    let directory = outer.path().join("model");
+    std::fs::create_dir(&directory).unwrap();
+    std::fs::write(outer.path().join("w"), parameter_file(&[(&[2], &[1.0, 2.0])])).unwrap();
+    let load = |name: &str| {
+        let variables = vec![
+            build_variable("x", F32_TYPE, &[-1, 2]),
+            build_parameter(name, &[2]),
+            build_variable("y", F32_TYPE, &[-1, 2]),
+        ];
+        let sum = build_op(
+            "elementwise_add",
+            &[("X", &["x"]), ("Y", &[name])],
+            &[("Out", &["y"])],
+            vec![int_attribute("axis", -1)],
+        );
+        std::fs::write(directory.join("__model__"), build_program(variables, vec![sum]).encode_to_vec())
+            .unwrap();
+        import::load_model(&directory)
+    };
+    let absolute = outer.path().join("w").display().to_string();
+    for name in ["../w", absolute.as_str()] {
+        assert_contains(&load(name).unwrap_err().to_string(), &["expected parameters, found none for"]);
+    }
+    std::fs::create_dir(directory.join("below")).unwrap();
+    std::fs::copy(outer.path().join("w"), directory.join("below/w")).unwrap();
+    assert_eq!(load("below/w").unwrap().graph.nodes.len(), 1);
+}
+
+#[test]
 fn parameters_that_are_cut_off_or_too_many_are_refused() {
     let (program, parameters) = linear_layer();
     for end in 0..parameters.len() {

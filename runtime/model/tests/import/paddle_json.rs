@@ -98,6 +98,10 @@ fn a_program_in_json_is_known_by_the_name_of_its_file() {
     );
     std::fs::write(directory.path().join("inference.pdiparams"), parameters).unwrap();
     assert_eq!(import::load_model(&path).unwrap().graph.outputs.len(), 1);
+    // As PaddleX writes directories.
+    std::fs::write(directory.path().join("inference.yml"), "Global: {}").unwrap();
+    std::fs::write(directory.path().join("config.json"), r#"{"model_type": "PP-OCR"}"#).unwrap();
+    assert_eq!(import::load_model(directory.path()).unwrap().graph.outputs.len(), 1);
 }
 
 #[test]

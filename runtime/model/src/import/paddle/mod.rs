@@ -1,5 +1,6 @@
 //! Imports inference models of Paddle: a program in a `.pdmodel` file (Paddle 2) or a `.json` file (Paddle 3), and its
-//! parameters in a `.pdiparams` file beside it.
+//! parameters in a `.pdiparams` file beside it. Before, the program was a file called `__model__`, with its parameters in
+//! `__params__` or each in a file of its own.
 //!
 //! A program is a list of Paddle ops, each of which becomes a few ONNX ops; `ops` has the translations. Names can be
 //! reassigned, so the program is read in order and a name means its latest value.
@@ -24,9 +25,14 @@ use oarlock_core::{Error, Result, schema};
 use prost::Message as _;
 
 use self::messages::ProgramDesc;
+use self::parameters::ParameterFiles;
 use super::error_location::{ErrorLocation as _, invalid_model, quote_name};
 use super::{ModelMetadata, mapped_file};
 use crate::Model;
+
+/// The name of a program's file before there were file extensions, and that of its parameters.
+pub(super) const OLD_PROGRAM_NAME: &str = "__model__";
+const OLD_PARAMETERS_NAME: &str = "__params__";
 
 /// The ONNX opset of the nodes that programs are translated to.
 const WRITTEN_OPSET: u32 = 20;
@@ -38,19 +44,35 @@ pub fn supported_ops() -> BTreeSet<&'static str> {
     ops::op_names().collect()
 }
 
-/// Reads a program, with parameters from the file of the same name with the extension `.pdiparams`; they stay in that file.
+/// Reads a program, with parameters from the file of the same name with the extension `.pdiparams`, or from the files beside a
+/// `__model__`; they stay in these files.
 pub fn load_paddle(path: &Path) -> Result<Model> {
     let program = mapped_file::map_file(path)?;
-    let read = || {
-        let beside = path.with_extension("pdiparams");
-        let parameters = if beside.exists() { Some(mapped_file::map_file(&beside)?) } else { None };
-        decode_paddle(program, parameters)
-    };
+    let read = || import_paddle(program, find_parameters(path)?);
     read().with_location(|| quote_name(&path.display().to_string()))
+}
+
+fn find_parameters(path: &Path) -> Result<Option<ParameterFiles>> {
+    let is_old = path.file_name().is_some_and(|name| name == OLD_PROGRAM_NAME);
+    let combined =
+        if is_old { path.with_file_name(OLD_PARAMETERS_NAME) } else { path.with_extension("pdiparams") };
+    if combined.exists() {
+        return mapped_file::map_file(&combined).map(|bytes| Some(ParameterFiles::Combined(bytes)));
+    }
+    Ok(path.parent().filter(|_| is_old).map(|directory| ParameterFiles::Separate(directory.to_owned())))
 }
 
 /// Reads a program and its parameters from memory.
 pub fn decode_paddle(program: Bytes, parameters: Option<Bytes>) -> Result<Model> {
+    import_paddle(program, parameters.map(ParameterFiles::Combined))
+}
+
+/// True if a text in JSON is a program, as far as its first bytes say.
+pub(super) fn is_json_program(head: &[u8]) -> bool {
+    pir::is_pir_file(head) && String::from_utf8_lossy(head).contains("\"base_code\"")
+}
+
+fn import_paddle(program: Bytes, parameters: Option<ParameterFiles>) -> Result<Model> {
     let size = program.len();
     let (program, pir) = if pir::is_pir_file(&program) {
         pir::read_pir(&program).map(|(program, version)| (program, Some(version)))?
@@ -64,14 +86,18 @@ pub fn decode_paddle(program: Bytes, parameters: Option<Bytes>) -> Result<Model>
     let block =
         program.blocks.first().ok_or_else(|| invalid_model("a program with a block", "one without"))?;
     let weights = match parameters {
-        Some(bytes) => parameters::read_parameters(block, bytes).with_location(|| "parameters".to_owned())?,
+        Some(files) => {
+            parameters::read_parameters(block, &files).with_location(|| "parameters".to_owned())?
+        }
         None => BTreeMap::new(),
     };
     let missing = parameters::parameter_names(block).find(|name| !weights.contains_key(name));
     if let Some(name) = missing {
         let found = format!("none for {}", quote_name(name));
         return Err(Error::not_found(format!("expected parameters, found {found}"))
-            .with_advice("keep the `.pdiparams` file beside the file of the program"));
+            .with_advice(
+                "keep the file with the parameters (`.pdiparams`, or `__params__` of a `__model__`) beside the program",
+            ));
     }
     let version = program.version.unwrap_or_default().version();
     let (format, producer) = match pir {

@@ -1,9 +1,11 @@
-//! Reads the parameter file: tensors in the order of their names, which the file does not contain.
+//! Reads parameters: from one file with the tensors in the order of their names, which the file does not contain, or from a file
+//! for each.
 //!
-//! Each consists of a version (`u32`), the number of LoD levels (`u64`), each level with its size in bytes (`u64`), another
+//! Each tensor consists of a version (`u32`), the number of LoD levels (`u64`), each level with its size in bytes (`u64`), another
 //! version (`u32`), the size of a descriptor (`i32`), the descriptor, and the elements.
 
 use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
 
 use bytes::Bytes;
 use oarlock_core::{Dtype, Result, shape};
@@ -12,6 +14,7 @@ use prost::Message as _;
 use super::messages::{BlockDesc, var_type::TensorDesc};
 use crate::graph::Weight;
 use crate::import::error_location::{ErrorLocation as _, invalid_model, quote_name};
+use crate::import::mapped_file;
 use crate::import::weight::weight_from_bytes;
 
 /// Variable types of `feed` and `fetch`, which are persistable but no parameters.
@@ -25,20 +28,53 @@ pub(super) fn parameter_names(block: &BlockDesc) -> impl Iterator<Item = &str> {
     kept.map(|var| var.name())
 }
 
-/// Reads all parameters of a program.
-pub(super) fn read_parameters(block: &BlockDesc, bytes: Bytes) -> Result<BTreeMap<&str, Weight>> {
-    let mut weights = BTreeMap::new();
+/// Where parameters are.
+pub(super) enum ParameterFiles {
+    /// All in one file.
+    Combined(Bytes),
+    /// Each in a file of its name, in a directory.
+    Separate(PathBuf),
+}
+
+/// Reads all parameters of a program that there are. A combined file has all of them, but separate ones may be missing.
+pub(super) fn read_parameters<'p>(
+    block: &'p BlockDesc,
+    files: &ParameterFiles,
+) -> Result<BTreeMap<&'p str, Weight>> {
     let mut names: Vec<&str> = parameter_names(block).collect();
     names.sort_unstable();
     names.dedup();
-    let mut rest = ParameterReader { bytes };
-    for name in names {
-        weights.insert(name, rest.read_parameter().with_location(|| quote_name(name))?);
+    match files {
+        ParameterFiles::Combined(bytes) => {
+            let mut weights = BTreeMap::new();
+            let mut rest = ParameterReader { bytes: bytes.clone() };
+            for name in names {
+                weights.insert(name, rest.read_parameter().with_location(|| quote_name(name))?);
+            }
+            rest.expect_end()?;
+            Ok(weights)
+        }
+        ParameterFiles::Separate(directory) => {
+            let found = names.into_iter().filter_map(|name| {
+                let path = parameter_path(directory, name)?;
+                Some(read_separate(&path).map(|weight| (name, weight)).with_location(|| quote_name(name)))
+            });
+            found.collect()
+        }
     }
-    match rest.bytes.len() {
-        0 => Ok(weights),
-        more => Err(invalid_model("a file that ends with the last parameter", format!("{more} bytes more"))),
-    }
+}
+
+/// The file of a parameter. A name may lead into a directory below, but not elsewhere.
+fn parameter_path(directory: &Path, name: &str) -> Option<PathBuf> {
+    let stays = |part| matches!(part, Component::Normal(_));
+    let is_below = !name.is_empty() && Path::new(name).components().all(stays);
+    Some(directory.join(name)).filter(|path| is_below && path.is_file())
+}
+
+fn read_separate(path: &Path) -> Result<Weight> {
+    let mut rest = ParameterReader { bytes: mapped_file::map_file(path)? };
+    let weight = rest.read_parameter()?;
+    rest.expect_end().map(|()| weight)
 }
 
 /// The unread rest of the file.
@@ -47,6 +83,15 @@ struct ParameterReader {
 }
 
 impl ParameterReader {
+    fn expect_end(&self) -> Result<()> {
+        match self.bytes.len() {
+            0 => Ok(()),
+            more => {
+                Err(invalid_model("a file that ends with the last parameter", format!("{more} bytes more")))
+            }
+        }
+    }
+
     fn take_bytes(&mut self, size: u64) -> Result<Bytes> {
         match usize::try_from(size).ok().filter(|size| *size <= self.bytes.len()) {
             Some(size) => Ok(self.bytes.split_to(size)),
