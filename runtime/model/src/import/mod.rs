@@ -1,6 +1,7 @@
 //! Reads models from files.
 
 mod error_location;
+mod file_format;
 mod mapped_file;
 mod model_directory;
 pub mod onnx;

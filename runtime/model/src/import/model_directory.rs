@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use oarlock_core::{Error, Result};
 
 use super::error_location::quote_name;
-use super::paddle;
+use super::{file_format, paddle};
 
 /// As much of a file as says what it is.
 const HEAD_BYTES: u64 = 4096;
@@ -34,8 +34,17 @@ pub(super) fn find_model_file(directory: &Path) -> Result<PathBuf> {
         [] => {
             let expected =
                 "a directory with a Paddle program (`*.json`, `*.pdmodel` or `__model__`) or an ONNX model";
-            let error = Error::not_found(format!("{shown}: expected {expected}, found none"));
-            Err(error.with_advice("name the file of the model itself"))
+            let known = files.iter().find_map(|path| {
+                let format = file_format::recognize_format(&read_head(path)?)?;
+                // Beside a model there may be texts of any kind.
+                Some((quote_name(&path.file_name()?.to_string_lossy()), format))
+                    .filter(|_| format.is_of_model())
+            });
+            let (found, advice) = match known {
+                Some((name, format)) => (format!("{name}, which is {}", format.name), format.advice),
+                None => ("none".to_owned(), "name the file of the model itself"),
+            };
+            Err(Error::not_found(format!("{shown}: expected {expected}, found {found}")).with_advice(advice))
         }
         _ => {
             let names = models.iter().filter_map(|path| path.file_name()).take(MAX_NAMED_FILES);

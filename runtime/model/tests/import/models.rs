@@ -83,9 +83,18 @@ fn what_is_no_model_is_refused() {
         &["an ONNX model", "an empty file"],
     );
     let text = bytes::Bytes::from_static(b"<html>not here</html>");
+    let error = onnx::decode_onnx(text, None).unwrap_err();
+    assert_contains(error.message(), &["expected an ONNX model, found a web page"]);
+    assert_contains(error.advice().unwrap(), &["download the model again"]);
+    let noise = bytes::Bytes::from_static(b"\xff\xfe\xfd");
     assert_contains(
-        &onnx::decode_onnx(text, None).unwrap_err().to_string(),
-        &["expected an ONNX model, found 21 bytes that are no protobuf message of ONNX"],
+        &onnx::decode_onnx(noise, None).unwrap_err().to_string(),
+        &["expected an ONNX model, found 3 bytes that are no protobuf message of ONNX"],
+    );
+    let saved_model = bytes::Bytes::from_static(b"\x08\x01\x12\x09\x0a\x07\x22\x05serve");
+    assert_contains(
+        &onnx::decode_onnx(saved_model, None).unwrap_err().to_string(),
+        &["expected an ONNX model, found a SavedModel of TensorFlow"],
     );
     assert_contains(
         &import_refusal(&ModelProto { graph: None, ..relu_model() }),
@@ -110,6 +119,9 @@ fn a_directory_is_the_only_model_in_it() {
     std::fs::create_dir(directory.path().join("below.onnx")).unwrap();
     assert_eq!(refusal().kind(), ErrorKind::NotFound);
     assert_contains(refusal().message(), &["expected a directory with a Paddle program (`*.json`"]);
+    std::fs::write(directory.path().join("model.tflite"), b"\x1c\0\0\0TFL3").unwrap();
+    assert_contains(refusal().message(), &["found `model.tflite`, which is a model of TensorFlow Lite"]);
+    assert_contains(refusal().advice().unwrap(), &["tf2onnx"]);
     std::fs::write(directory.path().join("relu.onnx"), relu_model().encode_to_vec()).unwrap();
     assert_eq!(oarlock_model::import::load_model(directory.path()).unwrap().graph.nodes.len(), 1);
     std::fs::write(directory.path().join("other.pdmodel"), "").unwrap();

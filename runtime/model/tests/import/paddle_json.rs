@@ -120,8 +120,16 @@ fn a_program_of_paddle_2_that_looks_like_json_is_none() {
 #[test]
 fn what_is_no_program_says_so() {
     assert_contains(
-        &read_program("{}", Vec::new()).unwrap_err().to_string(),
-        &["a program of Paddle 3 in JSON", "`base_code`"],
+        &read_program("{", Vec::new()).unwrap_err().to_string(),
+        &["expected a program of Paddle 3 in JSON, found a text of another kind"],
+    );
+    assert_contains(
+        &read_program("{\"modelTopology\": {}}", Vec::new()).unwrap_err().to_string(),
+        &["expected a program of Paddle 3 in JSON, found a model of TensorFlow.js"],
+    );
+    assert_contains(
+        &read_program("{\"base_code\": {}}", Vec::new()).unwrap_err().to_string(),
+        &["expected a program of Paddle 3 in JSON", "`magic`"],
     );
     let other = program_json(&[]).replace("pir", "fir");
     assert_contains(

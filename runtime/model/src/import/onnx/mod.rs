@@ -41,6 +41,7 @@ use self::external_data::ExternalFiles;
 use self::importer::OnnxImporter;
 use self::messages::{ModelProto, TensorProto};
 use super::error_location::{ErrorLocation as _, invalid_model, quote_name};
+use super::file_format::name_format;
 use super::{ModelMetadata, mapped_file};
 use crate::Model;
 use crate::graph::Weight;
@@ -89,10 +90,10 @@ fn import_onnx(bytes: Bytes, directories: Vec<PathBuf>) -> Result<Model> {
     if size == 0 {
         return Err(invalid_model("an ONNX model", "an empty file"));
     }
-    let model = ModelProto::decode(bytes).map_err(|error| {
+    let model = ModelProto::decode(bytes.clone()).map_err(|error| {
         let hint = "the file may be cut off, or of another format";
         let found = format!("{size} bytes that are no protobuf message of ONNX: {error}");
-        invalid_model("an ONNX model", found).with_advice(hint)
+        name_format(invalid_model("an ONNX model", found).with_advice(hint), "an ONNX model", &bytes)
     })?;
     let ir_version = model.ir_version.unwrap_or_default();
     if !IR_VERSIONS.contains(&ir_version) {
@@ -102,7 +103,7 @@ fn import_onnx(bytes: Bytes, directories: Vec<PathBuf>) -> Result<Model> {
             None => "none; is this an ONNX model?".to_owned(),
         };
         let error = invalid_model(format!("an IR version from {oldest} to {newest}"), found);
-        return Err(Error::unimplemented(error.message()));
+        return Err(name_format(Error::unimplemented(error.message()), "an ONNX model", &bytes));
     }
     let opsets = opsets::read_opset_imports(&model.opset_import)?;
     let graph = model.graph.as_ref().ok_or_else(|| invalid_model("a graph", "a model without one"))?;

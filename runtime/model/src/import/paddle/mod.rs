@@ -27,6 +27,7 @@ use prost::Message as _;
 use self::messages::ProgramDesc;
 use self::parameters::ParameterFiles;
 use super::error_location::{ErrorLocation as _, invalid_model, quote_name};
+use super::file_format::name_format;
 use super::{ModelMetadata, mapped_file};
 use crate::Model;
 
@@ -75,11 +76,15 @@ pub(super) fn is_json_program(head: &[u8]) -> bool {
 fn import_paddle(program: Bytes, parameters: Option<ParameterFiles>) -> Result<Model> {
     let size = program.len();
     let (program, pir) = if pir::is_pir_file(&program) {
+        if !is_json_program(&program) {
+            let error = invalid_model("a program of Paddle 3 in JSON", "a text of another kind");
+            return Err(name_format(error, "a program of Paddle 3 in JSON", &program));
+        }
         pir::read_pir(&program).map(|(program, version)| (program, Some(version)))?
     } else {
-        let program = ProgramDesc::decode(program).map_err(|error| {
+        let program = ProgramDesc::decode(program.clone()).map_err(|error| {
             let found = format!("{size} bytes that are no protobuf message of one: {error}");
-            invalid_model("a program of Paddle", found)
+            name_format(invalid_model("a program of Paddle", found), "a program of Paddle", &program)
         })?;
         (program, None)
     };
