@@ -11,6 +11,7 @@ use oarlock_engine::passes::{self, PassContext, PassRecording};
 use oarlock_engine::{Model, PrecisionMode, device_support, model_outputs};
 use serde::Serialize;
 
+use super::implied_shapes::ShapeQuestion;
 use super::model_inputs::infer_input_facts;
 use super::{model_source, resolve_devices, start_core};
 use crate::CommandVerdict;
@@ -104,8 +105,14 @@ enum CheckFailure {
 
 impl CheckFailure {
     /// An assumed size may be invalid for the model, which does not make the model invalid either.
-    fn with_assumptions(self, notes: &[String]) -> Self {
-        match self {
+    fn with_assumptions(self, notes: &[String], suggest: impl FnOnce() -> Option<String>) -> Self {
+        let Self::Model(problem) = self else { return self };
+        if let Some(fitting) = suggest() {
+            let hint =
+                format!("sizes that the model leaves open are taken as 1; those that fit it are {fitting}");
+            return Self::Arguments(problem.with_hint(hint));
+        }
+        match Self::Model(problem) {
             Self::Model(problem) if !notes.is_empty() => {
                 let hint = format!("{}; the model may need more than that", notes.join("; "));
                 Self::Arguments(problem.with_hint(hint))
@@ -135,7 +142,11 @@ impl ModelCheckReport {
         for device in devices {
             crash_watcher::send_status(&format!("`{device}` was asked about the nodes of the model"));
             let report = DeviceCheckReport::for_device(&model, &facts, runtime, (device, &cpu), choice.plain);
-            reports.push(report.map_err(|failure| failure.with_assumptions(&notes))?);
+            let suggest = || {
+                let question = ShapeQuestion { model: &model, shapes: &choice.shapes, runtime, device };
+                question.suggest_arguments()
+            };
+            reports.push(report.map_err(|failure| failure.with_assumptions(&notes, suggest))?);
         }
         Ok(Self {
             model: choice.file.display().to_string(),

@@ -6,6 +6,7 @@ pub(crate) mod check;
 pub(crate) mod explain;
 mod fallback;
 mod html_page;
+mod implied_shapes;
 mod model_inputs;
 mod model_source;
 pub(crate) mod optimize;
@@ -28,6 +29,7 @@ use crate::problem::CommandError;
 use crate::progress::ProgressLine;
 use crate::session::CoreSession;
 use crate::{crash_watcher, environment_flags};
+use implied_shapes::ShapeQuestion;
 use model_inputs::{InputRequest, ModelInputs};
 
 /// Random inputs noted one by one; the rest are counted.
@@ -147,13 +149,26 @@ impl PreparedModel {
             .with_hint("name the values that are wanted as outputs of its graph"))
     }
 
+    /// Resolves the inputs. Made-up ones of shapes that cannot fit the model are an error that suggests others.
+    fn create_inputs(&self, wish: &InputRequest<'_>) -> Result<ModelInputs, CommandError> {
+        let device = self.input_device()?;
+        let question =
+            ShapeQuestion { model: &self.model, shapes: wish.shapes, runtime: &self.core.runtime, device };
+        let given = wish.resolve_inputs(&self.session, device, &|| question.suggest_arguments())?;
+        let is_made_up = !given.made_up.is_empty();
+        match is_made_up.then(|| question.refuse_made_up(&given.data)).flatten() {
+            Some(problem) => Err(problem),
+            None => Ok(given),
+        }
+    }
+
     /// Resolves the inputs and prints a note for each random one.
     fn resolve_inputs(
         &self,
         global: &GlobalOptions,
         wish: &InputRequest<'_>,
     ) -> Result<ModelInputs, CommandError> {
-        let given = wish.resolve_inputs(&self.session, self.input_device()?)?;
+        let given = self.create_inputs(wish)?;
         let (shown, rest) = given.made_up.split_at(given.made_up.len().min(MAX_INPUT_NOTES));
         for note in shown.iter().chain(&given.assumed) {
             output::print_message(global.color, "note", note, None);

@@ -59,11 +59,12 @@ struct SymbolSizes<'a> {
 }
 
 impl InputRequest<'_> {
-    /// Reads the given inputs and creates the missing ones.
+    /// Reads the given inputs and creates the missing ones. For an error about missing shapes, `suggest` gives shapes that fit.
     pub(super) fn resolve_inputs(
         &self,
         session: &Session,
         device: &Device,
+        suggest: &dyn Fn() -> Option<String>,
     ) -> Result<ModelInputs, CommandError> {
         let slots = session.inputs();
         self.check_shapes(slots)?;
@@ -96,12 +97,12 @@ impl InputRequest<'_> {
         if !matches!(self.missing, MissingInputs::Wanted) {
             let mut symbols = self.infer_symbols(slots, &fed);
             for slot in missing {
-                let value = self.generate_input(slot, device, &mut symbols, &mut made_up)?;
+                let value = self.generate_input(slot, device, &mut symbols, &mut made_up, suggest)?;
                 fed.push((&*slot.name, value));
             }
             assumed.extend(symbols.assumption_notes());
         } else if !missing.is_empty() && fed.iter().all(|(name, _)| session.input(name).is_ok()) {
-            return Err(missing_inputs_error(&missing));
+            return Err(missing_inputs_error(&missing, suggest()));
         }
         Ok(ModelInputs { data: session.order_inputs(&fed)?, made_up, assumed })
     }
@@ -259,6 +260,7 @@ impl InputRequest<'_> {
         device: &Device,
         symbols: &mut SymbolSizes<'a>,
         notes: &mut Vec<String>,
+        suggest: &dyn Fn() -> Option<String>,
     ) -> Result<RuntimeValue, CommandError> {
         let name = &*slot.name;
         match &slot.declared {
@@ -274,9 +276,11 @@ impl InputRequest<'_> {
         let Some((dtype, sizes)) = self.assumed_type(slot, symbols) else {
             let message =
                 format!("expected a shape for the input `{slot}`, for which the model declares none");
-            return Err(
-                CommandError::new(message).with_hint(format!("give one, as in `--shape {name}=1x3x224x224`"))
-            );
+            let hint = match suggest() {
+                Some(fitting) => format!("what fits the rest of the model is {fitting}"),
+                None => format!("give one, as in `--shape {name}=1x3x224x224`"),
+            };
+            return Err(CommandError::new(message).with_hint(hint));
         };
         notes.push(format!("`{name}` is made up: {dtype} {sizes:?}, {}", element_description(dtype)));
         let tensor = match self.missing {
@@ -474,7 +478,7 @@ fn read_onnx_tensor(file: &Path) -> Result<HostArray, CommandError> {
 }
 
 /// The error for inputs that were not given.
-fn missing_inputs_error(missing: &[&ModelOperand]) -> CommandError {
+fn missing_inputs_error(missing: &[&ModelOperand], fitting: Option<String>) -> CommandError {
     let names: Vec<String> = missing.iter().map(|slot| format!("`{slot}`")).collect();
     let inputs = if missing.len() == 1 { "the input" } else { "the inputs" };
     let problem = CommandError::new(format!("expected values for {inputs} {}, found none", names.join(", ")));
@@ -482,9 +486,11 @@ fn missing_inputs_error(missing: &[&ModelOperand]) -> CommandError {
     let nothing = optional.map_or_else(String::new, |slot| {
         format!("; an optional one such as `{0}` is left empty with `-i {0}={EMPTY_INPUT}`", slot.name)
     });
+    let fitting = fitting
+        .map_or_else(String::new, |fitting| format!("; sizes that fit the rest of the model are {fitting}"));
     let name = &missing[0].name;
     problem.with_hint(format!(
         "give files as in `-i {name}=FILE.npy`, values as in `-i {name}=f32:[1,2]`, all inputs at once as in `-i FILE.npz`, or \
-         have what is missing made up with `--random 0`{nothing}"
+         have what is missing made up with `--random 0`{fitting}{nothing}"
     ))
 }

@@ -107,6 +107,38 @@ fn an_input_without_a_shape_wants_one() {
 }
 
 #[test]
+fn sizes_that_a_model_leaves_open_are_suggested_by_the_rest_of_it() {
+    let user = user_with_models();
+    let model = super::model_builder::ModelBuilder::new()
+        .with_input("x: f32[?, ?]")
+        .with_weight("m", &[5, 2], &[1.0; 10])
+        .with_node("y = MatMul(x, m)")
+        .with_output("y: f32[?, 2]");
+    user.write_file("product.onnx", &model.into_bytes());
+    for arguments in [&["run", "product.onnx"][..], &["bench", "product.onnx"], &["check", "product.onnx"]] {
+        let outcome = user.run_command(arguments);
+        assert!(
+            outcome.status == 1 && outcome.err.contains("`--shape x=1x5`"),
+            "{arguments:?}: {}",
+            outcome.err
+        );
+    }
+    let image = super::model_builder::ModelBuilder::new()
+        .with_input("x: f32[…]")
+        .with_weight("w", &[4, 3, 1, 1], &[1.0; 12])
+        .with_weight("m", &[4 * 6 * 6, 1], &[1.0; 4 * 6 * 6])
+        .with_node("c = Conv(x, w)")
+        .with_node("f = Flatten(c)")
+        .with_node("y = MatMul(f, m)")
+        .with_output("y: f32[1, 1]");
+    user.write_file("image.onnx", &image.into_bytes());
+    let outcome = user.run_command(&["run", "image.onnx", "--random", "0"]);
+    assert!(outcome.err.contains("`--shape x=1x3x6x6`"), "{}", outcome.err);
+    let outcome = user.run_command(&["run", "image.onnx", "--random", "0", "--shape", "x=1x3x6x6"]);
+    assert_eq!(outcome.status, 0, "{}", outcome.err);
+}
+
+#[test]
 fn inputs_are_left_empty_with_a_dash() {
     let user = user_with_models();
     let asked = super::model_builder::ModelBuilder::new()

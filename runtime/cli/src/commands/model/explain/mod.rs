@@ -69,7 +69,7 @@ pub(crate) fn explain_model(
     let subject = PreparedModel::load_for_inspection(global, &call.choice, call.exactness)?;
     let wish =
         InputRequest { inputs: &call.inputs, shapes: &call.choice.shapes, missing: MissingInputs::Shaped };
-    let given = wish.resolve_inputs(&subject.session, subject.input_device()?)?;
+    let given = subject.create_inputs(&wish)?;
     let devices = subject.device_names().join("`, `");
     crash_watcher::send_status(&format!("the nodes of the model were readied on `{devices}`"));
     let plan = subject.session.plan(&given.data)?;
