@@ -13,7 +13,8 @@ h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2.2rem}
 table{border-collapse:collapse;margin:.5rem 0}th,td{padding:.2rem .8rem .2rem 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--line)}
 td.number,th.number{text-align:right;font-variant-numeric:tabular-nums}th{color:var(--quiet);font-weight:600}
 .wide{overflow-x:auto}.quiet{color:var(--quiet)}svg{max-width:none}svg text{fill:var(--ink);font:12px system-ui,sans-serif}
-svg .quiet{fill:var(--quiet)}svg .axis{stroke:var(--line)}svg .one{fill:var(--one)}svg .two{fill:var(--two)}code{font-size:.92em}";
+svg .quiet{fill:var(--quiet)}svg .axis{stroke:var(--line)}svg .one{fill:var(--one)}svg .two{fill:var(--two)}code{font-size:.92em}
+summary{cursor:pointer;padding:.15rem 0}svg a:hover rect{stroke-width:2}";
 
 pub(super) fn render_page(title: &str, body: &str) -> String {
     let title = escape_html(title);

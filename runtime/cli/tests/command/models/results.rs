@@ -200,7 +200,7 @@ fn a_long_name_is_cut_for_people_and_whole_for_programs() {
 }
 
 #[test]
-fn a_graph_that_is_too_large_is_not_drawn() {
+fn a_graph_that_is_too_large_for_one_picture_is_drawn_in_sections() {
     let user = user_with_models();
     let mut model = ModelBuilder::new().with_input("x: f32[1]").with_node("v0 = Sin(x)");
     for step in 0..3000 {
@@ -210,6 +210,16 @@ fn a_graph_that_is_too_large_is_not_drawn() {
     let outcome = user.run_command(&["explain", "large.onnx", "--svg", "large.svg", "--html", "large.html"]);
     assert!(outcome.err.contains("at most 3000 nodes for a picture, found 3001"), "{}", outcome.err);
     assert!(!user.home.path().join("large.svg").exists());
+    let outcome = user.run_command(&["explain", "large.onnx", "--html", "large.html"]);
+    assert_eq!(outcome.status, 0, "{}", outcome.err);
+    let page = std::fs::read_to_string(user.home.path().join("large.html")).unwrap();
+    // 3001 nodes without scopes in their names, 300 in each section.
+    assert!(page.contains("<a href=\"#section-11\">") && page.contains("11: nodes 3001 to 3001"), "{page}");
+    assert!(page.contains("1: nodes 1 to 300, 300 nodes (300 Sin)") && !page.contains("section-12"));
+    // Each node has a box, and each section one for what comes from before and goes on.
+    let boxes = page.matches("<g><title>").count();
+    assert_eq!(boxes, 3001 + 11 + 2 * 11);
+    assert!(page.contains("<title>from section 1, v299: f32 [1]</title>"), "{page}");
 }
 
 #[test]

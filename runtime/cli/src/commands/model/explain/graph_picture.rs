@@ -4,6 +4,7 @@
 //! neighbors, a few times down and up, which leaves few crossing edges.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use oarlock_engine::graph::{Graph, ValueId};
 
@@ -27,15 +28,43 @@ pub(super) const MAX_DRAWN_NODES: usize = 3000;
 /// Labels are truncated to this many characters.
 const MAX_LABEL_LENGTH: usize = 34;
 
-struct PictureBox {
+pub(super) struct PictureBox {
     label: String,
     details: String,
     hue: Option<u64>,
+    /// Where in the page a click leads.
+    link: Option<String>,
     layer: usize,
     x: f64,
 }
 
+/// The nodes to draw, with the values that come from outside and those that go there.
+pub(super) struct DrawnNodes {
+    pub(super) range: Range<usize>,
+    pub(super) inputs: Vec<DrawnEnd>,
+    pub(super) outputs: Vec<DrawnEnd>,
+}
+
+/// A value at the edge of a picture.
+pub(super) struct DrawnEnd {
+    pub(super) value: ValueId,
+    /// What it is, such as `input`.
+    pub(super) role: String,
+}
+
 impl PictureBox {
+    pub(super) fn new(label: &str, details: String, layer: usize) -> Self {
+        Self { label: truncate_label(label), details, hue: None, link: None, layer, x: 0.0 }
+    }
+
+    pub(super) fn with_link(self, link: String) -> Self {
+        Self { link: Some(link), ..self }
+    }
+
+    pub(super) fn layer(&self) -> usize {
+        self.layer
+    }
+
     fn width(&self) -> f64 {
         self.label.chars().count() as f64 * LETTER_WIDTH + 20.0
     }
@@ -45,9 +74,9 @@ impl PictureBox {
     }
 }
 
-struct GraphPicture {
-    items: Vec<PictureBox>,
-    lines: Vec<(usize, usize)>,
+pub(super) struct GraphPicture {
+    pub(super) items: Vec<PictureBox>,
+    pub(super) lines: Vec<(usize, usize)>,
 }
 
 /// Rejects graphs that are too large to draw.
@@ -57,41 +86,56 @@ pub(super) fn check_node_count(nodes: usize) -> Result<(), CommandError> {
     }
     let message = format!("expected a graph of at most {MAX_DRAWN_NODES} nodes for a picture, found {nodes}");
     Err(CommandError::new(message)
-        .with_hint("leave out `--svg`; the page of `--html` has all nodes in a table"))
+        .with_hint("leave out `--svg`; the page of `--html` draws larger graphs in sections"))
 }
 
-/// The picture as an SVG file.
+/// The picture of a whole graph as an SVG file.
 pub(super) fn render_standalone(graph: &Graph, nodes: &[NodeReport]) -> String {
-    render_svg(graph, nodes, true)
+    GraphPicture::from_nodes(graph, nodes, &whole_graph(graph)).render_svg(true)
 }
 
-/// The picture as an element of a page.
+/// The picture of a whole graph as an element of a page.
 pub(super) fn render_inline(graph: &Graph, nodes: &[NodeReport]) -> String {
-    render_svg(graph, nodes, false)
+    GraphPicture::from_nodes(graph, nodes, &whole_graph(graph)).render_svg(false)
 }
 
-fn render_svg(graph: &Graph, nodes: &[NodeReport], is_alone: bool) -> String {
-    let mut picture = GraphPicture::from_graph(graph, nodes);
-    picture.arrange_boxes();
-    let width = picture.items.iter().map(|item| item.x + item.width()).fold(0.0, f64::max) + MARGIN + 90.0;
-    let height = picture.items.iter().map(|item| item.y() + BOX_HEIGHT).fold(0.0, f64::max) + MARGIN;
-    let mut svg = String::new();
-    push_formatted(
-        &mut svg,
-        format_args!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\">\n"
-        ),
-    );
-    if is_alone {
-        svg.push_str("<style>text{font:12px system-ui,sans-serif;fill:#1c2430}</style><rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n");
+fn whole_graph(graph: &Graph) -> DrawnNodes {
+    let ends = |values: &[ValueId], role: &str| {
+        values.iter().map(|value| DrawnEnd { value: *value, role: role.to_owned() }).collect()
+    };
+    DrawnNodes {
+        range: 0..graph.nodes.len(),
+        inputs: ends(&graph.inputs, "input"),
+        outputs: ends(&graph.outputs, "output"),
     }
-    picture
-        .lines
-        .iter()
-        .for_each(|(from, to)| draw_edge(&mut svg, &picture.items[*from], &picture.items[*to]));
-    picture.items.iter().for_each(|item| draw_box(&mut svg, item));
-    svg.push_str("</svg>\n");
-    svg
+}
+
+impl GraphPicture {
+    /// Arranges the boxes and draws them.
+    pub(super) fn render_svg(mut self, is_alone: bool) -> String {
+        self.arrange_boxes();
+        let picture = &self;
+        let width =
+            picture.items.iter().map(|item| item.x + item.width()).fold(0.0, f64::max) + MARGIN + 90.0;
+        let height = picture.items.iter().map(|item| item.y() + BOX_HEIGHT).fold(0.0, f64::max) + MARGIN;
+        let mut svg = String::new();
+        push_formatted(
+            &mut svg,
+            format_args!(
+                "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\">\n"
+            ),
+        );
+        if is_alone {
+            svg.push_str("<style>text{font:12px system-ui,sans-serif;fill:#1c2430}</style><rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n");
+        }
+        picture
+            .lines
+            .iter()
+            .for_each(|(from, to)| draw_edge(&mut svg, &picture.items[*from], &picture.items[*to]));
+        picture.items.iter().for_each(|item| draw_box(&mut svg, item));
+        svg.push_str("</svg>\n");
+        svg
+    }
 }
 
 fn draw_edge(svg: &mut String, from: &PictureBox, to: &PictureBox) {
@@ -117,6 +161,10 @@ fn draw_edge(svg: &mut String, from: &PictureBox, to: &PictureBox) {
 }
 
 fn draw_box(svg: &mut String, item: &PictureBox) {
+    let link = item.link.as_ref();
+    if let Some(link) = link {
+        push_formatted(svg, format_args!("<a href=\"{}\">", escape_html(link)));
+    }
     let (x, y, width) = (item.x, item.y(), item.width());
     let fill = item.hue.map_or_else(|| "#d8dde3".to_owned(), |hue| format!("hsl({hue} 60% 82%)"));
     push_formatted(
@@ -130,25 +178,23 @@ fn draw_box(svg: &mut String, item: &PictureBox) {
             escape_html(&item.label)
         ),
     );
+    if link.is_some() {
+        svg.push_str("</a>\n");
+    }
 }
 
 impl GraphPicture {
-    fn from_graph(graph: &Graph, nodes: &[NodeReport]) -> Self {
+    pub(super) fn from_nodes(graph: &Graph, nodes: &[NodeReport], drawn: &DrawnNodes) -> Self {
         let mut picture = Self { items: Vec::new(), lines: Vec::new() };
         let mut makers: HashMap<ValueId, usize> = HashMap::new();
-        for input in &graph.inputs {
-            makers.insert(*input, picture.items.len());
-            let kind = describe_value(graph, *input);
-            picture.items.push(PictureBox {
-                label: truncate_label(&kind),
-                details: format!("input {kind}"),
-                hue: None,
-                layer: 0,
-                x: 0.0,
-            });
+        for DrawnEnd { value, role } in &drawn.inputs {
+            makers.insert(*value, picture.items.len());
+            let kind = describe_value(graph, *value);
+            picture.items.push(PictureBox::new(&kind, format!("{role} {kind}"), 0));
         }
         let several = nodes.iter().any(|node| nodes.first().is_some_and(|first| first.device != node.device));
-        for (node, report) in graph.nodes.iter().zip(nodes) {
+        let range = drawn.range.clone();
+        for (node, report) in graph.nodes[range.clone()].iter().zip(&nodes[range]) {
             let at = picture.items.len();
             let read: Vec<usize> =
                 node.read_values().filter_map(|value| makers.get(&value).copied()).collect();
@@ -165,25 +211,14 @@ impl GraphPicture {
             );
             let hue =
                 op.bytes().fold(7, |hue: u64, byte| hue.wrapping_mul(31).wrapping_add(byte.into())) % 360;
-            picture.items.push(PictureBox {
-                label: truncate_label(&format!("{op}{on}")),
-                details,
-                hue: Some(hue),
-                layer,
-                x: 0.0,
-            });
+            let label = format!("{op}{on}");
+            picture.items.push(PictureBox { hue: Some(hue), ..PictureBox::new(&label, details, layer) });
         }
-        for output in &graph.outputs {
-            let Some(from) = makers.get(output) else { continue };
-            let (layer, kind) = (picture.items[*from].layer + 1, describe_value(graph, *output));
+        for DrawnEnd { value, role } in &drawn.outputs {
+            let Some(from) = makers.get(value) else { continue };
+            let (layer, kind) = (picture.items[*from].layer + 1, describe_value(graph, *value));
             picture.lines.push((*from, picture.items.len()));
-            picture.items.push(PictureBox {
-                label: truncate_label(&kind),
-                details: format!("output {kind}"),
-                hue: None,
-                layer,
-                x: 0.0,
-            });
+            picture.items.push(PictureBox::new(&kind, format!("{role} {kind}"), layer));
         }
         picture.lines.sort_unstable();
         picture.lines.dedup();

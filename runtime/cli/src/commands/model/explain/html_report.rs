@@ -4,7 +4,7 @@ use oarlock_engine::graph::Graph;
 
 use oarlock_report::pass_report::PassReport;
 
-use super::{ExplainReport, GraphEndpoint, graph_picture, memory_picture};
+use super::{ExplainReport, GraphEndpoint, graph_picture, graph_sections, memory_picture};
 use crate::commands::model::html_page::{self, ColumnAlignment, escape_html, push_formatted};
 use oarlock_report::text::format_count;
 
@@ -54,10 +54,7 @@ pub(super) fn render_explanation(report: &ExplainReport, graph: &Graph) -> Strin
         );
         body.push_str("<p class=\"quiet\">What a node reads and makes, and what runs it and why, stands at its box.</p>\n");
     } else {
-        push_formatted(
-            &mut body,
-            format_args!("<p>{} nodes are too many for a picture.</p>\n", report.nodes.len()),
-        );
+        graph_sections::push_sections(&mut body, graph, &report.nodes);
     }
     body.push_str("<h2>Nodes</h2>\n");
     let titles = ["op", "node", "output", "device", "kernel", "why"].map(text);
@@ -65,7 +62,16 @@ pub(super) fn render_explanation(report: &ExplainReport, graph: &Graph) -> Strin
     let mut rows: Vec<Vec<String>> = rows.map(|row| row.to_vec()).collect();
     let left_out = rows.len().saturating_sub(MAX_TABLE_ROWS);
     rows.truncate(MAX_TABLE_ROWS);
+    // A browser lays out a long table only if it is open.
+    let is_long = rows.len() > graph_picture::MAX_DRAWN_NODES;
+    if is_long {
+        let count = format_count(rows.len(), "node", "nodes");
+        push_formatted(&mut body, format_args!("<details><summary>A table of {count}</summary>\n"));
+    }
     html_page::push_table(&mut body, &titles, &rows);
+    if is_long {
+        body.push_str("</details>\n");
+    }
     if left_out > 0 {
         let rest = format_count(left_out, "more node is", "more nodes are");
         push_formatted(&mut body, format_args!("<p>{rest} in the answer of <code>--json</code>.</p>\n"));

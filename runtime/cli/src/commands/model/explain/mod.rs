@@ -1,6 +1,7 @@
 //! `oarlock explain`: how a model is run, and why.
 
 mod graph_picture;
+mod graph_sections;
 mod html_report;
 mod memory_picture;
 
