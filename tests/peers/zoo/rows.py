@@ -1,0 +1,119 @@
+"""The rows of the zoo: what was found for one run of one model, kept from one call of `scripts/zoo` to the next."""
+
+import dataclasses
+import hashlib
+import importlib.metadata
+import json
+import pathlib
+import subprocess
+import sys
+import time
+
+import running
+from running import RunError
+
+HERE = pathlib.Path(__file__).parent
+
+
+@dataclasses.dataclass(frozen=True)
+class Machine:
+    """What measured rows: rows of different machines are not put into one table."""
+
+    processor: str
+    onnxruntime: str
+    command: str
+    commit: str
+
+    @classmethod
+    def here(cls, program, commit):
+        with open("/proc/cpuinfo") as file:
+            lines = file.read().splitlines()
+        names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+        flags = next((line.split() for line in lines if line.startswith("flags")), [])
+        sets = [name for flag, name in SETS if flag in flags]
+        with open(program, "rb") as file:
+            command = hashlib.file_digest(file, "sha256").hexdigest()
+        processor = f"{names[0] if names else 'unknown'}, {len(names)} processors, {sets[-1] if sets else 'no AVX2'}"
+        return cls(processor, importlib.metadata.version("onnxruntime"), command, commit)
+
+
+SETS = [("avx2", "AVX2"), ("avx512f", "AVX-512"), ("avx512_vnni", "AVX-512 with VNNI"), ("amx_int8", "AVX-512 and AMX")]
+
+
+class Saved:
+    """The rows in a file, written after each model, so that an interrupted run loses nothing."""
+
+    def __init__(self, path, machine):
+        self.path = path
+        self.machine = machine
+        kept = json.loads(path.read_text()) if path.exists() else {}
+        same = [key for key in ("processor", "onnxruntime", "command") if kept.get(key) == getattr(machine, key)]
+        self.rows = kept["rows"] if len(same) == 3 else {}
+        if kept and len(same) < 3:
+            print("==> earlier rows are of another command, processor or onnxruntime, and are left out", file=sys.stderr)
+
+    def put(self, model, rows):
+        before = {row["shapes"]: row for row in self.rows.get(model.name, [])}
+        for row in rows:
+            # A check alone does not take away the times of the same command.
+            if not row["threads"] and not row["error"] and row["shapes"] in before:
+                row["threads"] = before[row["shapes"]]["threads"]
+        self.rows[model.name] = rows
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        partial = self.path.with_suffix(".partial")
+        partial.write_text(json.dumps({**dataclasses.asdict(self.machine), "rows": self.rows}, indent=1))
+        partial.replace(self.path)
+
+    def of(self, models):
+        return [(model, self.rows[model.name]) for model in models if model.name in self.rows]
+
+
+def onnx_twin(program, path, folder):
+    """The model as onnxruntime takes it: a Paddle program is converted first."""
+    if path.suffix == ".onnx":
+        return path
+    twin = folder / "twin.onnx"
+    running.ask([program, "optimize", path, "-o", twin, "--plain"], 1)
+    return twin
+
+
+def failed(model, shapes, problem):
+    row = {"model": model.name, "kind": model.kind, "shapes": shapes, "difference": None, "closer": "", "threads": {}, "error": str(problem)}
+    return row | {"date": time.strftime("%Y-%m-%d")}
+
+
+def row(options, model, path, twin, given, shapes, folder):
+    """Checks one run, and measures it unless only checks are asked for."""
+    sides = {}
+    for side, make in (("Oarlock", lambda: running.own_outputs(options.oarlock, path, given, folder)),
+                       ("onnxruntime", lambda: running.peer_outputs(twin, given, folder))):  # fmt: skip
+        try:
+            sides[side] = make()
+        except RunError as problem:
+            return failed(model, shapes, f"{side}: {problem}")
+    found = failed(model, shapes, "")
+    try:
+        found["difference"] = running.difference(sides["Oarlock"], sides["onnxruntime"])
+        if found["difference"] is None or found["difference"] > running.TOLERANCE:
+            found["closer"] = closer(twin, given, folder, sides)
+        if not options.check:
+            for threads in options.threads:
+                found["threads"][str(threads)] = running.measure(options.oarlock, twin, given, threads, options.rounds, options.seconds)
+    except RunError as problem:
+        found["error"] = str(problem)
+    return found
+
+
+def closer(twin, given, folder, sides):
+    """Which runtime is closer to the float64 evaluation, and how far each is from it."""
+    made = folder / "double.npz"
+    try:
+        running.ask([sys.executable, HERE / "double.py", twin, given, made], 1)
+    except RunError as problem:
+        return f"not known: {problem}"
+    exact = list(running.tensors(made))
+    far = {side: running.difference([it for it in found if it is not None], exact) for side, found in sides.items()}
+    if None in far.values():
+        return "not known: shapes or special values differ from float64"
+    name = min(far, key=far.get)
+    return f"{name}: " + ", ".join(f"{side} {distance:.1e}" for side, distance in far.items())
