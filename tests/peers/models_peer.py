@@ -1,6 +1,6 @@
 """Runs one model in one peer and prints its times as JSON.
 
-    models_peer.py onnxruntime|openvino|openvino-default|openvino-bf16|pytorch MODEL INPUTS.npz THREADS SECONDS [OUTPUTS.npz]
+    models_peer.py onnxruntime|onnxruntime-plain|openvino|openvino-default|openvino-bf16|pytorch MODEL INPUTS.npz THREADS SECONDS [OUTPUTS.npz]
 """
 
 import json
@@ -14,10 +14,12 @@ import numpy
 import onnx
 
 
-def onnxruntime(model, threads):
+def onnxruntime(model, threads, plain=False):
     import onnxruntime as peer
 
     options = peer.SessionOptions()
+    if plain:
+        options.graph_optimization_level = peer.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     session = peer.InferenceSession(model, options, providers=["CPUExecutionProvider"])
@@ -89,6 +91,7 @@ def pytorch(model, threads):
 
 PEERS = {
     "onnxruntime": onnxruntime,
+    "onnxruntime-plain": lambda model, threads: onnxruntime(model, threads, plain=True),
     "openvino": openvino,
     "openvino-default": lambda model, threads: openvino(model, threads, None),
     "pytorch": pytorch,

@@ -13,6 +13,8 @@ import onnx
 from onnx import TensorProto, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+from double_ops import OPS
+
 ROUNDED = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 
 
@@ -70,7 +72,7 @@ def evaluate(model, feeds):
         session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
         return session.run(None, feeds)
     except Exception:
-        return ReferenceEvaluator(model).run(None, feeds)
+        return ReferenceEvaluator(model, new_ops=OPS).run(None, feeds)
 
 
 def main():

@@ -3,7 +3,9 @@
 import math
 import statistics
 
+
 import running
+from rows import distance_text
 
 HEADS = ["model", "kind", "inputs", "threads", "ms", "× onnxruntime", "start, ms", "× onnxruntime", "peak, MiB", "onnxruntime, MiB"]
 HEADS += ["difference", "most time in"]
@@ -50,7 +52,7 @@ def line(row, threads, times):
 
 
 def far(difference):
-    return "not comparable" if difference is None else "same" if difference == 0 else f"{difference:.0e}"
+    return "same" if difference == 0 else distance_text(difference)
 
 
 def means(shown):
@@ -79,7 +81,7 @@ def tables(shown):
     rows = [row for _, rows in shown for row in rows]
     errors = [[row["model"], row["shapes"], row["error"].replace("|", "\\|")] for row in rows if row["error"]]
     apart = [
-        [row["model"], row["shapes"], far(row["difference"]), row["closer"]]
+        [row["model"], row["shapes"], far(row["difference"]), row["explained"]]
         for row in rows
         if not row["error"] and (row["difference"] is None or row["difference"] > running.TOLERANCE)
     ]
@@ -90,7 +92,7 @@ def tables(shown):
     if errors:
         parts.append("## Models that did not run\n\n" + table(["model", "inputs", "error"], errors))
     if apart:
-        heads = ["model", "inputs", "difference", "closer to float64, and how far each is from it"]
+        heads = ["model", "inputs", "difference", "what explains it"]
         parts.append(f"## Differences over {running.TOLERANCE:g}\n\n" + table(heads, apart))
     same = sum(not row["error"] for row in rows) - len(apart)
     parts.append(f"{len(rows)} runs of {len(shown)} models: {same} agree, {len(apart)} differ, {len(errors)} did not run.")
@@ -111,7 +113,8 @@ them; `scripts/zoo` fetches them and writes this page:
 - **ms** is the median of a run in f32 or as the model says. **× onnxruntime** is its time over ours: above 1, Oarlock is faster.
 - **start** is loading and the first run. **peak** is the memory of the whole process up to then; onnxruntime's includes Python and NumPy.
 - **difference** is the largest one between our output and onnxruntime's over the largest element of that output. Where it exceeds
-  {tolerance:g}, the model is evaluated in float64, and the page says who is closer.
+  {tolerance:g}, the page says how far onnxruntime is from itself without optimizations and on one thread, and how far both are from an
+  evaluation in float64. Dynamic quantization and sorting turn the last bit of an intermediate value into large differences.
 - Paddle models are checked as they are and timed as the ONNX model that `oarlock optimize --plain` makes of them, since onnxruntime does
   not read them.
 

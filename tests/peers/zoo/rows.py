@@ -4,15 +4,11 @@ import dataclasses
 import hashlib
 import importlib.metadata
 import json
-import pathlib
-import subprocess
 import sys
 import time
 
 import running
 from running import RunError
-
-HERE = pathlib.Path(__file__).parent
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,7 +74,7 @@ def onnx_twin(program, path, folder):
 
 
 def failed(model, shapes, problem):
-    row = {"model": model.name, "kind": model.kind, "shapes": shapes, "difference": None, "closer": "", "threads": {}, "error": str(problem)}
+    row = {"model": model.name, "kind": model.kind, "shapes": shapes, "difference": None, "explained": "", "threads": {}, "error": str(problem)}
     return row | {"date": time.strftime("%Y-%m-%d")}
 
 
@@ -95,7 +91,7 @@ def row(options, model, path, twin, given, shapes, folder):
     try:
         found["difference"] = running.difference(sides["Oarlock"], sides["onnxruntime"])
         if found["difference"] is None or found["difference"] > running.TOLERANCE:
-            found["closer"] = closer(twin, given, folder, sides)
+            found["explained"] = explained(twin, given, folder, sides)
         if not options.check:
             for threads in options.threads:
                 found["threads"][str(threads)] = running.measure(options.oarlock, twin, given, threads, options.rounds, options.seconds)
@@ -104,16 +100,22 @@ def row(options, model, path, twin, given, shapes, folder):
     return found
 
 
-def closer(twin, given, folder, sides):
-    """Which runtime is closer to the float64 evaluation, and how far each is from it."""
-    made = folder / "double.npz"
+def explained(twin, given, folder, sides):
+    """How far onnxruntime is from itself without optimizations and threads, and how far both runtimes are from float64."""
+    texts = []
     try:
-        running.ask([sys.executable, HERE / "double.py", twin, given, made], 1)
+        plain = running.peer_outputs(twin, given, folder, "onnxruntime-plain", 1)
+        texts.append(f"onnxruntime from itself {distance_text(running.difference(plain, sides['onnxruntime']))}")
     except RunError as problem:
-        return f"not known: {problem}"
-    exact = list(running.tensors(made))
-    far = {side: running.difference([it for it in found if it is not None], exact) for side, found in sides.items()}
-    if None in far.values():
-        return "not known: shapes or special values differ from float64"
-    name = min(far, key=far.get)
-    return f"{name}: " + ", ".join(f"{side} {distance:.1e}" for side, distance in far.items())
+        texts.append(f"onnxruntime alone: {problem}")
+    try:
+        exact = running.double_outputs(twin, given, folder)
+        far = {side: running.difference([it for it in found if it is not None], exact) for side, found in sides.items()}
+        texts += [f"{side} from float64 {distance_text(distance)}" for side, distance in far.items()]
+    except RunError as problem:
+        texts.append(f"no float64: {problem}")
+    return "; ".join(texts)
+
+
+def distance_text(difference):
+    return "not comparable" if difference is None else f"{difference:.0e}"
