@@ -7,6 +7,7 @@ use crate::model_builder::assert_contains;
 use crate::paddle::*;
 
 const BOOL_TYPE: i32 = 0;
+const F64_TYPE: i32 = 6;
 const TENSOR_ARRAY_TYPE: i32 = 13;
 
 fn block_attribute(index: i32) -> op_desc::Attr {
@@ -69,6 +70,23 @@ fn a_loop_carries_what_its_block_makes_anew_and_captures_what_it_only_reads() {
     assert_eq!((node.inputs.len(), node.outputs.len()), (3, 1));
     assert_eq!(node.subgraphs[0].captures, [graph.inputs[0]]);
     assert_contains(&inner_ops(&graph, "Loop")[0], &["y = Sum(y, y)", "less = Less(y, x)"]);
+}
+
+#[test]
+fn what_is_undefined_before_a_loop_gets_the_dtype_that_its_block_assigns() {
+    let initial = |dtype: i32| {
+        let elements = op_desc::Attr { float64s: vec![1.0], ..empty_attribute("values") };
+        let attributes = vec![int_attribute("dtype", dtype), ints_attribute("shape", &[1]), elements];
+        build_op("assign_value", &[], &[("Out", &["y"])], attributes)
+    };
+    let casts = |dtype: i32| {
+        let mut program = doubling_loop(vec![unary_op("assign", "x", "y"), less_than_op()]);
+        // Only the value before the loop differs.
+        program.blocks[0].ops[2] = initial(dtype);
+        import_graph(&program).nodes.iter().filter(|node| node.is_op("Cast")).count()
+    };
+    assert_eq!(casts(F64_TYPE), 1);
+    assert_eq!(casts(F32_TYPE), 0);
 }
 
 #[test]

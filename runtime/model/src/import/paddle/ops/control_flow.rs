@@ -106,7 +106,15 @@ fn lower_while<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<
     for name in &carried {
         outputs.push(importer.require_value(name)?);
     }
+    let dtypes: Vec<Option<Dtype>> = carried.iter().map(|name| assigned_dtype(importer, ops, name)).collect();
     let closed = importer.close_frame(outputs);
+    // Before a loop, Paddle fills what is undefined there with f64, whereas a value that `Loop` carries has one dtype.
+    for (input, dtype) in inputs.iter_mut().skip(2).zip(dtypes) {
+        let Some((id, dtype)) = input.zip(dtype) else { continue };
+        if importer.known_constant(id).is_some_and(|constant| constant.dtype() != dtype) {
+            *input = Some(importer.add_cast(id, dtype));
+        }
+    }
     let ends = add_node_with_subgraphs(
         importer,
         "Loop",
@@ -120,6 +128,14 @@ fn lower_while<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<
     let ended = importer.add_scalar(0.0, Dtype::Bool)?;
     importer.bind_name(goes_on, ended);
     Ok(())
+}
+
+/// The dtype of the variable that a block last assigns to a name.
+fn assigned_dtype(importer: &PaddleImporter, ops: &[OpDesc], name: &str) -> Option<Dtype> {
+    let is_target = |op: &&OpDesc| matches!(OpDesc::operand_names(&op.outputs, "Out"), [target] if target == name);
+    let last = ops.iter().rev().find(is_target).filter(|op| op.r#type() == "assign")?;
+    let [source] = OpDesc::operand_names(&last.inputs, "X") else { return None };
+    importer.declared_dtype(source)
 }
 
 /// Lowers a conditional block, with an optional block for the other case.
