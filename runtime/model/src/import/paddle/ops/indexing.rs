@@ -166,12 +166,16 @@ fn lower_index_select<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> 
     importer.set_output(op, "Out", result)
 }
 
-/// One-hot encoding. The older op has indices with a trailing dimension of 1.
+/// One-hot encoding. The older op has indices with a trailing dimension of 1. Indices become i64, as the depth is: in exported
+/// models, onnxruntime takes few other combinations.
 fn lower_one_hot<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc, is_old: bool) -> Result<()> {
     let mut x = importer.input(op, "X")?.id;
     if is_old {
         let last = importer.add_ints(&[-1]);
         x = importer.add_op("Squeeze", &[x, last]);
+    }
+    if importer.input_dtype(op, "X") != Some(Dtype::I64) {
+        x = importer.add_cast(x, Dtype::I64);
     }
     let depth = known_int(importer, op, "depth", "depth_tensor", 1)?;
     let depth = importer.add_ints(&[depth]);
