@@ -141,3 +141,48 @@ fn jobs_are_listed_with_their_budgets_and_unknown_ones_are_named() {
     let (_, error) = run(&["bok"]);
     assert_eq!(error, "error: expected names of jobs, as `.ci/run --list` prints them, found `bok`\n");
 }
+
+/// The entry of `tests/peers/zoo.toml` with what `scripts/zoo` cannot do without.
+#[derive(serde::Deserialize)]
+struct ZooModel {
+    name: String,
+    package: String,
+    sha256: String,
+    file: Option<String>,
+    parts: Option<Vec<String>>,
+}
+
+#[derive(serde::Deserialize)]
+struct ZooPackage {
+    name: String,
+    version: String,
+}
+
+#[derive(serde::Deserialize)]
+struct Zoo {
+    package: Vec<ZooPackage>,
+    model: Vec<ZooModel>,
+}
+
+#[test]
+fn every_model_of_the_zoo_is_pinned_by_version_and_hash_and_listed_once() {
+    let text = std::fs::read_to_string(repository_root().join("tests/peers/zoo.toml")).expect("the list");
+    let zoo: Zoo = toml::from_str(&text).expect("a list");
+    assert!(zoo.model.len() >= 100, "{}", zoo.model.len());
+    let (mut names, mut hashes) = (std::collections::HashSet::new(), std::collections::HashSet::new());
+    for model in &zoo.model {
+        assert!(zoo.package.iter().any(|package| package.name == model.package), "{}", model.name);
+        assert!(model.file.is_some() != model.parts.is_some(), "{}", model.name);
+        assert!(model.sha256.len() == 64 && model.sha256.chars().all(|it| it.is_ascii_hexdigit()), "{}", model.name);
+        assert!(names.insert(&model.name), "{} is there twice", model.name);
+        assert!(hashes.insert(&model.sha256), "{} is the file of another model", model.name);
+    }
+    for package in &zoo.package {
+        assert!(package.version.starts_with(|first: char| first.is_ascii_digit()), "{}", package.name);
+        let parts = |model: &ZooModel| model.parts.clone().unwrap_or_default();
+        let is_used = |model: &ZooModel| {
+            model.package == package.name || parts(model).iter().any(|part| part.starts_with(&format!("{}:", package.name)))
+        };
+        assert!(zoo.model.iter().any(is_used), "no model is of {}", package.name);
+    }
+}
