@@ -119,7 +119,11 @@ fn slices_drop_the_dimensions_that_they_name() {
 
 #[test]
 fn indices_of_one_hot_are_as_wide_as_its_depth() {
-    assert_becomes("one_hot_v2", vec![int_attribute("depth", 9)], &["= Cast(x) to=Int(7)\n", ", [9.0], [0.0, 1.0]) axis=Int(-1)"]);
+    assert_becomes(
+        "one_hot_v2",
+        vec![int_attribute("depth", 9)],
+        &["= Cast(x) to=Int(7)\n", ", [9.0], [0.0, 1.0]) axis=Int(-1)"],
+    );
 }
 
 #[test]

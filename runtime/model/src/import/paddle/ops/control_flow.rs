@@ -132,7 +132,8 @@ fn lower_while<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<
 
 /// The dtype of the variable that a block last assigns to a name.
 fn assigned_dtype(importer: &PaddleImporter, ops: &[OpDesc], name: &str) -> Option<Dtype> {
-    let is_target = |op: &&OpDesc| matches!(OpDesc::operand_names(&op.outputs, "Out"), [target] if target == name);
+    let is_target =
+        |op: &&OpDesc| matches!(OpDesc::operand_names(&op.outputs, "Out"), [target] if target == name);
     let last = ops.iter().rev().find(is_target).filter(|op| op.r#type() == "assign")?;
     let [source] = OpDesc::operand_names(&last.inputs, "X") else { return None };
     importer.declared_dtype(source)
