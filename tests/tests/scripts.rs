@@ -173,7 +173,11 @@ fn every_model_of_the_zoo_is_pinned_by_version_and_hash_and_listed_once() {
     for model in &zoo.model {
         assert!(zoo.package.iter().any(|package| package.name == model.package), "{}", model.name);
         assert!(model.file.is_some() != model.parts.is_some(), "{}", model.name);
-        assert!(model.sha256.len() == 64 && model.sha256.chars().all(|it| it.is_ascii_hexdigit()), "{}", model.name);
+        assert!(
+            model.sha256.len() == 64 && model.sha256.chars().all(|it| it.is_ascii_hexdigit()),
+            "{}",
+            model.name
+        );
         assert!(names.insert(&model.name), "{} is there twice", model.name);
         assert!(hashes.insert(&model.sha256), "{} is the file of another model", model.name);
     }
@@ -181,7 +185,8 @@ fn every_model_of_the_zoo_is_pinned_by_version_and_hash_and_listed_once() {
         assert!(package.version.starts_with(|first: char| first.is_ascii_digit()), "{}", package.name);
         let parts = |model: &ZooModel| model.parts.clone().unwrap_or_default();
         let is_used = |model: &ZooModel| {
-            model.package == package.name || parts(model).iter().any(|part| part.starts_with(&format!("{}:", package.name)))
+            model.package == package.name
+                || parts(model).iter().any(|part| part.starts_with(&format!("{}:", package.name)))
         };
         assert!(zoo.model.iter().any(is_used), "no model is of {}", package.name);
     }

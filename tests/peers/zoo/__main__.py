@@ -27,6 +27,7 @@ def arguments():
     parser.add_argument("--rounds", default=3, type=int)
     parser.add_argument("--seconds", default=0.7, type=float)
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--missing", action="store_true")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--offline", action="store_true")
@@ -52,8 +53,9 @@ def main():
         return
     store = Store(options.place, packages, options.offline)
     saved = rows.Saved(options.place / "rows.json", rows.Machine.here(options.oarlock, options.commit))
-    for number, model in enumerate(chosen, 1):
-        print(f"==> [{number}/{len(chosen)}] {model.name}", file=sys.stderr, flush=True)
+    needed = [it for it in chosen if not (options.missing and saved.has(it, [] if options.check else options.threads))]
+    for number, model in enumerate(needed, 1):
+        print(f"==> [{number}/{len(needed)}] {model.name}", file=sys.stderr, flush=True)
         saved.put(model, rows_of(options, store, model))
     shown = saved.of(models if options.page else chosen)
     if options.json:
@@ -74,17 +76,17 @@ def rows_of(options, store, model):
             path = store.model(model)
             twin = rows.onnx_twin(options.oarlock, path, folder)
         except (FetchError, rows.RunError) as problem:
-            return [rows.failed(model, "", problem)]
+            return [rows.failed(model, 0, "", problem)]
         found = []
         for index in range(len(model.runs)):
             given = folder / "inputs.npz"
             try:
                 arrays = inputs.make(model, twin, index)
             except inputs.InputError as problem:
-                found.append(rows.failed(model, "", problem))
+                found.append(rows.failed(model, index, "", problem))
                 continue
             numpy.savez(given, **arrays)
-            found.append(rows.row(options, model, path, twin, given, inputs.shown(arrays), folder))
+            found.append(rows.row(options, model, index, path, twin, given, inputs.shown(arrays), folder))
         return found
 
 

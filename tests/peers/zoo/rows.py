@@ -60,6 +60,12 @@ class Saved:
         partial.write_text(json.dumps({**dataclasses.asdict(self.machine), "rows": self.rows}, indent=1))
         partial.replace(self.path)
 
+    def has(self, model, threads):
+        """Whether all runs of a model were checked, and measured on these numbers of threads."""
+        rows = self.rows.get(model.name, [])
+        is_done = lambda row: not row["error"] and {str(count) for count in threads} <= set(row["threads"])
+        return [row["run"] for row in rows] == list(model.runs) and all(map(is_done, rows))
+
     def of(self, models):
         return [(model, self.rows[model.name]) for model in models if model.name in self.rows]
 
@@ -73,12 +79,13 @@ def onnx_twin(program, path, folder):
     return twin
 
 
-def failed(model, shapes, problem):
-    row = {"model": model.name, "kind": model.kind, "shapes": shapes, "difference": None, "explained": "", "threads": {}, "error": str(problem)}
-    return row | {"date": time.strftime("%Y-%m-%d")}
+def failed(model, index, shapes, problem):
+    """The row of a run that did not get further."""
+    row = {"model": model.name, "kind": model.kind, "run": model.runs[index], "shapes": shapes, "date": time.strftime("%Y-%m-%d")}
+    return row | {"difference": None, "explained": "", "threads": {}, "error": str(problem)}
 
 
-def row(options, model, path, twin, given, shapes, folder):
+def row(options, model, index, path, twin, given, shapes, folder):
     """Checks one run, and measures it unless only checks are asked for."""
     sides = {}
     for side, make in (("Oarlock", lambda: running.own_outputs(options.oarlock, path, given, folder)),
@@ -86,8 +93,8 @@ def row(options, model, path, twin, given, shapes, folder):
         try:
             sides[side] = make()
         except RunError as problem:
-            return failed(model, shapes, f"{side}: {problem}")
-    found = failed(model, shapes, "")
+            return failed(model, index, shapes, f"{side}: {problem}")
+    found = failed(model, index, shapes, "")
     try:
         found["difference"] = running.difference(sides["Oarlock"], sides["onnxruntime"])
         if found["difference"] is None or found["difference"] > running.TOLERANCE:
