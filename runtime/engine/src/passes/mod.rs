@@ -121,7 +121,11 @@ pub const ALL_PASSES: &[GraphPass] = &[
 const LAST_PASS: GraphPass = precision::LOWER_PRECISION;
 
 /// Limit on rounds over all passes; each round may enable more rewrites in the next.
-const MAX_ROUNDS: usize = 4;
+const MAX_ROUNDS: usize = 16;
+
+/// Limit on how often constants are folded before other passes run. Where a model computes shapes, folding makes more of them
+/// known, and these make more constants; that may get no further than one block of a transformer at a time.
+const MAX_FOLDING_ROUNDS: usize = 64;
 
 /// Infers shapes and runs all passes until none finds anything, then the last one.
 pub fn run_passes(graph: &mut Graph, context: &PassContext<'_>) -> Result<Vec<PassEffect>> {
@@ -129,8 +133,16 @@ pub fn run_passes(graph: &mut Graph, context: &PassContext<'_>) -> Result<Vec<Pa
     infer_graph(graph, context)?;
     for _ in 0..MAX_ROUNDS {
         let mut changed = false;
+        for _ in 0..MAX_FOLDING_ROUNDS {
+            if !apply_pass(&fold::FOLD_CONSTANTS, graph, context, &mut effects)? {
+                break;
+            }
+            changed = true;
+            infer_graph(graph, context)?;
+        }
         let is_wanted = |pass: &&GraphPass| !context.is_plain || REQUIRED_PASSES.contains(&pass.name);
-        for pass in ALL_PASSES.iter().filter(is_wanted).filter(|pass| pass.name != LAST_PASS.name) {
+        let apart = [fold::FOLD_CONSTANTS.name, LAST_PASS.name];
+        for pass in ALL_PASSES.iter().filter(is_wanted).filter(|pass| !apart.contains(&pass.name)) {
             changed |= apply_pass(pass, graph, context, &mut effects)?;
         }
         if !changed {
