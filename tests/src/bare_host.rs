@@ -45,7 +45,11 @@ pub fn check_forced_isa(runtime: &Runtime) -> Result<(), String> {
     match forced_isa() {
         Some(forced) if forced == used => Ok(()),
         Some(forced) => Err(format!("expected kernels for `{forced}`, found one that says `{told}`")),
-        None if ["scalar", "avx2", "avx-vnni", "avx512", "amx"].contains(&used) => Ok(()),
+        None if ["scalar", "avx2", "avx-vnni", "avx512", "amx", "neon", "dotprod", "i8mm"]
+            .contains(&used) =>
+        {
+            Ok(())
+        }
         None => {
             Err(format!("expected a kernel that names its instruction set, found one that says `{told}`"))
         }

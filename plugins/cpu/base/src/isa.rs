@@ -6,6 +6,8 @@
     expect(unsafe_code, reason = "code for an instruction set may only run where the machine has it")
 )]
 
+#[cfg(arm_vectors)]
+use std::arch::is_aarch64_feature_detected;
 use std::fmt;
 
 use oarlock_sdk::HostServices;
@@ -13,11 +15,18 @@ use oarlock_sdk::HostServices;
 #[cfg(x86_vectors)]
 use crate::{amx_permission, machine};
 
-/// A level of instruction sets, in ascending order. Kernels may use all features of their level.
+/// A level of instruction sets, in ascending order. Kernels may use all features of their level. Each architecture has its own levels
+/// above the lowest. Those of x86 come last, so that code for both can ask for `isa >= Isa::Avx2`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Isa {
-    /// The baseline of the architecture.
+    /// The baseline of the architecture, without vector types of our own.
     Scalar,
+    /// NEON, which every 64-bit ARM processor has.
+    Neon,
+    /// Dot products of bytes (FEAT_DotProd), on top of NEON.
+    DotProd,
+    /// Products of bytes of different signs and of bf16 (FEAT_I8MM and FEAT_BF16), on top of dot products.
+    I8mm,
     /// AVX2 with FMA and F16C.
     Avx2,
     /// AVX-VNNI, on top of AVX2. A processor with AVX-512 may lack it.
@@ -29,8 +38,11 @@ pub enum Isa {
 }
 
 impl Isa {
-    /// All levels, in ascending order.
+    /// All levels of the architecture, in ascending order.
+    #[cfg(not(arm_vectors))]
     pub const ALL: [Self; 5] = [Self::Scalar, Self::Avx2, Self::AvxVnni, Self::Avx512, Self::Amx];
+    #[cfg(arm_vectors)]
+    pub const ALL: [Self; 4] = [Self::Scalar, Self::Neon, Self::DotProd, Self::I8mm];
 
     /// The level for dtypes that AMX does not multiply: those of 32 and 64 bits.
     pub fn without_amx(self) -> Self {
@@ -67,15 +79,27 @@ impl Isa {
                     && is_x86_feature_detected!("avx512vnni")
                     && amx_permission::is_amx_available()
             }
+            _ => false,
         };
-        #[cfg(not(x86_vectors))]
+        #[cfg(arm_vectors)]
+        return match self {
+            Self::Scalar | Self::Neon => true,
+            Self::DotProd => is_aarch64_feature_detected!("dotprod"),
+            Self::I8mm => {
+                Self::DotProd.is_available()
+                    && is_aarch64_feature_detected!("i8mm")
+                    && is_aarch64_feature_detected!("bf16")
+            }
+            _ => false,
+        };
+        #[cfg(not(any(x86_vectors, arm_vectors)))]
         {
             self == Self::Scalar
         }
     }
 
-    /// True if one instruction multiplies pairs of bf16 and accumulates both products (AVX512-BF16). A processor of the level
-    /// `Avx512` may lack it.
+    /// True if one instruction multiplies pairs of bf16 and accumulates both products (AVX512-BF16, FEAT_BF16). A processor of the
+    /// level `Avx512` may lack it.
     pub fn has_bf16(self) -> bool {
         #[cfg(x86_vectors)]
         {
@@ -83,7 +107,7 @@ impl Isa {
         }
         #[cfg(not(x86_vectors))]
         {
-            false
+            self == Self::I8mm
         }
     }
 
@@ -97,7 +121,7 @@ impl Isa {
         }
         #[cfg(not(x86_vectors))]
         {
-            false
+            self.has_bf16()
         }
     }
 
@@ -117,14 +141,19 @@ impl Isa {
             None => {
                 host.log(
                     oarlock_sdk::LogLevel::WARNING,
-                    &format!(
-                        "expected `isa` to be `scalar`, `avx2`, `avx-vnni`, `avx512` or `amx`, found `{wanted}`; using `{best}`"
-                    ),
+                    &format!("expected `isa` to be {}, found `{wanted}`; using `{best}`", level_names()),
                 );
                 best
             }
         }
     }
+}
+
+/// The names of all levels, for a message.
+fn level_names() -> String {
+    let names: Vec<String> = Isa::ALL.iter().map(|isa| format!("`{isa}`")).collect();
+    let (last, others) = names.split_last().map_or(("", &[][..]), |(last, others)| (last.as_str(), others));
+    format!("{} or {last}", others.join(", "))
 }
 
 /// An instruction set as a type, so that generic code can branch on it at compile time.
@@ -137,8 +166,8 @@ pub trait SimdTarget: Copy + Send + Sync + 'static {
 #[derive(Clone, Copy)]
 pub struct BaselineTarget;
 
-/// AVX2 with FMA, or a superset. AVX-512 shares it: generic code only needs to know about FMA, and the compiler picks the width.
-#[cfg(any(x86_vectors, test))]
+/// AVX2 with FMA, a superset, or NEON. They share it: generic code only needs to know about FMA, and the compiler picks the width.
+#[cfg(any(x86_vectors, arm_vectors, test))]
 #[derive(Clone, Copy)]
 pub struct FmaTarget;
 
@@ -146,7 +175,7 @@ impl SimdTarget for BaselineTarget {
     const HAS_FMA: bool = false;
 }
 
-#[cfg(any(x86_vectors, test))]
+#[cfg(any(x86_vectors, arm_vectors, test))]
 impl SimdTarget for FmaTarget {
     const HAS_FMA: bool = true;
 }
@@ -171,6 +200,8 @@ impl Isa {
             // SAFETY: as above.
             #[cfg(x86_vectors)]
             Self::Avx2 | Self::AvxVnni => unsafe { run_avx2(work) },
+            #[cfg(arm_vectors)]
+            Self::Neon | Self::DotProd | Self::I8mm => work.run_on_target::<FmaTarget>(),
             _ => work.run_on_target::<BaselineTarget>(),
         }
     }
@@ -196,6 +227,9 @@ impl fmt::Display for Isa {
             Self::AvxVnni => "avx-vnni",
             Self::Avx512 => "avx512",
             Self::Amx => "amx",
+            Self::Neon => "neon",
+            Self::DotProd => "dotprod",
+            Self::I8mm => "i8mm",
         })
     }
 }

@@ -3,6 +3,8 @@
 #![expect(unsafe_code, reason = "rows and panels are handed to the micro-kernels as pointers")]
 
 use oarlock_cpu_base::isa::Isa;
+#[cfg(not(x86_vectors))]
+use oarlock_cpu_base::rows::plane_transpose::PlaneTranspose;
 
 use super::buffer::DisjointSlice;
 use super::gemv::{FEW_ROWS, GemvJob};
@@ -50,10 +52,19 @@ pub fn pack_panel<E: StoredElement<ComputeType = f32>>(
 #[cfg(x86_vectors)]
 use super::panel_transpose::transpose_panel;
 
-/// Without SIMD there is nothing faster than the generic loop.
+/// Transposes a panel in tiles where there are vectors for it. Otherwise nothing is faster than the generic loop.
 #[cfg(not(x86_vectors))]
-fn transpose_panel(_: Isa, _: (&[f32], usize), _: (usize, usize), _: (&mut [f32], usize)) -> bool {
-    false
+fn transpose_panel(
+    isa: Isa,
+    (input, stride): (&[f32], usize),
+    (columns, rows): (usize, usize),
+    (out, pitch): (&mut [f32], usize),
+) -> bool {
+    if isa == Isa::Scalar {
+        return false;
+    }
+    PlaneTranspose { input, stride, out, pitch, rows, columns }.transpose_plane(isa);
+    true
 }
 
 /// Multiplies rows with packed panels of `depth` steps, one for each group of columns. With `add`, sums are added to the output;

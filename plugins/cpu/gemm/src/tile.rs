@@ -4,6 +4,10 @@
 //! There is one function for each number of rows and vectors, so that small or ragged products do no work for missing rows or
 //! vectors. Each type and instruction set has a table of these functions.
 
+#[cfg(any(x86_vectors, arm_vectors))]
+mod dot;
+#[cfg(arm_vectors)]
+mod neon;
 mod portable;
 #[cfg(x86_vectors)]
 mod vectors;
@@ -90,7 +94,7 @@ pub trait GemmElement: ArithmeticElement + ConvertTo<Self> {
 }
 
 macro_rules! floats {
-    ($($float:ident: $avx2:ident $avx512:ident)*) => {
+    ($($float:ident: $avx2:ident $avx512:ident $neon:ident)*) => {
         $(impl GemmElement for $float {
             fn micro_kernels(isa: Isa) -> &'static GemmMicroKernels<Self> {
                 match isa {
@@ -98,6 +102,8 @@ macro_rules! floats {
                     Isa::Avx512 | Isa::Amx => &vectors::$avx512::MICRO_KERNELS,
                     #[cfg(x86_vectors)]
                     Isa::Avx2 | Isa::AvxVnni => &vectors::$avx2::MICRO_KERNELS,
+                    #[cfg(arm_vectors)]
+                    Isa::Neon | Isa::DotProd | Isa::I8mm => &neon::$neon::MICRO_KERNELS,
                     _ => portable::baseline_kernels(),
                 }
             }
@@ -115,5 +121,5 @@ macro_rules! integers {
     };
 }
 
-floats!(f32: avx2_f32 avx512_f32 f64: avx2_f64 avx512_f64);
+floats!(f32: avx2_f32 avx512_f32 neon_f32 f64: avx2_f64 avx512_f64 neon_f64);
 integers!(i32 i64 u32 u64);

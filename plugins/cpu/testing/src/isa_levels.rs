@@ -19,7 +19,7 @@ pub fn isa_levels() -> impl Iterator<Item = Isa> {
 fn forced_isa() -> Option<Isa> {
     let wanted = std::env::var_os("OARLOCK_TEST_ISA")?;
     let isa = Isa::ALL.into_iter().find(|isa| *isa.to_string() == *wanted);
-    let isa = isa.expect("`OARLOCK_TEST_ISA` as `scalar`, `avx2`, `avx-vnni`, `avx512` or `amx`");
+    let isa = isa.expect("`OARLOCK_TEST_ISA` as the name of an instruction set");
     assert!(isa.is_available(), "expected an instruction set of this machine, found `{isa}`");
     Some(isa)
 }

@@ -59,6 +59,16 @@ macro_rules! with_isa {
                     $body
                 },
             ),
+            #[cfg(arm_vectors)]
+            $crate::isa::Isa::Neon | $crate::isa::Isa::DotProd | $crate::isa::Isa::I8mm => {
+                $crate::rows::isa_dispatch::with_baseline(
+                    #[inline(always)]
+                    || {
+                        type $level = $crate::isa::FmaTarget;
+                        $body
+                    },
+                )
+            }
             _ => $crate::rows::isa_dispatch::with_baseline(
                 #[inline(always)]
                 || {

@@ -320,6 +320,55 @@ trait TransposeVector: Copy {
 #[cfg(x86_vectors)]
 use x86::Xmm as PortableTransposeVector;
 
+#[cfg(arm_vectors)]
+use neon::NeonLine as PortableTransposeVector;
+
+#[cfg(arm_vectors)]
+mod neon {
+    use std::arch::aarch64::*;
+
+    use super::TransposeVector;
+
+    /// NEON, which every 64-bit ARM processor has.
+    #[derive(Clone, Copy)]
+    pub(crate) struct NeonLine(uint8x16_t);
+
+    impl TransposeVector for NeonLine {
+        const TILES: usize = 1;
+
+        #[inline(always)]
+        unsafe fn load_lines(place: *const u8, _apart: usize) -> Self {
+            // SAFETY: the caller vouches for the bytes.
+            Self(unsafe { vld1q_u8(place) })
+        }
+
+        #[inline(always)]
+        unsafe fn store_line(self, place: *mut u8) {
+            // SAFETY: as above.
+            unsafe { vst1q_u8(place, self.0) };
+        }
+
+        #[inline(always)]
+        unsafe fn interleave<E>(Self(a): Self, Self(b): Self) -> [Self; 2] {
+            macro_rules! zip {
+                ($zip1:ident $zip2:ident $from:ident $to:ident) => {{
+                    let (a, b) = ($from(a), $from(b));
+                    [Self($to($zip1(a, b))), Self($to($zip2(a, b)))]
+                }};
+            }
+            // SAFETY: every processor of the architecture has the instructions.
+            unsafe {
+                match size_of::<E>() {
+                    1 => [Self(vzip1q_u8(a, b)), Self(vzip2q_u8(a, b))],
+                    2 => zip!(vzip1q_u16 vzip2q_u16 vreinterpretq_u16_u8 vreinterpretq_u8_u16),
+                    4 => zip!(vzip1q_u32 vzip2q_u32 vreinterpretq_u32_u8 vreinterpretq_u8_u32),
+                    _ => zip!(vzip1q_u64 vzip2q_u64 vreinterpretq_u64_u8 vreinterpretq_u8_u64),
+                }
+            }
+        }
+    }
+}
+
 #[cfg(x86_vectors)]
 mod x86 {
     use std::arch::x86_64::*;
@@ -389,11 +438,11 @@ mod x86 {
 }
 
 /// A vector in plain Rust, for other architectures.
-#[cfg(not(x86_vectors))]
+#[cfg(not(any(x86_vectors, arm_vectors)))]
 #[derive(Clone, Copy)]
 struct PortableTransposeVector([u8; TILE_LINE_BYTES]);
 
-#[cfg(not(x86_vectors))]
+#[cfg(not(any(x86_vectors, arm_vectors)))]
 impl TransposeVector for PortableTransposeVector {
     const TILES: usize = 1;
 

@@ -2,11 +2,15 @@
 //! the pair in the other factor are both added to the sum in that lane. Sums are plain `f32`, so initial values and epilogues are
 //! the same as for `f32`.
 
+#[cfg(arm_vectors)]
+use std::arch::aarch64::*;
 #[cfg(x86_vectors)]
 use std::arch::x86_64::*;
 use std::marker::PhantomData;
 
 use super::float_vector::{F32Vector, FloatVector};
+#[cfg(arm_vectors)]
+use super::neon::NeonF32Vector;
 use super::portable::PortableF32Vector;
 #[cfg(x86_vectors)]
 use super::x86::{Avx2F32Vector, Avx512F32Vector};
@@ -20,6 +24,11 @@ pub type Avx2PairVector = PairVector<Avx2F32Vector, WidenedPairs>;
 #[cfg(x86_vectors)]
 pub type Avx512PairVector = PairVector<Avx512F32Vector, NativePairs>;
 
+#[cfg(arm_vectors)]
+pub type NeonPairVector = PairVector<NeonF32Vector, WidenedPairs>;
+#[cfg(arm_vectors)]
+pub type NeonBf16PairVector = PairVector<NeonF32Vector, NativePairs>;
+
 /// A way to multiply pairs.
 pub trait PairProducts<V>: 'static {
     /// `sum` plus both products of each lane.
@@ -29,8 +38,8 @@ pub trait PairProducts<V>: 'static {
 /// Widens each number of a pair to `f32` (a bf16 followed by 16 zero bits), then multiplies.
 pub enum WidenedPairs {}
 
-/// Multiplies and adds both numbers of a pair in one AVX512-BF16 instruction.
-#[cfg(x86_vectors)]
+/// Multiplies and adds both numbers of a pair in one instruction, of AVX512-BF16 or of FEAT_BF16.
+#[cfg(any(x86_vectors, arm_vectors))]
 pub enum NativePairs {}
 
 /// Multiplies plain `f32`: only images are stored as bf16.
@@ -88,6 +97,43 @@ impl PairProducts<Avx512F32Vector> for NativePairs {
             let pairs = |vector: Avx512F32Vector| std::mem::transmute::<__m512, __m512bh>(vector.0);
             Avx512F32Vector(_mm512_dpbf16_ps(sum.0, pairs(left), pairs(right)))
         }
+    }
+}
+
+#[cfg(arm_vectors)]
+impl PairProducts<NeonF32Vector> for WidenedPairs {
+    #[inline(always)]
+    fn add_products(sum: NeonF32Vector, left: NeonF32Vector, right: NeonF32Vector) -> NeonF32Vector {
+        // SAFETY: every processor of the architecture has the instructions.
+        let first = |pairs: NeonF32Vector| unsafe {
+            NeonF32Vector(vreinterpretq_f32_u32(vshlq_n_u32::<16>(vreinterpretq_u32_f32(pairs.0))))
+        };
+        // SAFETY: as above.
+        let second = |pairs: NeonF32Vector| unsafe {
+            let mask = vdupq_n_u32(SECOND_HALF_MASK);
+            NeonF32Vector(vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(pairs.0), mask)))
+        };
+        sum.add_product(first(left), first(right)).add_product(second(left), second(right))
+    }
+}
+
+#[cfg(arm_vectors)]
+impl PairProducts<NeonF32Vector> for NativePairs {
+    #[inline(always)]
+    fn add_products(sum: NeonF32Vector, left: NeonF32Vector, right: NeonF32Vector) -> NeonF32Vector {
+        let mut sum = sum.0;
+        // The intrinsic for this instruction is not stable yet.
+        // SAFETY: a vector of this kind exists only on machines with the instruction; it reads and writes registers alone.
+        unsafe {
+            std::arch::asm!(
+                "bfdot {sum:v}.4s, {left:v}.8h, {right:v}.8h",
+                sum = inout(vreg) sum,
+                left = in(vreg) left.0,
+                right = in(vreg) right.0,
+                options(pure, nomem, nostack, preserves_flags),
+            );
+        }
+        NeonF32Vector(sum)
     }
 }
 

@@ -16,6 +16,8 @@
 mod bf16_pairs;
 mod float_vector;
 mod integer_vector;
+#[cfg(arm_vectors)]
+mod neon;
 mod portable;
 mod vector_task;
 #[cfg(x86_vectors)]
@@ -24,8 +26,12 @@ mod x86;
 pub use bf16_pairs::PortablePairVector;
 #[cfg(x86_vectors)]
 pub use bf16_pairs::{Avx2PairVector, Avx512PairVector};
+#[cfg(arm_vectors)]
+pub use bf16_pairs::{NeonBf16PairVector, NeonPairVector};
 pub use float_vector::{F32Vector, FloatVector, MAX_LANES};
 pub use integer_vector::{IntegerVector, QUAD, SIGN_BIT};
+#[cfg(arm_vectors)]
+pub use neon::{LaneProducts, NeonF32Vector, NeonF64Vector};
 pub use portable::{PortableF32Vector, PortableI32Vector};
 pub use vector_task::{F32VectorTask, run_with_bf16_vectors, run_with_vectors};
 #[cfg(x86_vectors)]

@@ -2,6 +2,8 @@
 
 use super::bf16_pairs::{PairVector, UnpairedFactors};
 use super::float_vector::F32Vector;
+#[cfg(arm_vectors)]
+use super::neon::NeonF32Vector;
 use super::portable::PortableF32Vector;
 #[cfg(x86_vectors)]
 use super::x86::{Avx2F32Vector, Avx512F32Vector};
@@ -27,6 +29,9 @@ pub fn run_with_vectors(isa: Isa, work: impl F32VectorTask) {
         // SAFETY: as above.
         #[cfg(x86_vectors)]
         Isa::Avx2 | Isa::AvxVnni => unsafe { run_avx2(work) },
+        // SAFETY: every processor of the architecture has the instructions.
+        #[cfg(arm_vectors)]
+        Isa::Neon | Isa::DotProd | Isa::I8mm => unsafe { work.run_on_vectors::<NeonF32Vector>() },
         // SAFETY: this kind of vector needs no special instructions.
         _ => unsafe { work.run_on_vectors::<PortableF32Vector>() },
     }
@@ -38,6 +43,11 @@ pub fn run_with_bf16_vectors(isa: Isa, work: impl F32VectorTask) {
     if isa.has_bf16() {
         // SAFETY: the machine has the instructions.
         return unsafe { run_bf16(work) };
+    }
+    #[cfg(arm_vectors)]
+    if isa >= Isa::Neon {
+        // SAFETY: every processor of the architecture has the instructions.
+        return unsafe { work.run_on_vectors::<PairVector<NeonF32Vector, UnpairedFactors>>() };
     }
     let _ = isa;
     // SAFETY: this kind of vector needs no special instructions.

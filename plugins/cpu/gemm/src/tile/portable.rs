@@ -40,9 +40,9 @@ pub(super) fn best_kernels<T: GemmElement>(isa: Isa) -> &'static GemmMicroKernel
             &GemmMicroKernels { vector: 32, tiles: &[Self::AVX512_ROWS], dot: avx512_dot::<T> };
     }
     match isa {
-        Isa::Scalar => baseline_kernels(),
         Isa::Avx2 | Isa::AvxVnni => VectorizedTable::<T>::AVX2,
         Isa::Avx512 | Isa::Amx => VectorizedTable::<T>::AVX512,
+        _ => baseline_kernels(),
     }
 }
 

@@ -46,6 +46,11 @@ impl GatheredFloatRows {
             // SAFETY: the machine has the instructions, and the caller guarantees the numbers and pairs.
             return unsafe { x86::round_gathered_native(&self, pairs, stride) };
         }
+        #[cfg(arm_vectors)]
+        if isa.has_bf16() {
+            // SAFETY: as above.
+            return unsafe { arm::round_gathered_native(&self, pairs, stride) };
+        }
         isa.vectorize(PortableRounding { gathered: self, pairs, stride });
     }
 
@@ -182,6 +187,50 @@ mod x86 {
             } else {
                 _mm512_mask_storeu_epi16(place.cast(), mask, rounded);
             }
+        }
+    }
+}
+
+#[cfg(arm_vectors)]
+mod arm {
+    use std::arch::aarch64::*;
+    use std::arch::asm;
+
+    use oarlock_cpu_base::float_bits::bf16_bits;
+
+    use super::GatheredFloatRows;
+
+    /// Numbers rounded at once: two registers of `f32` become one of bf16.
+    const GROUP: usize = 8;
+
+    /// # Safety
+    ///
+    /// As for [`GatheredFloatRows::round_gathered`], and the machine has the instructions.
+    #[target_feature(enable = "bf16")]
+    pub(super) unsafe fn round_gathered_native(gathered: &GatheredFloatRows, pairs: *mut f32, stride: usize) {
+        // SAFETY: guaranteed by the caller.
+        unsafe {
+            gathered.for_each_part(pairs, stride, |source, length, target| {
+                let whole = length / GROUP * GROUP;
+                for place in (0..whole).step_by(GROUP) {
+                    let (low, high) =
+                        (vld1q_f32(source.add(place)), vld1q_f32(source.add(place + GROUP / 2)));
+                    let mut rounded: uint16x8_t;
+                    // The intrinsics are not stable yet. These instructions read and write registers alone.
+                    asm!(
+                        "bfcvtn {rounded:v}.4h, {low:v}.4s",
+                        "bfcvtn2 {rounded:v}.8h, {high:v}.4s",
+                        rounded = out(vreg) rounded,
+                        low = in(vreg) low,
+                        high = in(vreg) high,
+                        options(pure, nomem, nostack, preserves_flags),
+                    );
+                    vst1q_u16(target.add(place), rounded);
+                }
+                for place in whole..length {
+                    *target.add(place) = bf16_bits(*source.add(place)) as u16;
+                }
+            });
         }
     }
 }

@@ -4,6 +4,9 @@
 
 #![expect(unsafe_code, reason = "inputs, weights and outputs are reached through pointers")]
 
+#[cfg(arm_vectors)]
+mod neon;
+
 use std::ptr;
 
 use oarlock_cpu_base::isa::Isa;
@@ -92,6 +95,8 @@ impl ConvMicroKernels {
             Isa::Avx512 | Isa::Amx => &avx512::KERNELS,
             #[cfg(x86_vectors)]
             Isa::Avx2 | Isa::AvxVnni => &avx2::KERNELS,
+            #[cfg(arm_vectors)]
+            Isa::Neon | Isa::DotProd | Isa::I8mm => &neon::KERNELS,
             _ => &plain::KERNELS,
         }
     }
@@ -103,6 +108,10 @@ impl ConvMicroKernels {
             Isa::Avx512 | Isa::Amx if isa.has_bf16() => &joined::KERNELS,
             #[cfg(x86_vectors)]
             Isa::Avx512 | Isa::Amx | Isa::Avx2 | Isa::AvxVnni => &widened::KERNELS,
+            #[cfg(arm_vectors)]
+            Isa::I8mm => &bfdot::KERNELS,
+            #[cfg(arm_vectors)]
+            Isa::Neon | Isa::DotProd => &widened_neon::KERNELS,
             _ => &plain_pairs::KERNELS,
         }
     }
@@ -287,6 +296,11 @@ kernels!(joined, Avx512PairVector, #[target_feature(enable = "avx2,fma,avx512f,a
 #[cfg(x86_vectors)]
 kernels!(widened, Avx2PairVector, #[target_feature(enable = "avx2,fma")] [1 2 3 4 5 6]);
 kernels!(plain_pairs, PortablePairVector, [1 2 3 4 5 6]);
+// 8 pixels by 2 vectors take 16 accumulators; both halves of the factors and an input fit into the other 16 registers.
+#[cfg(arm_vectors)]
+kernels!(bfdot, NeonBf16PairVector, #[target_feature(enable = "bf16")] [1 2 3 4 5 6 7 8]);
+#[cfg(arm_vectors)]
+kernels!(widened_neon, NeonPairVector, [1 2 3 4 5 6 7 8]);
 
 /// The AMX kernels for blocks of pairs.
 #[cfg(x86_vectors)]

@@ -292,7 +292,7 @@ impl QuantizedDenseJob<'_> {
                     }
                     // SAFETY: each pointer points to the row of its pixel, which has this many steps.
                     unsafe {
-                        self.run_tile(group, (tile, panel.clone()), (pointers, 0), [1, widened.steps()])
+                        self.run_tile(group, (tile, panel.clone()), (pointers, 0), [1, widened.steps()]);
                     };
                 }
             }

@@ -159,10 +159,13 @@ impl IntegerSums {
         let zeros = read(image_zeros, sign_flip_offset(is_signed));
         let weight_zeros = read(weight_zeros, -sign_flip_offset(!has_signed_weights));
         let own = self.geometry.outputs_per_group();
-        let padded = own.next_multiple_of(QuantizedMicroKernels::for_isa(team.isa()).panel_format.lanes);
+        let kernels = QuantizedMicroKernels::for_isa(team.isa());
+        let zeros_as_read: Vec<i32> =
+            image_zeros.iter().map(|zero| kernels.zero_as_read(*zero, is_signed)).collect();
+        let padded = own.next_multiple_of(kernels.panel_format.lanes);
         let mut starts = vec![0; groups * padded];
         // With a zero point per row, the second term depends on the row and is subtracted at the end.
-        let zero = if let [zero] = zeros[..] { zero } else { 0 };
+        let zero = if let [zero] = zeros_as_read[..] { zero } else { 0 };
         for (group, starts) in starts.chunks_exact_mut(padded).enumerate() {
             for (start, sum) in starts.iter_mut().zip(&weights.sums[group * own..][..own]) {
                 // Wrapping arithmetic: sums are modulo 2³², so an intermediate may overflow and the result is still right.
@@ -183,7 +186,7 @@ impl IntegerSums {
         let rest = ZeroPointCorrection {
             windows: &windows,
             weight_zeros: &weight_zeros,
-            zeros: if zeros.len() == 1 { &[] } else { &zeros },
+            zeros: if zeros_as_read.len() == 1 { &[] } else { &zeros_as_read },
             sums: &weights.sums,
             groups,
             outputs: own,

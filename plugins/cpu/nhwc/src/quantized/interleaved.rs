@@ -6,11 +6,13 @@
 
 #![expect(unsafe_code, reason = "pixels, weights and results are reached through pointers")]
 
+#[cfg(arm_vectors)]
+mod arm;
 #[cfg(x86_vectors)]
 mod x86;
 
 use std::ops::Range;
-#[cfg(x86_vectors)]
+#[cfg(any(x86_vectors, arm_vectors))]
 use std::ptr;
 
 use oarlock_cpu_base::isa::Isa;
@@ -20,7 +22,7 @@ use oarlock_cpu_gemm::DisjointSlice;
 use super::byte_operands::QuantizedImages;
 use super::requantize::RequantizeParameters;
 use crate::channels_last::geometry::NhwcGeometry;
-use oarlock_cpu_base::simd::QUAD;
+use oarlock_cpu_base::simd::{QUAD, SIGN_BIT};
 
 /// Multiply-adds that make it worth waking another thread.
 const MIN_WORK_PER_THREAD: usize = 1 << 18;
@@ -41,7 +43,9 @@ impl InterleavedFormat {
     fn for_isa(isa: Isa) -> Option<Self> {
         #[cfg(x86_vectors)]
         return x86::format(isa);
-        #[cfg(not(x86_vectors))]
+        #[cfg(arm_vectors)]
+        return arm::format(isa);
+        #[cfg(not(any(x86_vectors, arm_vectors)))]
         {
             _ = isa;
             None
@@ -160,6 +164,18 @@ impl InterleavedDepthwise {
         InterleavedWeights { bytes, sums: sums.collect() }
     }
 
+    /// The zero point of images as the kernels read them, given the one of their dtype.
+    pub(super) fn zero_as_read(&self, zero: i32, is_signed: bool) -> i32 {
+        // Dot products of ARM take signed bytes, unless the processor also has some of unsigned with signed ones.
+        let takes_signed = cfg!(arm_vectors) && (is_signed || self.isa < Isa::I8mm);
+        let offset = i32::from(SIGN_BIT);
+        match (takes_signed, is_signed) {
+            (true, false) => zero.wrapping_sub(offset),
+            (false, true) => zero.wrapping_add(offset),
+            _ => zero,
+        }
+    }
+
     /// The bytes of the weights of a channel.
     fn bytes_of_channel(&self) -> usize {
         self.quads * self.windows * QUAD * self.format.factor_bytes
@@ -174,7 +190,10 @@ pub(super) struct InterleavedOperands<'a> {
     pub(super) factors: &'a [f32],
     /// A pixel that consists of zero points.
     pub(super) padding: &'a [u8],
-    #[cfg_attr(not(x86_vectors), expect(dead_code, reason = "there are no instructions for it"))]
+    #[cfg_attr(
+        not(any(x86_vectors, arm_vectors)),
+        expect(dead_code, reason = "there are no instructions for it")
+    )]
     pub(super) requantize: &'a RequantizeParameters,
 }
 
@@ -215,7 +234,12 @@ impl InterleavedDepthwise {
             unsafe {
                 x86::compute_rows(job, images.is_signed);
             }
-            #[cfg(not(x86_vectors))]
+            #[cfg(arm_vectors)]
+            // SAFETY: as above.
+            unsafe {
+                arm::compute_rows(job, images.is_signed);
+            }
+            #[cfg(not(any(x86_vectors, arm_vectors)))]
             {
                 _ = job;
             }
@@ -223,7 +247,10 @@ impl InterleavedDepthwise {
     }
 }
 
-#[cfg_attr(not(x86_vectors), expect(dead_code, reason = "there are no instructions for it"))]
+#[cfg_attr(
+    not(any(x86_vectors, arm_vectors)),
+    expect(dead_code, reason = "there are no instructions for it")
+)]
 struct InterleavedJob<'a> {
     depthwise: &'a InterleavedDepthwise,
     geometry: &'a NhwcGeometry,
@@ -233,7 +260,7 @@ struct InterleavedJob<'a> {
     y: &'a mut [u8],
 }
 
-#[cfg(x86_vectors)]
+#[cfg(any(x86_vectors, arm_vectors))]
 impl InterleavedJob<'_> {
     /// Writes the addresses of the image lines that a row of the output reads; null for padding.
     fn fill_line_pointers(&self, row: usize, lines: &mut [*const u8]) {

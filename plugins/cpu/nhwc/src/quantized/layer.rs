@@ -19,7 +19,6 @@ use super::requantize::{QuantizedEpilogue, RequantizeParameters, zero_point};
 use super::tile::QuantizedMicroKernels;
 use crate::channels_last::expect_prepared;
 use crate::channels_last::geometry::NhwcGeometry;
-use oarlock_cpu_base::simd::SIGN_BIT;
 
 /// The indices of the operands other than the image and the weights.
 const SCALE: usize = 2;
@@ -145,7 +144,7 @@ impl QuantizedLayer {
         };
         let (depth, kernel) = (self.geometry.channels_per_group(), self.geometry.horizontal.kernel);
         let sizes = [groups, depth, outputs, kernel, self.geometry.tap_count(), steps.0, steps.1];
-        let lanes = QuantizedMicroKernels::for_isa(cpu.isa()).panel_format.lanes;
+        let kernels = QuantizedMicroKernels::for_isa(cpu.isa());
         // SAFETY: device memory is host memory, and these operands are constant.
         let (factors, bias) = unsafe {
             let bias = bias.as_ref().map(|bias| bias.constant_elements::<i32>()).transpose()?;
@@ -175,7 +174,7 @@ impl QuantizedLayer {
             },
         )?;
         let factors = if factors.len() == 1 { vec![factors[0]; outputs] } else { factors.into_owned() };
-        let starts = self.initial_sums(bias.as_deref(), &packed, lanes);
+        let starts = self.initial_sums(bias.as_deref(), &packed, kernels);
         let (factors, padding) = match &self.algorithm {
             QuantizedAlgorithm::Interleaved(interleaved) => {
                 (interleaved.reorder_channels(&factors), vec![self.zero as u8; outputs])
@@ -186,25 +185,31 @@ impl QuantizedLayer {
     }
 
     /// The initial sums of all outputs, in whole vectors for each group: the bias minus the contribution of the zero point.
-    fn initial_sums(&self, bias: Option<&[i32]>, packed: &PackedQuantizedWeights, lanes: usize) -> Vec<i32> {
+    fn initial_sums(
+        &self,
+        bias: Option<&[i32]>,
+        packed: &PackedQuantizedWeights,
+        kernels: &QuantizedMicroKernels,
+    ) -> Vec<i32> {
         let of_bias = |output: usize| bias.map_or(0, |bias| bias[output]);
-        // Kernels read signed inputs as unsigned ones that are 128 higher, so the zero point moves with them.
-        let zero = self.zero as i32 + if self.is_signed { i32::from(SIGN_BIT) } else { 0 };
-        let start = |(output, sum): (usize, &i32)| of_bias(output).wrapping_sub(zero.wrapping_mul(*sum));
+        let start =
+            |zero: i32, (output, sum): (usize, &i32)| of_bias(output).wrapping_sub(zero.wrapping_mul(*sum));
         let panels = match (&self.algorithm, packed) {
             (QuantizedAlgorithm::Dense(_), PackedQuantizedWeights::Panels(panels)) => panels,
             (QuantizedAlgorithm::Interleaved(interleaved), PackedQuantizedWeights::Interleaved(weights)) => {
-                let starts: Vec<i32> = weights.sums.iter().enumerate().map(start).collect();
+                let zero = interleaved.zero_as_read(self.zero as i32, self.is_signed);
+                let starts: Vec<i32> = weights.sums.iter().enumerate().map(|sum| start(zero, sum)).collect();
                 return interleaved.reorder_channels(&starts);
             }
             // This kernel subtracts the zero point from each input, so only the bias is left.
             _ => return (0..self.geometry.outputs).map(of_bias).collect(),
         };
         let outputs = self.geometry.outputs_per_group();
-        let padded = outputs.next_multiple_of(lanes);
+        let zero = kernels.zero_as_read(self.zero as i32, self.is_signed);
+        let padded = outputs.next_multiple_of(kernels.panel_format.lanes);
         let mut starts = vec![0; self.geometry.groups * padded];
         for (output, sum) in panels.sums.iter().enumerate() {
-            starts[output / outputs * padded + output % outputs] = start((output, sum));
+            starts[output / outputs * padded + output % outputs] = start(zero, (output, sum));
         }
         starts
     }

@@ -15,6 +15,7 @@ use super::depthwise;
 use super::interleaved::{InterleavedDepthwise, InterleavedOperands};
 use super::quantized_panels::{WeightOrder, WeightSource};
 use super::requantize::{QuantizedEpilogue, RequantizeParameters, ResidualAddition};
+use super::tile::QuantizedMicroKernels;
 use crate::KERNELS;
 use crate::channels_last::geometry::NhwcGeometry;
 use crate::channels_last::tests::reference::{ConvCase, RandomNumbers, conv_axis};
@@ -366,7 +367,6 @@ fn threads_change_nothing() {
 
 /// The results of a layer without bias, computed by a team.
 fn compute_layer(layer: &QuantizedLayerCase, team: &TestTeam) -> Vec<u8> {
-    let zero = (layer.zeros[0] as u8) ^ if layer.is_signed { 0x80 } else { 0 };
     let bounds = layer.bounds.map(|bound| (bound - layer.zeros[1]) as f32);
     let none = ResidualAddition { factor: 0.0, zero: 0.0, sign_flip: 0, inner: None };
     let requantize = RequantizeParameters { bounds, zero: layer.zeros[1] as i32, residual: none };
@@ -377,7 +377,8 @@ fn compute_layer(layer: &QuantizedLayerCase, team: &TestTeam) -> Vec<u8> {
         InterleavedDepthwise::new(team.isa, &layer.geometry).filter(|_| layer.geometry.is_depthwise())
     {
         let weights = depthwise.pack_weights(&layer.geometry, &layer.w);
-        let starts: Vec<i32> = weights.sums.iter().map(|sum| -i32::from(zero) * sum).collect();
+        let zero = depthwise.zero_as_read(layer.zeros[0] as i32, layer.is_signed);
+        let starts: Vec<i32> = weights.sums.iter().map(|sum| -zero * sum).collect();
         let (starts, factors) =
             (depthwise.reorder_channels(&starts), depthwise.reorder_channels(&layer.scale));
         let padding = vec![images.zero; layer.geometry.channels];
@@ -408,7 +409,8 @@ fn compute_layer(layer: &QuantizedLayerCase, team: &TestTeam) -> Vec<u8> {
     let bytes: Vec<u8> = layer.w.iter().map(|weight| weight.cast_unsigned()).collect();
     let panels = dense
         .pack_weights(team, WeightSource { bytes: &bytes, order: WeightOrder::OutputsFirst, sign_flip: 0 });
-    let mut starts: Vec<i32> = panels.sums.iter().map(|sum| -i32::from(zero) * sum).collect();
+    let zero = QuantizedMicroKernels::for_isa(team.isa).zero_as_read(layer.zeros[0] as i32, layer.is_signed);
+    let mut starts: Vec<i32> = panels.sums.iter().map(|sum| -zero * sum).collect();
     starts.resize(starts.len().next_multiple_of(32), 0);
     let mut scratch = vec![0xff; dense.scratch_size()];
     let results = QuantizedOutput::Bytes(&finish, &mut y);

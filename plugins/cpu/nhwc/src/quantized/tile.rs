@@ -4,6 +4,9 @@
 
 #![expect(unsafe_code, reason = "inputs, weights and results are reached through pointers")]
 
+#[cfg(arm_vectors)]
+mod neon;
+
 use std::ptr;
 
 use oarlock_cpu_base::isa::Isa;
@@ -88,6 +91,8 @@ pub(super) struct PanelFormat {
 /// The micro-kernels of an instruction set.
 pub(super) struct QuantizedMicroKernels {
     pub(super) panel_format: PanelFormat,
+    /// What kernels add to unsigned and to signed inputs as they read them, to get the kind of bytes that they multiply.
+    input_offsets: [i32; 2],
     /// The functions for unsigned and for signed inputs, for one vector of channels and for two, indexed by the number of pixels
     /// minus one.
     by_vectors: [[&'static [QuantizedMicroKernel]; 2]; 2],
@@ -103,8 +108,19 @@ impl QuantizedMicroKernels {
             Isa::AvxVnni => &avx_vnni::KERNELS,
             #[cfg(x86_vectors)]
             Isa::Avx512 | Isa::Amx | Isa::Avx2 => &avx2::KERNELS,
+            #[cfg(arm_vectors)]
+            Isa::I8mm => &neon::mixed::KERNELS,
+            #[cfg(arm_vectors)]
+            Isa::DotProd => &neon::signed::KERNELS,
+            #[cfg(arm_vectors)]
+            Isa::Neon => &neon::widened::KERNELS,
             _ => &plain::KERNELS,
         }
+    }
+
+    /// The zero point of inputs as the kernels read them, given the one of their dtype.
+    pub(super) fn zero_as_read(&self, zero: i32, is_signed: bool) -> i32 {
+        zero.wrapping_add(self.input_offsets[usize::from(is_signed)])
     }
 
     pub(super) fn max_pixels(&self) -> usize {
@@ -199,11 +215,12 @@ unsafe fn compute_tile<
 macro_rules! kernels {
     ($module:ident, $vector:ident, $(#[$attribute:meta])* [$($pixels:literal)*]) => {
         mod $module {
-            use oarlock_cpu_base::simd::{IntegerVector, $vector};
+            use oarlock_cpu_base::simd::{IntegerVector, SIGN_BIT, $vector};
             use super::{PanelFormat, QuantizedMicroKernel, QuantizedMicroKernels, QuantizedTile};
 
             pub(super) static KERNELS: QuantizedMicroKernels = QuantizedMicroKernels {
                 panel_format: PanelFormat { lanes: $vector::LANES, factor_bytes: $vector::FACTOR_BYTES },
+                input_offsets: [0, SIGN_BIT as i32],
                 by_vectors: [[&UNSIGNED_ONE, &UNSIGNED_TWO], [&SIGNED_ONE, &SIGNED_TWO]],
             };
 

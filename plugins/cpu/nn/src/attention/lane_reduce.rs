@@ -1,7 +1,7 @@
 //! The maximum and the sum of values. In such reductions the compiler keeps the lanes in memory, so each step waits for a store;
-//! that is why AVX-512 has intrinsics here.
+//! that is why AVX-512 and NEON have intrinsics here.
 
-#![cfg_attr(x86_vectors, expect(unsafe_code, reason = "vectors are read through pointers"))]
+#![cfg_attr(any(x86_vectors, arm_vectors), expect(unsafe_code, reason = "vectors are read through pointers"))]
 
 use oarlock_cpu_base::isa::Isa;
 use oarlock_cpu_base::rows::fold::join_lanes;
@@ -17,7 +17,11 @@ pub(super) fn reduce_max(isa: Isa, values: &[f32], other: f32) -> f32 {
         // SAFETY: an `Isa` above the lowest only exists on machines that have it.
         return unsafe { avx512::reduce_max(values, other) };
     }
-    // The parameter is unused without x86 vectors.
+    #[cfg(arm_vectors)]
+    if isa >= Isa::Neon {
+        return neon::reduce_max(values, other);
+    }
+    // The parameter is unused without vectors.
     let _ = isa;
     reduce_lanes(values, other, |left, right| if right > left { right } else { left })
 }
@@ -29,6 +33,10 @@ pub(super) fn reduce_sum(isa: Isa, values: &[f32]) -> f32 {
     if isa >= Isa::Avx512 {
         // SAFETY: an `Isa` above the lowest only exists on machines that have it.
         return unsafe { avx512::reduce_sum(values) };
+    }
+    #[cfg(arm_vectors)]
+    if isa >= Isa::Neon {
+        return neon::reduce_sum(values);
     }
     let _ = isa;
     reduce_lanes(values, 0.0, |left, right| left + right)
@@ -75,6 +83,46 @@ mod avx512 {
         }
         let [first, second, third, fourth] = lanes;
         _mm512_reduce_add_ps(_mm512_add_ps(_mm512_add_ps(first, second), _mm512_add_ps(third, fourth)))
+    }
+}
+
+#[cfg(arm_vectors)]
+mod neon {
+    use std::arch::aarch64::*;
+
+    use super::LANES;
+
+    /// Joins groups of registers, each with the lanes of its place in the group.
+    #[inline(always)]
+    fn join_groups(
+        values: &[f32],
+        none: f32,
+        join: impl Fn(float32x4_t, float32x4_t) -> float32x4_t,
+    ) -> float32x4_t {
+        // SAFETY: every processor of the architecture has the instructions, and a chunk has four numbers.
+        unsafe {
+            let mut lanes = [vdupq_n_f32(none); 4];
+            for group in values.as_chunks::<LANES>().0 {
+                for (index, chunk) in group.as_chunks::<4>().0.iter().enumerate() {
+                    lanes[index % 4] = join(lanes[index % 4], vld1q_f32(chunk.as_ptr()));
+                }
+            }
+            let [first, second, third, fourth] = lanes;
+            join(join(first, second), join(third, fourth))
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn reduce_max(values: &[f32], other: f32) -> f32 {
+        // If one operand is NaN, the instruction returns the other one.
+        // SAFETY: as above.
+        unsafe { vmaxnmvq_f32(join_groups(values, other, |lanes, chunk| vmaxnmq_f32(lanes, chunk))) }
+    }
+
+    #[inline(always)]
+    pub(super) fn reduce_sum(values: &[f32]) -> f32 {
+        // SAFETY: as above.
+        unsafe { vaddvq_f32(join_groups(values, 0.0, |lanes, chunk| vaddq_f32(lanes, chunk))) }
     }
 }
 

@@ -60,7 +60,7 @@ pub(super) fn format(isa: Isa) -> Option<InterleavedFormat> {
         _ if has_avx512_vnni(isa) => Some(Avx512VnniSet::FORMAT),
         Isa::AvxVnni => Some(AvxVnniSet::FORMAT),
         Isa::Avx2 | Isa::Avx512 | Isa::Amx => Some(Avx2Set::FORMAT),
-        Isa::Scalar => None,
+        _ => None,
     }
 }
 

@@ -41,7 +41,7 @@ pub(super) fn plan_bf16(cpu: &Cpu, plan: &FusedMatmulPlan, call: &KernelCall<'_>
         "expected no factor and the same C for all rows for a product in bf16, found others"
     );
     // Widening bf16 costs a shift per vector, which is free while the loop waits for memory.
-    let is_few = rows <= FEW_ROWS && cpu.isa() >= Isa::Avx2;
+    let is_few = rows <= FEW_ROWS && cpu.isa() > Isa::Scalar;
     ensure!(
         cpu.isa().prefers_bf16() || is_few,
         unimplemented,
