@@ -123,6 +123,9 @@ mod tests {
                 Isa::Scalar => "`isa = \"scalar\"`",
                 Isa::Avx2 => "AVX2",
                 Isa::AvxVnni => "AVX-VNNI",
+                Isa::Neon => "NEON",
+                Isa::DotProd => "dot products",
+                Isa::I8mm => "I8MM",
                 Isa::Avx512 => "AVX-512",
                 Isa::Amx => "AMX",
             };
