@@ -141,4 +141,33 @@ def spatial():
     yield "local-norm", lambda x: functional.local_response_norm(x, 3), [X4]
 
 
-GROUPS = [functions, pairs, reductions, movement, spatial]
+def algebra():
+    """Linear algebra, diagonals, counts, and what is rare in inference."""
+    square, spd = normal(3, 3) + 4 * paddle.eye(3).numpy(), normal(3, 3)
+    spd = spd @ spd.T + 2 * paddle.eye(3).numpy()
+    linalg = paddle.linalg
+    yield "matrices", lambda x, y: (linalg.det(x), linalg.slogdet(x), paddle.inverse(x), linalg.matrix_power(x, 2), linalg.multi_dot([x, y, x])), [square, normal(3, 3)]
+    yield "solutions", lambda x, y: (linalg.cholesky(x), linalg.solve(x, y), linalg.triangular_solve(x, y, upper=False, transpose=True)), [spd, normal(3, 2)]
+    yield "structured", lambda x, y: (paddle.kron(x, y), paddle.cross(x, y, axis=1), paddle.dist(x, y, 1.0)), [normal(4, 3), normal(4, 3)]
+    yield "bilinear", lambda x, y, w, b: functional.bilinear(x, y, w, b), [X2, normal(4, 5), normal(3, 6, 5), normal(1, 3)]
+    yield "diagonals", lambda x, v: (paddle.diag(x, 1), paddle.diag(v, -1, 0.5), paddle.diagonal(x), paddle.diag_embed(x), paddle.trace(x)), [X2, normal(5)]
+    yield "triangles", lambda x: (x + 1, paddle.tril_indices(3, 4, 1), paddle.triu_indices(4, 3, -1), paddle.logspace(0, 2, 5)), [X2]
+    yield "counts", lambda i, w, x: (paddle.bincount(i, w, 9), paddle.histogram(x, 5, -1, 1), *paddle.unique_consecutive(i, True, True)), [whole(0, 6, 12), positive(12), X2]
+    yield "ranks", lambda x: (paddle.kthvalue(x, 2, 1), paddle.median(x, 1), paddle.median(x, 2, True, "min"), paddle.cumprod(x, 1)), [X3]
+    yield "search", lambda x, v: (paddle.searchsorted(x, v), paddle.searchsorted(x, v, right=True)), [one(*range(0, 12, 2), dtype="float32"), whole(0, 9, 4, 3).astype("float32")]
+    yield "index_add", lambda x, i, v: paddle.index_add(x, i, 1, v), [X3, one(2, 0), normal(2, 2, 4)]
+    yield "index_put", lambda x, i, j, v: (paddle.index_put(x, (i, j), v, True), paddle.index_put(x, (x > 0,), paddle.to_tensor([0.5]))), [X2, one(1, 3), one(2, 0), normal(2)]
+    yield "masked_fill", lambda x, m: paddle.masked_fill(x, m, 2.0), [X2, truths(4, 6)]
+    yield "gated", lambda x, y: (paddle.incubate.nn.functional.swiglu(x), paddle.incubate.nn.functional.swiglu(x, y)), [X2, OTHER]
+    yield "probabilities", lambda x: (paddle.logit(x), functional.label_smooth(x), functional.rrelu(x, training=False)), [OTHER / 3]
+    yield "comparisons", lambda x, y: (paddle.isclose(x, y, 0.5, 0.1), paddle.allclose(x, y, 99.0, 9.0), paddle.heaviside(x, y), paddle.nextafter(x, y)), [X2, OTHER]
+    yield "shifts", lambda x, y: (paddle.bitwise_left_shift(x, y), paddle.bitwise_right_shift(-x, y)), [FEW, whole(0, 3, 4, 6)]
+    yield "columns", lambda x: functional.fold(x, [4, 5], [2, 2]), [normal(2, 12, 12)]
+    yield "frames", lambda x: functional.temporal_shift(x, 3, 0.25), [normal(6, 8, 3, 2)]
+    yield "unpooled", lambda x: functional.max_unpool2d(*functional.max_pool2d(x, 2, 2, return_mask=True), 2, 2), [X4]
+    yield "repeated", lambda x, y: paddle.broadcast_tensors([x, y]), [normal(4, 1), normal(6)]
+    rms = paddle.incubate.nn.functional.fused_rms_norm
+    yield "rms_norm", lambda x, w: rms(x, w, None, 1e-6, 2)[0], [X3, positive(4)]
+
+
+GROUPS = [functions, pairs, reductions, movement, spatial, algebra]

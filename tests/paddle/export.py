@@ -15,6 +15,7 @@ warnings.filterwarnings("ignore")
 os.environ["FLAGS_enable_pir_api"] = "0"
 os.environ["GLOG_minloglevel"] = "2"
 
+import algebra_cases
 import layer_cases
 import networks
 import numpy
@@ -24,7 +25,7 @@ from case_file import CaseFile
 from writing import write_all
 
 # Ops with random results.
-RANDOM = {"empty", "gaussian_random", "uniform_random"}
+RANDOM = {"bernoulli", "empty", "gaussian_random", "uniform_random"}
 
 
 class ModelFile(CaseFile):
@@ -103,7 +104,7 @@ def fetches(op, outputs):
 
 def all_models():
     """Programs of one op, built by hand, and then networks, which Paddle traces."""
-    for group in op_cases.GROUPS + layer_cases.GROUPS:
+    for group in op_cases.GROUPS + layer_cases.GROUPS + algebra_cases.GROUPS:
         for at, row in enumerate(group()):
             name = f"{row[0]}-{group.__name__}-{at}"
             yield name, lambda file: file.op(name, *row)

@@ -12,6 +12,7 @@ use super::operand::PaddleOperand;
 use super::parameters::dtype_from_number;
 use crate::graph::{DeclaredDimension, GraphValue, Node, ValueId, ValueType, Weight};
 use crate::import::error_location::invalid_model;
+use oarlock_core::schema::OARLOCK_DOMAIN;
 
 /// State of one import.
 pub(super) struct PaddleImporter<'m> {
@@ -116,6 +117,27 @@ impl<'m> PaddleImporter<'m> {
         node.attributes = attributes;
         self.current_graph().nodes.push(node);
         outputs
+    }
+
+    /// Adds a node of one of Oarlock's own ops, with one output.
+    pub(super) fn add_oarlock_op(&mut self, op: &str, inputs: &[ValueId], attributes: Attributes) -> ValueId {
+        self.add_oarlock_node(op, inputs, attributes, 1)[0]
+    }
+
+    /// Adds a node of one of Oarlock's own ops.
+    pub(super) fn add_oarlock_node(
+        &mut self,
+        op: &str,
+        inputs: &[ValueId],
+        attributes: Attributes,
+        outputs: usize,
+    ) -> Vec<ValueId> {
+        let inputs: Vec<Option<ValueId>> = inputs.iter().copied().map(Some).collect();
+        let made = self.add_node(op, &inputs, attributes, outputs);
+        if let Some(node) = self.current_graph().nodes.last_mut() {
+            (node.domain, node.opset) = (OARLOCK_DOMAIN.into(), 1);
+        }
+        made
     }
 
     /// Adds a constant vector of integers.

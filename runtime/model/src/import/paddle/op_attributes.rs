@@ -27,7 +27,8 @@ impl OpDesc {
         let Some(attribute) = self.find_attribute(name) else { return default };
         let of_scalar = |scalar: &Scalar| scalar.r.or(scalar.i.map(|int| int as f64));
         let scalar = || attribute.scalar.as_ref().and_then(of_scalar);
-        attribute.f.map(f64::from).or(attribute.float64).or_else(scalar).unwrap_or(default)
+        let int = || attribute.i.map(i64::from).or(attribute.l).map(|int| int as f64);
+        attribute.f.map(f64::from).or(attribute.float64).or_else(scalar).or_else(int).unwrap_or(default)
     }
 
     pub(super) fn bool_attribute(&self, name: &str, default: bool) -> bool {

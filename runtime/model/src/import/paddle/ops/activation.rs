@@ -11,11 +11,29 @@ const SELU_CONSTANTS: (f64, f64) = (1.673_263_242_354_377_2, 1.050_700_987_355_4
 
 pub(super) const ACTIVATION_OPS: TranslatorTable = &[
     ("abs", |importer, op| lower_unary(importer, op, "Abs", Attributes::new())),
+    ("acos", |importer, op| lower_unary(importer, op, "Acos", Attributes::new())),
+    ("acosh", |importer, op| lower_unary(importer, op, "Acosh", Attributes::new())),
+    ("asin", |importer, op| lower_unary(importer, op, "Asin", Attributes::new())),
+    ("asinh", |importer, op| lower_unary(importer, op, "Asinh", Attributes::new())),
+    ("atan", |importer, op| lower_unary(importer, op, "Atan", Attributes::new())),
+    ("atanh", |importer, op| lower_unary(importer, op, "Atanh", Attributes::new())),
+    ("brelu", |importer, op| {
+        lower_clip(importer, op, op.float_attribute("t_min", 0.0), op.float_attribute("t_max", 24.0))
+    }),
     ("ceil", |importer, op| lower_unary(importer, op, "Ceil", Attributes::new())),
+    ("celu", |importer, op| {
+        lower_unary(
+            importer,
+            op,
+            "Celu",
+            build_attributes([("alpha", float_attribute(op.float_attribute("alpha", 1.0)))]),
+        )
+    }),
     ("clip", |importer, op| {
         lower_clip(importer, op, op.float_attribute("min", f64::MIN), op.float_attribute("max", f64::MAX))
     }),
     ("cos", |importer, op| lower_unary(importer, op, "Cos", Attributes::new())),
+    ("cosh", |importer, op| lower_unary(importer, op, "Cosh", Attributes::new())),
     ("elu", |importer, op| {
         lower_unary(
             importer,
@@ -26,11 +44,13 @@ pub(super) const ACTIVATION_OPS: TranslatorTable = &[
     }),
     ("erf", |importer, op| lower_unary(importer, op, "Erf", Attributes::new())),
     ("exp", |importer, op| lower_unary(importer, op, "Exp", Attributes::new())),
+    ("expm1", |importer, op| lower_shifted_function(importer, op, 0.0, "Exp", -1.0)),
     ("floor", |importer, op| lower_unary(importer, op, "Floor", Attributes::new())),
     ("gelu", |importer, op| {
         let kind = if op.bool_attribute("approximate", false) { "tanh" } else { "none" };
         lower_unary(importer, op, "Gelu", build_attributes([("approximate", Attribute::String(kind.into()))]))
     }),
+    ("hard_shrink", |importer, op| lower_shrink(importer, op, op.float_attribute("threshold", 0.5), 0.0)),
     ("hard_sigmoid", |importer, op| {
         let (alpha, beta) = (op.float_attribute("slope", 0.2), op.float_attribute("offset", 0.5));
         lower_unary(
@@ -50,6 +70,9 @@ pub(super) const ACTIVATION_OPS: TranslatorTable = &[
         )
     }),
     ("log", |importer, op| lower_unary(importer, op, "Log", Attributes::new())),
+    ("log10", |importer, op| lower_logarithm(importer, op, 10.0)),
+    ("log1p", |importer, op| lower_shifted_function(importer, op, 1.0, "Log", 0.0)),
+    ("log2", |importer, op| lower_logarithm(importer, op, 2.0)),
     ("log_softmax", |importer, op| {
         lower_unary(
             importer,
@@ -58,58 +81,24 @@ pub(super) const ACTIVATION_OPS: TranslatorTable = &[
             build_attributes([("axis", int_attribute(op.int_attribute("axis", -1)))]),
         )
     }),
+    ("logit", lower_logit),
+    ("logsigmoid", lower_log_sigmoid),
+    ("maxout", lower_maxout),
     ("mish", |importer, op| lower_unary(importer, op, "Mish", Attributes::new())),
     ("prelu", lower_prelu),
     ("reciprocal", |importer, op| lower_unary(importer, op, "Reciprocal", Attributes::new())),
     ("relu", |importer, op| lower_unary(importer, op, "Relu", Attributes::new())),
     ("relu6", |importer, op| lower_clip(importer, op, 0.0, op.float_attribute("threshold", 6.0))),
     ("round", |importer, op| lower_unary(importer, op, "Round", Attributes::new())),
+    ("rrelu", |importer, op| {
+        if !op.bool_attribute("is_test", false) {
+            return Err(Error::unimplemented("expected an op that is not in training, found one that is"));
+        }
+        let slopes = [op.float_attribute("lower", 0.125), op.float_attribute("upper", 1.0 / 3.0)];
+        let slope = float_attribute((slopes[0] + slopes[1]) / 2.0);
+        lower_unary(importer, op, "LeakyRelu", build_attributes([("alpha", slope)]))
+    }),
     ("rsqrt", lower_rsqrt),
-    ("sigmoid", |importer, op| lower_unary(importer, op, "Sigmoid", Attributes::new())),
-    ("sign", |importer, op| lower_unary(importer, op, "Sign", Attributes::new())),
-    ("silu", lower_swish),
-    ("sin", |importer, op| lower_unary(importer, op, "Sin", Attributes::new())),
-    ("softmax", |importer, op| {
-        lower_unary(
-            importer,
-            op,
-            "Softmax",
-            build_attributes([("axis", int_attribute(op.int_attribute("axis", -1)))]),
-        )
-    }),
-    ("softplus", lower_softplus),
-    ("softsign", |importer, op| lower_unary(importer, op, "Softsign", Attributes::new())),
-    ("sqrt", |importer, op| lower_unary(importer, op, "Sqrt", Attributes::new())),
-    ("square", lower_square),
-    ("swish", lower_swish),
-    ("tanh", |importer, op| lower_unary(importer, op, "Tanh", Attributes::new())),
-    ("acos", |importer, op| lower_unary(importer, op, "Acos", Attributes::new())),
-    ("acosh", |importer, op| lower_unary(importer, op, "Acosh", Attributes::new())),
-    ("asin", |importer, op| lower_unary(importer, op, "Asin", Attributes::new())),
-    ("asinh", |importer, op| lower_unary(importer, op, "Asinh", Attributes::new())),
-    ("atan", |importer, op| lower_unary(importer, op, "Atan", Attributes::new())),
-    ("atanh", |importer, op| lower_unary(importer, op, "Atanh", Attributes::new())),
-    ("cosh", |importer, op| lower_unary(importer, op, "Cosh", Attributes::new())),
-    ("sinh", |importer, op| lower_unary(importer, op, "Sinh", Attributes::new())),
-    ("tan", |importer, op| lower_unary(importer, op, "Tan", Attributes::new())),
-    ("brelu", |importer, op| {
-        lower_clip(importer, op, op.float_attribute("t_min", 0.0), op.float_attribute("t_max", 24.0))
-    }),
-    ("celu", |importer, op| {
-        lower_unary(
-            importer,
-            op,
-            "Celu",
-            build_attributes([("alpha", float_attribute(op.float_attribute("alpha", 1.0)))]),
-        )
-    }),
-    ("expm1", |importer, op| lower_shifted_function(importer, op, 0.0, "Exp", -1.0)),
-    ("hard_shrink", |importer, op| lower_shrink(importer, op, op.float_attribute("threshold", 0.5), 0.0)),
-    ("log10", |importer, op| lower_logarithm(importer, op, 10.0)),
-    ("log1p", |importer, op| lower_shifted_function(importer, op, 1.0, "Log", 0.0)),
-    ("log2", |importer, op| lower_logarithm(importer, op, 2.0)),
-    ("logsigmoid", lower_log_sigmoid),
-    ("maxout", lower_maxout),
     ("selu", |importer, op| {
         let (alpha, gamma) =
             (op.float_attribute("alpha", SELU_CONSTANTS.0), op.float_attribute("scale", SELU_CONSTANTS.1));
@@ -120,10 +109,31 @@ pub(super) const ACTIVATION_OPS: TranslatorTable = &[
             build_attributes([("alpha", float_attribute(alpha)), ("gamma", float_attribute(gamma))]),
         )
     }),
+    ("sigmoid", |importer, op| lower_unary(importer, op, "Sigmoid", Attributes::new())),
+    ("sign", |importer, op| lower_unary(importer, op, "Sign", Attributes::new())),
+    ("silu", lower_swish),
+    ("sin", |importer, op| lower_unary(importer, op, "Sin", Attributes::new())),
+    ("sinh", |importer, op| lower_unary(importer, op, "Sinh", Attributes::new())),
+    ("softmax", |importer, op| {
+        lower_unary(
+            importer,
+            op,
+            "Softmax",
+            build_attributes([("axis", int_attribute(op.int_attribute("axis", -1)))]),
+        )
+    }),
+    ("softplus", lower_softplus),
     ("softshrink", |importer, op| {
         lower_shrink(importer, op, op.float_attribute("lambda", 0.5), op.float_attribute("lambda", 0.5))
     }),
+    ("softsign", |importer, op| lower_unary(importer, op, "Softsign", Attributes::new())),
+    ("sqrt", |importer, op| lower_unary(importer, op, "Sqrt", Attributes::new())),
+    ("square", lower_square),
     ("stanh", lower_scaled_tanh),
+    ("swiglu", lower_swiglu),
+    ("swish", lower_swish),
+    ("tan", |importer, op| lower_unary(importer, op, "Tan", Attributes::new())),
+    ("tanh", |importer, op| lower_unary(importer, op, "Tanh", Attributes::new())),
     ("tanh_shrink", lower_tanh_shrink),
     ("thresholded_relu", |importer, op| {
         let alpha = op.float_attribute("threshold", 1.0);
@@ -307,5 +317,38 @@ fn lower_maxout<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result
         &[grouped, axes],
         build_attributes([("keepdims", Attribute::Int(0))]),
     );
+    importer.set_output(op, "Out", result)
+}
+
+/// The logarithm of the odds, of probabilities that are kept away from 0 and 1.
+fn lower_logit<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    let (x, distance) = (importer.input(op, "X")?, op.float_attribute("eps", 0.0));
+    let mut share = x.id;
+    if distance > 0.0 {
+        let (low, high) =
+            (add_scalar_like(importer, x, distance)?, add_scalar_like(importer, x, 1.0 - distance)?);
+        share = importer.add_op("Clip", &[share, low, high]);
+    }
+    let one = add_scalar_like(importer, x, 1.0)?;
+    let rest = importer.add_op("Sub", &[one, share]);
+    let odds = importer.add_op("Div", &[share, rest]);
+    let result = importer.add_op("Log", &[odds]);
+    importer.set_output(op, "Out", result)
+}
+
+/// SiLU of one operand times another; without the other, both are halves of one.
+fn lower_swiglu<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    let x = importer.input(op, "X")?.id;
+    let [x, y] = match importer.optional_input(op, "Y")? {
+        Some(y) => [x, y.id],
+        None => {
+            let halves = build_attributes([("axis", int_attribute(-1)), ("num_outputs", int_attribute(2))]);
+            let halves = importer.add_node("Split", &[Some(x)], halves, 2);
+            [halves[0], halves[1]]
+        }
+    };
+    let gate = importer.add_op("Sigmoid", &[x]);
+    let gated = importer.add_op("Mul", &[x, gate]);
+    let result = importer.add_op("Mul", &[gated, y]);
     importer.set_output(op, "Out", result)
 }

@@ -1,6 +1,6 @@
 //! Elementwise functions of two operands.
 
-use oarlock_core::{Attributes, Dtype, Result};
+use oarlock_core::{Attributes, Dtype, Error, Result};
 
 use super::{TranslatorTable, add_scalar_like};
 use crate::graph::ValueId;
@@ -11,11 +11,14 @@ use crate::import::paddle::operand::PaddleOperand;
 
 pub(super) const ARITHMETIC_OPS: TranslatorTable = &[
     ("atan2", lower_angle),
+    ("bitwise_left_shift", |importer, op| lower_shift(importer, op, "ShiftLeft")),
+    ("bitwise_right_shift", |importer, op| lower_shift(importer, op, "ShiftRight")),
     ("elementwise_add", |importer, op| lower_elementwise(importer, op, "Add")),
     ("elementwise_div", |importer, op| lower_elementwise(importer, op, "Div")),
     ("elementwise_floordiv", lower_floor_div),
     ("elementwise_fmax", |importer, op| lower_nan_ignoring(importer, op, "Max")),
     ("elementwise_fmin", |importer, op| lower_nan_ignoring(importer, op, "Min")),
+    ("elementwise_heaviside", lower_heaviside),
     ("elementwise_max", |importer, op| lower_elementwise(importer, op, "Max")),
     ("elementwise_min", |importer, op| lower_elementwise(importer, op, "Min")),
     ("elementwise_mod", lower_modulo),
@@ -23,8 +26,14 @@ pub(super) const ARITHMETIC_OPS: TranslatorTable = &[
     ("elementwise_pow", |importer, op| lower_elementwise(importer, op, "Pow")),
     ("elementwise_sub", |importer, op| lower_elementwise(importer, op, "Sub")),
     ("increment", lower_increment),
+    ("label_smooth", lower_label_smooth),
     ("lerp", lower_lerp),
     ("minus", |importer, op| lower_elementwise(importer, op, "Sub")),
+    ("nextafter", |importer, op| {
+        let (x, y) = (importer.input(op, "x")?.id, importer.input(op, "y")?.id);
+        let result = importer.add_oarlock_op("NextAfter", &[x, y], Attributes::new());
+        importer.set_output(op, "out", result)
+    }),
     ("pow", lower_pow),
     ("scale", lower_scale),
     ("sum", lower_sum),
@@ -73,6 +82,46 @@ pub(super) fn lower_elementwise<'m>(
 ) -> Result<()> {
     let (x, y) = aligned_operands(importer, op)?;
     let result = importer.add_op(name, &[x.id, y]);
+    importer.set_output(op, "Out", result)
+}
+
+/// Shifts signed numbers with their sign, which ONNX does not.
+fn lower_shift<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc, name: &str) -> Result<()> {
+    if !op.bool_attribute("is_arithmetic", true) {
+        return Err(Error::unimplemented("expected an arithmetic shift, found a logical one"));
+    }
+    let (x, y) = (importer.input(op, "X")?.id, importer.input(op, "Y")?.id);
+    let result = importer.add_oarlock_op(name, &[x, y], Attributes::new());
+    importer.set_output(op, "Out", result)
+}
+
+/// 0 below 0, 1 above, and the second operand at 0.
+fn lower_heaviside<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    let (x, y) = aligned_operands(importer, op)?;
+    let zero = add_scalar_like(importer, x, 0.0)?;
+    let is_above = importer.add_op("Greater", &[x.id, zero]);
+    let step = importer.add_cast(is_above, x.dtype());
+    let is_zero = importer.add_op("Equal", &[x.id, zero]);
+    let result = importer.add_op("Where", &[is_zero, y, step]);
+    importer.set_output(op, "Out", result)
+}
+
+/// Mixes labels with the same share of every class, or with those of a distribution.
+fn lower_label_smooth<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    let (x, share) = (importer.input(op, "X")?, op.float_attribute("epsilon", 0.0));
+    let kept = add_scalar_like(importer, x, 1.0 - share)?;
+    let kept = importer.add_op("Mul", &[x.id, kept]);
+    let share = add_scalar_like(importer, x, share)?;
+    let added = match importer.optional_input(op, "PriorDist")? {
+        Some(prior) => importer.add_op("Mul", &[prior.id, share]),
+        None => {
+            let rank = x.rank()?;
+            let classes = super::slice_shape(importer, x, rank - 1, rank);
+            let classes = importer.add_cast(classes, x.dtype());
+            importer.add_op("Div", &[share, classes])
+        }
+    };
+    let result = importer.add_op("Add", &[kept, added]);
     importer.set_output(op, "Out", result)
 }
 

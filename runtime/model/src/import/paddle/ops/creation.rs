@@ -18,6 +18,7 @@ const MAX_WRITTEN_ELEMENTS: u64 = 64;
 pub(super) const CREATION_OPS: TranslatorTable = &[
     ("assign", |importer, op| lower_rename(importer, op, "X")),
     ("assign_value", lower_assign_value),
+    ("bernoulli", |importer, op| super::lower_unary(importer, op, "Bernoulli", Attributes::new())),
     ("cast", lower_cast),
     ("dropout", lower_dropout),
     ("empty", lower_fill),
@@ -29,7 +30,20 @@ pub(super) const CREATION_OPS: TranslatorTable = &[
     ("gaussian_random", |importer, op| {
         lower_random(importer, op, "RandomNormal", [("mean", 0.0), ("scale", 1.0)])
     }),
-    ("linspace", lower_linspace),
+    ("linspace", |importer, op| {
+        let (places, to) = add_line(importer, op)?;
+        let result = importer.add_cast(places, to);
+        importer.set_output(op, "Out", result)
+    }),
+    ("logspace", |importer, op| {
+        let (places, to) = add_line(importer, op)?;
+        let (base, none) = (importer.input(op, "Base")?.id, importer.add_ints(&[]));
+        let base = importer.add_cast(base, Dtype::F64);
+        let base = importer.add_op("Reshape", &[base, none]);
+        let result = importer.add_op("Pow", &[base, places]);
+        let result = importer.add_cast(result, to);
+        importer.set_output(op, "Out", result)
+    }),
     ("range", lower_range),
     ("shape", lower_shape),
     ("share_data", |importer, op| lower_rename(importer, op, "X")),
@@ -210,7 +224,7 @@ fn lower_eye<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()
 }
 
 /// A given number of evenly spaced values between two endpoints.
-fn lower_linspace<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+fn add_line<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<(ValueId, Dtype)> {
     let to = dtype_from_number(i32::try_from(op.int_attribute("dtype", 5)).unwrap_or(-1))?;
     let none = importer.add_ints(&[]);
     let mut operands = Vec::new();
@@ -231,9 +245,7 @@ fn lower_linspace<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Resu
     let distance = importer.add_op("Sub", &[stop, start]);
     let step = importer.add_op("Div", &[distance, last]);
     let offset = importer.add_op("Mul", &[places, step]);
-    let result = importer.add_op("Add", &[start, offset]);
-    let result = importer.add_cast(result, to);
-    importer.set_output(op, "Out", result)
+    Ok((importer.add_op("Add", &[start, offset]), to))
 }
 
 /// Random numbers. The same seed gives other numbers than in Paddle.

@@ -15,6 +15,7 @@ const MAX_PRIOR_BOXES: i64 = 1 << 20;
 pub(super) const DETECTION_OPS: TranslatorTable = &[
     ("box_coder", lower_box_coder),
     ("multiclass_nms3", lower_multiclass_nms),
+    ("nms", lower_suppression),
     ("prior_box", lower_prior_box),
     ("yolo_box", lower_yolo_box),
 ];
@@ -404,4 +405,25 @@ fn keep_best<'m>(
     let back = importer.add_op_with("ScatterElements", &[rank, sorted[1], stays], axis_attributes(0));
     let back = importer.add_cast(back, Dtype::Bool);
     Ok(importer.add_op_with("Compress", &[chosen, back], axis_attributes(0)))
+}
+
+/// The indices of boxes that overlap no better one by more than a threshold. The boxes are in the order of their scores.
+fn lower_suppression<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    let boxes = importer.input(op, "Boxes")?;
+    let count = super::slice_shape(importer, boxes, 0, 1);
+    let none = importer.add_ints(&[]);
+    let most = importer.add_op("Reshape", &[count, none]);
+    let (zero, one) = (importer.add_scalar(0.0, Dtype::I64)?, importer.add_scalar(1.0, Dtype::I64)?);
+    let places = importer.add_op("Range", &[zero, most, one]);
+    let scores = importer.add_op("Sub", &[most, places]);
+    let scores = importer.add_cast(scores, Dtype::F32);
+    let (batch, class) = (importer.add_ints(&[0]), importer.add_ints(&[0, 1]));
+    let scores = importer.add_op("Unsqueeze", &[scores, class]);
+    let boxes = importer.add_op("Unsqueeze", &[boxes.id, batch]);
+    let threshold = importer.add_scalar(op.float_attribute("iou_threshold", 1.0), Dtype::F32)?;
+    let kept = importer.add_op("NonMaxSuppression", &[boxes, scores, most, threshold]);
+    let (last, axis) =
+        (importer.add_scalar(2.0, Dtype::I64)?, build_attributes([("axis", int_attribute(1))]));
+    let result = importer.add_op_with("Gather", &[kept, last], axis);
+    importer.set_output(op, "KeepBoxesIdxs", result)
 }

@@ -15,6 +15,12 @@ pub(super) const INDEXING_OPS: TranslatorTable = &[
     ("index_select", lower_index_select),
     ("lookup_table", |importer, op| lower_lookup(importer, op, true)),
     ("lookup_table_v2", |importer, op| lower_lookup(importer, op, false)),
+    ("masked_fill", |importer, op| {
+        let operands = ["Mask", "Value", "X"].map(|name| importer.input(op, name).map(|operand| operand.id));
+        let [mask, value, x] = operands;
+        let result = importer.add_op("Where", &[mask?, value?, x?]);
+        importer.set_output(op, "Out", result)
+    }),
     ("one_hot", |importer, op| lower_one_hot(importer, op, true)),
     ("one_hot_v2", |importer, op| lower_one_hot(importer, op, false)),
     ("slice", lower_slice),

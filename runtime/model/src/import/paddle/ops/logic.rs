@@ -4,6 +4,7 @@ use oarlock_core::{Attributes, Dtype, Error, Result};
 
 use super::arithmetic::{aligned_operands, lower_elementwise};
 use super::{TranslatorTable, int_attribute, lower_unary, set_scalar_output};
+use crate::graph::ValueId;
 use crate::import::paddle::importer::{PaddleImporter, build_attributes};
 use crate::import::paddle::messages::OpDesc;
 
@@ -21,6 +22,10 @@ pub(super) const LOGIC_OPS: TranslatorTable = &[
     ("greater_equal", |importer, op| lower_elementwise(importer, op, "GreaterOrEqual")),
     ("greater_than", |importer, op| lower_elementwise(importer, op, "Greater")),
     ("is_empty", lower_is_empty),
+    ("isclose", |importer, op| {
+        let near = add_nearness(importer, op)?;
+        importer.set_output(op, "Out", near)
+    }),
     ("isfinite_v2", lower_is_finite),
     ("isinf_v2", |importer, op| lower_unary(importer, op, "IsInf", Attributes::new())),
     ("isnan_v2", |importer, op| lower_unary(importer, op, "IsNaN", Attributes::new())),
@@ -68,11 +73,7 @@ fn lower_is_empty<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Resu
 }
 
 /// Sets the output to the conjunction of all elements.
-fn set_all_output<'m>(
-    importer: &mut PaddleImporter<'m>,
-    op: &'m OpDesc,
-    truths: crate::graph::ValueId,
-) -> Result<()> {
+fn set_all_output<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc, truths: ValueId) -> Result<()> {
     let numbers = importer.add_cast(truths, Dtype::I32);
     let least =
         importer.add_op_with("ReduceMin", &[numbers], build_attributes([("keepdims", int_attribute(0))]));
@@ -88,6 +89,12 @@ fn lower_equal_all<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Res
 
 /// `|x − y| ≤ atol + rtol · |y|` for all elements.
 fn lower_all_close<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    let near = add_nearness(importer, op)?;
+    set_all_output(importer, op, near)
+}
+
+/// Whether elements are equal within a tolerance.
+fn add_nearness<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<ValueId> {
     let (x, y) = (importer.input(op, "Input")?, importer.input(op, "Other")?);
     if op.bool_attribute("equal_nan", false) {
         return Err(Error::unimplemented(
@@ -104,6 +111,5 @@ fn lower_all_close<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Res
     let size = importer.add_op("Abs", &[y.id]);
     let part = importer.add_op("Mul", &[size, relative]);
     let most = importer.add_op("Add", &[part, absolute]);
-    let near = importer.add_op("LessOrEqual", &[difference, most]);
-    set_all_output(importer, op, near)
+    Ok(importer.add_op("LessOrEqual", &[difference, most]))
 }

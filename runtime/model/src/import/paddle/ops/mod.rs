@@ -4,9 +4,12 @@ mod activation;
 mod arithmetic;
 mod control_flow;
 mod convolution;
+mod counting;
 mod creation;
 mod detection;
+mod diagonal;
 mod indexing;
+mod linear_algebra;
 mod logic;
 mod normalization;
 mod pool;
@@ -31,14 +34,17 @@ use crate::graph::ValueId;
 /// Translators by the name of the op.
 type TranslatorTable = &'static [(&'static str, OpTranslator)];
 
-const OP_FAMILIES: [TranslatorTable; 20] = [
+const OP_FAMILIES: [TranslatorTable; 23] = [
     FEED_AND_FETCH,
     activation::ACTIVATION_OPS,
     arithmetic::ARITHMETIC_OPS,
     detection::DETECTION_OPS,
     control_flow::CONTROL_FLOW_OPS,
+    counting::COUNTING_OPS,
     creation::CREATION_OPS,
+    diagonal::DIAGONAL_OPS,
     indexing::INDEXING_OPS,
+    linear_algebra::LINEAR_ALGEBRA_OPS,
     logic::LOGIC_OPS,
     rearrange::REARRANGE_OPS,
     normalization::NORMALIZATION_OPS,

@@ -17,6 +17,7 @@ pub(super) const NORMALIZATION_OPS: TranslatorTable = &[
     ("affine_channel", lower_affine_channel),
     ("batch_norm", lower_batch_norm),
     ("data_norm", lower_data_norm),
+    ("fused_rms_norm_quant", lower_rms_norm),
     ("group_norm", lower_group_norm),
     ("instance_norm", lower_instance_norm),
     ("layer_norm", lower_layer_norm),
@@ -203,4 +204,36 @@ fn lower_unit_norm<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Res
     let length = importer.add_op("Sqrt", &[sum]);
     let result = importer.add_op("Div", &[x.id, length]);
     importer.set_output(op, "Out", result)
+}
+
+/// Divides by the root of the mean square from an axis on.
+fn lower_rms_norm<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    let x = importer.input(op, "x")?;
+    for name in ["bias", "residual"] {
+        if importer.optional_input(op, name)?.is_some() {
+            return Err(Error::unimplemented(format!(
+                "expected a normalization without `{name}`, found one"
+            )));
+        }
+    }
+    if op.float_attribute("quant_scale", -1.0) > 0.0 {
+        return Err(Error::unimplemented("expected a result in floats, found one that is quantized"));
+    }
+    let (rank, axis) = (x.rank()?, x.normalize_axis(op.int_attribute("begin_norm_axis", -1))?);
+    let axes: Vec<i64> = (axis..rank).collect();
+    let axes = importer.add_ints(&axes);
+    let squares = importer.add_op("Mul", &[x.id, x.id]);
+    let mean = importer.add_op("ReduceMean", &[squares, axes]);
+    let epsilon = add_scalar_like(importer, x, op.float_attribute("epsilon", 1e-5))?;
+    let sum = importer.add_op("Add", &[mean, epsilon]);
+    let root = importer.add_op("Sqrt", &[sum]);
+    let mut result = importer.add_op("Div", &[x.id, root]);
+    for (name, step) in [("norm_weight", "Mul"), ("norm_bias", "Add")] {
+        if let Some(given) = importer.optional_input(op, name)? {
+            let shape = super::slice_shape(importer, x, axis, rank);
+            let given = importer.add_op("Reshape", &[given.id, shape]);
+            result = importer.add_op(step, &[result, given]);
+        }
+    }
+    importer.set_output(op, "out", result)
 }

@@ -14,6 +14,7 @@ pub(super) const REARRANGE_OPS: TranslatorTable = &[
     ("channel_shuffle", |importer, op| lower_channel_shuffle(importer, op, "groups")),
     ("crop_tensor", lower_crop),
     ("flip", lower_flip),
+    ("fold", lower_fold),
     ("pad", lower_pad_all),
     ("pad2d", |importer, op| lower_pad(importer, op, 2)),
     ("pad3d", |importer, op| lower_pad(importer, op, 3)),
@@ -23,6 +24,7 @@ pub(super) const REARRANGE_OPS: TranslatorTable = &[
     ("reverse", lower_flip),
     ("roll", lower_roll),
     ("shuffle_channel", |importer, op| lower_channel_shuffle(importer, op, "group")),
+    ("temporal_shift", lower_temporal_shift),
     ("tril_triu", lower_tril_triu),
 ];
 
@@ -236,5 +238,51 @@ fn lower_repeat_interleave<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc
     let shape =
         importer.add_op_with("Concat", &[before, all, after], build_attributes([("axis", int_attribute(0))]));
     let result = importer.add_op("Reshape", &[repeated, shape]);
+    importer.set_output(op, "Out", result)
+}
+
+/// Sums columns back into images, the inverse of `unfold`.
+fn lower_fold<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    let x = importer.input(op, "X")?.id;
+    let [size, kernel] = ["output_sizes", "kernel_sizes"].map(|name| op.ints_attribute(name));
+    let (size, kernel) = (importer.add_ints(&size), importer.add_ints(&kernel));
+    let attributes = [("dilations", "dilations"), ("paddings", "pads"), ("strides", "strides")];
+    let attributes = attributes.map(|(old, new)| (new, ints_attribute(&op.ints_attribute(old))));
+    let result = importer.add_op_with("Col2Im", &[x, size, kernel], build_attributes(attributes));
+    importer.set_output(op, "Y", result)
+}
+
+/// Takes a share of the channels from the frame before, as many from the frame after, and the rest from the same frame.
+fn lower_temporal_shift<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    op.expect_attribute("data_format", &["NCHW"])?;
+    let x = importer.input(op, "X")?;
+    let (frames, share) = (op.int_attribute("seg_num", 1), op.float_attribute("shift_ratio", 0.25));
+    let channels = x.known_dimension_size(1)?;
+    if frames < 1 || !(0.0..=0.5).contains(&share) {
+        return Err(invalid_model(
+            "frames, and a `shift_ratio` from 0 to 0.5",
+            format!("{frames} and {share}"),
+        ));
+    }
+    let (one, two) = ((channels as f64 * share) as i64, (channels as f64 * 2.0 * share) as i64);
+    let shape = super::slice_shape(importer, x, 1, 4);
+    let split = importer.add_ints(&[-1, frames]);
+    let along = |axis| build_attributes([("axis", int_attribute(axis))]);
+    let split = importer.add_op_with("Concat", &[split, shape], along(0));
+    let clips = importer.add_op("Reshape", &[x.id, split]);
+    let parts = importer.add_ints(&[one, two - one, channels - two]);
+    let parts = importer.add_node("Split", &[Some(clips), Some(parts)], along(2), 3);
+    let mut shifted = Vec::new();
+    for (part, [begin, end]) in parts[..2].iter().zip([[1, 0], [0, 1]]) {
+        let pads = importer.add_ints(&[0, begin, 0, 0, 0, 0, end, 0, 0, 0]);
+        let long = importer.add_op("Pad", &[*part, pads]);
+        let [from, to, axis] =
+            [[end], [frames.saturating_add(end)], [1]].map(|bounds| importer.add_ints(&bounds));
+        shifted.push(importer.add_op("Slice", &[long, from, to, axis]));
+    }
+    shifted.push(parts[2]);
+    let clips = importer.add_op_with("Concat", &shifted, along(2));
+    let whole = importer.add_op("Shape", &[x.id]);
+    let result = importer.add_op("Reshape", &[clips, whole]);
     importer.set_output(op, "Out", result)
 }

@@ -11,8 +11,11 @@ use crate::import::paddle::operand::PaddleOperand;
 pub(super) const REDUCE_OPS: TranslatorTable = &[
     ("arg_max", |importer, op| lower_arg_extreme(importer, op, "ArgMax")),
     ("arg_min", |importer, op| lower_arg_extreme(importer, op, "ArgMin")),
+    ("clip_by_norm", lower_clip_by_norm),
+    ("cumprod", lower_cumulative_product),
     ("cumsum", lower_cumulative),
     ("frobenius_norm", |importer, op| lower_reduce(importer, op, "ReduceL2")),
+    ("l1_norm", |importer, op| lower_whole_norm(importer, op, "ReduceL1")),
     ("logsumexp", |importer, op| lower_reduce(importer, op, "ReduceLogSumExp")),
     ("mean", |importer, op| lower_reduce(importer, op, "ReduceMean")),
     ("p_norm", lower_norm),
@@ -25,6 +28,7 @@ pub(super) const REDUCE_OPS: TranslatorTable = &[
     ("reduce_min", |importer, op| lower_reduce(importer, op, "ReduceMin")),
     ("reduce_prod", |importer, op| lower_reduce(importer, op, "ReduceProd")),
     ("reduce_sum", |importer, op| lower_reduce(importer, op, "ReduceSum")),
+    ("squared_l2_norm", |importer, op| lower_whole_norm(importer, op, "ReduceSumSquare")),
 ];
 
 /// The `keepdims` attribute.
@@ -147,5 +151,38 @@ fn lower_cumulative<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Re
     let flag = |name| int_attribute(op.bool_attribute(name, false).into());
     let attributes = build_attributes([("exclusive", flag("exclusive")), ("reverse", flag("reverse"))]);
     let result = importer.add_op_with("CumSum", &[from, axis], attributes);
+    importer.set_output(op, "Out", result)
+}
+
+/// The first opset of ONNX with `CumProd`.
+const CUMULATIVE_PRODUCT_OPSET: u32 = 26;
+
+fn lower_cumulative_product<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    let x = importer.input(op, "X")?;
+    let axis = importer.add_scalar(op.int_attribute("dim", -1) as f64, Dtype::I64)?;
+    let flag = |name| int_attribute(op.bool_attribute(name, false).into());
+    let attributes = build_attributes([("exclusive", flag("exclusive")), ("reverse", flag("reverse"))]);
+    let result = importer.add_op_with("CumProd", &[x.id, axis], attributes);
+    if let Some(node) = importer.current_graph().nodes.last_mut() {
+        node.opset = CUMULATIVE_PRODUCT_OPSET;
+    }
+    importer.set_output(op, "Out", result)
+}
+
+/// The norm of all elements; older programs expect the shape `[1]`.
+fn lower_whole_norm<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc, name: &str) -> Result<()> {
+    let x = importer.input(op, "X")?.id;
+    let result = importer.add_op_with(name, &[x], build_attributes([("keepdims", int_attribute(0))]));
+    set_scalar_output(importer, op, "Out", result)
+}
+
+/// Scales all elements down if their norm is above a limit.
+fn lower_clip_by_norm<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    let x = importer.input(op, "X")?;
+    let norm = importer.add_op_with("ReduceL2", &[x.id], build_attributes([("keepdims", int_attribute(0))]));
+    let most = super::add_scalar_like(importer, x, op.float_attribute("max_norm", f64::MAX))?;
+    let larger = importer.add_op("Max", &[norm, most]);
+    let scale = importer.add_op("Div", &[most, larger]);
+    let result = importer.add_op("Mul", &[x.id, scale]);
     importer.set_output(op, "Out", result)
 }

@@ -12,6 +12,7 @@ use crate::import::paddle::messages::OpDesc;
 use crate::import::paddle::operand::PaddleOperand;
 
 pub(super) const RESHAPING_OPS: TranslatorTable = &[
+    ("broadcast_tensors", lower_broadcast_all),
     ("concat", lower_concat),
     ("expand", |importer, op| lower_tile(importer, op, "expand_times", "ExpandTimes", "expand_times_tensor")),
     ("expand_as_v2", lower_expand_as),
@@ -250,4 +251,21 @@ fn lower_meshgrid<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Resu
         made.push(importer.add_op("Expand", &[aligned, shape]));
     }
     importer.set_outputs(op, "Out", &made)
+}
+
+/// Repeats all operands to a common shape.
+fn lower_broadcast_all<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    let operands = importer.inputs(op, "X")?;
+    let Some((first, others)) = operands.split_first() else { return Ok(()) };
+    let mut largest = first.id;
+    for other in others {
+        let shape = importer.add_op("Shape", &[other.id]);
+        largest = importer.add_op("Expand", &[largest, shape]);
+    }
+    let shape = importer.add_op("Shape", &[largest]);
+    let mut results = Vec::new();
+    for operand in &operands {
+        results.push(importer.add_op("Expand", &[operand.id, shape]));
+    }
+    importer.set_outputs(op, "Out", &results)
 }
