@@ -94,6 +94,9 @@ def others():
     yield "index_put", {"x": X3, "indices": [whole(0, 2, 5), whole(0, 3, 5)], "value": normal(5, 4)}, ["out"], {"accumulate": True}
     yield "index_put", {"x": X3, "indices": [one(1, 0).reshape(2, 1), one(2, 0, 1)], "value": normal(1)}, ["out"], {"accumulate": False}
     yield "index_put", {"x": X2, "indices": [truths(4, 6)], "value": normal(1)}, ["out"], {"accumulate": False}
+    yield "frame", {"X": normal(2, 11)}, ["Out"], {"frame_length": 4, "hop_length": 3, "axis": -1}
+    yield "frame", {"X": normal(11, 2)}, ["Out"], {"frame_length": 4, "hop_length": 2, "axis": 0}
+    yield "frame", {"X": normal(9)}, ["Out"], {"frame_length": 4, "hop_length": 2, "axis": 0}
     yield "logspace", {"Start": one(0, dtype="float32"), "Stop": one(2, dtype="float32"), "Num": one(5, dtype="int32"), "Base": one(3, dtype="float32")}, ["Out"], {"dtype": F32}
     boxes = numpy.array([[0, 0, 4, 4], [1, 0, 5, 4], [6, 6, 9, 9], [0, 0, 4, 5], [6, 6, 9, 8]], "float32")
     yield "nms", {"Boxes": boxes}, ["KeepBoxesIdxs"], {"iou_threshold": 0.5}

@@ -157,6 +157,7 @@ def algebra():
     yield "search", lambda x, v: (paddle.searchsorted(x, v), paddle.searchsorted(x, v, right=True)), [one(*range(0, 12, 2), dtype="float32"), whole(0, 9, 4, 3).astype("float32")]
     yield "index_add", lambda x, i, v: paddle.index_add(x, i, 1, v), [X3, one(2, 0), normal(2, 2, 4)]
     yield "index_put", lambda x, i, j, v: (paddle.index_put(x, (i, j), v, True), paddle.index_put(x, (x > 0,), paddle.to_tensor([0.5]))), [X2, one(1, 3), one(2, 0), normal(2)]
+    yield "written", written, [X2 + 0, one(2, 0), truths(4, 6)]
     yield "masked_fill", lambda x, m: paddle.masked_fill(x, m, 2.0), [X2, truths(4, 6)]
     yield "gated", lambda x, y: (paddle.incubate.nn.functional.swiglu(x), paddle.incubate.nn.functional.swiglu(x, y)), [X2, OTHER]
     yield "probabilities", lambda x: (paddle.logit(x), functional.label_smooth(x), functional.rrelu(x, training=False)), [OTHER / 3]
@@ -168,6 +169,14 @@ def algebra():
     yield "repeated", lambda x, y: paddle.broadcast_tensors([x, y]), [normal(4, 1), normal(6)]
     rms = paddle.incubate.nn.functional.fused_rms_norm
     yield "rms_norm", lambda x, w: rms(x, w, None, 1e-6, 2)[0], [X3, positive(4)]
+
+
+def written(x, index, mask):
+    """Assignment to what indices and masks select."""
+    y = x + 1
+    x[index] = 3.0
+    y[mask] = -1.0
+    return x, y, x[index], y[mask]
 
 
 GROUPS = [functions, pairs, reductions, movement, spatial, algebra]

@@ -4,11 +4,13 @@ use oarlock_core::{Attributes, Constant, Dtype, Result};
 
 use super::{TranslatorTable, int_attribute, known_int, known_list, list_operand};
 use crate::graph::ValueId;
+use crate::import::error_location::invalid_model;
 use crate::import::paddle::importer::{PaddleImporter, build_attributes};
 use crate::import::paddle::messages::OpDesc;
 use crate::import::paddle::operand::PaddleOperand;
 
 pub(super) const INDEXING_OPS: TranslatorTable = &[
+    ("frame", lower_frame),
     ("gather", lower_gather),
     ("gather_nd", lower_gather_nd),
     ("index_sample", |importer, op| lower_gather_along(importer, op, "X", 1, "Out")),
@@ -30,6 +32,36 @@ pub(super) const INDEXING_OPS: TranslatorTable = &[
     }),
     ("where", lower_select),
 ];
+
+/// Overlapping windows of a signal, along the first or the last axis.
+fn lower_frame<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
+    let x = importer.input(op, "X")?;
+    let (length, step) = (op.int_attribute("frame_length", 1), op.int_attribute("hop_length", 1));
+    let axis = x.normalize_axis(op.int_attribute("axis", -1))?;
+    if length < 1 || step < 1 || axis != 0 && axis != x.rank()? - 1 {
+        return Err(invalid_model("windows along the first or last axis", format!("axis {axis}")));
+    }
+    let none = importer.add_ints(&[]);
+    let size = super::slice_shape(importer, x, axis, axis + 1);
+    let size = importer.add_op("Reshape", &[size, none]);
+    let [zero, one, length, step] = [0, 1, length, step].map(|number| {
+        let number = importer.add_ints(&[number]);
+        importer.add_op("Reshape", &[number, none])
+    });
+    // The last window begins where a whole one is left.
+    let end = importer.add_op("Sub", &[size, length]);
+    let end = importer.add_op("Add", &[end, one]);
+    let starts = importer.add_op("Range", &[zero, end, step]);
+    let places = importer.add_op("Range", &[zero, length, one]);
+    // Along the first axis windows come first, along the last one their elements.
+    let (rows, columns) = if op.int_attribute("axis", -1) == 0 { (starts, places) } else { (places, starts) };
+    let axes = importer.add_ints(&[1]);
+    let rows = importer.add_op("Unsqueeze", &[rows, axes]);
+    let places = importer.add_op("Add", &[rows, columns]);
+    let along = build_attributes([("axis", int_attribute(axis))]);
+    let result = importer.add_op_with("Gather", &[x.id, places], along);
+    importer.set_output(op, "Out", result)
+}
 
 fn lower_gather<'m>(importer: &mut PaddleImporter<'m>, op: &'m OpDesc) -> Result<()> {
     let (x, index) = (importer.input(op, "X")?.id, importer.input(op, "Index")?);

@@ -117,6 +117,7 @@ const RENAMED_OPS: &[(&str, &str, &str, &str, &str)] = &[
     ("fmax", "elementwise_fmax", "X Y", "Out", ""),
     ("fmin", "elementwise_fmin", "X Y", "Out", ""),
     ("fold", "fold", "X", "Y", ""),
+    ("frame", "frame", "X", "Out", ""),
     ("frobenius_norm", "frobenius_norm", "X @dim", "Out", ""),
     ("full", "fill_constant", "", "Out", ""),
     ("full_batch_size_like", "fill_constant_batch_size_like", "Input", "Out", ""),
