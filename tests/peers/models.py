@@ -1,12 +1,15 @@
 """Runs models in Oarlock and other runtimes in turn, and prints a comparison.
 
     models.py --oarlock PROGRAM --models DIR [--threads 1,2] [--rounds N] [--seconds S] [--only TEXT] [--json]
-              [--peers onnxruntime,openvino,pytorch] [--precisions f32,bf16]
+              [--peers onnxruntime,openvino,pytorch] [--precisions f32,bf16] [--instruction-set SET]
 
 DIR contains NAME.onnx with NAME.inputs.npz beside it. Each measurement is a separate process, bound to as many processors as it
 has threads; in each round, all runtimes take turns. The table has the medians over the rounds of each runtime's medians, and
 the medians of the ratios. Peak memory is that of the whole process, which includes some 45 MB for Python and NumPy in the other
 runtimes.
+
+With `--instruction-set`, all runtimes believe that the processor has nothing beyond `sse4.1`, `avx2`, `avx-vnni`, `avx512` or
+`avx512-vnni`. That takes gcc and an Intel processor that can trap CPUID; `cpuid_mask.c` says how.
 
 There is a table for each precision. If products may round to bf16, the peer is OpenVINO with default settings, which uses bf16
 on processors that have it; the last column is the difference of our outputs from those in f32.
@@ -20,9 +23,11 @@ import pathlib
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 HERE = pathlib.Path(__file__).parent
+INSTRUCTION_SETS = ["sse4.1", "avx2", "avx-vnni", "avx512", "avx512-vnni"]
 # Pool threads may keep spinning after a run, and the machine does other work.
 PAUSE = 0.3
 
@@ -117,10 +122,25 @@ def main():
     parser.add_argument("--seconds", default=2.0, type=float)
     parser.add_argument("--only", default="")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--instruction-set", choices=INSTRUCTION_SETS)
     arguments = parser.parse_args()
     models = [model for model in sorted(arguments.models.glob("*.onnx")) if arguments.only in model.stem]
     if not models:
         sys.exit(f"error: expected models in `{arguments.models}`, found none")
+    with tempfile.TemporaryDirectory() as place:
+        if arguments.instruction_set:
+            hide_instruction_sets(arguments.instruction_set, place)
+        measure_all(arguments, models)
+
+
+def hide_instruction_sets(best, place):
+    """Hides everything beyond a set from the processes that this one starts."""
+    mask = f"{place}/cpuid_mask.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-O2", HERE / "cpuid_mask.c", "-o", mask], check=True)
+    os.environ.update(CPUID_MASK=best, LD_PRELOAD=mask)
+
+
+def measure_all(arguments, models):
     everything = {}
     for precision in arguments.precisions:
         peers = arguments.peers if precision == "f32" else ROUNDING_PEERS
