@@ -426,3 +426,27 @@ fn nan_is_found_behind_a_packed_call_too() {
     let mut reusable = Op::latest(&runtime, "Sqrt").unwrap().create_reusable_call(&runtime, &call).unwrap();
     assert_eq!(reusable.run().unwrap_err().op(), Some("Sqrt"));
 }
+
+#[test]
+fn constants_of_the_same_shape_are_told_apart() {
+    let (runtime, cpu) = start_runtime();
+    let product = Op::latest(&runtime, "MatMulInteger").unwrap();
+    let bytes = |dims: &[i64], value: u8| {
+        let values = vec![value; dims.iter().product::<i64>() as usize];
+        Tensor::from_slice(&cpu, dims, &values).unwrap()
+    };
+    let x = bytes(&[2, 64], 1);
+    let sum = |weights: &Tensor, constant_inputs| {
+        let call =
+            OpInvocation { inputs: &[Some(&x), Some(weights)], outputs: 1, device: None, stream: None };
+        let outputs = product.invoke_with_constants(&runtime, &call, constant_inputs).unwrap();
+        outputs[0].as_ref().unwrap().to_vec::<i32>().unwrap()[0]
+    };
+    // More than an op remembers, so that memory of forgotten constants is used again.
+    for round in 0..200u8 {
+        let weights = bytes(&[64, 48], round);
+        for constant_inputs in [0b10, 0b10, 0] {
+            assert_eq!(sum(&weights, constant_inputs), 64 * i32::from(round));
+        }
+    }
+}

@@ -16,7 +16,7 @@ use super::op_invocation::{OpInvocation, OpOutputs};
 use super::resolve::{CallResolver, InputDescriptor, ResolveOutcome, ResolveRequest};
 use super::resolved_call::{CallTarget, ResolvedCall};
 use super::reusable_call::ReusableCall;
-use super::signature::InputValues;
+use super::signature::{InputValues, is_bit_set};
 use crate::registry::DispatchExplanation;
 use crate::runtime::Runtime;
 use crate::schema::{self, normalize_domain};
@@ -122,19 +122,27 @@ impl Op {
         let inputs =
             unsafe { std::slice::from_raw_parts(inputs.as_ptr().cast::<Option<&Tensor>>(), inputs.len()) };
         let mut outputs = OpOutputs::new();
-        self.dispatch_call(
-            runtime,
-            &OpInvocation { inputs, outputs: 1, device: None, stream: None },
-            &mut outputs,
-        )?;
+        let call = OpInvocation { inputs, outputs: 1, device: None, stream: None };
+        self.dispatch_call(runtime, &call, 0, &mut outputs)?;
         let missing = || Error::fatal("expected an output, found none").with_op(self.definition.name);
         outputs.pop().flatten().ok_or_else(missing)
     }
 
     /// Calls the op and returns all requested outputs.
     pub fn invoke(&self, runtime: &Runtime, call: &OpInvocation<'_>) -> Result<OpOutputs> {
+        self.invoke_with_constants(runtime, call, 0)
+    }
+
+    /// Like [`Op::invoke`]. The bits of `constant_inputs` mark inputs that nobody writes any more, so that kernels may keep
+    /// what they compute from them, such as packed weights.
+    pub fn invoke_with_constants(
+        &self,
+        runtime: &Runtime,
+        call: &OpInvocation<'_>,
+        constant_inputs: u64,
+    ) -> Result<OpOutputs> {
         let mut outputs = OpOutputs::new();
-        self.dispatch_call(runtime, call, &mut outputs)?;
+        self.dispatch_call(runtime, call, constant_inputs, &mut outputs)?;
         Ok(outputs)
     }
 
@@ -144,6 +152,7 @@ impl Op {
         &self,
         runtime: &Runtime,
         call: &OpInvocation<'_>,
+        constant_inputs: u64,
         outputs: &mut OpOutputs,
     ) -> Result<()> {
         let bits = self.value_input_bits.load(Ordering::Relaxed);
@@ -160,10 +169,10 @@ impl Op {
         let is_decided = matches!(call.inputs.first(), Some(Some(_))) && bits & 1 == 0;
         let device = if is_decided { call.device } else { Some(self.call_device(runtime, call)?) };
         let later;
-        let resolved = match self.find_cached(device, call, values) {
+        let resolved = match self.find_cached(device, call, values, constant_inputs) {
             Some(resolved) => resolved,
             None => {
-                later = self.find_or_resolve(runtime, call, values)?;
+                later = self.find_or_resolve(runtime, call, values, constant_inputs)?;
                 &later
             }
         };
@@ -214,7 +223,7 @@ impl Op {
         let mut values = self.value_input_bits.load(Ordering::Relaxed);
         loop {
             let read = self.read_input_values(call, values)?;
-            let inputs = input_descriptors(call);
+            let inputs = input_descriptors(call, 0);
             let request = self.resolve_request(runtime, device, stream, &inputs, call.outputs, &read);
             match CallResolver::new(request)?.explain_candidates()? {
                 ResolveOutcome::Done(explanation) => return Ok(explanation),
@@ -228,9 +237,9 @@ impl Op {
         let device = self.call_device(runtime, call)?;
         let stream = self.call_stream(device, call)?;
         let values = self.read_input_values(call, self.value_input_bits.load(Ordering::Relaxed))?;
-        let resolved = match self.find_cached(Some(device), call, &values) {
+        let resolved = match self.find_cached(Some(device), call, &values, 0) {
             Some(resolved) => resolved.clone(),
-            None => self.find_or_resolve(runtime, call, &values)?,
+            None => self.find_or_resolve(runtime, call, &values, 0)?,
         };
         ReusableCall::new(&resolved, runtime, stream, call.inputs)
     }
@@ -242,11 +251,12 @@ impl Op {
         device: Option<&Device>,
         call: &OpInvocation<'_>,
         values: &InputValues,
+        constant_inputs: u64,
     ) -> Option<&Arc<ResolvedCall>> {
         let known = self.lock_free_calls.iter().map_while(OnceLock::get);
-        known
-            .into_iter()
-            .find(|resolved| resolved.signature.matches_call(device, call.inputs, values, call.outputs))
+        known.into_iter().find(|resolved| {
+            resolved.signature.matches_call(device, call.inputs, values, call.outputs, constant_inputs)
+        })
     }
 
     /// Looks a call up behind the lock, and resolves it if it is not there either.
@@ -256,18 +266,19 @@ impl Op {
         runtime: &Runtime,
         call: &OpInvocation<'_>,
         values: &InputValues,
+        constant_inputs: u64,
     ) -> Result<Arc<ResolvedCall>> {
         let device = self.call_device(runtime, call)?;
         let more = self.locked_calls.lock().unwrap_or_else(PoisonError::into_inner);
         let matches = |resolved: &&Arc<ResolvedCall>| {
-            resolved.signature.matches_call(Some(device), call.inputs, values, call.outputs)
+            resolved.signature.matches_call(Some(device), call.inputs, values, call.outputs, constant_inputs)
         };
         if let Some(resolved) = more.iter().find(matches) {
             return Ok(resolved.clone());
         }
         drop(more);
         let stream = self.call_stream(device, call)?;
-        self.resolve_call(runtime, device, stream, call, values.clone())
+        self.resolve_call(runtime, device, stream, call, (values.clone(), constant_inputs))
     }
 
     #[cold]
@@ -277,12 +288,12 @@ impl Op {
         device: &Device,
         stream: &Stream,
         call: &OpInvocation<'_>,
-        mut values: InputValues,
+        (mut values, constant_inputs): (InputValues, u64),
     ) -> Result<Arc<ResolvedCall>> {
         let resolved = loop {
-            let inputs = input_descriptors(call);
+            let inputs = input_descriptors(call, constant_inputs);
             let request = self.resolve_request(runtime, device, stream, &inputs, call.outputs, &values);
-            let outcome = super::resolve::resolve_call(request, call);
+            let outcome = super::resolve::resolve_call(request, call, constant_inputs);
             match outcome.map_err(|error| error.with_op(self.definition.name).with_device(device))? {
                 ResolveOutcome::Done(resolved) => break Arc::new(resolved),
                 ResolveOutcome::NeedsValues(more) => {
@@ -374,7 +385,7 @@ impl Op {
             return Ok(InputValues::new());
         }
         let read = |(index, input): (usize, &Option<&Tensor>)| match input {
-            Some(tensor) if index < 64 && bits >> index & 1 == 1 => {
+            Some(tensor) if is_bit_set(bits, index) => {
                 let value = tensor.to_constant();
                 let name = || self.definition.input_name(index);
                 value.map(Some).map_err(|error: Error| {
@@ -387,8 +398,15 @@ impl Op {
     }
 }
 
-fn input_descriptors<'a>(call: &OpInvocation<'a>) -> SmallVec<[Option<InputDescriptor<'a>>; 4]> {
-    call.inputs.iter().map(|input| input.map(InputDescriptor::from)).collect()
+fn input_descriptors<'a>(
+    call: &OpInvocation<'a>,
+    constant_inputs: u64,
+) -> SmallVec<[Option<InputDescriptor<'a>>; 4]> {
+    let describe = |(index, input): (usize, &Option<&'a Tensor>)| {
+        let is_constant = is_bit_set(constant_inputs, index);
+        input.map(|tensor| InputDescriptor { is_constant, ..InputDescriptor::from(tensor) })
+    };
+    call.inputs.iter().enumerate().map(describe).collect()
 }
 
 impl Tensor {

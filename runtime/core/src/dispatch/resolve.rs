@@ -108,6 +108,7 @@ impl OperandTypes {
 pub(crate) fn resolve_call(
     request: ResolveRequest<'_>,
     call: &OpInvocation<'_>,
+    constant_inputs: u64,
 ) -> Result<ResolveOutcome<ResolvedCall>> {
     let ResolveRequest { definition, runtime, device, values, .. } = request;
     let resolver = CallResolver::new(request)?;
@@ -126,7 +127,7 @@ pub(crate) fn resolve_call(
         },
     };
     Ok(ResolveOutcome::Done(ResolvedCall {
-        signature: CallSignature::new(device, call.inputs, values, call.outputs),
+        signature: CallSignature::new(device, call.inputs, values, call.outputs, constant_inputs),
         target,
     }))
 }

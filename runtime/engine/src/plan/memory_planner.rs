@@ -210,11 +210,15 @@ impl<'a> MemoryPlanner<'a> {
                     outputs: self.operand_locations(&outputs, operand),
                     workspace: workspaces[at].map(|need| places[need]),
                 }),
-                UnallocatedAction::Dispatched(op) => StepAction::Dispatched(DispatchedCall {
-                    op,
-                    inputs: self.value_sources(&inputs, &device)?,
-                    outputs: outputs.iter().map(|output| self.slot_of(*output)).collect(),
-                }),
+                UnallocatedAction::Dispatched(op) => {
+                    let inputs = self.value_sources(&inputs, &device)?;
+                    StepAction::Dispatched(DispatchedCall {
+                        op,
+                        constant_inputs: constant_inputs(&inputs, &device),
+                        inputs,
+                        outputs: outputs.iter().map(|output| self.slot_of(*output)).collect(),
+                    })
+                }
                 UnallocatedAction::View(dims) => match outputs[0].filter(|output| self.is_tensor[*output]) {
                     Some(to) => StepAction::View {
                         from: self.value_source(inputs[0], &device)?,
@@ -338,6 +342,13 @@ impl<'a> MemoryPlanner<'a> {
 }
 
 #[cold]
+/// A bit for each input that is a constant on the device.
+fn constant_inputs(inputs: &[Option<ValueSource>], device: &Device) -> u64 {
+    let is_constant = |source: &Option<ValueSource>| matches!(source, Some(ValueSource::Constant(tensor)) if tensor.device().is_same_device(device));
+    let bits = inputs.iter().take(64).enumerate();
+    bits.filter(|(_, source)| is_constant(source)).fold(0, |bits, (index, _)| bits | 1 << index)
+}
+
 fn missing_value() -> Error {
     Error::fatal("expected a value that is made before it is read, found one that is not")
 }

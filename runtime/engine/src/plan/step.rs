@@ -62,6 +62,8 @@ pub(crate) enum PlannedOperand {
 pub(crate) struct DispatchedCall {
     pub(crate) op: Arc<Op>,
     pub(crate) inputs: Vec<Option<ValueSource>>,
+    /// A bit for each input that is a constant.
+    pub(crate) constant_inputs: u64,
     /// Output slots; `None` for an unused output.
     pub(crate) outputs: Vec<Option<usize>>,
 }

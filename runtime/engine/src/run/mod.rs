@@ -228,7 +228,8 @@ impl RunContext {
             device: Some(device),
             stream: None,
         };
-        let result = dispatched.op.invoke(&environment.runtime, &call)?;
+        let constants = dispatched.constant_inputs;
+        let result = dispatched.op.invoke_with_constants(&environment.runtime, &call, constants)?;
         for (slot, tensor) in dispatched.outputs.iter().zip(result) {
             if let (Some(slot), Some(tensor)) = (slot, tensor) {
                 self.slots[*slot] = Some(RuntimeValue::Tensor(tensor));
