@@ -40,13 +40,13 @@ pub(super) unsafe fn compute_rows(job: InterleavedJob<'_>, is_signed: bool) {
 #[target_feature(enable = "dotprod,i8mm")]
 unsafe fn compute_unsigned(job: InterleavedJob<'_>) {
     // SAFETY: guaranteed by the caller.
-    unsafe { run_windows::<UnsignedDots, 0>(job) };
+    unsafe { run_windows::<MixedDotVectors, 0>(job) };
 }
 
 #[target_feature(enable = "dotprod")]
 unsafe fn compute_signed<const FLIP: u8>(job: InterleavedJob<'_>) {
     // SAFETY: guaranteed by the caller.
-    unsafe { run_windows::<SignedDots, FLIP>(job) };
+    unsafe { run_windows::<SignedDotVectors, FLIP>(job) };
 }
 
 /// Dot products of four bytes with four signed weights, in each 32-bit lane.
@@ -57,9 +57,9 @@ trait DotProducts {
     unsafe fn add_products(sums: int32x4_t, inputs: uint8x16_t, weights: int8x16_t) -> int32x4_t;
 }
 
-enum SignedDots {}
+enum SignedDotVectors {}
 
-enum UnsignedDots {}
+enum MixedDotVectors {}
 
 /// Implements the trait with an instruction whose intrinsic is not stable yet.
 macro_rules! dot_products {
@@ -83,8 +83,8 @@ macro_rules! dot_products {
     };
 }
 
-dot_products!(SignedDots, "sdot {sums:v}.4s, {inputs:v}.16b, {weights:v}.16b");
-dot_products!(UnsignedDots, "usdot {sums:v}.4s, {inputs:v}.16b, {weights:v}.16b");
+dot_products!(SignedDotVectors, "sdot {sums:v}.4s, {inputs:v}.16b, {weights:v}.16b");
+dot_products!(MixedDotVectors, "usdot {sums:v}.4s, {inputs:v}.16b, {weights:v}.16b");
 
 #[inline(always)]
 unsafe fn run_windows<D: DotProducts, const FLIP: u8>(job: InterleavedJob<'_>) {
@@ -109,7 +109,7 @@ unsafe fn run_rows<D: DotProducts, const FLIP: u8, const WINDOWS: usize>(job: In
     let first = job.y.as_mut_ptr();
     // SAFETY: guaranteed by the caller: pixels lie in the image or are padding, and results lie in the rows.
     unsafe {
-        let epilogue = RequantizeVectors::new(job.operands.requantize);
+        let epilogue = NeonBlockRequantize::new(job.operands.requantize);
         for (line, row) in job.rows.clone().enumerate() {
             job.fill_line_pointers(row, lines);
             let mut were_inside = false;
@@ -126,7 +126,7 @@ unsafe fn run_rows<D: DotProducts, const FLIP: u8, const WINDOWS: usize>(job: In
                 were_inside = are_inside;
                 let place = first.add((line * width + column) * channels);
                 let count = WINDOWS.min(width - column);
-                let windows = InterleavedWindows { job: &job, pixels, place, count };
+                let windows = NeonWindows { job: &job, pixels, place, count };
                 let whole = channels / CHANNELS * CHANNELS;
                 for channel in (0..whole).step_by(CHANNELS) {
                     windows.compute_block::<D, FLIP, false, WINDOWS>(channel, epilogue);
@@ -140,7 +140,7 @@ unsafe fn run_rows<D: DotProducts, const FLIP: u8, const WINDOWS: usize>(job: In
 }
 
 /// Adjacent windows.
-struct InterleavedWindows<'a> {
+struct NeonWindows<'a> {
     job: &'a InterleavedJob<'a>,
     pixels: &'a [[*const u8; QUAD]],
     /// The address of the first window's results, and the number of windows: the last window of a row may be single.
@@ -148,13 +148,13 @@ struct InterleavedWindows<'a> {
     count: usize,
 }
 
-impl InterleavedWindows<'_> {
+impl NeonWindows<'_> {
     /// Computes a block of channels, or the last, partial one.
     #[inline(always)]
     unsafe fn compute_block<D: DotProducts, const FLIP: u8, const SOME: bool, const WINDOWS: usize>(
         &self,
         channel: usize,
-        epilogue: RequantizeVectors,
+        epilogue: NeonBlockRequantize,
     ) {
         let operands = self.job.operands;
         let channels = self.job.geometry.channels;
@@ -231,13 +231,13 @@ fn interleave_pixels([a, b, c, d]: [uint8x16_t; QUAD]) -> [uint8x16_t; QUAD] {
 
 /// The constants of requantization, as vectors.
 #[derive(Clone, Copy)]
-struct RequantizeVectors {
+struct NeonBlockRequantize {
     low: float32x4_t,
     high: int16x8_t,
     zero: int16x8_t,
 }
 
-impl RequantizeVectors {
+impl NeonBlockRequantize {
     #[inline(always)]
     fn new(requantize: &RequantizeParameters) -> Self {
         let [low, high] = requantize.bounds;

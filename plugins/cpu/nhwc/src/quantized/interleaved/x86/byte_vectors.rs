@@ -72,9 +72,9 @@ macro_rules! bytes {
 
         impl ByteVector for $name {
             const COUNT: usize = $count;
-            const FACTOR_BYTES: usize = <$products as ByteProducts<$vector>>::FACTOR_BYTES;
+            const FACTOR_BYTES: usize = <$products as VectorProducts<$vector>>::FACTOR_BYTES;
 
-            type Factors = <$products as ByteProducts<$vector>>::Factors;
+            type Factors = <$products as VectorProducts<$vector>>::Factors;
 
             /// The upper bound, the lower bound, the zero point, and the bits to flip at the end.
             type Epilogue = ($floats, $vector, $vector, $vector);
@@ -112,7 +112,7 @@ macro_rules! bytes {
             #[inline(always)]
             unsafe fn to_factors(self) -> Self::Factors {
                 // SAFETY: as above.
-                unsafe { <$products as ByteProducts<$vector>>::to_factors(self.0) }
+                unsafe { <$products as VectorProducts<$vector>>::to_factors(self.0) }
             }
 
             #[inline(always)]
@@ -133,7 +133,7 @@ macro_rules! bytes {
             #[inline(always)]
             unsafe fn add_products(self, inputs: Self::Factors, weights: *const i8) -> Self {
                 // SAFETY: the caller guarantees the instructions and the weights.
-                Self(unsafe { <$products as ByteProducts<$vector>>::add_products(self.0, inputs, weights) })
+                Self(unsafe { <$products as VectorProducts<$vector>>::add_products(self.0, inputs, weights) })
             }
 
             #[inline(always)]
@@ -218,7 +218,7 @@ bytes_of_width!(256, WidenedYmm, Widened, Copied);
 bytes_of_width!(128, WidenedXmm, Widened, Copied);
 
 /// A way to multiply bytes and add the products.
-pub(super) trait ByteProducts<V> {
+pub(super) trait VectorProducts<V> {
     const FACTOR_BYTES: usize;
 
     type Factors: Copy;
@@ -245,7 +245,7 @@ pub(super) enum Widened {}
 
 macro_rules! vnni_products {
     ($products:ident, $vector:ident, $load:ident, $dot:ident) => {
-        impl ByteProducts<$vector> for $products {
+        impl VectorProducts<$vector> for $products {
             const FACTOR_BYTES: usize = 1;
 
             type Factors = $vector;
@@ -272,7 +272,7 @@ vnni_products!(AvxVnni, __m128i, _mm_loadu_si128, _mm_dpbusd_avx_epi32);
 
 macro_rules! widened_products {
     ($vector:ident, $load:ident, $and:ident, $splat:ident, $shift:ident, $multiply:ident, $add:ident) => {
-        impl ByteProducts<$vector> for Widened {
+        impl VectorProducts<$vector> for Widened {
             const FACTOR_BYTES: usize = 2;
 
             type Factors = [$vector; 2];

@@ -24,7 +24,7 @@ pub(super) unsafe fn finish_tile<const PIXELS: usize, const VECTORS: usize>(
 ) {
     // SAFETY: guaranteed by the caller.
     unsafe {
-        let results = RequantizeVectors::new(epilogue);
+        let results = NeonRequantizeVectors::new(epilogue);
         let mut steps = [[vdupq_n_f32(0.0); 2]; MAX_TILE_PIXELS];
         unrolled!(PIXEL in 0..PIXELS, at most 14 {
             unrolled!(VECTOR in 0..VECTORS, at most 2 {
@@ -41,7 +41,7 @@ pub(super) unsafe fn finish_tile<const PIXELS: usize, const VECTORS: usize>(
 }
 
 /// The constants of requantization, as vectors.
-struct RequantizeVectors {
+struct NeonRequantizeVectors {
     /// The channels that exist.
     channels: usize,
     factors: [float32x4_t; 2],
@@ -50,7 +50,7 @@ struct RequantizeVectors {
     zero: int16x8_t,
 }
 
-impl RequantizeVectors {
+impl NeonRequantizeVectors {
     #[inline(always)]
     unsafe fn new(epilogue: &QuantizedTileEpilogue<'_>) -> Self {
         let channels = epilogue.factors.len();
