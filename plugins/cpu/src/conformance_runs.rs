@@ -128,6 +128,9 @@ mod tests {
                 Isa::I8mm => "I8MM",
                 Isa::Avx512 => "AVX-512",
                 Isa::Amx => "AMX",
+                Isa::Neon => "NEON",
+                Isa::DotProd => "DotProd",
+                Isa::I8mm => "I8MM",
             };
             let is_told = page.lines().any(|line| line.starts_with(&row) && line.contains(instructions));
             assert!(is_told, "{processor} with `{isa}` in the page of {date}");

@@ -46,9 +46,11 @@ unsafe fn compute_tile<const PIXELS: usize, const VECTORS: usize>(tile: &ConvTil
             let mut inputs = [ptr::null(); MAX_TILE_PIXELS];
             unrolled!(PIXEL in 0..PIXELS, at most 14 { inputs[PIXEL] = (*pointers.add(PIXEL)).add(tile.skip); });
             let whole = tile.depth / LANES * LANES;
-            for step in (0..whole).step_by(LANES) {
+            // In bytes, so that one addition counts and advances all pointers.
+            let mut offset = 0;
+            while offset < whole * size_of::<f32>() {
                 let mut factors = [zero; MAX_TILE_PIXELS];
-                unrolled!(PIXEL in 0..PIXELS, at most 14 { factors[PIXEL] = Vector::load(inputs[PIXEL].add(step)); });
+                unrolled!(PIXEL in 0..PIXELS, at most 14 { factors[PIXEL] = Vector::load(inputs[PIXEL].byte_add(offset)); });
                 unrolled!(LANE in 0..4, at most 4 {
                     unrolled!(VECTOR in 0..VECTORS, at most 2 {
                         let weights = Vector::load(weights.add((LANE * VECTORS + VECTOR) * LANES));
@@ -58,6 +60,7 @@ unsafe fn compute_tile<const PIXELS: usize, const VECTORS: usize>(tile: &ConvTil
                     });
                 });
                 weights = weights.add(LANES * VECTORS * LANES);
+                offset += LANES * size_of::<f32>();
             }
             for step in whole..tile.depth {
                 unrolled!(VECTOR in 0..VECTORS, at most 2 {

@@ -199,10 +199,12 @@ unsafe fn compute_tile<P: ByteProducts, const SIGNED: bool, const PIXELS: usize,
             let mut inputs = [ptr::null(); MAX_TILE_PIXELS];
             unrolled!(PIXEL in 0..PIXELS, at most 14 { inputs[PIXEL] = (*pointers.add(PIXEL)).add(tile.skip); });
             let whole = tile.steps / LANES * LANES;
-            for quad in (0..whole).step_by(LANES) {
+            // In bytes, so that one addition counts and advances all pointers.
+            let mut offset = 0;
+            while offset < whole * QUAD {
                 let mut factors = [vdupq_n_s8(0); MAX_TILE_PIXELS];
                 unrolled!(PIXEL in 0..PIXELS, at most 14 {
-                    factors[PIXEL] = as_read(vld1q_u8(inputs[PIXEL].add(QUAD * quad)));
+                    factors[PIXEL] = as_read(vld1q_u8(inputs[PIXEL].add(offset)));
                 });
                 unrolled!(LANE in 0..4, at most 4 {
                     unrolled!(VECTOR in 0..VECTORS, at most 2 {
@@ -214,6 +216,7 @@ unsafe fn compute_tile<P: ByteProducts, const SIGNED: bool, const PIXELS: usize,
                     });
                 });
                 weights = weights.add(LANES * VECTORS * VECTOR_BYTES);
+                offset += LANES * QUAD;
             }
             for quad in whole..tile.steps {
                 unrolled!(PIXEL in 0..PIXELS, at most 14 {
