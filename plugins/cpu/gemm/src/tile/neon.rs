@@ -106,7 +106,7 @@ unsafe fn add_panel_step<T: GemmElement, V: LaneProducts<T>, const ROWS: usize, 
                     sums[ROW][VECTOR] = sums[ROW][VECTOR].add_product(columns[VECTOR], value);
                 });
             } else {
-                if ROW % V::LANES == 0 {
+                if ROW.is_multiple_of(V::LANES) {
                     factors = V::load(left.add(ROW));
                 }
                 unrolled!(VECTOR in 0..VECTORS, at most 2 {
