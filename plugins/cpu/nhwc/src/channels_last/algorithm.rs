@@ -70,7 +70,7 @@ impl NhwcConv {
         ensure!(
             team.isa().has_bf16(),
             unimplemented,
-            "expected a processor with AVX512-BF16 for convolutions in bf16, found one without"
+            "expected a processor with AVX512-BF16 or the BF16 of ARM for convolutions in bf16, found one without"
         );
         ensure!(
             !geometry.is_depthwise(),
@@ -96,7 +96,7 @@ impl NhwcConv {
         ensure!(
             team.isa().has_bf16(),
             unimplemented,
-            "expected a processor with AVX512-BF16 for images in bf16, found one without"
+            "expected a processor with AVX512-BF16 or the BF16 of ARM for images in bf16, found one without"
         );
         ensure!(
             geometry.is_depthwise() && geometry.channels.is_multiple_of(2),
