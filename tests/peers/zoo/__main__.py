@@ -56,7 +56,7 @@ def main():
     needed = [it for it in chosen if not (options.missing and saved.has(it, [] if options.check else options.threads))]
     for number, model in enumerate(needed, 1):
         print(f"==> [{number}/{len(needed)}] {model.name}", file=sys.stderr, flush=True)
-        saved.put(model, rows_of(options, store, model))
+        saved.put(model, rows_of(options, store, model, saved))
     shown = saved.of(models if options.page else chosen)
     if options.json:
         print(json.dumps([row for _, found in shown for row in found]))
@@ -68,7 +68,7 @@ def main():
         sys.exit(1)
 
 
-def rows_of(options, store, model):
+def rows_of(options, store, model, saved):
     """The rows of a model, one for each run; a model that cannot be fetched has one row with the error."""
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
@@ -86,7 +86,8 @@ def rows_of(options, store, model):
                 found.append(rows.failed(model, index, "", problem))
                 continue
             numpy.savez(given, **arrays)
-            found.append(rows.row(options, model, index, path, twin, given, inputs.shown(arrays), folder))
+            checked = saved.checked(model, index) if options.missing else None
+            found.append(rows.row(options, model, index, path, twin, given, inputs.shown(arrays), folder, checked))
         return found
 
 

@@ -45,7 +45,10 @@ class Saved:
         kept = json.loads(path.read_text()) if path.exists() else {}
         same = [key for key in ("processor", "onnxruntime", "command") if kept.get(key) == getattr(machine, key)]
         self.rows = kept["rows"] if len(same) == 3 else {}
-        if kept and len(same) < 3:
+        if len(same) == 3:
+            # The command was built at that commit or before.
+            self.machine = dataclasses.replace(machine, commit=kept["commit"])
+        elif kept:
             print("==> earlier rows are of another command, processor or onnxruntime, and are left out", file=sys.stderr)
 
     def put(self, model, rows):
@@ -66,6 +69,11 @@ class Saved:
         is_done = lambda row: not row["error"] and {str(count) for count in threads} <= set(row["threads"])
         return [row["run"] for row in rows] == list(model.runs) and all(map(is_done, rows))
 
+    def checked(self, model, index):
+        """The row of a run that was checked without an error."""
+        same = [row for row in self.rows.get(model.name, []) if row["run"] == model.runs[index] and not row["error"]]
+        return same[0] if same else None
+
     def of(self, models):
         return [(model, self.rows[model.name]) for model in models if model.name in self.rows]
 
@@ -85,25 +93,33 @@ def failed(model, index, shapes, problem):
     return row | {"difference": None, "explained": "", "threads": {}, "error": str(problem)}
 
 
-def row(options, model, index, path, twin, given, shapes, folder):
-    """Checks one run, and measures it unless only checks are asked for."""
-    sides = {}
-    for side, make in (("Oarlock", lambda: running.own_outputs(options.oarlock, path, given, folder)),
-                       ("onnxruntime", lambda: running.peer_outputs(twin, given, folder))):  # fmt: skip
-        try:
-            sides[side] = make()
-        except RunError as problem:
-            return failed(model, index, shapes, f"{side}: {problem}")
-    found = failed(model, index, shapes, "")
+def row(options, model, index, path, twin, given, shapes, folder, checked):
+    """Checks one run, unless its checked row is given, and measures it unless only checks are asked for."""
+    found = checked or check(options, model, index, path, twin, given, shapes, folder)
+    if options.check or found["error"]:
+        return found
     try:
-        found["difference"] = running.difference(sides["Oarlock"], sides["onnxruntime"])
-        if found["difference"] is None or found["difference"] > running.TOLERANCE:
-            found["explained"] = explained(twin, given, folder, sides)
-        if not options.check:
-            for threads in options.threads:
-                found["threads"][str(threads)] = running.measure(options.oarlock, twin, given, threads, options.rounds, options.seconds)
+        for threads in options.threads:
+            found["threads"][str(threads)] = running.measure(options.oarlock, twin, given, threads, options.rounds, options.seconds)
     except RunError as problem:
         found["error"] = str(problem)
+    return found
+
+
+def check(options, model, index, path, twin, given, shapes, folder):
+    """Compares the outputs of one run."""
+    try:
+        own = running.own_outputs(options.oarlock, path, given, folder)
+    except RunError as problem:
+        return failed(model, index, shapes, f"Oarlock: {problem}")
+    try:
+        peer = running.peer_outputs(twin, given, folder)
+        difference = running.difference(own, peer)
+    except RunError as problem:
+        return failed(model, index, shapes, f"onnxruntime: {problem}")
+    found = failed(model, index, shapes, "") | {"difference": difference}
+    if difference is None or difference > running.TOLERANCE:
+        found["explained"] = explained(twin, given, folder, {"Oarlock": own, "onnxruntime": peer})
     return found
 
 

@@ -94,17 +94,18 @@ def difference(ours, theirs):
 
 def measure(program, model, inputs, threads, rounds, seconds):
     """Times and memory of both runtimes: medians over the rounds."""
-    bench = [program, "bench", model, "-i", inputs, "--threads", threads, "--json"]
-    first = json.loads(ask([*bench, "--repeat", 3], threads))
-    repeat = max(5, min(20_000, int(seconds * 1e3 / first["latency_ms"]["median"])))
+    bench = [program, "bench", model, "-i", inputs, "--threads", threads, "--json", "--warmup", 2]
+    first = json.loads(ask([*bench, "--repeat", 1], threads))
+    repeat = max(3, min(20_000, int(seconds * 1e3 / first["latency_ms"]["median"])))
     compare = ["--repeat", repeat, "--compare", "onnxruntime", "--python", sys.executable]
     reports = [json.loads(ask([*bench, *compare], threads)) for _ in range(rounds)]
     middle = lambda value: statistics.median(value(report) for report in reports)
+    start = lambda it: it["load_ms"] + it["first_run_ms"]
     return {
         "ms": middle(lambda it: it["latency_ms"]["median"]),
         "ratio": middle(lambda it: it["compared"]["ratio"]),
-        "start_ms": middle(lambda it: it["load_ms"] + it["first_run_ms"]),
-        "start_ratio": middle(lambda it: (it["compared"]["load_ms"] + it["compared"]["first_run_ms"]) / (it["load_ms"] + it["first_run_ms"])),
+        "start_ms": middle(start),
+        "start_ratio": middle(lambda it: start(it["compared"]) / start(it)),
         "peak_mb": middle(lambda it: it["memory"]["peak_bytes"] / 2**20),
         "peer_peak_mb": middle(lambda it: it["compared"]["peak_bytes"] / 2**20),
         "ops": [{"op": it["op"], "share": it["share"], "count": it["count"]} for it in reports[0]["ops"][:TOP_OPS]],
