@@ -1,5 +1,7 @@
 //! The loop of ops that map each axis on its own: an index of the output to an index of the input, or to a fill value.
 
+use std::ops::Range;
+
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::element_bytes::for_parallel_pieces;
 use oarlock_sdk::{Result, ensure};
@@ -7,8 +9,96 @@ use oarlock_sdk::{Result, ensure};
 use super::shape;
 use super::strided::StrideCursor;
 
-/// The index in the input for each index along an axis of the output; `None` where the output is filled.
-pub(super) type AxisMap = Vec<Option<usize>>;
+/// The index in the input for each index along an axis of the output: consecutive ones in the middle, and any before and after.
+/// So a long axis that is padded a little takes no list as long as itself.
+pub(super) struct AxisMap {
+    before: AxisBorder,
+    run: Range<usize>,
+    after: AxisBorder,
+}
+
+/// The part of an axis beside the run.
+pub(super) enum AxisBorder {
+    /// As many filled places.
+    Filled(usize),
+    /// An index each; `None` where the output is filled.
+    Indices(Vec<Option<usize>>),
+}
+
+impl AxisMap {
+    /// The input from `run.start` to `run.end` between two borders.
+    pub(super) fn with_borders(before: AxisBorder, run: Range<usize>, after: AxisBorder) -> Self {
+        Self { before, run, after }
+    }
+
+    /// A map that is given in full.
+    pub(super) fn from_indices(indices: Vec<Option<usize>>) -> Self {
+        // The run begins at the last place of the lowest index; a reflection before it, for example, is copied one by one.
+        let from = indices.iter().flatten().min().copied().unwrap_or(0);
+        let begin = indices.iter().rposition(|at| *at == Some(from)).unwrap_or(0);
+        let length =
+            indices[begin..].iter().zip(from..).take_while(|(at, place)| **at == Some(*place)).count();
+        let mut before = indices;
+        let after = before.split_off(begin + length);
+        before.truncate(begin);
+        Self::with_borders(AxisBorder::Indices(before), from..from + length, AxisBorder::Indices(after))
+    }
+
+    fn len(&self) -> usize {
+        self.before.len() + self.run.len() + self.after.len()
+    }
+
+    /// The index in the input for one in the output.
+    fn source_index(&self, index: usize) -> Option<usize> {
+        let Some(index) = index.checked_sub(self.before.len()) else {
+            return self.before.source_index(index);
+        };
+        match index.checked_sub(self.run.len()) {
+            None => Some(self.run.start + index),
+            Some(index) => self.after.source_index(index),
+        }
+    }
+
+    fn is_inside(&self, dim: usize) -> bool {
+        (self.run.is_empty() || self.run.end <= dim)
+            && self.before.is_inside(dim)
+            && self.after.is_inside(dim)
+    }
+}
+
+impl AxisBorder {
+    fn len(&self) -> usize {
+        match self {
+            Self::Filled(length) => *length,
+            Self::Indices(indices) => indices.len(),
+        }
+    }
+
+    fn source_index(&self, index: usize) -> Option<usize> {
+        match self {
+            Self::Filled(_) => None,
+            Self::Indices(indices) => indices[index],
+        }
+    }
+
+    fn is_inside(&self, dim: usize) -> bool {
+        match self {
+            Self::Filled(_) => true,
+            Self::Indices(indices) => indices.iter().flatten().all(|index| *index < dim),
+        }
+    }
+
+    fn copy_part<const N: usize>(&self, input: &[[u8; N]], fill: [u8; N], part: &mut [[u8; N]]) {
+        match self {
+            Self::Filled(_) => part.fill(fill),
+            Self::Indices(indices) => {
+                for (cell, index) in part.iter_mut().zip(indices) {
+                    *cell = index.map_or(fill, |index| input[index]);
+                }
+            }
+        }
+    }
+}
 
 /// Copies the elements that the maps name, one map for each axis of an input of the given dimensions.
 pub(super) fn copy_mapped<const N: usize>(
@@ -19,8 +109,8 @@ pub(super) fn copy_mapped<const N: usize>(
     fill: [u8; N],
     out: &mut [[u8; N]],
 ) -> Result<()> {
-    let is_inside = maps.iter().zip(dims).all(|(map, dim)| map.iter().flatten().all(|index| index < dim));
-    let lengths: Vec<_> = maps.iter().map(Vec::len).collect();
+    let is_inside = maps.iter().zip(dims).all(|(map, dim)| map.is_inside(*dim));
+    let lengths: Vec<_> = maps.iter().map(AxisMap::len).collect();
     ensure!(
         is_inside
             && maps.len() == dims.len()
@@ -46,8 +136,9 @@ pub(super) fn copy_mapped<const N: usize>(
         for row in out.chunks_mut(columns.len()) {
             let places = outer.iter().zip(cursor.indices()).zip(&steps);
             // One axis outside of the input is enough to fill the whole row.
-            let first =
-                places.map(|((map, index), step)| map[*index].map(|at| at * step)).sum::<Option<usize>>();
+            let first = places
+                .map(|((map, index), step)| map.source_index(*index).map(|at| at * step))
+                .sum::<Option<usize>>();
             match (first, &before) {
                 // A repeated row is copied as a whole.
                 (_, Some((same, done))) if *same == first => row.copy_from_slice(done),
@@ -66,24 +157,19 @@ pub(super) fn copy_mapped<const N: usize>(
 enum RowMapping<'a> {
     /// Each element this many times.
     Repeated(usize),
-    /// From `begin` on, `length` consecutive elements of the input, such as those between the borders of padding; before and
-    /// after that, any.
-    Run { columns: &'a AxisMap, begin: usize, length: usize, from: usize },
+    /// Consecutive elements between two borders.
+    Run(&'a AxisMap),
 }
 
 impl<'a> RowMapping<'a> {
     fn new(columns: &'a AxisMap, length: usize) -> Self {
         let times = columns.len() / length.max(1);
-        let is_repeated =
-            times > 0 && columns.iter().enumerate().all(|(index, at)| *at == Some(index / times));
-        if is_repeated && times * length == columns.len() {
-            return Self::Repeated(times);
-        }
-        // The run begins at the last place of the lowest index; a reflection before it, for example, is copied one by one.
-        let from = columns.iter().flatten().min().copied().unwrap_or(0);
-        let begin = columns.iter().rposition(|at| *at == Some(from)).unwrap_or(0);
-        let run = columns[begin..].iter().zip(from..).take_while(|(at, place)| **at == Some(*place));
-        Self::Run { columns, begin, length: run.count(), from }
+        // One long run repeats nothing.
+        let is_repeated = times > 0
+            && times * length == columns.len()
+            && (columns.run.len() == length && times == 1
+                || (0..columns.len()).all(|index| columns.source_index(index) == Some(index / times)));
+        if is_repeated { Self::Repeated(times) } else { Self::Run(columns) }
     }
 
     fn copy_row<const N: usize>(&self, input: &[[u8; N]], fill: [u8; N], row: &mut [[u8; N]]) {
@@ -98,17 +184,14 @@ impl<'a> RowMapping<'a> {
             Self::Repeated(times) => {
                 row.chunks_mut(*times).zip(input).for_each(|(cells, from)| cells.fill(*from));
             }
-            Self::Run { columns, begin, length, from } => {
-                let (before, rest) = row.split_at_mut(*begin);
-                let (run, after) = rest.split_at_mut(*length);
-                let (columns_before, columns_after) = (&columns[..*begin], &columns[begin + length..]);
-                if *length > 0 {
-                    run.copy_from_slice(&input[*from..from + length]);
+            Self::Run(AxisMap { before, run, after }) => {
+                let (first, rest) = row.split_at_mut(before.len());
+                let (middle, last) = rest.split_at_mut(run.len());
+                before.copy_part(input, fill, first);
+                if !run.is_empty() {
+                    middle.copy_from_slice(&input[run.clone()]);
                 }
-                let others = before.iter_mut().zip(columns_before).chain(after.iter_mut().zip(columns_after));
-                for (cell, column) in others {
-                    *cell = column.map_or(fill, |column| input[column]);
-                }
+                after.copy_part(input, fill, last);
             }
         }
     }
@@ -132,7 +215,7 @@ mod tests {
             (vec![Some(0), Some(1), Some(2), Some(3)], 5, &[1, 2, 3, 4]),
         ] {
             let (input, mut row) = ([[1u8], [2], [3], [4], [5]], vec![[0u8]; expected.len()]);
-            RowMapping::new(&columns, length).copy_row(&input, [9], &mut row);
+            RowMapping::new(&AxisMap::from_indices(columns.clone()), length).copy_row(&input, [9], &mut row);
             assert_eq!(row.as_flattened(), expected, "{columns:?}");
         }
     }

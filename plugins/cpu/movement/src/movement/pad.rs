@@ -1,5 +1,6 @@
 //! `Pad` and `CenterCropPad`: add elements around an input, or remove some.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use oarlock_cpu_base::by_size;
@@ -11,7 +12,7 @@ use oarlock_sdk::{
     Dtype, DtypeSet, Kernel, KernelCall, OperandFlags, PluginError, Result, TensorView, bf16, ensure, f16,
 };
 
-use super::axis_map::{self, AxisMap};
+use super::axis_map::{self, AxisBorder, AxisMap};
 use super::{data_operand, host_operand, optional_host_operand, shape};
 
 pub(super) fn pad_kernels() -> Vec<Kernel<Cpu>> {
@@ -203,9 +204,17 @@ fn copy_padded(
         return Ok(());
     }
     let map = |((begin, from), to): ((&i64, &usize), &usize)| -> AxisMap {
-        (0..*to as i64).map(|index| mode.source_index(begin + index, *from as i64)).collect()
+        let (from, to) = (*from as i64, *to as i64);
+        // Where the input lies in the output; of an input that is cropped away nothing does.
+        let first = begin.saturating_neg().clamp(0, to);
+        let last = from.saturating_sub(*begin).clamp(first, to);
+        let border = |places: Range<i64>| match mode {
+            PadMode::Constant => AxisBorder::Filled((places.end - places.start) as usize),
+            _ => AxisBorder::Indices(places.map(|index| mode.source_index(begin + index, from)).collect()),
+        };
+        let run = if first < last { (begin + first) as usize..(begin + last) as usize } else { 0..0 };
+        AxisMap::with_borders(border(0..first), run, border(last..to))
     };
-    // A map for each axis is far shorter than one of all elements.
     let maps: Vec<_> = begins.iter().zip(&from).zip(&to).map(map).collect();
     by_size!(input.dtype(), N => {
         let fill = value.and_then(|value| <[u8; N]>::try_from(value).ok()).unwrap_or([0; N]);

@@ -176,8 +176,8 @@ impl ResizeAttributes {
         if output.element_count()? == 0 {
             return Ok(());
         }
-        let maps =
-            axes.iter().map(|axis| self.method.nearest_indices(axis)).collect::<Result<Vec<AxisMap>>>()?;
+        let indices = |axis| self.method.nearest_indices(axis).map(AxisMap::from_indices);
+        let maps = axes.iter().map(indices).collect::<Result<Vec<AxisMap>>>()?;
         let dims: Vec<_> = axes.iter().map(|axis| axis.from).collect();
         let fill = number_to_bytes(self.outside, output.dtype());
         by_size!(output.dtype(), N => {
