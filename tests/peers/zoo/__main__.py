@@ -51,6 +51,8 @@ def main():
     if options.list:
         print(report.list_of(chosen, packages))
         return
+    if not os.access(options.oarlock, os.X_OK):
+        sys.exit(f"error: `{options.oarlock}`: expected the command `oarlock`, found no such program")
     store = Store(options.place, packages, options.offline)
     saved = rows.Saved(options.place / "rows.json", rows.Machine.here(options.oarlock, options.commit))
     needed = [it for it in chosen if not (options.missing and saved.has(it, [] if options.check else options.threads))]
