@@ -208,7 +208,9 @@ fn a_socket_that_lets_nobody_in_is_said_before_anything_is_written() {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("a mode");
     }
     let program = place.join("oarlock-pack");
-    std::fs::copy(env!("CARGO_BIN_EXE_oarlock-pack"), &program).expect("a copy");
+    // A copy made here would be open for writing in whatever another test starts meanwhile, and could not be run.
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_oarlock-pack")).arg(&program).status();
+    assert!(copied.expect("`cp`").success());
     let mut command = Command::new(&program);
     command.args(["app", "--build", "a.py"]).current_dir(place);
     command.env("DOCKER_HOST", format!("unix://{}", socket.socket_path().display()));
