@@ -28,6 +28,7 @@ def arguments():
     parser.add_argument("--seconds", default=0.7, type=float)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--missing", action="store_true")
+    parser.add_argument("--kept", action="store_true")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--offline", action="store_true")
@@ -55,7 +56,8 @@ def main():
         sys.exit(f"error: `{options.oarlock}`: expected the command `oarlock`, found no such program")
     store = Store(options.place, packages, options.offline)
     saved = rows.Saved(options.place / "rows.json", rows.Machine.here(options.oarlock, options.commit))
-    needed = [it for it in chosen if not (options.missing and saved.has(it, [] if options.check else options.threads))]
+    is_done = lambda model: options.kept or options.missing and saved.has(model, [] if options.check else options.threads)
+    needed = [model for model in chosen if not is_done(model)]
     for number, model in enumerate(needed, 1):
         print(f"==> [{number}/{len(needed)}] {model.name}", file=sys.stderr, flush=True)
         saved.put(model, rows_of(options, store, model, saved))

@@ -2,7 +2,7 @@
 
 import math
 import statistics
-
+import textwrap
 
 import running
 from rows import distance_text
@@ -108,13 +108,14 @@ them; `scripts/zoo` fetches them and writes this page:
 
     scripts/zoo --page docs/src/figures/zoo.md
 
-{date}, commit {commit}, {processor}, onnxruntime {onnxruntime}.{provisional}
+{measured}
 
 - **ms** is the median of a run in f32 or as the model says. **× onnxruntime** is its time over ours: above 1, Oarlock is faster.
 - **start** is loading and the first run. **peak** is the memory of the whole process up to then; onnxruntime's includes Python and NumPy.
 - **difference** is the largest one between our output and onnxruntime's over the largest element of that output. Where it exceeds
   {tolerance:g}, the page says how far onnxruntime is from itself without optimizations and on one thread, and how far both are from an
   evaluation in float64. Dynamic quantization and sorting turn the last bit of an intermediate value into large differences.
+- Models named `light-` are architectures whose weights are constants, as the tests of ONNX have them.
 - Paddle models are checked as they are and timed as the ONNX model that `oarlock optimize --plain` makes of them, since onnxruntime does
   not read them.
 
@@ -135,12 +136,12 @@ def page(shown, packages, machine, provisional):
         if name in names
     ]
     dates = sorted({row["date"] for _, found in shown for row in found})
+    date = " to ".join(dict.fromkeys((dates[0], dates[-1])))
+    measured = f"{date}, commit {machine.commit}, {machine.processor}, onnxruntime {machine.onnxruntime}."
+    if provisional:
+        measured += f" **Provisional**: {provisional}."
     return PAGE.format(
-        date=" to ".join(dict.fromkeys((dates[0], dates[-1]))),
-        commit=machine.commit,
-        processor=machine.processor,
-        onnxruntime=machine.onnxruntime,
-        provisional=f" **Provisional**: {provisional}." if provisional else "",
+        measured=textwrap.fill(measured, 140),
         tolerance=running.TOLERANCE,
         tables=tables(shown),
         packages=table(["package", "registry", "version", "license", "models"], rows),
