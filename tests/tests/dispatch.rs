@@ -450,3 +450,20 @@ fn constants_of_the_same_shape_are_told_apart() {
         }
     }
 }
+
+#[test]
+fn kernels_learn_which_inputs_are_constant() {
+    let (runtime, cpu) = start_runtime();
+    let product = Op::new(&runtime, "oarlock", "DequantizedMatMul", 1, Attributes::new()).unwrap();
+    let (x, weights) = (
+        Tensor::from_slice(&cpu, &[2, 64], &[1u8; 128]).unwrap(),
+        Tensor::from_slice(&cpu, &[64, 48], &[2u8; 64 * 48]).unwrap(),
+    );
+    let scale = float_tensor(&cpu, &[1], &[0.5]);
+    let inputs = [Some(&x), Some(&weights), Some(&scale), Some(&scale)];
+    let call = OpInvocation { inputs: &inputs, outputs: 1, device: None, stream: None };
+    let refused = product.invoke(&runtime, &call).expect_err("a refusal");
+    assert!(refused.to_string().contains("expected `W` to be constant"), "{refused}");
+    let outputs = product.invoke_with_constants(&runtime, &call, 0b10).unwrap();
+    assert_eq!(outputs[0].as_ref().unwrap().to_vec::<f32>().unwrap(), [32.0; 96]);
+}

@@ -159,7 +159,7 @@ struct ZooPackage {
 }
 
 #[derive(serde::Deserialize)]
-struct Zoo {
+struct ZooList {
     package: Vec<ZooPackage>,
     model: Vec<ZooModel>,
 }
@@ -167,7 +167,7 @@ struct Zoo {
 #[test]
 fn every_model_of_the_zoo_is_pinned_by_version_and_hash_and_listed_once() {
     let text = std::fs::read_to_string(repository_root().join("tests/peers/zoo.toml")).expect("the list");
-    let zoo: Zoo = toml::from_str(&text).expect("a list");
+    let zoo: ZooList = toml::from_str(&text).expect("a list");
     assert!(zoo.model.len() >= 100, "{}", zoo.model.len());
     let (mut names, mut hashes) = (std::collections::HashSet::new(), std::collections::HashSet::new());
     for model in &zoo.model {

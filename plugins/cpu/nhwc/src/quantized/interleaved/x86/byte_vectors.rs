@@ -209,13 +209,13 @@ macro_rules! bytes_of_width {
     };
 }
 
-bytes_of_width!(512, VnniZmm, Vnni, Masked);
-bytes_of_width!(256, VnniYmm, Vnni, Masked);
-bytes_of_width!(128, VnniXmm, Vnni, Masked);
-bytes_of_width!(256, AvxVnniYmm, AvxVnni, Copied);
-bytes_of_width!(128, AvxVnniXmm, AvxVnni, Copied);
-bytes_of_width!(256, WidenedYmm, Widened, Copied);
-bytes_of_width!(128, WidenedXmm, Widened, Copied);
+bytes_of_width!(512, VnniZmm, Avx512VnniProducts, MaskedAccess);
+bytes_of_width!(256, VnniYmm, Avx512VnniProducts, MaskedAccess);
+bytes_of_width!(128, VnniXmm, Avx512VnniProducts, MaskedAccess);
+bytes_of_width!(256, AvxVnniYmm, AvxVnniProducts, CopiedAccess);
+bytes_of_width!(128, AvxVnniXmm, AvxVnniProducts, CopiedAccess);
+bytes_of_width!(256, WidenedYmm, WidenedVectorProducts, CopiedAccess);
+bytes_of_width!(128, WidenedXmm, WidenedVectorProducts, CopiedAccess);
 
 /// A way to multiply bytes and add the products.
 pub(super) trait VectorProducts<V> {
@@ -235,13 +235,13 @@ pub(super) trait VectorProducts<V> {
 }
 
 /// AVX-512 VNNI: one instruction for four products of each lane.
-pub(super) enum Vnni {}
+pub(super) enum Avx512VnniProducts {}
 
 /// The same instruction without AVX-512.
-pub(super) enum AvxVnni {}
+pub(super) enum AvxVnniProducts {}
 
 /// Numbers of 16 bits: first the even bytes, then the odd ones.
-pub(super) enum Widened {}
+pub(super) enum WidenedVectorProducts {}
 
 macro_rules! vnni_products {
     ($products:ident, $vector:ident, $load:ident, $dot:ident) => {
@@ -264,15 +264,15 @@ macro_rules! vnni_products {
     };
 }
 
-vnni_products!(Vnni, __m512i, _mm512_loadu_si512, _mm512_dpbusd_epi32);
-vnni_products!(Vnni, __m256i, _mm256_loadu_si256, _mm256_dpbusd_epi32);
-vnni_products!(Vnni, __m128i, _mm_loadu_si128, _mm_dpbusd_epi32);
-vnni_products!(AvxVnni, __m256i, _mm256_loadu_si256, _mm256_dpbusd_avx_epi32);
-vnni_products!(AvxVnni, __m128i, _mm_loadu_si128, _mm_dpbusd_avx_epi32);
+vnni_products!(Avx512VnniProducts, __m512i, _mm512_loadu_si512, _mm512_dpbusd_epi32);
+vnni_products!(Avx512VnniProducts, __m256i, _mm256_loadu_si256, _mm256_dpbusd_epi32);
+vnni_products!(Avx512VnniProducts, __m128i, _mm_loadu_si128, _mm_dpbusd_epi32);
+vnni_products!(AvxVnniProducts, __m256i, _mm256_loadu_si256, _mm256_dpbusd_avx_epi32);
+vnni_products!(AvxVnniProducts, __m128i, _mm_loadu_si128, _mm_dpbusd_avx_epi32);
 
 macro_rules! widened_products {
     ($vector:ident, $load:ident, $and:ident, $splat:ident, $shift:ident, $multiply:ident, $add:ident) => {
-        impl VectorProducts<$vector> for Widened {
+        impl VectorProducts<$vector> for WidenedVectorProducts {
             const FACTOR_BYTES: usize = 2;
 
             type Factors = [$vector; 2];
@@ -328,14 +328,14 @@ trait PartialAccess<V> {
 }
 
 /// With the masks of AVX-512.
-enum Masked {}
+enum MaskedAccess {}
 
 /// By way of memory that has a whole vector.
-enum Copied {}
+enum CopiedAccess {}
 
 macro_rules! partial {
     ($vector:ident, $mask:ident, $load:ident, $store:ident) => {
-        impl PartialAccess<$vector> for Masked {
+        impl PartialAccess<$vector> for MaskedAccess {
             #[inline(always)]
             unsafe fn load_partial(place: *const u8, count: usize) -> $vector {
                 let mask = ((1u128 << count) - 1) as $mask;
@@ -357,7 +357,7 @@ partial!(__m512i, __mmask64, _mm512_maskz_loadu_epi8, _mm512_mask_storeu_epi8);
 partial!(__m256i, __mmask32, _mm256_maskz_loadu_epi8, _mm256_mask_storeu_epi8);
 partial!(__m128i, __mmask16, _mm_maskz_loadu_epi8, _mm_mask_storeu_epi8);
 
-impl<V> PartialAccess<V> for Copied {
+impl<V> PartialAccess<V> for CopiedAccess {
     #[inline(always)]
     unsafe fn load_partial(place: *const u8, count: usize) -> V {
         let mut bytes = MaybeUninit::<V>::zeroed();
