@@ -5,7 +5,7 @@
 //! clamped, so activations that only clamp cost nothing.
 //!
 //! Images are NHWC, as in [`super::channels_last`], and the algorithms are the same: an indirect GEMM (`dense`), or depthwise
-//! (`interleaved`, or `depthwise` on machines without VNNI). A matrix product is a convolution whose pixels are the rows of the
+//! (`interleaved`, or `depthwise` where that does not fit). A matrix product is a convolution whose pixels are the rows of the
 //! left operand.
 //!
 //! No sum is split between threads, so results do not depend on the number of threads.
