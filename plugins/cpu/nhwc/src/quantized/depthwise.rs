@@ -1,5 +1,5 @@
-//! The depthwise fallback, for the lowest instruction sets, residuals and large windows. It computes some channels of a pixel at a time, over the steps of the window
-//! that are inside the image.
+//! The depthwise fallback, for the lowest instruction sets, residuals and large windows. It computes some channels of a pixel at a time,
+//! over the steps of the window that are inside the image.
 
 #![expect(unsafe_code, reason = "threads write parts of one output")]
 
