@@ -241,5 +241,6 @@ fn constants_that_double_again_and_again_stay_few() {
     let session = sketch.with_outputs(&[made]).start_session(&SessionOptions::default());
     let plan = session.plan(&[crate::sketch::float_datum(&[1], &[0.0])]).expect("a plan");
     let folded = plan.graph().weight_bytes();
-    assert!((1 << 20..100 << 20).contains(&folded), "{folded} bytes");
+    // Each of the two runs of the passes may fold a base of 16 MiB and some more for each byte that it starts with.
+    assert!((1 << 20..256 << 20).contains(&folded), "{folded} bytes");
 }

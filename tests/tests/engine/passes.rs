@@ -1,6 +1,6 @@
 //! Each pass on a graph made for it: the remaining ops, and equal results.
 
-use oarlock_core::{Attribute, Dtype};
+use oarlock_core::{Attribute, Constant, Dtype};
 use oarlock_engine::graph::ValueId;
 
 use crate::sketch::{GraphSketch, int_datum, random_datum};
@@ -13,6 +13,35 @@ fn what_does_not_depend_on_inputs_is_computed_once() {
     let six = sketch.add_op("Mul", &[a, b]);
     let y = sketch.add_op("Mul", &[x, six]);
     assert_eq!(sketch.with_outputs(&[y]).check_optimized(&[random_datum(&[2, 3], 1)]), ["Mul"]);
+}
+
+#[test]
+fn weights_of_8_bits_are_cast_and_scaled_once() {
+    let mut sketch = GraphSketch::new();
+    let x = sketch.add_input("x", Dtype::F32, &[2, 640]);
+    // The cast weights have more than 1 MiB.
+    let bytes: Vec<u8> = (0..640 * 512).map(|index| (index % 251) as u8).collect();
+    let bytes = sketch.add_constant(Constant::new(Dtype::I8, &[640, 512], bytes).expect("a matrix"));
+    let real = sketch.add_op_with("Cast", &[bytes], &[("to", Attribute::Int(1))]);
+    let scale = sketch.add_scalar(0.01);
+    let scaled = sketch.add_op("Mul", &[real, scale]);
+    let y = sketch.add_op("MatMul", &[x, scaled]);
+    let sketch = sketch.with_outputs(&[y]);
+    assert_eq!(sketch.check_optimized(&[random_datum(&[2, 640], 1)]), ["oarlock.MatMul"]);
+}
+
+#[test]
+fn large_values_are_filled_once_only_if_they_are_weights_of_layers() {
+    for (op, expected) in [("MatMul", &["oarlock.MatMul"][..]), ("Add", &["ConstantOfShape", "Add"])] {
+        let mut sketch = GraphSketch::new();
+        let x = sketch.add_input("x", Dtype::F32, &[2, 640]);
+        let dims = sketch.add_ints(&[640, 640]);
+        let filled = sketch.add_op("ConstantOfShape", &[dims]);
+        let operands = if op == "MatMul" { [x, filled] } else { [filled, filled] };
+        let y = sketch.add_op(op, &operands);
+        let sketch = sketch.with_outputs(&[y]);
+        assert_eq!(sketch.check_optimized(&[random_datum(&[2, 640], 1)]), expected, "{op}");
+    }
 }
 
 #[test]
@@ -335,6 +364,89 @@ fn a_batch_normalization_becomes_part_of_the_weights_before_it() {
     let y = sketch.add_op("BatchNormalization", &[conv, scale, shift, mean, variance]);
     let left = sketch.with_outputs(&[y]).check_optimized(&[random_datum(&[2, 4, 6, 6], 9)]);
     assert!(!left.contains(&"BatchNormalization".to_owned()), "{left:?}");
+}
+
+/// The ops that compute when transposes and reshapes are left out.
+fn computing_ops(sketch: &GraphSketch, dims: &[i64]) -> Vec<String> {
+    let mut left = sketch.check_optimized(&[random_datum(dims, 9)]);
+    left.retain(|op| op != "Transpose" && op != "Reshape");
+    left
+}
+
+#[test]
+fn arithmetic_after_a_convolution_becomes_part_of_its_weights() {
+    for (op, weights, groups) in
+        [("Conv", [6, 2, 3, 3], 2), ("ConvTranspose", [4, 3, 3, 3], 2), ("Conv", [6, 4, 1, 1], 1)]
+    {
+        let mut sketch = GraphSketch::new();
+        let x = sketch.add_input("x", Dtype::F32, &[2, 4, 6, 6]);
+        let (w, bias) = (sketch.add_weights(&weights, 1), sketch.add_weights(&[6], 2));
+        let conv = sketch.add_op_with(op, &[x, w, bias], &[("group", Attribute::Int(groups))]);
+        let (a, b) = (sketch.add_weights(&[1, 6, 1, 1], 3), sketch.add_weights(&[6, 1, 1], 4));
+        let (c, d) = (sketch.add_scalar(0.7), sketch.add_floats(&[1, 1], &[1.5]));
+        let mut y = sketch.add_op("Add", &[a, conv]);
+        y = sketch.add_op("Mul", &[y, b]);
+        y = sketch.add_op("Sub", &[y, c]);
+        y = sketch.add_op("Div", &[y, d]);
+        y = sketch.add_op("HardSwish", &[y]);
+        assert_eq!(computing_ops(&sketch.with_outputs(&[y]), &[2, 4, 6, 6]), [format!("oarlock.{op}")]);
+    }
+}
+
+#[test]
+fn arithmetic_before_a_convolution_becomes_part_of_its_weights() {
+    let pads = ("pads", Attribute::Ints(vec![1; 4]));
+    // A shift of the inputs is no shift of the padding, so it stays.
+    for (op, weights, groups, attributes, expected) in [
+        ("Conv", [6, 2, 3, 3], 2, vec![], &["Sin", "oarlock.Conv"][..]),
+        ("Conv", [6, 4, 1, 1], 1, vec![], &["Sin", "oarlock.Conv"]),
+        ("Conv", [4, 1, 3, 3], 4, vec![pads], &["Sin", "Add", "oarlock.Conv"]),
+        ("ConvTranspose", [4, 3, 3, 3], 2, vec![], &["Sin", "Add", "oarlock.ConvTranspose"]),
+    ] {
+        let mut sketch = GraphSketch::new();
+        let x = sketch.add_input("x", Dtype::F32, &[2, 4, 6, 6]);
+        let sine = sketch.add_op("Sin", &[x]);
+        let (a, b) = (sketch.add_weights(&[4, 1, 1], 3), sketch.add_scalar(0.7));
+        let scaled = sketch.add_op("Mul", &[a, sine]);
+        let shifted = sketch.add_op("Add", &[scaled, b]);
+        let w = sketch.add_weights(&weights, 1);
+        let attributes = [attributes, vec![("group", Attribute::Int(groups))]].concat();
+        let y = sketch.add_op_with(op, &[shifted, w], &attributes);
+        assert_eq!(computing_ops(&sketch.with_outputs(&[y]), &[2, 4, 6, 6]), expected, "{op} {groups}");
+    }
+}
+
+#[test]
+fn an_activation_between_convolutions_of_open_size_is_found_before_its_factor_is_folded() {
+    let mut sketch = GraphSketch::new();
+    let x = sketch.add_input("x", Dtype::F32, &[1, 4, -1, -1]);
+    let (w, second) = (sketch.add_weights(&[8, 4, 1, 1], 1), sketch.add_weights(&[2, 8, 1, 1], 2));
+    let conv = sketch.add_op("Conv", &[x, w]);
+    let [root, one, half] = [std::f32::consts::SQRT_2, 1.0, 0.5].map(|value| sketch.add_scalar(value));
+    let divided = sketch.add_op("Div", &[conv, root]);
+    let erf = sketch.add_op("Erf", &[divided]);
+    let sum = sketch.add_op("Add", &[erf, one]);
+    let product = sketch.add_op("Mul", &[conv, sum]);
+    let gelu = sketch.add_op("Mul", &[product, half]);
+    let y = sketch.add_op("Conv", &[gelu, second]);
+    let left = computing_ops(&sketch.with_outputs(&[y]), &[1, 4, 6, 6]);
+    assert_eq!(left, ["oarlock.Conv", "oarlock.Conv"]);
+}
+
+#[test]
+fn arithmetic_that_is_not_one_map_of_each_channel_stays() {
+    // Along the columns; with as many axes as no input of the convolution has; with another reader.
+    for (dims, is_output) in [(&[4][..], false), (&[1, 1, 1, 1, 1], false), (&[], true)] {
+        let mut sketch = GraphSketch::new();
+        let x = sketch.add_input("x", Dtype::F32, &[1, 4, 4, 4]);
+        let w = sketch.add_weights(&[4, 4, 1, 1], 1);
+        let conv = sketch.add_op("Conv", &[x, w]);
+        let factor = sketch.add_weights(dims, 2);
+        let y = sketch.add_op("Mul", &[conv, factor]);
+        let outputs = if is_output { vec![conv, y] } else { vec![y] };
+        let left = computing_ops(&sketch.with_outputs(&outputs), &[1, 4, 4, 4]);
+        assert!(left.contains(&"Mul".to_owned()), "{dims:?}: {left:?}");
+    }
 }
 
 /// The ops that exporters emit for attention. Returns the output, and the present keys and values.

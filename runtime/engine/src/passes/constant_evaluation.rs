@@ -3,17 +3,22 @@
 use oarlock_core::{Constant, Device, Dtype, Op, OpInvocation, Result, Tensor, shape};
 
 use super::PassContext;
-use crate::graph::{Graph, Node, Weight};
+use super::pass_recording::FoldedBytes;
+use crate::graph::{Graph, Node, ValueId, Weight};
 
-/// Limit on a folded output, unless it is at most twice as large as its inputs: a tiny `Expand` must not bloat the model.
+/// Limit on a folded output, unless it is at most [`MAX_GROWTH`] times as large as its inputs: a tiny `Expand` must not bloat
+/// the model.
 const MAX_FOLDED_BYTES: u64 = 1 << 20;
+/// Weights of 8 bits become four times as large when they are cast to f32.
+const MAX_GROWTH: u64 = 4;
 
-/// Computes the outputs of a node from constants. If that fails, the node stays and reports its error in the run, together
+/// Computes the outputs of a node from constants, large ones only if they are weights of layers. If that fails, the node stays and reports its error in the run, together
 /// with the inputs.
 pub(super) fn evaluate_constants(
     graph: &Graph,
     node: &Node,
     op: &Op,
+    is_layer_weight: impl Fn(ValueId) -> bool,
     context: &PassContext<'_>,
 ) -> Option<Vec<Weight>> {
     let inferred = |output: &Option<_>| match output {
@@ -31,16 +36,19 @@ pub(super) fn evaluate_constants(
     let weights = weights?;
     let given: u64 =
         weights.iter().flatten().filter_map(|weight| tensor_bytes(weight.dtype(), weight.dims())).sum();
-    let mut result = 0;
+    let mut result = FoldedBytes::default();
     for output in node.written_values() {
         let value = graph.value(output);
         let bytes = tensor_bytes(value.dtype()?, &value.dims()?)?;
-        if bytes > given.saturating_mul(2).max(MAX_FOLDED_BYTES) {
+        if bytes <= given.saturating_mul(MAX_GROWTH).max(MAX_FOLDED_BYTES) {
+            result.constants += bytes;
+        } else if is_layer_weight(output) {
+            result.layer_weights += bytes;
+        } else {
             return None;
         }
-        result += bytes;
     }
-    let seen = |(weight, output): (&&Weight, &crate::graph::ValueId)| {
+    let seen = |(weight, output): (&&Weight, &ValueId)| {
         let dims = graph.value(*output).dims()?;
         Some(vec![Weight::Numbers(weight.as_numbers()?.with_shape(&dims).ok()?)])
     };

@@ -6,13 +6,16 @@
 //! is in. Decisions of the second run are recorded in a [`PassRecording`] and replayed for further shapes.
 
 mod activation;
+mod affine_folding;
 mod attention;
 mod batch_norm;
 mod block_product;
 mod branch;
+mod channel_affine;
 mod channels_last;
 mod common_subexpressions;
 mod constant_evaluation;
+mod conv_kernels;
 mod dead_nodes;
 mod einsum;
 mod epilogue;
@@ -100,10 +103,13 @@ pub const ALL_PASSES: &[GraphPass] = &[
     einsum::LOWER_EINSUM,
     quantized::FUSE_QUANTIZATION,
     quantized::FUSE_DYNAMIC_QUANTIZATION,
-    batch_norm::FOLD_BATCH_NORM,
     activation::FUSE_ACTIVATIONS,
     gelu::FUSE_GELU,
     layer_norm::FUSE_LAYER_NORM,
+    // After the passes that look for arithmetic with constants.
+    affine_folding::FOLD_AFFINE_OUTPUTS,
+    affine_folding::FOLD_AFFINE_INPUTS,
+    batch_norm::LOWER_BATCH_NORM,
     channels_last::CONVERT_TO_CHANNELS_LAST,
     transposes::MOVE_TRANSPOSES,
     attention::FUSE_ATTENTION,

@@ -25,8 +25,8 @@ pub struct PassRecording {
     read: RefCell<HashMap<ValueId, Arc<GraphValue>>>,
     /// The last inference of each node, by the index of its first output.
     inferred: RefCell<Vec<Option<InferenceRecord>>>,
-    /// Bytes of constants that passes may still create; `None` before the first.
-    remaining_constant_bytes: Cell<Option<u64>>,
+    /// Bytes that passes may still create; `None` before the first.
+    remaining_bytes: Cell<Option<FoldedBytes>>,
 }
 
 /// One decision in the log.
@@ -118,20 +118,40 @@ impl DerivedOutputs {
     }
 }
 
-/// Budget for constants that passes create: this base, plus [`CONSTANT_BYTES_FACTOR`] times the bytes of the model's constants.
+/// Bytes of constants that passes create.
+#[derive(Clone, Copy, Default)]
+pub(super) struct FoldedBytes {
+    pub(super) constants: u64,
+    /// Those of large constants that layers read as their weights.
+    pub(super) layer_weights: u64,
+}
+
+/// Budget for constants: this base, plus [`CONSTANT_BYTES_FACTOR`] times the bytes of the model's constants.
 const BASE_CONSTANT_BYTES: u64 = 16 << 20;
-/// Bytes that passes may create for each byte of constants in the model.
-const CONSTANT_BYTES_FACTOR: u64 = 4;
+/// Bytes that passes may create for each byte of constants in the model: weights of 8 bits are cast to f32, scaled and transposed,
+/// and each result is four times as large as they.
+const CONSTANT_BYTES_FACTOR: u64 = 12;
+/// Budget for weights that a model computes from shapes, such as with `ConstantOfShape`.
+const LAYER_WEIGHT_BYTES: u64 = 1 << 30;
 
 impl PassContext<'_> {
     /// Reserves budget for new constants; returns false if it is exhausted. All of them count, because a small file could
     /// otherwise describe a chain of constants that keeps growing.
-    pub(super) fn reserve_constant_bytes(&self, graph: &Graph, bytes: u64) -> bool {
-        let at_first =
-            || graph.weight_bytes().saturating_mul(CONSTANT_BYTES_FACTOR).saturating_add(BASE_CONSTANT_BYTES);
-        let left = self.recording.remaining_constant_bytes.get().unwrap_or_else(at_first);
-        let after = left.checked_sub(bytes);
-        self.recording.remaining_constant_bytes.set(Some(after.unwrap_or(left)));
+    pub(super) fn reserve_constant_bytes(&self, graph: &Graph, bytes: FoldedBytes) -> bool {
+        let at_first = || FoldedBytes {
+            constants: graph
+                .weight_bytes()
+                .saturating_mul(CONSTANT_BYTES_FACTOR)
+                .saturating_add(BASE_CONSTANT_BYTES),
+            layer_weights: LAYER_WEIGHT_BYTES,
+        };
+        let left = self.recording.remaining_bytes.get().unwrap_or_else(at_first);
+        let constants = left.constants.checked_sub(bytes.constants);
+        let layer_weights = left.layer_weights.checked_sub(bytes.layer_weights);
+        let after = constants
+            .zip(layer_weights)
+            .map(|(constants, layer_weights)| FoldedBytes { constants, layer_weights });
+        self.recording.remaining_bytes.set(Some(after.unwrap_or(left)));
         after.is_some()
     }
 

@@ -85,6 +85,9 @@ struct SupportAnswer<'r> {
     is_supported: bool,
 }
 
+/// Large weights of layers are only computed by the passes themselves, since a replay does not know the readers of a value.
+const NO_LAYER_WEIGHTS: fn(ValueId) -> bool = |_| false;
+
 /// Limit on memoized answers, since a question is compared with each.
 const MAX_REMEMBERED_ANSWERS: usize = 16;
 
@@ -121,7 +124,7 @@ impl ReplayedGraph {
                     outputs.iter().for_each(|(id, value)| self.keep_value(*id, value));
                     return Some(());
                 }
-                let weights = evaluate_constants(&self.graph, node, op, context)?;
+                let weights = evaluate_constants(&self.graph, node, op, NO_LAYER_WEIGHTS, context)?;
                 let mut outputs = outputs.iter();
                 for (_, weight) in node.outputs.iter().zip(weights).filter(|(output, _)| output.is_some()) {
                     let (id, before) = outputs.next()?;
@@ -139,7 +142,7 @@ impl ReplayedGraph {
             }
             PassDecision::NotFolded { node, op } => {
                 let is_kept = !self.reads_changed_value(node)
-                    || evaluate_constants(&self.graph, node, op, context).is_none();
+                    || evaluate_constants(&self.graph, node, op, NO_LAYER_WEIGHTS, context).is_none();
                 is_kept.then_some(())?;
             }
             PassDecision::Transposed { from, to, order } => {
