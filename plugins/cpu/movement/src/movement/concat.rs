@@ -67,6 +67,10 @@ fn concat(cpu: &Cpu, call: &KernelCall<'_>, axis: i64) -> Result<()> {
     let row = length * inner;
     by_size!(output.dtype(), N => {
         let from = inputs.iter().map(element_bytes::<N>).collect::<Result<Vec<_>>>()?;
+        if inner == 1 && lengths.iter().all(|length| *length == 1) {
+            interleave(cpu, &from, element_bytes_mut::<N>(&output)?);
+            return Ok(());
+        }
         // Pieces may begin anywhere in a row, since all of the output may be a single row.
         for_parallel_pieces(cpu, element_bytes_mut::<N>(&output)?, 1, |begin, mut out| {
             let (mut at, mut column) = (begin / row, begin % row);
@@ -87,6 +91,37 @@ fn concat(cpu: &Cpu, call: &KernelCall<'_>, axis: i64) -> Result<()> {
         });
         Ok(())
     })
+}
+
+/// Writes the first elements of all slices, then the second ones, and so on.
+fn interleave<const N: usize>(cpu: &Cpu, from: &[&[[u8; N]]], output: &mut [[u8; N]]) {
+    match from {
+        [a, b] => interleave_arrays(cpu, [*a, *b], output),
+        [a, b, c] => interleave_arrays(cpu, [*a, *b, *c], output),
+        [a, b, c, d] => interleave_arrays(cpu, [*a, *b, *c, *d], output),
+        _ => for_parallel_pieces(cpu, output, from.len(), |begin, out| {
+            let (width, count) = (from.len(), out.len() / from.len());
+            for (column, from) in from.iter().enumerate() {
+                let column = out[column..].iter_mut().step_by(width);
+                column.zip(&from[begin..begin + count]).for_each(|(out, element)| *out = *element);
+            }
+        }),
+    }
+}
+
+/// Like `interleave` for a known number of slices, which the compiler turns into shuffles.
+fn interleave_arrays<const N: usize, const COUNT: usize>(
+    cpu: &Cpu,
+    from: [&[[u8; N]]; COUNT],
+    output: &mut [[u8; N]],
+) {
+    for_parallel_pieces(cpu, output, COUNT, |begin, out| {
+        let rows = out.as_chunks_mut::<COUNT>().0;
+        let from = from.map(|from| &from[begin..begin + rows.len()]);
+        for (index, row) in rows.iter_mut().enumerate() {
+            *row = from.map(|from| from[index]);
+        }
+    });
 }
 
 fn split(cpu: &Cpu, call: &KernelCall<'_>, axis: i64, parts: Option<Vec<i64>>) -> Result<()> {
@@ -119,6 +154,11 @@ fn split(cpu: &Cpu, call: &KernelCall<'_>, axis: i64, parts: Option<Vec<i64>>) -
         by_size!(input.dtype(), N => {
             let from = element_bytes::<N>(&input)?;
             for_parallel_pieces(cpu, element_bytes_mut::<N>(output)?, width.max(1), |begin, out| {
+                if width == 1 {
+                    let column = from[begin * pitch + skipped..].iter().step_by(pitch);
+                    out.iter_mut().zip(column).for_each(|(out, element)| *out = *element);
+                    return;
+                }
                 for (row, out) in out.chunks_mut(width).enumerate() {
                     let first = (begin + row) * pitch + skipped;
                     out.copy_from_slice(&from[first..first + out.len()]);
@@ -147,6 +187,28 @@ mod tests {
         let results =
             KERNELS.run_kernel("Concat", 13, &axis, &inputs, &[Some((Dtype::I32, &[2, 3]))]).unwrap();
         assert_eq!(results[0].as_ref().unwrap().values::<i32>(), [1, 3, 4, 2, 5, 6]);
+    }
+
+    #[test]
+    fn single_elements_of_any_number_of_tensors_alternate() {
+        let axis = [("axis", TestAttribute::Int(1))];
+        for count in 1..=6u16 {
+            let columns = (0..count).map(|column| {
+                let elements: Vec<u16> = (0..3000).map(|row| row * count + column).collect();
+                TestArray::from_values(&[3000, 1], &elements)
+            });
+            let columns: Vec<TestArray> = columns.collect();
+            let inputs: Vec<_> = columns.iter().map(Some).collect();
+            let outputs = [Some((Dtype::U16, &[3000, i64::from(count)][..]))];
+            let joined = KERNELS.run_kernel("Concat", 13, &axis, &inputs, &outputs).unwrap();
+            let joined = joined[0].as_ref().unwrap();
+            assert!(joined.values::<u16>().into_iter().eq(0..3000 * count), "{count}");
+            let outputs = vec![Some((Dtype::U16, &[3000, 1][..])); count.into()];
+            let parts = KERNELS.run_kernel("Split", 18, &axis, &[Some(joined), None], &outputs).unwrap();
+            for (part, column) in parts.iter().flatten().zip(&columns) {
+                assert_eq!(part.values::<u16>(), column.values::<u16>(), "{count}");
+            }
+        }
     }
 
     #[test]
