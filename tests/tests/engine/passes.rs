@@ -257,6 +257,44 @@ fn a_residual_is_added_within_the_normalization_behind_it() {
 }
 
 #[test]
+fn rms_normalization_is_found_in_every_form_that_exporters_write() {
+    for form in 0..4 {
+        let mut sketch = GraphSketch::new();
+        let x = sketch.add_input("x", Dtype::F32, &[-1, 16]);
+        let [two, half, one, inverse] = [2.0, 0.5, 1.0, -0.5].map(|value| sketch.add_scalar(value));
+        let square = if form == 0 { sketch.add_op("Mul", &[x, x]) } else { sketch.add_op("Pow", &[x, two]) };
+        let axes = sketch.add_ints(&[-1]);
+        let mean = sketch.add_op("ReduceMean", &[square, axes]);
+        let epsilon = sketch.add_scalar(1e-6);
+        let sum = sketch.add_op("Add", &[epsilon, mean]);
+        let normal = match form {
+            0 => {
+                let root = sketch.add_op("Sqrt", &[sum]);
+                sketch.add_op("Div", &[x, root])
+            }
+            1 => {
+                let root = sketch.add_op("Sqrt", &[sum]);
+                let factor = sketch.add_op("Reciprocal", &[root]);
+                sketch.add_op("Mul", &[factor, x])
+            }
+            2 => {
+                let root = sketch.add_op("Pow", &[sum, half]);
+                let factor = sketch.add_op("Div", &[one, root]);
+                sketch.add_op("Mul", &[x, factor])
+            }
+            _ => {
+                let factor = sketch.add_op("Pow", &[sum, inverse]);
+                sketch.add_op("Mul", &[x, factor])
+            }
+        };
+        let scale = sketch.add_weights(&[16], 3);
+        let y = sketch.add_op("Mul", &[scale, normal]);
+        let left = sketch.with_outputs(&[y]).check_optimized(&[random_datum(&[3, 16], 1)]);
+        assert_eq!(left, ["RMSNormalization"], "{form}");
+    }
+}
+
+#[test]
 fn a_product_takes_bias_residual_and_activation_with_it() {
     let mut sketch = GraphSketch::new();
     let (x, z) = (sketch.add_input("x", Dtype::F32, &[7, 16]), sketch.add_input("z", Dtype::F32, &[7, 24]));

@@ -60,10 +60,14 @@ where
         output: *mut u8,
         count: usize,
     ) -> Result<(), ElementFault> {
-        // Where the exponents are others, the test usually ends at the first one.
-        let exponents = inputs[1].cast::<F>();
         // SAFETY: the caller vouches for `count` exponents.
-        let is_all = |power: f32| (0..count).all(|index| unsafe { *exponents.add(index) } == F::from(power));
+        let exponents = unsafe { std::slice::from_raw_parts(inputs[1].cast::<F>(), count) };
+        // Where the exponents are others, the first one usually is. Otherwise all are compared, which is faster than to stop early.
+        let is_all = |power: f32| {
+            let is_power = |exponent: &F| *exponent == F::from(power);
+            exponents.first().is_some_and(is_power)
+                && exponents.iter().fold(true, |are_all, exponent| are_all & is_power(exponent))
+        };
         // SAFETY: as the caller vouches.
         unsafe {
             if is_all(2.0) {

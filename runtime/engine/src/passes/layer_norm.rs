@@ -80,19 +80,24 @@ fn match_standardization(view: &GraphView<'_>, quotient: ValueId) -> Option<(Val
         .flatten()
         .find_map(|(variance, epsilon)| Some((variance, view.scalar_constant(epsilon)?)))?;
     let square = match_mean(view, variance)?;
-    let squared = view.producer(square)?;
-    let is_square = match &*squared.op {
-        "Pow" => squared.input(0) == Some(difference) && view.scalar_constant(squared.input(1)?)? == 2.0,
-        "Mul" => squared.input(0) == Some(difference) && squared.input(1) == Some(difference),
-        _ => false,
-    };
+    let is_square = is_square_of(view, view.producer(square)?, difference);
     let less = view.producer_with_op(difference, "Sub")?;
     let (x, mean) = less.input(0).zip(less.input(1))?;
     (is_square && match_mean(view, mean)? == x).then_some((x, epsilon))
 }
 
+/// True if a node computes x².
+pub(super) fn is_square_of(view: &GraphView<'_>, node: &Node, x: ValueId) -> bool {
+    let is_two = |power: ValueId| view.scalar_constant(power) == Some(2.0);
+    match &*node.op {
+        "Pow" => node.input(0) == Some(x) && node.input(1).is_some_and(is_two),
+        "Mul" => node.input(0) == Some(x) && node.input(1) == Some(x),
+        _ => false,
+    }
+}
+
 /// Matches a mean along the last axis; returns its input.
-fn match_mean(view: &GraphView<'_>, mean: ValueId) -> Option<ValueId> {
+pub(super) fn match_mean(view: &GraphView<'_>, mean: ValueId) -> Option<ValueId> {
     let node = view.producer_with_op(mean, "ReduceMean")?;
     let x = node.input(0)?;
     let axes = match node.input(1) {

@@ -33,6 +33,7 @@ mod pass_replay;
 mod precision;
 mod product;
 mod quantized;
+mod rms_norm;
 mod transposes;
 
 pub(crate) use constant_evaluation::weight_to_tensor;
@@ -106,6 +107,7 @@ pub const ALL_PASSES: &[GraphPass] = &[
     activation::FUSE_ACTIVATIONS,
     gelu::FUSE_GELU,
     layer_norm::FUSE_LAYER_NORM,
+    rms_norm::FUSE_RMS_NORM,
     // After the passes that look for arithmetic with constants.
     affine_folding::FOLD_AFFINE_OUTPUTS,
     affine_folding::FOLD_AFFINE_INPUTS,
