@@ -14,6 +14,7 @@ use super::dense::{ConvPrecision, DenseConv};
 use super::depthwise;
 use super::epilogue::ConvEpilogue;
 use super::geometry::NhwcGeometry;
+use super::pixel_vectors::PixelVectorConv;
 use super::weight_panels::{OriginalWeights, WeightPanels};
 use super::winograd::{WinogradConv, WinogradTileSize};
 
@@ -27,12 +28,14 @@ pub(super) struct NhwcConv {
 pub(super) enum ConvAlgorithm {
     Dense(DenseConv),
     Depthwise,
+    PixelVectors(PixelVectorConv),
     Winograd(WinogradConv),
 }
 
 pub(super) enum PackedConvWeights {
     Panels(WeightPanels),
     Channels(AlignedBuffer<f32>),
+    Steps(AlignedBuffer<f32>),
 }
 
 /// Everything that packed weights depend on besides the weights themselves: layout, instruction set, dtype, and the numbers of
@@ -43,6 +46,7 @@ type ConvWeightsKey = (ConvWeightsLayout, Isa, u32, [usize; 4]);
 enum ConvWeightsLayout {
     Panels(ConvPrecision),
     Channels,
+    Steps,
     Transformed(WinogradTileSize),
 }
 
@@ -53,6 +57,8 @@ impl NhwcConv {
         // Depthwise first: if each output has its own channel, a matrix product would have nothing to reuse.
         let algorithm = if geometry.is_depthwise() {
             ConvAlgorithm::Depthwise
+        } else if let Some(pixels) = PixelVectorConv::if_profitable(team, geometry) {
+            ConvAlgorithm::PixelVectors(pixels)
         } else if let Some(outputs) = WinogradTileSize::profitable_size(geometry) {
             ConvAlgorithm::Winograd(WinogradConv::new(team, geometry, outputs))
         } else {
@@ -127,6 +133,7 @@ impl NhwcConv {
             }
             ConvAlgorithm::Dense(_) => "indirect GEMM",
             ConvAlgorithm::Depthwise => "depthwise",
+            ConvAlgorithm::PixelVectors(_) => "vectors of pixels",
             ConvAlgorithm::Winograd(winograd) => winograd.tile_size().name(),
         };
         // AMX multiplies bf16 and bytes, but not `f32`.
@@ -137,6 +144,7 @@ impl NhwcConv {
         match &self.algorithm {
             ConvAlgorithm::Dense(dense) => ConvWeightsLayout::Panels(dense.precision()),
             ConvAlgorithm::Depthwise => ConvWeightsLayout::Channels,
+            ConvAlgorithm::PixelVectors(_) => ConvWeightsLayout::Steps,
             ConvAlgorithm::Winograd(winograd) => ConvWeightsLayout::Transformed(winograd.tile_size()),
         }
     }
@@ -154,6 +162,7 @@ impl NhwcConv {
             ConvAlgorithm::Dense(dense) => dense.scratch_size(),
             ConvAlgorithm::Winograd(winograd) => winograd.scratch_size(),
             ConvAlgorithm::Depthwise => 0,
+            ConvAlgorithm::PixelVectors(pixels) => pixels.scratch_size(),
         }
     }
 
@@ -166,6 +175,7 @@ impl NhwcConv {
             ConvAlgorithm::Depthwise => {
                 PackedConvWeights::Channels(depthwise::pack_depthwise(&self.geometry, weights))
             }
+            ConvAlgorithm::PixelVectors(pixels) => PackedConvWeights::Steps(pixels.pack_weights(weights)),
         }
     }
 
@@ -213,6 +223,9 @@ impl NhwcConv {
                     y,
                     self.paired.input,
                 );
+            }
+            (ConvAlgorithm::PixelVectors(pixels), PackedConvWeights::Steps(weights)) => {
+                pixels.compute(team, (x, weights), epilogue, y, scratch);
             }
             _ => unreachable!("weights are packed for the way in which they are used"),
         }

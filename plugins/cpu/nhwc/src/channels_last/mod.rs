@@ -2,8 +2,8 @@
 //! multiply and store vectors of channels in place, whatever the window.
 //!
 //! A convolution has several algorithms, among which `algorithm` chooses: a matrix product whose left rows are read through
-//! pointers (`dense`), products of transformed tiles (`winograd`), or separate sums for each channel (`depthwise`). A transposed
-//! convolution becomes several ordinary ones, or is depthwise as well (`transposed`). If the session permits it, factors are
+//! pointers (`dense`), products of transformed tiles (`winograd`), separate sums for each channel (`depthwise`), or sums in vectors of
+//! pixels where there are few output channels (`pixel_vectors`). A transposed convolution becomes several ordinary ones, or is depthwise as well (`transposed`). If the session permits it, factors are
 //! rounded to bf16 (`bf16_rounding`), and products with constant matrices are then computed as convolutions (`bf16_matmul`). NCHW
 //! convolutions of narrow floats are converted to NHWC and back (`narrow_conv`). Bias, residual and activation are applied while
 //! results are in registers or in L1 (`epilogue`).
@@ -21,6 +21,7 @@ mod epilogue;
 pub mod geometry;
 pub(crate) mod indirection;
 mod narrow_conv;
+mod pixel_vectors;
 mod pool;
 #[cfg(test)]
 pub(crate) mod tests;

@@ -16,6 +16,7 @@ use super::algorithm::{ConvAlgorithm, NhwcConv};
 use super::bf16_images::Bf16Images;
 use super::dense::{ConvPrecision, DenseConv};
 use super::epilogue::{ConvEpilogue, ResidualSource};
+use super::pixel_vectors::PixelVectorConv;
 use super::weight_panels::OriginalWeights;
 use super::winograd::{WinogradConv, WinogradTileSize};
 
@@ -28,6 +29,9 @@ fn applicable_algorithms(case: &ConvCase, team: &TestTeam) -> Vec<(NhwcConv, boo
     let mut ways = vec![(by(ConvAlgorithm::Dense(DenseConv::new(team, geometry, ConvPrecision::F32))), true)];
     if geometry.is_depthwise() {
         ways.push((by(ConvAlgorithm::Depthwise), true));
+    }
+    if PixelVectorConv::is_supported(geometry) {
+        ways.push((by(ConvAlgorithm::PixelVectors(PixelVectorConv::new(team, geometry))), true));
     }
     if WinogradTileSize::is_supported(geometry) {
         ways.push((
@@ -120,6 +124,27 @@ fn windows_of_any_width_slide_over_channels_each_for_itself() {
     {
         for (size, channels) in [((9, 23), 18), ((3, 3), 33), ((12, 8), 16)] {
             let case = ConvCase::with_channels(&mut numbers, size, channels, (kernel, stride, pad));
+            let epilogue = ConvEpilogue {
+                bias: Some(&case.bias),
+                residual: ResidualSource::Apart(&case.residual),
+                activation: RELU,
+            };
+            check_case(&case, isa_levels(), &epilogue);
+        }
+    }
+}
+
+#[test]
+fn few_outputs_of_any_number_and_width_are_right() {
+    let mut numbers = RandomNumbers(21);
+    for outputs in 1..=8 {
+        for (channels, size, window) in [
+            (1, (1, 300), (7, 2, 3)),
+            (3, (9, 70), (3, 1, 1)),
+            (5, (7, 41), (4, 3, 2)),
+            (33, (6, 150), (2, 1, 0)),
+        ] {
+            let case = ConvCase::with_window(&mut numbers, size, (channels, outputs), window);
             let epilogue = ConvEpilogue {
                 bias: Some(&case.bias),
                 residual: ResidualSource::Apart(&case.residual),
