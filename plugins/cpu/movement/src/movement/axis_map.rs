@@ -59,6 +59,26 @@ impl AxisMap {
         }
     }
 
+    /// True if an axis of this size is copied as it is.
+    fn is_identity(&self, dim: usize) -> bool {
+        self.run == (0..dim) && self.before.len() + self.after.len() == 0
+    }
+
+    /// Joins an axis of this size that follows and is copied as it is. Returns false if that would take a list of all its elements.
+    fn join_identity(&mut self, dim: usize) -> bool {
+        let borders = [&mut self.before, &mut self.after];
+        if dim != 1 && borders.iter().any(|border| !border.is_filled()) {
+            return false;
+        }
+        for border in borders {
+            if let AxisBorder::Filled(length) = border {
+                *length *= dim;
+            }
+        }
+        self.run = self.run.start * dim..self.run.end * dim;
+        true
+    }
+
     fn is_inside(&self, dim: usize) -> bool {
         (self.run.is_empty() || self.run.end <= dim)
             && self.before.is_inside(dim)
@@ -78,6 +98,14 @@ impl AxisBorder {
         match self {
             Self::Filled(_) => None,
             Self::Indices(indices) => indices[index],
+        }
+    }
+
+    /// True if nothing in the border is from the input.
+    fn is_filled(&self) -> bool {
+        match self {
+            Self::Filled(_) => true,
+            Self::Indices(indices) => indices.is_empty(),
         }
     }
 
@@ -105,12 +133,12 @@ pub(super) fn copy_mapped<const N: usize>(
     cpu: &Cpu,
     input: &[[u8; N]],
     dims: &[usize],
-    maps: &[AxisMap],
+    mut maps: Vec<AxisMap>,
     fill: [u8; N],
     out: &mut [[u8; N]],
 ) -> Result<()> {
     let is_inside = maps.iter().zip(dims).all(|(map, dim)| map.is_inside(*dim));
-    let lengths: Vec<_> = maps.iter().map(AxisMap::len).collect();
+    let mut lengths: Vec<_> = maps.iter().map(AxisMap::len).collect();
     ensure!(
         is_inside
             && maps.len() == dims.len()
@@ -119,13 +147,26 @@ pub(super) fn copy_mapped<const N: usize>(
         out_of_range,
         "expected positions inside of the input's {dims:?}, found others"
     );
+    let mut dims = dims.to_vec();
+    // The longer the rows, the fewer copies.
+    while let [.., outer, last] = &mut maps[..]
+        && let [.., outer_dim, dim] = &mut dims[..]
+        && last.is_identity(*dim)
+        && outer.join_identity(*dim)
+    {
+        *outer_dim *= *dim;
+        (maps.pop(), dims.pop(), lengths.pop());
+    }
+    if let Some((length, map)) = lengths.last_mut().zip(maps.last()) {
+        *length = map.len();
+    }
     let (Some((columns, outer)), false) = (maps.split_last(), out.is_empty()) else {
         if let ([cell], Some(from)) = (out, input.first()) {
             *cell = *from;
         }
         return Ok(());
     };
-    let steps = shape::contiguous_strides(dims);
+    let steps = shape::contiguous_strides(&dims);
     // The maps replace the strides, so the cursor only counts.
     let (outer_lengths, still) = (&lengths[..outer.len()], vec![0; outer.len()]);
     let line = RowMapping::new(columns, dims[outer.len()]);

@@ -218,7 +218,7 @@ fn copy_padded(
     let maps: Vec<_> = begins.iter().zip(&from).zip(&to).map(map).collect();
     by_size!(input.dtype(), N => {
         let fill = value.and_then(|value| <[u8; N]>::try_from(value).ok()).unwrap_or([0; N]);
-        axis_map::copy_mapped(cpu, element_bytes::<N>(input)?, &from, &maps, fill, element_bytes_mut::<N>(output)?)
+        axis_map::copy_mapped(cpu, element_bytes::<N>(input)?, &from, maps, fill, element_bytes_mut::<N>(output)?)
     })
 }
 
@@ -246,6 +246,32 @@ mod tests {
         assert_eq!(pad_values("reflect", [2, 1], 6).unwrap(), [3, 2, 1, 2, 3, 2]);
         assert_eq!(pad_values("edge", [2, 1], 6).unwrap(), [1, 1, 1, 2, 3, 3]);
         assert_eq!(pad_values("wrap", [2, 4], 9).unwrap(), [2, 3, 1, 2, 3, 1, 2, 3, 1]);
+    }
+
+    #[test]
+    fn axes_that_are_copied_whole_belong_to_the_padded_one() {
+        for (mode, channels) in [("constant", 2), ("constant", 1), ("edge", 2), ("reflect", 1)] {
+            let values: Vec<i32> = (1..=3 * channels).collect();
+            let input = TestArray::from_values(&[1, 3, 1, channels.into(), 1], &values);
+            let (pads, fill) = (
+                TestArray::from_values(&[10], &[0i64, 1, 0, 0, 0, 0, 2, 0, 0, 0]),
+                TestArray::from_values(&[], &[9i32]),
+            );
+            let inputs = [Some(&input), Some(&pads), Some(&fill)];
+            let outputs = [Some((Dtype::I32, &[1, 6, 1, channels.into(), 1][..]))];
+            let mode_attribute = [("mode", TestAttribute::Text(mode))];
+            let results = KERNELS.run_kernel("Pad", 19, &mode_attribute, &inputs, &outputs).unwrap();
+            let rows = match mode {
+                "constant" => [None, Some(0), Some(1), Some(2), None, None],
+                "edge" => [0, 0, 1, 2, 2, 2].map(Some),
+                _ => [1, 0, 1, 2, 1, 0].map(Some),
+            };
+            let expected = rows.into_iter().flat_map(|row| {
+                (0..channels).map(move |channel| row.map_or(9, |row| row * channels + channel + 1))
+            });
+            let found = results[0].as_ref().unwrap().values::<i32>();
+            assert!(found.iter().copied().eq(expected), "{mode} {channels}: {found:?}");
+        }
     }
 
     #[test]

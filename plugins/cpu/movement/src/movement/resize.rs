@@ -183,7 +183,7 @@ impl ResizeAttributes {
         by_size!(output.dtype(), N => {
             let mut cell = [0; N];
             cell.copy_from_slice(&fill[..N]);
-            axis_map::copy_mapped(cpu, element_bytes::<N>(input)?, &dims, &maps, cell, element_bytes_mut::<N>(output)?)
+            axis_map::copy_mapped(cpu, element_bytes::<N>(input)?, &dims, maps, cell, element_bytes_mut::<N>(output)?)
         })
     }
 

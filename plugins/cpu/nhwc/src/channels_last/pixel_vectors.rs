@@ -82,7 +82,7 @@ impl PixelVectorConv {
         let work = work.into_iter().fold(1usize, usize::saturating_mul);
         let threads = team.worker_count().min(work / MIN_WORK_PER_THREAD).max(1);
         // An odd number of cache lines, so that the channels of a pixel do not compete for the same L1 sets.
-        let line = line.next_multiple_of(MAX_LANES) / MAX_LANES;
+        let line = line.div_ceil(MAX_LANES);
         Self { geometry: geometry.clone(), threads, strip, span, line: (line | 1) * MAX_LANES }
     }
 
