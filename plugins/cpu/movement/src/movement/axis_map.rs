@@ -155,7 +155,9 @@ pub(super) fn copy_mapped<const N: usize>(
         && outer.join_identity(*dim)
     {
         *outer_dim *= *dim;
-        (maps.pop(), dims.pop(), lengths.pop());
+        maps.pop();
+        dims.pop();
+        lengths.pop();
     }
     if let Some((length, map)) = lengths.last_mut().zip(maps.last()) {
         *length = map.len();
