@@ -28,7 +28,7 @@ use crate::channels_last::geometry::NhwcGeometry;
 /// Bytes of weights that a task works on at a time, so that they stay in L2 beside the inputs.
 const WEIGHTS_BLOCK_BYTES: usize = 512 * 1024;
 /// Multiply-adds that make it worth waking another thread: 8,192 cycles at 128 per cycle, with two VNNI ports.
-const MIN_WORK_PER_THREAD: usize = 1 << 20;
+pub(super) const MIN_WORK_PER_THREAD: usize = 1 << 20;
 
 /// A convolution planned for one geometry and number of threads.
 pub(super) struct QuantizedDenseConv {
@@ -56,7 +56,7 @@ enum SharedQuantizedOutput<'a> {
 }
 
 /// The size of parts if `count` items are divided evenly into parts of at most `most`, so that no part is left with only a few.
-fn even_tile_size(count: usize, most: usize) -> usize {
+pub(super) fn even_tile_size(count: usize, most: usize) -> usize {
     count.div_ceil(count.div_ceil(most).max(1)).max(1)
 }
 

@@ -16,6 +16,7 @@ mod dense;
 mod depthwise;
 pub mod dequantized;
 pub mod dynamic_quantize;
+pub mod few_rows;
 pub mod integer_sums;
 mod interleaved;
 mod layer;

@@ -9,6 +9,7 @@ use oarlock_cpu_base::quantized_operand::{read_integers, read_scales};
 use oarlock_cpu_gemm::ScratchBuffer;
 use oarlock_cpu_nhwc::quantized::dequantized::{DequantizeEpilogue, compute_dequantized, output_factors};
 use oarlock_cpu_nhwc::quantized::dynamic_quantize::quantize_by_range;
+use oarlock_cpu_nhwc::quantized::few_rows::{FewRowsBuffers, FewRowsWeights};
 use oarlock_cpu_nhwc::quantized::integer_sums::{IntegerSumOperands, IntegerSums};
 use oarlock_cpu_nhwc::quantized::quantized_panels::QuantizedPanels;
 use oarlock_sdk::{Dtype, KernelCall, Result, ensure};
@@ -24,6 +25,8 @@ struct ByteWeights {
     /// One scale, or one per column of a product.
     scales: Vec<f32>,
     zeros: Vec<i32>,
+    /// The same weights for products of one step; `None` if they have zero points.
+    of_steps: Option<FewRowsWeights>,
 }
 
 impl RoundedWeights<f32> for ByteWeights {
@@ -31,11 +34,16 @@ impl RoundedWeights<f32> for ByteWeights {
         (self.rows, self.depth)
     }
 
-    fn multiply_rows(&self, cpu: &Cpu, left: &[f32], output: &mut [f32]) {
+    fn multiply_rows(&self, cpu: &Cpu, left: &[f32], output: &mut [f32], buffers: &mut FewRowsBuffers) {
+        let rows = output.len() / self.rows;
+        if let Some(weights) = self.of_steps.as_ref().filter(|weights| weights.is_faster(cpu, rows)) {
+            weights.multiply(cpu, left, output, buffers);
+            return;
+        }
         // Quantized for each product, since the range of the left operand is known only then.
         let mut images = vec![0; left.len()];
         let (scale, zero) = quantize_by_range(cpu, left, &mut images);
-        let sizes = [output.len() / self.rows, self.depth, self.rows];
+        let sizes = [rows, self.depth, self.rows];
         let operands = IntegerSumOperands {
             images: &images,
             image_zeros: &[zero.into()],
@@ -91,6 +99,11 @@ pub(super) fn prepare_byte_weights(
         let (scales, zeros) = (&scales[of(direction, scales.len())], &zeros[of(direction, zeros.len())]);
         let panels = sums.pack_part(cpu, &weights, direction..directions)?;
         let (scales, zeros) = (scales.to_vec(), zeros.to_vec());
+        // Packing makes unsigned weights signed.
+        let middle = if dtype == Dtype::U8 { 128 } else { 0 };
+        let has_no_zeros = zeros.iter().all(|zero| *zero == middle);
+        let of_steps = (depth > 0 && has_no_zeros)
+            .then(|| FewRowsWeights::new(panels.clone(), scales.clone(), [depth, rows]));
         Ok(Arc::new(PackedGateWeights::Rounding(Box::new(ByteWeights {
             panels,
             dtype,
@@ -98,6 +111,7 @@ pub(super) fn prepare_byte_weights(
             rows,
             scales,
             zeros,
+            of_steps,
         }))))
     };
     (0..directions).map(of_direction).collect()

@@ -5,6 +5,7 @@ use oarlock_cpu_gemm::{
     BatchedGemm, GemmOperand, GemmRows, GemmShape, PackedOperand, ScratchBuffer, StridedMatrix,
     gemm_scratch_size, multiply_rows, row_tile_size,
 };
+use oarlock_cpu_nhwc::quantized::few_rows::FewRowsBuffers;
 use oarlock_sdk::{PluginError, Result};
 
 use super::RecurrentFloat;
@@ -30,7 +31,7 @@ pub(super) trait RoundedWeights<C>: Send + Sync {
     fn matrix_size(&self) -> (usize, usize);
 
     /// Multiplies consecutive rows.
-    fn multiply_rows(&self, cpu: &Cpu, left: &[C], output: &mut [C]);
+    fn multiply_rows(&self, cpu: &Cpu, left: &[C], output: &mut [C], buffers: &mut FewRowsBuffers);
 }
 
 impl<C: RecurrentFloat> PackedGateWeights<C> {
@@ -139,7 +140,7 @@ impl<'a, C: RecurrentFloat> GateWeights<'a, C> {
         let rows = output.len() / self.rows;
         if let Some(PackedGateWeights::Rounding(weights)) = self.ready {
             // All rows of the left operand share one scale, so it must not be split.
-            weights.multiply_rows(cpu, left, output);
+            weights.multiply_rows(cpu, left, output, &mut scratch.few_rows);
             return Ok(());
         }
         if let Some(PackedGateWeights::Panels(panels)) = self.ready
@@ -172,7 +173,10 @@ fn operand_size_error() -> PluginError {
 
 /// Scratch memory that is reused by consecutive products.
 #[derive(Default)]
-pub(super) struct ReusableScratch(Vec<u8>);
+pub(super) struct ReusableScratch {
+    bytes: Vec<u8>,
+    few_rows: FewRowsBuffers,
+}
 
 impl ReusableScratch {
     /// The maximum number of bytes that alignment wastes.
@@ -180,10 +184,10 @@ impl ReusableScratch {
 
     fn reserve_scratch(&mut self, size: u64) -> ScratchBuffer<'_> {
         let size = usize::try_from(size).unwrap_or(usize::MAX).saturating_add(Self::SLACK);
-        if self.0.len() < size {
+        if self.bytes.len() < size {
             // It only grows, since all steps request the same size.
-            self.0.resize(size, 0);
+            self.bytes.resize(size, 0);
         }
-        ScratchBuffer::new(&mut self.0)
+        ScratchBuffer::new(&mut self.bytes)
     }
 }
