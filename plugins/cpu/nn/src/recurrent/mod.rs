@@ -6,8 +6,10 @@
 mod activation;
 mod byte_weights;
 mod cell;
+mod outputs;
 mod plan;
 mod recurrence;
+mod recurrent_shape;
 #[cfg(test)]
 mod tests;
 mod weights;
@@ -23,7 +25,7 @@ use oarlock_cpu_gemm::{ConvertTo, GemmElement};
 use oarlock_sdk::{DtypeSet, Kernel, KernelFlags, OperandFlags, OperandSpec, dispatch, family};
 
 use self::plan::{RecurrentCellKind, RecurrentPlan};
-use self::recurrence::{run_recurrent, run_with_weights};
+use self::recurrence::{product_bytes, run_recurrent, run_with_weights};
 use self::weights::PackedGateWeights;
 
 const FLOATS: DtypeSet = family::FLOATING_AND_HALF.union(DtypeSet::BF16);
@@ -64,6 +66,7 @@ fn quantized_lstm_kernel() -> Kernel<Cpu> {
     })
     .with_domain(OARLOCK_DOMAIN)
     .with_flags(KernelFlags::DETERMINISTIC)
+    .with_workspace(|cpu, call| product_bytes::<f32>(cpu, call, true))
     .with_inputs(inputs)
     .with_outputs(outputs)
 }
@@ -79,6 +82,9 @@ fn recurrent_kernel(op: &str, kind: RecurrentCellKind) -> Kernel<Cpu> {
     })
     .since_version(7)
     .with_flags(KernelFlags::DETERMINISTIC)
+    .with_workspace(|cpu, call| {
+        dispatch!(call.input(0)?.dtype(), floating_and_half + bf16, T => product_bytes::<FloatOf<T>>(cpu, call, false))
+    })
     .with_inputs(inputs)
     .with_outputs(outputs)
 }

@@ -1,92 +1,65 @@
 //! The loop over the steps.
 
-use std::borrow::Cow;
+#![expect(unsafe_code, reason = "directions write disjoint parts of scratch memory")]
 
-use oarlock_cpu_base::compute_element::ComputeElement;
+use std::borrow::Cow;
+use std::sync::{Mutex, PoisonError};
+
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::math;
 use oarlock_cpu_base::rows::grain_for;
 use oarlock_cpu_base::rows::operands::KernelOperands;
 use oarlock_cpu_base::rows::output_parts::{OutputRows, parallel_for_parts};
 use oarlock_cpu_base::rows::scratch::try_filled_vec;
-use oarlock_sdk::shape::element_count;
-use oarlock_sdk::{PluginError, Result};
+use oarlock_cpu_gemm::{DisjointSlice, ScratchBuffer};
+use oarlock_sdk::{KernelCall, PluginError, Result};
 
 use super::cell::RecurrentCell;
+use super::outputs::{RecurrentOutputs, StepStates};
 use super::plan::{PreparedWeights, RecurrentCellKind, RecurrentPlan};
+use super::recurrent_shape::RecurrentShape;
 use super::weights::{GateWeights, ReusableScratch};
-use super::{FloatOf, RecurrentElement, RecurrentFloat};
+use super::{FloatOf, RecurrentElement};
 
 /// The approximate number of rows that are multiplied with the input weights at once: enough for an efficient product, and few
 /// enough that the results are still in cache when their steps run.
 const ROWS_AT_ONCE: usize = 256;
+/// The multiplications of a step up to which a direction gains little from several threads, which would meet in each step.
+const ONE_THREAD_STEP_WORK: usize = 1 << 21;
+/// The bytes that aligning a buffer may take.
+const CACHE_LINE: u64 = 64;
 
-/// The sizes on which the operands agree.
-struct RecurrentShape {
-    steps: usize,
-    batches: usize,
-    features: usize,
-    hidden: usize,
-    directions: usize,
-    rows: usize,
+/// The number of steps whose inputs are multiplied at once.
+fn steps_at_once(steps: usize, batches: usize, has_bytes: bool) -> usize {
+    // Quantized inputs share one scale over all steps.
+    let most = if has_bytes { steps } else { ROWS_AT_ONCE / batches.max(1) };
+    most.clamp(1, steps.max(1))
 }
 
-impl RecurrentShape {
-    fn new<E: RecurrentElement>(plan: &RecurrentPlan<E>, operands: &KernelOperands<'_, '_>) -> Result<Self> {
-        let call = operands.call();
-        let (x, w, r) = (call.input(0)?, call.input(1)?, call.input(2)?);
-        let ([first, second, features], [_, transposed_hidden, hidden]) = (x.dims(), r.dims()) else {
-            return Err(PluginError::invalid_argument(format!(
-                "expected `X` and `R` of three dimensions, found {:?} and {:?}",
-                x.dims(),
-                r.dims()
-            )));
-        };
-        // 8-bit weights are stored transposed, as onnxruntime defines `DynamicQuantizeLSTM`.
-        let hidden = if plan.has_bytes { transposed_hidden } else { hidden };
-        let (steps, batches) = if plan.is_batch_first { (second, first) } else { (first, second) };
-        let directions = plan.directions.len();
-        // Checks the size of the largest buffer below, so that products of these sizes cannot overflow later.
-        element_count(&[*hidden, *batches, 4 * 2])?;
-        let rows = hidden.saturating_mul(plan.kind.gate_count() as i64);
-        let known = directions as i64;
-        let transposed =
-            |depth: i64| if plan.has_bytes { [known, depth, rows] } else { [known, rows, depth] };
-        operands.expect_dims(&w, "W", &transposed(*features))?;
-        operands.expect_dims(&r, "R", &transposed(*hidden))?;
-        let state = if plan.is_batch_first { [*batches, known, *hidden] } else { [known, *batches, *hidden] };
-        let optional: [(usize, &str, &[i64]); 5] = [
-            (3, "B", &[known, rows.saturating_mul(2)]),
-            (4, "sequence_lens", &[*batches]),
-            (5, "initial_h", &state),
-            (6, "initial_c", &state),
-            (7, "P", &[known, hidden.saturating_mul(3)]),
-        ];
-        for (index, name, dims) in optional {
-            if let Some(tensor) = call.optional_input(index)? {
-                operands.expect_dims(&tensor, name, dims)?;
-            }
-        }
-        let all = if plan.is_batch_first {
-            [*batches, *steps, known, *hidden]
-        } else {
-            [*steps, known, *batches, *hidden]
-        };
-        for (index, name, dims) in [(0, "Y", &all[..]), (1, "Y_h", &state), (2, "Y_c", &state)] {
-            if let Some(tensor) = call.optional_output(index)? {
-                operands.expect_dims(&tensor, name, dims)?;
-            }
-        }
-        let size = |dim: &i64| usize::try_from(*dim).unwrap_or(0);
-        Ok(Self {
-            steps: size(steps),
-            batches: size(batches),
-            features: size(features),
-            hidden: size(hidden),
-            directions,
-            rows: size(&rows),
-        })
-    }
+/// True if all directions run at the same time, each on one thread.
+fn run_at_once(cpu: &Cpu, directions: usize, step_work: usize) -> bool {
+    let threads = cpu.worker_count();
+    directions > 1 && threads > 1 && (threads <= directions || step_work <= ONE_THREAD_STEP_WORK)
+}
+
+/// The bytes of the products of inputs and input weights.
+pub(super) fn product_bytes<C>(cpu: &Cpu, call: &KernelCall<'_>, has_bytes: bool) -> Result<u64> {
+    let (x, w) = (call.input(0)?, call.input(1)?);
+    let ([first, second, _], [directions, rows, columns]) = (x.dims(), w.dims()) else {
+        // The run reports what is wrong with the shapes.
+        return Ok(0);
+    };
+    let is_batch_first = call.int_attribute("layout")?.unwrap_or(0) != 0;
+    let (steps, batches) = if is_batch_first { (second, first) } else { (first, second) };
+    let rows = if has_bytes { columns } else { rows };
+    let [steps, batches, rows, directions] =
+        [steps, batches, rows, directions].map(|size| usize::try_from(*size).unwrap_or(0));
+    let hidden =
+        usize::try_from(call.input(2)?.dims().get(if has_bytes { 1 } else { 2 }).copied().unwrap_or(0));
+    let step_work = batches.saturating_mul(rows).saturating_mul(hidden.unwrap_or(0));
+    let buffers = if run_at_once(cpu, directions, step_work) { directions } else { 1 };
+    let sizes = [buffers, steps_at_once(steps, batches, has_bytes), batches, rows, size_of::<C>()];
+    Ok(sizes.into_iter().map(|size| size as u64).fold(1, u64::saturating_mul).saturating_add(CACHE_LINE))
 }
 
 pub(super) fn run_recurrent<E: RecurrentElement>(
@@ -116,18 +89,18 @@ pub(super) fn run_with_weights<E: RecurrentElement>(
     // Lengths are checked before anything is written.
     let lengths = sequence_lengths(operands, sizes.steps)?;
     let initial = (optional(5)?, optional(6)?);
-    let mut outputs = RecurrentOutputs::<E> {
-        all: operands.write_optional_output(0)?,
-        state: operands.write_optional_output(1)?,
-        cells: if plan.kind == RecurrentCellKind::Memory { operands.write_optional_output(2)? } else { None },
+    let output = |index| Ok(operands.write_optional_output(index)?.map(DisjointSlice::new));
+    let outputs = RecurrentOutputs::<E> {
+        all: output(0)?,
+        state: output(1)?,
+        cells: if plan.kind == RecurrentCellKind::Memory { output(2)? } else { None },
         is_batch_first: plan.is_batch_first,
     };
     let RecurrentShape { hidden, rows, features, .. } = sizes;
     if sizes.batches == 0 || hidden == 0 {
         return Ok(());
     }
-    // Directions run one after the other: each uses all threads, and both write parts of the same output rows.
-    for (direction, is_reverse) in plan.directions.iter().enumerate() {
+    let run_direction = |direction: usize, products: &mut [FloatOf<E>]| -> Result<()> {
         let ready = ready.get(direction);
         let input = weight_range(&w, direction * rows * features, rows * features);
         // Some cells need several products per step: a GRU resets the state before it multiplies the last gate.
@@ -153,12 +126,33 @@ pub(super) fn run_with_weights<E: RecurrentElement>(
             scratch: ReusableScratch::default(),
         };
         let input = GateWeights::new(input, rows, features, ready.and_then(|ready| ready.input.as_deref()));
-        walk.walk_steps(&x, &input, *is_reverse, |step, state| {
+        walk.walk_steps(&x, &input, plan.directions[direction], products, |step, state| {
             outputs.write_step(&sizes, direction, step, state);
         })?;
         outputs.write_final(&sizes, direction, &walk.state, &walk.cells);
+        Ok(())
+    };
+    let at_once = steps_at_once(sizes.steps, sizes.batches, plan.has_bytes);
+    let product_count = at_once * sizes.batches * rows;
+    let mut scratch = ScratchBuffer::from_call(operands.call());
+    if !run_at_once(cpu, sizes.directions, sizes.batches * rows * hidden) {
+        // One after the other: each uses all threads.
+        let products = scratch.allocate_elements(product_count);
+        return (0..sizes.directions).try_for_each(|direction| run_direction(direction, products));
     }
-    Ok(())
+    let products = DisjointSlice::new(scratch.allocate_elements(sizes.directions * product_count));
+    let failure = Mutex::new(None);
+    cpu.parallel_for(sizes.directions, 1, |begin, end| {
+        for direction in begin..end {
+            // SAFETY: each direction has its own part, and is run once.
+            let part =
+                unsafe { products.range_mut(direction * product_count..(direction + 1) * product_count) };
+            if let Err(error) = run_direction(direction, part) {
+                *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            }
+        }
+    });
+    failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }
 
 /// A range of weights, or an empty slice if only prepared weights exist.
@@ -216,43 +210,6 @@ fn make_cell<'a, E: RecurrentElement>(
     }
 }
 
-impl RecurrentShape {
-    /// The inputs of all sequences, transposed to have the steps first.
-    fn steps_first<'a, C: RecurrentFloat>(&self, x: Cow<'a, [C]>, is_batch_first: bool) -> Cow<'a, [C]> {
-        let &Self { steps, batches, features, .. } = self;
-        // With one step or one sequence, both layouts have the same numbers in the same order.
-        if !is_batch_first || steps == 1 || batches == 1 {
-            return x;
-        }
-        let mut transposed = Vec::with_capacity(x.len());
-        for step in 0..steps {
-            for batch in 0..batches {
-                transposed.extend_from_slice(&x[(batch * steps + step) * features..][..features]);
-            }
-        }
-        transposed.into()
-    }
-
-    /// The index of a sequence's vector in a state.
-    fn state_index(&self, direction: usize, batch: usize, is_batch_first: bool) -> usize {
-        if is_batch_first { batch * self.directions + direction } else { direction * self.batches + batch }
-    }
-
-    /// The initial states of all sequences.
-    fn initial_states<C: RecurrentFloat>(
-        &self,
-        given: Option<&[C]>,
-        direction: usize,
-        is_batch_first: bool,
-    ) -> Result<Vec<C>> {
-        let hidden = self.hidden;
-        let Some(given) = given else { return try_filled_vec(C::default(), self.batches * hidden) };
-        let of_batch =
-            |batch| &given[self.state_index(direction, batch, is_batch_first) * hidden..][..hidden];
-        Ok((0..self.batches).flat_map(of_batch).copied().collect())
-    }
-}
-
 /// The loop over the steps of one direction.
 struct DirectionWalk<'a, E: RecurrentElement> {
     cpu: &'a Cpu,
@@ -276,14 +233,13 @@ impl<E: RecurrentElement> DirectionWalk<'_, E> {
         x: &[FloatOf<E>],
         weights: &GateWeights<'_, FloatOf<E>>,
         is_reverse: bool,
+        products: &mut [FloatOf<E>],
         mut each: impl FnMut(usize, StepStates<'_, E>),
     ) -> Result<()> {
         let &RecurrentShape { steps, batches, features, rows, .. } = self.sizes;
-        // Quantized inputs share one scale over all steps, so they are multiplied at once.
-        let at_once = if self.plan.has_bytes { steps.max(1) } else { (ROWS_AT_ONCE / batches).max(1) };
         // All inputs are known in advance, so their products are computed for many steps at once; only products with the state
         // depend on earlier steps.
-        let mut products = try_filled_vec(FloatOf::<E>::default(), at_once.min(steps) * batches * rows)?;
+        let at_once = steps_at_once(steps, batches, self.plan.has_bytes);
         let blocks = steps.div_ceil(at_once);
         // In reverse, the blocks and the steps within them run from the end.
         let in_order = |index: usize, count: usize| if is_reverse { count - 1 - index } else { index };
@@ -365,62 +321,4 @@ impl<E: RecurrentElement> DirectionWalk<'_, E> {
         }
         Ok(())
     }
-}
-
-/// The states after a step, with the lengths of their sequences.
-struct StepStates<'a, E: RecurrentElement> {
-    states: &'a [FloatOf<E>],
-    lengths: Option<&'a [usize]>,
-}
-
-struct RecurrentOutputs<'a, E> {
-    all: Option<&'a mut [E]>,
-    state: Option<&'a mut [E]>,
-    cells: Option<&'a mut [E]>,
-    is_batch_first: bool,
-}
-
-impl<E: RecurrentElement> RecurrentOutputs<'_, E> {
-    /// Stores the states after a step; zeros for sequences that have ended.
-    fn write_step(&mut self, sizes: &RecurrentShape, direction: usize, step: usize, at: StepStates<'_, E>) {
-        let Some(all) = &mut self.all else { return };
-        let &RecurrentShape { steps, batches, hidden, directions, .. } = sizes;
-        for (batch, state) in at.states.chunks(hidden).enumerate() {
-            // With `layout` 1, the directions come after the steps.
-            let place = match self.is_batch_first {
-                true => (batch * steps + step) * directions + direction,
-                false => (step * directions + direction) * batches + batch,
-            };
-            let out = &mut all[place * hidden..][..hidden];
-            if at.lengths.is_none_or(|lengths| step < lengths[batch]) {
-                store_values(out, state);
-            } else {
-                // The output of a sequence that has ended is 0, unlike its state.
-                out.fill(E::from_float(FloatOf::<E>::default()));
-            }
-        }
-    }
-
-    /// Stores the states after the last step.
-    fn write_final(
-        &mut self,
-        sizes: &RecurrentShape,
-        direction: usize,
-        state: &[FloatOf<E>],
-        cells: &[FloatOf<E>],
-    ) {
-        let hidden = sizes.hidden;
-        for (output, values) in [(&mut self.state, state), (&mut self.cells, cells)] {
-            let Some(output) = output else { continue };
-            for (batch, values) in values.chunks(hidden).enumerate() {
-                let place = sizes.state_index(direction, batch, self.is_batch_first);
-                // The state is kept in the compute type between steps and rounded only here.
-                store_values(&mut output[place * hidden..][..hidden], values);
-            }
-        }
-    }
-}
-
-fn store_values<E: ComputeElement>(out: &mut [E], values: &[E::Float]) {
-    out.iter_mut().zip(values).for_each(|(out, value)| *out = E::from_float(*value));
 }

@@ -12,6 +12,8 @@ use super::RecurrentFloat;
 
 /// Above this number of weights (1 MiB of f32), a second thread pays even for one row.
 const SINGLE_THREAD_WEIGHTS: usize = 1 << 18;
+/// The number of tiles of rows up to which products do without the overhead of larger ones. Each reads all panels.
+const MAX_SMALL_TILES: usize = 4;
 /// The alignment of vectors of weights.
 const CACHE_LINE: usize = 64;
 
@@ -57,7 +59,7 @@ impl<C: RecurrentFloat> PackedGateWeights<C> {
     pub(super) fn is_small_product(cpu: &Cpu, (rows, depth): (usize, usize), lines: usize) -> bool {
         // Small kernels run on one thread and do no packing of rows, so they suit products that one thread finishes sooner anyway.
         let is_alone = cpu.worker_count() == 1 || rows.saturating_mul(depth) <= SINGLE_THREAD_WEIGHTS;
-        depth > 0 && is_alone && lines <= row_tile_size::<C>(cpu.isa()).0
+        depth > 0 && is_alone && lines <= MAX_SMALL_TILES * row_tile_size::<C>(cpu.isa()).0
     }
 }
 
@@ -86,14 +88,19 @@ impl<C: RecurrentFloat> RecurrentPanels<C> {
         Self { elements: panels, start, rows, depth, width }
     }
 
-    /// Multiplies a few consecutive rows.
+    /// Multiplies consecutive rows, as many at once as a tile has.
     fn multiply_rows(&self, cpu: &Cpu, left: &[C], output: &mut [C]) {
         let &Self { rows, depth, width, .. } = self;
-        let count = output.len() / rows;
-        let left = GemmRows { elements: left, count, stride: depth };
+        let tiles = (output.len() / rows).div_ceil(row_tile_size::<C>(cpu.isa()).0);
+        // Tiles of equal size: one of a single row would read the panels for that row alone.
+        let tile = (output.len() / rows).div_ceil(tiles);
         let panels = (&self.elements[self.start..], depth * width);
-        let output = GemmRows { elements: output, count, stride: rows };
-        multiply_rows(cpu.isa(), left, panels, depth, output, rows, false);
+        for (left, output) in left.chunks(tile * depth).zip(output.chunks_mut(tile * rows)) {
+            let count = output.len() / rows;
+            let left = GemmRows { elements: left, count, stride: depth };
+            let output = GemmRows { elements: output, count, stride: rows };
+            multiply_rows(cpu.isa(), left, panels, depth, output, rows, false);
+        }
     }
 }
 
@@ -143,10 +150,7 @@ impl<'a, C: RecurrentFloat> GateWeights<'a, C> {
             weights.multiply_rows(cpu, left, output, &mut scratch.few_rows);
             return Ok(());
         }
-        if let Some(PackedGateWeights::Panels(panels)) = self.ready
-            // A single tile of rows, so the product reads the panels once.
-            && rows <= row_tile_size::<C>(cpu.isa()).0
-        {
+        if let Some(PackedGateWeights::Panels(panels)) = self.ready {
             panels.multiply_rows(cpu, left, output);
             return Ok(());
         }
