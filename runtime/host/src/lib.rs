@@ -59,6 +59,7 @@ pub use report::{DeviceReport, LoadReport, LoadedPluginReport, PluginOutcome, Pl
 pub use search::{PluginCandidate, PluginOrigin, SearchResult, search_places, search_plugins};
 pub use services::errors::{Code, ErrorFlags, FailureDetails, PluginFailure, live_errors};
 pub use services::host_call::{CallServices, HostCall};
+pub use services::thread_pool::MAX_WORKERS;
 pub use services::{LogLevel, LogSink, SilentLogSink};
 pub use text::sanitize::sanitize_text;
 pub use text::suggestion::{did_you_mean, nearest_name};

@@ -2,6 +2,7 @@
 
 mod added_plugins;
 mod contrib;
+mod convolution_passes;
 mod defaults;
 mod dynamic;
 mod einsum;

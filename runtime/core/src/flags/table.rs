@@ -53,7 +53,7 @@ const fn define_flag(
     FlagDefinition { name, kind, default, meaning, aliases }
 }
 
-use FlagKind::{Bool, Bytes, Choice, Count, Fraction, List, Pairs, Word};
+use FlagKind::{Bool, BoundedCount, Bytes, Choice, Count, Fraction, List, Pairs, Word};
 
 /// All flags, in the order of the documentation.
 pub static FLAG_TABLE: &[FlagDefinition] = &[
@@ -172,7 +172,7 @@ pub static FLAG_TABLE: &[FlagDefinition] = &[
     ),
     define_flag(
         "threads",
-        Count,
+        BoundedCount(oarlock_host::MAX_WORKERS as u64),
         "0",
         "How many threads kernels on the CPU use; 0 is as many as the process may use at once",
         &["FLAGS_paddle_num_threads", "FLAGS_inner_op_parallelism"],

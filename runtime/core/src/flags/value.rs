@@ -9,6 +9,8 @@ pub enum FlagKind {
     Bool,
     /// A whole number of at least 0.
     Count,
+    /// A whole number from 0 to this one.
+    BoundedCount(u64),
     /// A number of bytes, with an optional unit such as `MiB`.
     Bytes,
     /// A number from 0 to 1.
@@ -28,7 +30,7 @@ pub enum FlagKind {
 pub enum FlagValue {
     /// Of a [`FlagKind::Bool`].
     Bool(bool),
-    /// Of a [`FlagKind::Count`] or a [`FlagKind::Bytes`].
+    /// Of a [`FlagKind::Count`], a [`FlagKind::BoundedCount`] or a [`FlagKind::Bytes`].
     Count(u64),
     /// Of a [`FlagKind::Fraction`].
     Fraction(f64),
@@ -51,6 +53,7 @@ impl FlagKind {
                 _ => None,
             },
             Self::Count => text.parse().ok().map(FlagValue::Count),
+            Self::BoundedCount(most) => text.parse().ok().filter(|count| *count <= most).map(FlagValue::Count),
             Self::Bytes => parse_bytes(text).map(FlagValue::Count),
             Self::Fraction => {
                 text.parse().ok().filter(|fraction| (0.0..=1.0).contains(fraction)).map(FlagValue::Fraction)
@@ -100,6 +103,7 @@ impl fmt::Display for FlagKind {
         match self {
             Self::Bool => f.write_str("`true` or `false`"),
             Self::Count => f.write_str("a whole number of at least 0"),
+            Self::BoundedCount(most) => write!(f, "a whole number from 0 to {most}"),
             Self::Bytes => f.write_str("a number of bytes such as `512MiB`"),
             Self::Fraction => f.write_str("a number from 0 to 1"),
             Self::Word => f.write_str("one word, or none"),
@@ -140,6 +144,13 @@ mod tests {
         assert_eq!(parse("2 GiB"), Ok(FlagValue::Count(2 << 30)));
         assert_eq!(parse("500mib"), Ok(FlagValue::Count(500 << 20)));
         assert!(parse("12 parsecs").is_err() && parse("-1").is_err() && parse("99999999999 TiB").is_err());
+    }
+
+    #[test]
+    fn a_bounded_count_is_refused_above_its_bound() {
+        let kind = FlagKind::BoundedCount(1024);
+        assert_eq!(kind.parse_value("1024"), Ok(FlagValue::Count(1024)));
+        assert_eq!(kind.parse_value("1025"), Err("a whole number from 0 to 1024".to_owned()));
     }
 
     #[test]

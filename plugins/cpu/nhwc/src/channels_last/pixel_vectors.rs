@@ -21,13 +21,14 @@ const MAX_OUTPUTS: usize = 8;
 /// The maximum number of lanes of a vector, and of vectors that are computed at once.
 const MAX_LANES: usize = 16;
 const MAX_VECTORS: usize = 8;
+/// Room for the results of a block: `MAX_VECTORS` of one output, or half as many of two, and so on.
+const BLOCK_ELEMENTS: usize = MAX_OUTPUTS * 2 * MAX_LANES;
 /// Multiply-adds that make it worth waking another thread.
 const MIN_WORK_PER_THREAD: usize = 1 << 17;
 /// Bytes of transposed lines that a thread works on at a time, so that they stay in L2.
 const LINES_BYTES: usize = 128 * 1024;
-/// The costs, in multiplications of a vector, of transposing an element and of storing a result.
-const TRANSPOSE_COST: f64 = 0.5;
-const STORE_COST: f64 = 1.0;
+/// The cost, in multiplications of a vector, of transposing an input or a result.
+const TRANSPOSE_COST: f64 = 1.0;
 /// What other algorithms must cost more, since their costs are only estimated.
 const MIN_GAIN: f64 = 1.25;
 
@@ -58,8 +59,7 @@ impl PixelVectorConv {
             let pixels = horizontal.output as f64;
             pixels / ((pixels / lanes).ceil() * lanes)
         };
-        let by_pixels =
-            by_channels * outputs / (lanes * fill) + inputs * TRANSPOSE_COST + outputs * STORE_COST;
+        let by_pixels = by_channels * outputs / (lanes * fill) + (inputs + outputs) * TRANSPOSE_COST;
         (by_pixels * MIN_GAIN < by_channels).then(|| Self::new(team, geometry))
     }
 
@@ -106,8 +106,9 @@ impl PixelVectorConv {
         self.geometry.horizontal.stride * self.geometry.channels * self.line
     }
 
+    /// The elements that a thread needs: transposed lines, and the results of a block, transposed and not.
     fn thread_elements(&self) -> usize {
-        self.span * self.line_elements()
+        self.span * self.line_elements() + 2 * BLOCK_ELEMENTS
     }
 
     /// The elements of scratch memory.
@@ -132,13 +133,23 @@ impl PixelVectorConv {
         team.parallel_for_each(self.threads, &|lane| {
             let part = lane * self.thread_elements()..(lane + 1) * self.thread_elements();
             // SAFETY: each lane has its own part.
-            let lines = unsafe { scratch.range_mut(part) };
+            let (lines, results) =
+                unsafe { scratch.range_mut(part) }.split_at_mut(self.span * self.line_elements());
             for task in tasks.tasks_for_worker(lane) {
                 let rows = task * share..rows.min((task + 1) * share);
                 // SAFETY: no two tasks share rows.
                 let y = unsafe { y.range_mut(rows.start * row_size..rows.end * row_size) };
-                let job =
-                    PixelVectorRows { isa: team.isa(), conv: self, x, weights, epilogue, rows, y, lines };
+                let job = PixelVectorRows {
+                    isa: team.isa(),
+                    conv: self,
+                    x,
+                    weights,
+                    epilogue,
+                    rows,
+                    y,
+                    lines,
+                    results,
+                };
                 run_with_vectors(team.isa(), job);
             }
         });
@@ -156,6 +167,8 @@ struct PixelVectorRows<'a> {
     y: &'a mut [f32],
     /// As many transposed lines as a window spans, each at its index modulo their number.
     lines: &'a mut [f32],
+    /// The results of a block.
+    results: &'a mut [f32],
 }
 
 impl F32VectorTask for PixelVectorRows<'_> {
@@ -314,58 +327,55 @@ impl PixelVectorRows<'_> {
                     }
                 }
             }
-            let mut results = [[0.0; MAX_VECTORS * MAX_LANES]; OUTPUTS];
-            for (results, sums) in results.iter_mut().zip(sums) {
-                for (vector, sum) in sums.into_iter().enumerate() {
-                    sum.store(results[vector * V::LANES..].as_mut_ptr());
-                }
+            let bounds = self.epilogue.clamp_bounds();
+            if let (Some([low, high]), ResidualSource::None) = (bounds, self.epilogue.residual) {
+                let (low, high) = (V::splat(low), V::splat(high));
+                sums = sums.map(|sums| sums.map(|sum| sum.max(low).min(high)));
             }
-            self.store_results(block, &results);
+            let results = &mut self.results[..OUTPUTS * VECTORS * V::LANES];
+            for (vector, sum) in sums.as_flattened().iter().enumerate() {
+                sum.store(results[vector * V::LANES..][..V::LANES].as_mut_ptr());
+            }
+            self.store_results::<OUTPUTS>(block, VECTORS * V::LANES);
         }
     }
 
-    /// Stores the sums of a block, with residual and bounds.
+    /// Stores the results of a block, of which each output has as many as given, with residual and bounds.
     #[inline(always)]
-    fn store_results<const OUTPUTS: usize>(
-        &mut self,
-        block: &PixelBlock,
-        results: &[[f32; MAX_VECTORS * MAX_LANES]; OUTPUTS],
-    ) {
+    fn store_results<const OUTPUTS: usize>(&mut self, block: &PixelBlock, pixels: usize) {
         let width = self.conv.geometry.horizontal.output;
         let place = ((block.row - self.rows.start) * width + block.pixel) * OUTPUTS;
-        let output = self.y[place..][..block.count * OUTPUTS].as_chunks_mut::<OUTPUTS>().0;
+        let output = &mut self.y[place..][..block.count * OUTPUTS];
+        let (sums, in_order) = self.results.split_at_mut(BLOCK_ELEMENTS);
+        let transpose = |out: &mut [f32]| {
+            if OUTPUTS == 1 {
+                out.copy_from_slice(&sums[..block.count]);
+                return;
+            }
+            let (rows, columns) = (block.count, OUTPUTS);
+            PlaneTranspose { input: sums, stride: pixels, out, pitch: OUTPUTS, rows, columns }
+                .transpose_plane(self.isa);
+        };
+        if let ResidualSource::None = self.epilogue.residual {
+            transpose(output);
+            return;
+        }
+        let in_order = &mut in_order[..output.len()];
+        transpose(in_order);
+        if let ResidualSource::Apart(residual) = self.epilogue.residual {
+            output.copy_from_slice(&residual[(block.row * width + block.pixel) * OUTPUTS..][..output.len()]);
+        }
         let [low, high] = self.epilogue.clamp_bounds().unwrap_or([f32::NEG_INFINITY, f32::INFINITY]);
-        // Written so that NaN stays.
-        let clamp = |value: f32| {
-            if value < low {
+        for (output, sum) in output.iter_mut().zip(in_order) {
+            let value = *sum + *output;
+            // Written so that NaN stays.
+            *output = if value < low {
                 low
             } else if value > high {
                 high
             } else {
                 value
-            }
-        };
-        let sums_of = |pixel: usize| results.each_ref().map(|results| results[pixel]);
-        match self.epilogue.residual {
-            ResidualSource::None => {
-                for (pixel, output) in output.iter_mut().enumerate() {
-                    *output = sums_of(pixel).map(clamp);
-                }
-            }
-            ResidualSource::InPlace => {
-                for (pixel, output) in output.iter_mut().enumerate() {
-                    let sums = sums_of(pixel);
-                    *output = std::array::from_fn(|index| clamp(sums[index] + output[index]));
-                }
-            }
-            ResidualSource::Apart(residual) => {
-                let residual =
-                    residual[(block.row * width + block.pixel) * OUTPUTS..].as_chunks::<OUTPUTS>().0;
-                for (pixel, (output, residual)) in output.iter_mut().zip(residual).enumerate() {
-                    let sums = sums_of(pixel);
-                    *output = std::array::from_fn(|index| clamp(sums[index] + residual[index]));
-                }
-            }
+            };
         }
     }
 }

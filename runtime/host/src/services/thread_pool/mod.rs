@@ -17,8 +17,8 @@ use self::worker_threads::WorkerThreads;
 /// The average number of pieces per worker: more than one, so that a slow worker does not delay the whole loop.
 const PIECES_PER_WORKER: u64 = 4;
 
-/// An upper bound on real machines' processors, so that a typo does not start a million threads.
-const MAX_WORKERS: NonZeroUsize = NonZeroUsize::new(1024).expect("it is not 0");
+/// The maximum number of threads of a pool: an upper bound on real machines' processors, so that a typo does not start a million.
+pub const MAX_WORKERS: u32 = 1024;
 
 /// The worker threads of a host.
 pub(crate) struct ThreadPool {
@@ -30,7 +30,8 @@ impl ThreadPool {
     /// A pool with this number of workers; by default, the number of processors that this process may use.
     pub(crate) fn new(workers: Option<NonZeroUsize>) -> Self {
         let available = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-        Self { workers: workers.unwrap_or_else(available).min(MAX_WORKERS), threads: OnceLock::new() }
+        let most = const { NonZeroUsize::new(MAX_WORKERS as usize).expect("it is not 0") };
+        Self { workers: workers.unwrap_or_else(available).min(most), threads: OnceLock::new() }
     }
 
     pub(crate) fn worker_count(&self) -> u32 {
