@@ -19,6 +19,8 @@ mod integer_vector;
 #[cfg(arm_vectors)]
 mod neon;
 mod portable;
+#[cfg(target_arch = "x86_64")]
+mod sse2;
 mod vector_task;
 #[cfg(x86_vectors)]
 mod x86;
@@ -33,6 +35,8 @@ pub use integer_vector::{IntegerVector, QUAD, SIGN_BIT};
 #[cfg(arm_vectors)]
 pub use neon::{LaneProducts, NeonF32Vector, NeonF64Vector};
 pub use portable::{PortableF32Vector, PortableI32Vector};
+#[cfg(target_arch = "x86_64")]
+pub use sse2::Sse2I32Vector;
 pub use vector_task::{F32VectorTask, run_with_bf16_vectors, run_with_vectors};
 #[cfg(x86_vectors)]
 pub use x86::{

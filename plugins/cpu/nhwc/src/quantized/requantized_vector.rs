@@ -7,7 +7,7 @@ mod avx2;
 #[cfg(x86_vectors)]
 mod avx512;
 
-use oarlock_cpu_base::simd::{IntegerVector, MAX_LANES, PortableI32Vector};
+use oarlock_cpu_base::simd::{IntegerVector, MAX_LANES};
 use oarlock_cpu_base::unrolled;
 
 use super::requantize::QuantizedTileEpilogue;
@@ -28,16 +28,26 @@ pub(super) trait RequantizedVector: IntegerVector {
     );
 }
 
-impl RequantizedVector for PortableI32Vector {
-    #[inline(always)]
-    unsafe fn finish_tile<const PIXELS: usize, const VECTORS: usize>(
-        sums: &[[Self; 2]; MAX_TILE_PIXELS],
-        epilogue: &QuantizedTileEpilogue<'_>,
-    ) {
-        // SAFETY: guaranteed by the caller.
-        unsafe { store_and_finish_tile::<Self, PIXELS, VECTORS>(sums, epilogue) };
-    }
+/// Implements vectors that requantize in memory.
+macro_rules! stored_and_requantized {
+    ($vector:ty) => {
+        impl RequantizedVector for $vector {
+            #[inline(always)]
+            unsafe fn finish_tile<const PIXELS: usize, const VECTORS: usize>(
+                sums: &[[Self; 2]; MAX_TILE_PIXELS],
+                epilogue: &QuantizedTileEpilogue<'_>,
+            ) {
+                // SAFETY: guaranteed by the caller.
+                unsafe { store_and_finish_tile::<Self, PIXELS, VECTORS>(sums, epilogue) };
+            }
+        }
+    };
 }
+
+#[cfg(any(test, not(target_arch = "x86_64")))]
+stored_and_requantized!(oarlock_cpu_base::simd::PortableI32Vector);
+#[cfg(target_arch = "x86_64")]
+stored_and_requantized!(oarlock_cpu_base::simd::Sse2I32Vector);
 
 /// Stores the sums and requantizes them in memory.
 ///

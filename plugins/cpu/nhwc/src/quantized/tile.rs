@@ -114,6 +114,9 @@ impl QuantizedMicroKernels {
             Isa::DotProd => &neon::signed::KERNELS,
             #[cfg(arm_vectors)]
             Isa::Neon => &neon::widened::KERNELS,
+            #[cfg(target_arch = "x86_64")]
+            _ => &sse2::KERNELS,
+            #[cfg(not(target_arch = "x86_64"))]
             _ => &plain::KERNELS,
         }
     }
@@ -255,7 +258,52 @@ kernels!(avx_vnni, AvxVnniVector, #[target_feature(enable = "avx2,avxvnni")] [1 
 // 6 x 2 accumulators, 2 weights, 1 input and 1 product use all 16 ymm registers.
 #[cfg(x86_vectors)]
 kernels!(avx2, Avx2I32Vector, #[target_feature(enable = "avx2")] [1 2 3 4 5 6]);
+// 4 x 2 accumulators, 2 weights, 1 input and 1 product use 12 of 16 xmm registers.
+#[cfg(target_arch = "x86_64")]
+kernels!(sse2, Sse2I32Vector, [1 2 3 4]);
+#[cfg(any(test, not(target_arch = "x86_64")))]
 kernels!(plain, PortableI32Vector, [1 2 3 4]);
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+
+    /// Computes a tile of four pixels by five channels, with one weight of 1 to 127 for each step.
+    fn tile_sums(kernels: &QuantizedMicroKernels, inputs: [&[u8]; 4], weights: &[i8]) -> [[i32; 5]; 4] {
+        let (start, mut sums) = ([7; 8], [[0; 5]; 4]);
+        let outcome = TileOutcome::Sums(SumsTarget { output: sums.as_mut_ptr().cast(), pixel: 5, channels: 5 });
+        let tile = QuantizedTile {
+            inputs: inputs.map(<[u8]>::as_ptr).as_ptr(),
+            taps: 1,
+            steps: inputs[0].len() / QUAD,
+            skip: 0,
+            weights: weights.as_ptr(),
+            start: start.as_ptr(),
+            outcome: &outcome,
+        };
+        // SAFETY: there are inputs and weights for all steps, and room for all sums.
+        unsafe { kernels.micro_kernel(false, 4, 5)(&tile) };
+        sums
+    }
+
+    #[test]
+    fn portable_sums_are_those_of_sse2() {
+        let inputs: [Vec<u8>; 4] = std::array::from_fn(|pixel| (0..12).map(|step| (step * 37 + pixel * 91) as u8).collect());
+        // Three steps of eight channels, four weights each.
+        let narrow: Vec<i8> = (0..96).map(|index: i32| (index * 53 % 251 - 125) as i8).collect();
+        // Widened, the first two weights of each channel come before the other two.
+        let widen = |pairs: usize, row: &[i8]| -> Vec<i8> {
+            row.chunks(4).flat_map(|quad| &quad[pairs..pairs + 2]).flat_map(|weight| i16::from(*weight).to_ne_bytes()).map(|byte| byte as i8).collect()
+        };
+        let wide: Vec<i8> = narrow.chunks(32).flat_map(|row| [widen(0, row), widen(2, row)].concat()).collect();
+        let wide_inputs: [Vec<u8>; 4] =
+            inputs.each_ref().map(|row| row.iter().flat_map(|input| u16::from(*input).to_ne_bytes()).collect());
+        let expected = tile_sums(&plain::KERNELS, inputs.each_ref().map(|row| &row[..]), &narrow);
+        assert_eq!(tile_sums(&sse2::KERNELS, wide_inputs.each_ref().map(|row| &row[..]), &wide), expected);
+        let sum: i32 = (0..12).map(|step| i32::from(inputs[3][step]) * i32::from(narrow[step / 4 * 32 + 4 * 4 + step % 4])).sum();
+        assert_eq!(expected[3][4], sum + 7);
+    }
+}
 
 /// The AMX kernels.
 #[cfg(x86_vectors)]
