@@ -122,6 +122,47 @@ fn the_manifest_decides_before_the_file_is_read() {
     assert_eq!(refused(&format!("isa = '{name}'")).reason, RefusalReason::IsaUnsupported);
 }
 
+/// The header of a shared object for a machine, by its ELF number.
+fn elf_header(bits: u8, machine: u16) -> Vec<u8> {
+    let mut header = vec![0; 64];
+    header[..4].copy_from_slice(b"\x7fELF");
+    // Little-endian, of the current version.
+    header[4..7].copy_from_slice(&[bits / 32, 1, 1]);
+    header[16..18].copy_from_slice(&3_u16.to_le_bytes());
+    header[18..20].copy_from_slice(&machine.to_le_bytes());
+    header
+}
+
+#[test]
+#[cfg(target_endian = "little")]
+fn a_plugin_for_another_processor_is_refused_with_both_and_the_package_that_fits() {
+    let directory = JudgingDirectory::new();
+    let path = directory.write_file("libnpu.so", "");
+    let own = std::env::consts::ARCH;
+    let (number, other) = if own == "aarch64" { (62, "x86_64") } else { (183, "aarch64") };
+    for (bits, machine, found) in [
+        (64, number, format!("a file for {other}")),
+        (64, 243, "a file for riscv64".to_owned()),
+        (32, 40, "a 32-bit file for arm".to_owned()),
+        (32, 8, "a 32-bit file".to_owned()),
+    ] {
+        std::fs::write(&path, elf_header(bits, machine)).unwrap();
+        let refusal = judge_path(path.clone(), "").unwrap_err();
+        assert_eq!(refusal.reason, RefusalReason::WrongArchitecture);
+        assert_eq!(refusal.expected, format!("a 64-bit shared object for {own} Linux"));
+        assert_eq!(refusal.found, found);
+        assert_eq!(refusal.remedy, format!("install the build of this plugin for {own}"));
+    }
+    std::fs::write(&path, elf_header(64, number)).unwrap();
+    for more in ["", &*format!("architecture = '{other}-linux'")] {
+        directory.write_manifest("libnpu.so", "npu", &format!("{more}\npackage = 'oarlock-npu'"));
+        let refusal = judge_path(path.clone(), "").unwrap_err();
+        assert_eq!(refusal.reason, RefusalReason::WrongArchitecture);
+        assert!(refusal.expected.contains(own) && refusal.found.contains(other), "{refusal}");
+        assert_eq!(refusal.remedy, format!("install `oarlock-npu` for {own}"));
+    }
+}
+
 #[test]
 fn a_manifest_that_lies_is_found_out() {
     let directory = JudgingDirectory::new();

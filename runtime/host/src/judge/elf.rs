@@ -100,11 +100,20 @@ impl LinkedLibraries {
 
 fn flaw_refusal(path: &Path, (reason, expected, found): ElfFlaw) -> Refusal {
     let remedy = match reason {
-        RefusalReason::WrongArchitecture => "install the build of this plugin for this machine",
-        RefusalReason::NotASharedObject => "link it with `-shared`, or remove it from the plugin directory",
-        _ => "copy or install the file again",
+        RefusalReason::WrongArchitecture => architecture_remedy(None),
+        RefusalReason::NotASharedObject => {
+            "link it with `-shared`, or remove it from the plugin directory".to_owned()
+        }
+        _ => "copy or install the file again".to_owned(),
     };
     Refusal::new(reason, path, expected, found, remedy)
+}
+
+/// How to replace a plugin for another architecture; `package` is the one that it came with, if known.
+pub(crate) fn architecture_remedy(package: Option<&str>) -> String {
+    let what =
+        package.map_or_else(|| "the build of this plugin".to_owned(), |package| format!("`{package}`"));
+    format!("install {what} for {}", std::env::consts::ARCH)
 }
 
 fn parse_object<'data, R: ReadRef<'data>>(data: R) -> Result<SharedObject, ElfFlaw> {
@@ -291,7 +300,12 @@ fn check_identification<'data, R: ReadRef<'data>>(data: R, length: u64) -> Resul
     let expected = if cfg!(target_endian = "little") { elf::ELFDATA2LSB } else { elf::ELFDATA2MSB };
     let wrong = |found: String| Err((RefusalReason::WrongArchitecture, THIS_MACHINE, found));
     if start[4] != elf::ELFCLASS64.0 {
-        return wrong("a 32-bit file".to_owned());
+        let number = [start[18], start[19]];
+        let is_little = start[5] == elf::ELFDATA2LSB.0;
+        let machine = if is_little { u16::from_le_bytes(number) } else { u16::from_be_bytes(number) };
+        let known = MACHINES_OF_32_BITS.iter().find(|(number, _)| number.0 == machine);
+        let of = known.map_or_else(String::new, |(_, name)| format!(" for {name}"));
+        return wrong(format!("a 32-bit file{of}"));
     }
     if start[5] != expected.0 {
         return wrong("a file with the other byte order".to_owned());
@@ -309,16 +323,16 @@ fn check_identification<'data, R: ReadRef<'data>>(data: R, length: u64) -> Resul
     Ok(())
 }
 
-const MACHINES: [(elf::Machine, &str); 8] = [
+const MACHINES: [(elf::Machine, &str); 6] = [
     (elf::EM_X86_64, "x86_64"),
     (elf::EM_AARCH64, "aarch64"),
     (elf::EM_RISCV, "riscv64"),
     (elf::EM_PPC64, "powerpc64"),
     (elf::EM_S390, "s390x"),
     (elf::EM_LOONGARCH, "loongarch64"),
-    (elf::EM_386, "x86"),
-    (elf::EM_ARM, "arm"),
 ];
+
+const MACHINES_OF_32_BITS: [(elf::Machine, &str); 2] = [(elf::EM_386, "x86"), (elf::EM_ARM, "arm")];
 
 const THIS_MACHINE: &str = const {
     if cfg!(target_arch = "x86_64") {

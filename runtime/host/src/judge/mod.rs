@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 
 use crate::files::permissions::unreadable_refusal;
 use crate::files::regular_file::open_regular;
+use crate::judge::elf::architecture_remedy;
 use crate::judge::sanitizers::check_sanitizers;
 use crate::judge::symbols::list_symbols;
 use crate::text::wildcard::matches_pattern;
@@ -130,7 +131,7 @@ impl JudgeContext {
                 path,
                 format!("a plugin for `{here}`"),
                 format!("one for `{}`, by its manifest", manifest.architecture),
-                "install the build of this plugin for this machine",
+                architecture_remedy(manifest.package.as_deref()),
             ));
         }
         if !manifest.contract.overlaps(&self.contract) {
@@ -170,11 +171,13 @@ pub fn judge_candidate(candidate: PluginCandidate, context: &JudgeContext) -> Re
     let unreadable = |error| unreadable_refusal(path, &error);
     let (mut file, length) = open_regular(&real_path).map_err(unreadable)?;
     check_length(path, length)?;
-    let elf = if length == 0 {
-        SharedObject::parse_bytes(path, &[])?
-    } else {
-        SharedObject::read_file(path, &file)?
-    };
+    let elf =
+        if length == 0 { SharedObject::parse_bytes(path, &[]) } else { SharedObject::read_file(path, &file) };
+    let package = manifest.as_ref().and_then(|manifest| manifest.package.as_deref());
+    let elf = elf.map_err(|refusal| match refusal.reason {
+        RefusalReason::WrongArchitecture => Refusal { remedy: architecture_remedy(package), ..refusal },
+        _ => refusal,
+    })?;
     file.rewind().map_err(unreadable)?;
     let digest = Digest::hash_reader((&file).take(MAX_PLUGIN_BYTES)).map_err(unreadable)?;
     context.allow.check_digest(path, digest)?;
