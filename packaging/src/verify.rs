@@ -11,6 +11,7 @@ use oarlock_formats::error::Error;
 use oarlock_formats::wheel::Wheel;
 use oarlock_matrix::{MatrixRow, WheelMatrix};
 
+use crate::architecture::TargetArchitecture;
 use crate::build_plan::{CORE_LIBRARY_PREFIX, CORE_PART, recipe_for_part};
 use crate::check;
 use crate::image::image_reader::LoadedImage;
@@ -112,8 +113,14 @@ impl FoundParts {
             return Err(Error::new(format!("expected {wanted} compiled files in `{name}`, found {found}"))
                 .in_file(file.display()));
         }
+        if parts.is_empty() {
+            return Ok(());
+        }
+        let architecture = TargetArchitecture::of_debian_name(package.architecture()?)
+            .map_err(|error| error.in_file(file.display()))?;
         compiled.iter().zip(parts).try_for_each(|(bytes, part)| {
-            self.add_part(matrix, matrix.core_row(part.without_avx)?, &part.part, file, bytes)
+            let row = matrix.core_row(architecture.name(), part.without_avx)?;
+            self.add_part(matrix, row, &part.part, file, bytes)
         })
     }
 
@@ -140,13 +147,14 @@ impl FoundParts {
             Ok((image, tree))
         };
         let (image, tree) = look().map_err(|error: Error| error.in_file(file.display()))?;
-        let version = matrix.core_row(false)?.name.version.to_string();
+        let architecture = TargetArchitecture::of_debian_name(&images.debian.architecture)?;
+        let version = matrix.core_row(architecture.name(), false)?.name.version.to_string();
         for name in images.own_packages(image)? {
             self.add_package_files(name, file, true, contents::package_files(&tree, name));
             let about = packages.packages.iter().find(|about| about.name == name);
             for content in about.iter().flat_map(|about| &about.contents) {
                 let PackageContent::Part { compiled: part, at } = content else { continue };
-                let mut path = packages::fill_path(at, &version);
+                let mut path = packages::fill_path(at, &version, architecture);
                 if part.part == CORE_PART {
                     path += &format!("/{CORE_LIBRARY_PREFIX}abi3.so");
                 }
@@ -155,7 +163,8 @@ impl FoundParts {
                     Error::new(message).in_file(file.display())
                 };
                 let bytes = tree.file_bytes(&path).ok_or_else(missing)?;
-                self.add_part(matrix, matrix.core_row(part.without_avx)?, &part.part, file, bytes)?;
+                let row = matrix.core_row(architecture.name(), part.without_avx)?;
+                self.add_part(matrix, row, &part.part, file, bytes)?;
             }
         }
         Ok(())

@@ -4,6 +4,7 @@
 //! This crate has no policy: it knows none of Oarlock's names, versions or limits. Output is reproducible: the same contents
 //! always give the same bytes.
 
+mod arm_instructions;
 pub mod build_id;
 pub mod date;
 pub mod deb;

@@ -6,7 +6,9 @@ mod compile;
 mod debs;
 mod library_check;
 mod parallel_jobs;
+mod toolchain;
 
+use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -17,6 +19,7 @@ use oarlock_formats::file_packer::{CompressionEffort, FilePacker};
 use oarlock_formats::wheel::Wheel;
 use oarlock_matrix::MatrixRow;
 
+use crate::architecture::TargetArchitecture;
 use crate::assemble;
 use crate::build_artifact::{BuildArtifact, BuiltPlugin};
 use crate::build_plan::{self, BuildRecipe, WheelPlan};
@@ -111,7 +114,7 @@ impl WorkspaceBuilder {
         let begin = Instant::now();
         let mut steps = StepCounter::new(1 + plan.recipes().len() + plan.rows().len(), report);
         steps.next("installing maturin, zig and the wheel checkers".to_owned());
-        let compiler = PartCompiler::new(&self.root, &self.target, self.command.as_deref())?;
+        let compiler = self.part_compiler(build_plan::architectures_of(plan.recipes()))?;
         let recipes: Vec<&BuildRecipe> = plan.recipes().iter().collect();
         let parts = self.compile_recipes(&compiler, &recipes, &out.join("debug"), &mut steps)?;
         let shared_compile_time = parts.iter().map(|part| part.took).sum();
@@ -149,6 +152,11 @@ impl WorkspaceBuilder {
             separate_compile_time,
             notes,
         })
+    }
+
+    /// The compiler of parts for these architectures.
+    fn part_compiler(&self, architectures: BTreeSet<TargetArchitecture>) -> Result<PartCompiler<'_>, Error> {
+        PartCompiler::new(&self.root, &self.target, self.command.as_deref(), &architectures)
     }
 
     /// Takes the lock for building a release here, held for as long as the file is open.

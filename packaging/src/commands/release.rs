@@ -9,6 +9,7 @@ use oarlock_formats::openpgp::OpenPgpKey;
 use oarlock_formats::{date, file};
 use oarlock_matrix::WheelMatrix;
 use oarlock_pack::apt_repository::{AptRepository, SuiteRelease};
+use oarlock_pack::architecture::TargetArchitecture;
 use oarlock_pack::build::{BuildStep, PackagePlan, WorkspaceBuilder};
 use oarlock_pack::build_plan::WheelPlan;
 use oarlock_pack::image::image_builder::ImageBuilder as ImageWorkshop;
@@ -84,7 +85,7 @@ pub(crate) fn run(call: &ReleaseArguments, json: bool, dry_run: bool) -> Result<
         call.keys.iter().map(|file| super::apt_repo::read_secret_key(file)).collect::<Result<Vec<_>, _>>()?;
     let plan = WheelPlan::new(&matrix, &call.rows)?;
     let public: Vec<u8> = keys.iter().flat_map(OpenPgpKey::to_public_packets).collect();
-    let package_plan = PackagePlan::for_wheel_plan(&plan, &packages, public)?;
+    let package_plan = PackagePlan::for_wheel_plan(&plan, &packages, public, TargetArchitecture::of_host()?)?;
     let chosen = select_images(&images, &package_plan, &call.images)?;
     let builder = WorkspaceBuilder::new(".".as_ref())?;
     let version = package_plan.version().to_owned();

@@ -9,10 +9,12 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::process::Command;
 
 use oarlock_formats::deb::DebPackage;
 use oarlock_formats::error::Error;
 
+use crate::architecture::TargetArchitecture;
 use crate::build_artifact::BuildArtifact;
 pub use catalog::{PackageCatalog, PackageSpec};
 pub(crate) use catalog::{PackageContent, PackagePart};
@@ -35,12 +37,13 @@ pub(crate) struct PackageBuilder<'m> {
     pub(crate) version: &'m str,
     /// The timestamp of everything.
     pub(crate) seconds: u64,
-    /// The command of this release, which generates some files.
-    pub(crate) command: &'m Path,
+    /// Starts the command of this release, which generates some files.
+    pub(crate) command: &'m (dyn Fn() -> Command + Sync),
     /// The public keys of the archive that will list the packages.
     pub(crate) keys: &'m [u8],
     /// The directory of debug information, by build id.
     pub(crate) debug: &'m Path,
+    pub(crate) architecture: TargetArchitecture,
 }
 
 impl PackageBuilder<'_> {
@@ -70,16 +73,11 @@ impl PackageBuilder<'_> {
 
     /// Replaces placeholders for versions and directories.
     fn fill_placeholders(&self, text: &str) -> String {
-        fill_path(text, self.version).replace("{package}", &self.package_version())
+        fill_path(text, self.version, self.architecture).replace("{package}", &self.package_version())
     }
 }
 
 /// Fills the placeholders for the Oarlock version and the library directory in a path.
-pub(crate) fn fill_path(at: &str, version: &str) -> String {
-    at.replace("{lib}", &library_directory()).replace("{version}", version)
-}
-
-/// The multiarch library directory.
-fn library_directory() -> String {
-    format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH)
+pub(crate) fn fill_path(at: &str, version: &str, architecture: TargetArchitecture) -> String {
+    at.replace("{lib}", &architecture.library_directory()).replace("{version}", version)
 }
