@@ -53,7 +53,9 @@ impl FlagKind {
                 _ => None,
             },
             Self::Count => text.parse().ok().map(FlagValue::Count),
-            Self::BoundedCount(most) => text.parse().ok().filter(|count| *count <= most).map(FlagValue::Count),
+            Self::BoundedCount(most) => {
+                text.parse().ok().filter(|count| *count <= most).map(FlagValue::Count)
+            }
             Self::Bytes => parse_bytes(text).map(FlagValue::Count),
             Self::Fraction => {
                 text.parse().ok().filter(|fraction| (0.0..=1.0).contains(fraction)).map(FlagValue::Fraction)

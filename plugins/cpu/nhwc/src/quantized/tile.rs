@@ -271,11 +271,14 @@ mod tests {
     /// Computes a tile of four pixels by five channels, with one weight of 1 to 127 for each step.
     fn tile_sums(kernels: &QuantizedMicroKernels, inputs: [&[u8]; 4], weights: &[i8]) -> [[i32; 5]; 4] {
         let (start, mut sums) = ([7; 8], [[0; 5]; 4]);
-        let outcome = TileOutcome::Sums(SumsTarget { output: sums.as_mut_ptr().cast(), pixel: 5, channels: 5 });
+        let steps = inputs[0].len() / QUAD;
+        let inputs = inputs.map(<[u8]>::as_ptr);
+        let outcome =
+            TileOutcome::Sums(SumsTarget { output: sums.as_mut_ptr().cast(), pixel: 5, channels: 5 });
         let tile = QuantizedTile {
-            inputs: inputs.map(<[u8]>::as_ptr).as_ptr(),
+            inputs: inputs.as_ptr(),
             taps: 1,
-            steps: inputs[0].len() / QUAD,
+            steps,
             skip: 0,
             weights: weights.as_ptr(),
             start: start.as_ptr(),
@@ -288,19 +291,28 @@ mod tests {
 
     #[test]
     fn portable_sums_are_those_of_sse2() {
-        let inputs: [Vec<u8>; 4] = std::array::from_fn(|pixel| (0..12).map(|step| (step * 37 + pixel * 91) as u8).collect());
+        let inputs: [Vec<u8>; 4] =
+            std::array::from_fn(|pixel| (0..12).map(|step| (step * 37 + pixel * 91) as u8).collect());
         // Three steps of eight channels, four weights each.
         let narrow: Vec<i8> = (0..96).map(|index: i32| (index * 53 % 251 - 125) as i8).collect();
         // Widened, the first two weights of each channel come before the other two.
         let widen = |pairs: usize, row: &[i8]| -> Vec<i8> {
-            row.chunks(4).flat_map(|quad| &quad[pairs..pairs + 2]).flat_map(|weight| i16::from(*weight).to_ne_bytes()).map(|byte| byte as i8).collect()
+            row.chunks(4)
+                .flat_map(|quad| &quad[pairs..pairs + 2])
+                .flat_map(|weight| i16::from(*weight).to_ne_bytes())
+                .map(|byte| byte as i8)
+                .collect()
         };
-        let wide: Vec<i8> = narrow.chunks(32).flat_map(|row| [widen(0, row), widen(2, row)].concat()).collect();
-        let wide_inputs: [Vec<u8>; 4] =
-            inputs.each_ref().map(|row| row.iter().flat_map(|input| u16::from(*input).to_ne_bytes()).collect());
+        let wide: Vec<i8> =
+            narrow.chunks(32).flat_map(|row| [widen(0, row), widen(2, row)].concat()).collect();
+        let wide_inputs: [Vec<u8>; 4] = inputs
+            .each_ref()
+            .map(|row| row.iter().flat_map(|input| u16::from(*input).to_ne_bytes()).collect());
         let expected = tile_sums(&plain::KERNELS, inputs.each_ref().map(|row| &row[..]), &narrow);
         assert_eq!(tile_sums(&sse2::KERNELS, wide_inputs.each_ref().map(|row| &row[..]), &wide), expected);
-        let sum: i32 = (0..12).map(|step| i32::from(inputs[3][step]) * i32::from(narrow[step / 4 * 32 + 4 * 4 + step % 4])).sum();
+        let sum: i32 = (0..12)
+            .map(|step| i32::from(inputs[3][step]) * i32::from(narrow[step / 4 * 32 + 4 * 4 + step % 4]))
+            .sum();
         assert_eq!(expected[3][4], sum + 7);
     }
 }
