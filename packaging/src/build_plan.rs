@@ -6,7 +6,7 @@ use std::fmt;
 use oarlock_formats::error::{Error, nearest_names};
 use oarlock_matrix::{MatrixAxis, MatrixPart, MatrixRow, WheelMatrix};
 
-use crate::architecture::TargetArchitecture;
+use oarlock_formats::target_architecture::TargetArchitecture;
 
 /// The name of the Python package in the matrix.
 pub(crate) const CORE_PART: &str = "core";

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use oarlock_formats::error::Error;
 
-use crate::architecture::TargetArchitecture;
+use oarlock_formats::target_architecture::TargetArchitecture;
 use serde::Deserialize;
 
 /// Cargo's metadata of a workspace and of all its dependencies, for Linux on an architecture.

@@ -6,7 +6,6 @@
 
 pub mod app;
 pub mod apt_repository;
-pub mod architecture;
 pub mod assemble;
 pub mod build;
 pub mod build_artifact;

@@ -11,7 +11,6 @@ use oarlock_formats::error::Error;
 use oarlock_formats::wheel::Wheel;
 use oarlock_matrix::{MatrixRow, WheelMatrix};
 
-use crate::architecture::TargetArchitecture;
 use crate::build_plan::{CORE_LIBRARY_PREFIX, CORE_PART, recipe_for_part};
 use crate::check;
 use crate::image::image_reader::LoadedImage;
@@ -19,6 +18,7 @@ use crate::image::images::ImageSpec;
 use crate::image::{DebianLock, ImageCatalog, contents};
 use crate::library_requirements::is_compiled;
 use crate::packages::{self, PackageCatalog, PackageContent, PackagePart};
+use oarlock_formats::target_architecture::TargetArchitecture;
 
 /// Parts that were found, by build settings such as `cpu for glibc 2.28`.
 #[derive(Debug, Default)]

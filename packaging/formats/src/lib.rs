@@ -12,9 +12,11 @@ pub mod digest;
 pub mod error;
 pub mod file;
 pub mod file_packer;
+pub mod image_name;
 pub mod instructions;
 pub mod openpgp;
 pub mod output_directory;
+pub mod target_architecture;
 pub mod tree;
 pub mod wheel;
 

@@ -13,7 +13,6 @@ use oarlock_formats::wheel::Wheel;
 use oarlock_matrix::MatrixRow;
 
 use super::toolchain::TargetToolchain;
-use crate::architecture::TargetArchitecture;
 use crate::assemble::plugin_file_name;
 use crate::build::RecipeOutput;
 use crate::build_artifact::{BuildArtifact, BuiltCore, BuiltFile, BuiltPlugin, CompiledPart};
@@ -22,6 +21,7 @@ use crate::build_tools::BuildTools;
 use crate::library_requirements::{self, LibraryLimits};
 use crate::licenses;
 use crate::part_sbom;
+use oarlock_formats::target_architecture::TargetArchitecture;
 
 /// Keeps AVX out of all code, including third-party crates.
 const RUSTFLAGS_WITHOUT_AVX: [&str; 6] = [

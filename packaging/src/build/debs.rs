@@ -10,10 +10,10 @@ use oarlock_matrix::WheelMatrix;
 
 use super::parallel_jobs::run_jobs;
 use super::{BuildStep, StepCounter, WorkspaceBuilder, compile_recipe, library_check, toolchain};
-use crate::architecture::TargetArchitecture;
 use crate::build_artifact::BuildArtifact;
 use crate::build_plan::{BuildRecipe, WheelPlan, recipe_for_part};
 use crate::packages::{PackageBuilder, PackageCatalog, PackageContent, PackagePart, PackageSpec};
+use oarlock_formats::target_architecture::TargetArchitecture;
 
 /// The part that writes generated files, such as manual pages.
 const COMMAND_PART: &str = "command";

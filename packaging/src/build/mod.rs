@@ -19,13 +19,13 @@ use oarlock_formats::file_packer::{CompressionEffort, FilePacker};
 use oarlock_formats::wheel::Wheel;
 use oarlock_matrix::MatrixRow;
 
-use crate::architecture::TargetArchitecture;
 use crate::assemble;
 use crate::build_artifact::{BuildArtifact, BuiltPlugin};
 use crate::build_plan::{self, BuildRecipe, WheelPlan};
 use crate::check;
 use compile::PartCompiler;
 pub use debs::PackagePlan;
+use oarlock_formats::target_architecture::TargetArchitecture;
 use parallel_jobs::{JobEvent, run_jobs};
 
 /// Builds wheels, packages and releases in a workspace.

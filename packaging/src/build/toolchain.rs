@@ -6,10 +6,10 @@ use std::process::Command;
 
 use oarlock_formats::error::Error;
 
-use crate::architecture::TargetArchitecture;
 use crate::build_tools::BuildTools;
 use crate::crates::{self, CrateGraph};
 use crate::vendored_tree;
+use oarlock_formats::target_architecture::TargetArchitecture;
 
 /// Lays out a compiler for 64-bit ARM, an emulator of it, and the libraries of a system with it.
 const FOREIGN_TOOLS_SCRIPT: &str = "scripts/get-aarch64";

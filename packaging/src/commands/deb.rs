@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-use oarlock_pack::architecture::TargetArchitecture;
+use oarlock_formats::target_architecture::TargetArchitecture;
 use oarlock_pack::build::{PackagePlan, WorkspaceBuilder};
 use oarlock_pack::packages::{OWN_PACKAGES, PackageCatalog};
 

@@ -6,10 +6,10 @@ use std::time::Instant;
 
 use oarlock_formats::file_packer::CompressionEffort;
 use oarlock_formats::openpgp::OpenPgpKey;
+use oarlock_formats::target_architecture::TargetArchitecture;
 use oarlock_formats::{date, file};
 use oarlock_matrix::WheelMatrix;
 use oarlock_pack::apt_repository::{AptRepository, SuiteRelease};
-use oarlock_pack::architecture::TargetArchitecture;
 use oarlock_pack::build::{BuildStep, PackagePlan, WorkspaceBuilder};
 use oarlock_pack::build_plan::WheelPlan;
 use oarlock_pack::image::image_builder::ImageBuilder as ImageWorkshop;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use oarlock_formats::error::Error;
 use oarlock_matrix::checked_values::deserialize_address;
 
-use crate::architecture::TargetArchitecture;
+use oarlock_formats::target_architecture::TargetArchitecture;
 use serde::Deserialize;
 
 /// A catalog file.

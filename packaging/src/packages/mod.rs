@@ -14,10 +14,10 @@ use std::process::Command;
 use oarlock_formats::deb::DebPackage;
 use oarlock_formats::error::Error;
 
-use crate::architecture::TargetArchitecture;
 use crate::build_artifact::BuildArtifact;
 pub use catalog::{PackageCatalog, PackageSpec};
 pub(crate) use catalog::{PackageContent, PackagePart};
+use oarlock_formats::target_architecture::TargetArchitecture;
 
 /// Oarlock's own packages, from `packaging/packages.toml`.
 pub const OWN_PACKAGES: &str = include_str!("../../packages.toml");

@@ -1,6 +1,6 @@
 //! The processor architectures that files are built for, and their names in each format.
 
-use oarlock_formats::error::Error;
+use crate::error::Error;
 
 /// A processor architecture.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -34,7 +34,7 @@ impl TargetArchitecture {
     }
 
     /// The compiler's name of it with Linux and glibc.
-    pub(crate) fn rust_target(self) -> &'static str {
+    pub fn rust_target(self) -> &'static str {
         match self {
             Self::X86_64 => "x86_64-unknown-linux-gnu",
             Self::Aarch64 => "aarch64-unknown-linux-gnu",
@@ -42,7 +42,7 @@ impl TargetArchitecture {
     }
 
     /// The directory of libraries on Debian.
-    pub(crate) fn library_directory(self) -> String {
+    pub fn library_directory(self) -> String {
         format!("usr/lib/{}-linux-gnu", self.name())
     }
 
@@ -65,7 +65,7 @@ impl TargetArchitecture {
     }
 
     /// The architecture of a platform tag such as `manylinux_2_28_x86_64`, and the tag without it.
-    pub(crate) fn split_platform(tag: &str) -> Option<(&str, Self)> {
+    pub fn split_platform(tag: &str) -> Option<(&str, Self)> {
         Self::ALL.into_iter().find_map(|it| Some((tag.strip_suffix(it.name())?.strip_suffix('_')?, it)))
     }
 
