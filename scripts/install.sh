@@ -10,7 +10,6 @@ host=https://oarlock.example/wheels
 # the extra, and whether it includes vendor libraries.
 rows='
 core any cp311-abi3 manylinux_2_28_x86_64 oarlock==0.1.0 -
-core any cp311-abi3 manylinux_2_28_aarch64 oarlock==0.1.0 -
 core any cp314-cp314t manylinux_2_28_x86_64 oarlock==0.1.0 -
 core noavx cp311-abi3 manylinux_2_28_x86_64 oarlock==0.1.0+noavx /noavx
 device cuda:12 py3-none manylinux_2_28_x86_64 cuda12 libraries
@@ -321,25 +320,11 @@ END
     return 1
 }
 
-# Forgets the rows of other platforms.
-keep_rows_for_platform() {
-    kept=''
-    while read -r kind value tag platform asked more; do
-        if [ -n "$kind" ] && runs "$platform"; then
-            kept="$kept
-$kind $value $tag $platform $asked $more"
-        fi
-    done <<END
-$rows
-END
-    rows=$kept
-}
-
 has_core_for_python() { choose core core any-platform; }
 
-# The distinct values of a kind, after others; devices without the version of their driver.
+# The distinct values of a kind; devices without the version of their driver.
 all_of() {
-    found=${2:-}
+    found=''
     while read -r kind value rest; do
         value=${value%%:*}
         if [ "$kind" = "$1" ]; then case ", $found, " in *", $value, "*) ;; *) found="${found:+$found, }$value" ;; esac; fi
@@ -377,7 +362,7 @@ $rows
 END
     if [ -n "$device" ]; then
         has_device "$device" ||
-            stop_without device "$device" "expected a device that there are wheels for ($(all_of device cpu))"
+            stop_without device "$device" "expected a device that there are wheels for (cpu, $(all_of device))"
         because "$device, as requested"
     elif made_by nvidia && has_device cuda; then
         chosen=cuda
@@ -506,11 +491,6 @@ stop_without_core() {
     *) here=$system ;;
     esac
     here="$here${libc:+ $libc} on $architecture"
-    case $system-$architecture in
-    linux-arm | linux-armv* | linux-i386 | linux-i686)
-        stop 4 "expected a system of 64 bits, which Oarlock needs, found $here; most processors with ARM run one for arm64"
-        ;;
-    esac
     if [ -n "$version" ] && [ "$bits" != 64 ]; then
         stop 3 "expected a Python of 64 bits, found one of $bits as \`$python\`; install another, and name it with \`--python FILE\`"
     fi
@@ -521,10 +501,11 @@ stop_without_core() {
         done <<END
 $rows
 END
+        case $architecture in aarch64 | arm64) processor=arm64 ;; *) processor=$architecture ;; esac
         case $system-$platforms, in
         musl-*) advice='use a distribution with glibc, such as Debian in a container' ;;
         linux-*"_$architecture,"*) advice='use a newer distribution, or build Oarlock from its source tree' ;;
-        linux-*) advice="there are no wheels for $architecture yet, so build Oarlock from its source tree" ;;
+        linux-*) advice="there are no wheels for $processor yet, so build Oarlock from its source tree" ;;
         *) advice='use Linux, such as in a container or a virtual machine' ;;
         esac
         stop 4 "expected a machine that there is a wheel for ($platforms), found $here; $advice"
@@ -635,7 +616,6 @@ main() {
     # Without a Python, continue with any, to report what else is missing.
     if [ -z "$version" ] || ! choose core core; then stop_without_core; fi
     core=$asked core_directory=$more core_kind="$value $tag" extras='' brings_libraries=no
-    keep_rows_for_platform
     choose_device
     warn_of_core
     if [ "$chosen" != cpu ]; then
@@ -643,8 +623,7 @@ main() {
         add
     fi
     if [ -n "$blas" ]; then
-        all=$(all_of blas)
-        choose blas "$blas" || stop_without blas "$blas" "expected a library that there are wheels for here (${all:-none})"
+        choose blas "$blas" || stop_without blas "$blas" "expected a library that there are wheels for ($(all_of blas))"
         add
         because "$blas computes matrix products, as requested"
     fi

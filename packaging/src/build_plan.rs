@@ -1,12 +1,9 @@
 //! A build plan: rows of the matrix, and each of their parts once.
 
-use std::collections::BTreeSet;
 use std::fmt;
 
 use oarlock_formats::error::{Error, nearest_names};
 use oarlock_matrix::{MatrixAxis, MatrixPart, MatrixRow, WheelMatrix};
-
-use oarlock_formats::target_architecture::TargetArchitecture;
 
 /// The name of the Python package in the matrix.
 pub(crate) const CORE_PART: &str = "core";
@@ -21,7 +18,6 @@ pub struct BuildRecipe {
     pub(crate) part: MatrixPart,
     /// True if it must not contain AVX instructions.
     pub(crate) without_avx: bool,
-    pub(crate) architecture: TargetArchitecture,
     /// The oldest glibc that it runs with, such as `2_28`.
     pub(crate) glibc: String,
     /// The Python that it is for, such as `cp311-abi3`; `None` for a plugin, which works with any Python.
@@ -31,9 +27,6 @@ pub struct BuildRecipe {
 impl fmt::Display for BuildRecipe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} for glibc {}", self.name, self.glibc.replace('_', "."))?;
-        if self.architecture != TargetArchitecture::X86_64 {
-            write!(f, " on {}", self.architecture.name())?;
-        }
         if self.is_free_threaded() {
             f.write_str(", free-threaded")?;
         }
@@ -46,15 +39,7 @@ impl BuildRecipe {
     pub(crate) fn directory_name(&self) -> String {
         let python = self.python.as_ref().map_or_else(String::new, |python| format!("-{python}"));
         let without = if self.leaves_out_avx() { "-without-avx" } else { "" };
-        format!("{}-{}{python}{without}{}", self.name, self.glibc, self.directory_suffix())
-    }
-
-    /// The end of directory names, which tells architectures apart.
-    pub(crate) fn directory_suffix(&self) -> &'static str {
-        match self.architecture {
-            TargetArchitecture::X86_64 => "",
-            TargetArchitecture::Aarch64 => "-aarch64",
-        }
+        format!("{}-{}{python}{without}", self.name, self.glibc)
     }
 
     /// True if it has AVX code that this build must omit.
@@ -120,13 +105,6 @@ impl<'m> WheelPlan<'m> {
     }
 }
 
-/// The architectures that recipes compile for.
-pub(crate) fn architectures_of<'r>(
-    recipes: impl IntoIterator<Item = &'r BuildRecipe>,
-) -> BTreeSet<TargetArchitecture> {
-    recipes.into_iter().map(|recipe| recipe.architecture).collect()
-}
-
 /// Checks that a row can be assembled: the core followed by plugins, or one plugin.
 fn check_parts(matrix: &WheelMatrix, row: &MatrixRow) -> Result<(), Error> {
     let refuse = |found: &str| {
@@ -171,14 +149,12 @@ pub(crate) fn recipe_for_part(
     name: &str,
 ) -> Result<BuildRecipe, Error> {
     let tag = &row.name.platform;
-    let (glibc, architecture) =
-        tag.strip_prefix("manylinux_").and_then(TargetArchitecture::split_platform).ok_or_else(|| {
-            let known = TargetArchitecture::ALL.map(|it| format!("`manylinux_2_28_{}`", it.name()));
-            Error::new(format!(
-                "expected a platform such as {}, which alone are built; found `{tag}`",
-                known.join(" or ")
-            ))
-        })?;
+    let glibc = tag.strip_prefix("manylinux_").and_then(|rest| rest.strip_suffix("_x86_64"));
+    let glibc = glibc.ok_or_else(|| {
+        Error::new(format!(
+            "expected a platform such as `manylinux_2_28_x86_64`, which alone is built here; found `{tag}`"
+        ))
+    })?;
     let part = matrix.parts.get(name).ok_or_else(|| {
         Error::new(format!("expected the parts of `{}` in [parts], found no `{name}`", row.label))
     })?;
@@ -186,7 +162,6 @@ pub(crate) fn recipe_for_part(
         name: name.to_owned(),
         part: part.clone(),
         without_avx: is_without_avx(row, part),
-        architecture,
         glibc: glibc.to_owned(),
         python: (name == CORE_PART).then(|| row.name.python.clone()),
     })

@@ -6,10 +6,9 @@ use std::process::{Command, Output};
 
 use oarlock_formats::error::Error;
 
-use oarlock_formats::target_architecture::TargetArchitecture;
 use serde::Deserialize;
 
-/// Cargo's metadata of a workspace and of all its dependencies, for Linux on an architecture.
+/// Cargo's metadata of a workspace and of all its dependencies, for Linux on x86-64.
 #[derive(Debug)]
 pub struct CrateGraph {
     root: PathBuf,
@@ -19,7 +18,6 @@ pub struct CrateGraph {
     /// The checksums of crates from a registry, by name and version.
     hashes: BTreeMap<(String, String), String>,
     compiler: RustCompiler,
-    architecture: TargetArchitecture,
 }
 
 /// The compiler, whose standard library is linked into everything.
@@ -90,24 +88,16 @@ pub struct LockedCrate {
     pub sha256: Option<String>,
 }
 
+const TARGET_TRIPLE: &str = "x86_64-unknown-linux-gnu";
+
 impl CrateGraph {
-    /// Runs `cargo metadata` for a workspace that the default compiler compiles for x86-64.
+    /// Runs `cargo metadata` for a workspace.
     ///
     /// # Errors
     ///
     /// When cargo fails, for example because the lock file is out of date.
     pub fn of_workspace(root: &Path) -> Result<Self, Error> {
-        Self::of_compiler(root, TargetArchitecture::X86_64, &default_compiler())
-    }
-
-    /// The same for a compiler and an architecture.
-    pub(crate) fn of_compiler(
-        root: &Path,
-        architecture: TargetArchitecture,
-        compiler: &Path,
-    ) -> Result<Self, Error> {
-        let target = architecture.rust_target();
-        let arguments = ["metadata", "--format-version", "1", "--locked", "--filter-platform", target];
+        let arguments = ["metadata", "--format-version", "1", "--locked", "--filter-platform", TARGET_TRIPLE];
         let output = run_cargo(root, &arguments)?;
         let metadata: WorkspaceMetadata =
             serde_json::from_slice(&output.stdout).map_err(|error| Error::new(format!("cargo: {error}")))?;
@@ -123,8 +113,7 @@ impl CrateGraph {
             packages: metadata.packages.into_iter().map(|it| (it.id.clone(), it)).collect(),
             uses: metadata.resolve.nodes.into_iter().map(uses).collect(),
             hashes: locked_crates(root)?.into_iter().filter_map(hash).collect(),
-            compiler: RustCompiler::of_program(root, compiler)?,
-            architecture,
+            compiler: RustCompiler::of_workspace(root)?,
         })
     }
 
@@ -145,13 +134,7 @@ impl CrateGraph {
         let features = features.join(",");
         let mut arguments =
             vec!["tree", "--locked", "--package", name, "--no-default-features", "--features", &features];
-        arguments.extend([
-            "--target",
-            self.architecture.rust_target(),
-            "--edges",
-            "normal,no-proc-macro",
-            "--no-dedupe",
-        ]);
+        arguments.extend(["--target", TARGET_TRIPLE, "--edges", "normal,no-proc-macro", "--no-dedupe"]);
         arguments.extend(["--prefix", "none", "--format", "{p}"]);
         let output = run_cargo(&self.root, &arguments)?.stdout;
         let output = String::from_utf8_lossy(&output);
@@ -182,18 +165,10 @@ impl CrateGraph {
     }
 }
 
-/// The compiler that cargo runs by default.
-pub(crate) fn default_compiler() -> PathBuf {
-    std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()).into()
-}
-
 impl RustCompiler {
     /// The compiler that cargo runs in a workspace.
     pub(crate) fn of_workspace(root: &Path) -> Result<Self, Error> {
-        Self::of_program(root, &default_compiler())
-    }
-
-    fn of_program(root: &Path, program: &Path) -> Result<Self, Error> {
+        let program = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
         let output = Command::new(program).arg("-vV").current_dir(root).output()?;
         Self::parse_version(&String::from_utf8_lossy(&output.stdout))
     }

@@ -18,7 +18,6 @@ use crate::image::images::ImageSpec;
 use crate::image::{DebianLock, ImageCatalog, contents};
 use crate::library_requirements::is_compiled;
 use crate::packages::{self, PackageCatalog, PackageContent, PackagePart};
-use oarlock_formats::target_architecture::TargetArchitecture;
 
 /// Parts that were found, by build settings such as `cpu for glibc 2.28`.
 #[derive(Debug, Default)]
@@ -113,14 +112,8 @@ impl FoundParts {
             return Err(Error::new(format!("expected {wanted} compiled files in `{name}`, found {found}"))
                 .in_file(file.display()));
         }
-        if parts.is_empty() {
-            return Ok(());
-        }
-        let architecture = TargetArchitecture::of_debian_name(package.architecture()?)
-            .map_err(|error| error.in_file(file.display()))?;
         compiled.iter().zip(parts).try_for_each(|(bytes, part)| {
-            let row = matrix.core_row(architecture.name(), part.without_avx)?;
-            self.add_part(matrix, row, &part.part, file, bytes)
+            self.add_part(matrix, matrix.core_row(part.without_avx)?, &part.part, file, bytes)
         })
     }
 
@@ -147,14 +140,13 @@ impl FoundParts {
             Ok((image, tree))
         };
         let (image, tree) = look().map_err(|error: Error| error.in_file(file.display()))?;
-        let architecture = TargetArchitecture::of_debian_name(&images.debian.architecture)?;
-        let version = matrix.core_row(architecture.name(), false)?.name.version.to_string();
+        let version = matrix.core_row(false)?.name.version.to_string();
         for name in images.own_packages(image)? {
             self.add_package_files(name, file, true, contents::package_files(&tree, name));
             let about = packages.packages.iter().find(|about| about.name == name);
             for content in about.iter().flat_map(|about| &about.contents) {
                 let PackageContent::Part { compiled: part, at } = content else { continue };
-                let mut path = packages::fill_path(at, &version, architecture);
+                let mut path = packages::fill_path(at, &version);
                 if part.part == CORE_PART {
                     path += &format!("/{CORE_LIBRARY_PREFIX}abi3.so");
                 }
@@ -163,8 +155,7 @@ impl FoundParts {
                     Error::new(message).in_file(file.display())
                 };
                 let bytes = tree.file_bytes(&path).ok_or_else(missing)?;
-                let row = matrix.core_row(architecture.name(), part.without_avx)?;
-                self.add_part(matrix, row, &part.part, file, bytes)?;
+                self.add_part(matrix, matrix.core_row(part.without_avx)?, &part.part, file, bytes)?;
             }
         }
         Ok(())

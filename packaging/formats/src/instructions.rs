@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-use crate::arm_instructions;
 use crate::error::Error;
 use iced_x86::{Decoder, DecoderOptions, EncodingKind, Instruction, Mnemonic};
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SectionKind};
@@ -89,25 +88,15 @@ impl FloatKind {
     }
 }
 
-/// Counts the `f32` arithmetic in a library for x86-64 or 64-bit ARM; of SVE, it counts none.
+/// Counts the `f32` arithmetic in a library for x86-64.
 ///
 /// # Errors
 ///
 /// When the bytes are not such a library.
 pub fn float_arithmetic(bytes: &[u8]) -> Result<FloatArithmetic, Error> {
     let mut found = FloatArithmetic::default();
-    let library = object::File::parse(bytes).map_err(decode_error)?;
-    let is_arm = library.architecture() == object::Architecture::Aarch64;
-    let library = if is_arm { library } else { parse_library(bytes)? };
-    for section in library.sections().filter(|section| section.kind() == SectionKind::Text) {
-        let code = section.data().map_err(decode_error)?;
-        if is_arm {
-            let (packed, scalar) = arm_instructions::count_arithmetic(code);
-            found.packed += packed;
-            found.scalar += scalar;
-        } else {
-            found.count_instructions(code);
-        }
+    for section in parse_library(bytes)?.sections().filter(|section| section.kind() == SectionKind::Text) {
+        found.count_instructions(section.data().map_err(decode_error)?);
     }
     Ok(found)
 }

@@ -4,7 +4,6 @@
 //! This crate has no policy: it knows none of Oarlock's names, versions or limits. Output is reproducible: the same contents
 //! always give the same bytes.
 
-mod arm_instructions;
 pub mod build_id;
 pub mod date;
 pub mod deb;
@@ -12,11 +11,9 @@ pub mod digest;
 pub mod error;
 pub mod file;
 pub mod file_packer;
-pub mod image_name;
 pub mod instructions;
 pub mod openpgp;
 pub mod output_directory;
-pub mod target_architecture;
 pub mod tree;
 pub mod wheel;
 

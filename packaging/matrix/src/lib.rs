@@ -145,19 +145,15 @@ impl WheelMatrix {
         expand::expand_matrix(file).map_err(|error| error.in_file(source))
     }
 
-    /// The row of the core alone for an architecture such as `x86_64`, either the default one or the one without AVX.
-    pub fn core_row(&self, architecture: &str, without_avx: bool) -> Result<&MatrixRow, Error> {
+    /// The row of the core alone, either the default one or the one without AVX.
+    pub fn core_row(&self, without_avx: bool) -> Result<&MatrixRow, Error> {
         let isa = if without_avx { "noavx" } else { "any" };
         let is_it = |row: &&MatrixRow| {
-            let platform = row.name.platform.strip_suffix(architecture);
-            let is_of_isa = row.combination.get(&MatrixAxis::Isa).is_some_and(|it| it == isa);
-            row.is_core_alone() && is_of_isa && platform.is_some_and(|rest| rest.ends_with('_'))
+            row.is_core_alone() && row.combination.get(&MatrixAxis::Isa).is_some_and(|it| it == isa)
         };
         let core = self.wheels.iter().find(is_it);
         core.ok_or_else(|| {
-            Error::new(format!(
-                "expected a core alone for {architecture} with `isa = \"{isa}\"` in the matrix, found none"
-            ))
+            Error::new(format!("expected a core alone with `isa = \"{isa}\"` in the matrix, found none"))
         })
     }
 

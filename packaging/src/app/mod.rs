@@ -2,7 +2,7 @@
 
 use oarlock_formats::error::Error;
 
-use oarlock_formats::image_name::ImageName;
+use crate::image::name::ImageName;
 use serde_json::json;
 use tera::{Context, Tera};
 

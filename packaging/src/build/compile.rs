@@ -1,7 +1,6 @@
 //! Compiles with cargo and with zig as the linker, so that the output runs on a glibc older than the builder's and contains no
 //! path of the builder.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,16 +11,16 @@ use oarlock_formats::error::Error;
 use oarlock_formats::wheel::Wheel;
 use oarlock_matrix::MatrixRow;
 
-use super::toolchain::TargetToolchain;
 use crate::assemble::plugin_file_name;
 use crate::build::RecipeOutput;
 use crate::build_artifact::{BuildArtifact, BuiltCore, BuiltFile, BuiltPlugin, CompiledPart};
 use crate::build_plan::{BuildRecipe, CORE_LIBRARY_PREFIX};
 use crate::build_tools::BuildTools;
+use crate::crates::CrateGraph;
 use crate::library_requirements::{self, LibraryLimits};
 use crate::licenses;
 use crate::part_sbom;
-use oarlock_formats::target_architecture::TargetArchitecture;
+use crate::vendored_tree;
 
 /// Keeps AVX out of all code, including third-party crates.
 const RUSTFLAGS_WITHOUT_AVX: [&str; 6] = [
@@ -46,37 +45,25 @@ pub(crate) struct PartCompiler<'w> {
     root: &'w Path,
     target: &'w Path,
     tools: BuildTools<'w>,
-    /// One for each architecture of the recipes.
-    toolchains: Vec<TargetToolchain>,
+    crates: CrateGraph,
     license: String,
-    /// The command that queries plugins of this machine's architecture, if it is already built.
+    /// The command that queries plugins, if it is already built.
     command: Option<&'w Path>,
+    /// Flags for every part. They remove local paths and give debug information a stable name.
+    flags: Vec<String>,
 }
 
 impl<'w> PartCompiler<'w> {
-    /// Installs the tools that are missing to compile for these architectures.
-    pub(crate) fn new(
-        root: &'w Path,
-        target: &'w Path,
-        command: Option<&'w Path>,
-        architectures: &BTreeSet<TargetArchitecture>,
-    ) -> Result<Self, Error> {
-        let tools = BuildTools::new(root, target)?;
-        let toolchains = architectures.iter().map(|it| TargetToolchain::new(root, target, &tools, *it));
+    /// Installs the tools that are missing.
+    pub(crate) fn new(root: &'w Path, target: &'w Path, command: Option<&'w Path>) -> Result<Self, Error> {
         Ok(Self {
-            toolchains: toolchains.collect::<Result<_, _>>()?,
             root,
             target,
-            tools,
+            tools: BuildTools::new(root, target)?,
+            crates: CrateGraph::of_workspace(root)?,
             license: fs::read_to_string(root.join("LICENSE"))?,
             command,
-        })
-    }
-
-    /// The toolchain for a recipe.
-    fn toolchain(&self, recipe: &BuildRecipe) -> Result<&TargetToolchain, Error> {
-        self.toolchains.iter().find(|it| it.architecture == recipe.architecture).ok_or_else(|| {
-            Error::new(format!("expected a compiler for {}, found none", recipe.architecture.name()))
+            flags: [remap_path_flags(root, target)?, unwinder_flags(root)?].concat(),
         })
     }
 
@@ -90,13 +77,10 @@ impl<'w> PartCompiler<'w> {
         if made.exists() {
             fs::remove_dir_all(&made)?;
         }
-        let mut maturin = self.tool_command("maturin", recipe)?;
+        let mut maturin = self.tool_command("maturin", recipe);
         maturin.args(["build", "--profile", CARGO_PROFILE, "--locked", "--zig", "--no-default-features"]);
         maturin.args(["--manifest-path", "runtime/python/Cargo.toml"]);
         maturin.args(["--compatibility", &format!("manylinux_{}", recipe.glibc), "--out"]).arg(&made);
-        if self.toolchain(recipe)?.is_foreign() {
-            maturin.args(["--target", recipe.architecture.rust_target()]);
-        }
         if recipe.is_free_threaded() {
             maturin.args(["--interpreter", "python3.14t"]);
         }
@@ -165,7 +149,7 @@ impl<'w> PartCompiler<'w> {
         file: &str,
         debug: &Path,
     ) -> Result<(Vec<u8>, Duration), Error> {
-        let mut cargo = self.tool_command("cargo-zigbuild", recipe)?;
+        let mut cargo = self.tool_command("cargo-zigbuild", recipe);
         let is_program = recipe.part.file.is_some() && !file.ends_with(".so");
         cargo.args([
             "rustc",
@@ -178,8 +162,7 @@ impl<'w> PartCompiler<'w> {
             "--features",
             &cargo_features(recipe).join(","),
         ]);
-        let target = recipe.architecture.rust_target();
-        cargo.args(["--target", &format!("{target}.{}", recipe.glibc.replace('_', "."))]);
+        cargo.args(["--target", &format!("x86_64-unknown-linux-gnu.{}", recipe.glibc.replace('_', "."))]);
         if is_program {
             // A system's unwinder may use newer glibc symbols; the glibc of that system provides them.
             cargo.args(["--bin", file, "--", "-C", "link-arg=-Wl,--allow-shlib-undefined"]);
@@ -188,7 +171,8 @@ impl<'w> PartCompiler<'w> {
             cargo.args(["--lib", "--crate-type", "cdylib"]);
         }
         let took = self.run_compiler(recipe, &mut cargo)?;
-        let built = self.cargo_directory(recipe).join(target).join(CARGO_PROFILE).join(file);
+        let built =
+            self.cargo_directory(recipe).join("x86_64-unknown-linux-gnu").join(CARGO_PROFILE).join(file);
         Ok((self.finish_library(recipe, &fs::read(built)?, debug)?, took))
     }
 
@@ -199,7 +183,7 @@ impl<'w> PartCompiler<'w> {
         library: &Path,
         report: &dyn Fn(String),
     ) -> Result<String, Error> {
-        let first = self.query_plugin_manifest(recipe, library, None);
+        let first = self.query_plugin_manifest(library, None);
         if first.is_ok() || recipe.part.libraries.is_empty() {
             return first;
         }
@@ -214,30 +198,15 @@ impl<'w> PartCompiler<'w> {
             self.tools.run_tool(self.tools.pip_command(&new).args(&recipe.part.libraries), &log)?;
             fs::rename(new, &place)?;
         }
-        self.query_plugin_manifest(recipe, library, Some(&place))
+        self.query_plugin_manifest(library, Some(&place))
     }
 
     /// Queries a plugin through the command; libraries may be anywhere below `libraries`.
-    fn query_plugin_manifest(
-        &self,
-        recipe: &BuildRecipe,
-        library: &Path,
-        libraries: Option<&Path>,
-    ) -> Result<String, Error> {
-        let toolchain = self.toolchain(recipe)?;
-        let mut command = match self.command.filter(|_| !toolchain.is_foreign()) {
-            Some(command) => Command::new(command),
-            None => {
-                let mut cargo = Command::new("cargo");
-                toolchain.set_runner(&mut cargo);
-                cargo.args(["run", "--quiet", "--locked", "--package", "oarlock-cli"]);
-                if toolchain.is_foreign() {
-                    cargo.args(["--target", recipe.architecture.rust_target()]);
-                }
-                cargo.arg("--");
-                cargo
-            }
-        };
+    fn query_plugin_manifest(&self, library: &Path, libraries: Option<&Path>) -> Result<String, Error> {
+        let mut command = Command::new(self.command.unwrap_or(Path::new("cargo")));
+        if self.command.is_none() {
+            command.args(["run", "--quiet", "--locked", "--package", "oarlock-cli", "--"]);
+        }
         command.args(["plugin", "manifest"]).arg(library).current_dir(self.root);
         if let Some(libraries) = libraries {
             command.env(
@@ -262,22 +231,18 @@ impl<'w> PartCompiler<'w> {
             ["whole", "stripped", "symbols"].map(|name| scratch.path().join(name));
         fs::write(&whole, bytes)?;
         let log = format!("strip-{}", recipe.directory_name());
-        let toolchain = self.toolchain(recipe)?;
         self.tools.run_tool(
-            toolchain
-                .binutil("strip")
+            Command::new("strip")
                 .args(["--strip-unneeded", "--remove-section=.comment", "-o"])
                 .arg(&stripped)
                 .arg(&whole),
             &log,
         )?;
-        self.tools.run_tool(
-            toolchain.binutil("objcopy").arg("--only-keep-debug").arg(&whole).arg(&symbols),
-            &log,
-        )?;
+        self.tools
+            .run_tool(Command::new("objcopy").arg("--only-keep-debug").arg(&whole).arg(&symbols), &log)?;
         let (mut library, mut symbols) = (fs::read(&stripped)?, fs::read(&symbols)?);
         build_id::set_build_id(&mut library, &mut symbols)?;
-        let platform = &format!("manylinux_{}_{}", recipe.glibc, recipe.architecture.name());
+        let platform = &format!("manylinux_{}_x86_64", recipe.glibc);
         let limits = LibraryLimits { platform, part: Some(&recipe.part), without_avx: recipe.without_avx };
         let needs = library_requirements::check_library(&library, bytes, limits)?;
         let id =
@@ -289,12 +254,11 @@ impl<'w> PartCompiler<'w> {
 
     fn describe_compiled_part(&self, recipe: &BuildRecipe) -> Result<CompiledPart, Error> {
         let package = recipe.part.package.clone();
-        let graph = &self.toolchain(recipe)?.crates;
-        let crates = graph.linked_crates(&package, &cargo_features(recipe))?;
+        let crates = self.crates.linked_crates(&package, &cargo_features(recipe))?;
         Ok(CompiledPart {
             part: recipe.name.clone(),
             opens: recipe.part.opens.clone(),
-            sbom: part_sbom::render_sbom(graph, &crates, &recipe.part.opens),
+            sbom: part_sbom::render_sbom(&self.crates, &crates, &recipe.part.opens),
             licenses: licenses::collect_licenses(&crates)?,
             license: self.license.clone(),
             package,
@@ -350,17 +314,15 @@ impl<'w> PartCompiler<'w> {
     pub(super) fn cargo_directory(&self, recipe: &BuildRecipe) -> PathBuf {
         let kind = match (&recipe.python, recipe.leaves_out_avx()) {
             (Some(_), _) => recipe.directory_name(),
-            (None, false) => format!("plugins{}", recipe.directory_suffix()),
+            (None, false) => "plugins".to_owned(),
             (None, true) => "plugins-without-avx".to_owned(),
         };
         self.target.join("cargo").join(kind)
     }
 
     /// The command of a build tool with the environment of a recipe.
-    fn tool_command(&self, name: &str, recipe: &BuildRecipe) -> Result<Command, Error> {
-        let toolchain = self.toolchain(recipe)?;
+    fn tool_command(&self, name: &str, recipe: &BuildRecipe) -> Command {
         let mut command = self.tools.tool_command(name);
-        toolchain.set_compiler(&mut command);
         command.env("CARGO_TARGET_DIR", self.cargo_directory(recipe));
         command
             .env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only")
@@ -368,13 +330,13 @@ impl<'w> PartCompiler<'w> {
         // zig compiles parts of the C library while it links, and debug information would record zig's path. zig caches these
         // objects, so builds of this kind get a separate cache.
         command.env("CCC_OVERRIDE_OPTIONS", "#+-g0").env("ZIG_GLOBAL_CACHE_DIR", self.target.join("zig"));
-        let mut flags = toolchain.flags.clone();
+        let mut flags = self.flags.clone();
         if recipe.leaves_out_avx() {
             flags.extend(RUSTFLAGS_WITHOUT_AVX.map(str::to_owned));
             command.env("RUSTC_WRAPPER", self.root.join(RUSTC_WRAPPER_WITHOUT_AVX));
         }
         command.env_remove("RUSTFLAGS").env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
-        Ok(command)
+        command
     }
 }
 
@@ -390,6 +352,42 @@ fn parse_platform_tag(output: &str) -> Option<String> {
     let text = output.split_whitespace().collect::<Vec<_>>().join(" ");
     let (_, after) = text.split_once("is consistent with the following platform tag: \"")?;
     Some(after.split_once('"')?.0.to_owned())
+}
+
+/// Flags that remap local paths, so that the same sources compile to the same bytes in any directory.
+fn remap_path_flags(root: &Path, target: &Path) -> Result<Vec<String>, Error> {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo"))).unwrap_or_default();
+    let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output()?;
+    let sysroot = PathBuf::from(String::from_utf8_lossy(&sysroot.stdout).trim());
+    let mut renamed = vec![
+        (home, "/cargo".to_owned()),
+        (sysroot.join("lib/rustlib/src/rust"), "/rust".to_owned()),
+        (root.to_owned(), "/oarlock".to_owned()),
+        (target.to_owned(), "/target".to_owned()),
+    ];
+    // Cargo names registry directories after their hosts. The last matching flag wins.
+    let registries = fs::read_dir(renamed[0].0.join("registry/src")).into_iter().flatten().flatten();
+    renamed.extend(registries.map(|registry| (registry.path(), "/crates".to_owned())));
+    renamed.extend(vendored_tree::crates_directory(root).map(|crates| (crates, "/crates".to_owned())));
+    let mut flags: Vec<String> = renamed
+        .into_iter()
+        .map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()))
+        .collect();
+    flags.extend(["-C", "link-arg=-Wl,--build-id=sha1"].map(str::to_owned));
+    Ok(flags)
+}
+
+/// Flags that leave unwinding to the system's library. zig would link its own unwinder, and two unwinders in one process are
+/// incompatible: a forced unwind, as when a Python thread exits inside a call, would abort the process.
+fn unwinder_flags(root: &Path) -> Result<Vec<String>, Error> {
+    let mut gcc = Command::new("gcc");
+    gcc.arg("-print-file-name=libgcc_s.so.1").current_dir(root);
+    let output =
+        gcc.output().map_err(|error| Error::new(format!("expected to start `gcc`: {error}; install it")))?;
+    let file = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
+    let file = file.canonicalize().map_err(Error::from).map_err(|error| error.in_file(file.display()))?;
+    Ok(vec!["-C".to_owned(), format!("link-arg={}", file.display())])
 }
 
 /// All directories below `root` that contain shared objects.
@@ -416,5 +414,13 @@ mod tests {
         let output = "\nx.whl is consistent with the\nfollowing platform tag: \"manylinux_2_17_x86_64\".\n\nThe wheel\n";
         assert_eq!(parse_platform_tag(output).as_deref(), Some("manylinux_2_17_x86_64"));
         assert_eq!(parse_platform_tag("x.whl is no wheel"), None);
+    }
+
+    #[test]
+    fn a_flag_names_each_place_that_paths_may_begin_with() {
+        let flags = remap_path_flags(Path::new("/somewhere"), Path::new("/elsewhere")).expect("flags");
+        for flag in ["--remap-path-prefix=/somewhere=/oarlock", "--remap-path-prefix=/elsewhere=/target"] {
+            assert!(flags.iter().any(|it| it == flag), "{flag} in {flags:?}");
+        }
     }
 }

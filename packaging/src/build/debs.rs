@@ -8,12 +8,12 @@ use oarlock_formats::error::Error;
 use oarlock_formats::file;
 use oarlock_matrix::WheelMatrix;
 
+use super::compile::PartCompiler;
 use super::parallel_jobs::run_jobs;
-use super::{BuildStep, StepCounter, WorkspaceBuilder, compile_recipe, library_check, toolchain};
+use super::{BuildStep, StepCounter, WorkspaceBuilder, compile_recipe, library_check};
 use crate::build_artifact::BuildArtifact;
 use crate::build_plan::{BuildRecipe, WheelPlan, recipe_for_part};
 use crate::packages::{PackageBuilder, PackageCatalog, PackageContent, PackagePart, PackageSpec};
-use oarlock_formats::target_architecture::TargetArchitecture;
 
 /// The part that writes generated files, such as manual pages.
 const COMMAND_PART: &str = "command";
@@ -29,11 +29,10 @@ pub struct PackagePlan<'p> {
     recipes: Vec<(BuildRecipe, PackagePart)>,
     version: String,
     keys: Vec<u8>,
-    architecture: TargetArchitecture,
 }
 
 impl<'p> PackagePlan<'p> {
-    /// Plans the packages of these names for an architecture, or all. `keys` are the public keys of the archive that will list them, if any.
+    /// Plans the packages of these names, or all. `keys` are the public keys of the archive that will list them, if any.
     ///
     /// # Errors
     ///
@@ -43,9 +42,8 @@ impl<'p> PackagePlan<'p> {
         packages: &'p PackageCatalog,
         names: &[String],
         keys: Vec<u8>,
-        architecture: TargetArchitecture,
     ) -> Result<Self, Error> {
-        let chosen = packages.select_packages(names, !keys.is_empty(), architecture)?;
+        let chosen = packages.select_packages(names, !keys.is_empty())?;
         let mut parts: Vec<PackagePart> = Vec::new();
         for content in chosen.iter().flat_map(|about| &about.contents) {
             let is_said = matches!(content, PackageContent::Says { .. } | PackageContent::Writes { .. });
@@ -53,14 +51,11 @@ impl<'p> PackagePlan<'p> {
             parts.extend(content.compiled_part().cloned().or(said).filter(|part| !parts.contains(part)));
         }
         let of = |part: PackagePart| {
-            Ok((
-                recipe_for_part(matrix, matrix.core_row(architecture.name(), part.without_avx)?, &part.part)?,
-                part,
-            ))
+            Ok((recipe_for_part(matrix, matrix.core_row(part.without_avx)?, &part.part)?, part))
         };
         let recipes = parts.into_iter().map(of).collect::<Result<_, Error>>()?;
-        let version = matrix.core_row(architecture.name(), false)?.name.version.to_string();
-        Ok(Self { packages, chosen, recipes, version, keys, architecture })
+        let version = matrix.core_row(false)?.name.version.to_string();
+        Ok(Self { packages, chosen, recipes, version, keys })
     }
 
     /// Plans the packages that match wheels: each of their parts is either in one of the wheels or in no row of the matrix.
@@ -72,16 +67,11 @@ impl<'p> PackagePlan<'p> {
         plan: &WheelPlan<'_>,
         packages: &'p PackageCatalog,
         keys: Vec<u8>,
-        architecture: TargetArchitecture,
     ) -> Result<Self, Error> {
         let is_in_wheels =
             |part: &PackagePart| plan.matrix.wheels.iter().any(|row| row.parts.contains(&part.part));
         let is_built = |part: &PackagePart| {
-            let is_it = |it: &BuildRecipe| {
-                it.name == part.part
-                    && it.leaves_out_avx() == part.without_avx
-                    && it.architecture == architecture
-            };
+            let is_it = |it: &BuildRecipe| it.name == part.part && it.leaves_out_avx() == part.without_avx;
             plan.recipes().iter().any(is_it)
         };
         let goes_with = |about: &&PackageSpec| {
@@ -91,9 +81,9 @@ impl<'p> PackagePlan<'p> {
                 .filter_map(PackageContent::compiled_part)
                 .all(|part| !is_in_wheels(part) || is_built(part))
         };
-        let all = packages.select_packages(&[], !keys.is_empty(), architecture)?;
+        let all = packages.select_packages(&[], !keys.is_empty())?;
         let names: Vec<String> = all.into_iter().filter(goes_with).map(|about| about.name.clone()).collect();
-        Self::new(plan.matrix, packages, &names, keys, architecture)
+        Self::new(plan.matrix, packages, &names, keys)
     }
 
     /// The parts to compile, each once.
@@ -134,9 +124,8 @@ impl WorkspaceBuilder {
     ///
     /// When it fails to compile.
     pub fn build_command(&self, matrix: &WheelMatrix, report: &dyn Fn(&BuildStep)) -> Result<PathBuf, Error> {
-        let architecture = TargetArchitecture::of_host()?;
-        let compiler = self.part_compiler([architecture].into())?;
-        let recipe = recipe_for_part(matrix, matrix.core_row(architecture.name(), false)?, COMMAND_PART)?;
+        let compiler = PartCompiler::new(&self.root, &self.target, None)?;
+        let recipe = recipe_for_part(matrix, matrix.core_row(false)?, COMMAND_PART)?;
         report(&BuildStep { done: 0, all: 1, text: self.compiling_message(&compiler, &recipe) });
         let debug = self.target.join("debug");
         let file = self.target.join(COMPILED_COMMAND);
@@ -176,10 +165,9 @@ impl WorkspaceBuilder {
             made,
             version: &plan.version,
             seconds,
-            command: &|| toolchain::run_program(&self.target, plan.architecture, &command),
+            command: &command,
             keys: &plan.keys,
             debug: &debug,
-            architecture: plan.architecture,
         };
         let report = steps.count_jobs(|about: &&PackageSpec| format!("packing {}", about.name));
         let packed = run_jobs(
@@ -211,7 +199,7 @@ impl WorkspaceBuilder {
         steps: &mut StepCounter<'_>,
     ) -> Result<BTreeMap<PackagePart, BuildArtifact>, Error> {
         steps.next("installing maturin, zig and the wheel checkers".to_owned());
-        let compiler = self.part_compiler([plan.architecture].into())?;
+        let compiler = PartCompiler::new(&self.root, &self.target, self.command.as_deref())?;
         let recipes: Vec<&BuildRecipe> = plan.recipes().collect();
         let parts = self.compile_recipes(&compiler, &recipes, debug, steps)?;
         // A wheel may contain a plugin without a manifest; a package may not.

@@ -6,9 +6,7 @@ mod compile;
 mod debs;
 mod library_check;
 mod parallel_jobs;
-mod toolchain;
 
-use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -25,7 +23,6 @@ use crate::build_plan::{self, BuildRecipe, WheelPlan};
 use crate::check;
 use compile::PartCompiler;
 pub use debs::PackagePlan;
-use oarlock_formats::target_architecture::TargetArchitecture;
 use parallel_jobs::{JobEvent, run_jobs};
 
 /// Builds wheels, packages and releases in a workspace.
@@ -114,7 +111,7 @@ impl WorkspaceBuilder {
         let begin = Instant::now();
         let mut steps = StepCounter::new(1 + plan.recipes().len() + plan.rows().len(), report);
         steps.next("installing maturin, zig and the wheel checkers".to_owned());
-        let compiler = self.part_compiler(build_plan::architectures_of(plan.recipes()))?;
+        let compiler = PartCompiler::new(&self.root, &self.target, self.command.as_deref())?;
         let recipes: Vec<&BuildRecipe> = plan.recipes().iter().collect();
         let parts = self.compile_recipes(&compiler, &recipes, &out.join("debug"), &mut steps)?;
         let shared_compile_time = parts.iter().map(|part| part.took).sum();
@@ -152,11 +149,6 @@ impl WorkspaceBuilder {
             separate_compile_time,
             notes,
         })
-    }
-
-    /// The compiler of parts for these architectures.
-    fn part_compiler(&self, architectures: BTreeSet<TargetArchitecture>) -> Result<PartCompiler<'_>, Error> {
-        PartCompiler::new(&self.root, &self.target, self.command.as_deref(), &architectures)
     }
 
     /// Takes the lock for building a release here, held for as long as the file is open.

@@ -3,7 +3,6 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-use oarlock_formats::target_architecture::TargetArchitecture;
 use oarlock_pack::build::{PackagePlan, WorkspaceBuilder};
 use oarlock_pack::packages::{OWN_PACKAGES, PackageCatalog};
 
@@ -18,9 +17,6 @@ pub(crate) struct DebArguments {
     /// The packages, such as `liboarlock1`; by default all
     #[arg(value_name = "PACKAGE")]
     names: Vec<String>,
-    /// The architecture of the packages, `amd64` or `arm64`; by default that of this machine
-    #[arg(long, value_name = "NAME", value_parser = TargetArchitecture::of_debian_name)]
-    architecture: Option<TargetArchitecture>,
     #[command(flatten)]
     choice: MatrixChoice,
     /// The package revision, instead of the one in `packages.toml`
@@ -45,8 +41,7 @@ pub(crate) fn run(call: &DebArguments, json: bool, dry_run: bool) -> Result<(), 
     for file in &call.keys {
         keys.extend(super::apt_repo::read_secret_key(file)?.to_public_packets());
     }
-    let architecture = call.architecture.map_or_else(TargetArchitecture::of_host, Ok)?;
-    let plan = PackagePlan::new(&matrix, &packages, &call.names, keys, architecture)?;
+    let plan = PackagePlan::new(&matrix, &packages, &call.names, keys)?;
     if dry_run {
         let parts: Vec<String> = plan.recipes().map(ToString::to_string).collect();
         let names: Vec<&str> = plan.names().collect();

@@ -4,7 +4,6 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use oarlock_formats::image_name::ImageName;
 use oarlock_formats::{date, file};
 use oarlock_pack::container_engine::ContainerEngine;
 use oarlock_pack::image::image_builder::{FinishedImage, ImageBuilder};
@@ -12,7 +11,7 @@ use oarlock_pack::image::images::{self, ImageKind, ImageSpec};
 use oarlock_pack::image::local_packages::LocalPackages;
 use oarlock_pack::image::lock::LockedPackage;
 use oarlock_pack::image::mirror::DebianMirror;
-use oarlock_pack::image::{DebianLock, ImageCatalog, PackageCache, dependency_resolution, lock};
+use oarlock_pack::image::{DebianLock, ImageCatalog, ImageName, PackageCache, dependency_resolution, lock};
 use oarlock_pack::vendored_tree;
 
 use super::container_engine;

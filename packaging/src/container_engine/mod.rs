@@ -19,13 +19,12 @@ use oarlock_formats::error::Error;
 
 pub use self::address::{EngineAddress, EnvironmentLookup};
 use self::engine_log::{EngineLog, engine_error};
-use crate::image::dockerfile;
+use crate::image::{ImageName, dockerfile};
 use bollard::models::{BuildInfo, SystemVersion};
 use bollard::query_parameters::{BuildImageOptionsBuilder, ImportImageOptions, TagImageOptionsBuilder};
 use bollard::{API_DEFAULT_VERSION, Docker, body_try_stream};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _, stream};
-use oarlock_formats::image_name::ImageName;
 use tokio::runtime::{Builder, Runtime};
 
 /// An engine that responds.

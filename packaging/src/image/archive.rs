@@ -5,7 +5,7 @@ use oarlock_formats::error::Error;
 use oarlock_formats::tree::{FileTree, TreeEntry};
 
 use super::config::{DescribedLayer, ImageConfig};
-use oarlock_formats::image_name::ImageName;
+use super::name::ImageName;
 use serde_json::{Value, json};
 
 /// The directory of blobs, which are named by their SHA-256.

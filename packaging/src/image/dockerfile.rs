@@ -6,7 +6,7 @@ use oarlock_formats::error::Error;
 
 use super::config::{DescribedLayer, ImageConfig};
 use super::images::ImageKind;
-use oarlock_formats::image_name::ImageName;
+use super::name::ImageName;
 use serde_json::{Value, json};
 use tera::{Context, Tera};
 

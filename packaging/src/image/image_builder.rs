@@ -19,8 +19,8 @@ use super::layer::PackedLayer;
 use super::loader;
 use super::local_packages::LocalPackages;
 use super::lock::{self, DebianLock, LockedPackage};
+use super::name::ImageName;
 use super::package_cache::PackageCache;
-use oarlock_formats::image_name::ImageName;
 
 /// Builds images from packages.
 pub struct ImageBuilder<'w> {

@@ -173,7 +173,7 @@ impl ImageCatalog {
             if !suffixes.insert(suffix) {
                 return Err(Error::new(format!("expected one image with the suffix `{suffix}`, found two")));
             }
-            oarlock_formats::image_name::ImageName::new(&self.name, &format!("0{suffix}"))?;
+            super::ImageName::new(&self.name, &format!("0{suffix}"))?;
             if layers.is_empty() {
                 return Err(Error::new(format!("expected layers of the image `{suffix}`, found none")));
             }

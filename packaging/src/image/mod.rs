@@ -20,6 +20,7 @@ mod loader;
 pub mod local_packages;
 pub mod lock;
 pub mod mirror;
+pub mod name;
 mod notebook;
 pub mod package_cache;
 mod prune;
@@ -27,4 +28,5 @@ pub mod version;
 
 pub use self::images::ImageCatalog;
 pub use self::lock::DebianLock;
+pub use self::name::ImageName;
 pub use self::package_cache::PackageCache;

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use oarlock_formats::error::Error;
 use oarlock_matrix::checked_values::deserialize_address;
 
-use oarlock_formats::target_architecture::TargetArchitecture;
 use serde::Deserialize;
 
 /// A catalog file.
@@ -73,8 +72,6 @@ pub(crate) enum PackageArchitecture {
     /// Architectures that compiled code runs on.
     #[default]
     Any,
-    /// 64-bit x86, as its parts are built for that alone.
-    Amd64,
     /// Independent of the architecture.
     All,
 }
@@ -194,20 +191,12 @@ impl PackageCatalog {
         Ok(())
     }
 
-    /// Selects packages of an architecture by name, or all; those with keys only if keys are given.
+    /// Selects packages by name, or all; those with keys only if keys are given.
     ///
     /// # Errors
     ///
-    /// When a name is unknown, a package is not for the architecture, or it requires keys and none are given.
-    pub fn select_packages(
-        &self,
-        names: &[String],
-        has_keys: bool,
-        architecture: TargetArchitecture,
-    ) -> Result<Vec<&PackageSpec>, Error> {
-        let is_for = |about: &PackageSpec| {
-            about.architecture != PackageArchitecture::Amd64 || architecture == TargetArchitecture::X86_64
-        };
+    /// When a name is unknown, or a package requires keys and none are given.
+    pub fn select_packages(&self, names: &[String], has_keys: bool) -> Result<Vec<&PackageSpec>, Error> {
         let all = || self.packages.iter().map(|it| it.name.as_str());
         let find = |name: &String| {
             let found = self.packages.iter().find(|it| it.name == *name);
@@ -220,16 +209,9 @@ impl PackageCatalog {
             !has_keys && about.contents.iter().any(|content| matches!(content, PackageContent::Keys { .. }))
         };
         if names.is_empty() {
-            return Ok(self.packages.iter().filter(|about| is_for(about) && !lacks_keys(about)).collect());
+            return Ok(self.packages.iter().filter(|about| !lacks_keys(about)).collect());
         }
         let named: Vec<&PackageSpec> = names.iter().map(find).collect::<Result<_, _>>()?;
-        if let Some(about) = named.iter().find(|about| !is_for(about)) {
-            return Err(Error::new(format!(
-                "expected a package for {}, found `{}`, which is for amd64 alone",
-                architecture.debian_name(),
-                about.name
-            )));
-        }
         match named.iter().find(|about| lacks_keys(about)) {
             Some(about) => Err(Error::new(format!(
                 "expected keys for `{}`, found none; name some with `--key`",

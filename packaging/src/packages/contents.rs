@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use oarlock_formats::error::Error;
 use oarlock_formats::file_packer::compress_gzip;
 use oarlock_formats::tree::{FileTree, TreeEntry};
 
 use super::catalog::PublishedKeys;
-use super::{PackageBuilder, PackageContent, PackagePart, PackageSpec};
+use super::{PackageBuilder, PackageContent, PackagePart, PackageSpec, library_directory};
 use crate::build_artifact::BuildArtifact;
 
 impl PackageBuilder<'_> {
@@ -98,10 +99,8 @@ impl PackageBuilder<'_> {
 
     /// Runs the command and returns its output.
     fn query_command(&self, arguments: &[String]) -> Result<Vec<u8>, Error> {
-        let mut command = (self.command)();
-        let output = command.args(arguments).output();
-        let output =
-            output.map_err(|error| Error::from(error).in_file(Path::new(command.get_program()).display()))?;
+        let output = Command::new(self.command).args(arguments).output();
+        let output = output.map_err(|error| Error::from(error).in_file(self.command.display()))?;
         if output.status.success() {
             return Ok(output.stdout);
         }
@@ -111,7 +110,7 @@ impl PackageBuilder<'_> {
 
     /// Fills the placeholders of a source file with installation paths.
     fn fill_source_template(&self, text: &str) -> String {
-        let libraries = self.architecture.library_directory();
+        let libraries = library_directory();
         text.replace("@PREFIX@", "/usr")
             .replace("@LIBDIR@", &libraries.replacen("usr", "${prefix}", 1))
             .replace("@INCLUDEDIR_FROM_LIBDIR@", "../../include")

@@ -9,7 +9,6 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
 
 use oarlock_formats::deb::DebPackage;
 use oarlock_formats::error::Error;
@@ -17,7 +16,6 @@ use oarlock_formats::error::Error;
 use crate::build_artifact::BuildArtifact;
 pub use catalog::{PackageCatalog, PackageSpec};
 pub(crate) use catalog::{PackageContent, PackagePart};
-use oarlock_formats::target_architecture::TargetArchitecture;
 
 /// Oarlock's own packages, from `packaging/packages.toml`.
 pub const OWN_PACKAGES: &str = include_str!("../../packages.toml");
@@ -37,13 +35,12 @@ pub(crate) struct PackageBuilder<'m> {
     pub(crate) version: &'m str,
     /// The timestamp of everything.
     pub(crate) seconds: u64,
-    /// Starts the command of this release, which generates some files.
-    pub(crate) command: &'m (dyn Fn() -> Command + Sync),
+    /// The command of this release, which generates some files.
+    pub(crate) command: &'m Path,
     /// The public keys of the archive that will list the packages.
     pub(crate) keys: &'m [u8],
     /// The directory of debug information, by build id.
     pub(crate) debug: &'m Path,
-    pub(crate) architecture: TargetArchitecture,
 }
 
 impl PackageBuilder<'_> {
@@ -73,11 +70,16 @@ impl PackageBuilder<'_> {
 
     /// Replaces placeholders for versions and directories.
     fn fill_placeholders(&self, text: &str) -> String {
-        fill_path(text, self.version, self.architecture).replace("{package}", &self.package_version())
+        fill_path(text, self.version).replace("{package}", &self.package_version())
     }
 }
 
 /// Fills the placeholders for the Oarlock version and the library directory in a path.
-pub(crate) fn fill_path(at: &str, version: &str, architecture: TargetArchitecture) -> String {
-    at.replace("{lib}", &architecture.library_directory()).replace("{version}", version)
+pub(crate) fn fill_path(at: &str, version: &str) -> String {
+    at.replace("{lib}", &library_directory()).replace("{version}", version)
+}
+
+/// The multiarch library directory.
+fn library_directory() -> String {
+    format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH)
 }

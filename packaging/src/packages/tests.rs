@@ -12,10 +12,6 @@ use crate::build_artifact::{BuiltFile, CompiledPart};
 use crate::library_requirements::build_id_path;
 use tempfile::TempDir;
 
-/// The libraries and programs in these packages are for this machine.
-const HOST: TargetArchitecture =
-    if cfg!(target_arch = "aarch64") { TargetArchitecture::Aarch64 } else { TargetArchitecture::X86_64 };
-
 const CATALOG_TEXT: &str = r#"
 maintainer = "Somebody <somebody@example.org>"
 homepage = "https://example.org"
@@ -107,10 +103,9 @@ impl PackageFixture {
                 .collect(),
             version,
             seconds: 1_700_000_000,
-            command: &|| Command::new(&self.command),
+            command: &self.command,
             keys: b"keys",
             debug: self.root_path(),
-            architecture: HOST,
         };
         maker.build_packages(&self.packages.packages[0])
     }
@@ -134,7 +129,7 @@ fn a_package_says_what_it_needs_and_has_what_is_written_of_it() {
     assert_eq!(field("Depends"), "adders (>= 1.2.0), others (= 1.2.0-3)");
     assert_eq!((field("Source"), field("Section"), field("Multi-Arch")), ("oarlock", "contrib/libs", "same"));
     assert_eq!(field("Description"), "sums\nSums of numbers.");
-    let libraries = HOST.library_directory();
+    let libraries = library_directory();
     assert!(package.contents.file_bytes(&format!("{libraries}/libsum.so.1.1.2.0")).is_some());
     let link = package.contents.get(&format!("{libraries}/libsum.so.1")).expect("a link");
     assert_eq!(link.node, TreeNode::Link("libsum.so.1.1.2.0".to_owned()));
@@ -206,13 +201,13 @@ fn a_package_of_keys_is_there_where_keys_are() {
     let names = ["libsum1".to_owned()];
     assert_eq!(
         (
-            packages.select_packages(&[], true, HOST).map(|it| it.len()),
-            packages.select_packages(&[], false, HOST).map(|it| it.len())
+            packages.select_packages(&[], true).map(|it| it.len()),
+            packages.select_packages(&[], false).map(|it| it.len())
         ),
         (Ok(1), Ok(0))
     );
-    assert!(packages.select_packages(&names, true, HOST).is_ok());
-    let error = packages.select_packages(&names, false, HOST).expect_err("no keys").to_string();
+    assert!(packages.select_packages(&names, true).is_ok());
+    let error = packages.select_packages(&names, false).expect_err("no keys").to_string();
     assert!(error.contains("expected keys for `libsum1`, found none; name some with `--key`"), "{error}");
 }
 

@@ -135,7 +135,7 @@ fn they_choose_alike_on_machines_that_nobody_thought_of() {
         let minor = if free_threaded { 14 } else { [10, 11, 12, 14, 15][one_of(5)] };
         let machine = TargetMachine {
             system: OperatingSystem::Linux,
-            architecture: ["x86_64", "x86_64", "aarch64"][one_of(3)].to_owned(),
+            architecture: "x86_64".to_owned(),
             libc: Some(number(["2.28", "2.36", "2.39"][one_of(3)])),
             python: Some(PythonInterpreter {
                 version: MajorMinor { major: 3, minor },
@@ -178,11 +178,7 @@ fn a_machine_without_a_python_that_fits_is_told_so_by_a_number_of_its_own() {
         (machine("python=3.11 cpython=no"), &[], 3, "found another Python than CPython"),
         (machine("python=3.14 free_threaded=yes"), &["--without-avx"], 4, "leave `--without-avx` out"),
         (machine("python=3.11").replace("2.36", "2.17"), &[], 4, "found Linux with glibc 2.17 on x86_64"),
-        (machine("python=3.11").replace("x86_64", "riscv64"), &[], 4, "there are no wheels for riscv64 yet"),
-        (machine("python=3.11").replace("x86_64", "armv7l"), &[], 4, "expected a system of 64 bits"),
-        (machine("python=3.11 bits=32").replace("x86_64", "armv7l"), &[], 4, "expected a system of 64 bits"),
-        (machine("python=3.11 bits=32").replace("x86_64", "aarch64"), &[], 3, "a Python of 64 bits"),
-        (machine("python=3.11").replace("x86_64", "aarch64"), &["--device=cuda"], 4, "(cpu), found `cuda`"),
+        (machine("python=3.11").replace("x86_64", "aarch64"), &[], 4, "there are no wheels for arm64 yet"),
         (machine("python=3.11").replace("linux", "musl"), &[], 4, "use a distribution with glibc"),
         (machine("python=3.11"), &["--device", "tpu"], 4, "(cpu, cuda, opencl), found `tpu`"),
         (machine("python=3.11"), &["--device", "rocm"], 4, "found `rocm`, which is planned: the plugin"),

@@ -6,8 +6,6 @@
 mod gpus;
 mod known_options;
 
-use std::collections::BTreeSet;
-
 use oarlock_formats::error::{Error, nearest_names};
 
 use self::known_options::{KnownOption, LISTED_OPTIONS, OTHER_OPTIONS, OptionMeaning};
@@ -247,11 +245,9 @@ fn unsupported_machine(matrix: &WheelMatrix, known: &KnownOption) -> Error {
         .filter_map(|wheel| wheel.combination.get(&MatrixAxis::Platform))
         .map(String::as_str)
         .collect();
-    let mut seen = BTreeSet::new();
-    platforms.retain(|it| seen.insert(*it));
+    platforms.dedup();
     Error::new(format!(
-        "expected a machine that there are wheels for ({}), found `{}=ON`; options choose among those of one machine, and \
-         `--row LABEL` among all",
+        "expected a machine that there are wheels for ({}), found `{}=ON`; build Oarlock there from its source tree",
         platforms.join(", "),
         known.name
     ))

@@ -91,16 +91,9 @@ pub(super) fn first_match<'w>(
     let mut advice = None;
     let mut would_do = Vec::new();
     for (place, demand) in demands.iter().enumerate() {
-        let mut fitting: Vec<&MatrixRow> =
-            wheels.iter().filter(|wheel| meets(wheel, Some(place))).copied().collect();
-        // A newer system is easier to get than another processor.
-        let is_for_processor =
-            |wheel: &&MatrixRow| demand.machine.is_some_and(|machine| is_for_architecture(wheel, machine));
-        if fitting.iter().any(is_for_processor) {
-            fitting.retain(is_for_processor);
-        }
-        let others = fitting.iter().map(|wheel| (demand.value)(wheel));
-        let mut others: Vec<String> = others.filter(|it| it != NO_VALUE).collect();
+        let others = wheels.iter().filter(|wheel| meets(wheel, Some(place)));
+        let mut others: Vec<String> =
+            others.map(|wheel| (demand.value)(wheel)).filter(|it| it != NO_VALUE).collect();
         let mut seen = BTreeSet::new();
         others.retain(|it| seen.insert(it.clone()));
         if !others.is_empty() {
@@ -119,24 +112,20 @@ pub(super) fn first_match<'w>(
 
 /// Advice if no wheel supports the platform.
 fn platform_advice(machine: &TargetMachine, wheels: &[&MatrixRow]) -> Option<String> {
-    let architecture = &machine.architecture;
-    if machine.system == OperatingSystem::Linux && is_of_32_bits(architecture) {
-        return Some(
-            "use a system of 64 bits, which Oarlock needs; most processors with ARM run one for arm64"
-                .to_owned(),
-        );
-    }
     if machine.python.is_some_and(|python| python.bits_32) {
         return Some("use a Python of 64 bits".to_owned());
     }
-    let is_for_processor = wheels.iter().any(|wheel| is_for_architecture(wheel, machine));
+    let architecture = &machine.architecture;
+    let is_for_processor =
+        wheels.iter().any(|wheel| wheel.name.platform.ends_with(&format!("_{architecture}")));
     let words = match machine.system {
         OperatingSystem::Linux if is_for_processor => {
             "use a newer distribution, or build Oarlock from its source tree"
         }
         OperatingSystem::Linux => {
+            let name = if architecture == "aarch64" { "arm64" } else { architecture };
             return Some(format!(
-                "there are no wheels for {architecture} yet, so build Oarlock from its source tree"
+                "there are no wheels for {name} yet, so build Oarlock from its source tree"
             ));
         }
         OperatingSystem::Musl => "use a distribution with glibc, such as Debian in a container",
@@ -146,18 +135,6 @@ fn platform_advice(machine: &TargetMachine, wheels: &[&MatrixRow]) -> Option<Str
     };
     // Historical wheels of others cannot be built here.
     wheels.iter().any(|wheel| !wheel.parts.is_empty()).then(|| words.to_owned())
-}
-
-fn is_for_architecture(wheel: &MatrixRow, machine: &TargetMachine) -> bool {
-    wheel.name.platform.ends_with(&format!("_{}", machine.architecture))
-}
-
-/// True for an architecture of 32 bits, for which nothing of Oarlock can be built.
-fn is_of_32_bits(architecture: &str) -> bool {
-    architecture == "arm"
-        || architecture.starts_with("armv")
-        || architecture == "i386"
-        || architecture == "i686"
 }
 
 /// Describes a platform tag, if it is known.

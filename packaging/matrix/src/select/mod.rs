@@ -65,12 +65,8 @@ pub fn select_install(
         Error::new("expected a Python to install for, found none; install CPython, or name one that is there")
     })?;
     let channel = matrix.channels.first();
-    let mut wheels: Vec<&MatrixRow> =
+    let wheels: Vec<&MatrixRow> =
         matrix.wheels.iter().filter(|it| Some(&it.channel) == channel && it.planned.is_none()).collect();
-    // Without a core, the error is about the platform.
-    if wheels.iter().any(|it| it.is_core_alone() && machine.runs_platform(&it.name.platform)) {
-        wheels.retain(|it| machine.runs_platform(&it.name.platform));
-    }
     let (cores, whole): (Vec<&MatrixRow>, Vec<&MatrixRow>) =
         wheels.iter().filter(|it| it.is_standalone()).partition(|it| it.is_core_alone());
     let mut reasons = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::error::Error;
+use oarlock_formats::error::Error;
 
 /// A name such as `oarlock:1.0` or `registry.example.org:5000/team/oarlock:1.0-slim`.
 #[derive(Clone, Debug, Eq, PartialEq)]
