@@ -171,3 +171,14 @@ fn arithmetic_that_is_not_one_map_of_each_channel_stays() {
         assert!(left.contains(&"Mul".to_owned()), "{dims:?}: {left:?}");
     }
 }
+
+#[test]
+fn a_channel_that_constants_broadcast_to_several_stays_before_the_convolution() {
+    let mut sketch = GraphSketch::new();
+    let x = sketch.add_input("x", Dtype::F32, &[1, 1, 4, 4]);
+    let (factors, w) = (sketch.add_weights(&[4, 1, 1], 1), sketch.add_weights(&[2, 4, 1, 1], 2));
+    let several = sketch.add_op("Mul", &[x, factors]);
+    let y = sketch.add_op("Conv", &[several, w]);
+    let left = computing_ops(&sketch.with_outputs(&[y]), &[1, 1, 4, 4]);
+    assert_eq!(left, ["Mul", "oarlock.Conv"]);
+}

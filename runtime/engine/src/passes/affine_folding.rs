@@ -112,8 +112,8 @@ fn fold_inputs(view: &GraphView<'_>, node: &Node) -> Option<FoldedInputs> {
     let (input, map) = ChannelAffine::from_chain(view, made)?;
     let kernels = ConvKernels::from_node(view, node)?;
     let fits = map.fits(kernels.input_channels(), kernels.rank());
-    // Another convolution before the maps takes them without a change of this one.
-    if !fits || convolution_before(view, input).is_some() {
+    // Constants may broadcast one channel to several. Another convolution before the maps takes them without a change of this one.
+    if !fits || !view.has_same_shape(input, made) || convolution_before(view, input).is_some() {
         return None;
     }
     let has_shift = map.pairs().any(|(_, summand)| summand != 0.0);
