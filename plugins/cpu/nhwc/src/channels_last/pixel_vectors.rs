@@ -27,6 +27,8 @@ const BLOCK_ELEMENTS: usize = MAX_OUTPUTS * 2 * MAX_LANES;
 const MIN_WORK_PER_THREAD: usize = 1 << 17;
 /// Bytes of transposed lines that a thread works on at a time, so that they stay in L2.
 const LINES_BYTES: usize = 128 * 1024;
+/// Limit on the elements of the transposed lines: windows with wide gaps span more lines than they read.
+const MAX_LINE_ELEMENTS: usize = 1 << 21;
 /// The cost, in multiplications of a vector, of transposing an input or a result.
 const TRANSPOSE_COST: f64 = 1.0;
 /// What other algorithms must cost more, since their costs are only estimated.
@@ -51,6 +53,11 @@ impl PixelVectorConv {
         }
         let lanes = ConvMicroKernels::for_isa(team.isa()).lanes as f64;
         let NhwcGeometry { channels, outputs, vertical, horizontal, .. } = *geometry;
+        let shortest_line = horizontal.extent().saturating_add(2 * MAX_VECTORS * MAX_LANES);
+        let lines = [vertical.extent(), channels, horizontal.stride, shortest_line];
+        if lines.into_iter().fold(1, usize::saturating_mul) > MAX_LINE_ELEMENTS {
+            return None;
+        }
         let (channels, outputs) = (channels as f64, outputs as f64);
         // Multiplications of a vector for each output pixel.
         let by_channels = geometry.tap_count() as f64 * channels;
