@@ -41,5 +41,5 @@ pub use vector_task::{F32VectorTask, run_with_bf16_vectors, run_with_vectors};
 #[cfg(x86_vectors)]
 pub use x86::{
     Avx2F32Vector, Avx2F64Vector, Avx2I32Vector, Avx512F32Vector, Avx512F64Vector, Avx512VnniVector,
-    AvxVnniVector,
+    Avx512VnniWordVector, Avx512WordVector, AvxVnniVector, AvxVnniWordVector,
 };

@@ -6,7 +6,9 @@ use std::arch::x86_64::*;
 
 use super::float_vector::{F32Vector, FloatVector};
 
-pub use integers::{Avx2I32Vector, Avx512VnniVector, AvxVnniVector};
+pub use integers::{
+    Avx2I32Vector, Avx512VnniVector, Avx512VnniWordVector, Avx512WordVector, AvxVnniVector, AvxVnniWordVector,
+};
 
 /// Implements [`FloatVector`] with intrinsics.
 macro_rules! intrinsics {

@@ -3,10 +3,10 @@
 //!
 //! A convolution has several algorithms, among which `algorithm` chooses: a matrix product whose left rows are read through
 //! pointers (`dense`), products of transformed tiles (`winograd`), separate sums for each channel (`depthwise`), or sums in vectors of
-//! pixels where there are few output channels (`pixel_vectors`). A transposed convolution becomes several ordinary ones, or is depthwise as well (`transposed`). If the session permits it, factors are
-//! rounded to bf16 (`bf16_rounding`), and products with constant matrices are then computed as convolutions (`bf16_matmul`). NCHW
-//! convolutions of narrow floats are converted to NHWC and back (`narrow_conv`). Bias, residual and activation are applied while
-//! results are in registers or in L1 (`epilogue`).
+//! pixels where there are few output channels (`pixel_vectors`). A transposed convolution becomes several ordinary ones, or is
+//! depthwise as well (`transposed`). If the session permits it, factors are rounded to bf16 (`bf16_rounding`), and products with
+//! constant matrices are then computed as convolutions (`bf16_matmul`). NCHW convolutions of narrow floats are converted to NHWC and
+//! back (`narrow_conv`). Bias, residual and activation are applied while results are in registers or in L1 (`epilogue`).
 //!
 //! No sum is split between threads, so results do not depend on the number of threads.
 
@@ -28,7 +28,7 @@ pub(crate) mod tests;
 pub(crate) mod tile;
 mod transposed;
 mod weight_panels;
-mod winograd;
+pub(crate) mod winograd;
 
 use oarlock_cpu_base::device::Cpu;
 use oarlock_sdk::{Kernel, Result, ensure};

@@ -18,6 +18,7 @@ use super::dense::{ConvPrecision, DenseConv};
 use super::epilogue::{ConvEpilogue, ResidualSource};
 use super::pixel_vectors::PixelVectorConv;
 use super::weight_panels::OriginalWeights;
+use super::winograd::tile_blocks::TileBlocks;
 use super::winograd::{WinogradConv, WinogradTileSize};
 
 const RELU: FusedActivation = FusedActivation::Bounds([0.0, f32::INFINITY]);
@@ -33,7 +34,7 @@ fn applicable_algorithms(case: &ConvCase, team: &TestTeam) -> Vec<(NhwcConv, boo
     if PixelVectorConv::is_supported(geometry) {
         ways.push((by(ConvAlgorithm::PixelVectors(PixelVectorConv::new(team, geometry))), true));
     }
-    if WinogradTileSize::is_supported(geometry) {
+    if TileBlocks::is_supported(geometry) {
         ways.push((
             by(ConvAlgorithm::Winograd(WinogradConv::new(team, geometry, WinogradTileSize::Two))),
             false,

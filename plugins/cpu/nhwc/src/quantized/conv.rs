@@ -30,9 +30,8 @@ pub(super) fn quantized_layer_kernel(
 ) -> Kernel<Cpu> {
     let weights = weights.with_flags(OperandFlags::UNALIGNED);
     Kernel::new_prepared(op, move |cpu: &Cpu, call| {
-        let layer = layer(cpu, call)?;
-        call.describe_kernel(&format!("{}, {}", layer.description(), cpu.isa()));
-        let ready = layer.prepare_layer(cpu, call)?;
+        let ready = layer(cpu, call)?.prepare_layer(cpu, call)?;
+        call.describe_kernel(&format!("{}, {}", ready.description(), cpu.isa()));
         Ok(Arc::new(move |cpu: &Cpu, call: &KernelCall<'_>| ready.run(cpu, call)))
     })
     .with_domain(OARLOCK_DOMAIN)

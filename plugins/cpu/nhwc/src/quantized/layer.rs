@@ -7,6 +7,7 @@ use std::sync::Arc;
 use oarlock_cpu_base::constant_cache::{self, ConstantCache};
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::isa::Isa;
+use oarlock_cpu_base::simd::SIGN_BIT;
 use oarlock_cpu_gemm::ScratchBuffer;
 use oarlock_sdk::{Dtype, KernelCall, Result, ensure};
 
@@ -17,6 +18,7 @@ use super::interleaved::{InterleavedDepthwise, InterleavedOperands, InterleavedW
 use super::quantized_panels::{QuantizedPanels, WeightOrder, WeightSource};
 use super::requantize::{QuantizedEpilogue, RequantizeParameters, zero_point};
 use super::tile::QuantizedMicroKernels;
+use super::winograd::{QuantizedWinograd, TransformedWeights};
 use crate::channels_last::expect_prepared;
 use crate::channels_last::geometry::NhwcGeometry;
 
@@ -29,6 +31,8 @@ const RESIDUAL: usize = 4;
 pub(super) struct QuantizedLayer {
     geometry: NhwcGeometry,
     algorithm: QuantizedAlgorithm,
+    /// Replaces the algorithm where the weights permit it, which is known when the layer is prepared.
+    winograd: Option<QuantizedWinograd>,
     order: WeightOrder,
     requantize: RequantizeParameters,
     is_signed: bool,
@@ -39,17 +43,19 @@ enum QuantizedAlgorithm {
     Dense(Box<QuantizedDenseConv>),
     Depthwise,
     Interleaved(InterleavedDepthwise),
+    Winograd(QuantizedWinograd),
 }
 
 pub(super) enum PackedQuantizedWeights {
     Panels(QuantizedPanels),
     Channels(Vec<i8>),
     Interleaved(InterleavedWeights),
+    Transformed(TransformedWeights),
 }
 
-/// Everything that packed weights depend on besides the weights: the instruction set, the order of the given weights, and the
-/// numbers of groups, channels per group, outputs, taps per line, taps in all, and taps and inputs as they are read.
-type QuantizedWeightsKey = (Isa, WeightOrder, [usize; 7]);
+/// Everything that packed weights depend on besides the weights: the instruction set, the order of the given weights, whether they are
+/// transformed, and the numbers of groups, channels per group, outputs, taps per line, taps in all, and taps and inputs as they are read.
+type QuantizedWeightsKey = (Isa, WeightOrder, bool, [usize; 7]);
 
 static PACKED_WEIGHTS: ConstantCache<QuantizedWeightsKey, PackedQuantizedWeights> = ConstantCache::new();
 
@@ -89,6 +95,10 @@ impl QuantizedLayer {
             }
         }
         let dtype = call.input(0)?.dtype();
+        let winograd = match order {
+            WeightOrder::OutputsFirst => QuantizedWinograd::if_profitable(cpu, &geometry),
+            WeightOrder::OutputsLast => None,
+        };
         let algorithm = if !geometry.is_depthwise() {
             QuantizedAlgorithm::Dense(Box::new(QuantizedDenseConv::new(cpu, &geometry)))
         } else if call.optional_input(RESIDUAL)?.is_none()
@@ -100,6 +110,7 @@ impl QuantizedLayer {
         };
         Ok(Self {
             algorithm,
+            winograd,
             geometry,
             order,
             requantize: RequantizeParameters::from_call(call)?,
@@ -109,25 +120,25 @@ impl QuantizedLayer {
     }
 
     /// The algorithm, as reports show it.
-    pub(super) fn description(&self) -> &'static str {
+    fn description(&self) -> &'static str {
         match &self.algorithm {
             QuantizedAlgorithm::Dense(_) => "indirect GEMM in 8 bits",
             QuantizedAlgorithm::Depthwise => "depthwise in 8 bits",
             QuantizedAlgorithm::Interleaved(_) => "interleaved depthwise in 8 bits",
+            QuantizedAlgorithm::Winograd(_) => "Winograd F(4×4, 3×3) in 8 bits",
         }
     }
 
     pub(super) fn scratch_size(&self) -> usize {
-        match &self.algorithm {
-            QuantizedAlgorithm::Dense(dense) if self.geometry.output_pixels() * self.geometry.outputs > 0 => {
-                dense.scratch_size()
-            }
-            _ => 0,
+        if self.geometry.output_pixels() * self.geometry.outputs == 0 {
+            return 0;
         }
+        let QuantizedAlgorithm::Dense(dense) = &self.algorithm else { return 0 };
+        dense.scratch_size().max(self.winograd.as_ref().map_or(0, QuantizedWinograd::scratch_size))
     }
 
     /// Packs weights and computes initial sums if they are constant.
-    pub(super) fn prepare_layer(self, cpu: &Cpu, call: &KernelCall<'_>) -> Result<PreparedLayer> {
+    pub(super) fn prepare_layer(mut self, cpu: &Cpu, call: &KernelCall<'_>) -> Result<PreparedLayer> {
         let NhwcGeometry { outputs, groups, .. } = self.geometry;
         let (w, scale, bias) = (call.input(1)?, call.input(SCALE)?, call.optional_input(BIAS)?);
         let dims = [call.input(0)?.dims().to_vec(), call.output(0)?.dims().to_vec()];
@@ -137,9 +148,16 @@ impl QuantizedLayer {
             let (factors, starts, padding) = Default::default();
             return Ok(PreparedLayer { layer: self, packed, factors, starts, padding, dims });
         }
+        if let Some(winograd) = self.winograd.take() {
+            // SAFETY: device memory is host memory, and the weights are constant.
+            let weights = unsafe { w.constant_elements::<i8>() }?;
+            if winograd.is_exact(&weights) {
+                self.algorithm = QuantizedAlgorithm::Winograd(winograd);
+            }
+        }
         let steps = match &self.algorithm {
             QuantizedAlgorithm::Dense(dense) => dense.tap_shape(),
-            QuantizedAlgorithm::Depthwise => (0, 0),
+            QuantizedAlgorithm::Depthwise | QuantizedAlgorithm::Winograd(_) => (0, 0),
             QuantizedAlgorithm::Interleaved(interleaved) => interleaved.weights_key(),
         };
         let (depth, kernel) = (self.geometry.channels_per_group(), self.geometry.horizontal.kernel);
@@ -152,7 +170,7 @@ impl QuantizedLayer {
         };
         let packed = PACKED_WEIGHTS.get_or_make_at(
             constant_cache::constant_range(&w),
-            (cpu.isa(), self.order, sizes),
+            (cpu.isa(), self.order, matches!(self.algorithm, QuantizedAlgorithm::Winograd(_)), sizes),
             || {
                 // SAFETY: as above.
                 let weights = unsafe { w.constant_elements::<i8>() }?;
@@ -170,6 +188,9 @@ impl QuantizedLayer {
                     QuantizedAlgorithm::Interleaved(interleaved) => PackedQuantizedWeights::Interleaved(
                         interleaved.pack_weights(&self.geometry, &weights),
                     ),
+                    QuantizedAlgorithm::Winograd(winograd) => {
+                        PackedQuantizedWeights::Transformed(winograd.pack_weights(cpu, &weights))
+                    }
                 })
             },
         )?;
@@ -201,6 +222,10 @@ impl QuantizedLayer {
                 let starts: Vec<i32> = weights.sums.iter().enumerate().map(|sum| start(zero, sum)).collect();
                 return interleaved.reorder_channels(&starts);
             }
+            (QuantizedAlgorithm::Winograd(_), PackedQuantizedWeights::Transformed(weights)) => {
+                let zero = self.zero as i32 + if self.is_signed { i32::from(SIGN_BIT) } else { 0 };
+                return weights.sums.iter().enumerate().map(|sum| start(zero, sum)).collect();
+            }
             // This kernel subtracts the zero point from each input, so only the bias is left.
             _ => return (0..self.geometry.outputs).map(of_bias).collect(),
         };
@@ -226,6 +251,11 @@ pub(super) struct PreparedLayer {
 }
 
 impl PreparedLayer {
+    /// The algorithm, as reports show it.
+    pub(super) fn description(&self) -> &'static str {
+        self.layer.description()
+    }
+
     /// Runs a call with the shapes that the layer was prepared for.
     pub(super) fn run(&self, cpu: &Cpu, call: &KernelCall<'_>) -> Result<()> {
         let (x, z, y) = (call.input(0)?, call.optional_input(RESIDUAL)?, call.output(0)?);
@@ -266,6 +296,10 @@ impl PreparedLayer {
                 let (starts, factors, padding) = (&self.starts, &self.factors, &self.padding);
                 let operands = InterleavedOperands { weights, starts, factors, padding, requantize };
                 interleaved.compute(cpu, geometry, &images, &operands, y);
+            }
+            (QuantizedAlgorithm::Winograd(winograd), PackedQuantizedWeights::Transformed(weights)) => {
+                let scratch = &mut ScratchBuffer::from_call(call);
+                winograd.compute(cpu, &images, (weights, &self.starts), &finish, y, scratch);
             }
             _ => unreachable!("weights are packed for the way in which they are used"),
         }

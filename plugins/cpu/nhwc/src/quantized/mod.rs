@@ -32,6 +32,7 @@ mod tile;
 mod widened_rows;
 mod window_rows;
 mod window_sums;
+mod winograd;
 
 use oarlock_cpu_base::device::Cpu;
 use oarlock_sdk::Kernel;

@@ -48,6 +48,10 @@ macro_rules! stored_and_requantized {
 stored_and_requantized!(oarlock_cpu_base::simd::PortableI32Vector);
 #[cfg(target_arch = "x86_64")]
 stored_and_requantized!(oarlock_cpu_base::simd::Sse2I32Vector);
+#[cfg(x86_vectors)]
+stored_and_requantized!(oarlock_cpu_base::simd::Avx512WordVector);
+#[cfg(x86_vectors)]
+stored_and_requantized!(oarlock_cpu_base::simd::Avx512VnniWordVector);
 
 /// Stores the sums and requantizes them in memory.
 ///

@@ -21,15 +21,15 @@ use crate::channels_last::geometry::NhwcGeometry;
 use crate::channels_last::tests::reference::{ConvCase, RandomNumbers, conv_axis};
 
 /// A convolution with its epilogue.
-struct QuantizedLayerCase {
-    geometry: NhwcGeometry,
-    is_signed: bool,
-    x: Vec<u8>,
-    w: Vec<i8>,
-    scale: Vec<f32>,
+pub(super) struct QuantizedLayerCase {
+    pub(super) geometry: NhwcGeometry,
+    pub(super) is_signed: bool,
+    pub(super) x: Vec<u8>,
+    pub(super) w: Vec<i8>,
+    pub(super) scale: Vec<f32>,
     bias: Option<Vec<i32>>,
     z: Option<Vec<u8>>,
-    zeros: [i64; 3],
+    pub(super) zeros: [i64; 3],
     bounds: [i64; 2],
     z_factor: f32,
     inner: Option<(f32, [i64; 2])>,
@@ -44,7 +44,7 @@ fn round_result(value: f32, bounds: [i64; 2]) -> f32 {
 }
 
 impl QuantizedLayerCase {
-    fn random(numbers: &mut RandomNumbers, geometry: NhwcGeometry) -> Self {
+    pub(super) fn random(numbers: &mut RandomNumbers, geometry: NhwcGeometry) -> Self {
         let NhwcGeometry { images, channels, outputs, vertical, horizontal, .. } = geometry;
         let mut bytes = |count: usize| (0..count).map(|_| numbers.next(256) as u8).collect::<Vec<_>>();
         let inputs = images * vertical.input * horizontal.input * channels;
@@ -77,7 +77,7 @@ impl QuantizedLayerCase {
         }
     }
 
-    fn expected_bytes(&self) -> Vec<u8> {
+    pub(super) fn expected_bytes(&self) -> Vec<u8> {
         let NhwcGeometry { outputs, vertical, horizontal, .. } = self.geometry;
         let pixels = self.geometry.output_pixels();
         (0..pixels * outputs)
@@ -116,6 +116,28 @@ impl QuantizedLayerCase {
         }
         let result = (step.round_ties_even() as i64).saturating_add(self.zeros[1]);
         result.clamp(self.bounds[0], self.bounds[1]) as u8
+    }
+
+    /// The results of `compute`, which gets the operands of a layer without bias and residual.
+    pub(super) fn with_operands(
+        &self,
+        compute: impl FnOnce(&QuantizedImages<'_>, &QuantizedEpilogue<'_>, &mut [u8]),
+    ) -> Vec<u8> {
+        let bounds = self.bounds.map(|bound| (bound - self.zeros[1]) as f32);
+        let none = ResidualAddition { factor: 0.0, zero: 0.0, sign_flip: 0, inner: None };
+        let requantize = RequantizeParameters { bounds, zero: self.zeros[1] as i32, residual: none };
+        let finish = QuantizedEpilogue { requantize: &requantize, factors: &self.scale, residual: None };
+        let images = QuantizedImages { x: &self.x, is_signed: self.is_signed, zero: self.zeros[0] as u8 };
+        let mut y = vec![77; self.geometry.output_pixels() * self.geometry.outputs];
+        compute(&images, &finish, &mut y);
+        y
+    }
+
+    /// Removes bias and residual, and gives each channel a factor.
+    pub(super) fn without_addends(mut self) -> Self {
+        (self.z, self.inner, self.bias) = (None, None, None);
+        self.scale.resize(self.geometry.outputs, self.scale[0]);
+        self
     }
 
     fn to_array(&self, dims: &[i64], bytes: &[u8]) -> TestArray {
@@ -350,9 +372,7 @@ fn threads_change_nothing() {
         ConvCase::with_groups(&mut numbers, (40, 40), 96, (1, 1), 1),
     ];
     for case in cases {
-        let mut layer = QuantizedLayerCase::random(&mut numbers, case.geometry);
-        (layer.z, layer.inner, layer.bias) = (None, None, None);
-        layer.scale = vec![layer.scale[0]; layer.geometry.outputs];
+        let layer = QuantizedLayerCase::random(&mut numbers, case.geometry).without_addends();
         let expected = layer.expected_bytes();
         for isa in isa_levels() {
             for count in [1, 2] {
@@ -367,12 +387,16 @@ fn threads_change_nothing() {
 
 /// The results of a layer without bias, computed by a team.
 fn compute_layer(layer: &QuantizedLayerCase, team: &TestTeam) -> Vec<u8> {
-    let bounds = layer.bounds.map(|bound| (bound - layer.zeros[1]) as f32);
-    let none = ResidualAddition { factor: 0.0, zero: 0.0, sign_flip: 0, inner: None };
-    let requantize = RequantizeParameters { bounds, zero: layer.zeros[1] as i32, residual: none };
-    let finish = QuantizedEpilogue { requantize: &requantize, factors: &layer.scale, residual: None };
-    let images = QuantizedImages { x: &layer.x, is_signed: layer.is_signed, zero: layer.zeros[0] as u8 };
-    let mut y = vec![77; layer.geometry.output_pixels() * layer.geometry.outputs];
+    layer.with_operands(|images, finish, y| compute_operands(layer, team, images, finish, y))
+}
+
+fn compute_operands(
+    layer: &QuantizedLayerCase,
+    team: &TestTeam,
+    images: &QuantizedImages<'_>,
+    finish: &QuantizedEpilogue<'_>,
+    y: &mut [u8],
+) {
     if let Some(depthwise) =
         InterleavedDepthwise::new(team.isa, &layer.geometry).filter(|_| layer.geometry.is_depthwise())
     {
@@ -387,23 +411,16 @@ fn compute_layer(layer: &QuantizedLayerCase, team: &TestTeam) -> Vec<u8> {
             starts: &starts,
             factors: &factors,
             padding: &padding,
-            requantize: &requantize,
+            requantize: finish.requantize,
         };
-        depthwise.compute(team, &layer.geometry, &images, &operands, &mut y);
-        return y;
+        depthwise.compute(team, &layer.geometry, images, &operands, y);
+        return;
     }
     if layer.geometry.is_depthwise() {
         let weights = depthwise::pack_quantized_depthwise(&layer.geometry, &layer.w);
         let starts = vec![0; layer.geometry.outputs];
-        depthwise::compute_quantized_depthwise(
-            team,
-            &layer.geometry,
-            &images,
-            (&weights, &starts),
-            &finish,
-            &mut y,
-        );
-        return y;
+        depthwise::compute_quantized_depthwise(team, &layer.geometry, images, (&weights, &starts), finish, y);
+        return;
     }
     let dense = QuantizedDenseConv::new(team, &layer.geometry);
     let bytes: Vec<u8> = layer.w.iter().map(|weight| weight.cast_unsigned()).collect();
@@ -413,9 +430,8 @@ fn compute_layer(layer: &QuantizedLayerCase, team: &TestTeam) -> Vec<u8> {
     let mut starts: Vec<i32> = panels.sums.iter().map(|sum| -zero * sum).collect();
     starts.resize(starts.len().next_multiple_of(32), 0);
     let mut scratch = vec![0xff; dense.scratch_size()];
-    let results = QuantizedOutput::Bytes(&finish, &mut y);
-    dense.compute(team, &images, (&panels, &starts), results, &mut ScratchBuffer::new(&mut scratch));
-    y
+    let results = QuantizedOutput::Bytes(finish, y);
+    dense.compute(team, images, (&panels, &starts), results, &mut ScratchBuffer::new(&mut scratch));
 }
 
 #[test]

@@ -105,9 +105,11 @@ impl QuantizedMicroKernels {
             #[cfg(x86_vectors)]
             Isa::Avx512 | Isa::Amx if is_x86_feature_detected!("avx512vnni") => &vnni::KERNELS,
             #[cfg(x86_vectors)]
+            Isa::Avx512 | Isa::Amx => &avx512_words::KERNELS,
+            #[cfg(x86_vectors)]
             Isa::AvxVnni => &avx_vnni::KERNELS,
             #[cfg(x86_vectors)]
-            Isa::Avx512 | Isa::Amx | Isa::Avx2 => &avx2::KERNELS,
+            Isa::Avx2 => &avx2::KERNELS,
             #[cfg(arm_vectors)]
             Isa::I8mm => &neon::mixed::KERNELS,
             #[cfg(arm_vectors)]
@@ -118,6 +120,20 @@ impl QuantizedMicroKernels {
             _ => &sse2::KERNELS,
             #[cfg(not(target_arch = "x86_64"))]
             _ => &plain::KERNELS,
+        }
+    }
+
+    /// Kernels that multiply signed numbers of 16 bits, unless bytes are multiplied many times faster, as by AMX.
+    pub(super) fn of_words(isa: Isa) -> Option<&'static Self> {
+        match isa {
+            #[cfg(x86_vectors)]
+            Isa::Amx => None,
+            #[cfg(x86_vectors)]
+            Isa::Avx512 if is_x86_feature_detected!("avx512vnni") => Some(&vnni_words::KERNELS),
+            #[cfg(x86_vectors)]
+            Isa::AvxVnni => Some(&avx_vnni_words::KERNELS),
+            _ => Some(Self::for_isa(isa))
+                .filter(|kernels| kernels.panel_format.factor_bytes == size_of::<i16>()),
         }
     }
 
@@ -252,7 +268,24 @@ kernels!(
     #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512vl,avx512vnni")]
     [1 2 3 4 5 6 7 8 9 10 11 12 13 14]
 );
+#[cfg(x86_vectors)]
+kernels!(
+    vnni_words,
+    Avx512VnniWordVector,
+    #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512vl,avx512vnni")]
+    [1 2 3 4 5 6 7 8 9 10 11 12 13 14]
+);
+// As above, with 1 product: 14 pixels would need all 32 registers.
+#[cfg(x86_vectors)]
+kernels!(
+    avx512_words,
+    Avx512WordVector,
+    #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512vl")]
+    [1 2 3 4 5 6 7 8 9 10 11 12]
+);
 // 6 x 2 accumulators, 2 weights and 1 input use 15 of 16 ymm registers.
+#[cfg(x86_vectors)]
+kernels!(avx_vnni_words, AvxVnniWordVector, #[target_feature(enable = "avx2,avxvnni")] [1 2 3 4 5 6]);
 #[cfg(x86_vectors)]
 kernels!(avx_vnni, AvxVnniVector, #[target_feature(enable = "avx2,avxvnni")] [1 2 3 4 5 6]);
 // 6 x 2 accumulators, 2 weights, 1 input and 1 product use all 16 ymm registers.

@@ -16,28 +16,13 @@ use super::super::geometry::NhwcGeometry;
 use super::super::tile::{ConvMicroKernels, ConvTile, MAX_TILE_PIXELS, TileEpilogue, even_tile_size};
 use super::super::weight_panels::{OriginalWeights, WeightPanels};
 use super::scheme::{FourOutputScheme, TwoOutputScheme, WinogradScheme};
+use super::tile_blocks::{BlockSteps, TransformLayout};
 use super::{WinogradConv, WinogradTileSize};
 use exact::ExactSums;
 use oarlock_cpu_base::simd::{F32Vector, F32VectorTask, run_with_vectors};
 
-/// The layout of rows of channels: the distance between rows, and between the first rows of two points.
 #[derive(Clone, Copy)]
-pub(super) struct TransformLayout {
-    pub(super) row: usize,
-    pub(super) point: usize,
-}
-
-impl TransformLayout {
-    pub(super) fn new(channels: usize, rows: usize) -> Self {
-        let row = channels.next_multiple_of(16);
-        // If points were a multiple of 1 KiB apart, they would map to few L1 sets, so the distance gets one more cache line.
-        let point = row * rows;
-        Self { row, point: if point.is_multiple_of(256) { point + 16 } else { point } }
-    }
-}
-
-#[derive(Clone, Copy)]
-pub(super) enum TransformStep {
+enum TransformStep {
     Input,
     Output,
 }
@@ -63,17 +48,20 @@ pub(super) struct WinogradBlock<'a> {
 // SAFETY: threads that share a block transform disjoint tiles and multiply disjoint points.
 unsafe impl Sync for WinogradBlock<'_> {}
 
-impl WinogradBlock<'_> {
-    pub(super) fn run_step(&self, step: TransformStep, tiles: Range<usize>) {
-        run_with_vectors(self.isa, TransformTiles { block: self, step, tiles });
+impl BlockSteps for WinogradBlock<'_> {
+    fn transform_inputs(&self, tiles: Range<usize>) {
+        run_with_vectors(self.isa, TransformTiles { block: self, step: TransformStep::Input, tiles });
     }
 
-    /// Multiplies the tiles of a block with the weights at some points.
-    pub(super) fn multiply_points(&self, points: Range<usize>, tiles: usize) {
+    fn transform_outputs(&self, tiles: Range<usize>) {
+        run_with_vectors(self.isa, TransformTiles { block: self, step: TransformStep::Output, tiles });
+    }
+
+    fn multiply_points(&self, points: Range<usize>, tiles: usize) {
         let kernels = ConvMicroKernels::for_isa(self.isa);
         let share = even_tile_size(tiles, kernels.max_pixels());
         let [inputs, outputs] = self.layouts;
-        let NhwcGeometry { channels, outputs: width, .. } = self.winograd.geometry;
+        let NhwcGeometry { channels, outputs: width, .. } = *self.winograd.tiles.geometry();
         let mut pointers = [ptr::null(); MAX_TILE_PIXELS];
         for point in points {
             for first in (0..tiles).step_by(share) {
@@ -112,18 +100,12 @@ impl WinogradBlock<'_> {
             }
         }
     }
+}
 
-    /// The image, row and column of the first output of a tile.
-    pub(super) fn tile_position(&self, tile: usize) -> (usize, usize, usize) {
-        let (tile_rows, tile_columns) = self.winograd.tiles;
-        let count = self.winograd.outputs.output_count();
-        let (row, column) = (tile / tile_columns, tile % tile_columns);
-        (row / tile_rows, row % tile_rows * count, column * count)
-    }
-
+impl WinogradBlock<'_> {
     #[inline(always)]
     #[expect(clippy::needless_range_loop, reason = "rows and columns change places")]
-    unsafe fn transform_inputs<
+    unsafe fn transform_input_tile<
         V: F32Vector,
         S: WinogradScheme<OUT, POINTS>,
         const OUT: usize,
@@ -132,19 +114,11 @@ impl WinogradBlock<'_> {
         &self,
         tile: usize,
     ) {
-        let NhwcGeometry { channels, vertical, horizontal, .. } = self.winograd.geometry;
-        let (image, top, left) = self.tile_position(tile);
-        let at = |first: usize, step: usize, pad: usize, size: usize| {
-            (first + step).checked_sub(pad).filter(|place| *place < size)
-        };
-        let mut inputs = [[self.zeros.as_ptr(); POINTS]; POINTS];
-        for (row, inputs) in inputs.iter_mut().enumerate() {
-            let Some(y) = at(top, row, vertical.pad.0, vertical.input) else { continue };
-            for (column, input) in inputs.iter_mut().enumerate() {
-                let Some(x) = at(left, column, horizontal.pad.0, horizontal.input) else { continue };
-                *input = self.x[((image * vertical.input + y) * horizontal.input + x) * channels..].as_ptr();
-            }
-        }
+        let tiles = &self.winograd.tiles;
+        let channels = tiles.geometry().channels;
+        let inputs: [[*const f32; POINTS]; POINTS] = tiles.input_pixels(tile).map(|row| {
+            row.map(|pixel| pixel.map_or(self.zeros.as_ptr(), |pixel| self.x[pixel * channels..].as_ptr()))
+        });
         let layout = self.layouts[0];
         let target = self.inputs.wrapping_add((tile - self.first) * layout.row);
         for channel in (0..channels).step_by(V::LANES) {
@@ -176,7 +150,7 @@ impl WinogradBlock<'_> {
     /// Transforms the products of a tile back and runs the epilogue.
     #[inline(always)]
     #[expect(clippy::needless_range_loop, reason = "rows and columns change places")]
-    unsafe fn transform_outputs<
+    unsafe fn transform_output_tile<
         V: F32Vector,
         S: WinogradScheme<OUT, POINTS>,
         const OUT: usize,
@@ -185,10 +159,10 @@ impl WinogradBlock<'_> {
         &self,
         tile: usize,
     ) {
-        let NhwcGeometry { outputs: channels, vertical, horizontal, .. } = self.winograd.geometry;
-        let (image, top, left) = self.tile_position(tile);
-        let (rows, columns) = (OUT.min(vertical.output - top), OUT.min(horizontal.output - left));
-        let start = ((image * vertical.output + top) * horizontal.output + left) * channels;
+        let tiles = &self.winograd.tiles;
+        let NhwcGeometry { outputs: channels, horizontal, .. } = *tiles.geometry();
+        let (first, [rows, columns]) = tiles.output_pixels(tile);
+        let start = first * channels;
         let layout = self.layouts[1];
         let source = self.outputs.wrapping_add((tile - self.first) * layout.row).cast_const();
         let bias = self.epilogue.bias_pointer(0);
@@ -268,16 +242,16 @@ impl F32VectorTask for TransformTiles<'_> {
             unsafe {
                 match (self.step, self.block.winograd.outputs) {
                     (TransformStep::Input, WinogradTileSize::Two) => {
-                        self.block.transform_inputs::<V, TwoOutputScheme, 2, 4>(tile);
+                        self.block.transform_input_tile::<V, TwoOutputScheme, 2, 4>(tile);
                     }
                     (TransformStep::Input, WinogradTileSize::Four) => {
-                        self.block.transform_inputs::<V, FourOutputScheme, 4, 6>(tile);
+                        self.block.transform_input_tile::<V, FourOutputScheme, 4, 6>(tile);
                     }
                     (TransformStep::Output, WinogradTileSize::Two) => {
-                        self.block.transform_outputs::<V, TwoOutputScheme, 2, 4>(tile);
+                        self.block.transform_output_tile::<V, TwoOutputScheme, 2, 4>(tile);
                     }
                     (TransformStep::Output, WinogradTileSize::Four) => {
-                        self.block.transform_outputs::<V, FourOutputScheme, 4, 6>(tile);
+                        self.block.transform_output_tile::<V, FourOutputScheme, 4, 6>(tile);
                     }
                 }
             }

@@ -10,23 +10,22 @@
 
 mod block;
 mod scheme;
+pub(crate) mod tile_blocks;
 
 use std::marker::PhantomData;
-use std::ops::Range;
 
 use oarlock_cpu_base::isa::{Isa, SimdTarget, SimdTask};
 use oarlock_cpu_base::thread_team::ThreadTeam;
-use oarlock_cpu_gemm::{DisjointSlice, TaskQueue};
+use oarlock_cpu_gemm::DisjointSlice;
 
-use self::block::{TransformLayout, TransformStep, WinogradBlock};
+use self::block::WinogradBlock;
 use self::scheme::{FourOutputScheme, TwoOutputScheme, WinogradScheme};
+use self::tile_blocks::{TileBlocks, TransformLayout, tile_grid};
 use super::epilogue::ConvEpilogue;
 use super::geometry::NhwcGeometry;
-use super::tile::{ConvMicroKernels, even_tile_size};
+use super::tile::ConvMicroKernels;
 use super::weight_panels::{OriginalWeights, PanelWriter, WeightPanels};
 
-/// Bytes of transformed tiles that a thread works on at a time, so that they stay in L2 beside the weights.
-const TILE_BLOCK_BYTES: usize = 512 * 1024;
 /// Multiply-adds that make it worth waking another thread.
 const MIN_WORK_PER_THREAD: usize = 1 << 17;
 
@@ -56,7 +55,7 @@ impl WinogradTileSize {
 
     /// The cheapest tile size, if it beats the direct algorithm.
     pub(super) fn profitable_size(geometry: &NhwcGeometry) -> Option<Self> {
-        if !Self::is_supported(geometry) || geometry.channels.min(geometry.outputs) < MIN_CHANNELS {
+        if !TileBlocks::is_supported(geometry) || geometry.channels.min(geometry.outputs) < MIN_CHANNELS {
             return None;
         }
         // Both costs are per pair of input and output channel, so the number of channels cancels, except for the transforms, which
@@ -68,19 +67,11 @@ impl WinogradTileSize {
         (cost < without / 100 * 85).then_some(outputs)
     }
 
-    pub(super) fn is_supported(geometry: &NhwcGeometry) -> bool {
-        let axes = [geometry.vertical, geometry.horizontal];
-        // With groups, each product would be small, and the transforms as large as before.
-        geometry.groups == 1
-            && axes.iter().all(|axis| axis.kernel == 3 && axis.stride == 1 && axis.dilation == 1)
-    }
-
     /// The cost in multiplications, per pair of input and output channel.
     fn cost(self, geometry: &NhwcGeometry) -> usize {
         let points = self.point_count() * self.point_count();
-        let tiles = geometry.images
-            * geometry.vertical.output.div_ceil(self.output_count())
-            * geometry.horizontal.output.div_ceil(self.output_count());
+        let (rows, columns) = tile_grid(geometry, self.output_count());
+        let tiles = geometry.images * rows * columns;
         // One multiplication for each point of each tile.
         let places = tiles * points;
         let transforms =
@@ -102,54 +93,33 @@ impl WinogradTileSize {
 }
 
 pub(super) struct WinogradConv {
-    geometry: NhwcGeometry,
     outputs: WinogradTileSize,
-    /// The number of tiles down and along an image.
-    tiles: (usize, usize),
-    threads: usize,
-    /// The number of tiles in a block.
-    block: usize,
-    /// True if threads share the tiles of one block, because there are too few blocks for all threads.
-    is_shared: bool,
+    tiles: TileBlocks,
 }
 
 impl WinogradConv {
     pub(super) fn new(team: &dyn ThreadTeam, geometry: &NhwcGeometry, outputs: WinogradTileSize) -> Self {
         let count = outputs.output_count();
-        let tiles = (geometry.vertical.output.div_ceil(count), geometry.horizontal.output.div_ceil(count));
-        let all = geometry.images * tiles.0 * tiles.1;
+        let tiles = tile_grid(geometry, count);
         let points = outputs.point_count() * outputs.point_count();
-        let work = [all, points, geometry.channels, geometry.outputs]
+        let work = [geometry.images * tiles.0 * tiles.1, points, geometry.channels, geometry.outputs]
             .into_iter()
             .fold(1usize, usize::saturating_mul);
         let threads = team.worker_count().min(work / MIN_WORK_PER_THREAD).max(1);
         // A tile needs memory for its transformed inputs and for its products, which become the outputs.
         let size = points * (geometry.channels + geometry.outputs) * size_of::<f32>();
-        let most = (TILE_BLOCK_BYTES / size.max(1))
-            .max(1)
-            .next_multiple_of(ConvMicroKernels::for_isa(team.isa()).max_pixels());
-        // With fewer than two blocks per thread, some threads would idle at the end. Sharing costs two barriers per block.
-        let is_shared = threads > 1 && all < 2 * threads * most;
-        let block = if is_shared { all } else { even_tile_size(all, most) };
-        Self { geometry: geometry.clone(), outputs, tiles, threads, block, is_shared }
+        let multiple = ConvMicroKernels::for_isa(team.isa()).max_pixels();
+        Self { outputs, tiles: TileBlocks::new(geometry, count, (size, multiple), threads) }
     }
 
     pub(super) fn tile_size(&self) -> WinogradTileSize {
         self.outputs
     }
 
-    fn tile_count(&self) -> usize {
-        self.geometry.images * self.tiles.0 * self.tiles.1
-    }
-
-    fn point_count(&self) -> usize {
-        self.outputs.point_count() * self.outputs.point_count()
-    }
-
     /// The transformed weights in panels: a matrix for each point.
     pub(super) fn pack_weights(&self, team: &dyn ThreadTeam, weights: &[f32]) -> WeightPanels {
-        let NhwcGeometry { channels, outputs, .. } = self.geometry;
-        WeightPanels::new(team, (self.point_count(), channels, outputs), |panel| {
+        let NhwcGeometry { channels, outputs, .. } = *self.tiles.geometry();
+        WeightPanels::new(team, (self.tiles.point_count(), channels, outputs), |panel| {
             for channel in 0..channels {
                 // One input channel at a time: its transformed windows are a row in each matrix.
                 let of_channels = (channel, channels);
@@ -167,20 +137,21 @@ impl WinogradConv {
 
     /// The layouts of the transformed inputs and outputs of a block: for each point, rows of channels.
     fn transform_layouts(&self) -> [TransformLayout; 2] {
-        [self.geometry.channels, self.geometry.outputs]
-            .map(|channels| TransformLayout::new(channels, self.block))
+        let NhwcGeometry { channels, outputs, .. } = *self.tiles.geometry();
+        [channels, outputs].map(|channels| TransformLayout::new(channels, self.tiles.block_size()))
     }
 
     /// The sizes of the parts of scratch memory: zeros, and the transformed inputs and outputs of a block.
     fn scratch_sizes(&self) -> [usize; 3] {
-        let [inputs, outputs] = self.transform_layouts().map(|layout| self.point_count() * layout.point);
+        let [inputs, outputs] =
+            self.transform_layouts().map(|layout| self.tiles.point_count() * layout.point);
         // Rounded up to a cache line, so that the next part is aligned.
-        [self.geometry.channels.next_multiple_of(16), inputs, outputs]
+        [self.tiles.geometry().channels.next_multiple_of(16), inputs, outputs]
     }
 
     pub(super) fn scratch_size(&self) -> usize {
         let [zeros, inputs, outputs] = self.scratch_sizes();
-        zeros + if self.is_shared { 1 } else { self.threads } * (inputs + outputs)
+        zeros + self.tiles.lane_count() * (inputs + outputs)
     }
 
     pub(super) fn compute(
@@ -197,8 +168,8 @@ impl WinogradConv {
         let lanes = DisjointSlice::new(lanes);
         let layouts = self.transform_layouts();
         let y = DisjointSlice::new(y);
-        let block_of = |lane: usize, first: usize| {
-            // Each thread has one part of the scratch memory, which all its blocks reuse.
+        self.tiles.run(team, |lane, first| {
+            // Each lane has one part of the scratch memory, which all its blocks reuse.
             let start = lane * (inputs + outputs);
             WinogradBlock {
                 winograd: self,
@@ -214,39 +185,8 @@ impl WinogradConv {
                 layouts,
                 first,
             }
-        };
-        let all = self.tile_count();
-        if self.is_shared {
-            let block = block_of(0, 0);
-            // Each step ends before the next begins, since a product needs all tiles, and an output tile needs all points.
-            parallel_ranges(team, self.threads, all, |tiles| block.run_step(TransformStep::Input, tiles));
-            parallel_ranges(team, self.threads, self.point_count(), |points| {
-                block.multiply_points(points, all);
-            });
-            parallel_ranges(team, self.threads, all, |tiles| block.run_step(TransformStep::Output, tiles));
-            return;
-        }
-        let blocks = all.div_ceil(self.block);
-        let tasks = TaskQueue::new(blocks, self.threads);
-        team.parallel_for_each(self.threads.min(blocks), &|lane| {
-            for task in tasks.tasks_for_worker(lane) {
-                let first = task * self.block;
-                let tiles = first..all.min(first + self.block);
-                let block = block_of(lane, first);
-                block.run_step(TransformStep::Input, tiles.clone());
-                block.multiply_points(0..self.point_count(), tiles.len());
-                block.run_step(TransformStep::Output, tiles);
-            }
         });
     }
-}
-
-/// Runs `body` over `0..count`, in a few ranges per thread.
-fn parallel_ranges(team: &dyn ThreadTeam, threads: usize, count: usize, body: impl Fn(Range<usize>) + Sync) {
-    let piece = count.div_ceil(4 * threads).max(1);
-    team.parallel_for_each(count.div_ceil(piece), &|index| {
-        body(index * piece..count.min((index + 1) * piece));
-    });
 }
 
 /// Transforms the windows of one input channel for a panel of output channels.

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use oarlock_cpu_base::simd::{Avx2I32Vector, AvxVnniVector, IntegerVector};
+use oarlock_cpu_base::simd::{Avx2I32Vector, AvxVnniVector, AvxVnniWordVector, IntegerVector};
 use oarlock_cpu_base::unrolled;
 
 use super::super::requantize::QuantizedTileEpilogue;
@@ -14,19 +14,18 @@ trait YmmSums: IntegerVector {
     fn register(self) -> __m256i;
 }
 
-impl YmmSums for Avx2I32Vector {
-    #[inline(always)]
-    fn register(self) -> __m256i {
-        self.0
-    }
+macro_rules! ymm_sums {
+    ($($vector:ident)*) => {
+        $(impl YmmSums for $vector {
+            #[inline(always)]
+            fn register(self) -> __m256i {
+                self.0
+            }
+        })*
+    };
 }
 
-impl YmmSums for AvxVnniVector {
-    #[inline(always)]
-    fn register(self) -> __m256i {
-        self.0
-    }
-}
+ymm_sums!(Avx2I32Vector AvxVnniVector AvxVnniWordVector);
 
 impl<V: YmmSums> RequantizedVector for V {
     #[inline(always)]

@@ -23,9 +23,9 @@ impl<'a> ExactSums<'a> {
     #[cold]
     #[inline(never)]
     pub(super) fn new(block: &'a WinogradBlock<'a>, tile: usize) -> Self {
-        let NhwcGeometry { channels, vertical, horizontal, .. } = &block.winograd.geometry;
+        let NhwcGeometry { channels, vertical, horizontal, .. } = block.winograd.tiles.geometry();
         let count = block.winograd.outputs.output_count();
-        let (image, top, left) = block.tile_position(tile);
+        let (image, top, left) = block.winograd.tiles.tile_position(tile);
         let windows = (0..count * count).map(|output| {
             let (row, column) = (top + output / count, left + output % count);
             if row >= vertical.output || column >= horizontal.output {
@@ -52,7 +52,7 @@ impl<'a> ExactSums<'a> {
     #[inline(never)]
     pub(super) fn channel_sums(&self, channels: Range<usize>) -> [[f32; MAX_LANES]; MAX_OUTPUTS] {
         let mut sums = [[0.0; MAX_LANES]; MAX_OUTPUTS];
-        let mut weights = vec![0.0; self.block.winograd.geometry.channels * 9];
+        let mut weights = vec![0.0; self.block.winograd.tiles.geometry().channels * 9];
         for (lane, channel) in channels.enumerate() {
             (self.block.given)(channel * weights.len(), &mut weights);
             for (sums, window) in sums.iter_mut().zip(&self.windows) {
