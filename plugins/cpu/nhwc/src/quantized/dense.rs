@@ -108,6 +108,7 @@ impl QuantizedDenseConv {
     fn scratch_sizes(&self) -> [usize; 4] {
         let words = |bytes: usize| bytes.div_ceil(WORD_BYTES);
         let pointers = self.rows.tap_shape().0 * self.tile.max(MAX_TILE_PIXELS);
+        let pointers = pointers.max(self.widened.as_ref().map_or(0, WidenedRows::row_count));
         let stripe = self.stripes.as_ref().map_or(0, RowBlocks::stripe_size);
         let rows = words(self.widened.as_ref().map_or(stripe, WidenedRows::size));
         // Each thread's part starts at a cache line.
@@ -212,6 +213,35 @@ struct QuantizedDenseJob<'a> {
     written: SharedQuantizedOutput<'a>,
 }
 
+/// The operands of a group, so that a tile finds them without divisions: some take only a few hundred instructions.
+struct GroupOperands<'a> {
+    index: usize,
+    first_output: usize,
+    /// The bytes of a pixel before the inputs of the group.
+    skip: usize,
+    weights: &'a [i8],
+    /// The bytes of the weights of a channel.
+    channel_size: usize,
+    starts: &'a [i32],
+}
+
+impl GroupOperands<'_> {
+    /// The weights of the panel that begins with a channel.
+    fn weights_of(&self, channel: usize) -> *const i8 {
+        self.weights[channel * self.channel_size..].as_ptr()
+    }
+}
+
+/// Parts of at most `size`.
+fn tiles(all: &Range<usize>, size: usize) -> impl Iterator<Item = Range<usize>> + use<> {
+    let Range { mut start, end } = *all;
+    std::iter::from_fn(move || {
+        let part = start..end.min(start + size);
+        start = part.end;
+        (!part.is_empty()).then_some(part)
+    })
+}
+
 // SAFETY: no thread writes the memory behind the pointers while the convolution runs.
 unsafe impl Sync for QuantizedDenseJob<'_> {}
 
@@ -223,43 +253,51 @@ impl QuantizedDenseJob<'_> {
         channels: Range<usize>,
         (pointers, rows): (*mut *const u8, &mut StripeBuffer),
     ) {
-        let starts = |channel: usize| self.initial_sums(group, channel);
+        let group = self.group_operands(group);
         if let Some(stripes) = &self.dense.stripes {
             stripes.run_blocks(
-                group,
+                group.index,
                 (pixels, channels),
                 rows,
-                (self.strided_rows(group), |pixels: Range<usize>, rows: *mut u8| {
+                (self.strided_rows(&group), |pixels: Range<usize>, rows: *mut u8| {
                     let count = pixels.len();
                     self.fill_indirection(pixels, pointers);
-                    self.gather_rows(group, count, pointers, rows);
+                    self.gather_rows(&group, count, pointers, rows);
                 }),
-                |channel| self.weights.panel_pointer(group, channel).cast(),
+                |channel| group.weights_of(channel).cast(),
                 |pixels, panel, block| {
-                    let outcome = self.tile_outcome(group, pixels.clone(), panel.clone());
+                    let outcome = self.tile_outcome(&group, pixels.clone(), panel.clone());
+                    let starts = group.starts[panel.start..].as_ptr();
                     // SAFETY: rows and weights of the block exist, only this thread accesses the results, and the registers are
                     // its own; a residual has the size of the output.
-                    unsafe { block_kernel(panel.len())(block, starts(panel.start), &outcome) };
-                    self.finish_sums(group, pixels, panel, &outcome);
+                    unsafe { block_kernel(panel.len())(block, starts, &outcome) };
+                    self.finish_sums(&group, pixels, panel, &outcome);
                 },
             );
             return;
         }
         if let Some(widened) = &self.dense.widened {
-            self.run_widened(widened, group, (pixels, channels), (pointers, rows.start_pointer()));
+            self.run_widened(widened, &group, (pixels, channels), (pointers, rows.start_pointer()));
             return;
         }
         let (taps, depth) = self.dense.rows.tap_shape();
-        for first in pixels.clone().step_by(self.dense.tile) {
-            let tile = first..pixels.end.min(first + self.dense.tile);
+        let steps = depth.div_ceil(QUAD);
+        for tile in tiles(&pixels, self.dense.tile) {
             if taps > 0 {
                 self.fill_indirection(tile.clone(), pointers);
             }
-            let steps = depth.div_ceil(QUAD);
-            for panel in self.panels(&channels) {
-                let inputs = (pointers.cast_const(), self.dense.rows.group_offset(group));
+            for panel in tiles(&channels, self.weights.panel_width()) {
+                let outcome = self.tile_outcome(&group, tile.clone(), panel.clone());
                 // SAFETY: there are pointers and weights for all taps.
-                unsafe { self.run_tile(group, (tile.clone(), panel), inputs, [taps, steps]) };
+                unsafe {
+                    self.run_tile(
+                        &group,
+                        (tile.clone(), panel),
+                        (pointers, group.skip),
+                        [taps, steps],
+                        &outcome,
+                    );
+                };
             }
         }
     }
@@ -268,56 +306,53 @@ impl QuantizedDenseJob<'_> {
     fn run_widened(
         &self,
         widened: &WidenedRows,
-        group: usize,
+        group: &GroupOperands<'_>,
         (pixels, channels): (Range<usize>, Range<usize>),
         (pointers, rows): (*mut *const u8, *mut u8),
     ) {
         let sign_flip = if self.is_signed { SIGN_BIT } else { 0 };
-        let skip = self.dense.rows.group_offset(group);
-        for start in pixels.clone().step_by(widened.row_count()) {
-            let end = pixels.end.min(start + widened.row_count());
-            let tiles =
-                || (start..end).step_by(self.dense.tile).map(|first| first..end.min(first + self.dense.tile));
-            for tile in tiles() {
+        for stripe in tiles(&pixels, widened.row_count()) {
+            for tile in tiles(&stripe, self.dense.tile) {
                 self.fill_indirection(tile.clone(), pointers);
-                let target = widened.row_pointer(rows, tile.start - start);
-                // SAFETY: for each tap and pixel there is a pointer to inputs, and there is room for all rows from `start` to `end`.
-                unsafe { widened.widen_rows(self.isa, (pointers, skip, sign_flip), tile.len(), target) };
+                let target = widened.row_pointer(rows, tile.start - stripe.start);
+                // SAFETY: for each tap and pixel there is a pointer to inputs, and there is room for all rows of the stripe.
+                unsafe {
+                    widened.widen_rows(self.isa, (pointers, group.skip, sign_flip), tile.len(), target);
+                };
             }
-            for panel in self.panels(&channels) {
-                for tile in tiles() {
-                    for (index, pixel) in tile.clone().enumerate() {
-                        // SAFETY: there is room for a pointer for each pixel of a tile.
-                        unsafe { *pointers.add(index) = widened.row_pointer(rows, pixel - start) };
-                    }
+            for row in 0..stripe.len() {
+                // SAFETY: there is room for a pointer for each row that is widened at a time.
+                unsafe { *pointers.add(row) = widened.row_pointer(rows, row) };
+            }
+            for panel in tiles(&channels, self.weights.panel_width()) {
+                let mut outcome = self.tile_outcome(group, stripe.clone(), panel.clone());
+                for tile in tiles(&stripe, self.dense.tile) {
                     // SAFETY: each pointer points to the row of its pixel, which has this many steps.
                     unsafe {
-                        self.run_tile(group, (tile, panel.clone()), (pointers, 0), [1, widened.steps()]);
+                        let inputs = pointers.add(tile.start - stripe.start);
+                        let (count, place) = (tile.len(), (tile, panel.clone()));
+                        self.run_tile(group, place, (inputs, 0), [1, widened.steps()], &outcome);
+                        outcome.skip_pixels(count);
                     };
                 }
             }
         }
     }
 
-    /// The channels of each panel.
-    fn panels(&self, channels: &Range<usize>) -> impl Iterator<Item = Range<usize>> {
-        let (width, end) = (self.weights.panel_width(), channels.end);
-        channels.clone().step_by(width).map(move |first| first..end.min(first + width))
-    }
-
     /// Computes a tile.
     ///
     /// # Safety
     ///
-    /// For each tap and pixel there is a pointer to that many steps of inputs, after bytes to skip, and the weights have as many.
+    /// For each tap and pixel there is a pointer to that many steps of inputs, after bytes to skip, and the weights have as many. The
+    /// outcome begins with the tile's pixels and has its channels.
     unsafe fn run_tile(
         &self,
-        group: usize,
+        group: &GroupOperands<'_>,
         (tile, panel): (Range<usize>, Range<usize>),
         (inputs, skip): (*const *const u8, usize),
         [taps, steps]: [usize; 2],
+        outcome: &TileOutcome<'_>,
     ) {
-        let outcome = self.tile_outcome(group, tile.clone(), panel.clone());
         // SAFETY: the caller guarantees the operands, and only this thread accesses the results; a residual has the size of the
         // output.
         unsafe {
@@ -326,40 +361,52 @@ impl QuantizedDenseJob<'_> {
                 taps,
                 steps,
                 skip,
-                weights: self.weights.panel_pointer(group, panel.start),
-                start: self.initial_sums(group, panel.start),
-                outcome: &outcome,
+                weights: group.weights_of(panel.start),
+                start: group.starts[panel.start..].as_ptr(),
+                outcome,
             });
         }
-        self.finish_sums(group, tile, panel, &outcome);
+        self.finish_sums(group, tile, panel, outcome);
+    }
+
+    fn group_operands(&self, index: usize) -> GroupOperands<'_> {
+        let outputs = self.dense.geometry.outputs_per_group();
+        // Initial sums are in whole vectors.
+        let padded = outputs.next_multiple_of(self.kernels.panel_format.lanes);
+        let (weights, channel_size) = self.weights.group_panels(index);
+        GroupOperands {
+            index,
+            first_output: index * outputs,
+            skip: self.dense.rows.group_offset(index),
+            weights,
+            channel_size,
+            starts: &self.starts[index * padded..][..padded],
+        }
     }
 
     /// The pixels of a group as the rows of blocks, if they can be read in place.
-    fn strided_rows(&self, group: usize) -> Option<StridedRows> {
+    fn strided_rows(&self, group: &GroupOperands<'_>) -> Option<StridedRows> {
         let geometry = &self.dense.geometry;
         let fits = !self.is_signed
             && geometry.is_pointwise()
             && geometry.channels_per_group().is_multiple_of(TILE_ROW_BYTES);
-        let first = self.images.wrapping_add(self.dense.rows.group_offset(group));
+        let first = self.images.wrapping_add(group.skip);
         fits.then_some(StridedRows { first, stride: geometry.channels })
     }
 
-    /// Initial sums from a channel on, in whole vectors.
-    fn initial_sums(&self, group: usize, channel: usize) -> *const i32 {
-        let outputs =
-            self.dense.geometry.outputs_per_group().next_multiple_of(self.kernels.panel_format.lanes);
-        self.starts[group * outputs..][..outputs][channel..].as_ptr()
-    }
-
-    fn tile_outcome(&self, group: usize, pixels: Range<usize>, channels: Range<usize>) -> TileOutcome<'_> {
-        let outputs = self.dense.geometry.outputs;
-        let output = group * self.dense.geometry.outputs_per_group() + channels.start;
+    fn tile_outcome(
+        &self,
+        group: &GroupOperands<'_>,
+        pixels: Range<usize>,
+        channels: Range<usize>,
+    ) -> TileOutcome<'_> {
+        let (outputs, output) = (self.dense.geometry.outputs, group.first_output + channels.start);
         let (width, place) = (channels.len(), pixels.start * outputs + output);
         // Checking the last result suffices: all others are at lower indices.
         let last = (pixels.len() - 1) * outputs + width - 1;
         match &self.written {
             SharedQuantizedOutput::Bytes(epilogue, y) => TileOutcome::Bytes(QuantizedTileEpilogue {
-                requantize: *epilogue.requantize,
+                requantize: epilogue.requantize,
                 factors: &epilogue.factors[output..output + width],
                 residual: epilogue.residual.map_or(ptr::null(), |residual| residual[place..].as_ptr()),
                 output: y.element_pointer(place + last).wrapping_sub(last),
@@ -376,7 +423,7 @@ impl QuantizedDenseJob<'_> {
     /// Runs the epilogue on complete sums, in place.
     fn finish_sums(
         &self,
-        group: usize,
+        group: &GroupOperands<'_>,
         pixels: Range<usize>,
         channels: Range<usize>,
         outcome: &TileOutcome<'_>,
@@ -384,8 +431,7 @@ impl QuantizedDenseJob<'_> {
         if let (SharedQuantizedOutput::Sums(Some(epilogue), _), TileOutcome::Sums(place)) =
             (&self.written, outcome)
         {
-            let first = group * self.dense.geometry.outputs_per_group();
-            let outputs = first + channels.start..first + channels.end;
+            let outputs = group.first_output + channels.start..group.first_output + channels.end;
             // SAFETY: only this thread accesses these sums.
             epilogue(unsafe { OutputBlock::new(0, pixels, outputs, place.output, place.pixel) });
         }
@@ -406,7 +452,13 @@ impl QuantizedDenseJob<'_> {
     }
 
     /// Copies the inputs under the windows of a tile into rows of unsigned bytes.
-    fn gather_rows(&self, group: usize, count: usize, pointers: *const *const u8, rows: *mut u8) {
+    fn gather_rows(
+        &self,
+        group: &GroupOperands<'_>,
+        count: usize,
+        pointers: *const *const u8,
+        rows: *mut u8,
+    ) {
         #[cfg(x86_vectors)]
         if let Some(stripes) = &self.dense.stripes {
             let (parts, depth) = self.dense.rows.tap_shape();
@@ -415,7 +467,7 @@ impl QuantizedDenseJob<'_> {
                 rows: count,
                 parts,
                 length: depth.next_multiple_of(QUAD),
-                skip: self.dense.rows.group_offset(group),
+                skip: group.skip,
                 sign_flip: if self.is_signed { SIGN_BIT } else { 0 },
             };
             // SAFETY: row blocks exist only with AVX-512. For each tap and pixel there is a pointer to this many inputs, rounded
@@ -424,7 +476,8 @@ impl QuantizedDenseJob<'_> {
         }
         #[cfg(not(x86_vectors))]
         unreachable!(
-            "no machine of this kind has stripes of {count} pixels of {group}, {pointers:?}, {rows:?}"
+            "no machine of this kind has stripes of {count} pixels of {}, {pointers:?}, {rows:?}",
+            group.index
         );
     }
 }

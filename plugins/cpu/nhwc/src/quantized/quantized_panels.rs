@@ -126,6 +126,12 @@ impl QuantizedPanels {
         self.weights[self.layout.panel_start(group, channel)..].as_ptr()
     }
 
+    /// The panels of a group, and the bytes of the weights of a channel: the panel of a channel begins at as many times these.
+    pub(super) fn group_panels(&self, group: usize) -> (&[i8], usize) {
+        let size = self.layout.group_size();
+        (&self.weights[group * size..][..size], self.layout.format.factor_bytes * self.layout.steps)
+    }
+
     pub fn panel_width(&self) -> usize {
         self.layout.width
     }

@@ -207,7 +207,7 @@ impl RequantizePart<'_> {
 
 /// The epilogue of a tile: the destination of the results of some pixels and channels, and how they are computed.
 pub(super) struct QuantizedTileEpilogue<'a> {
-    pub(super) requantize: RequantizeParameters,
+    pub(super) requantize: &'a RequantizeParameters,
     /// The factors, one per channel.
     pub(super) factors: &'a [f32],
     /// The residual of the first pixel; null if there is none.
@@ -225,7 +225,8 @@ impl QuantizedTileEpilogue<'_> {
     /// There is room for the results of the pixels, which only the caller accesses; a residual, if any, has the same size.
     #[inline(always)]
     pub(super) unsafe fn finish_pixels<const COUNT: usize>(&self, sums: &[[i32; COUNT]]) {
-        let (requantize, channels) = (self.requantize, self.factors.len());
+        // A copy, because the compiler would have to assume that writing results changes the original.
+        let (requantize, channels) = (*self.requantize, self.factors.len());
         for (pixel, sums) in sums.iter().enumerate() {
             let place = pixel * self.pixel;
             // SAFETY: guaranteed by the caller.

@@ -48,6 +48,22 @@ pub(super) enum TileOutcome<'a> {
     Sums(SumsTarget),
 }
 
+impl TileOutcome<'_> {
+    /// Moves on to the tile after some pixels.
+    pub(super) fn skip_pixels(&mut self, count: usize) {
+        match self {
+            Self::Bytes(epilogue) => {
+                let size = count * epilogue.pixel;
+                epilogue.output = epilogue.output.wrapping_add(size);
+                if !epilogue.residual.is_null() {
+                    epilogue.residual = epilogue.residual.wrapping_add(size);
+                }
+            }
+            Self::Sums(target) => target.output = target.output.wrapping_add(count * target.pixel),
+        }
+    }
+}
+
 pub(super) struct SumsTarget {
     /// The address for the sums of the first pixel, and the distance between pixels.
     pub(super) output: *mut i32,
@@ -156,7 +172,7 @@ impl QuantizedMicroKernels {
         pixels: usize,
         channels: usize,
     ) -> QuantizedMicroKernel {
-        self.by_vectors[usize::from(is_signed)][channels.div_ceil(self.panel_format.lanes) - 1][pixels - 1]
+        self.by_vectors[usize::from(is_signed)][usize::from(channels > self.panel_format.lanes)][pixels - 1]
     }
 }
 

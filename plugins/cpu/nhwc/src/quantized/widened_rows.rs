@@ -23,6 +23,9 @@ pub(super) struct WidenedRows {
     depth: usize,
     /// The number of rows that are widened at a time, in whole tiles.
     rows: usize,
+    /// The distance of rows in bytes: a cache line more than a row has, because rows that are a multiple of the page size apart would
+    /// compete for the same sets of L1.
+    stride: usize,
 }
 
 impl WidenedRows {
@@ -35,9 +38,10 @@ impl WidenedRows {
         if kernels.panel_format.factor_bytes == 1 || taps * depth == 0 {
             return None;
         }
-        let layout = Self { taps, depth: depth.next_multiple_of(QUAD), rows: 0 };
-        let tiles = (WIDENED_ROWS_BYTES / layout.stride() / tile).max(1);
-        Some(Self { rows: tiles * tile, ..layout })
+        let depth = depth.next_multiple_of(QUAD);
+        let stride = (taps * depth * size_of::<u16>()).next_multiple_of(TILE_ROW_BYTES) + TILE_ROW_BYTES;
+        let tiles = (WIDENED_ROWS_BYTES / stride / tile).max(1);
+        Some(Self { taps, depth, rows: tiles * tile, stride })
     }
 
     /// The number of rows that are widened at a time.
@@ -47,7 +51,7 @@ impl WidenedRows {
 
     /// The bytes of all rows.
     pub(super) fn size(&self) -> usize {
-        self.rows * self.stride()
+        self.rows * self.stride
     }
 
     /// The steps of a row.
@@ -55,15 +59,9 @@ impl WidenedRows {
         self.taps * self.depth * size_of::<u16>() / QUAD
     }
 
-    /// The distance of rows in bytes: a cache line more than a row has, because rows that are a multiple of the page size apart would
-    /// compete for the same sets of L1.
-    fn stride(&self) -> usize {
-        (self.taps * self.depth * size_of::<u16>()).next_multiple_of(TILE_ROW_BYTES) + TILE_ROW_BYTES
-    }
-
     /// The address of a row.
     pub(super) fn row_pointer(&self, rows: *mut u8, row: usize) -> *mut u8 {
-        rows.wrapping_add(row * self.stride())
+        rows.wrapping_add(row * self.stride)
     }
 
     /// Widens some rows. `sources` points to the inputs of each of them at the first tap, then at the second tap, and so on; the
