@@ -4,9 +4,9 @@
 //! is requantized to 8 bits while it is in registers or L1 (`requantize`): multiplied by a factor, added to a residual, rounded and
 //! clamped, so activations that only clamp cost nothing.
 //!
-//! Images are NHWC, as in [`super::channels_last`], and the algorithms are the same: an indirect GEMM (`dense`), or depthwise
-//! (`interleaved`, or `depthwise` where that does not fit). A matrix product is a convolution whose pixels are the rows of the
-//! left operand.
+//! Images are NHWC, as in [`super::channels_last`], and the algorithms are the same: an indirect GEMM (`dense`), products of transformed
+//! tiles (`winograd`), or depthwise (`interleaved`, or `depthwise` where that does not fit). A matrix product is a convolution whose
+//! pixels are the rows of the left operand.
 //!
 //! No sum is split between threads, so results do not depend on the number of threads.
 

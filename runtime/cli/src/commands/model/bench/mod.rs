@@ -197,7 +197,8 @@ fn measure_runs(
     Ok(times)
 }
 
-/// Time from the call until the outputs are ready.
+/// Time from the call until the outputs are ready. `scripts/check-quantized` counts the instructions inside.
+#[inline(never)]
 fn time_run(subject: &PreparedModel, inputs: &[RuntimeValue]) -> Result<Duration, CommandError> {
     let began = Instant::now();
     let outputs = subject.session.run(inputs)?;
