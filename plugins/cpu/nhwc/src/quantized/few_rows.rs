@@ -1,20 +1,25 @@
 //! Products of a few rows of bytes with constant weights, for recurrent networks. They compute one after the other, thousands of
-//! times, so what is not a sum must cost next to nothing: nothing is planned, shared between threads or finished tile by tile.
+//! times, so what is not a sum must cost next to nothing: nothing is planned or finished tile by tile.
 
 #![expect(unsafe_code, reason = "rows and sums are handed to the micro-kernels as pointers")]
 
-use std::ptr;
+use std::ops::Range;
 use std::sync::Arc;
 
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::isa::{SimdTarget, SimdTask};
 use oarlock_cpu_base::simd::QUAD;
+use oarlock_cpu_base::thread_team::ThreadTeam;
+use oarlock_cpu_gemm::DisjointSlice;
 
-use super::dense::{MIN_WORK_PER_THREAD, even_tile_size};
+use super::dense::even_tile_size;
 use super::dynamic_quantize::quantize_by_range;
 use super::quantized_panels::QuantizedPanels;
 use super::tile::{MAX_TILE_PIXELS, QuantizedMicroKernels, QuantizedTile, SumsTarget, TileOutcome};
 use super::widened_rows::WidenedRows;
+
+/// Multiply-adds that make it worth handing a share to another thread, which waits for it, spinning: a few microseconds.
+const MIN_WORK_PER_THREAD: usize = 1 << 18;
 
 /// Weights for products of a few rows of floats, which are quantized as in `DynamicQuantizeLinear`.
 pub struct FewRowsWeights {
@@ -48,9 +53,7 @@ impl FewRowsWeights {
     /// True if as many rows are multiplied sooner here than by a planned product.
     pub fn is_faster(&self, cpu: &Cpu, rows: usize) -> bool {
         let kernels = QuantizedMicroKernels::for_isa(cpu.isa());
-        let work = rows.saturating_mul(self.depth).saturating_mul(self.outputs);
-        let is_alone = cpu.worker_count() == 1 || work < 2 * MIN_WORK_PER_THREAD;
-        is_alone && rows <= 2 * kernels.max_pixels()
+        rows <= 2 * kernels.max_pixels()
     }
 
     /// Quantizes the rows with one scale, and multiplies them.
@@ -83,36 +86,76 @@ impl FewRowsWeights {
                 unsafe { widened.widen_rows(cpu.isa(), (&raw const row, 0, 0), 1, target) };
             }
         }
-        let steps = widened.as_ref().map_or(self.depth.div_ceil(QUAD), WidenedRows::steps);
-        let tile = even_tile_size(count, kernels.max_pixels());
-        for first in (0..count).step_by(tile) {
-            let pixels = tile.min(count - first);
-            let mut inputs = [ptr::null(); MAX_TILE_PIXELS];
-            for (row, input) in (first..).zip(&mut inputs[..pixels]) {
-                *input = match &widened {
-                    Some(widened) => widened.row_pointer(widened_bytes.as_mut_ptr(), row).cast_const(),
-                    None => bytes[row * self.depth..].as_ptr(),
-                };
-            }
-            for channel in (0..self.outputs).step_by(self.panels.panel_width()) {
-                let channels = self.panels.panel_width().min(self.outputs - channel);
-                // Sums are stored where their floats will be.
-                let sums = output[first * self.outputs + channel..].as_mut_ptr().cast();
-                let outcome = TileOutcome::Sums(SumsTarget { output: sums, pixel: self.outputs, channels });
+        let job = FewRowsJob {
+            weights: self,
+            kernels,
+            starts,
+            factors,
+            steps: widened.as_ref().map_or(self.depth.div_ceil(QUAD), WidenedRows::steps),
+            rows: match &widened {
+                Some(widened) => (widened_bytes.as_ptr(), widened.row_distance()),
+                None => (bytes.as_ptr(), self.depth),
+            },
+            count,
+            output: DisjointSlice::new(output),
+        };
+        // The weights of a thread's share may fit into its L2, where those of all do not.
+        let work = [count, self.depth, self.outputs].into_iter().fold(1usize, usize::saturating_mul);
+        let panels = self.outputs.div_ceil(self.panels.panel_width());
+        let threads = cpu.worker_count().min(work / MIN_WORK_PER_THREAD).clamp(1, panels);
+        let share = panels.div_ceil(threads) * self.panels.panel_width();
+        cpu.parallel_for_each(self.outputs.div_ceil(share), &|thread| {
+            let outputs = thread * share..self.outputs.min((thread + 1) * share);
+            job.multiply_outputs(outputs.clone());
+            cpu.isa().vectorize(SumsToFloats { job: &job, outputs });
+        });
+    }
+}
+
+/// A product whose rows are quantized.
+struct FewRowsJob<'a> {
+    weights: &'a FewRowsWeights,
+    kernels: &'static QuantizedMicroKernels,
+    starts: &'a [i32],
+    factors: &'a [f32],
+    steps: usize,
+    /// The address of the first row, and the bytes between rows.
+    rows: (*const u8, usize),
+    count: usize,
+    output: DisjointSlice<'a, f32>,
+}
+
+// SAFETY: no thread writes the rows behind the pointer during the product.
+unsafe impl Sync for FewRowsJob<'_> {}
+
+impl FewRowsJob<'_> {
+    /// Computes the sums of some outputs, in whole panels, where their floats will be.
+    fn multiply_outputs(&self, outputs: Range<usize>) {
+        let FewRowsWeights { panels, outputs: width, .. } = self.weights;
+        let tile = even_tile_size(self.count, self.kernels.max_pixels());
+        let (rows, distance) = self.rows;
+        for first in (0..self.count).step_by(tile) {
+            let pixels = tile.min(self.count - first);
+            let inputs: [*const u8; MAX_TILE_PIXELS] =
+                std::array::from_fn(|row| rows.wrapping_add((first + row) * distance));
+            for channel in outputs.clone().step_by(panels.panel_width()) {
+                let channels = panels.panel_width().min(outputs.end - channel);
+                let sums = self.output.element_pointer(first * width + channel).cast();
+                let outcome = TileOutcome::Sums(SumsTarget { output: sums, pixel: *width, channels });
                 let tile = QuantizedTile {
                     inputs: inputs.as_ptr(),
                     taps: 1,
-                    steps,
+                    steps: self.steps,
                     skip: 0,
-                    weights: self.panels.panel_pointer(0, channel),
-                    start: starts[channel..].as_ptr(),
+                    weights: panels.panel_pointer(0, channel),
+                    start: self.starts[channel..].as_ptr(),
                     outcome: &outcome,
                 };
-                // SAFETY: there are as many rows, weights and initial sums as the sizes say, and a float is as large as a sum.
-                unsafe { kernels.micro_kernel(false, pixels, channels)(&tile) };
+                // SAFETY: there are as many rows, weights and initial sums as the sizes say, a float is as large as a sum, and no two
+                // threads have the same outputs.
+                unsafe { self.kernels.micro_kernel(false, pixels, channels)(&tile) };
             }
         }
-        cpu.isa().vectorize(SumsToFloats { numbers: output, factors });
     }
 }
 
@@ -141,10 +184,10 @@ impl SimdTask for OutputConstants<'_> {
     }
 }
 
-/// Converts sums that are stored as the bits of floats.
+/// Converts the sums of some outputs, which are stored as the bits of floats.
 struct SumsToFloats<'a> {
-    numbers: &'a mut [f32],
-    factors: &'a [f32],
+    job: &'a FewRowsJob<'a>,
+    outputs: Range<usize>,
 }
 
 impl SimdTask for SumsToFloats<'_> {
@@ -152,8 +195,13 @@ impl SimdTask for SumsToFloats<'_> {
 
     #[inline(always)]
     fn run_on_target<T: SimdTarget>(self) {
-        for row in self.numbers.chunks_exact_mut(self.factors.len()) {
-            for (number, factor) in row.iter_mut().zip(self.factors) {
+        let Self { job, outputs } = self;
+        let factors = &job.factors[outputs.clone()];
+        for row in 0..job.count {
+            let start = row * job.weights.outputs;
+            // SAFETY: no two threads have the same outputs.
+            let numbers = unsafe { job.output.range_mut(start + outputs.start..start + outputs.end) };
+            for (number, factor) in numbers.iter_mut().zip(factors) {
                 *number = number.to_bits().cast_signed() as f32 * factor;
             }
         }

@@ -59,6 +59,11 @@ impl WidenedRows {
         self.taps * self.depth * size_of::<u16>() / QUAD
     }
 
+    /// The bytes between rows.
+    pub(super) fn row_distance(&self) -> usize {
+        self.stride
+    }
+
     /// The address of a row.
     pub(super) fn row_pointer(&self, rows: *mut u8, row: usize) -> *mut u8 {
         rows.wrapping_add(row * self.stride)
