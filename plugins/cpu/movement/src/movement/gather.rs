@@ -101,9 +101,9 @@ fn gather_elements(cpu: &Cpu, call: &KernelCall<'_>, axis: i64) -> Result<()> {
 }
 
 /// The axis that positions of `GatherElements` and `ScatterElements` index, and how the data lies along the others.
-struct IndexedAxis {
+pub(super) struct IndexedAxis {
     /// The dimensions of the positions.
-    dims: Vec<usize>,
+    pub(super) dims: Vec<usize>,
     /// The stride of the data along each axis, but 0 along the indexed one.
     strides: Vec<isize>,
     step: usize,
@@ -111,7 +111,7 @@ struct IndexedAxis {
 }
 
 impl IndexedAxis {
-    fn new(data: &TensorView<'_>, positions: &TensorView<'_>, axis: i64) -> Result<Self> {
+    pub(super) fn new(data: &TensorView<'_>, positions: &TensorView<'_>, axis: i64) -> Result<Self> {
         let (dims, around) = (shape::shape_dims(positions)?, shape::shape_dims(data)?);
         let axis = resolve_axis(axis, around.len())?;
         let fits = dims.len() == around.len()
@@ -162,6 +162,38 @@ impl IndexedAxis {
             return Ok(());
         }
         positions.iter().try_for_each(|position| checked_index((*position).into(), self.length).map(drop))
+    }
+}
+
+impl IndexedAxis {
+    /// Calls `visit` with the place in the data of each position, in order, up to the first that is out of bounds.
+    pub(super) fn visit_places<I: Copy + Into<i64>>(
+        &self,
+        positions: &[I],
+        mut visit: impl FnMut(usize),
+    ) -> Result<()> {
+        let (Some((row, outer)), Some((stride, strides))) =
+            (self.dims.split_last(), self.strides.split_last())
+        else {
+            return Ok(());
+        };
+        let (length, step, stride) = (self.length, self.step, *stride as usize);
+        let mut cursor = StrideCursor::new(outer, strides, 0);
+        for positions in positions.chunks_exact((*row).max(1)) {
+            let mut first = cursor.offset as usize;
+            for position in positions {
+                let index = (*position).into();
+                // A position that is still negative becomes huge, so one comparison checks both ends.
+                let place = (if index < 0 { index + length as i64 } else { index }) as usize;
+                if place >= length {
+                    return checked_index(index, length).map(drop);
+                }
+                visit(first + place * step);
+                first += stride;
+            }
+            cursor.advance();
+        }
+        Ok(())
     }
 }
 
@@ -219,34 +251,6 @@ fn gather_from_line<const N: usize, I: Copy + Into<i64>>(
         *cell = *element;
     }
     true
-}
-
-/// Offsets into the data for the positions of `ScatterElements`.
-pub(super) struct ElementOffsets {
-    along: IndexedAxis,
-    positions: Vec<usize>,
-}
-
-impl ElementOffsets {
-    pub(super) fn new(data: &TensorView<'_>, positions: &TensorView<'_>, axis: i64) -> Result<Self> {
-        let along = IndexedAxis::new(data, positions, axis)?;
-        let positions = checked_indices(positions, along.length)?;
-        Ok(Self { along, positions })
-    }
-
-    pub(super) fn dims(&self) -> &[usize] {
-        &self.along.dims
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = usize> {
-        let IndexedAxis { dims, strides, step, .. } = &self.along;
-        let mut cursor = StrideCursor::new(dims, strides, 0);
-        self.positions.iter().map(move |position| {
-            let place = cursor.offset as usize + position * step;
-            cursor.advance();
-            place
-        })
-    }
 }
 
 fn gather_nd(cpu: &Cpu, call: &KernelCall<'_>, batch_dims: i64) -> Result<()> {

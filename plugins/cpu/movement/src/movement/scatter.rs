@@ -9,10 +9,11 @@ use oarlock_cpu_base::element_bytes::{
     copy_contiguous, element_bytes, element_bytes_mut, typed_values, typed_values_mut,
 };
 use oarlock_sdk::{
-    DtypeSet, Kernel, KernelCall, OperandSpec, PluginError, Result, bf16, dispatch, ensure, f16,
+    Dtype, DtypeSet, Kernel, KernelCall, OperandSpec, PluginError, Result, TensorView, bf16, dispatch,
+    ensure, f16,
 };
 
-use super::gather::{ElementOffsets, IndexTuples};
+use super::gather::{IndexTuples, IndexedAxis};
 use super::{data_operand, index_operand, shape};
 
 pub(super) fn scatter_kernels() -> Vec<Kernel<Cpu>> {
@@ -118,9 +119,45 @@ impl ScatterElement for bool {
 }
 
 fn scatter_elements(cpu: &Cpu, call: &KernelCall<'_>, axis: i64, reduction: ScatterReduction) -> Result<()> {
-    let places = ElementOffsets::new(&call.input(0)?, &call.input(1)?, axis)?;
-    shape::expect_shape(&call.input(2)?, "updates", places.dims())?;
-    scatter_updates(cpu, call, reduction, || places.iter(), 1)
+    let (positions, updates) = (call.input(1)?, call.input(2)?);
+    let along = IndexedAxis::new(&call.input(0)?, &positions, axis)?;
+    shape::expect_shape(&updates, "updates", &along.dims)?;
+    let output = scattered_output(cpu, call)?;
+    if reduction == ScatterReduction::None {
+        return by_size!(output.dtype(), N => {
+            let updates = element_bytes::<N>(&updates)?;
+            write_elements(&along, &positions, element_bytes_mut::<N>(&output)?, updates, |_, update| update)
+        });
+    }
+    dispatch!(output.dtype(), floating_and_integral + f16 + bf16 + u16 + u32 + u64 + bool, T => {
+        let (out, updates) = (typed_values_mut::<T>(&output)?, typed_values::<T>(&updates)?);
+        // Sums are what graph networks wait for.
+        match reduction {
+            ScatterReduction::Add => write_elements(&along, &positions, out, updates, T::add),
+            _ => write_elements(&along, &positions, out, updates, reduction.combine_function::<T>()),
+        }
+    })
+}
+
+/// Writes the updates in order, on one thread: two updates of one place must keep their order.
+fn write_elements<T: Copy>(
+    along: &IndexedAxis,
+    positions: &TensorView<'_>,
+    out: &mut [T],
+    updates: &[T],
+    combine: impl Fn(T, T) -> T,
+) -> Result<()> {
+    let mut updates = updates.iter();
+    let visit = |place: usize| {
+        if let Some(update) = updates.next() {
+            out[place] = combine(out[place], *update);
+        }
+    };
+    // A copy of the loop for each dtype, instead of a converted copy of all positions.
+    match positions.dtype() {
+        Dtype::I32 => along.visit_places(typed_values::<i32>(positions)?, visit),
+        _ => along.visit_places(typed_values::<i64>(positions)?, visit),
+    }
 }
 
 fn scatter_nd(cpu: &Cpu, call: &KernelCall<'_>, reduction: ScatterReduction) -> Result<()> {
@@ -128,17 +165,22 @@ fn scatter_nd(cpu: &Cpu, call: &KernelCall<'_>, reduction: ScatterReduction) -> 
     let tuples = IndexTuples::new(&input, &call.input(1)?, 0)?;
     let expected = [&tuples.dims[..], &shape::shape_dims(&input)?[tuples.depth..]].concat();
     shape::expect_shape(&updates, "updates", &expected)?;
-    scatter_updates(cpu, call, reduction, || tuples.starts.iter().copied(), tuples.width)
+    let output = scattered_output(cpu, call)?;
+    // Replaced elements are bytes of a size; only what is combined needs its dtype.
+    if reduction == ScatterReduction::None {
+        return by_size!(output.dtype(), N => {
+            write_rows(element_bytes_mut::<N>(&output)?, element_bytes::<N>(&updates)?, &tuples, |_, update| update);
+            Ok(())
+        });
+    }
+    dispatch!(output.dtype(), floating_and_integral + f16 + bf16 + u16 + u32 + u64 + bool, T => {
+        write_rows(typed_values_mut::<T>(&output)?, typed_values::<T>(&updates)?, &tuples, reduction.combine_function::<T>());
+        Ok(())
+    })
 }
 
-/// Writes the updates in order, `width` of them at each start.
-fn scatter_updates<I: Iterator<Item = usize>>(
-    cpu: &Cpu,
-    call: &KernelCall<'_>,
-    reduction: ScatterReduction,
-    starts: impl Fn() -> I,
-    width: usize,
-) -> Result<()> {
+/// The output, with a copy of the data.
+fn scattered_output<'a>(cpu: &Cpu, call: &'a KernelCall<'_>) -> Result<TensorView<'a>> {
     let (input, updates, output) = (call.input(0)?, call.input(2)?, call.output(0)?);
     shape::expect_shape(&output, "output", &shape::shape_dims(&input)?)?;
     ensure!(
@@ -149,32 +191,14 @@ fn scatter_updates<I: Iterator<Item = usize>>(
     );
     // Nothing to copy if the output has the memory of the data.
     copy_contiguous(cpu, &input, &output)?;
-    // Replaced elements are bytes of a size; only what is combined needs its dtype.
-    if reduction == ScatterReduction::None {
-        return by_size!(output.dtype(), N => {
-            write_updates(element_bytes_mut::<N>(&output)?, element_bytes::<N>(&updates)?, starts(), width, |_, update| update);
-            Ok(())
-        });
-    }
-    dispatch!(output.dtype(), floating_and_integral + f16 + bf16 + u16 + u32 + u64 + bool, T => {
-        write_updates(typed_values_mut::<T>(&output)?, typed_values::<T>(&updates)?, starts(), width, reduction.combine_function::<T>());
-        Ok(())
-    })
+    Ok(output)
 }
 
-fn write_updates<T: Copy>(
-    out: &mut [T],
-    updates: &[T],
-    starts: impl Iterator<Item = usize>,
-    width: usize,
-    combine: impl Fn(T, T) -> T,
-) {
-    if width == 0 {
-        return;
-    }
-    // On one thread: two updates of one place must keep their order.
-    for (start, updates) in starts.zip(updates.chunks_exact(width)) {
-        for (cell, update) in out[start..start + width].iter_mut().zip(updates) {
+/// Writes the rows of updates in order, on one thread, as in [`write_elements`].
+fn write_rows<T: Copy>(out: &mut [T], updates: &[T], tuples: &IndexTuples, combine: impl Fn(T, T) -> T) {
+    let IndexTuples { starts, width, .. } = tuples;
+    for (start, updates) in starts.iter().zip(updates.chunks_exact((*width).max(1))) {
+        for (cell, update) in out[*start..start + width].iter_mut().zip(updates) {
             *cell = combine(*cell, *update);
         }
     }
