@@ -108,6 +108,13 @@ impl Attributes {
         })
     }
 
+    /// A list of floating-point numbers: `None` if absent, an error if it is of another kind.
+    pub fn get_floats(&self, name: &str) -> Result<Option<&[f64]>> {
+        self.get_as(name, "floats", |value| {
+            if let Attribute::Floats(floats) = value { Some(floats.as_slice()) } else { None }
+        })
+    }
+
     /// A tensor attribute: `None` if absent, an error if it is of another kind.
     pub fn get_tensor(&self, name: &str) -> Result<Option<&Constant>> {
         self.get_as(

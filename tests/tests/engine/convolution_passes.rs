@@ -29,6 +29,34 @@ fn images_keep_their_channels_last_from_one_convolution_to_the_next() {
 }
 
 #[test]
+fn bounds_become_part_of_convolutions_also_after_a_leaky_activation() {
+    let mut sketch = GraphSketch::new();
+    let x = sketch.add_input("x", Dtype::F32, &[1, 8, 6, 6]);
+    let (low, high) = (sketch.add_scalar(-0.4), sketch.add_scalar(0.7));
+    let w = sketch.add_weights(&[8, 8, 3, 3], 1);
+    let leaky = sketch.add_op("Conv", &[x, w]);
+    let leaky = sketch.add_op_with("LeakyRelu", &[leaky], &[("alpha", Attribute::Float(0.5))]);
+    let leaky = sketch.add_op("Max", &[leaky, low]);
+    let bounded = sketch.add_op("Conv", &[leaky, w]);
+    let bounded = sketch.add_op("Min", &[high, bounded]);
+    let left = sketch.with_outputs(&[bounded]).check_optimized(&[random_datum(&[1, 8, 6, 6], 4)]);
+    assert!(left.iter().all(|op| op == "oarlock.Conv" || op == "Transpose"), "{left:?}");
+
+    // An upper bound is not part of a leaky activation, and one of a higher rank adds dimensions.
+    let mut sketch = GraphSketch::new();
+    let x = sketch.add_input("x", Dtype::F32, &[5, 8]);
+    let (high, w) = (sketch.add_scalar(0.7), sketch.add_weights(&[8, 8], 1));
+    let leaky = sketch.add_op("MatMul", &[x, w]);
+    let leaky = sketch.add_op("LeakyRelu", &[leaky]);
+    let y = sketch.add_op("Min", &[leaky, high]);
+    let deep = sketch.add_weights(&[1, 1, 1], 3);
+    let product = sketch.add_op("MatMul", &[x, w]);
+    let z = sketch.add_op("Max", &[product, deep]);
+    let left = sketch.with_outputs(&[y, z]).check_optimized(&[random_datum(&[5, 8], 4)]);
+    assert!(left.contains(&"Min".to_owned()) && left.contains(&"Max".to_owned()), "{left:?}");
+}
+
+#[test]
 fn transposed_convolutions_read_and_write_images_whose_channels_are_last() {
     let pairs = |value: i64| Attribute::Ints(vec![value; 2]);
     let mut sketch = GraphSketch::new();

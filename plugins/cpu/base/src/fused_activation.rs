@@ -11,9 +11,10 @@ use crate::math;
 pub enum FusedActivation {
     /// Clamps to a lower and an upper bound, which may be infinite: no activation, `Relu` and `Clip`.
     Bounds([f32; 2]),
-    /// x, or `alpha` · x if x is negative.
+    /// x, or `alpha` · x if x is negative, but at least `low`.
     LeakyRelu {
         alpha: f32,
+        low: f32,
     },
     /// clamp(alpha · x + beta, 0, 1).
     HardSigmoid {
@@ -44,7 +45,8 @@ impl FusedActivation {
     fn new(name: &str, parameters: &[f64]) -> Result<Self> {
         let (activation, wanted) = match (name, parameters) {
             ("Clip", [low, high]) => (Self::Bounds([*low as f32, *high as f32]), 2),
-            ("LeakyRelu", [alpha]) => (Self::LeakyRelu { alpha: *alpha as f32 }, 1),
+            ("LeakyRelu", [alpha]) => (Self::LeakyRelu { alpha: *alpha as f32, low: f32::NEG_INFINITY }, 1),
+            ("LeakyRelu", [alpha, low]) => (Self::LeakyRelu { alpha: *alpha as f32, low: *low as f32 }, 2),
             ("HardSigmoid", [alpha, beta]) => {
                 (Self::HardSigmoid { alpha: *alpha as f32, beta: *beta as f32 }, 2)
             }
@@ -98,7 +100,11 @@ impl FusedActivation {
                     map_in_place(elements, |x| math::clamp_keeping_nan(x, low, high));
                 }
             }
-            Self::LeakyRelu { alpha } => map_in_place(elements, |x| if x < 0.0 { alpha * x } else { x }),
+            Self::LeakyRelu { alpha, low } => map_in_place(elements, |x| {
+                let y = if x < 0.0 { alpha * x } else { x };
+                // NaN stays NaN.
+                if y < low { low } else { y }
+            }),
             Self::HardSigmoid { alpha, beta } => {
                 map_in_place(elements, |x| {
                     math::clamp_keeping_nan(math::MathFloat::multiply_add::<T>(alpha, x, beta), 0.0, 1.0)
@@ -194,11 +200,12 @@ mod tests {
             (0..steps).map(|step| density((f64::from(step) + 0.5) * width - 12.0) * width).sum()
         };
         type ActivationCase<'a> = (&'a str, &'a [f64], &'a dyn Fn(f64) -> f64);
-        let cases: [ActivationCase<'_>; 11] = [
+        let cases: [ActivationCase<'_>; 12] = [
             ("", &[], &|x| x),
             ("Relu", &[], &|x| x.max(0.0)),
             ("Clip", &[-1.5, 6.0], &|x| x.clamp(-1.5, 6.0)),
             ("LeakyRelu", &[0.125], &|x| if x < 0.0 { 0.125 * x } else { x }),
+            ("LeakyRelu", &[0.5, -0.25], &|x| (if x < 0.0 { 0.5 * x } else { x }).max(-0.25)),
             ("HardSigmoid", &[0.25, 0.5], &|x| (0.25 * x + 0.5).clamp(0.0, 1.0)),
             ("HardSwish", &[], &|x| x * (x / 6.0 + 0.5).clamp(0.0, 1.0)),
             ("Sigmoid", &[], &sigmoid),

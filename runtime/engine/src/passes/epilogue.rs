@@ -71,11 +71,17 @@ fn fuse_once(graph: &mut Graph, context: &PassContext<'_>) -> usize {
 fn accepts_epilogue(node: &Node) -> bool {
     &*node.domain == OARLOCK_DOMAIN
         && (matches!(&*node.op, "Conv" | "ConvTranspose" | "MatMul") || makes_dequantized(node))
-        && !has_activation(node)
+        && !has_whole_activation(node)
 }
 
-fn has_activation(node: &Node) -> bool {
-    node.attributes.get_string("activation").ok().flatten().is_some_and(|name| !name.is_empty())
+fn activation_name(node: &Node) -> &str {
+    node.attributes.get_string("activation").ok().flatten().unwrap_or_default()
+}
+
+/// True for activations that nothing can be fused into. A leaky one may still get a lower bound.
+fn has_whole_activation(node: &Node) -> bool {
+    let parameters = node.attributes.get_floats("activation_parameters").ok().flatten().unwrap_or_default();
+    !matches!((activation_name(node), parameters), ("", _) | ("LeakyRelu", [_]))
 }
 
 /// Fuses `next`, the only reader of `made`, into the op that makes it.
@@ -85,6 +91,13 @@ fn with_epilogue(view: &GraphView<'_>, base: &Node, made: ValueId, next: &Node) 
     }
     let mut grown = base.clone();
     grown.outputs.clone_from(&next.outputs);
+    if activation_name(base) == "LeakyRelu" {
+        let [low, high] = match_bounds(view, next, made)?;
+        let mut parameters = base.attributes.get_floats("activation_parameters").ok()??.to_vec();
+        parameters.push(low);
+        grown.attributes.set("activation_parameters", Attribute::Floats(parameters));
+        return (high == f64::INFINITY).then_some(grown);
+    }
     if let Some((name, parameters)) = match_activation(view, next, made) {
         grown.attributes.set("activation", Attribute::String(name.to_owned()));
         if !parameters.is_empty() {
@@ -148,12 +161,14 @@ fn is_bias(view: &GraphView<'_>, bias: ValueId, made: ValueId, is_product: bool)
 fn match_activation(view: &GraphView<'_>, node: &Node, made: ValueId) -> Option<(&'static str, Vec<f64>)> {
     let float =
         |name: &str, default: f64| node.attributes.get_float(name).ok().map(|found| found.unwrap_or(default));
+    if let Some(bounds) = match_bounds(view, node, made) {
+        return Some(("Clip", bounds.to_vec()));
+    }
     if node.input(0) != Some(made) {
         return None;
     }
     Some(match &*node.op {
         "Relu" => ("Relu", vec![]),
-        "Clip" => ("Clip", clip_bounds(view, node)?),
         "LeakyRelu" => ("LeakyRelu", vec![float("alpha", 0.01)?]),
         "HardSigmoid" => ("HardSigmoid", vec![float("alpha", 0.2)?, float("beta", 0.5)?]),
         "HardSwish" => ("HardSwish", vec![]),
@@ -168,11 +183,31 @@ fn match_activation(view: &GraphView<'_>, node: &Node, made: ValueId) -> Option<
     })
 }
 
+/// Matches an op that only clamps, with its bounds.
+fn match_bounds(view: &GraphView<'_>, node: &Node, made: ValueId) -> Option<[f64; 2]> {
+    match &*node.op {
+        "Clip" if node.input(0) == Some(made) => clip_bounds(view, node),
+        "Max" | "Min" if node.inputs.len() == 2 => {
+            let (own, other) =
+                view.operand_orders(node).into_iter().flatten().find(|(own, _)| *own == made)?;
+            let bound = view.scalar_constant(other).filter(|bound| !bound.is_nan())?;
+            // A scalar of a higher rank would add dimensions.
+            let is_elementwise = view.has_same_shape(node.output(0)?, own);
+            is_elementwise.then_some(if &*node.op == "Max" {
+                [bound, f64::INFINITY]
+            } else {
+                [f64::NEG_INFINITY, bound]
+            })
+        }
+        _ => None,
+    }
+}
+
 /// The bounds of a `Clip`, which are inputs, or attributes in old opsets.
-fn clip_bounds(view: &GraphView<'_>, node: &Node) -> Option<Vec<f64>> {
+fn clip_bounds(view: &GraphView<'_>, node: &Node) -> Option<[f64; 2]> {
     let bound = |index: usize, name: &str, default: f64| match node.input(index) {
         Some(value) => view.scalar_constant(value),
         None => node.attributes.get_float(name).ok().map(|found| found.unwrap_or(default)),
     };
-    Some(vec![bound(1, "min", f64::NEG_INFINITY)?, bound(2, "max", f64::INFINITY)?])
+    Some([bound(1, "min", f64::NEG_INFINITY)?, bound(2, "max", f64::INFINITY)?])
 }

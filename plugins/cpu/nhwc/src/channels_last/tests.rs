@@ -239,7 +239,7 @@ fn weights_take_no_memory_where_there_is_nothing_under_a_window() {
 fn every_activation_follows_every_way() {
     let mut numbers = RandomNumbers(3);
     let activations = [
-        FusedActivation::LeakyRelu { alpha: 0.1 },
+        FusedActivation::LeakyRelu { alpha: 0.1, low: -2.0 },
         FusedActivation::HardSigmoid { alpha: 0.2, beta: 0.5 },
         FusedActivation::HardSwish,
         FusedActivation::Sigmoid,

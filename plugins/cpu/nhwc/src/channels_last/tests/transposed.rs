@@ -220,7 +220,7 @@ fn each_activation_follows_a_transposed_convolution() {
     let activations = [
         RELU,
         FusedActivation::Bounds([-3.0, 6.0]),
-        FusedActivation::LeakyRelu { alpha: 0.1 },
+        FusedActivation::LeakyRelu { alpha: 0.1, low: -2.0 },
         FusedActivation::HardSigmoid { alpha: 0.2, beta: 0.5 },
         FusedActivation::HardSwish,
         FusedActivation::Sigmoid,
