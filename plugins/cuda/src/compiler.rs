@@ -62,8 +62,9 @@ impl NvrtcProgram {
     fn compiler_log(&self) -> String {
         // SAFETY: the program is alive.
         let log = unsafe { result::get_program_log(self.0) }.unwrap_or_default();
-        let bytes: Vec<u8> =
-            log.into_iter().take_while(|letter| *letter != 0).map(c_char::cast_unsigned).collect();
+        // Characters of C have a sign on x86-64 and none on ARM.
+        let bytes = log.into_iter().take_while(|letter| *letter != 0).flat_map(c_char::to_ne_bytes);
+        let bytes: Vec<u8> = bytes.collect();
         let text = String::from_utf8_lossy(&bytes).into_owned();
         text.trim().lines().take(LOG_LINES).collect::<Vec<_>>().join("\n")
     }

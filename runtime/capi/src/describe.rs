@@ -16,7 +16,7 @@ macro_rules! plain {
 }
 
 plain! {
-    () => "void", c_void => "void", c_char => "char", u8 => "uint8_t", u32 => "uint32_t", u64 => "uint64_t",
+    () => "void", c_void => "void", c_char => "char", u32 => "uint32_t", u64 => "uint64_t",
     i64 => "int64_t", f32 => "float", f64 => "double",
 }
 

@@ -54,6 +54,7 @@ fn bus_id(device: CUdevice) -> Result<String> {
     // SAFETY: the buffer has the length passed with it, and the driver zero-terminates the text.
     let code = unsafe { cuDeviceGetPCIBusId(text.as_mut_ptr(), text.len() as i32, device) };
     code.result().map_err(|error| driver_error("cuDeviceGetPCIBusId", error))?;
-    let letters = text.iter().take_while(|letter| **letter != 0);
-    Ok(letters.map(|letter| char::from(letter.cast_unsigned())).collect())
+    // Characters of C have a sign on x86-64 and none on ARM.
+    let letters = text.iter().take_while(|letter| **letter != 0).flat_map(|letter| letter.to_ne_bytes());
+    Ok(letters.map(char::from).collect())
 }
