@@ -12,6 +12,7 @@ rows='
 core any cp311-abi3 manylinux_2_28_x86_64 oarlock==0.1.0 -
 core any cp314-cp314t manylinux_2_28_x86_64 oarlock==0.1.0 -
 core noavx cp311-abi3 manylinux_2_28_x86_64 oarlock==0.1.0+noavx /noavx
+core - cp311-abi3 manylinux_2_28_aarch64 oarlock==0.1.0 -
 device cuda:12 py3-none manylinux_2_28_x86_64 cuda12 libraries
 device cuda:13 py3-none manylinux_2_28_x86_64 cuda13 libraries
 device opencl py3-none manylinux_2_28_x86_64 opencl -
@@ -132,6 +133,7 @@ look_around() {
     find_gpus
     find_driver
     find_capabilities
+    keep_own_rows
     uv=no
     if is_there uv; then uv=yes; fi
 }
@@ -259,6 +261,19 @@ take_described() {
         *) stop 2 "expected a property in OARLOCK_INSTALL_MACHINE, found \`$word\`" ;;
         esac
     done
+    keep_own_rows
+}
+
+# Forgets the wheels for other architectures, if there is a core for this one.
+keep_own_rows() {
+    own_rows=''
+    while read -r row; do
+        case $row in *"_$architecture "*) own_rows="$own_rows$row
+" ;; esac
+    done <<END
+$rows
+END
+    case $own_rows in core*) rows=$own_rows ;; esac
 }
 
 made_by() { case " $vendors " in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
@@ -302,6 +317,7 @@ has_instructions() {
     case $1 in
     avx) [ "$avx-$without_avx" = yes-no ] ;;
     noavx) [ "$avx" = no ] || [ "$without_avx" = yes ] ;;
+    -) ;; # No wheel for ARM has AVX instructions.
     *) [ "$without_avx" = no ] ;;
     esac
 }
@@ -334,7 +350,12 @@ END
     printf %s "$found"
 }
 
-has_device() { case ", cpu, $(all_of device), " in *", $1, "*) return 0 ;; *) return 1 ;; esac; }
+all_devices() {
+    others=$(all_of device)
+    printf %s "cpu${others:+, $others}"
+}
+
+has_device() { case ", $(all_devices), " in *", $1, "*) return 0 ;; *) return 1 ;; esac; }
 
 # Fails because there is no wheel for the request; the rest lists what is available.
 stop_without() {
@@ -362,7 +383,7 @@ $rows
 END
     if [ -n "$device" ]; then
         has_device "$device" ||
-            stop_without device "$device" "expected a device that there are wheels for (cpu, $(all_of device))"
+            stop_without device "$device" "expected a device that there are wheels for on $architecture ($(all_devices))"
         because "$device, as requested"
     elif made_by nvidia && has_device cuda; then
         chosen=cuda
@@ -501,11 +522,10 @@ stop_without_core() {
         done <<END
 $rows
 END
-        case $architecture in aarch64 | arm64) processor=arm64 ;; *) processor=$architecture ;; esac
         case $system-$platforms, in
         musl-*) advice='use a distribution with glibc, such as Debian in a container' ;;
         linux-*"_$architecture,"*) advice='use a newer distribution, or build Oarlock from its source tree' ;;
-        linux-*) advice="there are no wheels for $processor yet, so build Oarlock from its source tree" ;;
+        linux-*) advice="there are no wheels for $architecture yet, so build Oarlock from its source tree" ;;
         *) advice='use Linux, such as in a container or a virtual machine' ;;
         esac
         stop 4 "expected a machine that there is a wheel for ($platforms), found $here; $advice"
@@ -623,7 +643,9 @@ main() {
         add
     fi
     if [ -n "$blas" ]; then
-        choose blas "$blas" || stop_without blas "$blas" "expected a library that there are wheels for ($(all_of blas))"
+        known=$(all_of blas)
+        choose blas "$blas" ||
+            stop_without blas "$blas" "expected a library that there are wheels for on $architecture (${known:-none})"
         add
         because "$blas computes matrix products, as requested"
     fi

@@ -105,7 +105,7 @@ pub(crate) fn flavor_json(row: &MatrixRow) -> String {
 
 /// The METADATA lines for dependencies and extras. A wheel does not require what it already contains.
 pub(crate) fn dependency_headers(matrix: &WheelMatrix, row: &MatrixRow) -> Vec<String> {
-    let extras = if row.is_core_alone() { collect_extras(matrix, &row.channel) } else { Vec::new() };
+    let extras = if row.is_core_alone() { collect_extras(matrix, row) } else { Vec::new() };
     let mut lines = Vec::new();
     for extra in &extras {
         lines.push(format!("Provides-Extra: {}", extra.name));
@@ -122,12 +122,16 @@ struct WheelExtra {
     requirements: Vec<String>,
 }
 
-/// The extras of the core in a channel: one for each plugin that is built, with its vendor's libraries, and one with the suffix
+/// The extras of a core: one for each plugin that is built for its platform, with its vendor's libraries, and one with the suffix
 /// `-local` for machines that already have those libraries.
-fn collect_extras(matrix: &WheelMatrix, channel: &str) -> Vec<WheelExtra> {
+fn collect_extras(matrix: &WheelMatrix, core: &MatrixRow) -> Vec<WheelExtra> {
     let mut extras = Vec::new();
-    let is_beside =
-        |row: &&MatrixRow| row.channel == channel && row.planned.is_none() && !row.is_standalone();
+    let is_beside = |row: &&MatrixRow| {
+        row.channel == core.channel
+            && row.name.platform == core.name.platform
+            && row.planned.is_none()
+            && !row.is_standalone()
+    };
     for row in matrix.wheels.iter().filter(is_beside) {
         let (name, libraries) = (row.extra_name(), matrix.library_requirements(row));
         let alone = vec![row.requirement()];

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use oarlock_formats::error::{Error, nearest_names};
-use oarlock_matrix::{MatrixAxis, MatrixPart, MatrixRow, WheelMatrix};
+use oarlock_matrix::{CpuArchitecture, MatrixAxis, MatrixPart, MatrixRow, WheelMatrix};
 
 /// The name of the Python package in the matrix.
 pub(crate) const CORE_PART: &str = "core";
@@ -18,6 +18,7 @@ pub struct BuildRecipe {
     pub(crate) part: MatrixPart,
     /// True if it must not contain AVX instructions.
     pub(crate) without_avx: bool,
+    pub(crate) architecture: CpuArchitecture,
     /// The oldest glibc that it runs with, such as `2_28`.
     pub(crate) glibc: String,
     /// The Python that it is for, such as `cp311-abi3`; `None` for a plugin, which works with any Python.
@@ -27,6 +28,9 @@ pub struct BuildRecipe {
 impl fmt::Display for BuildRecipe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} for glibc {}", self.name, self.glibc.replace('_', "."))?;
+        if self.architecture != CpuArchitecture::default() {
+            write!(f, " on {}", self.architecture.name())?;
+        }
         if self.is_free_threaded() {
             f.write_str(", free-threaded")?;
         }
@@ -39,7 +43,7 @@ impl BuildRecipe {
     pub(crate) fn directory_name(&self) -> String {
         let python = self.python.as_ref().map_or_else(String::new, |python| format!("-{python}"));
         let without = if self.leaves_out_avx() { "-without-avx" } else { "" };
-        format!("{}-{}{python}{without}", self.name, self.glibc)
+        format!("{}-{}_{}{python}{without}", self.name, self.glibc, self.architecture.name())
     }
 
     /// True if it has AVX code that this build must omit.
@@ -149,10 +153,13 @@ pub(crate) fn recipe_for_part(
     name: &str,
 ) -> Result<BuildRecipe, Error> {
     let tag = &row.name.platform;
-    let glibc = tag.strip_prefix("manylinux_").and_then(|rest| rest.strip_suffix("_x86_64"));
-    let glibc = glibc.ok_or_else(|| {
+    let parsed = row.architecture().and_then(|architecture| {
+        let glibc = tag.strip_prefix("manylinux_")?.strip_suffix(architecture.name())?.strip_suffix('_')?;
+        Some((architecture, glibc))
+    });
+    let (architecture, glibc) = parsed.ok_or_else(|| {
         Error::new(format!(
-            "expected a platform such as `manylinux_2_28_x86_64`, which alone is built here; found `{tag}`"
+            "expected a platform such as `manylinux_2_28_x86_64`, to build for it; found `{tag}`"
         ))
     })?;
     let part = matrix.parts.get(name).ok_or_else(|| {
@@ -162,12 +169,15 @@ pub(crate) fn recipe_for_part(
         name: name.to_owned(),
         part: part.clone(),
         without_avx: is_without_avx(row, part),
+        architecture,
         glibc: glibc.to_owned(),
         python: (name == CORE_PART).then(|| row.name.python.clone()),
     })
 }
 
-/// True if a part of a row must not contain AVX instructions. The check also applies to parts that have no AVX code anyway.
+/// True if a part of a row must not contain AVX instructions. The check also applies to parts that have no AVX code anyway, but not
+/// to other processors than x86-64.
 pub(crate) fn is_without_avx(row: &MatrixRow, part: &MatrixPart) -> bool {
-    !part.has_avx || row.combination.get(&MatrixAxis::Isa).is_some_and(|isa| isa == "noavx")
+    let is_x86 = row.architecture() == Some(CpuArchitecture::X86_64);
+    is_x86 && (!part.has_avx || row.combination.get(&MatrixAxis::Isa).is_some_and(|isa| isa == "noavx"))
 }

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use oarlock_formats::error::Error;
+use oarlock_matrix::CpuArchitecture;
 
 use serde::Deserialize;
 
-/// Cargo's metadata of a workspace and of all its dependencies, for Linux on x86-64.
+/// Cargo's metadata of a workspace and of all its dependencies, for an architecture.
 #[derive(Debug)]
 pub struct CrateGraph {
     root: PathBuf,
@@ -18,6 +19,7 @@ pub struct CrateGraph {
     /// The checksums of crates from a registry, by name and version.
     hashes: BTreeMap<(String, String), String>,
     compiler: RustCompiler,
+    architecture: CpuArchitecture,
 }
 
 /// The compiler, whose standard library is linked into everything.
@@ -88,16 +90,19 @@ pub struct LockedCrate {
     pub sha256: Option<String>,
 }
 
-const TARGET_TRIPLE: &str = "x86_64-unknown-linux-gnu";
-
 impl CrateGraph {
-    /// Runs `cargo metadata` for a workspace.
+    /// Runs `cargo metadata` for a workspace; `compiler` is another one than cargo's own.
     ///
     /// # Errors
     ///
     /// When cargo fails, for example because the lock file is out of date.
-    pub fn of_workspace(root: &Path) -> Result<Self, Error> {
-        let arguments = ["metadata", "--format-version", "1", "--locked", "--filter-platform", TARGET_TRIPLE];
+    pub fn of_workspace(
+        root: &Path,
+        architecture: CpuArchitecture,
+        compiler: Option<&Path>,
+    ) -> Result<Self, Error> {
+        let triple = architecture.target_triple();
+        let arguments = ["metadata", "--format-version", "1", "--locked", "--filter-platform", triple];
         let output = run_cargo(root, &arguments)?;
         let metadata: WorkspaceMetadata =
             serde_json::from_slice(&output.stdout).map_err(|error| Error::new(format!("cargo: {error}")))?;
@@ -113,7 +118,11 @@ impl CrateGraph {
             packages: metadata.packages.into_iter().map(|it| (it.id.clone(), it)).collect(),
             uses: metadata.resolve.nodes.into_iter().map(uses).collect(),
             hashes: locked_crates(root)?.into_iter().filter_map(hash).collect(),
-            compiler: RustCompiler::of_workspace(root)?,
+            compiler: match compiler {
+                Some(program) => RustCompiler::of_program(program, root)?,
+                None => RustCompiler::of_workspace(root)?,
+            },
+            architecture,
         })
     }
 
@@ -134,7 +143,13 @@ impl CrateGraph {
         let features = features.join(",");
         let mut arguments =
             vec!["tree", "--locked", "--package", name, "--no-default-features", "--features", &features];
-        arguments.extend(["--target", TARGET_TRIPLE, "--edges", "normal,no-proc-macro", "--no-dedupe"]);
+        arguments.extend([
+            "--target",
+            self.architecture.target_triple(),
+            "--edges",
+            "normal,no-proc-macro",
+            "--no-dedupe",
+        ]);
         arguments.extend(["--prefix", "none", "--format", "{p}"]);
         let output = run_cargo(&self.root, &arguments)?.stdout;
         let output = String::from_utf8_lossy(&output);
@@ -168,7 +183,10 @@ impl CrateGraph {
 impl RustCompiler {
     /// The compiler that cargo runs in a workspace.
     pub(crate) fn of_workspace(root: &Path) -> Result<Self, Error> {
-        let program = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+        Self::of_program(&PathBuf::from(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())), root)
+    }
+
+    fn of_program(program: &Path, root: &Path) -> Result<Self, Error> {
         let output = Command::new(program).arg("-vV").current_dir(root).output()?;
         Self::parse_version(&String::from_utf8_lossy(&output.stdout))
     }

@@ -9,7 +9,7 @@ use oarlock_formats::deb::DebPackage;
 use oarlock_formats::digest::sha256_hex;
 use oarlock_formats::error::Error;
 use oarlock_formats::wheel::Wheel;
-use oarlock_matrix::{MatrixRow, WheelMatrix};
+use oarlock_matrix::{CpuArchitecture, MatrixRow, WheelMatrix};
 
 use crate::build_plan::{CORE_LIBRARY_PREFIX, CORE_PART, recipe_for_part};
 use crate::check;
@@ -113,7 +113,13 @@ impl FoundParts {
                 .in_file(file.display()));
         }
         compiled.iter().zip(parts).try_for_each(|(bytes, part)| {
-            self.add_part(matrix, matrix.core_row(part.without_avx)?, &part.part, file, bytes)
+            self.add_part(
+                matrix,
+                matrix.core_row(CpuArchitecture::default(), part.without_avx)?,
+                &part.part,
+                file,
+                bytes,
+            )
         })
     }
 
@@ -140,7 +146,7 @@ impl FoundParts {
             Ok((image, tree))
         };
         let (image, tree) = look().map_err(|error: Error| error.in_file(file.display()))?;
-        let version = matrix.core_row(false)?.name.version.to_string();
+        let version = matrix.core_row(CpuArchitecture::default(), false)?.name.version.to_string();
         for name in images.own_packages(image)? {
             self.add_package_files(name, file, true, contents::package_files(&tree, name));
             let about = packages.packages.iter().find(|about| about.name == name);
@@ -155,7 +161,13 @@ impl FoundParts {
                     Error::new(message).in_file(file.display())
                 };
                 let bytes = tree.file_bytes(&path).ok_or_else(missing)?;
-                self.add_part(matrix, matrix.core_row(part.without_avx)?, &part.part, file, bytes)?;
+                self.add_part(
+                    matrix,
+                    matrix.core_row(CpuArchitecture::default(), part.without_avx)?,
+                    &part.part,
+                    file,
+                    bytes,
+                )?;
             }
         }
         Ok(())

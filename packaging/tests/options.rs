@@ -178,7 +178,7 @@ fn options_of_other_machines_and_of_devices_to_come_are_no_wheels_for_others() {
     for name in ["WITH_ARM", "WITH_AARCH64", "WITH_SW"] {
         let error = resolve_without_gpus(&[&format!("{name}=ON")]).expect_err("another machine");
         let wanted =
-            format!("expected a machine that there are wheels for (linux-x86_64), found `{name}=ON`");
+            format!("expected a machine that options select wheels for (linux-x86_64), found `{name}=ON`");
         assert!(error.starts_with(&wanted), "{error}");
         assert_eq!(
             resolve_without_gpus(&[&format!("{name}=OFF"), "WITH_GPU=OFF"]).expect("rows").rows,

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use oarlock_matrix::CpuArchitecture;
 use oarlock_pack::crates::CrateGraph;
 use oarlock_pack::{licenses, part_sbom};
 
@@ -13,7 +14,8 @@ fn workspace_root() -> &'static Path {
 }
 
 fn render_sbom_of(package: &str, opens: &[String]) -> Value {
-    let crates = CrateGraph::of_workspace(workspace_root()).expect("the workspace");
+    let crates =
+        CrateGraph::of_workspace(workspace_root(), CpuArchitecture::X86_64, None).expect("the workspace");
     let packages = crates.linked_crates(package, &["shared-object".to_owned()]).expect("a package");
     let text = part_sbom::render_sbom(&crates, &packages, opens);
     assert!(
@@ -79,7 +81,8 @@ fn whatever_a_bill_refers_to_is_in_it() {
 
 #[test]
 fn third_party_licenses_are_included_in_full() {
-    let crates = CrateGraph::of_workspace(workspace_root()).expect("the workspace");
+    let crates =
+        CrateGraph::of_workspace(workspace_root(), CpuArchitecture::X86_64, None).expect("the workspace");
     let packages = crates.linked_crates("oarlock-plugin-openblas", &[]).expect("a package");
     let text = licenses::collect_licenses(&packages).expect("licenses");
     // One crate is under another license alone, and one is also available under ours.
@@ -94,7 +97,8 @@ fn third_party_licenses_are_included_in_full() {
 
 #[test]
 fn a_package_that_is_not_there_is_named() {
-    let crates = CrateGraph::of_workspace(workspace_root()).expect("the workspace");
+    let crates =
+        CrateGraph::of_workspace(workspace_root(), CpuArchitecture::X86_64, None).expect("the workspace");
     let error = crates.linked_crates("oarlock-plugin-abacus", &[]).expect_err("no such package").to_string();
     assert!(error.contains("oarlock-plugin-abacus"), "{error}");
 }

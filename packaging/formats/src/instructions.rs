@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::error::Error;
 use iced_x86::{Decoder, DecoderOptions, EncodingKind, Instruction, Mnemonic};
-use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SectionKind};
+use object::{Architecture, Object as _, ObjectSection as _, ObjectSymbol as _, SectionKind};
 use serde::Serialize;
 
 /// The instructions of one encoding in a library.
@@ -57,11 +57,23 @@ impl FloatArithmetic {
         let mut instruction = Instruction::default();
         while decoder.can_decode() {
             decoder.decode_out(&mut instruction);
-            match by_mnemonic[instruction.mnemonic() as usize] {
-                Some(FloatKind::Packed) => self.packed += 1,
-                Some(FloatKind::Scalar) => self.scalar += 1,
-                None => {}
-            }
+            self.count_kind(by_mnemonic[instruction.mnemonic() as usize]);
+        }
+    }
+
+    fn count_arm_instructions(&mut self, code: &[u8]) {
+        for word in code.chunks_exact(4) {
+            self.count_kind(FloatKind::from_arm_word(u32::from_le_bytes([
+                word[0], word[1], word[2], word[3],
+            ])));
+        }
+    }
+
+    fn count_kind(&mut self, kind: Option<FloatKind>) {
+        match kind {
+            Some(FloatKind::Packed) => self.packed += 1,
+            Some(FloatKind::Scalar) => self.scalar += 1,
+            None => {}
         }
     }
 }
@@ -86,17 +98,45 @@ impl FloatKind {
         };
         FLOAT_OPERATIONS.contains(&operation.trim_end_matches(|it: char| it.is_ascii_digit())).then_some(kind)
     }
+
+    /// Classifies a 64-bit ARM instruction with the same operations, of NEON or of a single number.
+    fn from_arm_word(word: u32) -> Option<Self> {
+        let is_like = |mask: u32, bits: u32| word & mask == bits;
+        // The operation of a NEON instruction with three vectors, and of one with an element of the third.
+        let (of_vectors, of_element) = (word >> 11 & 0x1f, word >> 12 & 0xf);
+        if is_like(0xffe0_0c00, 0x1e20_0800)
+            || is_like(0xffc0_0000, 0x1f00_0000)
+            || is_like(0xffff_fc00, 0x1e21_c000)
+        {
+            // `fadd`, `fmul` and the like; `fmadd` and the like; `fsqrt`.
+            return Some(Self::Scalar);
+        }
+        let is_packed = is_like(0x9f60_0400, 0x0e20_0400) && matches!(of_vectors, 0x18..=0x1b | 0x1e | 0x1f)
+            || is_like(0x9fc0_0400, 0x0f80_0000) && matches!(of_element, 1 | 5 | 9)
+            || is_like(0xbfff_fc00, 0x2ea1_f800);
+        is_packed.then_some(Self::Packed)
+    }
 }
 
-/// Counts the `f32` arithmetic in a library for x86-64.
+/// Counts the `f32` arithmetic in a library for x86-64 or 64-bit ARM.
 ///
 /// # Errors
 ///
 /// When the bytes are not such a library.
 pub fn float_arithmetic(bytes: &[u8]) -> Result<FloatArithmetic, Error> {
+    let library = object::File::parse(bytes).map_err(decode_error)?;
     let mut found = FloatArithmetic::default();
-    for section in parse_library(bytes)?.sections().filter(|section| section.kind() == SectionKind::Text) {
-        found.count_instructions(section.data().map_err(decode_error)?);
+    for section in library.sections().filter(|section| section.kind() == SectionKind::Text) {
+        let code = section.data().map_err(decode_error)?;
+        match library.architecture() {
+            Architecture::X86_64 => found.count_instructions(code),
+            Architecture::Aarch64 => found.count_arm_instructions(code),
+            other => {
+                return Err(Error::new(format!(
+                    "expected a library for x86-64 or ARM, found one for {other:?}"
+                )));
+            }
+        }
     }
     Ok(found)
 }
@@ -108,7 +148,7 @@ fn decode_error(error: object::Error) -> Error {
 /// Parses a library, which must be for x86-64.
 fn parse_library(bytes: &[u8]) -> Result<object::File<'_>, Error> {
     let library = object::File::parse(bytes).map_err(decode_error)?;
-    if library.architecture() != object::Architecture::X86_64 {
+    if library.architecture() != Architecture::X86_64 {
         let other = library.architecture();
         return Err(Error::new(format!("expected a library for x86-64, found one for {other:?}")));
     }
@@ -245,6 +285,31 @@ mod tests {
         assert_eq!(found.vectorized_percent(), 66);
         assert_eq!(FloatArithmetic { packed: 0, scalar: 3 }.vectorized_percent(), 0);
         assert_eq!(FloatArithmetic::default().vectorized_percent(), 100);
+    }
+
+    #[test]
+    fn float_arithmetic_of_arm_is_distinguished_too() {
+        let kinds = [
+            (0x4e22_d420, Some(FloatKind::Packed), "fadd v0.4s, v1.4s, v2.4s"),
+            (0x0ea2_d420, Some(FloatKind::Packed), "fsub v0.2s, v1.2s, v2.2s"),
+            (0x4e22_cc20, Some(FloatKind::Packed), "fmla v0.4s, v1.4s, v2.4s"),
+            (0x4f82_1020, Some(FloatKind::Packed), "fmla v0.4s, v1.4s, v2.s[0]"),
+            (0x6e22_fc20, Some(FloatKind::Packed), "fdiv v0.4s, v1.4s, v2.4s"),
+            (0x6ea1_f820, Some(FloatKind::Packed), "fsqrt v0.4s, v1.4s"),
+            (0x1e22_2820, Some(FloatKind::Scalar), "fadd s0, s1, s2"),
+            (0x1f02_0c20, Some(FloatKind::Scalar), "fmadd s0, s1, s2, s3"),
+            (0x1e21_c020, Some(FloatKind::Scalar), "fsqrt s0, s1"),
+            (0x4e62_d420, None, "fadd v0.2d, v1.2d, v2.2d"),
+            (0x1e62_2820, None, "fadd d0, d1, d2"),
+            (0x4ea2_8420, None, "add v0.4s, v1.4s, v2.4s"),
+            (0x4e22_e420, None, "fcmeq v0.4s, v1.4s, v2.4s"),
+            (0x4ea1_1c20, None, "mov v0.16b, v1.16b"),
+            (0x3dc0_0020, None, "ldr q0, [x1]"),
+            (0xd65f_03c0, None, "ret"),
+        ];
+        for (word, kind, text) in kinds {
+            assert_eq!(FloatKind::from_arm_word(word), kind, "{text}");
+        }
     }
 
     #[test]

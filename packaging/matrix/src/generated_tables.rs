@@ -111,6 +111,8 @@ class Wheel(NamedTuple):
     """The lowest compute capability that it supports."""
     highest: tuple[int, int] | None
     """The highest one, if it is known."""
+    machine: str
+    """The processor that it is for."""
 
 
 WHEELS = (
@@ -128,15 +130,16 @@ WHEELS = (
         let none = || "None".to_owned();
         let number = |it: MajorMinor| format!("({}, {})", it.major, it.minor);
         let line = format!(
-            "    Wheel(\"{device}\", {}, \"{}\", \"{}\", {}, {}, {}),\n",
+            "    Wheel(\"{device}\", {}, \"{}\", \"{}\", {}, {}, {}, \"{}\"),\n",
             accelerator.map_or_else(none, |it| format!("\"{it}\"")),
             wheel.name.distribution,
             core.requirement_with(&[wheel.extra_name().to_owned()]),
             if matrix.library_requirements(wheel).is_empty() { "False" } else { "True" },
             number(capabilities.map(|it| it.lowest).unwrap_or_default()),
             capabilities.and_then(|it| it.highest).map_or_else(none, number),
+            wheel.architecture().unwrap_or_default().name(),
         );
-        // Wheels for several platforms share one line.
+        // Wheels for several versions of glibc share one line.
         if !text.contains(&line) {
             text += &line;
         }

@@ -4,6 +4,7 @@
 //! combinations except those that the file excludes. Names are given for each channel, field by field: label, directory, version
 //! and distribution cannot be derived from each other in matrices that grew over years.
 
+mod architecture;
 mod axis;
 pub mod checked_values;
 mod compute_capabilities;
@@ -25,6 +26,7 @@ use std::collections::BTreeMap;
 use oarlock_formats::error::Error;
 
 use self::wheel_name::WheelName;
+pub use architecture::CpuArchitecture;
 pub use axis::{Combination, MatrixAxis};
 pub use compute_capabilities::ComputeCapabilities;
 pub use file::MatrixPart;
@@ -101,6 +103,12 @@ impl MatrixRow {
         self.parts == ["core", "cpu"]
     }
 
+    /// The architecture that it is for; `None` if nothing is built for that.
+    #[must_use]
+    pub fn architecture(&self) -> Option<CpuArchitecture> {
+        CpuArchitecture::from_platform_tag(&self.name.platform)
+    }
+
     /// The pip requirement for exactly this wheel.
     pub fn requirement(&self) -> String {
         self.requirement_with(&[])
@@ -145,15 +153,17 @@ impl WheelMatrix {
         expand::expand_matrix(file).map_err(|error| error.in_file(source))
     }
 
-    /// The row of the core alone, either the default one or the one without AVX.
-    pub fn core_row(&self, without_avx: bool) -> Result<&MatrixRow, Error> {
-        let isa = if without_avx { "noavx" } else { "any" };
+    /// The row of the core alone for an architecture, either the default one or the one without AVX.
+    pub fn core_row(&self, architecture: CpuArchitecture, without_avx: bool) -> Result<&MatrixRow, Error> {
         let is_it = |row: &&MatrixRow| {
-            row.is_core_alone() && row.combination.get(&MatrixAxis::Isa).is_some_and(|it| it == isa)
+            row.is_core_alone()
+                && row.architecture() == Some(architecture)
+                && row.combination.get(&MatrixAxis::Isa).is_some_and(|it| it == "noavx") == without_avx
         };
-        let core = self.wheels.iter().find(is_it);
-        core.ok_or_else(|| {
-            Error::new(format!("expected a core alone with `isa = \"{isa}\"` in the matrix, found none"))
+        self.wheels.iter().find(is_it).ok_or_else(|| {
+            let which = if without_avx { " without AVX" } else { "" };
+            let name = architecture.name();
+            Error::new(format!("expected a core alone{which} for {name} in the matrix, found none"))
         })
     }
 

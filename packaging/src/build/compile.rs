@@ -1,6 +1,7 @@
 //! Compiles with cargo and with zig as the linker, so that the output runs on a glibc older than the builder's and contains no
 //! path of the builder.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,18 +10,17 @@ use std::time::{Duration, Instant};
 use oarlock_formats::build_id;
 use oarlock_formats::error::Error;
 use oarlock_formats::wheel::Wheel;
-use oarlock_matrix::MatrixRow;
+use oarlock_matrix::{CpuArchitecture, MatrixRow};
 
 use crate::assemble::plugin_file_name;
 use crate::build::RecipeOutput;
+use crate::build::toolchain::Toolchain;
 use crate::build_artifact::{BuildArtifact, BuiltCore, BuiltFile, BuiltPlugin, CompiledPart};
 use crate::build_plan::{BuildRecipe, CORE_LIBRARY_PREFIX};
 use crate::build_tools::BuildTools;
-use crate::crates::CrateGraph;
 use crate::library_requirements::{self, LibraryLimits};
 use crate::licenses;
 use crate::part_sbom;
-use crate::vendored_tree;
 
 /// Keeps AVX out of all code, including third-party crates.
 const RUSTFLAGS_WITHOUT_AVX: [&str; 6] = [
@@ -45,26 +45,34 @@ pub(crate) struct PartCompiler<'w> {
     root: &'w Path,
     target: &'w Path,
     tools: BuildTools<'w>,
-    crates: CrateGraph,
     license: String,
     /// The command that queries plugins, if it is already built.
     command: Option<&'w Path>,
-    /// Flags for every part. They remove local paths and give debug information a stable name.
-    flags: Vec<String>,
+    toolchains: BTreeMap<CpuArchitecture, Toolchain>,
 }
 
 impl<'w> PartCompiler<'w> {
-    /// Installs the tools that are missing.
-    pub(crate) fn new(root: &'w Path, target: &'w Path, command: Option<&'w Path>) -> Result<Self, Error> {
-        Ok(Self {
-            root,
-            target,
-            tools: BuildTools::new(root, target)?,
-            crates: CrateGraph::of_workspace(root)?,
-            license: fs::read_to_string(root.join("LICENSE"))?,
-            command,
-            flags: [remap_path_flags(root, target)?, unwinder_flags(root)?].concat(),
-        })
+    /// Installs the tools for recipes that are missing.
+    pub(crate) fn new<'r>(
+        root: &'w Path,
+        target: &'w Path,
+        command: Option<&'w Path>,
+        recipes: impl Iterator<Item = &'r BuildRecipe>,
+    ) -> Result<Self, Error> {
+        let tools = BuildTools::new(root, target)?;
+        let mut toolchains = BTreeMap::new();
+        for BuildRecipe { architecture, .. } in recipes {
+            if !toolchains.contains_key(architecture) {
+                toolchains.insert(*architecture, Toolchain::new(root, target, &tools, *architecture)?);
+            }
+        }
+        let license = fs::read_to_string(root.join("LICENSE"))?;
+        Ok(Self { root, target, tools, license, command, toolchains })
+    }
+
+    /// The toolchain for a recipe, which is one of those that this compiler is for.
+    pub(super) fn toolchain(&self, recipe: &BuildRecipe) -> &Toolchain {
+        &self.toolchains[&recipe.architecture]
     }
 
     /// The log of compiling a part.
@@ -81,6 +89,8 @@ impl<'w> PartCompiler<'w> {
         maturin.args(["build", "--profile", CARGO_PROFILE, "--locked", "--zig", "--no-default-features"]);
         maturin.args(["--manifest-path", "runtime/python/Cargo.toml"]);
         maturin.args(["--compatibility", &format!("manylinux_{}", recipe.glibc), "--out"]).arg(&made);
+        maturin
+            .args(self.toolchain(recipe).cross_target().into_iter().flat_map(|target| ["--target", target]));
         if recipe.is_free_threaded() {
             maturin.args(["--interpreter", "python3.14t"]);
         }
@@ -162,7 +172,8 @@ impl<'w> PartCompiler<'w> {
             "--features",
             &cargo_features(recipe).join(","),
         ]);
-        cargo.args(["--target", &format!("x86_64-unknown-linux-gnu.{}", recipe.glibc.replace('_', "."))]);
+        let triple = recipe.architecture.target_triple();
+        cargo.args(["--target", &format!("{triple}.{}", recipe.glibc.replace('_', "."))]);
         if is_program {
             // A system's unwinder may use newer glibc symbols; the glibc of that system provides them.
             cargo.args(["--bin", file, "--", "-C", "link-arg=-Wl,--allow-shlib-undefined"]);
@@ -171,8 +182,7 @@ impl<'w> PartCompiler<'w> {
             cargo.args(["--lib", "--crate-type", "cdylib"]);
         }
         let took = self.run_compiler(recipe, &mut cargo)?;
-        let built =
-            self.cargo_directory(recipe).join("x86_64-unknown-linux-gnu").join(CARGO_PROFILE).join(file);
+        let built = self.cargo_directory(recipe).join(triple).join(CARGO_PROFILE).join(file);
         Ok((self.finish_library(recipe, &fs::read(built)?, debug)?, took))
     }
 
@@ -183,7 +193,7 @@ impl<'w> PartCompiler<'w> {
         library: &Path,
         report: &dyn Fn(String),
     ) -> Result<String, Error> {
-        let first = self.query_plugin_manifest(library, None);
+        let first = self.query_plugin_manifest(recipe, library, None);
         if first.is_ok() || recipe.part.libraries.is_empty() {
             return first;
         }
@@ -198,14 +208,28 @@ impl<'w> PartCompiler<'w> {
             self.tools.run_tool(self.tools.pip_command(&new).args(&recipe.part.libraries), &log)?;
             fs::rename(new, &place)?;
         }
-        self.query_plugin_manifest(library, Some(&place))
+        self.query_plugin_manifest(recipe, library, Some(&place))
     }
 
     /// Queries a plugin through the command; libraries may be anywhere below `libraries`.
-    fn query_plugin_manifest(&self, library: &Path, libraries: Option<&Path>) -> Result<String, Error> {
-        let mut command = Command::new(self.command.unwrap_or(Path::new("cargo")));
-        if self.command.is_none() {
-            command.args(["run", "--quiet", "--locked", "--package", "oarlock-cli", "--"]);
+    fn query_plugin_manifest(
+        &self,
+        recipe: &BuildRecipe,
+        library: &Path,
+        libraries: Option<&Path>,
+    ) -> Result<String, Error> {
+        let toolchain = self.toolchain(recipe);
+        // A command that was given is for this machine.
+        let given = self.command.filter(|_| toolchain.cross_target().is_none());
+        let mut command = Command::new(given.unwrap_or(Path::new("cargo")));
+        if given.is_none() {
+            command.args(["run", "--quiet", "--locked", "--package", "oarlock-cli"]);
+            if let Some(target) = toolchain.cross_target() {
+                command.args(["--no-default-features", "--target", target]);
+                command.env("CARGO_TARGET_DIR", self.cargo_directory(recipe));
+            }
+            toolchain.set_environment(&mut command);
+            command.arg("--");
         }
         command.args(["plugin", "manifest"]).arg(library).current_dir(self.root);
         if let Some(libraries) = libraries {
@@ -231,18 +255,22 @@ impl<'w> PartCompiler<'w> {
             ["whole", "stripped", "symbols"].map(|name| scratch.path().join(name));
         fs::write(&whole, bytes)?;
         let log = format!("strip-{}", recipe.directory_name());
+        let toolchain = self.toolchain(recipe);
         self.tools.run_tool(
-            Command::new("strip")
+            toolchain
+                .binutils("strip")
                 .args(["--strip-unneeded", "--remove-section=.comment", "-o"])
                 .arg(&stripped)
                 .arg(&whole),
             &log,
         )?;
-        self.tools
-            .run_tool(Command::new("objcopy").arg("--only-keep-debug").arg(&whole).arg(&symbols), &log)?;
+        self.tools.run_tool(
+            toolchain.binutils("objcopy").arg("--only-keep-debug").arg(&whole).arg(&symbols),
+            &log,
+        )?;
         let (mut library, mut symbols) = (fs::read(&stripped)?, fs::read(&symbols)?);
         build_id::set_build_id(&mut library, &mut symbols)?;
-        let platform = &format!("manylinux_{}_x86_64", recipe.glibc);
+        let platform = &format!("manylinux_{}_{}", recipe.glibc, recipe.architecture.name());
         let limits = LibraryLimits { platform, part: Some(&recipe.part), without_avx: recipe.without_avx };
         let needs = library_requirements::check_library(&library, bytes, limits)?;
         let id =
@@ -254,11 +282,12 @@ impl<'w> PartCompiler<'w> {
 
     fn describe_compiled_part(&self, recipe: &BuildRecipe) -> Result<CompiledPart, Error> {
         let package = recipe.part.package.clone();
-        let crates = self.crates.linked_crates(&package, &cargo_features(recipe))?;
+        let graph = &self.toolchain(recipe).crates;
+        let crates = graph.linked_crates(&package, &cargo_features(recipe))?;
         Ok(CompiledPart {
             part: recipe.name.clone(),
             opens: recipe.part.opens.clone(),
-            sbom: part_sbom::render_sbom(&self.crates, &crates, &recipe.part.opens),
+            sbom: part_sbom::render_sbom(graph, &crates, &recipe.part.opens),
             licenses: licenses::collect_licenses(&crates)?,
             license: self.license.clone(),
             package,
@@ -314,6 +343,7 @@ impl<'w> PartCompiler<'w> {
     pub(super) fn cargo_directory(&self, recipe: &BuildRecipe) -> PathBuf {
         let kind = match (&recipe.python, recipe.leaves_out_avx()) {
             (Some(_), _) => recipe.directory_name(),
+            (None, false) if recipe.architecture == CpuArchitecture::Aarch64 => "plugins-aarch64".to_owned(),
             (None, false) => "plugins".to_owned(),
             (None, true) => "plugins-without-avx".to_owned(),
         };
@@ -330,7 +360,9 @@ impl<'w> PartCompiler<'w> {
         // zig compiles parts of the C library while it links, and debug information would record zig's path. zig caches these
         // objects, so builds of this kind get a separate cache.
         command.env("CCC_OVERRIDE_OPTIONS", "#+-g0").env("ZIG_GLOBAL_CACHE_DIR", self.target.join("zig"));
-        let mut flags = self.flags.clone();
+        let toolchain = self.toolchain(recipe);
+        toolchain.set_environment(&mut command);
+        let mut flags = toolchain.flags.clone();
         if recipe.leaves_out_avx() {
             flags.extend(RUSTFLAGS_WITHOUT_AVX.map(str::to_owned));
             command.env("RUSTC_WRAPPER", self.root.join(RUSTC_WRAPPER_WITHOUT_AVX));
@@ -352,42 +384,6 @@ fn parse_platform_tag(output: &str) -> Option<String> {
     let text = output.split_whitespace().collect::<Vec<_>>().join(" ");
     let (_, after) = text.split_once("is consistent with the following platform tag: \"")?;
     Some(after.split_once('"')?.0.to_owned())
-}
-
-/// Flags that remap local paths, so that the same sources compile to the same bytes in any directory.
-fn remap_path_flags(root: &Path, target: &Path) -> Result<Vec<String>, Error> {
-    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-    let home = home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo"))).unwrap_or_default();
-    let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output()?;
-    let sysroot = PathBuf::from(String::from_utf8_lossy(&sysroot.stdout).trim());
-    let mut renamed = vec![
-        (home, "/cargo".to_owned()),
-        (sysroot.join("lib/rustlib/src/rust"), "/rust".to_owned()),
-        (root.to_owned(), "/oarlock".to_owned()),
-        (target.to_owned(), "/target".to_owned()),
-    ];
-    // Cargo names registry directories after their hosts. The last matching flag wins.
-    let registries = fs::read_dir(renamed[0].0.join("registry/src")).into_iter().flatten().flatten();
-    renamed.extend(registries.map(|registry| (registry.path(), "/crates".to_owned())));
-    renamed.extend(vendored_tree::crates_directory(root).map(|crates| (crates, "/crates".to_owned())));
-    let mut flags: Vec<String> = renamed
-        .into_iter()
-        .map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()))
-        .collect();
-    flags.extend(["-C", "link-arg=-Wl,--build-id=sha1"].map(str::to_owned));
-    Ok(flags)
-}
-
-/// Flags that leave unwinding to the system's library. zig would link its own unwinder, and two unwinders in one process are
-/// incompatible: a forced unwind, as when a Python thread exits inside a call, would abort the process.
-fn unwinder_flags(root: &Path) -> Result<Vec<String>, Error> {
-    let mut gcc = Command::new("gcc");
-    gcc.arg("-print-file-name=libgcc_s.so.1").current_dir(root);
-    let output =
-        gcc.output().map_err(|error| Error::new(format!("expected to start `gcc`: {error}; install it")))?;
-    let file = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
-    let file = file.canonicalize().map_err(Error::from).map_err(|error| error.in_file(file.display()))?;
-    Ok(vec!["-C".to_owned(), format!("link-arg={}", file.display())])
 }
 
 /// All directories below `root` that contain shared objects.
@@ -414,13 +410,5 @@ mod tests {
         let output = "\nx.whl is consistent with the\nfollowing platform tag: \"manylinux_2_17_x86_64\".\n\nThe wheel\n";
         assert_eq!(parse_platform_tag(output).as_deref(), Some("manylinux_2_17_x86_64"));
         assert_eq!(parse_platform_tag("x.whl is no wheel"), None);
-    }
-
-    #[test]
-    fn a_flag_names_each_place_that_paths_may_begin_with() {
-        let flags = remap_path_flags(Path::new("/somewhere"), Path::new("/elsewhere")).expect("flags");
-        for flag in ["--remap-path-prefix=/somewhere=/oarlock", "--remap-path-prefix=/elsewhere=/target"] {
-            assert!(flags.iter().any(|it| it == flag), "{flag} in {flags:?}");
-        }
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use oarlock_formats::date;
 use oarlock_formats::error::Error;
 use oarlock_formats::file;
-use oarlock_matrix::WheelMatrix;
+use oarlock_matrix::{CpuArchitecture, WheelMatrix};
 
 use super::compile::PartCompiler;
 use super::parallel_jobs::run_jobs;
@@ -51,10 +51,17 @@ impl<'p> PackagePlan<'p> {
             parts.extend(content.compiled_part().cloned().or(said).filter(|part| !parts.contains(part)));
         }
         let of = |part: PackagePart| {
-            Ok((recipe_for_part(matrix, matrix.core_row(part.without_avx)?, &part.part)?, part))
+            Ok((
+                recipe_for_part(
+                    matrix,
+                    matrix.core_row(CpuArchitecture::default(), part.without_avx)?,
+                    &part.part,
+                )?,
+                part,
+            ))
         };
         let recipes = parts.into_iter().map(of).collect::<Result<_, Error>>()?;
-        let version = matrix.core_row(false)?.name.version.to_string();
+        let version = matrix.core_row(CpuArchitecture::default(), false)?.name.version.to_string();
         Ok(Self { packages, chosen, recipes, version, keys })
     }
 
@@ -124,8 +131,9 @@ impl WorkspaceBuilder {
     ///
     /// When it fails to compile.
     pub fn build_command(&self, matrix: &WheelMatrix, report: &dyn Fn(&BuildStep)) -> Result<PathBuf, Error> {
-        let compiler = PartCompiler::new(&self.root, &self.target, None)?;
-        let recipe = recipe_for_part(matrix, matrix.core_row(false)?, COMMAND_PART)?;
+        let recipe =
+            recipe_for_part(matrix, matrix.core_row(CpuArchitecture::default(), false)?, COMMAND_PART)?;
+        let compiler = PartCompiler::new(&self.root, &self.target, None, [&recipe].into_iter())?;
         report(&BuildStep { done: 0, all: 1, text: self.compiling_message(&compiler, &recipe) });
         let debug = self.target.join("debug");
         let file = self.target.join(COMPILED_COMMAND);
@@ -199,8 +207,8 @@ impl WorkspaceBuilder {
         steps: &mut StepCounter<'_>,
     ) -> Result<BTreeMap<PackagePart, BuildArtifact>, Error> {
         steps.next("installing maturin, zig and the wheel checkers".to_owned());
-        let compiler = PartCompiler::new(&self.root, &self.target, self.command.as_deref())?;
         let recipes: Vec<&BuildRecipe> = plan.recipes().collect();
+        let compiler = self.part_compiler(&recipes)?;
         let parts = self.compile_recipes(&compiler, &recipes, debug, steps)?;
         // A wheel may contain a plugin without a manifest; a package may not.
         if let Some(note) = parts.iter().find_map(|part| part.note.clone()) {

@@ -6,6 +6,7 @@ mod compile;
 mod debs;
 mod library_check;
 mod parallel_jobs;
+mod toolchain;
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -111,8 +112,8 @@ impl WorkspaceBuilder {
         let begin = Instant::now();
         let mut steps = StepCounter::new(1 + plan.recipes().len() + plan.rows().len(), report);
         steps.next("installing maturin, zig and the wheel checkers".to_owned());
-        let compiler = PartCompiler::new(&self.root, &self.target, self.command.as_deref())?;
         let recipes: Vec<&BuildRecipe> = plan.recipes().iter().collect();
+        let compiler = self.part_compiler(&recipes)?;
         let parts = self.compile_recipes(&compiler, &recipes, &out.join("debug"), &mut steps)?;
         let shared_compile_time = parts.iter().map(|part| part.took).sum();
         let notes = parts.iter().filter_map(|part| part.note.clone()).collect();
@@ -176,6 +177,10 @@ impl WorkspaceBuilder {
     #[must_use]
     pub fn release_path(&self, what: &str) -> PathBuf {
         self.target.join("release").join(what)
+    }
+
+    fn part_compiler(&self, recipes: &[&BuildRecipe]) -> Result<PartCompiler<'_>, Error> {
+        PartCompiler::new(&self.root, &self.target, self.command.as_deref(), recipes.iter().copied())
     }
 
     /// Compiles parts and returns their outputs.

@@ -135,7 +135,7 @@ fn they_choose_alike_on_machines_that_nobody_thought_of() {
         let minor = if free_threaded { 14 } else { [10, 11, 12, 14, 15][one_of(5)] };
         let machine = TargetMachine {
             system: OperatingSystem::Linux,
-            architecture: "x86_64".to_owned(),
+            architecture: ["x86_64", "x86_64", "aarch64", "riscv64"][one_of(4)].to_owned(),
             libc: Some(number(["2.28", "2.36", "2.39"][one_of(3)])),
             python: Some(PythonInterpreter {
                 version: MajorMinor { major: 3, minor },
@@ -171,6 +171,7 @@ fn they_choose_alike_on_machines_that_nobody_thought_of() {
 #[test]
 fn a_machine_without_a_python_that_fits_is_told_so_by_a_number_of_its_own() {
     let machine = |python: &str| format!("system=linux architecture=x86_64 libc=2.36 avx=yes {python}");
+    let on_arm = || machine("python=3.11").replace("x86_64", "aarch64");
     for (described, options, code, words) in [
         (machine(""), &["--dry-run"][..], 3, "found none; install CPython 3.11 or newer"),
         (machine("python=3.10"), &[], 3, "found CPython 3.10 as `python`; install one beside it"),
@@ -178,7 +179,9 @@ fn a_machine_without_a_python_that_fits_is_told_so_by_a_number_of_its_own() {
         (machine("python=3.11 cpython=no"), &[], 3, "found another Python than CPython"),
         (machine("python=3.14 free_threaded=yes"), &["--without-avx"], 4, "leave `--without-avx` out"),
         (machine("python=3.11").replace("2.36", "2.17"), &[], 4, "found Linux with glibc 2.17 on x86_64"),
-        (machine("python=3.11").replace("x86_64", "aarch64"), &[], 4, "there are no wheels for arm64 yet"),
+        (machine("python=3.11").replace("x86_64", "riscv64"), &[], 4, "there are no wheels for riscv64 yet"),
+        (on_arm(), &["--device", "cuda"], 4, "wheels for on aarch64 (cpu), found `cuda`"),
+        (on_arm(), &["--blas", "mkl"], 4, "wheels for on aarch64 (none), found `mkl`"),
         (machine("python=3.11").replace("linux", "musl"), &[], 4, "use a distribution with glibc"),
         (machine("python=3.11"), &["--device", "tpu"], 4, "(cpu, cuda, opencl), found `tpu`"),
         (machine("python=3.11"), &["--device", "rocm"], 4, "found `rocm`, which is planned: the plugin"),

@@ -8,7 +8,7 @@ use oarlock_formats::deb::control::ControlParagraph;
 use oarlock_formats::file_packer::CompressionEffort;
 use oarlock_formats::openpgp::OpenPgpKey;
 use oarlock_formats::tree::TreeEntry;
-use oarlock_matrix::{OWN_MATRIX, WheelMatrix};
+use oarlock_matrix::{CpuArchitecture, OWN_MATRIX, WheelMatrix};
 use oarlock_pack::apt_repository::{AptRepository, SuiteRelease};
 use oarlock_pack::assemble;
 use oarlock_pack::crates::{self, CrateGraph, RustCompiler};
@@ -34,7 +34,7 @@ impl ReleaseFixture {
     pub(crate) fn new() -> Self {
         let built = Self { directory: tempfile::tempdir().expect("a directory"), image: ImageFixture::new() };
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
-        let crates = CrateGraph::of_workspace(root).expect("the workspace");
+        let crates = CrateGraph::of_workspace(root, CpuArchitecture::X86_64, None).expect("the workspace");
         let of_plugin = crates.linked_crates("oarlock-plugin-openblas", &["shared-object".to_owned()]);
         let matrix = WheelMatrix::from_toml("matrix.toml", OWN_MATRIX).expect("our own matrix");
         let sbom =

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import oarlock as ol
 import pytest
@@ -56,6 +57,11 @@ def test_a_gpu_that_nothing_uses_is_told_of_with_the_wheel_that_would(machine, t
     told = advice(machine, there, installed)
     assert len(told) == (words is not None)
     assert words is None or words in told[0]
+
+
+def test_wheels_for_other_processors_are_no_advice(monkeypatch):
+    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(machine="aarch64"))
+    assert advice(Machine(NVIDIA, (12, 4)), {"cpu"}, set()) == []
 
 
 def test_gpus_of_several_makers_are_told_of_one_by_one():

@@ -239,15 +239,18 @@ fn select_wheels<'m>(
 }
 
 fn unsupported_machine(matrix: &WheelMatrix, known: &KnownOption) -> Error {
+    // Options select wheels with a library for products of matrices.
+    let has_blas = |it: &&MatrixRow| it.is_standalone() && it.combination.contains_key(&MatrixAxis::Blas);
     let mut platforms: Vec<&str> = matrix
         .wheels
         .iter()
+        .filter(has_blas)
         .filter_map(|wheel| wheel.combination.get(&MatrixAxis::Platform))
         .map(String::as_str)
         .collect();
     platforms.dedup();
     Error::new(format!(
-        "expected a machine that there are wheels for ({}), found `{}=ON`; build Oarlock there from its source tree",
+        "expected a machine that options select wheels for ({}), found `{}=ON`; name a row for it, or build Oarlock from its source tree",
         platforms.join(", "),
         known.name
     ))

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use oarlock_formats::error::Error;
 
 use super::{InstallPreferences, OperatingSystem, PythonInterpreter, TargetMachine};
-use crate::{MatrixAxis, MatrixRow};
+use crate::{CpuArchitecture, MatrixAxis, MatrixRow};
 
 /// Stands for a missing value in errors.
 const NO_VALUE: &str = "none";
@@ -58,12 +58,17 @@ impl<'a> WheelDemand<'a> {
         Self::new(name(wanted.clone()), move |it| has(it) == wanted, move |it| name(has(it)))
     }
 
-    /// The wheel must only use instructions of the processor.
+    /// The wheel must only use instructions of the processor. No wheel for ARM has AVX instructions.
     pub(super) fn for_isa(machine: &TargetMachine, wish: &InstallPreferences) -> Self {
         let isa = |wheel: &MatrixRow| wheel.combination.get(&MatrixAxis::Isa).cloned().unwrap_or_default();
         let (avx, without) = (machine.avx, wish.without_avx);
-        let found = if avx && !without { "a processor with AVX" } else { "a processor without AVX" };
+        let found = match &*machine.architecture {
+            "aarch64" => NO_VALUE,
+            _ if avx && !without => "a processor with AVX",
+            _ => "a processor without AVX",
+        };
         let is_met = move |wheel: &MatrixRow| match &*isa(wheel) {
+            _ if wheel.architecture() == Some(CpuArchitecture::Aarch64) => true,
             "avx" => avx && !without,
             "noavx" => !avx || without,
             _ => !without,
@@ -123,9 +128,8 @@ fn platform_advice(machine: &TargetMachine, wheels: &[&MatrixRow]) -> Option<Str
             "use a newer distribution, or build Oarlock from its source tree"
         }
         OperatingSystem::Linux => {
-            let name = if architecture == "aarch64" { "arm64" } else { architecture };
             return Some(format!(
-                "there are no wheels for {name} yet, so build Oarlock from its source tree"
+                "there are no wheels for {architecture} yet, so build Oarlock from its source tree"
             ));
         }
         OperatingSystem::Musl => "use a distribution with glibc, such as Debian in a container",

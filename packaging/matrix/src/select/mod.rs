@@ -65,8 +65,14 @@ pub fn select_install(
         Error::new("expected a Python to install for, found none; install CPython, or name one that is there")
     })?;
     let channel = matrix.channels.first();
-    let wheels: Vec<&MatrixRow> =
+    let mut wheels: Vec<&MatrixRow> =
         matrix.wheels.iter().filter(|it| Some(&it.channel) == channel && it.planned.is_none()).collect();
+    let end = format!("_{}", machine.architecture);
+    let is_of_machine = |wheel: &MatrixRow| wheel.name.platform.ends_with(&end);
+    // Architectures may differ in their devices. Where there is no core, the platform is what is wrong.
+    if wheels.iter().any(|it| it.is_core_alone() && is_of_machine(it)) {
+        wheels.retain(|it| is_of_machine(it));
+    }
     let (cores, whole): (Vec<&MatrixRow>, Vec<&MatrixRow>) =
         wheels.iter().filter(|it| it.is_standalone()).partition(|it| it.is_core_alone());
     let mut reasons = Vec::new();
@@ -98,7 +104,7 @@ pub fn select_install(
     }
     if let Some(blas) = &wish.blas {
         demands.push(WheelDemand::for_axis(MatrixAxis::Blas, Some(blas.clone())));
-        check_planned(matrix, MatrixAxis::Blas, blas)?;
+        check_offered(matrix, &wheels, machine, MatrixAxis::Blas, blas)?;
         added.push(first_match(&beside, &demands)?);
         reasons.push(format!("{blas} computes matrix products, as requested"));
     }
@@ -130,16 +136,35 @@ fn wheel_note(wheel: &MatrixRow) -> Option<String> {
     wheel.note.as_ref().map(|note| format!("the wheel for this Python is {note}"))
 }
 
-/// Fails if a requested value only has planned wheels.
-fn check_planned(matrix: &WheelMatrix, axis: MatrixAxis, value: &str) -> Result<(), Error> {
-    let is_it = |it: &&MatrixRow| it.combination.get(&axis).is_some_and(|it| it == value);
-    let mut rows = matrix.wheels.iter().filter(is_it);
-    match rows.next().and_then(|first| first.planned.as_ref()) {
-        Some(why) if rows.all(|it| it.planned.is_some()) => Err(Error::new(format!(
-            "expected a {axis} that there are wheels for, found `{value}`, which is planned: {why}"
-        ))),
-        _ => Ok(()),
+/// Fails if no wheel for the machine has a requested value.
+fn check_offered(
+    matrix: &WheelMatrix,
+    wheels: &[&MatrixRow],
+    machine: &TargetMachine,
+    axis: MatrixAxis,
+    value: &str,
+) -> Result<(), Error> {
+    let has = |it: &MatrixRow, wanted: &str| it.combination.get(&axis).is_some_and(|it| it == wanted);
+    if wheels.iter().any(|it| has(it, value)) {
+        return Ok(());
     }
+    let mut rows = matrix.wheels.iter().filter(|it| has(it, value));
+    if let Some(why) = rows.next().and_then(|first| first.planned.as_ref())
+        && rows.all(|it| it.planned.is_some())
+    {
+        return Err(Error::new(format!(
+            "expected a {axis} that there are wheels for, found `{value}`, which is planned: {why}"
+        )));
+    }
+    let known = matrix.axes.get(&axis).into_iter().flatten().map(String::as_str);
+    let mut known: Vec<&str> = known.filter(|known| wheels.iter().any(|it| has(it, known))).collect();
+    if known.is_empty() {
+        known.push("none");
+    }
+    let (known, here) = (known.join(", "), &machine.architecture);
+    Err(Error::new(format!(
+        "expected a {axis} that there are wheels for on {here} ({known}), found `{value}`"
+    )))
 }
 
 /// Chooses a device and an accelerator version.
@@ -168,15 +193,8 @@ fn choose_device(
         return Ok(device);
     }
     let device = match &wish.device {
-        Some(device) if !has(device) => {
-            check_planned(matrix, MatrixAxis::Device, device)?;
-            let known = matrix.axes.get(&MatrixAxis::Device).into_iter().flatten().filter(|it| has(it));
-            let known = known.map(String::as_str).collect::<Vec<_>>().join(", ");
-            return Err(Error::new(format!(
-                "expected a device that there are wheels for ({known}), found `{device}`"
-            )));
-        }
         Some(device) => {
+            check_offered(matrix, wheels, machine, MatrixAxis::Device, device)?;
             reasons.push(format!("{device}, as requested"));
             device.as_str()
         }

@@ -106,7 +106,7 @@ def advice(machine: Machine, there: set[str], installed: set[str]) -> list[str]:
     for maker in machine.makers:
         own = OWN[maker]
         is_used = own in there or (maker != "NVIDIA" and "opencl" in there)
-        kind = own if any(wheel.device == own for wheel in WHEELS) else "opencl"
+        kind = own if _wheels(own) else "opencl"
         words = None if is_used else _words(kind, machine, installed)
         if words:
             told.append(f"there is an {maker} GPU, and nothing uses it: {words}")
@@ -122,7 +122,7 @@ def hint(device: str) -> str | None:
 
 
 def _words(kind: str, machine: Machine, installed: set[str]) -> str | None:
-    wheels = [wheel for wheel in WHEELS if wheel.device == kind]
+    wheels = _wheels(kind)
     mine = [wheel.distribution for wheel in wheels if wheel.distribution.replace("-", "_") in installed]
     if not wheels or f"liboarlock_plugin_{kind}.so" in installed:
         return None
@@ -147,6 +147,11 @@ def _words(kind: str, machine: Machine, installed: set[str]) -> str | None:
     if mine:
         return f"{runs}, and `{mine[0]}` does not fit; {_install(best)} does"
     return f"{_install(best)} provides `cuda` devices; {runs}"
+
+
+def _wheels(kind: str) -> list[Wheel]:
+    """The wheels for this processor that provide a type of device."""
+    return [wheel for wheel in WHEELS if (wheel.device, wheel.machine) == (kind, os.uname().machine)]
 
 
 def _major(wheel: Wheel) -> int:

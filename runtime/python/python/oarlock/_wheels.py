@@ -24,10 +24,12 @@ class Wheel(NamedTuple):
     """The lowest compute capability that it supports."""
     highest: tuple[int, int] | None
     """The highest one, if it is known."""
+    machine: str
+    """The processor that it is for."""
 
 
 WHEELS = (
-    Wheel("cuda", "12", "oarlock-cuda12", "oarlock[cuda12]==0.1.0", True, (5, 0), (12, 1)),
-    Wheel("cuda", "13", "oarlock-cuda13", "oarlock[cuda13]==0.1.0", True, (7, 5), None),
-    Wheel("opencl", None, "oarlock-opencl", "oarlock[opencl]==0.1.0", False, (0, 0), None),
+    Wheel("cuda", "12", "oarlock-cuda12", "oarlock[cuda12]==0.1.0", True, (5, 0), (12, 1), "x86_64"),
+    Wheel("cuda", "13", "oarlock-cuda13", "oarlock[cuda13]==0.1.0", True, (7, 5), None, "x86_64"),
+    Wheel("opencl", None, "oarlock-opencl", "oarlock[opencl]==0.1.0", False, (0, 0), None, "x86_64"),
 )

@@ -1,0 +1,55 @@
+//! The processor architectures that wheels and packages are built for.
+
+/// A processor architecture.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+pub enum CpuArchitecture {
+    /// x86-64.
+    #[default]
+    X86_64,
+    /// 64-bit ARM.
+    Aarch64,
+}
+
+impl CpuArchitecture {
+    /// All architectures.
+    pub const ALL: [Self; 2] = [Self::X86_64, Self::Aarch64];
+
+    /// The kernel's name, with which platform tags end.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::X86_64 => "x86_64",
+            Self::Aarch64 => "aarch64",
+        }
+    }
+
+    /// Debian's name.
+    #[must_use]
+    pub fn debian_name(self) -> &'static str {
+        match self {
+            Self::X86_64 => "amd64",
+            Self::Aarch64 => "arm64",
+        }
+    }
+
+    /// The target triple of the compiler.
+    #[must_use]
+    pub fn target_triple(self) -> &'static str {
+        match self {
+            Self::X86_64 => "x86_64-unknown-linux-gnu",
+            Self::Aarch64 => "aarch64-unknown-linux-gnu",
+        }
+    }
+
+    /// The architecture of a platform tag such as `manylinux_2_28_x86_64`; `None` if nothing is built for it.
+    #[must_use]
+    pub fn from_platform_tag(tag: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| tag.strip_suffix(it.name()).is_some_and(|rest| rest.ends_with('_')))
+    }
+
+    /// The architecture with a Debian name.
+    #[must_use]
+    pub fn from_debian_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.debian_name() == name)
+    }
+}
