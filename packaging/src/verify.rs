@@ -9,7 +9,7 @@ use oarlock_formats::deb::DebPackage;
 use oarlock_formats::digest::sha256_hex;
 use oarlock_formats::error::Error;
 use oarlock_formats::wheel::Wheel;
-use oarlock_matrix::{CpuArchitecture, MatrixRow, WheelMatrix};
+use oarlock_matrix::{MatrixRow, WheelMatrix};
 
 use crate::build_plan::{CORE_LIBRARY_PREFIX, CORE_PART, recipe_for_part};
 use crate::check;
@@ -105,6 +105,8 @@ impl FoundParts {
         self.add_package_files(&name, file, false, package.contents.files());
         let compiled = package.contents.files().filter(|(_, bytes)| is_compiled(bytes));
         let compiled: Vec<&[u8]> = compiled.map(|(_, bytes)| bytes).collect();
+        let architecture = package.control.get("Architecture").and_then(|it| it.parse().ok());
+        let architecture = architecture.unwrap_or_default();
         let parts: Vec<&PackagePart> =
             about.contents.iter().filter_map(PackageContent::compiled_part).collect();
         if compiled.len() != parts.len() {
@@ -113,13 +115,7 @@ impl FoundParts {
                 .in_file(file.display()));
         }
         compiled.iter().zip(parts).try_for_each(|(bytes, part)| {
-            self.add_part(
-                matrix,
-                matrix.core_row(CpuArchitecture::default(), part.without_avx)?,
-                &part.part,
-                file,
-                bytes,
-            )
+            self.add_part(matrix, matrix.core_row(architecture, part.without_avx)?, &part.part, file, bytes)
         })
     }
 
@@ -146,13 +142,14 @@ impl FoundParts {
             Ok((image, tree))
         };
         let (image, tree) = look().map_err(|error: Error| error.in_file(file.display()))?;
-        let version = matrix.core_row(CpuArchitecture::default(), false)?.name.version.to_string();
+        let architecture = images.debian.architecture.parse()?;
+        let version = matrix.core_row(architecture, false)?.name.version.to_string();
         for name in images.own_packages(image)? {
             self.add_package_files(name, file, true, contents::package_files(&tree, name));
             let about = packages.packages.iter().find(|about| about.name == name);
             for content in about.iter().flat_map(|about| &about.contents) {
                 let PackageContent::Part { compiled: part, at } = content else { continue };
-                let mut path = packages::fill_path(at, &version);
+                let mut path = packages::fill_path(at, &version, architecture);
                 if part.part == CORE_PART {
                     path += &format!("/{CORE_LIBRARY_PREFIX}abi3.so");
                 }
@@ -163,7 +160,7 @@ impl FoundParts {
                 let bytes = tree.file_bytes(&path).ok_or_else(missing)?;
                 self.add_part(
                     matrix,
-                    matrix.core_row(CpuArchitecture::default(), part.without_avx)?,
+                    matrix.core_row(architecture, part.without_avx)?,
                     &part.part,
                     file,
                     bytes,

@@ -227,3 +227,33 @@ fn a_shell_is_told_of_every_command() {
     let script = String::from_utf8(script).expect("a text");
     assert!(script.contains("complete -F ") && script.contains("apt-repo"), "{script}");
 }
+
+#[test]
+fn an_architecture_has_the_packages_of_the_parts_that_are_built_for_it() {
+    let plan = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_oarlock-pack"));
+        command.args(["deb", "--dry-run"]).args(arguments).current_dir("..").output().expect("the command")
+    };
+    let planned = |architecture: &str| {
+        let text = String::from_utf8(plan(&["--architecture", architecture]).stdout).expect("text");
+        let names = text.lines().filter_map(|line| line.strip_prefix("would write "));
+        names.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert!(planned("amd64").contains(&"oarlock-plugin-cpu-noavx".to_owned()));
+    assert_eq!(
+        planned("arm64"),
+        [
+            "liboarlock1",
+            "liboarlock-dev",
+            "oarlock",
+            "oarlock-plugin-cpu",
+            "python3-oarlock",
+            "oarlock-device-sdk"
+        ]
+    );
+    let refusal = |arguments: &[&str]| String::from_utf8(plan(arguments).stderr).expect("text");
+    let error = refusal(&["--architecture", "arm64", "oarlock-plugin-cuda12"]);
+    assert!(error.contains("expected a package for arm64, one of liboarlock1, "), "{error}");
+    assert!(error.contains("; found `oarlock-plugin-cuda12`"), "{error}");
+    assert!(refusal(&["--architecture", "x86"]).contains("one of amd64, arm64; found `x86`"));
+}

@@ -1,5 +1,9 @@
 //! The processor architectures that wheels and packages are built for.
 
+use std::str::FromStr;
+
+use oarlock_formats::error::Error;
+
 /// A processor architecture.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub enum CpuArchitecture {
@@ -46,10 +50,17 @@ impl CpuArchitecture {
     pub fn from_platform_tag(tag: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|it| tag.strip_suffix(it.name()).is_some_and(|rest| rest.ends_with('_')))
     }
+}
 
-    /// The architecture with a Debian name.
-    #[must_use]
-    pub fn from_debian_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|it| it.debian_name() == name)
+/// Parses Debian's name.
+impl FromStr for CpuArchitecture {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        let names = || Self::ALL.map(Self::debian_name).join(", ");
+        let found = Self::ALL.into_iter().find(|it| it.debian_name() == name);
+        found.ok_or_else(|| {
+            Error::new(format!("expected an architecture, one of {}; found `{name}`", names()))
+        })
     }
 }

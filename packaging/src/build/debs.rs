@@ -18,13 +18,11 @@ use crate::packages::{PackageBuilder, PackageCatalog, PackageContent, PackagePar
 /// The part that writes generated files, such as manual pages.
 const COMMAND_PART: &str = "command";
 
-/// The directory of the compiled command.
-const COMPILED_COMMAND: &str = "made/command";
-
 /// Packages and the parts that they consist of.
 #[derive(Debug)]
 pub struct PackagePlan<'p> {
     packages: &'p PackageCatalog,
+    architecture: CpuArchitecture,
     chosen: Vec<&'p PackageSpec>,
     recipes: Vec<(BuildRecipe, PackagePart)>,
     version: String,
@@ -32,7 +30,8 @@ pub struct PackagePlan<'p> {
 }
 
 impl<'p> PackagePlan<'p> {
-    /// Plans the packages of these names, or all. `keys` are the public keys of the archive that will list them, if any.
+    /// Plans the packages of these names for an architecture, or all that it has. `keys` are the public keys of the archive that will
+    /// list them, if any.
     ///
     /// # Errors
     ///
@@ -40,10 +39,22 @@ impl<'p> PackagePlan<'p> {
     pub fn new(
         matrix: &WheelMatrix,
         packages: &'p PackageCatalog,
+        architecture: CpuArchitecture,
         names: &[String],
         keys: Vec<u8>,
     ) -> Result<Self, Error> {
-        let chosen = packages.select_packages(names, !keys.is_empty())?;
+        let mut chosen = packages.select_packages(names, !keys.is_empty())?;
+        let is_built = |about: &&PackageSpec| about.is_built_for(matrix, architecture);
+        if let Some(other) = chosen.iter().find(|about| !is_built(about) && !names.is_empty()) {
+            let there = packages.packages.iter().filter(is_built).map(|about| about.name.as_str());
+            return Err(Error::new(format!(
+                "expected a package for {}, one of {}; found `{}`",
+                architecture.debian_name(),
+                there.collect::<Vec<_>>().join(", "),
+                other.name
+            )));
+        }
+        chosen.retain(is_built);
         let mut parts: Vec<PackagePart> = Vec::new();
         for content in chosen.iter().flat_map(|about| &about.contents) {
             let is_said = matches!(content, PackageContent::Says { .. } | PackageContent::Writes { .. });
@@ -51,21 +62,14 @@ impl<'p> PackagePlan<'p> {
             parts.extend(content.compiled_part().cloned().or(said).filter(|part| !parts.contains(part)));
         }
         let of = |part: PackagePart| {
-            Ok((
-                recipe_for_part(
-                    matrix,
-                    matrix.core_row(CpuArchitecture::default(), part.without_avx)?,
-                    &part.part,
-                )?,
-                part,
-            ))
+            Ok((recipe_for_part(matrix, matrix.core_row(architecture, part.without_avx)?, &part.part)?, part))
         };
         let recipes = parts.into_iter().map(of).collect::<Result<_, Error>>()?;
-        let version = matrix.core_row(CpuArchitecture::default(), false)?.name.version.to_string();
-        Ok(Self { packages, chosen, recipes, version, keys })
+        let version = matrix.core_row(architecture, false)?.name.version.to_string();
+        Ok(Self { packages, architecture, chosen, recipes, version, keys })
     }
 
-    /// Plans the packages that match wheels: each of their parts is either in one of the wheels or in no row of the matrix.
+    /// Plans the packages for an architecture that match wheels: each of their parts is either in one of the wheels or in no row of the matrix.
     ///
     /// # Errors
     ///
@@ -73,12 +77,17 @@ impl<'p> PackagePlan<'p> {
     pub fn for_wheel_plan(
         plan: &WheelPlan<'_>,
         packages: &'p PackageCatalog,
+        architecture: CpuArchitecture,
         keys: Vec<u8>,
     ) -> Result<Self, Error> {
         let is_in_wheels =
             |part: &PackagePart| plan.matrix.wheels.iter().any(|row| row.parts.contains(&part.part));
         let is_built = |part: &PackagePart| {
-            let is_it = |it: &BuildRecipe| it.name == part.part && it.leaves_out_avx() == part.without_avx;
+            let is_it = |it: &BuildRecipe| {
+                it.name == part.part
+                    && it.architecture == architecture
+                    && it.leaves_out_avx() == part.without_avx
+            };
             plan.recipes().iter().any(is_it)
         };
         let goes_with = |about: &&PackageSpec| {
@@ -90,7 +99,7 @@ impl<'p> PackagePlan<'p> {
         };
         let all = packages.select_packages(&[], !keys.is_empty())?;
         let names: Vec<String> = all.into_iter().filter(goes_with).map(|about| about.name.clone()).collect();
-        Self::new(plan.matrix, packages, &names, keys)
+        Self::new(plan.matrix, packages, architecture, &names, keys)
     }
 
     /// The parts to compile, each once.
@@ -136,7 +145,7 @@ impl WorkspaceBuilder {
         let compiler = PartCompiler::new(&self.root, &self.target, None, [&recipe].into_iter())?;
         report(&BuildStep { done: 0, all: 1, text: self.compiling_message(&compiler, &recipe) });
         let debug = self.target.join("debug");
-        let file = self.target.join(COMPILED_COMMAND);
+        let file = self.command_path(&recipe);
         if let BuildArtifact::Other(made) = compile_recipe(&compiler, &recipe, &debug, &|_| ())?.made {
             file::write_program(&file, &made.bytes)?;
         }
@@ -157,19 +166,15 @@ impl WorkspaceBuilder {
         let seconds = date::source_time(&self.root)?;
         self.check_package_machine(plan)?;
         let debug = self.target.join("debug");
-        let made = if plan.recipes.is_empty() {
-            BTreeMap::new()
+        let (made, command) = if plan.recipes.is_empty() {
+            (BTreeMap::new(), Vec::new())
         } else {
             self.compile_package_parts(plan, &debug, &mut steps)?
         };
-        let command = self.target.join(COMPILED_COMMAND);
-        let said = PackagePart { part: COMMAND_PART.to_owned(), without_avx: false };
-        if let Some(BuildArtifact::Other(other)) = made.get(&said) {
-            file::write_program(&command, &other.bytes)?;
-        }
         let maker = PackageBuilder {
             root: &self.root,
             packages: plan.packages,
+            architecture: plan.architecture,
             made,
             version: &plan.version,
             seconds,
@@ -200,12 +205,13 @@ impl WorkspaceBuilder {
         Ok(sizes)
     }
 
+    /// Compiles the parts of packages. Returns them, and the words that run the command if it is among them.
     fn compile_package_parts(
         &self,
         plan: &PackagePlan<'_>,
         debug: &Path,
         steps: &mut StepCounter<'_>,
-    ) -> Result<BTreeMap<PackagePart, BuildArtifact>, Error> {
+    ) -> Result<(BTreeMap<PackagePart, BuildArtifact>, Vec<PathBuf>), Error> {
         steps.next("installing maturin, zig and the wheel checkers".to_owned());
         let recipes: Vec<&BuildRecipe> = plan.recipes().collect();
         let compiler = self.part_compiler(&recipes)?;
@@ -214,11 +220,21 @@ impl WorkspaceBuilder {
         if let Some(note) = parts.iter().find_map(|part| part.note.clone()) {
             return Err(Error::new(note));
         }
-        Ok(plan
-            .recipes
-            .iter()
-            .zip(parts)
-            .map(|((_, compiled), part)| (compiled.clone(), part.made))
-            .collect())
+        let (mut made, mut words) = (BTreeMap::new(), Vec::new());
+        for ((recipe, compiled), part) in plan.recipes.iter().zip(parts) {
+            if let BuildArtifact::Other(command) = &part.made
+                && recipe.name == COMMAND_PART
+            {
+                let file = self.command_path(recipe);
+                file::write_program(&file, &command.bytes)?;
+                words = compiler.toolchain(recipe).program_words(file);
+            }
+            made.insert(compiled.clone(), part.made);
+        }
+        Ok((made, words))
+    }
+
+    fn command_path(&self, recipe: &BuildRecipe) -> PathBuf {
+        self.target.join("made").join(recipe.directory_name()).join("oarlock")
     }
 }

@@ -66,6 +66,11 @@ impl Toolchain {
         }
     }
 
+    /// The words that run a program.
+    pub(super) fn program_words(&self, program: PathBuf) -> Vec<PathBuf> {
+        self.cross.iter().map(|place| place.join("bin/run")).chain([program]).collect()
+    }
+
     /// Makes cargo or maturin use the compiler and, to run what it compiled, the linker and the runner.
     pub(super) fn set_environment(&self, command: &mut Command) {
         let Some(place) = &self.cross else { return };

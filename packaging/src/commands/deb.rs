@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::path::PathBuf;
 
+use oarlock_matrix::CpuArchitecture;
 use oarlock_pack::build::{PackagePlan, WorkspaceBuilder};
 use oarlock_pack::packages::{OWN_PACKAGES, PackageCatalog};
 
@@ -19,6 +20,9 @@ pub(crate) struct DebArguments {
     names: Vec<String>,
     #[command(flatten)]
     choice: MatrixChoice,
+    /// The architecture, by Debian's name: amd64 or arm64
+    #[arg(long, value_name = "NAME", default_value = "amd64")]
+    architecture: CpuArchitecture,
     /// The package revision, instead of the one in `packages.toml`
     #[arg(long, value_name = "NUMBER")]
     revision: Option<u32>,
@@ -41,7 +45,7 @@ pub(crate) fn run(call: &DebArguments, json: bool, dry_run: bool) -> Result<(), 
     for file in &call.keys {
         keys.extend(super::apt_repo::read_secret_key(file)?.to_public_packets());
     }
-    let plan = PackagePlan::new(&matrix, &packages, &call.names, keys)?;
+    let plan = PackagePlan::new(&matrix, &packages, call.architecture, &call.names, keys)?;
     if dry_run {
         let parts: Vec<String> = plan.recipes().map(ToString::to_string).collect();
         let names: Vec<&str> = plan.names().collect();

@@ -60,6 +60,7 @@ pub(super) const DEB: &str = "\
 Examples:
   oarlock-pack deb                                    # all packages, in dist/deb
   oarlock-pack deb liboarlock1 oarlock                # two of them
+  oarlock-pack deb --architecture arm64               # all for 64-bit ARM
   oarlock-pack deb --dry-run                          # what would be compiled
   oarlock-pack deb --key archive.key oarlock-archive-keyring";
 

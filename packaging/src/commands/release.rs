@@ -7,7 +7,7 @@ use std::time::Instant;
 use oarlock_formats::file_packer::CompressionEffort;
 use oarlock_formats::openpgp::OpenPgpKey;
 use oarlock_formats::{date, file};
-use oarlock_matrix::WheelMatrix;
+use oarlock_matrix::{CpuArchitecture, WheelMatrix};
 use oarlock_pack::apt_repository::{AptRepository, SuiteRelease};
 use oarlock_pack::build::{BuildStep, PackagePlan, WorkspaceBuilder};
 use oarlock_pack::build_plan::WheelPlan;
@@ -84,7 +84,7 @@ pub(crate) fn run(call: &ReleaseArguments, json: bool, dry_run: bool) -> Result<
         call.keys.iter().map(|file| super::apt_repo::read_secret_key(file)).collect::<Result<Vec<_>, _>>()?;
     let plan = WheelPlan::new(&matrix, &call.rows)?;
     let public: Vec<u8> = keys.iter().flat_map(OpenPgpKey::to_public_packets).collect();
-    let package_plan = PackagePlan::for_wheel_plan(&plan, &packages, public)?;
+    let package_plan = PackagePlan::for_wheel_plan(&plan, &packages, CpuArchitecture::X86_64, public)?;
     let chosen = select_images(&images, &package_plan, &call.images)?;
     let builder = WorkspaceBuilder::new(".".as_ref())?;
     let version = package_plan.version().to_owned();

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use oarlock_formats::deb::control::ControlParagraph;
+use oarlock_formats::deb::version;
 use oarlock_formats::error::Error;
 
 use super::images::{ImageCatalog, ImageKind};
 use super::lock::{DebianLock, LockedPackage};
 use super::mirror::SuiteIndex;
-use super::version;
 
 /// The newest version of every available package.
 struct PackageCandidates<'i> {

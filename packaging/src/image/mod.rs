@@ -24,7 +24,6 @@ pub mod name;
 mod notebook;
 pub mod package_cache;
 mod prune;
-pub mod version;
 
 pub use self::images::ImageCatalog;
 pub use self::lock::DebianLock;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use oarlock_formats::error::Error;
 use oarlock_matrix::checked_values::deserialize_address;
+use oarlock_matrix::{CpuArchitecture, MatrixRow, WheelMatrix};
 
 use serde::Deserialize;
 
@@ -118,6 +119,19 @@ pub(crate) struct PackagePart {
     /// True if it must not contain AVX instructions.
     #[serde(default)]
     pub(crate) without_avx: bool,
+}
+
+impl PackageSpec {
+    /// True if each of its parts is in a wheel for the architecture, or in no wheel at all.
+    pub(crate) fn is_built_for(&self, matrix: &WheelMatrix, architecture: CpuArchitecture) -> bool {
+        let is_built = |part: &PackagePart| {
+            let mut rows = matrix.wheels.iter().filter(|row| row.parts.contains(&part.part)).peekable();
+            let is_for = |row: &MatrixRow| row.architecture() == Some(architecture);
+            matrix.core_row(architecture, part.without_avx).is_ok()
+                && (rows.peek().is_none() || rows.any(is_for))
+        };
+        self.contents.iter().filter_map(PackageContent::compiled_part).all(is_built)
+    }
 }
 
 impl PackageContent {

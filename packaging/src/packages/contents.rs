@@ -99,8 +99,11 @@ impl PackageBuilder<'_> {
 
     /// Runs the command and returns its output.
     fn query_command(&self, arguments: &[String]) -> Result<Vec<u8>, Error> {
-        let output = Command::new(self.command).args(arguments).output();
-        let output = output.map_err(|error| Error::from(error).in_file(self.command.display()))?;
+        let Some((program, words)) = self.command.split_first() else {
+            return Err(Error::new("expected the command `oarlock`, found none"));
+        };
+        let output = Command::new(program).args(words).args(arguments).output();
+        let output = output.map_err(|error| Error::from(error).in_file(program.display()))?;
         if output.status.success() {
             return Ok(output.stdout);
         }
@@ -110,7 +113,7 @@ impl PackageBuilder<'_> {
 
     /// Fills the placeholders of a source file with installation paths.
     fn fill_source_template(&self, text: &str) -> String {
-        let libraries = library_directory();
+        let libraries = library_directory(self.architecture);
         text.replace("@PREFIX@", "/usr")
             .replace("@LIBDIR@", &libraries.replacen("usr", "${prefix}", 1))
             .replace("@INCLUDEDIR_FROM_LIBDIR@", "../../include")

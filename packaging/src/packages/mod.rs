@@ -8,10 +8,11 @@ mod shared_libraries;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use oarlock_formats::deb::DebPackage;
 use oarlock_formats::error::Error;
+use oarlock_matrix::CpuArchitecture;
 
 use crate::build_artifact::BuildArtifact;
 pub use catalog::{PackageCatalog, PackageSpec};
@@ -30,13 +31,14 @@ pub(crate) struct PackageBuilder<'m> {
     /// The root of the sources.
     pub(crate) root: &'m Path,
     pub(crate) packages: &'m PackageCatalog,
+    pub(crate) architecture: CpuArchitecture,
     pub(crate) made: BTreeMap<PackagePart, BuildArtifact>,
     /// The version of Oarlock.
     pub(crate) version: &'m str,
     /// The timestamp of everything.
     pub(crate) seconds: u64,
-    /// The command of this release, which generates some files.
-    pub(crate) command: &'m Path,
+    /// The words that run the command of this release, which generates some files.
+    pub(crate) command: &'m [PathBuf],
     /// The public keys of the archive that will list the packages.
     pub(crate) keys: &'m [u8],
     /// The directory of debug information, by build id.
@@ -70,16 +72,16 @@ impl PackageBuilder<'_> {
 
     /// Replaces placeholders for versions and directories.
     fn fill_placeholders(&self, text: &str) -> String {
-        fill_path(text, self.version).replace("{package}", &self.package_version())
+        fill_path(text, self.version, self.architecture).replace("{package}", &self.package_version())
     }
 }
 
 /// Fills the placeholders for the Oarlock version and the library directory in a path.
-pub(crate) fn fill_path(at: &str, version: &str) -> String {
-    at.replace("{lib}", &library_directory()).replace("{version}", version)
+pub(crate) fn fill_path(at: &str, version: &str, architecture: CpuArchitecture) -> String {
+    at.replace("{lib}", &library_directory(architecture)).replace("{version}", version)
 }
 
 /// The multiarch library directory.
-fn library_directory() -> String {
-    format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH)
+fn library_directory(architecture: CpuArchitecture) -> String {
+    format!("usr/lib/{}-linux-gnu", architecture.name())
 }

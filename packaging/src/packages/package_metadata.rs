@@ -31,7 +31,7 @@ const DESCRIPTION_WIDTH: usize = 78;
 
 impl PackageBuilder<'_> {
     pub(super) fn control_fields(&self, about: &PackageSpec, needs: &PackageNeeds) -> ControlParagraph {
-        let mut control = self.common_fields(&about.name, &about.section, debian_architecture(about));
+        let mut control = self.common_fields(&about.name, &about.section, self.debian_architecture(about));
         let mut depends = needs.package_dependencies();
         depends.extend(about.depends.iter().cloned());
         let mut set = |name: &str, value: &str| {
@@ -68,6 +68,14 @@ impl PackageBuilder<'_> {
             }
         }
         control
+    }
+
+    /// The value of the field `Architecture`.
+    fn debian_architecture(&self, about: &PackageSpec) -> &'static str {
+        match about.architecture {
+            PackageArchitecture::All => "all",
+            PackageArchitecture::Any => self.architecture.debian_name(),
+        }
     }
 
     /// Adds licenses, the changelog and the SBOMs of compiled contents.
@@ -176,7 +184,7 @@ impl PackageBuilder<'_> {
             .section
             .split_once('/')
             .map_or_else(|| "debug".to_owned(), |(area, _)| format!("{area}/debug"));
-        let mut control = self.common_fields(&name, &section, debian_architecture(about));
+        let mut control = self.common_fields(&name, &section, self.debian_architecture(about));
         for (field, value) in [
             ("Multi-Arch", about.multi_arch.clone().filter(|value| value == "same").unwrap_or_default()),
             ("Depends", format!("{} (= {})", about.name, self.package_version())),
@@ -189,16 +197,6 @@ impl PackageBuilder<'_> {
             }
         }
         Ok(Some(DebPackage { control, contents, ..DebPackage::default() }))
-    }
-}
-
-/// The value of the field `Architecture`.
-fn debian_architecture(about: &PackageSpec) -> &'static str {
-    match (about.architecture, std::env::consts::ARCH) {
-        (PackageArchitecture::All, _) => "all",
-        (PackageArchitecture::Any, "x86_64") => "amd64",
-        (PackageArchitecture::Any, "aarch64") => "arm64",
-        (PackageArchitecture::Any, other) => other,
     }
 }
 

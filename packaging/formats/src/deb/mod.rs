@@ -3,6 +3,7 @@
 mod archive;
 pub mod compression;
 pub mod control;
+pub mod version;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
