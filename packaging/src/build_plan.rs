@@ -1,5 +1,6 @@
 //! A build plan: rows of the matrix, and each of their parts once.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use oarlock_formats::error::{Error, nearest_names};
@@ -100,6 +101,12 @@ impl<'m> WheelPlan<'m> {
     #[must_use]
     pub fn rows(&self) -> &[&'m MatrixRow] {
         &self.rows
+    }
+
+    /// The architectures that they are for.
+    #[must_use]
+    pub fn architectures(&self) -> BTreeSet<CpuArchitecture> {
+        self.recipes.iter().map(|recipe| recipe.architecture).collect()
     }
 
     /// The parts to compile, each once.

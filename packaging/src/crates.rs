@@ -118,10 +118,7 @@ impl CrateGraph {
             packages: metadata.packages.into_iter().map(|it| (it.id.clone(), it)).collect(),
             uses: metadata.resolve.nodes.into_iter().map(uses).collect(),
             hashes: locked_crates(root)?.into_iter().filter_map(hash).collect(),
-            compiler: match compiler {
-                Some(program) => RustCompiler::of_program(program, root)?,
-                None => RustCompiler::of_workspace(root)?,
-            },
+            compiler: RustCompiler::of_workspace(root, compiler)?,
             architecture,
         })
     }
@@ -181,12 +178,10 @@ impl CrateGraph {
 }
 
 impl RustCompiler {
-    /// The compiler that cargo runs in a workspace.
-    pub(crate) fn of_workspace(root: &Path) -> Result<Self, Error> {
-        Self::of_program(&PathBuf::from(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())), root)
-    }
-
-    fn of_program(program: &Path, root: &Path) -> Result<Self, Error> {
+    /// The compiler that cargo runs in a workspace, or another program.
+    pub(crate) fn of_workspace(root: &Path, program: Option<&Path>) -> Result<Self, Error> {
+        let own = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+        let program = program.unwrap_or(own.as_ref());
         let output = Command::new(program).arg("-vV").current_dir(root).output()?;
         Self::parse_version(&String::from_utf8_lossy(&output.stdout))
     }

@@ -112,6 +112,12 @@ impl<'p> PackagePlan<'p> {
         usize::from(!self.recipes.is_empty()) + self.recipes.len() + self.chosen.len()
     }
 
+    /// The architecture that they are for.
+    #[must_use]
+    pub fn architecture(&self) -> CpuArchitecture {
+        self.architecture
+    }
+
     /// The version of Oarlock in the packages.
     #[must_use]
     pub fn version(&self) -> &str {

@@ -32,16 +32,16 @@ impl Toolchain {
         tools: &BuildTools<'_>,
         architecture: CpuArchitecture,
     ) -> Result<Self, Error> {
-        let cross = match architecture {
-            _ if architecture.name() == std::env::consts::ARCH => None,
+        let cross = Self::cross_directory(target, architecture);
+        match architecture {
+            _ if cross.is_none() => {}
             CpuArchitecture::Aarch64 => {
                 tools.run_tool(&mut Command::new(root.join(CROSS_SCRIPT)), "get-aarch64")?;
-                Some(target.with_file_name("tools").join(architecture.name()))
             }
             CpuArchitecture::X86_64 => {
                 return Err(Error::new("expected an x86-64 machine to build for x86-64"));
             }
-        };
+        }
         let rustc = cross.as_ref().map(|place| place.join("bin/rustc"));
         let flags = [
             remap_path_flags(root, target, rustc.as_deref().unwrap_or("rustc".as_ref()))?,
@@ -49,6 +49,12 @@ impl Toolchain {
         ];
         let crates = CrateGraph::of_workspace(root, architecture, rustc.as_deref())?;
         Ok(Self { architecture, cross, crates, flags: flags.concat() })
+    }
+
+    /// Where the script lays out a toolchain; `None` for the architecture of this machine.
+    pub(super) fn cross_directory(target: &Path, architecture: CpuArchitecture) -> Option<PathBuf> {
+        let is_cross = architecture.name() != std::env::consts::ARCH;
+        is_cross.then(|| target.with_file_name("tools").join(architecture.name()))
     }
 
     /// The target triple, if it is not that of this machine.

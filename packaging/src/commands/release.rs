@@ -7,7 +7,7 @@ use std::time::Instant;
 use oarlock_formats::file_packer::CompressionEffort;
 use oarlock_formats::openpgp::OpenPgpKey;
 use oarlock_formats::{date, file};
-use oarlock_matrix::{CpuArchitecture, WheelMatrix};
+use oarlock_matrix::WheelMatrix;
 use oarlock_pack::apt_repository::{AptRepository, SuiteRelease};
 use oarlock_pack::build::{BuildStep, PackagePlan, WorkspaceBuilder};
 use oarlock_pack::build_plan::WheelPlan;
@@ -84,29 +84,30 @@ pub(crate) fn run(call: &ReleaseArguments, json: bool, dry_run: bool) -> Result<
         call.keys.iter().map(|file| super::apt_repo::read_secret_key(file)).collect::<Result<Vec<_>, _>>()?;
     let plan = WheelPlan::new(&matrix, &call.rows)?;
     let public: Vec<u8> = keys.iter().flat_map(OpenPgpKey::to_public_packets).collect();
-    let package_plan = PackagePlan::for_wheel_plan(&plan, &packages, CpuArchitecture::X86_64, public)?;
-    let chosen = select_images(&images, &package_plan, &call.images)?;
+    let plan_packages = |it| PackagePlan::for_wheel_plan(&plan, &packages, it, public.clone());
+    let package_plans = plan.architectures().into_iter().map(plan_packages).collect::<Result<Vec<_>, _>>()?;
+    let chosen = select_images(&images, &package_plans, &call.images)?;
     let builder = WorkspaceBuilder::new(".".as_ref())?;
-    let version = package_plan.version().to_owned();
+    let version = package_plans.first().map(PackagePlan::version).unwrap_or_default();
     // Run all checks that need no build before building anything.
-    let source = SourceRevision::of_directory(".".as_ref(), &version, call.rehearsal)?;
+    let source = SourceRevision::of_directory(".".as_ref(), version, call.rehearsal)?;
     let suite = apt_suite(call, host, &source);
     suite.check_usable(&keys, date::seconds_now())?;
     WheelIndex::default().with_address(&wheel_index_address(host))?;
     release::check_target(&call.out)?;
-    builder.check_package_machine(&package_plan)?;
+    package_plans.iter().try_for_each(|it| builder.check_package_machine(it))?;
     for place in [&builder.release_path(""), &call.out] {
         file::check_disk_space(place, REQUIRED_DISK_BYTES)?;
     }
     let about = ReleaseDescription {
-        version: &version,
+        version,
         source,
         host,
         rows: plan.rows().iter().map(|row| row.label.clone()).collect(),
         images: chosen.iter().map(|image| image.label().to_owned()).collect(),
     };
     if dry_run {
-        show_plan(&plan, &package_plan, &about, json);
+        show_plan(&plan, &package_plans, &about, json);
         return Ok(());
     }
     let _alone = builder.lock_release_build()?;
@@ -119,7 +120,7 @@ pub(crate) fn run(call: &ReleaseArguments, json: bool, dry_run: bool) -> Result<
         lock: &lock,
         builder: &builder,
     };
-    let contents = builder.build_contents(&plan, &package_plan, &chosen, suite)?;
+    let contents = builder.build_contents(&plan, &package_plans, &chosen, suite)?;
     let items = contents.write_release(&call.out, &about, &keys)?;
     show_release(call, &about, &items, began, json);
     Ok(())
@@ -128,15 +129,17 @@ pub(crate) fn run(call: &ReleaseArguments, json: bool, dry_run: bool) -> Result<
 /// The named images, or all whose packages are built.
 fn select_images<'i>(
     images: &'i ImageCatalog,
-    plan: &PackagePlan<'_>,
+    plans: &[PackagePlan<'_>],
     named: &[String],
 ) -> Result<Vec<&'i ImageSpec>, Box<dyn Error>> {
     let mut chosen = Vec::new();
+    let is_of_images = |it: &&PackagePlan<'_>| it.architecture().debian_name() == images.debian.architecture;
+    let built: Vec<&str> = plans.iter().filter(is_of_images).flat_map(PackagePlan::names).collect();
     for image in images.select_images(named)? {
         if named.is_empty() && images.kind_of_image(image)? == ImageKind::Dev {
             continue;
         }
-        match images.own_packages(image)?.into_iter().find(|own| !plan.names().any(|it| it == *own)) {
+        match images.own_packages(image)?.into_iter().find(|own| !built.contains(own)) {
             None => chosen.push(image),
             Some(_) if named.is_empty() => {}
             Some(missing) => {
@@ -194,7 +197,7 @@ impl ReleaseBuilder<'_> {
     fn build_contents(
         &self,
         plan: &WheelPlan<'_>,
-        package_plan: &PackagePlan<'_>,
+        package_plans: &[PackagePlan<'_>],
         images: &[&ImageSpec],
         suite: SuiteRelease,
     ) -> Result<ReleaseContents, Box<dyn Error>> {
@@ -211,7 +214,7 @@ impl ReleaseBuilder<'_> {
         // Fetching comes first: whether it succeeds does not depend on anything that is built.
         stage(1, "fetching Debian packages and tools");
         super::image::fetch_packages(&pool, &self.lock.packages_of_images(images), &progress)?;
-        self.builder.prepare_tools()?;
+        self.builder.prepare_tools(&plan.architectures())?;
         stage(2, "the command, which queries plugins");
         let report = |step: &BuildStep| progress.begin_step(step.done, step.all, &step.text);
         let builder =
@@ -223,7 +226,9 @@ impl ReleaseBuilder<'_> {
             return Err(note.clone().into());
         }
         stage(4, "packages for Debian");
-        builder.build_packages(package_plan, &debs, &report)?;
+        for package_plan in package_plans {
+            builder.build_packages(package_plan, &debs, &report)?;
+        }
         stage(5, "images");
         let own = LocalPackages::in_directory(&debs, &self.images.debian.architecture)?;
         let scratch = self.builder.release_path("scratch");
@@ -260,14 +265,18 @@ impl ReleaseBuilder<'_> {
             suite,
             images: made,
             book,
-            materials: self.builder.collect_materials(self.lock)?,
+            materials: self.builder.collect_materials(self.lock, &plan.architectures())?,
         })
     }
 }
 
-fn show_plan(plan: &WheelPlan<'_>, packages: &PackagePlan<'_>, about: &ReleaseDescription<'_>, json: bool) {
+fn show_plan(plan: &WheelPlan<'_>, packages: &[PackagePlan<'_>], about: &ReleaseDescription<'_>, json: bool) {
     let wheels: Vec<String> = plan.rows().iter().map(|row| row.name.to_string()).collect();
-    let packages: Vec<&str> = packages.names().collect();
+    let with_architecture = |plan: &PackagePlan<'_>| {
+        let architecture = plan.architecture().debian_name();
+        plan.names().map(|name| format!("{name}:{architecture}")).collect::<Vec<_>>()
+    };
+    let packages: Vec<String> = packages.iter().flat_map(with_architecture).collect();
     if json {
         say!(
             "{:#}",

@@ -23,8 +23,8 @@ pub struct BuildMaterials {
     pub debian: Vec<LockedPackage>,
     /// The PyPI tools that build wheels, such as `maturin==1.16.0`.
     pub tools: Vec<String>,
-    /// The compiler.
-    pub compiler: RustCompiler,
+    /// The compilers, one for each architecture.
+    pub compilers: Vec<RustCompiler>,
 }
 
 /// The provenance statement for the files of a release.
@@ -52,11 +52,15 @@ pub fn provenance_statement(
         let (name, version) = tool.split_once("==").unwrap_or((tool, ""));
         json!({ "uri": package_url("pypi", name, version) })
     }));
-    let mut compiler = json!({ "uri": package_url("generic", "rustc", &materials.compiler.version) });
-    if let Some(commit) = &materials.compiler.commit {
-        compiler["digest"] = json!({ "gitCommit": commit });
+    for RustCompiler { version, commit } in &materials.compilers {
+        let mut compiler = json!({ "uri": package_url("generic", "rustc", version) });
+        if let Some(commit) = commit {
+            compiler["digest"] = json!({ "gitCommit": commit });
+        }
+        if !built_of.contains(&compiler) {
+            built_of.push(compiler);
+        }
     }
-    built_of.push(compiler);
     json!({
         "_type": "https://in-toto.io/Statement/v1",
         "subject": subjects.collect::<Vec<_>>(),

@@ -110,7 +110,10 @@ impl ReleaseFixture {
                 crates: crates::locked_crates(root)?,
                 debian: self.image.lock.packages.clone(),
                 tools: vec!["maturin==1.0".to_owned()],
-                compiler: RustCompiler { version: "1.2.3".to_owned(), commit: Some("0123abcd".to_owned()) },
+                compilers: vec![RustCompiler {
+                    version: "1.2.3".to_owned(),
+                    commit: Some("0123abcd".to_owned()),
+                }],
             },
         };
         let source = SourceRevision {
