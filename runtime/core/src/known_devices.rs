@@ -95,13 +95,18 @@ impl KnownDevice {
         let joined = |pattern: &dyn Fn(&str) -> String| {
             wheels.iter().map(|wheel| pattern(wheel)).collect::<Vec<_>>().join(" or ")
         };
-        DeviceAbsence {
-            reason: format!("{means}whose plugin `oarlock-plugin-{device_type}` is not here"),
-            hint: format!(
+        let hint = if cfg!(target_arch = "x86_64") {
+            format!(
                 "install {} (pip) or {} (apt), or build the plugin; `Install` in the book says how",
                 joined(&|wheel| format!("`oarlock[{wheel}]`")),
                 joined(&|wheel| format!("`oarlock-plugin-{wheel}`"))
-            ),
+            )
+        } else {
+            "build the plugin, which has packages for x86-64 alone; `Install` in the book says how".to_owned()
+        };
+        DeviceAbsence {
+            reason: format!("{means}whose plugin `oarlock-plugin-{device_type}` is not here"),
+            hint,
         }
     }
 }
