@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use oarlock_matrix::MatrixRow;
+use oarlock_matrix::{CpuArchitecture, MatrixRow};
 
 use crate::served_index::{ServedIndex, VERSION, buildable_rows, pinned_requirement};
 use crate::tools::{PythonEnvironment, PythonInstaller, newest_pip, pip_versions, wheel_file_names};
@@ -18,8 +18,10 @@ fn index_arguments(served: &ServedIndex, row: &MatrixRow) -> Vec<String> {
 
 /// The rows that the Python of the tests can install.
 fn installable_rows() -> Vec<MatrixRow> {
-    let rows = buildable_rows().into_iter().filter(|row| row.name.python != "cp314-cp314t");
-    rows.collect()
+    let is_installable = |row: &MatrixRow| {
+        row.name.python != "cp314-cp314t" && row.architecture() == Some(CpuArchitecture::X86_64)
+    };
+    buildable_rows().into_iter().filter(is_installable).collect()
 }
 
 /// Asserts that a directory contains exactly one wheel, byte for byte, and removes it.

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use oarlock_formats::file_packer::CompressionEffort;
 use oarlock_formats::wheel::Wheel;
 use oarlock_matrix::wheel_name::WheelVersion;
-use oarlock_matrix::{MatrixRow, OWN_MATRIX, WheelMatrix};
+use oarlock_matrix::{CpuArchitecture, MatrixRow, OWN_MATRIX, WheelMatrix};
 use oarlock_pack::assemble;
 use oarlock_pack::build_artifact::BuiltPlugin;
 
@@ -43,6 +43,10 @@ pub(crate) fn small_wheel(distribution: &str, version: &str, tags: &str, files: 
 
 /// A tiny wheel for a row of the matrix.
 fn wheel_of_row(row: &MatrixRow) -> Wheel {
+    if row.architecture() == Some(CpuArchitecture::Aarch64) {
+        let (core, plugin) = (built::library_for_arm("core"), built::plugin_for_arm("cpu"));
+        return built::core_wheel_of_row(row, "oarlock/_oarlock.abi3.so", core, &[plugin]);
+    }
     let plugins: Vec<BuiltPlugin> =
         row.parts.iter().filter(|part| *part != "core").map(|it| loadable_plugin(it)).collect();
     if plugins.len() == row.parts.len() {

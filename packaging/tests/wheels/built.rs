@@ -80,6 +80,20 @@ pub(crate) fn plugin_with_library(part: &str, library: Vec<u8>) -> BuiltPlugin {
     BuiltPlugin { built, library, manifest: Some(manifest) }
 }
 
+/// The library of a part with a header that names 64-bit ARM.
+pub(crate) fn library_for_arm(part: &str) -> Vec<u8> {
+    let mut library = library_of_part(part);
+    library[18] = 183;
+    library
+}
+
+/// A plugin with such a library.
+pub(crate) fn plugin_for_arm(part: &str) -> BuiltPlugin {
+    let plugin = plugin_with_library(part, library_for_arm(part));
+    let manifest = plugin.manifest.as_ref().map(|text| text.replace("x86_64-linux", "aarch64-linux"));
+    BuiltPlugin { manifest, ..plugin }
+}
+
 /// Assembles a core wheel for a row as maturin builds it, with a library at a path and the CPU plugin.
 pub(crate) fn core_wheel_of_row(
     row: &MatrixRow,

@@ -8,7 +8,9 @@ use oarlock_pack::build_artifact::BuiltPlugin;
 use oarlock_pack::check;
 use oarlock_pack::index::WheelIndex;
 
-use crate::built::{core_wheel_of_row, library_of_part, loadable_plugin, plugin_with_library};
+use crate::built::{
+    core_wheel_of_row, library_for_arm, library_of_part, loadable_plugin, plugin_for_arm, plugin_with_library,
+};
 use crate::check::{
     own_matrix, refusal_of, row_of_label, temporary_directory, write_plugin_wheel, write_wheel,
 };
@@ -45,27 +47,20 @@ fn every_row_passes_as_it_is_built() {
 
 #[test]
 fn a_wheel_for_arm_has_libraries_for_arm_and_no_extra() {
-    // The header of a library names its processor.
-    let library_for_arm = |part| {
-        let mut library = library_of_part(part);
-        library[18] = 183;
-        library
-    };
-    let plugin = plugin_with_library("cpu", library_for_arm("cpu"));
-    let manifest = plugin.manifest.as_ref().map(|text| text.replace("x86_64-linux", "aarch64-linux"));
+    let right = plugin_for_arm("cpu");
     let row = row_of_label("core, arm64");
     let wheel_of = |core: Vec<u8>, plugin: &BuiltPlugin| {
         core_wheel_of_row(&row, "oarlock/_oarlock.abi3.so", core, std::slice::from_ref(plugin))
     };
     let directory = temporary_directory();
-    let right = BuiltPlugin { manifest, ..plugin.clone() };
+    let other = plugin_with_library("cpu", library_for_arm("cpu"));
     let wheel = wheel_of(library_for_arm("core"), &right);
     let file = write_wheel(&directory, &row.name.to_string(), &wheel);
     assert_eq!(check::check_wheels(&own_matrix(), &[&file]), Ok(1));
     assert!(!text_of(&wheel, "oarlock-0.1.0.dist-info/METADATA").contains("Provides-Extra"));
     for (core, plugin, words) in [
         (library_of_part("core"), &right, "found one for the architecture X86_64"),
-        (library_for_arm("core"), &plugin, "expected `architecture = \"aarch64-linux\"` in the manifest"),
+        (library_for_arm("core"), &other, "expected `architecture = \"aarch64-linux\"` in the manifest"),
         (library_for_arm("core"), &loadable_plugin("cpu"), "found one for the architecture X86_64"),
     ] {
         let error = refusal_of(&write_wheel(&directory, &row.name.to_string(), &wheel_of(core, plugin)));
