@@ -151,6 +151,16 @@ python_environment() {
     printf '%s\n' "$wanted" >"$place/installed"
 }
 
+# Makes a directory with onnxruntime and NumPy for Python 3.11 on 64-bit ARM, unless it is there.
+write_aarch64_packages() {
+    [ ! -e "$1/complete" ] || return 0
+    need_python
+    python3 -m pip install --quiet --disable-pip-version-check --target "$1" --no-deps --only-binary=:all: \
+        --platform manylinux_2_28_aarch64 --platform manylinux_2_27_aarch64 --python-version 3.11 --implementation cp \
+        onnxruntime==1.31.1 numpy==2.4.6 || no_packages onnxruntime numpy
+    touch "$1/complete"
+}
+
 # Installs the named Debian packages that are missing, or prints how to.
 need() {
     need_cargo
