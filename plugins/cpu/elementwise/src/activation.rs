@@ -20,7 +20,7 @@ functions! {
     Softsign(x) => x / (F::ONE + x.magnitude());
     Gelu(x) => math::gelu::<T, F>(x);
     GeluTanh(x) => math::gelu_tanh::<T, F>(x);
-    HardSwish(x) => x * math::clamp_keeping_nan(x / F::from_f64(6.0) + F::HALF, F::ZERO, F::ONE);
+    HardSwish(x) => x * math::clamp_keeping_nan(x.multiply_add::<T>(F::from_f64(1.0 / 6.0), F::HALF), F::ZERO, F::ONE);
     HardSigmoid { alpha, beta } (x) => math::clamp_keeping_nan(alpha.multiply_add::<T>(x, beta), F::ZERO, F::ONE);
     // NaN makes these comparisons false, and the other branch keeps it.
     LeakyRelu { alpha } (x) => if x < F::ZERO { alpha * x } else { x };
