@@ -41,11 +41,6 @@ pub(super) fn gather_kernels() -> Vec<Kernel<Cpu>> {
     ]
 }
 
-/// The indices of an operand, each checked against the dimension it counts in.
-pub(super) fn checked_indices(tensor: &TensorView<'_>, dim: usize) -> Result<Vec<usize>> {
-    read_integers(tensor)?.into_iter().map(|index| checked_index(index, dim)).collect()
-}
-
 pub(super) fn checked_index(index: i64, dim: usize) -> Result<usize> {
     shape::resolve_index(index, dim).ok_or_else(|| {
         PluginError::out_of_range(format!(
@@ -61,29 +56,65 @@ fn gather(cpu: &Cpu, call: &KernelCall<'_>, axis: i64) -> Result<()> {
     let expected = [&dims[..axis], &shape::shape_dims(&positions)?, &dims[axis + 1..]].concat();
     shape::expect_shape(&output, "output", &expected)?;
     let (_, length, inner) = shape::split_at_axis(&dims, axis);
-    // Checked and made positive once, although each is used again for every outer index.
-    let positions = checked_indices(&positions, length)?;
     by_size!(input.dtype(), N => {
-        let from = element_bytes::<N>(&input)?;
-        for_parallel_pieces(cpu, element_bytes_mut::<N>(&output)?, inner, |begin, mut out| {
-            let (mut outer, mut index) = (begin / positions.len(), begin % positions.len());
-            while !out.is_empty() {
-                let rows = (positions.len() - index).min(out.len() / inner);
-                let (part, rest) = out.split_at_mut(rows * inner);
-                let (from, positions) = (&from[outer * length * inner..], &positions[index..index + rows]);
-                // A copy of unknown length is a function call, which single elements do without.
-                if inner == 1 {
-                    part.iter_mut().zip(positions).for_each(|(cell, position)| *cell = from[*position]);
-                } else {
-                    for (row, position) in part.chunks_exact_mut(inner).zip(positions) {
-                        row.copy_from_slice(&from[position * inner..][..inner]);
-                    }
-                }
-                (outer, index, out) = (outer + 1, 0, rest);
-            }
-        });
-        Ok(())
+        let (from, out) = (element_bytes::<N>(&input)?, element_bytes_mut::<N>(&output)?);
+        // A copy of the loop for each dtype, instead of a converted copy of all positions.
+        match positions.dtype() {
+            Dtype::I32 => gather_rows(cpu, typed_values::<i32>(&positions)?, from, [length, inner], out),
+            _ => gather_rows(cpu, typed_values::<i64>(&positions)?, from, [length, inner], out),
+        }
     })
+}
+
+/// Gathers rows of `inner` elements from each block of `length` rows.
+fn gather_rows<const N: usize, I: Copy + Into<i64> + Sync>(
+    cpu: &Cpu,
+    positions: &[I],
+    from: &[[u8; N]],
+    [length, inner]: [usize; 2],
+    out: &mut [[u8; N]],
+) -> Result<()> {
+    if out.is_empty() {
+        return check_positions(positions, length);
+    }
+    let fits = AtomicBool::new(true);
+    for_parallel_pieces(cpu, out, inner, |begin, mut out| {
+        let (mut outer, mut index) = (begin / positions.len(), begin % positions.len());
+        let mut all_fit = true;
+        while !out.is_empty() {
+            let rows = (positions.len() - index).min(out.len() / inner);
+            let (part, rest) = out.split_at_mut(rows * inner);
+            let (block, positions) =
+                (&from[outer * length * inner..][..length * inner], &positions[index..index + rows]);
+            // A copy of unknown length is a function call, which single elements do without.
+            all_fit &= if inner == 1 {
+                gather_from_line(positions, block, part)
+            } else {
+                part.chunks_exact_mut(inner).zip(positions).all(|(row, position)| {
+                    let place = place_of_position((*position).into(), length);
+                    let found = if place < length { block.get(place * inner..) } else { None };
+                    found.map(|found| row.copy_from_slice(&found[..inner])).is_some()
+                })
+            };
+            (outer, index, out) = (outer + 1, 0, rest);
+        }
+        if !all_fit {
+            fits.store(false, Ordering::Relaxed);
+        }
+    });
+    if fits.into_inner() { Ok(()) } else { check_positions(positions, length) }
+}
+
+/// The place of a position that may count from the end. One that is out of bounds becomes at least `length`, so one comparison
+/// checks both ends.
+#[inline(always)]
+fn place_of_position(position: i64, length: usize) -> usize {
+    (if position < 0 { position.wrapping_add(length as i64) } else { position }) as usize
+}
+
+/// Names the first position that is out of bounds. Loops that gather only notice that there is one.
+fn check_positions<I: Copy + Into<i64>>(positions: &[I], length: usize) -> Result<()> {
+    positions.iter().try_for_each(|position| checked_index((*position).into(), length).map(drop))
 }
 
 fn gather_elements(cpu: &Cpu, call: &KernelCall<'_>, axis: i64) -> Result<()> {
@@ -158,14 +189,9 @@ impl IndexedAxis {
                 fits.store(false, Ordering::Relaxed);
             }
         });
-        if fits.into_inner() {
-            return Ok(());
-        }
-        positions.iter().try_for_each(|position| checked_index((*position).into(), self.length).map(drop))
+        if fits.into_inner() { Ok(()) } else { check_positions(positions, self.length) }
     }
-}
 
-impl IndexedAxis {
     /// Calls `visit` with the place in the data of each position, in order, up to the first that is out of bounds.
     pub(super) fn visit_places<I: Copy + Into<i64>>(
         &self,
@@ -182,11 +208,9 @@ impl IndexedAxis {
         for positions in positions.chunks_exact((*row).max(1)) {
             let mut first = cursor.offset as usize;
             for position in positions {
-                let index = (*position).into();
-                // A position that is still negative becomes huge, so one comparison checks both ends.
-                let place = (if index < 0 { index + length as i64 } else { index }) as usize;
+                let place = place_of_position((*position).into(), length);
                 if place >= length {
-                    return checked_index(index, length).map(drop);
+                    return checked_index((*position).into(), length).map(drop);
                 }
                 visit(first + place * step);
                 first += stride;
@@ -224,9 +248,7 @@ impl IndexSteps {
         }
         let mut all_fit = true;
         for (cell, position) in cells.iter_mut().zip(positions) {
-            let position = (*position).into();
-            // A position that is still negative becomes huge, so one comparison checks both ends.
-            let place = (if position < 0 { position + self.length as i64 } else { position }) as usize;
+            let place = place_of_position((*position).into(), self.length);
             all_fit &= place < self.length;
             // A wrong place may overflow, but then its element is not used.
             let element = from.get(first.wrapping_add(place.wrapping_mul(self.step)));
@@ -244,9 +266,7 @@ fn gather_from_line<const N: usize, I: Copy + Into<i64>>(
     cells: &mut [[u8; N]],
 ) -> bool {
     for (cell, position) in cells.iter_mut().zip(positions) {
-        let position = (*position).into();
-        let place = (if position < 0 { position + line.len() as i64 } else { position }) as usize;
-        // A position that is still negative is huge, so the check of the access serves both ends.
+        let place = place_of_position((*position).into(), line.len());
         let Some(element) = line.get(place) else { return false };
         *cell = *element;
     }
