@@ -19,6 +19,7 @@ mod integer_vector;
 #[cfg(arm_vectors)]
 mod neon;
 mod portable;
+mod sorting;
 #[cfg(target_arch = "x86_64")]
 mod sse2;
 mod vector_task;
@@ -35,6 +36,7 @@ pub use integer_vector::{IntegerVector, QUAD, SIGN_BIT};
 #[cfg(arm_vectors)]
 pub use neon::{LaneProducts, NeonF32Vector, NeonF64Vector};
 pub use portable::{PortableF32Vector, PortableI32Vector};
+pub use sorting::SortElement;
 #[cfg(target_arch = "x86_64")]
 pub use sse2::Sse2I32Vector;
 pub use vector_task::{F32VectorTask, run_with_bf16_vectors, run_with_vectors};

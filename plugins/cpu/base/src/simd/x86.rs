@@ -1,6 +1,7 @@
 //! Vectors of AVX2 and AVX-512.
 
 mod integers;
+mod sorting;
 
 use std::arch::x86_64::*;
 
@@ -9,6 +10,7 @@ use super::float_vector::{F32Vector, FloatVector};
 pub use integers::{
     Avx2I32Vector, Avx512VnniVector, Avx512VnniWordVector, Avx512WordVector, AvxVnniVector, AvxVnniWordVector,
 };
+pub(super) use sorting::{Avx2SortU32, Avx2SortU64, Avx512SortU32, Avx512SortU64};
 
 /// Implements [`FloatVector`] with intrinsics.
 macro_rules! intrinsics {

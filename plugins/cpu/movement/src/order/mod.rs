@@ -2,6 +2,7 @@
 
 pub(crate) mod line_sort;
 mod non_max_suppression;
+mod quicksort;
 mod sort;
 mod top_k;
 

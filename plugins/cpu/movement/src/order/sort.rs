@@ -1,5 +1,6 @@
-//! Sorts integers that hold a rank and, below it, a place. Large inputs are first split by their highest bits into runs that fit
-//! into the caches, and the runs are radix-sorted by all remaining bits, from the lowest up. Small ones are sorted by comparison.
+//! Sorts integers that hold a rank and, below it, a place. With vectors, a quicksort does it. Otherwise large inputs are first split by
+//! their highest bits into runs that fit into the caches, and the runs are radix-sorted by all remaining bits, from the lowest up.
+//! Small ones are sorted by comparison.
 //!
 //! Entries of one rank keep their order, so those that begin in the order of their places end in it.
 
@@ -8,14 +9,19 @@ use std::sync::Mutex;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::rows::grain_for;
 use oarlock_cpu_base::rows::scratch::try_filled_vec;
+use oarlock_cpu_base::simd::SortElement;
 use oarlock_sdk::Result;
 
+use super::quicksort::sort_by_partitions;
+
 /// An integer whose highest bits are a rank, and those below it, if any, a place.
-pub(crate) trait SortEntry: Copy + Ord + Default + Send + Sync {
+pub(crate) trait SortEntry: SortElement {
     /// Makes an entry of a rank and a place; of the rank alone if there are no bits for a place.
     fn new(rank: u64, place: usize, place_bits: u32) -> Self;
     fn entry_rank(self, place_bits: u32) -> u64;
     fn entry_place(self, place_bits: u32) -> usize;
+    /// The next greater entry, if there is one.
+    fn next(self) -> Option<Self>;
     /// The lowest entry of its rank.
     fn lowest_of_rank(self, place_bits: u32) -> Self;
     /// Its distance above another, without the lowest `bits` bits.
@@ -39,6 +45,10 @@ macro_rules! entries {
                 #[inline(always)]
                 fn entry_place(self, place_bits: u32) -> usize {
                     (self & ((1 << place_bits) - 1)) as usize
+                }
+                #[inline(always)]
+                fn next(self) -> Option<Self> {
+                    self.checked_add(1)
                 }
                 #[inline(always)]
                 fn lowest_of_rank(self, place_bits: u32) -> Self {
@@ -78,8 +88,12 @@ pub(crate) fn sort_entries<E: SortEntry>(cpu: &Cpu, entries: &mut [E], place_bit
         entries.sort_unstable();
         return Ok(());
     }
-    // Radix sorting moves entries back and forth between two buffers.
+    // Either way of sorting moves entries back and forth between two buffers.
     let mut room = try_filled_vec(E::default(), entries.len())?;
+    if E::has_sort_vectors(cpu.isa()) {
+        sort_by_partitions(cpu, entries, &mut room);
+        return Ok(());
+    }
     if entries.len() <= CACHED_RADIX_COUNT {
         RadixSorter { place_bits, ends: Vec::new() }.sort_into(entries, &mut room, BufferSide::Same);
         return Ok(());
@@ -115,7 +129,7 @@ pub(crate) fn sort_entries<E: SortEntry>(cpu: &Cpu, entries: &mut [E], place_bit
 
 /// Where sorted entries go.
 #[derive(Clone, Copy, PartialEq)]
-enum BufferSide {
+pub(super) enum BufferSide {
     /// The slice where they were.
     Same,
     /// The other of the two slices.
@@ -123,7 +137,7 @@ enum BufferSide {
 }
 
 impl BufferSide {
-    fn opposite(self) -> Self {
+    pub(super) fn opposite(self) -> Self {
         if self == Self::Same { Self::Other } else { Self::Same }
     }
 }
