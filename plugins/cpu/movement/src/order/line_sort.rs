@@ -7,6 +7,7 @@ use oarlock_cpu_base::rows::axis::AxisLayout;
 use oarlock_cpu_base::rows::grain_for;
 use oarlock_cpu_base::rows::output_parts::{AxisLines, AxisLinesPart, try_parallel_for_parts};
 use oarlock_cpu_base::rows::scratch::try_filled_vec;
+use oarlock_cpu_base::with_isa;
 use oarlock_sdk::{Dtype, Result};
 
 use super::sort::{SortEntry, sort_entries};
@@ -126,16 +127,32 @@ impl<'a> LineSort<'a> {
         values: &mut AxisLinesPart<'_, [u8; N]>,
         places: Option<&mut AxisLinesPart<'_, i64>>,
     ) -> Result<()> {
+        let isa = self.cpu.isa();
         let ranks = RankMapping::<N>::new(self.order, self.is_largest_first);
         let mut entries = try_filled_vec(E::default(), input.length)?;
-        for (at, (entry, cell)) in entries.iter_mut().zip(input.iter()).enumerate() {
-            // With the place in the low bits, entries are distinct, and equal elements keep their order.
-            *entry = E::new(ranks.rank_of(cell), at, place_bits);
+        // With the place in the low bits, entries are distinct, and equal elements keep their order.
+        let entry = |place, cell| E::new(ranks.rank_of(cell), place, place_bits);
+        if let Some(cells) = input.contiguous() {
+            with_isa!(isa, || for (place, (to, cell)) in entries.iter_mut().zip(cells).enumerate() {
+                *to = entry(place, *cell);
+            });
+        } else {
+            entries
+                .iter_mut()
+                .zip(input.iter())
+                .enumerate()
+                .for_each(|(place, (to, cell))| *to = entry(place, cell));
         }
         sort_entries(self.cpu, &mut entries, place_bits)?;
-        for (value, entry) in values.line_elements(line).zip(&entries) {
-            // Cheaper than reading the input at the place, which is a random access for each element.
-            *value = ranks.element_of_rank(entry.entry_rank(place_bits));
+        // Cheaper than reading the input at the place, which is a random access for each element.
+        let element = |entry: &E| ranks.element_of_rank(entry.entry_rank(place_bits));
+        if self.axis.inner == 1 {
+            let values = values.contiguous_line(line);
+            with_isa!(isa, || for (value, entry) in values.iter_mut().zip(&entries) {
+                *value = element(entry);
+            });
+        } else {
+            values.line_elements(line).zip(&entries).for_each(|(value, entry)| *value = element(entry));
         }
         if let Some(places) = places {
             for (place, entry) in places.line_elements(line).zip(&entries) {
@@ -166,6 +183,11 @@ struct LineElements<'a, const N: usize> {
 }
 
 impl<const N: usize> LineElements<'_, N> {
+    /// The elements as a slice if they lie side by side, for loops that the compiler is to vectorize.
+    fn contiguous(&self) -> Option<&[[u8; N]]> {
+        (self.step == 1).then(|| &self.cells[..self.length])
+    }
+
     fn iter(&self) -> impl Iterator<Item = [u8; N]> {
         self.cells.iter().step_by(self.step).take(self.length).copied()
     }
@@ -230,6 +252,7 @@ fn element_to_bits<const N: usize>(cell: [u8; N]) -> u64 {
 
 #[inline(always)]
 fn element_from_bits<const N: usize>(bits: u64) -> [u8; N] {
-    let bytes = bits.to_le_bytes();
-    std::array::from_fn(|at| bytes[at])
+    let mut cell = [0; N];
+    cell.copy_from_slice(&bits.to_le_bytes()[..N]);
+    cell
 }

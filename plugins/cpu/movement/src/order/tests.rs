@@ -162,30 +162,35 @@ fn sort_naive<T: Copy + PartialOrd>(values: &[T], is_largest_first: bool) -> (Ve
 
 /// Sorts lines along the middle of three dimensions in all ways, and compares bit by bit.
 fn check_sorting<T: Element + Copy + PartialOrd>(dims: [usize; 3], number: impl Fn(usize) -> T) {
+    check_best(dims, dims[1], number);
+}
+
+/// Finds the `k` best of each line instead.
+fn check_best<T: Element + Copy + PartialOrd>(dims: [usize; 3], k: usize, number: impl Fn(usize) -> T) {
     let [outer, length, inner] = dims;
     let values: Vec<T> = (0..outer * length * inner).map(number).collect();
-    let shape = dims.map(|size| size as i64);
-    let data = TestArray::from_values(&shape, &values);
+    let data = TestArray::from_values(&dims.map(|size| size as i64), &values);
+    let shape = [outer, k, inner].map(|size| size as i64);
     for largest in [0, 1] {
-        let (mut elements, mut places) = (values.clone(), vec![0i64; values.len()]);
+        let (mut elements, mut places) = (vec![values[0]; outer * k * inner], vec![0i64; outer * k * inner]);
         for line in 0..outer * inner {
-            let at = |index: usize| (line / inner * length + index) * inner + line % inner;
-            let own: Vec<T> = (0..length).map(|index| values[at(index)]).collect();
+            let at = |length: usize, index: usize| (line / inner * length + index) * inner + line % inner;
+            let own: Vec<T> = (0..length).map(|index| values[at(length, index)]).collect();
             let (own, order) = sort_naive(&own, largest == 1);
-            for index in 0..length {
-                (elements[at(index)], places[at(index)]) = (own[index], order[index]);
+            for index in 0..k {
+                (elements[at(k, index)], places[at(k, index)]) = (own[index], order[index]);
             }
         }
         let attributes = [("axis", TestAttribute::Int(1)), ("largest", TestAttribute::Int(largest))];
-        let inputs = [Some(&data), Some(&TestArray::from_values(&[1], &[length as i64]))];
+        let inputs = [Some(&data), Some(&TestArray::from_values(&[1], &[k as i64]))];
         let outputs = [Some((T::DTYPE, &shape[..])), Some((Dtype::I64, &shape[..]))];
         let (elements, places) =
             (TestArray::from_values(&shape, &elements), TestArray::from_values(&shape, &places));
         for wanted in [2, 1] {
             let found = KERNELS.run_kernel("TopK", 11, &attributes, &inputs, &outputs[..wanted]).unwrap();
-            assert!(found[0].as_ref().unwrap().bytes() == elements.bytes(), "{dims:?} {:?}", T::DTYPE);
+            assert!(found[0].as_ref().unwrap().bytes() == elements.bytes(), "{dims:?} {k} {:?}", T::DTYPE);
             if wanted == 2 {
-                assert!(found[1].as_ref().unwrap().bytes() == places.bytes(), "{dims:?} {:?}", T::DTYPE);
+                assert!(found[1].as_ref().unwrap().bytes() == places.bytes(), "{dims:?} {k} {:?}", T::DTYPE);
             }
         }
     }
@@ -242,6 +247,22 @@ fn lines_side_by_side_are_sorted_each_alone() {
         );
         check_sorting(dims, |index| scramble_index(index) as i64);
     }
+}
+
+#[test]
+fn the_best_of_long_lines_are_the_first_of_the_sorted_ones() {
+    for (length, k) in [(512, 1), (700, 10), (1024, 16), (1024, 17), (5000, 16)] {
+        let dims = [3, length, 1];
+        check_best(dims, k, |index| f32::from_bits(scramble_index(index) as u32));
+        check_best(dims, k, |index| scramble_index(index) as i64);
+        check_best(dims, k, |index| (scramble_index(index) % 500) as i32);
+        // Many equal ones, and more than any bound keeps out.
+        check_best(dims, k, |index| (scramble_index(index) % 3) as f32 - 1.0);
+        check_best(dims, k, |index| if index % 50 == 7 { f32::NAN } else { -0.0 });
+        check_best(dims, k, |index| index as f64);
+        check_best(dims, k, |_| 7u8);
+    }
+    check_best([2, 600, 5], 4, |index| (scramble_index(index) % 999) as f32);
 }
 
 #[test]

@@ -243,6 +243,12 @@ const SCAN_BLOCK: usize = 64;
 /// linear-time selection costs little per key. From then on, elements no better than the worst of those are skipped.
 #[inline(always)]
 fn select_best<E: ArithmeticElement, const LARGEST: bool>(elements: &[E], k: usize, best: &mut Vec<u128>) {
+    if k <= FEW_OF_LONG_LINE
+        && elements.len() >= LONG_LINE
+        && select_by_bound::<E, LARGEST>(elements, k, best)
+    {
+        return;
+    }
     best.clear();
     // The first `k` are the best so far, whatever they are.
     let (first, others) = elements.split_at(k);
@@ -269,6 +275,53 @@ fn select_best<E: ArithmeticElement, const LARGEST: bool>(elements: &[E], k: usi
     keep_best(best, k);
     // Keys are distinct, as places are, so an unstable sort is stable here.
     best.sort_unstable();
+}
+
+/// Up to so many elements of lines that are at least so long are found by [`select_by_bound`].
+const FEW_OF_LONG_LINE: usize = 16;
+const LONG_LINE: usize = 16 * BOUND_GROUPS;
+/// Groups of which each has a best element. With twice as many as elements are wanted, few others pass the bound.
+const BOUND_GROUPS: usize = 2 * FEW_OF_LONG_LINE;
+
+/// Selects the `k` best elements by a bound that is known beforehand: the element of rank `k` among the best of each group, since as many
+/// are at least as good. Gives up and returns false if too many are, which means that many are equal.
+#[inline(always)]
+fn select_by_bound<E: ArithmeticElement, const LARGEST: bool>(
+    elements: &[E],
+    k: usize,
+    best: &mut Vec<u128>,
+) -> bool {
+    let (first, others) = elements.split_at(BOUND_GROUPS);
+    let mut group_best = [first[0]; BOUND_GROUPS];
+    group_best.copy_from_slice(first);
+    for block in others.chunks(BOUND_GROUPS) {
+        for (best, element) in group_best.iter_mut().zip(block) {
+            *best = if is_better::<E, LARGEST>(*element, *best) { *element } else { *best };
+        }
+    }
+    best.clear();
+    best.extend(
+        group_best.iter().enumerate().map(|(group, element)| selection_key::<E, LARGEST>(*element, group)),
+    );
+    let bound = group_best[keep_best(best, k)];
+    best.clear();
+    for (index, block) in elements.chunks(BOUND_GROUPS).enumerate() {
+        // Whole registers again.
+        if !block.iter().fold(false, |any, element| any | !is_better::<E, LARGEST>(bound, *element)) {
+            continue;
+        }
+        if best.len() > 2 * BOUND_GROUPS {
+            return false;
+        }
+        for (place, element) in (index * BOUND_GROUPS..).zip(block) {
+            if !is_better::<E, LARGEST>(bound, *element) {
+                best.push(selection_key::<E, LARGEST>(*element, place));
+            }
+        }
+    }
+    keep_best(best, k);
+    best.sort_unstable();
+    true
 }
 
 /// A sort key: lower for a better element and, among equal ones, for a lower place, which is its lower half. So elements of all
