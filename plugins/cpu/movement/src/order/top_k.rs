@@ -134,6 +134,7 @@ fn find_best<T: ComputeElement, const LARGEST: bool>(
     if const { is_transposable::<T>() } && k <= FEW_ELEMENTS && are_lines_short(axis, SHORT_LINE) {
         return find_in_short_lines::<T, LARGEST>(cpu, axis, k, input, values, places);
     }
+    let isa = cpu.isa();
     let outputs = (AxisLines::new(values, k, axis.inner), AxisLines::new(places, k, axis.inner));
     parallel_for_parts(
         cpu,
@@ -154,8 +155,11 @@ fn find_best<T: ComputeElement, const LARGEST: bool>(
                     let line = input[start..].iter().step_by(axis.inner).take(axis.length);
                     elements.extend(line.map(|element| element.to_accumulator()));
                 }
-                // The scan is vectorized; writing the few results need not be.
-                with_isa!(cpu.isa(), || select_best::<_, LARGEST>(&elements, k, &mut best));
+                // The scans are vectorized; writing the few results need not be.
+                let is_few = k <= FEW_OF_LONG_LINE && axis.length >= LONG_LINE;
+                if !is_few || !with_isa!(isa, || select_by_bound::<_, LARGEST>(&elements, k, &mut best)) {
+                    with_isa!(isa, || select_best::<_, LARGEST>(&elements, k, &mut best));
+                }
                 for (rank, key) in best.iter().enumerate() {
                     let place = place_of_key(*key);
                     values.lines_at(line, 1, rank)[0] = input[start + place * axis.inner];
