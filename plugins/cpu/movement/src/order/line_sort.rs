@@ -10,7 +10,8 @@ use oarlock_cpu_base::rows::scratch::try_filled_vec;
 use oarlock_cpu_base::with_isa;
 use oarlock_sdk::{Dtype, Result};
 
-use super::sort::{SortEntry, sort_entries};
+use super::sort::sort_entries;
+use super::sort_entry::SortEntry;
 
 /// Runs a function that is generic over the size of a number, for a dtype of numbers.
 macro_rules! by_number_size {

@@ -4,6 +4,7 @@ pub(crate) mod line_sort;
 mod non_max_suppression;
 mod quicksort;
 mod sort;
+mod sort_entry;
 mod top_k;
 
 use oarlock_cpu_base::device::Cpu;

@@ -8,7 +8,7 @@ use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::isa::Isa;
 use oarlock_cpu_base::rows::grain_for;
 
-use super::sort::{BufferSide, SortEntry};
+use super::sort_entry::{BufferSide, SortEntry};
 
 /// The numbers of entries of which the pivot is the median, in short runs and in long ones.
 const SAMPLES: [usize; 2] = [15, 31];
