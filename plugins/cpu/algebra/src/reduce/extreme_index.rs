@@ -10,6 +10,7 @@ use oarlock_cpu_base::rows::line_bundle::{
 };
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
 use oarlock_cpu_base::rows::output_parts::{OutputRows, parallel_for_parts};
+use oarlock_cpu_base::rows::scratch::try_filled_vec;
 use oarlock_cpu_base::with_isa;
 use oarlock_sdk::{DtypeSet, Kernel, KernelCall, KernelFlags, OperandSpec, Result, dispatch, ensure, family};
 
@@ -28,6 +29,11 @@ const ARG_EXTREME_DTYPES: DtypeSet = family::FLOATING_AND_INTEGRAL
 const LINES_ABREAST: usize = 8;
 /// Elements that are searched together for the extreme.
 const SCAN_BLOCK: usize = 64;
+/// Elements whose extreme is found before those of the next: they are still in L1 when the place is searched.
+const LINE_CHUNK: usize = 2048;
+/// Elements of a long line that a thread searches, where there are fewer lines than threads.
+const LINE_PIECE: usize = 1 << 16;
+
 pub(super) fn arg_extreme_kernels() -> Vec<Kernel<Cpu>> {
     vec![arg_extreme_kernel::<false>("ArgMax"), arg_extreme_kernel::<true>("ArgMin")]
 }
@@ -82,6 +88,12 @@ fn run_arg_extreme<T: ComputeElement, const LEAST: bool>(
         return Ok(());
     }
     let count = output.len();
+    if axis.inner == 1 && count < cpu.worker_count() && axis.length >= 2 * LINE_PIECE {
+        for (line, place) in input.chunks(axis.length).zip(output) {
+            *place = find_in_pieces::<T, LEAST>(cpu, line, options.takes_last)? as i64;
+        }
+        return Ok(());
+    }
     parallel_for_parts(cpu, count, grain_for(axis.length), OutputRows::new(output, 1), |begin, part| {
         with_isa!(cpu.isa(), || {
             if axis.inner == 1 {
@@ -136,14 +148,62 @@ fn find_in_short_lines<T: ComputeElement, const LEAST: bool>(
     );
 }
 
-/// Finds the extreme, then the block that has it: neither loop has a dependency from one element to the next, so both vectorize.
+/// Finds the extreme of a line with several threads.
+fn find_in_pieces<T: ComputeElement, const LEAST: bool>(
+    cpu: &Cpu,
+    line: &[T],
+    takes_last: bool,
+) -> Result<usize> {
+    let mut places = try_filled_vec(0, line.len().div_ceil(LINE_PIECE))?;
+    let count = places.len();
+    let outputs = OutputRows::new(&mut places, 1);
+    parallel_for_parts(cpu, count, grain_for(LINE_PIECE), outputs, |begin, part| {
+        with_isa!(cpu.isa(), || {
+            for (piece, place) in line.chunks(LINE_PIECE).skip(begin).zip(part) {
+                *place = find_in_line::<T, LEAST>(piece, takes_last);
+            }
+        });
+    });
+    let places = places.into_iter().enumerate().map(|(piece, place)| piece * LINE_PIECE + place);
+    let element = |place: usize| line[place].to_accumulator();
+    let best = places.reduce(|best, place| {
+        if is_better::<_, LEAST>(element(place), element(best), takes_last) { place } else { best }
+    });
+    Ok(best.unwrap_or(0))
+}
+
+/// True if an element takes the place of the best one before it.
+#[inline(always)]
+fn is_better<E: ArithmeticElement, const LEAST: bool>(element: E, so_far: E, takes_last: bool) -> bool {
+    // `|` and `&` instead of short-circuit operators, whose branches would keep loops from vectorizing.
+    // NaN is neither less nor greater.
+    if takes_last {
+        (if LEAST { element <= so_far } else { element >= so_far }) | element.is_nan()
+    } else {
+        (if LEAST { element < so_far } else { element > so_far }) | (element.is_nan() & !so_far.is_nan())
+    }
+}
+
+/// Finds the chunk with the extreme, then the block in it, and then the element: no loop has a dependency from one element to the
+/// next, so all vectorize, and memory is read once.
 #[inline(always)]
 fn find_in_line<T: ComputeElement, const LEAST: bool>(line: &[T], takes_last: bool) -> usize {
-    let extreme = if LEAST {
-        <Minimum as Reducer<T>>::reduce_slice(line)
-    } else {
-        <Maximum as Reducer<T>>::reduce_slice(line)
+    let extreme_of = |chunk: &[T]| {
+        if LEAST {
+            <Minimum as Reducer<T>>::reduce_slice(chunk)
+        } else {
+            <Maximum as Reducer<T>>::reduce_slice(chunk)
+        }
     };
+    let mut chunks = line.chunks(LINE_CHUNK).enumerate();
+    let Some((_, mut best_chunk)) = chunks.next() else { return 0 };
+    let (mut start, mut extreme) = (0, extreme_of(best_chunk));
+    for (index, chunk) in chunks {
+        let found = extreme_of(chunk);
+        if is_better::<_, LEAST>(found, extreme, takes_last) {
+            (start, extreme, best_chunk) = (index * LINE_CHUNK, found, chunk);
+        }
+    }
     // These reducers keep NaN, so the extreme is NaN if any element is. NaN equals nothing and is found by another test.
     let is_extreme = |element: &T| {
         let element = element.to_accumulator();
@@ -151,13 +211,13 @@ fn find_in_line<T: ComputeElement, const LEAST: bool>(line: &[T], takes_last: bo
     };
     // `|` instead of `any`: without an early exit, a block is compared in whole registers.
     let has_extreme = |block: &[T]| block.iter().fold(false, |any, element| any | is_extreme(element));
-    let mut blocks = line.chunks(SCAN_BLOCK);
+    let mut blocks = best_chunk.chunks(SCAN_BLOCK);
     let block = if takes_last { blocks.rposition(has_extreme) } else { blocks.position(has_extreme) };
-    let start = block.unwrap_or(0) * SCAN_BLOCK;
-    let block = &line[start..line.len().min(start + SCAN_BLOCK)];
+    let first = block.unwrap_or(0) * SCAN_BLOCK;
+    let block = &best_chunk[first..best_chunk.len().min(first + SCAN_BLOCK)];
     let place =
         if takes_last { block.iter().rposition(is_extreme) } else { block.iter().position(is_extreme) };
-    start + place.unwrap_or(0)
+    start + first + place.unwrap_or(0)
 }
 
 /// Neighboring lines, many at a time: their extremes and positions stay in registers.
@@ -215,14 +275,7 @@ fn find_in_columns<T: ComputeElement, const LEAST: bool, const LAST: bool, const
         let Some((elements, _)) = input[position * axis.inner..].split_first_chunk::<LINES>() else { return };
         for line in 0..LINES {
             let (element, so_far) = (elements[line].to_accumulator(), best[line]);
-            // `|` and `&` instead of short-circuit operators, whose branches would keep the loop from vectorizing.
-            // NaN is neither less nor greater.
-            let is_better = if LAST {
-                (if LEAST { element <= so_far } else { element >= so_far }) | element.is_nan()
-            } else {
-                (if LEAST { element < so_far } else { element > so_far })
-                    | (element.is_nan() & !so_far.is_nan())
-            };
+            let is_better = is_better::<_, LEAST>(element, so_far, LAST);
             best[line] = if is_better { element } else { so_far };
             found[line] = if is_better { position as i64 } else { found[line] };
         }

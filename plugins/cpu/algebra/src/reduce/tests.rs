@@ -365,6 +365,27 @@ fn places_of_extremes_are_found_across_any_number_of_lines() {
     KERNELS.check_kernel("ArgMax", 13, &[], &[Some(&data)], &[TestArray::from_values(&[1, 100], &expected)]);
 }
 
+#[test]
+fn places_of_extremes_are_found_in_long_lines() {
+    // Longer than a chunk, and long enough for several threads.
+    for length in [2047, 2049, 5000, 200_000] {
+        let mut values = whole_numbers(length);
+        for with_nan in [false, true] {
+            if with_nan {
+                [length / 3, length - 2].into_iter().for_each(|place| values[place] = f32::NAN);
+            }
+            let data = TestArray::from_values(&[length as i64], &values);
+            for (op, is_least) in [("ArgMax", false), ("ArgMin", true)] {
+                for is_last in [false, true] {
+                    let expected = TestArray::from_values(&[1], &[find_extreme(&values, is_least, is_last)]);
+                    let attributes = [("select_last_index", TestAttribute::Int(is_last.into()))];
+                    KERNELS.check_kernel(op, 13, &attributes, &[Some(&data)], &[expected]);
+                }
+            }
+        }
+    }
+}
+
 /// Checks a reduction along short lines of some elements.
 fn check_reduction<T: Element>(op: &str, element: impl Fn(usize) -> T) {
     let axes = TestArray::from_values(&[1], &[1i64]);
