@@ -4,6 +4,7 @@
 use crate::isa::Isa;
 
 /// A SIMD vector of integers to sort.
+#[cfg(x86_vectors)]
 pub(super) trait SortVector<E>: Copy {
     const LANES: usize;
 
