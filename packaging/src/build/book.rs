@@ -8,7 +8,7 @@ use oarlock_formats::error::Error;
 use oarlock_matrix::CpuArchitecture;
 
 use super::WorkspaceBuilder;
-use super::toolchain::Toolchain;
+use super::toolchain::TargetToolchain;
 use crate::build_tools::{self as tools, BOOK_TOOL, BuildTools, TOOL_SCRIPT};
 use crate::crates::{self, RustCompiler};
 use crate::image::DebianLock;
@@ -23,7 +23,7 @@ impl WorkspaceBuilder {
     pub fn prepare_tools(&self, architectures: &BTreeSet<CpuArchitecture>) -> Result<(), Error> {
         let tools = BuildTools::new(&self.root, &self.target)?;
         for architecture in architectures {
-            Toolchain::new(&self.root, &self.target, &tools, *architecture)?;
+            TargetToolchain::new(&self.root, &self.target, &tools, *architecture)?;
         }
         tools.run_tool(Command::new(self.root.join(TOOL_SCRIPT)).arg(BOOK_TOOL), BOOK_TOOL).map(drop)
     }
@@ -53,7 +53,7 @@ impl WorkspaceBuilder {
         architectures: &BTreeSet<CpuArchitecture>,
     ) -> Result<BuildMaterials, Error> {
         let compiler_for = |architecture: &CpuArchitecture| {
-            let place = Toolchain::cross_directory(&self.target, *architecture);
+            let place = TargetToolchain::cross_directory(&self.target, *architecture);
             RustCompiler::of_workspace(&self.root, place.map(|it| it.join("bin/rustc")).as_deref())
         };
         Ok(BuildMaterials {

@@ -14,7 +14,7 @@ use oarlock_matrix::{CpuArchitecture, MatrixRow};
 
 use crate::assemble::plugin_file_name;
 use crate::build::RecipeOutput;
-use crate::build::toolchain::Toolchain;
+use crate::build::toolchain::TargetToolchain;
 use crate::build_artifact::{BuildArtifact, BuiltCore, BuiltFile, BuiltPlugin, CompiledPart};
 use crate::build_plan::{BuildRecipe, CORE_LIBRARY_PREFIX};
 use crate::build_tools::BuildTools;
@@ -48,7 +48,7 @@ pub(crate) struct PartCompiler<'w> {
     license: String,
     /// The command that queries plugins, if it is already built.
     command: Option<&'w Path>,
-    toolchains: BTreeMap<CpuArchitecture, Toolchain>,
+    toolchains: BTreeMap<CpuArchitecture, TargetToolchain>,
 }
 
 impl<'w> PartCompiler<'w> {
@@ -63,7 +63,7 @@ impl<'w> PartCompiler<'w> {
         let mut toolchains = BTreeMap::new();
         for BuildRecipe { architecture, .. } in recipes {
             if !toolchains.contains_key(architecture) {
-                toolchains.insert(*architecture, Toolchain::new(root, target, &tools, *architecture)?);
+                toolchains.insert(*architecture, TargetToolchain::new(root, target, &tools, *architecture)?);
             }
         }
         let license = fs::read_to_string(root.join("LICENSE"))?;
@@ -71,7 +71,7 @@ impl<'w> PartCompiler<'w> {
     }
 
     /// The toolchain for a recipe, which is one of those that this compiler is for.
-    pub(super) fn toolchain(&self, recipe: &BuildRecipe) -> &Toolchain {
+    pub(super) fn toolchain(&self, recipe: &BuildRecipe) -> &TargetToolchain {
         &self.toolchains[&recipe.architecture]
     }
 

@@ -15,7 +15,7 @@ use crate::vendored_tree;
 /// The script that lays out a toolchain for 64-bit ARM on x86-64.
 const CROSS_SCRIPT: &str = "scripts/get-aarch64";
 
-pub(super) struct Toolchain {
+pub(super) struct TargetToolchain {
     architecture: CpuArchitecture,
     /// The directory of the script; `None` for the tools of this machine.
     cross: Option<PathBuf>,
@@ -24,7 +24,7 @@ pub(super) struct Toolchain {
     pub(super) flags: Vec<String>,
 }
 
-impl Toolchain {
+impl TargetToolchain {
     /// Installs what is missing.
     pub(super) fn new(
         root: &Path,

@@ -29,7 +29,7 @@ const ARG_EXTREME_DTYPES: DtypeSet = family::FLOATING_AND_INTEGRAL
 const LINES_ABREAST: usize = 8;
 /// Elements that are searched together for the extreme.
 const SCAN_BLOCK: usize = 64;
-/// Elements whose extreme is found before those of the next: they are still in L1 when the place is searched.
+/// Elements whose extreme is found at once. Of a long line, only the chunk with the extreme is read again, to find its place.
 const LINE_CHUNK: usize = 2048;
 /// Elements of a long line that a thread searches, where there are fewer lines than threads.
 const LINE_PIECE: usize = 1 << 16;
@@ -185,7 +185,7 @@ fn is_better<E: ArithmeticElement, const LEAST: bool>(element: E, so_far: E, tak
 }
 
 /// Finds the chunk with the extreme, then the block in it, and then the element: no loop has a dependency from one element to the
-/// next, so all vectorize, and memory is read once.
+/// next, so all vectorize, and only one chunk is read twice.
 #[inline(always)]
 fn find_in_line<T: ComputeElement, const LEAST: bool>(line: &[T], takes_last: bool) -> usize {
     let extreme_of = |chunk: &[T]| {
