@@ -24,6 +24,7 @@ pub mod quantized_operand;
 pub mod row_blocks;
 pub mod rows;
 pub mod simd;
+pub mod subnormals;
 pub mod text_operand;
 pub mod thread_team;
 pub mod tile_block;

@@ -1,5 +1,8 @@
 //! Operands that are packed once and used in many calls.
 
+use std::ops::Range;
+
+use oarlock_cpu_base::isa::Isa;
 use oarlock_cpu_base::thread_team::ThreadTeam;
 
 use super::buffer::AlignedBuffer;
@@ -55,11 +58,36 @@ impl<T: GemmElement> PackedOperand<T> {
         let depth_block = depth_block_size::<T>(depth);
         let layout = PanelLayout { items: operand.item_count(), lanes, depth, width, depth_block };
         let mut elements = AlignedBuffer::zeroed(layout.element_count());
-        layout.pack_operand(operand, team, team.worker_count(), &mut elements);
+        let weights = FlushedWeights { operand, isa: team.isa() };
+        layout.pack_operand(&weights, team, team.worker_count(), &mut elements);
         Self { elements, layout }
     }
 
     pub fn elements(&self) -> &[T] {
         &self.elements
+    }
+}
+
+/// Weights, without those that are slow to multiply and too small to matter.
+struct FlushedWeights<'a, T> {
+    operand: &'a dyn PanelSource<T>,
+    isa: Isa,
+}
+
+impl<T: GemmElement> PanelSource<T> for FlushedWeights<'_, T> {
+    fn item_count(&self) -> usize {
+        self.operand.item_count()
+    }
+
+    fn pack_panel(
+        &self,
+        item: usize,
+        depth: Range<usize>,
+        lanes: Range<usize>,
+        width: usize,
+        panel: &mut [T],
+    ) {
+        self.operand.pack_panel(item, depth, lanes, width, panel);
+        T::flush_weights(self.isa, panel);
     }
 }

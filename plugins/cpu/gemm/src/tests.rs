@@ -121,6 +121,21 @@ fn products_of_all_types_are_right_on_every_instruction_set() {
 }
 
 #[test]
+fn packed_weights_have_no_subnormal_numbers_beside_others() {
+    for isa in isa_levels() {
+        let team = TestTeam { isa, count: 1 };
+        let pack = |weights: &[f32]| {
+            let matrix = StridedMatrix::new(weights, vec![0], (20, 1), (30, 20)).unwrap();
+            PackedOperand::pack_right(&team, &matrix, 20, 30).elements().to_vec()
+        };
+        let mut weights = vec![1f32; 600];
+        weights.iter_mut().step_by(7).for_each(|weight| *weight = -1e-39);
+        assert!(pack(&weights).iter().all(|weight| [0.0, 1.0].contains(weight)), "{isa}");
+        assert!(pack(&[1e-39; 600]).contains(&1e-39), "{isa}: weights that are all tiny stay");
+    }
+}
+
+#[test]
 fn a_deep_product_is_the_sum_of_its_blocks() {
     check_product::<f32>(GemmShape { items: 1, rows: 15, columns: 40, depth: 1500 }, &[1]);
 }

@@ -14,6 +14,7 @@ mod vectors;
 
 use oarlock_cpu_base::arithmetic::ArithmeticElement;
 use oarlock_cpu_base::isa::Isa;
+use oarlock_cpu_base::subnormals::flush_subnormal_weights;
 
 use super::ConvertTo;
 
@@ -91,10 +92,13 @@ impl<T> GemmMicroKernels<T> {
 pub trait GemmElement: ArithmeticElement + ConvertTo<Self> {
     /// The micro-kernels for an instruction set that the machine has.
     fn micro_kernels(isa: Isa) -> &'static GemmMicroKernels<Self>;
+
+    /// Replaces weights by zero that are slow to multiply, and too small to matter beside others.
+    fn flush_weights(_isa: Isa, _weights: &mut [Self]) {}
 }
 
 macro_rules! floats {
-    ($($float:ident: $avx2:ident $avx512:ident $neon:ident)*) => {
+    ($($float:ident: $avx2:ident $avx512:ident $neon:ident $({ $($method:item)* })?)*) => {
         $(impl GemmElement for $float {
             fn micro_kernels(isa: Isa) -> &'static GemmMicroKernels<Self> {
                 match isa {
@@ -107,6 +111,8 @@ macro_rules! floats {
                     _ => portable::baseline_kernels(),
                 }
             }
+
+            $($($method)*)?
         })*
     };
 }
@@ -121,5 +127,12 @@ macro_rules! integers {
     };
 }
 
-floats!(f32: avx2_f32 avx512_f32 neon_f32 f64: avx2_f64 avx512_f64 neon_f64);
+floats! {
+    f32: avx2_f32 avx512_f32 neon_f32 {
+        fn flush_weights(isa: Isa, weights: &mut [f32]) {
+            flush_subnormal_weights(isa, weights);
+        }
+    }
+    f64: avx2_f64 avx512_f64 neon_f64
+}
 integers!(i32 i64 u32 u64);

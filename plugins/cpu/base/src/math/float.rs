@@ -24,6 +24,8 @@ pub trait MathFloat:
     const TWO: Self;
     const INFINITY: Self;
     const NAN: Self;
+    /// The smallest positive number that is not subnormal.
+    const MIN_NORMAL: Self;
     /// log₂ e.
     const LOG2_E: Self;
     /// ln 2 in two parts; the product of the first with any exponent is exact.
@@ -120,6 +122,7 @@ macro_rules! float {
             const TWO: Self = 2.0;
             const INFINITY: Self = $float::INFINITY;
             const NAN: Self = $float::NAN;
+            const MIN_NORMAL: Self = $float::MIN_POSITIVE;
             const LOG2_E: Self = std::$float::consts::LOG2_E;
             const LN_2: (Self, Self) = $ln_2;
             const EXP_BOUNDS: (Self, Self) = $exp;

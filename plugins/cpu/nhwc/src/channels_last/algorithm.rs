@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use oarlock_cpu_base::constant_cache::ConstantCache;
 use oarlock_cpu_base::isa::Isa;
+use oarlock_cpu_base::subnormals::flush_subnormal_weights;
 use oarlock_cpu_base::thread_team::ThreadTeam;
 use oarlock_cpu_gemm::{AlignedBuffer, ScratchBuffer};
 use oarlock_sdk::{Dtype, Result, ensure};
@@ -173,9 +174,15 @@ impl NhwcConv {
                 PackedConvWeights::Panels(winograd.pack_weights(team, weights))
             }
             ConvAlgorithm::Depthwise => {
-                PackedConvWeights::Channels(depthwise::pack_depthwise(&self.geometry, weights))
+                let mut packed = depthwise::pack_depthwise(&self.geometry, weights);
+                flush_subnormal_weights(team.isa(), &mut packed);
+                PackedConvWeights::Channels(packed)
             }
-            ConvAlgorithm::PixelVectors(pixels) => PackedConvWeights::Steps(pixels.pack_weights(weights)),
+            ConvAlgorithm::PixelVectors(pixels) => {
+                let mut packed = pixels.pack_weights(weights);
+                flush_subnormal_weights(team.isa(), &mut packed);
+                PackedConvWeights::Steps(packed)
+            }
         }
     }
 

@@ -119,6 +119,43 @@ fn convolutions_are_the_sums_they_should_be() {
 }
 
 #[test]
+fn subnormal_weights_are_zero_beside_others() {
+    let mut numbers = RandomNumbers(77);
+    let cases = [
+        ConvCase::with_window(&mut numbers, (7, 9), (5, 35), (3, 1, 1)),
+        ConvCase::with_window(&mut numbers, (6, 40), (3, 4), (5, 2, 2)),
+        ConvCase::with_channels(&mut numbers, (8, 8), 19, (3, 1, 1)),
+    ];
+    for mut case in cases {
+        // A product of such an input and a subnormal weight would be 1e-10.
+        case.x.iter_mut().for_each(|x| *x *= 1e30);
+        let with = |case: &mut ConvCase, tiny: f32| case.w.iter_mut().step_by(3).for_each(|w| *w = tiny);
+        for isa in isa_levels() {
+            let team = TestTeam { isa, count: 1 };
+            let epilogue = ConvEpilogue {
+                bias: None,
+                residual: ResidualSource::None,
+                activation: FusedActivation::NONE,
+            };
+            let mut ways = applicable_algorithms(&case, &team);
+            // Instructions for bf16 take subnormal operands for 0 anyway.
+            ways.pop();
+            for (convolution, _) in ways {
+                with(&mut case, 0.0);
+                let expected = compute_case(&case, &convolution, &team, &epilogue);
+                with(&mut case, 1e-40);
+                let found = compute_case(&case, &convolution, &team, &epilogue);
+                let same = found
+                    .iter()
+                    .zip(&expected)
+                    .all(|(found, expected)| found.to_bits() == expected.to_bits());
+                assert!(same, "{:?} on {isa}", case.geometry);
+            }
+        }
+    }
+}
+
+#[test]
 fn windows_of_any_width_slide_over_channels_each_for_itself() {
     let mut numbers = RandomNumbers(6);
     for (kernel, stride, pad) in [(3, 1, 1), (3, 2, 1), (5, 1, 2), (5, 2, 2), (7, 1, 3), (7, 2, 3), (4, 1, 1)]

@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use oarlock_cpu_base::subnormals::flush_subnormal_weights;
 use oarlock_cpu_base::thread_team::ThreadTeam;
 use oarlock_cpu_base::tile_block::TILE_ROW_BYTES;
 use oarlock_cpu_gemm::{AlignedBuffer, DisjointSlice, LaneView, pack_panel};
@@ -51,7 +52,13 @@ impl WeightPanels {
         sizes: (usize, usize, usize),
         fill: impl Fn(&mut PanelWriter<'_>) + Sync,
     ) -> Self {
-        Self::fill_for_kernels(ConvMicroKernels::for_isa(team.isa()), team, sizes, fill)
+        let (matrices, steps, _) = sizes;
+        Self::fill_for_kernels(ConvMicroKernels::for_isa(team.isa()), team, sizes, |panel| {
+            fill(panel);
+            for matrix in 0..matrices {
+                flush_subnormal_weights(team.isa(), panel.rows_mut(matrix, 0..steps).0);
+            }
+        })
     }
 
     /// Panels of pairs, padded with 0 to whole cache lines.

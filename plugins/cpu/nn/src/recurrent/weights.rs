@@ -85,6 +85,7 @@ impl<C: RecurrentFloat> RecurrentPanels<C> {
             let first = start + row / width * width * depth + row % width;
             weights.iter().enumerate().for_each(|(step, weight)| panels[first + step * width] = *weight);
         }
+        C::flush_weights(cpu.isa(), &mut panels);
         Self { elements: panels, start, rows, depth, width }
     }
 

@@ -16,6 +16,7 @@ use oarlock_cpu_base::constant_cache::{self, ConstantCache};
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::fused_activation::FusedActivation;
 use oarlock_cpu_base::isa::Isa;
+use oarlock_cpu_base::subnormals::flush_subnormal_weights;
 use oarlock_cpu_base::window::{MAX_SIZE, WindowAttributes, WindowAxis};
 use oarlock_cpu_gemm::{AlignedBuffer, ScratchBuffer};
 use oarlock_sdk::{
@@ -88,7 +89,11 @@ impl TransposedAlgorithm {
     fn pack_weights(&self, cpu: &Cpu, weights: &[f32]) -> PackedTransposedWeights {
         match self {
             Self::Products(products) => PackedTransposedWeights::Panels(products.pack_weights(cpu, weights)),
-            Self::Channels(channels) => PackedTransposedWeights::Channels(channels.pack_weights(weights)),
+            Self::Channels(channels) => {
+                let mut packed = channels.pack_weights(weights);
+                flush_subnormal_weights(cpu.isa(), &mut packed);
+                PackedTransposedWeights::Channels(packed)
+            }
         }
     }
 
