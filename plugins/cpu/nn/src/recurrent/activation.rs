@@ -86,6 +86,14 @@ impl RecurrentActivation {
         names.iter().map(find).collect()
     }
 
+    pub(super) fn is_sigmoid(self) -> bool {
+        self.function == ActivationFunction::Sigmoid
+    }
+
+    pub(super) fn is_tanh(self) -> bool {
+        self.function == ActivationFunction::Tanh
+    }
+
     /// Applies the function to values.
     pub(super) fn apply_to<F: MathFloat>(self, isa: Isa, values: &mut [F]) {
         isa.vectorize(RecurrentActivationTask { activation: self, values });

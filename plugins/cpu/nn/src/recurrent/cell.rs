@@ -44,8 +44,17 @@ impl<C: RecurrentFloat> RecurrentCell<'_, C> {
         state.copy_from_slice(gates);
     }
 
+    /// True if `LSTM` has its default functions, and nothing but them.
+    fn is_default_lstm(&self) -> bool {
+        let has_defaults = matches!(self.functions, [gates, new, out] if gates.is_sigmoid() && new.is_tanh() && out.is_tanh());
+        has_defaults && self.peepholes.is_none() && self.clip.is_none() && !self.couples_gates
+    }
+
     /// The next state and cells of `LSTM`.
     pub(super) fn step_lstm(&self, input: &[C], gates: &mut [C], state: &mut [C], cells: &mut [C]) {
+        if self.is_default_lstm() {
+            return self.isa.vectorize(LstmStep { gates, input, bias: &self.bias, state, cells });
+        }
         self.add_input(gates, input, 0);
         // ONNX orders the gates input, output, forget, cell.
         let (fill, rest) = gates.split_at_mut(self.hidden);
@@ -74,7 +83,9 @@ impl<C: RecurrentFloat> RecurrentCell<'_, C> {
         state.copy_from_slice(cells);
         // `clip` is not applied here: in ONNX it applies to gates only.
         self.functions[2].apply_to(self.isa, state);
-        state.iter_mut().zip(out).for_each(|(state, out)| *state = *state * *out);
+        for (state, out) in state.iter_mut().zip(out) {
+            *state = math::flush_subnormal(*state * *out);
+        }
     }
 
     /// The update and reset gates of `GRU`. The reset state is stored in `reset`.
@@ -109,6 +120,85 @@ impl<C: RecurrentFloat> RecurrentCell<'_, C> {
             *new = (*new + *bias) * *factor;
         }
         self.step_gru(input, update, new, state);
+    }
+}
+
+/// A step of `LSTM` with its default functions, in one pass. States that become subnormal are 0 from then on: they decay, and each step
+/// multiplies them with all weights.
+struct LstmStep<'a, C> {
+    /// Products of the state, in the order input, output, forget, cell.
+    gates: &'a [C],
+    input: &'a [C],
+    bias: &'a [C],
+    state: &'a mut [C],
+    cells: &'a mut [C],
+}
+
+/// States of a vector or two, which stay in registers from the gates to the new state.
+const STEP_LANES: usize = 16;
+
+impl<C: RecurrentFloat> SimdTask for LstmStep<'_, C> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run_on_target<T: SimdTarget>(self) {
+        let hidden = self.state.len();
+        let sums = [self.gates, self.input, self.bias];
+        let whole = hidden / STEP_LANES * STEP_LANES;
+        let (states, rest_of_state) = self.state.split_at_mut(whole);
+        let (cells, rest_of_cells) = self.cells.split_at_mut(whole);
+        let blocks = states.chunks_exact_mut(STEP_LANES).zip(cells.chunks_exact_mut(STEP_LANES));
+        for (block, (state, cells)) in blocks.enumerate() {
+            let gates = gate_sums(sums, hidden, block * STEP_LANES, STEP_LANES);
+            step_lanes::<T, C>(gates, state, cells);
+        }
+        let rest = hidden - whole;
+        if rest > 0 {
+            let (mut state, mut cells) = ([C::ZERO; STEP_LANES], [C::ZERO; STEP_LANES]);
+            cells[..rest].copy_from_slice(rest_of_cells);
+            step_lanes::<T, C>(gate_sums(sums, hidden, whole, rest), &mut state, &mut cells);
+            rest_of_state.copy_from_slice(&state[..rest]);
+            rest_of_cells.copy_from_slice(&cells[..rest]);
+        }
+    }
+}
+
+/// The sums of products, input and bias of some states, in all gates.
+#[inline(always)]
+fn gate_sums<C: RecurrentFloat>(
+    [gates, input, bias]: [&[C]; 3],
+    hidden: usize,
+    begin: usize,
+    count: usize,
+) -> [[C; STEP_LANES]; 4] {
+    let mut sums = [[C::ZERO; STEP_LANES]; 4];
+    for (gate, sums) in sums.iter_mut().enumerate() {
+        let part = gate * hidden + begin..gate * hidden + begin + count;
+        let parts = gates[part.clone()].iter().zip(&input[part.clone()]).zip(&bias[part]);
+        for (sum, ((gate, input), bias)) in sums.iter_mut().zip(parts) {
+            *sum = *gate + (*input + *bias);
+        }
+    }
+    sums
+}
+
+/// Computes the new state and cells from the sums of the gates. Each loop compiles to a few vectors.
+#[inline(always)]
+fn step_lanes<T: SimdTarget, C: RecurrentFloat>(
+    [mut fill, mut out, mut clear, mut new]: [[C; STEP_LANES]; 4],
+    state: &mut [C],
+    cells: &mut [C],
+) {
+    fill.iter_mut().for_each(|sum| *sum = math::sigmoid::<T, C>(*sum));
+    new.iter_mut().for_each(|sum| *sum = math::tanh::<T, C>(*sum));
+    clear.iter_mut().for_each(|sum| *sum = math::sigmoid::<T, C>(*sum));
+    for (lane, cell) in cells.iter_mut().enumerate() {
+        let next = cell.multiply_add::<T>(clear[lane], fill[lane] * new[lane]);
+        *cell = math::flush_subnormal(next);
+    }
+    out.iter_mut().for_each(|sum| *sum = math::sigmoid::<T, C>(*sum));
+    for (lane, (state, cell)) in state.iter_mut().zip(cells).enumerate() {
+        *state = math::flush_subnormal(math::tanh::<T, C>(*cell) * out[lane]);
     }
 }
 
@@ -163,7 +253,7 @@ impl<C: RecurrentFloat> SimdTask for CellBlend<'_, C> {
     fn run_on_target<T: SimdTarget>(self) {
         let others = self.clear.iter().zip(self.fill).zip(self.new);
         for (kept, ((clear, fill), new)) in self.kept.iter_mut().zip(others) {
-            *kept = kept.multiply_add::<T>(*clear, *fill * *new);
+            *kept = math::flush_subnormal(kept.multiply_add::<T>(*clear, *fill * *new));
         }
     }
 }
@@ -182,7 +272,7 @@ impl<C: RecurrentFloat> SimdTask for StateMix<'_, C> {
     fn run_on_target<T: SimdTarget>(self) {
         let one = C::ONE;
         for ((state, share), new) in self.state.iter_mut().zip(self.share).zip(self.new) {
-            *state = share.multiply_add::<T>(*state, (one - *share) * *new);
+            *state = math::flush_subnormal(share.multiply_add::<T>(*state, (one - *share) * *new));
         }
     }
 }
