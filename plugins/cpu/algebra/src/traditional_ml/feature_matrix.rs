@@ -26,6 +26,38 @@ impl FeatureMatrix {
     pub(super) fn row(&self, row: usize) -> &[f64] {
         &self.elements[row * self.columns..][..self.columns]
     }
+
+    /// Some rows, from one on.
+    pub(super) fn rows_from(&self, first: usize, count: usize) -> FeatureRows<'_> {
+        FeatureRows::new(&self.elements[first * self.columns..][..count * self.columns], count, self.columns)
+    }
+}
+
+/// Consecutive rows of features.
+#[derive(Clone, Copy)]
+pub(super) struct FeatureRows<'a> {
+    elements: &'a [f64],
+    count: usize,
+    columns: usize,
+    has_nan: bool,
+}
+
+impl<'a> FeatureRows<'a> {
+    pub(super) fn new(elements: &'a [f64], count: usize, columns: usize) -> Self {
+        Self { elements, count, columns, has_nan: elements.iter().any(|element| element.is_nan()) }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    pub(super) fn row(&self, row: usize) -> &'a [f64] {
+        &self.elements[row * self.columns..][..self.columns]
+    }
+
+    pub(super) fn has_nan(&self) -> bool {
+        self.has_nan
+    }
 }
 
 /// Rows and columns of an input.

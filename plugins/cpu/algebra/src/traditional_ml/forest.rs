@@ -1,9 +1,15 @@
 //! Forests: decision trees whose leaves vote for targets.
 
+use std::ops::Range;
+
+use oarlock_cpu_base::device::Cpu;
+use oarlock_cpu_base::rows::grain_for;
+use oarlock_cpu_base::rows::output_parts::{OutputRows, parallel_for_parts};
 use oarlock_sdk::{PluginError, Result, ensure};
 
-use super::decision_tree::{SplitCondition, TreeBranch, TreeNode};
-use super::traversal::{INTERLEAVED_WALKS, PackedForest};
+use super::decision_tree::{LeafVotes, SplitCondition, TreeBranch, TreeNode};
+use super::feature_matrix::FeatureRows;
+use super::traversal::{INTERLEAVED_WALKS, PackedForest, ReachedLeaf};
 
 /// How the votes for a target are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +20,19 @@ pub(super) enum AggregateFunction {
     Most,
 }
 
+impl AggregateFunction {
+    #[inline(always)]
+    fn add_vote(self, score: &mut TargetScore, weight: f64) {
+        *score = Some(match (*score, self) {
+            // The first vote is taken as it is. A start of 0 would win a minimum over positive votes.
+            (None, _) => weight,
+            (Some(score), Self::Sum | Self::Mean) => score + weight,
+            (Some(score), Self::Least) => score.min(weight),
+            (Some(score), Self::Most) => score.max(weight),
+        });
+    }
+}
+
 /// The votes for a target: `None` before the first, then their combination.
 pub(super) type TargetScore = Option<f64>;
 
@@ -21,8 +40,7 @@ pub(super) type TargetScore = Option<f64>;
 #[derive(Debug)]
 pub(super) struct DecisionForest {
     pub(super) questions: Vec<TreeNode>,
-    /// The votes of each leaf: targets and their weights.
-    pub(super) leaves: Vec<Vec<(usize, f64)>>,
+    pub(super) leaves: LeafVotes,
     pub(super) sets: Vec<Vec<f64>>,
     pub(super) roots: Vec<TreeBranch>,
     pub(super) targets: usize,
@@ -33,7 +51,8 @@ impl DecisionForest {
     /// Prepares the forest for voting, if every branch leads somewhere and there is no cycle.
     pub(super) fn prepare(self) -> Result<PreparedForest> {
         self.check_branches()?;
-        let (features, walk) = (self.feature_count(), PackedForest::try_pack(&self.questions, &self.roots));
+        let walk = PackedForest::try_pack(&self.questions, &self.leaves, &self.roots);
+        let features = self.feature_count();
         Ok(PreparedForest { forest: self, features, walk })
     }
 
@@ -48,8 +67,8 @@ impl DecisionForest {
             invalid_argument,
             "expected trees whose answers lead to nodes, found some that lead nowhere"
         );
-        let votes = self.leaves.iter().flatten();
-        if let Some((wrong, _)) = votes.into_iter().find(|(target, _)| *target >= self.targets) {
+        let mut votes = self.leaves.all_votes().iter();
+        if let Some((wrong, _)) = votes.find(|(target, _)| *target >= self.targets) {
             let targets = self.targets;
             return Err(PluginError::out_of_range(format!(
                 "expected votes for {targets} targets, found one for {wrong}"
@@ -109,15 +128,16 @@ impl DecisionForest {
     /// Adds the votes of a leaf to the scores of a row.
     #[inline(always)]
     fn add_leaf_votes(&self, leaf: usize, scores: &mut [TargetScore]) {
-        for (target, weight) in &self.leaves[leaf] {
-            let score = &mut scores[*target];
-            *score = Some(match (*score, self.aggregate) {
-                // The first vote is taken as it is. A start of 0 would win a minimum over positive votes.
-                (None, _) => *weight,
-                (Some(score), AggregateFunction::Sum | AggregateFunction::Mean) => score + weight,
-                (Some(score), AggregateFunction::Least) => score.min(*weight),
-                (Some(score), AggregateFunction::Most) => score.max(*weight),
-            });
+        for (target, weight) in self.leaves.of_leaf(leaf) {
+            self.aggregate.add_vote(&mut scores[*target], *weight);
+        }
+    }
+
+    #[inline(always)]
+    fn add_reached_votes(&self, leaf: ReachedLeaf, scores: &mut [TargetScore]) {
+        match leaf {
+            ReachedLeaf::Vote { target, weight } => self.aggregate.add_vote(&mut scores[target], weight),
+            ReachedLeaf::Leaf(leaf) => self.add_leaf_votes(leaf, scores),
         }
     }
 
@@ -141,6 +161,11 @@ impl DecisionForest {
 const ROW_BLOCK: usize = 64;
 /// The maximum number of scores of a block of rows, unless those of one row are more.
 const MAX_BLOCK_SCORES: usize = 1 << 14;
+/// Threads share the trees of a forest in at most this many chunks. Each chunk has scores of its own, which are added up in order, so
+/// that results do not depend on the number of threads.
+const MAX_CHUNKS: usize = 32;
+/// The minimum number of trees of a chunk.
+const MIN_CHUNK_TREES: usize = 64;
 
 /// A forest that is prepared for voting.
 pub(super) struct PreparedForest {
@@ -160,57 +185,114 @@ impl PreparedForest {
         self.forest.roots.len()
     }
 
+    /// The votes of all leaves.
+    pub(super) fn all_votes(&self) -> &[(usize, f64)] {
+        self.forest.leaves.all_votes()
+    }
+
     /// The number of rows that are best voted on together.
     pub(super) fn row_block_size(&self) -> usize {
         (MAX_BLOCK_SCORES / self.forest.targets.max(1)).clamp(1, ROW_BLOCK)
     }
 
-    /// Adds the votes of all trees for some rows of features.
-    pub(super) fn accumulate_votes<'r>(&self, row: impl Fn(usize) -> &'r [f64], scores: &mut [TargetScore]) {
+    fn chunk_size(&self) -> usize {
+        self.tree_count().div_ceil(MAX_CHUNKS).max(MIN_CHUNK_TREES)
+    }
+
+    /// The approximate cost of a row, in elements.
+    pub(super) fn row_cost(&self) -> usize {
+        self.tree_count() * 32
+    }
+
+    /// Adds the votes of all trees for some rows of features. With `shared`, the threads of that device share the trees.
+    pub(super) fn accumulate_votes(
+        &self,
+        shared: Option<&Cpu>,
+        rows: FeatureRows<'_>,
+        scores: &mut [TargetScore],
+    ) {
         scores.fill(None);
-        let forest = &self.forest;
-        if forest.targets == 0 {
-            return;
-        }
-        // Rows that do not fill a group of walks are handled one by one. On both paths the votes for a row are added in the order
-        // of the trees, so rows do not change the bits of others.
-        let (blocks, rest) = scores.split_at_mut(match self.walk {
-            Some(_) => scores.len() / forest.targets / INTERLEAVED_WALKS * INTERLEAVED_WALKS * forest.targets,
-            None => 0,
-        });
-        if let Some(walk) = &self.walk {
-            // Trees outside, rows inside: the nodes of one tree stay in the cache while all rows of the block walk through it.
-            for tree in 0..self.tree_count() {
-                for (block, scores) in blocks.chunks_exact_mut(INTERLEAVED_WALKS * forest.targets).enumerate()
-                {
-                    let rows = std::array::from_fn(|lane| row(block * INTERLEAVED_WALKS + lane));
-                    let leaves = walk.leaves_of_rows(tree, rows);
-                    for (leaf, scores) in leaves.into_iter().zip(scores.chunks_exact_mut(forest.targets)) {
-                        forest.add_leaf_votes(leaf, scores);
+        let (trees, size) = (self.tree_count(), self.chunk_size());
+        let chunks = trees.div_ceil(size);
+        let chunk_trees = |chunk: usize| chunk * size..trees.min((chunk + 1) * size);
+        match shared {
+            _ if self.forest.targets == 0 => return,
+            _ if chunks <= 1 => self.add_tree_votes(0..trees, rows, scores),
+            Some(cpu) => {
+                let mut parts: Vec<TargetScore> = vec![None; chunks * scores.len()];
+                let cost = (self.row_cost() / chunks).saturating_mul(rows.count());
+                let out = OutputRows::new(&mut parts, scores.len());
+                parallel_for_parts(cpu, chunks, grain_for(cost), out, |first, parts| {
+                    for (index, part) in parts.chunks_exact_mut(scores.len()).enumerate() {
+                        self.add_tree_votes(chunk_trees(first + index), rows, part);
                     }
+                });
+                parts.chunks_exact(scores.len()).for_each(|part| self.add_scores(part, scores));
+            }
+            None => {
+                let mut part: Vec<TargetScore> = vec![None; scores.len()];
+                for chunk in 0..chunks {
+                    part.fill(None);
+                    self.add_tree_votes(chunk_trees(chunk), rows, &mut part);
+                    self.add_scores(&part, scores);
                 }
             }
         }
-        let first = blocks.len() / forest.targets;
-        for (index, scores) in rest.chunks_exact_mut(forest.targets).enumerate() {
-            self.accumulate_row_votes(row(first + index), scores);
-        }
-        if forest.aggregate == AggregateFunction::Mean {
+        if self.forest.aggregate == AggregateFunction::Mean {
             // The mean is over all trees, also over those that did not vote for a target.
-            scores.iter_mut().flatten().for_each(|score| *score /= self.tree_count() as f64);
+            scores.iter_mut().flatten().for_each(|score| *score /= trees as f64);
         }
     }
 
-    /// The same for one row, whose walks through several trees are interleaved instead.
-    fn accumulate_row_votes(&self, row: &[f64], scores: &mut [TargetScore]) {
-        let forest = &self.forest;
+    fn add_scores(&self, part: &[TargetScore], scores: &mut [TargetScore]) {
+        for (score, part) in scores.iter_mut().zip(part) {
+            part.iter().for_each(|part| self.forest.aggregate.add_vote(score, *part));
+        }
+    }
+
+    fn add_tree_votes(&self, trees: Range<usize>, rows: FeatureRows<'_>, scores: &mut [TargetScore]) {
+        if rows.has_nan() {
+            self.add_votes_in_order::<true>(trees, rows, scores);
+        } else {
+            self.add_votes_in_order::<false>(trees, rows, scores);
+        }
+    }
+
+    /// Adds the votes of some trees. Those for a row are added in the order of the trees, however many rows there are, so rows do not
+    /// change the bits of others.
+    fn add_votes_in_order<const IS_MISSING: bool>(
+        &self,
+        trees: Range<usize>,
+        rows: FeatureRows<'_>,
+        scores: &mut [TargetScore],
+    ) {
+        let (forest, targets) = (&self.forest, self.forest.targets);
         let Some(walk) = &self.walk else {
-            forest.roots.iter().for_each(|root| forest.add_leaf_votes(forest.find_leaf(*root, row), scores));
+            for (row, scores) in scores.chunks_exact_mut(targets).enumerate() {
+                let leaf = |root: &TreeBranch| forest.find_leaf(*root, rows.row(row));
+                forest.roots[trees.clone()].iter().for_each(|root| forest.add_leaf_votes(leaf(root), scores));
+            }
             return;
         };
-        for first in (0..self.tree_count()).step_by(INTERLEAVED_WALKS) {
-            let trees = first..self.tree_count().min(first + INTERLEAVED_WALKS);
-            walk.leaves_of_row(row, trees).for_each(|leaf| forest.add_leaf_votes(leaf, scores));
+        // Rows that do not fill a group of walks are handled one by one, with the walks through several trees interleaved.
+        let grouped = rows.count() / INTERLEAVED_WALKS * INTERLEAVED_WALKS;
+        let (blocks, rest) = scores.split_at_mut(grouped * targets);
+        // Trees outside, rows inside: the nodes of one tree stay in the cache while all rows of the block walk through it.
+        for tree in trees.clone() {
+            for (block, scores) in blocks.chunks_exact_mut(INTERLEAVED_WALKS * targets).enumerate() {
+                let group = std::array::from_fn(|lane| rows.row(block * INTERLEAVED_WALKS + lane));
+                let leaves = walk.leaves_of_rows::<IS_MISSING>(tree, group);
+                for (leaf, scores) in leaves.into_iter().zip(scores.chunks_exact_mut(targets)) {
+                    forest.add_reached_votes(leaf, scores);
+                }
+            }
+        }
+        for (index, scores) in rest.chunks_exact_mut(targets).enumerate() {
+            for first in trees.clone().step_by(INTERLEAVED_WALKS) {
+                let group = first..trees.end.min(first + INTERLEAVED_WALKS);
+                let leaves = walk.leaves_of_row::<IS_MISSING>(rows.row(grouped + index), group);
+                leaves.for_each(|leaf| forest.add_reached_votes(leaf, scores));
+            }
         }
     }
 }
@@ -224,9 +306,12 @@ mod tests {
     }
 
     fn sample_forest(questions: Vec<TreeNode>) -> DecisionForest {
+        let mut leaves = LeafVotes::default();
+        leaves.push_leaf([(0, 1.0)]);
+        leaves.push_leaf([(0, 2.0), (1, 3.0)]);
         DecisionForest {
             questions,
-            leaves: vec![vec![(0, 1.0)], vec![(0, 2.0), (1, 3.0)]],
+            leaves,
             sets: Vec::new(),
             roots: vec![TreeBranch::Question(0), TreeBranch::Leaf(0)],
             targets: 2,
@@ -239,9 +324,9 @@ mod tests {
         let voters =
             sample_forest(vec![tree_node(TreeBranch::Leaf(0), TreeBranch::Leaf(1))]).prepare().unwrap();
         let mut scores = [None; 2];
-        voters.accumulate_votes(|_| &[1.0], &mut scores);
+        voters.accumulate_votes(None, FeatureRows::new(&[1.0], 1, 1), &mut scores);
         assert_eq!(scores, [Some(2.0), None]);
-        voters.accumulate_votes(|_| &[f64::NAN], &mut scores);
+        voters.accumulate_votes(None, FeatureRows::new(&[f64::NAN], 1, 1), &mut scores);
         assert_eq!(scores, [Some(3.0), Some(3.0)]);
     }
 
@@ -266,7 +351,9 @@ mod tests {
         questions.iter_mut().filter(|question| question.value == f64::NEG_INFINITY).for_each(|question| {
             question.comparison = SplitCondition::AtMost;
         });
-        let roots: Vec<TreeBranch> = (0..40).map(TreeBranch::Question).chain([TreeBranch::Leaf(1)]).collect();
+        // More trees than a chunk has.
+        let roots = (0..40).map(TreeBranch::Question).chain([TreeBranch::Leaf(1)]);
+        let roots: Vec<TreeBranch> = roots.cycle().take(200).collect();
         let make = || DecisionForest { roots: roots.clone(), ..sample_forest(questions.clone()) };
         let (voters, alone) =
             (make().prepare().unwrap(), PreparedForest { walk: None, ..make().prepare().unwrap() });
@@ -275,8 +362,9 @@ mod tests {
             (0..61).map(|row| [row % 6, row / 6 % 6, row / 36].map(|at: usize| values[at])).collect();
         for count in [1, 7, 8, 9, 61] {
             let mut scores = [vec![None; 2 * count], vec![None; 2 * count]];
-            voters.accumulate_votes(|row| &rows[row], &mut scores[0]);
-            alone.accumulate_votes(|row| &rows[row], &mut scores[1]);
+            let rows = FeatureRows::new(rows[..count].as_flattened(), count, 3);
+            voters.accumulate_votes(None, rows, &mut scores[0]);
+            alone.accumulate_votes(None, rows, &mut scores[1]);
             assert_eq!(scores[0], scores[1], "{count} rows");
         }
     }

@@ -1,84 +1,139 @@
 //! Walks through trees. A step mostly waits for the load of the one before it, so several walks are interleaved: of several rows
 //! through one tree, or of one row through several trees.
 
-use super::decision_tree::{SplitCondition, TreeBranch, TreeNode};
+#![expect(
+    unsafe_code,
+    reason = "a step takes as long as its instructions, and checks of bounds would be a third of them"
+)]
+
+use super::decision_tree::{LeafVotes, SplitCondition, TreeBranch, TreeNode};
 
 /// Walks that are interleaved: the processor overlaps their cache misses.
 pub(super) const INTERLEAVED_WALKS: usize = 8;
 
-/// Marks a place as a leaf.
-const LEAF_BIT: u32 = 1 << 31;
+/// Steps between two looks at whether all walks have ended. A walk that has ended stays where it is.
+const STEPS_PER_CHECK: usize = 4;
+
 /// Marks a feature whose NaN answers with yes.
 const MISSING_BIT: u32 = 1 << 31;
 
-/// The question whether a feature is at most a value, and where its answers lead: no, and yes.
+/// Marks a leaf with several votes or none.
+const SEVERAL_BIT: u32 = 1 << 31;
+
+/// The question whether a feature is at most a value, and where its answers lead: no, and yes. A leaf leads to itself.
 struct PackedTreeNode {
+    /// In a leaf, the weight of its only vote, so that the vote is read with the node.
     value: f64,
     feature: u32,
     next: [u32; 2],
+    /// In a leaf, the target of its only vote, or its index and [`SEVERAL_BIT`].
+    target: u32,
+}
+
+/// What a leaf votes for.
+pub(super) enum ReachedLeaf {
+    Vote { target: usize, weight: f64 },
+    Leaf(usize),
 }
 
 /// Trees that only compare sizes.
 pub(super) struct PackedForest {
+    /// All questions, then all leaves. `next` is an index of this list in all of them.
     nodes: Vec<PackedTreeNode>,
+    first_leaf: u32,
+    /// Indices of nodes.
     roots: Vec<u32>,
+    /// The number of features that questions refer to.
+    features: usize,
 }
 
 impl PackedForest {
     /// Packs trees that are known to be valid; `None` if they ask for anything else.
-    pub(super) fn try_pack(questions: &[TreeNode], roots: &[TreeBranch]) -> Option<Self> {
-        let nodes = questions.iter().map(PackedTreeNode::pack_node).collect::<Option<_>>()?;
-        let roots = roots.iter().map(|root| pack_branch(*root)).collect::<Option<_>>()?;
-        Some(Self { nodes, roots })
+    pub(super) fn try_pack(questions: &[TreeNode], leaves: &LeafVotes, roots: &[TreeBranch]) -> Option<Self> {
+        let place = |branch| {
+            let (index, end) = match branch {
+                TreeBranch::Question(index) => (index, questions.len()),
+                TreeBranch::Leaf(index) => {
+                    (questions.len().checked_add(index)?, questions.len() + leaves.len())
+                }
+            };
+            u32::try_from(index).ok().filter(|_| index < end)
+        };
+        let mut nodes = Vec::with_capacity(questions.len() + leaves.len());
+        for question in questions {
+            nodes.push(PackedTreeNode::pack_question(question, place)?);
+        }
+        for leaf in 0..leaves.len() {
+            let (value, target) = match leaves.of_leaf(leaf) {
+                [(target, weight)] => (*weight, u32::try_from(*target).ok()?),
+                _ => (0.0, u32::try_from(leaf).ok()? | SEVERAL_BIT),
+            };
+            let own = place(TreeBranch::Leaf(leaf))?;
+            nodes.push(PackedTreeNode { value, feature: 0, next: [own, own], target });
+        }
+        let roots = roots.iter().map(|root| place(*root)).collect::<Option<_>>()?;
+        let features = questions.iter().map(|question| question.feature + 1).max().unwrap_or(0);
+        Some(Self { nodes, first_leaf: u32::try_from(questions.len()).ok()?, roots, features })
     }
 
-    /// The leaves that these rows reach in a tree.
-    pub(super) fn leaves_of_rows(
+    /// The leaves that these rows reach in a tree. `IS_MISSING` says that a feature may be NaN.
+    pub(super) fn leaves_of_rows<const IS_MISSING: bool>(
         &self,
         tree: usize,
         rows: [&[f64]; INTERLEAVED_WALKS],
-    ) -> [usize; INTERLEAVED_WALKS] {
-        self.walk_to_leaves([self.roots[tree]; INTERLEAVED_WALKS], rows)
+    ) -> [ReachedLeaf; INTERLEAVED_WALKS] {
+        self.walk_to_leaves::<IS_MISSING>([self.roots[tree]; INTERLEAVED_WALKS], rows)
     }
 
     /// The leaves that a row reaches in at most [`INTERLEAVED_WALKS`] trees.
-    pub(super) fn leaves_of_row(
+    pub(super) fn leaves_of_row<const IS_MISSING: bool>(
         &self,
         row: &[f64],
         trees: std::ops::Range<usize>,
-    ) -> impl Iterator<Item = usize> + use<> {
+    ) -> impl Iterator<Item = ReachedLeaf> + use<IS_MISSING> {
         let roots = &self.roots[trees];
-        // Lanes without a tree are finished from the start.
-        let mut at = [LEAF_BIT; INTERLEAVED_WALKS];
+        // Lanes without a tree walk through the first one again.
+        let mut at = [roots.first().copied().unwrap_or(self.first_leaf); INTERLEAVED_WALKS];
         at[..roots.len()].copy_from_slice(roots);
-        self.walk_to_leaves(at, [row; INTERLEAVED_WALKS]).into_iter().take(roots.len())
+        self.walk_to_leaves::<IS_MISSING>(at, [row; INTERLEAVED_WALKS]).into_iter().take(roots.len())
     }
 
     #[inline(always)]
-    fn walk_to_leaves(
+    fn walk_to_leaves<const IS_MISSING: bool>(
         &self,
         mut at: [u32; INTERLEAVED_WALKS],
         rows: [&[f64]; INTERLEAVED_WALKS],
-    ) -> [usize; INTERLEAVED_WALKS] {
-        // As long as a walk goes on there is a question, so question 0 exists.
-        while at.iter().any(|at| at & LEAF_BIT == 0) {
-            for (at, row) in at.iter_mut().zip(rows) {
-                let is_leaf = *at & LEAF_BIT != 0;
-                // A finished walk asks question 0 and ignores the answer, which is cheaper than a branch.
-                let node = &self.nodes[if is_leaf { 0 } else { *at as usize }];
-                let feature = row[(node.feature & !MISSING_BIT) as usize];
-                // The answer is an index instead of a branch: branches of trees are hard to predict.
-                let answer = (feature <= node.value) | ((node.feature & MISSING_BIT != 0) & feature.is_nan());
-                let next = node.next[usize::from(answer)];
-                *at = if is_leaf { *at } else { next };
+    ) -> [ReachedLeaf; INTERLEAVED_WALKS] {
+        assert!(
+            rows.iter().all(|row| row.len() >= self.features)
+                && at.iter().all(|at| (*at as usize) < self.nodes.len()),
+            "roots that exist, and rows with all features"
+        );
+        while at.iter().any(|at| *at < self.first_leaf) {
+            for _ in 0..STEPS_PER_CHECK {
+                for (at, row) in at.iter_mut().zip(rows) {
+                    // SAFETY: roots and answers are indices of nodes, as packing and the assertion above have checked.
+                    let node = unsafe { self.nodes.get_unchecked(*at as usize) };
+                    // SAFETY: each row has all features that questions refer to, so at least one; a leaf refers to the first.
+                    let feature = unsafe { *row.get_unchecked((node.feature & !MISSING_BIT) as usize) };
+                    let is_missing = IS_MISSING && (node.feature & MISSING_BIT != 0) & feature.is_nan();
+                    // The answer is an index instead of a branch: branches of trees are hard to predict.
+                    *at = node.next[usize::from((feature <= node.value) | is_missing)];
+                }
             }
         }
-        at.map(|at| (at & !LEAF_BIT) as usize)
+        at.map(|at| {
+            let PackedTreeNode { value, target, .. } = self.nodes[at as usize];
+            match target & SEVERAL_BIT {
+                0 => ReachedLeaf::Vote { target: target as usize, weight: value },
+                _ => ReachedLeaf::Leaf((target & !SEVERAL_BIT) as usize),
+            }
+        })
     }
 }
 
 impl PackedTreeNode {
-    fn pack_node(question: &TreeNode) -> Option<Self> {
+    fn pack_question(question: &TreeNode, place: impl Fn(TreeBranch) -> Option<u32>) -> Option<Self> {
         let TreeNode { comparison, value, takes_missing, yes, no, .. } = *question;
         // `x < value` is `x <= value.next_down()`, and the other two comparisons are the opposites of these.
         // Nothing is below -∞, which no comparison with `<=` expresses.
@@ -90,30 +145,15 @@ impl PackedTreeNode {
             SplitCondition::AtLeast => (before()?, true),
             SplitCondition::Equal | SplitCondition::Unequal | SplitCondition::Member(_) => return None,
         };
-        let answers = [pack_branch(no)?, pack_branch(yes)?];
+        let answers = [place(no)?, place(yes)?];
         let feature = u32::try_from(question.feature).ok().filter(|feature| feature & MISSING_BIT == 0)?;
         // No comparison with NaN is true, and neither is its opposite.
         if value.is_nan() {
             return None;
         }
-        Some(match is_opposite {
-            false => {
-                Self { value, feature: feature | if takes_missing { MISSING_BIT } else { 0 }, next: answers }
-            }
-            // The branches change places, and so does the one that NaN takes: its comparison fails either way.
-            true => Self {
-                value,
-                feature: feature | if takes_missing { 0 } else { MISSING_BIT },
-                next: [answers[1], answers[0]],
-            },
-        })
+        // Opposite branches change places, and so does the one that NaN takes: its comparison fails either way.
+        let next = if is_opposite { [answers[1], answers[0]] } else { answers };
+        let takes_yes = takes_missing != is_opposite;
+        Some(Self { value, feature: feature | if takes_yes { MISSING_BIT } else { 0 }, next, target: 0 })
     }
-}
-
-fn pack_branch(branch: TreeBranch) -> Option<u32> {
-    let (index, mark) = match branch {
-        TreeBranch::Question(index) => (index, 0),
-        TreeBranch::Leaf(index) => (index, LEAF_BIT),
-    };
-    u32::try_from(index).ok().filter(|index| index & LEAF_BIT == 0).map(|index| index | mark)
 }

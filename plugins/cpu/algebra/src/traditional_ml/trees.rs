@@ -7,7 +7,7 @@ use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::math::MathFloat;
 use oarlock_cpu_base::rows::grain_for;
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
-use oarlock_cpu_base::rows::output_parts::{OutputRows, parallel_for_parts};
+use oarlock_cpu_base::rows::output_parts::{OutputBlocks, OutputParts, OutputRows, parallel_for_parts};
 use oarlock_sdk::{DtypeSet, Kernel, OperandSpec, Result, dispatch, ensure, family};
 
 use self::tree_attributes::{TreeClassifier, TreeEnsemble};
@@ -49,9 +49,42 @@ fn check_features(trees: &TreeEnsemble, matrix: &FeatureMatrix) -> Result<()> {
     Ok(())
 }
 
-/// The approximate cost of a row, in elements.
-fn row_cost(trees: &TreeEnsemble) -> usize {
-    trees.forest.tree_count() * 32
+/// How the rows of a call are divided: into blocks, which threads take, unless there are so few that threads share the trees.
+struct RowBlocks<'a> {
+    trees: &'a TreeEnsemble,
+    matrix: &'a FeatureMatrix,
+    cpu: &'a Cpu,
+    /// Rows of a block.
+    size: usize,
+    shares_trees: bool,
+}
+
+impl<'a> RowBlocks<'a> {
+    fn new(cpu: &'a Cpu, trees: &'a TreeEnsemble, matrix: &'a FeatureMatrix) -> Self {
+        let size = trees.forest.row_block_size();
+        let shares_trees = matrix.rows.div_ceil(size) < 2 * cpu.worker_count();
+        Self { trees, matrix, cpu, size, shares_trees }
+    }
+
+    /// Runs `body` on threads with parts of the outputs, which begin with a row and contain whole blocks.
+    fn for_parts<P: OutputParts>(&self, outputs: P, body: impl Fn(usize, P::Part) + Sync) {
+        let Self { size, matrix, .. } = *self;
+        let blocks = OutputBlocks { parts: outputs, count: matrix.rows, size };
+        let grain = match self.shares_trees {
+            true => usize::MAX,
+            false => grain_for(self.trees.forest.row_cost().saturating_mul(size)),
+        };
+        parallel_for_parts(self.cpu, matrix.rows.div_ceil(size), grain, blocks, |block, part| {
+            body(block * size, part);
+        });
+    }
+
+    /// The votes for each row of a block.
+    fn count_votes(&self, first: usize, votes: &mut [TargetScore]) {
+        let forest = &self.trees.forest;
+        let rows = self.matrix.rows_from(first, votes.len() / forest.target_count().max(1));
+        forest.accumulate_votes(self.shares_trees.then_some(self.cpu), rows, votes);
+    }
 }
 
 fn regress_rows<T: FloatElement>(
@@ -67,18 +100,15 @@ fn regress_rows<T: FloatElement>(
     if targets == 0 {
         return Ok(());
     }
-    let out = OutputRows::new(operands.write_output::<T>(0)?, targets);
-    parallel_for_parts(cpu, matrix.rows, grain_for(row_cost(trees)), out, |first, out| {
-        let (block, mut scores) = (trees.forest.row_block_size(), Vec::new());
-        let mut votes: Vec<TargetScore> = vec![None; block.min(out.len() / targets) * targets];
-        for (index, out) in out.chunks_mut(block * targets).enumerate() {
+    let blocks = RowBlocks::new(cpu, trees, &matrix);
+    blocks.for_parts(OutputRows::new(operands.write_output::<T>(0)?, targets), |first, out| {
+        let mut scores = Vec::new();
+        let mut votes: Vec<TargetScore> = vec![None; (blocks.size * targets).min(out.len())];
+        for (index, out) in out.chunks_mut(blocks.size * targets).enumerate() {
             let votes = &mut votes[..out.len()];
-            trees.forest.accumulate_votes(|row| matrix.row(first + index * block + row), votes);
+            blocks.count_votes(first + index * blocks.size, votes);
             for (out, votes) in out.chunks_mut(targets).zip(votes.chunks(targets)) {
-                scores.clear();
-                let score =
-                    |(target, vote): (usize, &TargetScore)| vote.unwrap_or(0.0) + trees.base_value(target);
-                scores.extend(votes.iter().enumerate().map(score));
+                trees.score_targets(votes, &mut scores);
                 trees.finish.apply_to_scores(&mut scores);
                 out.iter_mut()
                     .zip(&scores)
@@ -101,17 +131,18 @@ fn classify_rows(cpu: &Cpu, classifier: &TreeClassifier, operands: &KernelOperan
         OutputRows::new(operands.write_output::<i64>(0)?, 1),
         OutputRows::new(operands.write_output::<f32>(1)?, classes),
     );
-    parallel_for_parts(cpu, matrix.rows, grain_for(row_cost(trees)), out, |first, (labels, out)| {
-        let (block, targets) = (trees.forest.row_block_size(), trees.forest.target_count());
-        let mut votes: Vec<TargetScore> = vec![None; block.min(labels.len()) * targets];
-        let blocks = labels.chunks_mut(block).zip(out.chunks_mut(block * classes));
-        for (index, (labels, out)) in blocks.enumerate() {
+    let blocks = RowBlocks::new(cpu, trees, &matrix);
+    blocks.for_parts(out, |first, (labels, out)| {
+        let (size, targets) = (blocks.size, trees.forest.target_count());
+        let mut scores = Vec::new();
+        let mut votes: Vec<TargetScore> = vec![None; size.min(labels.len()) * targets];
+        let parts = labels.chunks_mut(size).zip(out.chunks_mut(size * classes));
+        for (index, (labels, out)) in parts.enumerate() {
             let votes = &mut votes[..labels.len() * targets];
-            trees.forest.accumulate_votes(|row| matrix.row(first + index * block + row), votes);
+            blocks.count_votes(first + index * size, votes);
             let rows = labels.iter_mut().zip(out.chunks_mut(classes));
             for ((label, out), votes) in rows.zip(votes.chunks(targets)) {
-                let (best, scores) = classifier.classify_votes(votes);
-                *label = classifier.labels[best];
+                *label = classifier.labels[classifier.classify_votes(votes, &mut scores)];
                 out.iter_mut().zip(&scores).for_each(|(out, score)| *out = *score as f32);
             }
         }
@@ -119,39 +150,45 @@ fn classify_rows(cpu: &Cpu, classifier: &TreeClassifier, operands: &KernelOperan
     Ok(())
 }
 
+impl TreeEnsemble {
+    /// The scores of all targets, before the last transform.
+    fn score_targets(&self, votes: &[TargetScore], scores: &mut Vec<f64>) {
+        scores.clear();
+        let score = |(target, vote): (usize, &TargetScore)| vote.unwrap_or(0.0) + self.base_value(target);
+        scores.extend(votes.iter().enumerate().map(score));
+    }
+}
+
 impl TreeClassifier {
-    /// The best class, and the scores of all.
-    fn classify_votes(&self, votes: &[TargetScore]) -> (usize, Vec<f64>) {
-        let trees = &self.trees;
+    /// The best class; `scores` receives the scores of all.
+    fn classify_votes(&self, votes: &[TargetScore], scores: &mut Vec<f64>) -> usize {
         if self.labels.len() == 2 && self.votes_for_one {
-            return self.classify_binary_votes(votes);
+            return self.classify_binary_votes(votes, scores);
         }
-        let score = |(class, vote): (usize, &TargetScore)| vote.unwrap_or(0.0) + trees.base_value(class);
-        let mut scores: Vec<f64> = votes.iter().enumerate().map(score).collect();
+        self.trees.score_targets(votes, scores);
         // Before the transform, as `SOFTMAX_ZERO` does not keep the order of scores.
-        let best = index_of_largest(&scores);
-        trees.finish.apply_to_scores(&mut scores);
-        (best, scores)
+        let best = index_of_largest(scores);
+        self.trees.finish.apply_to_scores(scores);
+        best
     }
 
     /// Two classes with votes for only one of them. A single base value counts for the first.
-    fn classify_binary_votes(&self, votes: &[TargetScore]) -> (usize, Vec<f64>) {
+    fn classify_binary_votes(&self, votes: &[TargetScore], scores: &mut Vec<f64>) -> usize {
         let trees = &self.trees;
+        scores.clear();
         // Positive weights count as a probability, where a half is the border; others as a margin, where 0 is.
         let threshold = if self.weights_are_positive { 0.5 } else { 0.0 };
         if let Some(score) = votes[1] {
             let base =
                 |class: usize| trees.base_values.get(class).copied().filter(|_| trees.base_values.len() == 2);
-            let mut scores = vec![base(0).unwrap_or(0.0), score + base(1).unwrap_or(0.0)];
-            trees.finish.apply_to_scores(&mut scores);
-            return (usize::from(score > threshold), scores);
+            scores.extend([base(0).unwrap_or(0.0), score + base(1).unwrap_or(0.0)]);
+            trees.finish.apply_to_scores(scores);
+            return usize::from(score > threshold);
         }
         // Votes for the first class alone speak for the second.
         let score = votes[0].unwrap_or(0.0) + trees.base_values.last().copied().unwrap_or(0.0);
-        (
-            usize::from(score > threshold),
-            binary_scores(score, trees.finish, self.weights_are_positive).to_vec(),
-        )
+        scores.extend(binary_scores(score, trees.finish, self.weights_are_positive));
+        usize::from(score > threshold)
     }
 }
 
@@ -209,6 +246,35 @@ mod tests {
         let scores = TestArray::from_values(&[3, 2], &[0.75f32, 0.25, 0.75, 0.25, 0.25, 0.75]);
         let expected = [TestArray::from_values(&[3], &[7i64, 7, 8]), scores];
         KERNELS.check_kernel("TreeEnsembleClassifier", 3, &classifier, &[Some(&rows)], &expected);
+    }
+
+    #[test]
+    fn trees_that_threads_share_vote_in_order() {
+        // Each tree is a leaf. Sums of 64 trees are added up.
+        let trees: Vec<i64> = (0..200).collect();
+        let zeros = vec![0; 200];
+        let weights: Vec<f64> = (0..200).map(|tree| f64::from(1.0 / (tree + 1) as f32)).collect();
+        let sum = |weights: &[f64]| weights.iter().sum::<f64>();
+        let expected = weights.chunks(64).map(sum).sum::<f64>() as f32;
+        let attributes = [
+            ("nodes_treeids", TestAttribute::Ints(&trees)),
+            ("nodes_nodeids", TestAttribute::Ints(&zeros)),
+            ("nodes_featureids", TestAttribute::Ints(&zeros)),
+            ("nodes_values", TestAttribute::Floats(&[0.0; 200])),
+            ("nodes_modes", TestAttribute::Texts(&["LEAF"; 200])),
+            ("nodes_truenodeids", TestAttribute::Ints(&zeros)),
+            ("nodes_falsenodeids", TestAttribute::Ints(&zeros)),
+            ("target_treeids", TestAttribute::Ints(&trees)),
+            ("target_nodeids", TestAttribute::Ints(&zeros)),
+            ("target_ids", TestAttribute::Ints(&zeros)),
+            ("target_weights", TestAttribute::Floats(&weights)),
+            ("n_targets", TestAttribute::Int(1)),
+        ];
+        for rows in [1, 3, 1000] {
+            let x = TestArray::from_values(&[rows, 1], &vec![0f32; rows as usize]);
+            let y = TestArray::from_values(&[rows, 1], &vec![expected; rows as usize]);
+            KERNELS.check_kernel("TreeEnsembleRegressor", 3, &attributes, &[Some(&x)], &[y]);
+        }
     }
 
     #[test]

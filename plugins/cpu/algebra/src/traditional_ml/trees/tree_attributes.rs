@@ -1,11 +1,12 @@
 //! Forests, read from attributes.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use oarlock_cpu_base::attributes::{string_list, tensor_attribute};
 use oarlock_sdk::{KernelCall, PluginError, Result, ensure};
 
-use crate::traditional_ml::decision_tree::{SplitCondition, TreeBranch, TreeNode};
+use crate::traditional_ml::decision_tree::{LeafVotes, SplitCondition, TreeBranch, TreeNode};
 use crate::traditional_ml::forest::{AggregateFunction, DecisionForest, PreparedForest};
 use crate::traditional_ml::post_transform::PostTransform;
 
@@ -134,11 +135,10 @@ impl TreeEnsemble {
                 no: branch("nodes_falsenodeids", no_is_leaf[node], no[node])?,
             });
         }
-        let votes = targets.iter().zip(&weights);
-        let leaf = |(target, weight): (&i64, &f64)| {
-            Ok(vec![(index_from_integer("leaf_targetids", *target)?, *weight)])
-        };
-        let leaves: Vec<Vec<(usize, f64)>> = votes.map(leaf).collect::<Result<_>>()?;
+        let mut leaves = LeafVotes::default();
+        for (target, weight) in targets.iter().zip(&weights) {
+            leaves.push_leaf([(index_from_integer("leaf_targetids", *target)?, *weight)]);
+        }
         let root = |root: &i64| Ok(TreeBranch::Question(index_from_integer("tree_roots", *root)?));
         let aggregate = match call.int_attribute("aggregate_function")?.unwrap_or(1) {
             0 => AggregateFunction::Mean,
@@ -173,7 +173,7 @@ impl TreeEnsemble {
 
     /// Reads `TreeEnsembleRegressor`.
     pub(super) fn read_regressor(call: &KernelCall<'_>) -> Result<Self> {
-        let (leaves, nodes) = (TreeNodeTable::read_leaf_votes(call, "target")?, TreeNodeTable::new(call)?);
+        let nodes = TreeNodeTable::new(call)?;
         let aggregate = match call.string_attribute("aggregate_function")?.unwrap_or("SUM") {
             "AVERAGE" => AggregateFunction::Mean,
             "SUM" => AggregateFunction::Sum,
@@ -185,12 +185,12 @@ impl TreeEnsemble {
                 )));
             }
         };
-        nodes.build_ensemble(call, leaves, aggregate, count_targets)
+        nodes.build_ensemble(call, "target", aggregate, count_targets)
     }
 }
 
-fn count_targets(call: &KernelCall<'_>, leaves: &[Vec<(usize, f64)>]) -> Result<usize> {
-    let highest = leaves.iter().flatten().map(|(target, _)| target.saturating_add(1)).max();
+fn count_targets(call: &KernelCall<'_>, leaves: &LeafVotes) -> Result<usize> {
+    let highest = leaves.all_votes().iter().map(|(target, _)| target.saturating_add(1)).max();
     let targets = match call.int_attribute("n_targets")? {
         Some(stated) => index_from_integer("n_targets", stated)?,
         None => highest.unwrap_or(1),
@@ -210,33 +210,29 @@ impl TreeClassifier {
             // Labels of text are mapped by the importer, since this kernel returns numbers.
             return Err(PluginError::unimplemented("expected classes with integers as labels, found none"));
         }
-        let leaves = TreeNodeTable::read_leaf_votes(call, "class")?;
-        let votes: Vec<(usize, f64)> = leaves.values().flatten().copied().collect();
         let classes = labels.len();
-        let trees =
-            TreeNodeTable::new(call)?
-                .build_ensemble(call, leaves, AggregateFunction::Sum, |_, _| Ok(classes))?;
-        Ok(Self {
-            trees,
-            labels,
-            // Binary classifiers often vote for one class only; the score of the other follows from it.
-            votes_for_one: votes.windows(2).all(|pair| pair[0].0 == pair[1].0),
-            weights_are_positive: votes.iter().all(|(_, weight)| *weight >= 0.0),
-        })
+        let nodes = TreeNodeTable::new(call)?;
+        let trees = nodes.build_ensemble(call, "class", AggregateFunction::Sum, |_, _| Ok(classes))?;
+        let votes = trees.forest.all_votes();
+        // Binary classifiers often vote for one class only; the score of the other follows from it.
+        let votes_for_one = votes.windows(2).all(|pair| pair[0].0 == pair[1].0);
+        let weights_are_positive = votes.iter().all(|(_, weight)| *weight >= 0.0);
+        Ok(Self { trees, labels, votes_for_one, weights_are_positive })
     }
 }
 
 /// The number of a tree, and of a node in it.
 type TreeNodeKey = (i64, i64);
 
-/// What each leaf votes for.
-type LeafVotes = HashMap<TreeNodeKey, Vec<(usize, f64)>>;
-
-/// The nodes of all trees, leaves included.
+/// The nodes of all trees, leaves included, in the order of the attributes.
 struct TreeNodeTable {
     names: Vec<TreeNodeKey>,
-    by_name: HashMap<TreeNodeKey, TreeBranch>,
-    leaves: Vec<TreeNodeKey>,
+    branches: Vec<TreeBranch>,
+    /// Indices of the others, ordered by name.
+    order: Vec<u32>,
+    /// The part of `order` of each tree.
+    trees: HashMap<i64, Range<usize>>,
+    leaf_count: usize,
 }
 
 impl TreeNodeTable {
@@ -246,45 +242,87 @@ impl TreeNodeTable {
             read_integers(call, "nodes_treeids", modes.len())?,
             read_integers(call, "nodes_nodeids", modes.len())?,
         );
-        let mut this = Self { names: Vec::new(), by_name: HashMap::new(), leaves: Vec::new() };
-        let mut questions = 0;
-        for ((tree, node), mode) in trees.iter().zip(nodes).zip(&modes) {
-            let name = (*tree, *node);
-            let branch = if *mode == "LEAF" {
-                this.leaves.push(name);
-                TreeBranch::Leaf(this.leaves.len() - 1)
-            } else {
-                questions += 1;
-                TreeBranch::Question(questions - 1)
+        let count = u32::try_from(modes.len()).map_err(|_| {
+            PluginError::out_of_range(format!("expected fewer than 2³² nodes, found {}", modes.len()))
+        })?;
+        let names: Vec<TreeNodeKey> = trees.iter().copied().zip(nodes.iter().copied()).collect();
+        let (mut questions, mut leaves) = (0, 0);
+        let branch = |mode: &&str| {
+            let (kind, count): (fn(usize) -> TreeBranch, _) = match *mode {
+                "LEAF" => (TreeBranch::Leaf, &mut leaves),
+                _ => (TreeBranch::Question, &mut questions),
             };
-            // Nodes refer to each other by number, in any order, so all are listed before any is linked.
-            let before = this.by_name.insert(name, branch);
-            ensure!(before.is_none(), invalid_argument, "expected each node once, found {name:?} twice");
-            this.names.push(name);
+            *count += 1;
+            kind(*count - 1)
+        };
+        let branches = modes.iter().map(branch).collect();
+        // Nodes refer to each other by name, in any order. Most models list them in order, and then this only looks.
+        let mut order: Vec<u32> = (0..count).collect();
+        order.sort_unstable_by_key(|index| names[*index as usize]);
+        let name = |place: usize| names[order[place] as usize];
+        let mut parts = HashMap::new();
+        let mut begin = 0;
+        for place in 0..order.len() {
+            let next = (place + 1 < order.len()).then(|| name(place + 1));
+            ensure!(
+                next != Some(name(place)),
+                invalid_argument,
+                "expected each node once, found {:?} twice",
+                name(place)
+            );
+            if next.is_none_or(|next| next.0 != name(place).0) {
+                parts.insert(name(place).0, begin..place + 1);
+                begin = place + 1;
+            }
         }
-        Ok(this)
+        Ok(Self { branches, order, trees: parts, leaf_count: leaves, names })
+    }
+
+    /// The place of a node in the attributes.
+    fn find_node(&self, (tree, node): TreeNodeKey) -> Option<usize> {
+        let order = &self.order[self.trees.get(&tree)?.clone()];
+        let number = |place: &u32| self.names[*place as usize].1;
+        // Most trees number their nodes from 0.
+        let direct = usize::try_from(node)
+            .ok()
+            .and_then(|place| order.get(place))
+            .filter(|place| number(place) == node);
+        let searched = || order.binary_search_by_key(&node, number).ok().map(|place| &order[place]);
+        direct.or_else(searched).map(|place| *place as usize)
     }
 
     /// The votes of leaves. `what` names their targets in the names of attributes.
-    fn read_leaf_votes(call: &KernelCall<'_>, what: &str) -> Result<LeafVotes> {
+    fn read_leaf_votes(&self, call: &KernelCall<'_>, what: &str) -> Result<LeafVotes> {
         let weights = read_numbers(call, &format!("{what}_weights"))?;
         let list = |name: &str| read_integers(call, &format!("{what}_{name}"), weights.len());
         let (trees, nodes, ids) = (list("treeids")?, list("nodeids")?, list("ids")?);
-        // A leaf may vote for several targets, so votes are listed apart from the nodes.
-        let mut votes = LeafVotes::new();
+        // A leaf may vote for several targets, so votes are listed apart from the nodes. Votes of other nodes are never counted.
+        let mut votes = Vec::with_capacity(weights.len());
         for (place, weight) in weights.iter().enumerate() {
-            let vote = (index_from_integer(&format!("{what}_ids"), ids[place])?, *weight);
-            votes.entry((trees[place], nodes[place])).or_default().push(vote);
+            let target = index_from_integer(&format!("{what}_ids"), ids[place])?;
+            let branch = self.find_node((trees[place], nodes[place])).map(|node| self.branches[node]);
+            if let Some(TreeBranch::Leaf(leaf)) = branch {
+                votes.push((leaf, (target, *weight)));
+            }
         }
-        Ok(votes)
+        // Votes of a leaf keep their order.
+        votes.sort_by_key(|(leaf, _)| *leaf);
+        let mut rest = &votes[..];
+        let mut all = LeafVotes::default();
+        for leaf in 0..self.leaf_count {
+            let (own, others) = rest.split_at(rest.iter().take_while(|(other, _)| *other == leaf).count());
+            all.push_leaf(own.iter().map(|(_, vote)| *vote));
+            rest = others;
+        }
+        Ok(all)
     }
 
     fn build_ensemble(
         &self,
         call: &KernelCall<'_>,
-        mut votes: LeafVotes,
+        what: &str,
         aggregate: AggregateFunction,
-        targets: impl Fn(&KernelCall<'_>, &[Vec<(usize, f64)>]) -> Result<usize>,
+        targets: impl Fn(&KernelCall<'_>, &LeafVotes) -> Result<usize>,
     ) -> Result<TreeEnsemble> {
         let count = self.names.len();
         let list = |name| read_integers(call, name, count);
@@ -304,7 +342,7 @@ impl TreeNodeTable {
         };
         let modes = string_list(call, "nodes_modes")?.unwrap_or_default();
         let branch = |name: TreeNodeKey| {
-            let found = self.by_name.get(&name).copied();
+            let found = self.find_node(name).map(|node| self.branches[node]);
             found
                 .ok_or_else(|| PluginError::invalid_argument(format!("expected a node {name:?}, found none")))
         };
@@ -334,13 +372,16 @@ impl TreeNodeTable {
                 no: branch((tree, no[node]))?,
             });
         }
-        // A leaf may have no votes. Votes of other nodes are never counted.
-        let leaves: Vec<_> = self.leaves.iter().map(|name| votes.remove(name).unwrap_or_default()).collect();
+        let leaves = self.read_leaf_votes(call, what)?;
         let mut roots = Vec::new();
         let mut seen = std::collections::HashSet::new();
         // The first node of each tree is its root.
-        for name in self.names.iter().filter(|name| seen.insert(name.0)) {
-            roots.push(branch(*name)?);
+        let mut last = None;
+        for (name, branch) in self.names.iter().zip(&self.branches) {
+            // Most models list one tree after the other.
+            if last.replace(name.0) != Some(name.0) && seen.insert(name.0) {
+                roots.push(*branch);
+            }
         }
         let targets = targets(call, &leaves)?;
         let forest = DecisionForest { questions, leaves, sets: Vec::new(), roots, targets, aggregate };
