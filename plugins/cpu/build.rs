@@ -1,5 +1,6 @@
 //! Decides whether code for AVX and its successors is compiled: for processors that may have it, unless `--cfg oarlock_no_avx` in
-//! RUSTFLAGS asks for a library without such instructions; and code for NEON, which every 64-bit ARM processor has.
+//! RUSTFLAGS asks for a library without such instructions; and code for NEON, which every 64-bit ARM processor has. Code for SSE4.1 is
+//! in every library for x86-64, because it is no AVX.
 
 use std::env::var_os;
 

@@ -45,7 +45,7 @@ pub fn check_forced_isa(runtime: &Runtime) -> Result<(), String> {
     match forced_isa() {
         Some(forced) if forced == used => Ok(()),
         Some(forced) => Err(format!("expected kernels for `{forced}`, found one that says `{told}`")),
-        None if ["scalar", "avx2", "avx-vnni", "avx512", "amx", "neon", "dotprod", "i8mm"]
+        None if ["scalar", "sse4.1", "avx2", "avx-vnni", "avx512", "amx", "neon", "dotprod", "i8mm"]
             .contains(&used) =>
         {
             Ok(())

@@ -121,6 +121,7 @@ mod tests {
             let row = format!("| {}", processor.trim_start_matches("an "));
             let instructions = match isa {
                 Isa::Scalar => "`isa = \"scalar\"`",
+                Isa::Sse41 => "SSE4.1",
                 Isa::Avx2 => "AVX2",
                 Isa::AvxVnni => "AVX-VNNI",
                 Isa::Avx512 => "AVX-512",

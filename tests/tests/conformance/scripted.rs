@@ -15,7 +15,7 @@ fn check_passes(plugin: &StartedPlugin) {
 #[test]
 fn the_processor_conforms_with_all_instructions_that_it_has() {
     // On a machine without this ISA the plugin falls back to the best one it has.
-    for isa in ["scalar", "avx2", "avx-vnni", "avx512", "amx"] {
+    for isa in ["scalar", "sse4.1", "avx2", "avx-vnni", "avx512", "amx"] {
         check_passes(&StartedPlugin::load_cpu_with_isa(isa));
     }
 }

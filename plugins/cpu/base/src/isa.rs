@@ -2,7 +2,7 @@
 //! [`Isa::vectorize`] compiles one generic source for each of them.
 
 #![cfg_attr(
-    x86_vectors,
+    target_arch = "x86_64",
     expect(unsafe_code, reason = "code for an instruction set may only run where the machine has it")
 )]
 
@@ -27,7 +27,9 @@ pub enum Isa {
     DotProd,
     /// Products of bytes of different signs and of bf16 (FEAT_I8MM and FEAT_BF16), on top of dot products.
     I8mm,
-    /// AVX2 with FMA and F16C.
+    /// SSE4.1 and SSSE3, for processors without AVX2. It has no AVX instruction, so builds without AVX have it too.
+    Sse41,
+    /// AVX2 with FMA and F16C, on top of SSE4.1.
     Avx2,
     /// AVX-VNNI, on top of AVX2. A processor with AVX-512 may lack it.
     AvxVnni,
@@ -40,7 +42,8 @@ pub enum Isa {
 impl Isa {
     /// All levels of the architecture, in ascending order.
     #[cfg(not(arm_vectors))]
-    pub const ALL: [Self; 5] = [Self::Scalar, Self::Avx2, Self::AvxVnni, Self::Avx512, Self::Amx];
+    pub const ALL: [Self; 6] =
+        [Self::Scalar, Self::Sse41, Self::Avx2, Self::AvxVnni, Self::Avx512, Self::Amx];
     #[cfg(arm_vectors)]
     pub const ALL: [Self; 4] = [Self::Scalar, Self::Neon, Self::DotProd, Self::I8mm];
 
@@ -56,15 +59,20 @@ impl Isa {
 
     /// True if this machine has the level.
     pub fn is_available(self) -> bool {
-        #[cfg(x86_vectors)]
+        #[cfg(target_arch = "x86_64")]
         return match self {
             Self::Scalar => true,
+            Self::Sse41 => is_x86_feature_detected!("sse4.1") && is_x86_feature_detected!("ssse3"),
+            #[cfg(x86_vectors)]
             Self::Avx2 => {
-                is_x86_feature_detected!("avx2")
+                Self::Sse41.is_available()
+                    && is_x86_feature_detected!("avx2")
                     && is_x86_feature_detected!("fma")
                     && is_x86_feature_detected!("f16c")
             }
+            #[cfg(x86_vectors)]
             Self::AvxVnni => Self::Avx2.is_available() && is_x86_feature_detected!("avxvnni"),
+            #[cfg(x86_vectors)]
             Self::Avx512 => {
                 Self::Avx2.is_available()
                     && is_x86_feature_detected!("avx512f")
@@ -73,6 +81,7 @@ impl Isa {
                     && is_x86_feature_detected!("avx512dq")
                     && is_x86_feature_detected!("avx512vl")
             }
+            #[cfg(x86_vectors)]
             Self::Amx => {
                 Self::Avx512.is_available()
                     && is_x86_feature_detected!("avx512bf16")
@@ -92,7 +101,7 @@ impl Isa {
             }
             _ => false,
         };
-        #[cfg(not(any(x86_vectors, arm_vectors)))]
+        #[cfg(not(any(target_arch = "x86_64", arm_vectors)))]
         {
             self == Self::Scalar
         }
@@ -162,7 +171,7 @@ pub trait SimdTarget: Copy + Send + Sync + 'static {
     const HAS_FMA: bool;
 }
 
-/// The baseline of the architecture.
+/// The baseline of the architecture, or SSE4.1.
 #[derive(Clone, Copy)]
 pub struct BaselineTarget;
 
@@ -200,6 +209,9 @@ impl Isa {
             // SAFETY: as above.
             #[cfg(x86_vectors)]
             Self::Avx2 | Self::AvxVnni => unsafe { run_avx2(work) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Self::Sse41 => unsafe { run_sse41(work) },
             #[cfg(arm_vectors)]
             Self::Neon | Self::DotProd | Self::I8mm => work.run_on_target::<FmaTarget>(),
             _ => work.run_on_target::<BaselineTarget>(),
@@ -219,10 +231,17 @@ fn run_avx2<W: SimdTask>(work: W) -> W::Output {
     work.run_on_target::<FmaTarget>()
 }
 
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "sse4.1,ssse3")]
+fn run_sse41<W: SimdTask>(work: W) -> W::Output {
+    work.run_on_target::<BaselineTarget>()
+}
+
 impl fmt::Display for Isa {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Scalar => "scalar",
+            Self::Sse41 => "sse4.1",
             Self::Avx2 => "avx2",
             Self::AvxVnni => "avx-vnni",
             Self::Avx512 => "avx512",

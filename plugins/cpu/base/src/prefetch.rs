@@ -1,7 +1,7 @@
 //! Prefetches: hints that memory will be read soon. A hint never faults, so an address need not be valid.
 
 #![cfg_attr(
-    x86_vectors,
+    target_arch = "x86_64",
     expect(unsafe_code, reason = "the intrinsic is an instruction, which every processor has")
 )]
 
@@ -9,12 +9,12 @@
 #[inline(always)]
 pub fn prefetch_l1<T>(address: *const T) {
     // SAFETY: every processor of the architecture has the instruction, which never faults.
-    #[cfg(x86_vectors)]
+    #[cfg(target_arch = "x86_64")]
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(address.cast());
     }
-    #[cfg(not(x86_vectors))]
+    #[cfg(not(target_arch = "x86_64"))]
     let _ = address;
 }
 
@@ -22,11 +22,11 @@ pub fn prefetch_l1<T>(address: *const T) {
 #[inline(always)]
 pub fn prefetch_l2<T>(address: *const T) {
     // SAFETY: as for `prefetch_l1`.
-    #[cfg(x86_vectors)]
+    #[cfg(target_arch = "x86_64")]
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T1>(address.cast());
     }
-    #[cfg(not(x86_vectors))]
+    #[cfg(not(target_arch = "x86_64"))]
     let _ = address;
 }

@@ -14,7 +14,7 @@ use oarlock_sdk::{Dtype, Element};
 
 use crate::KERNELS;
 
-const ISAS: [&str; 3] = ["scalar", "avx2", "avx512"];
+const ISAS: [&str; 4] = ["scalar", "sse4.1", "avx2", "avx512"];
 
 /// Runs an op with each instruction set and returns its output, which must be the same bytes for all.
 #[track_caller]

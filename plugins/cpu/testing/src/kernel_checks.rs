@@ -12,7 +12,7 @@ use oarlock_sdk::{Dtype, Element, dispatch, f16};
 
 use crate::runner::{KernelRunner, TestArray, TestAttribute};
 
-const ISA_LEVELS: [&str; 3] = ["scalar", "avx2", "avx512"];
+const ISA_LEVELS: [&str; 4] = ["scalar", "sse4.1", "avx2", "avx512"];
 
 impl KernelRunner {
     /// Runs an op at each level of instruction sets and checks its outputs.

@@ -1,14 +1,14 @@
 //! Compiles a body once for each level of instruction sets, and selects one at run time.
 
 #![cfg_attr(
-    x86_vectors,
+    target_arch = "x86_64",
     expect(
         unsafe_code,
         reason = "code for instruction sets that not every processor has may only run where they are"
     )
 )]
 
-#[cfg(x86_vectors)]
+#[cfg(target_arch = "x86_64")]
 use crate::isa::Isa;
 
 /// Runs a closure in code that is compiled for the instruction sets of a level. Functions that it calls in inner loops must be
@@ -28,6 +28,12 @@ macro_rules! with_isa {
             ),
             #[cfg(x86_vectors)]
             $crate::isa::Isa::Avx2 | $crate::isa::Isa::AvxVnni => $crate::rows::isa_dispatch::with_avx2(
+                $isa,
+                #[inline(always)]
+                || $body,
+            ),
+            #[cfg(target_arch = "x86_64")]
+            $crate::isa::Isa::Sse41 => $crate::rows::isa_dispatch::with_sse41(
                 $isa,
                 #[inline(always)]
                 || $body,
@@ -56,6 +62,15 @@ macro_rules! with_isa {
                 #[inline(always)]
                 || {
                     type $level = $crate::isa::FmaTarget;
+                    $body
+                },
+            ),
+            #[cfg(target_arch = "x86_64")]
+            $crate::isa::Isa::Sse41 => $crate::rows::isa_dispatch::with_sse41(
+                $isa,
+                #[inline(always)]
+                || {
+                    type $level = $crate::isa::BaselineTarget;
                     $body
                 },
             ),
@@ -98,6 +113,15 @@ pub fn with_avx2<R>(isa: Isa, body: impl FnOnce() -> R) -> R {
     unsafe { run_avx2(body) }
 }
 
+/// Runs the body of [`with_isa!`] for SSE4.1.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub fn with_sse41<R>(isa: Isa, body: impl FnOnce() -> R) -> R {
+    assert!(isa >= Isa::Sse41, "a level for this code");
+    // SAFETY: as above.
+    unsafe { run_sse41(body) }
+}
+
 /// Runs the body of [`with_isa!`] with the baseline instructions.
 #[inline(always)]
 pub fn with_baseline<R>(body: impl FnOnce() -> R) -> R {
@@ -113,5 +137,11 @@ fn run_avx512<R>(body: impl FnOnce() -> R) -> R {
 #[cfg(x86_vectors)]
 #[target_feature(enable = "avx2,fma,f16c")]
 fn run_avx2<R>(body: impl FnOnce() -> R) -> R {
+    body()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "sse4.1,ssse3")]
+fn run_sse41<R>(body: impl FnOnce() -> R) -> R {
     body()
 }

@@ -317,7 +317,7 @@ trait TransposeVector: Copy {
     unsafe fn interleave<E>(a: Self, b: Self) -> [Self; 2];
 }
 
-#[cfg(x86_vectors)]
+#[cfg(target_arch = "x86_64")]
 use x86::Xmm as PortableTransposeVector;
 
 #[cfg(arm_vectors)]
@@ -369,7 +369,7 @@ mod neon {
     }
 }
 
-#[cfg(x86_vectors)]
+#[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::*;
 
@@ -423,6 +423,10 @@ mod x86 {
         Xmm(__m128i) of 1: |line| line(0), _mm_storeu_si128,
             _mm_unpacklo_epi8 _mm_unpackhi_epi8 _mm_unpacklo_epi16 _mm_unpackhi_epi16
             _mm_unpacklo_epi32 _mm_unpackhi_epi32 _mm_unpacklo_epi64 _mm_unpackhi_epi64;
+    }
+
+    #[cfg(x86_vectors)]
+    vectors! {
         /// AVX2.
         Ymm(__m256i) of 2: |line| _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(line(0)), line(1)), _mm256_storeu_si256,
             _mm256_unpacklo_epi8 _mm256_unpackhi_epi8 _mm256_unpacklo_epi16 _mm256_unpackhi_epi16
@@ -438,11 +442,11 @@ mod x86 {
 }
 
 /// A vector in plain Rust, for other architectures.
-#[cfg(not(any(x86_vectors, arm_vectors)))]
+#[cfg(not(any(target_arch = "x86_64", arm_vectors)))]
 #[derive(Clone, Copy)]
 struct PortableTransposeVector([u8; TILE_LINE_BYTES]);
 
-#[cfg(not(any(x86_vectors, arm_vectors)))]
+#[cfg(not(any(target_arch = "x86_64", arm_vectors)))]
 impl TransposeVector for PortableTransposeVector {
     const TILES: usize = 1;
 

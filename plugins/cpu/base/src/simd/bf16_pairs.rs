@@ -4,7 +4,7 @@
 
 #[cfg(arm_vectors)]
 use std::arch::aarch64::*;
-#[cfg(x86_vectors)]
+#[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 use std::marker::PhantomData;
 
@@ -12,6 +12,8 @@ use super::float_vector::{F32Vector, FloatVector};
 #[cfg(arm_vectors)]
 use super::neon::NeonF32Vector;
 use super::portable::PortableF32Vector;
+#[cfg(target_arch = "x86_64")]
+use super::sse41::Sse41F32Vector;
 #[cfg(x86_vectors)]
 use super::x86::{Avx2F32Vector, Avx512F32Vector};
 
@@ -19,6 +21,8 @@ use super::x86::{Avx2F32Vector, Avx512F32Vector};
 pub struct PairVector<V, P>(V, PhantomData<P>);
 
 pub type PortablePairVector = PairVector<PortableF32Vector, WidenedPairs>;
+#[cfg(target_arch = "x86_64")]
+pub type Sse41PairVector = PairVector<Sse41F32Vector, WidenedPairs>;
 #[cfg(x86_vectors)]
 pub type Avx2PairVector = PairVector<Avx2F32Vector, WidenedPairs>;
 #[cfg(x86_vectors)]
@@ -66,6 +70,23 @@ impl PairProducts<PortableF32Vector> for WidenedPairs {
         };
         let second = |pairs: PortableF32Vector| {
             PortableF32Vector(pairs.0.map(|pair| f32::from_bits(pair.to_bits() & SECOND_HALF_MASK)))
+        };
+        sum.add_product(first(left), first(right)).add_product(second(left), second(right))
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl PairProducts<Sse41F32Vector> for WidenedPairs {
+    #[inline(always)]
+    fn add_products(sum: Sse41F32Vector, left: Sse41F32Vector, right: Sse41F32Vector) -> Sse41F32Vector {
+        // SAFETY: a vector exists only if the machine has the instructions.
+        let first = |pairs: Sse41F32Vector| unsafe {
+            Sse41F32Vector(_mm_castsi128_ps(_mm_slli_epi32::<16>(_mm_castps_si128(pairs.0))))
+        };
+        // SAFETY: as above.
+        let second = |pairs: Sse41F32Vector| unsafe {
+            let mask = _mm_set1_epi32(SECOND_HALF_MASK.cast_signed());
+            Sse41F32Vector(_mm_castsi128_ps(_mm_and_si128(_mm_castps_si128(pairs.0), mask)))
         };
         sum.add_product(first(left), first(right)).add_product(second(left), second(right))
     }
@@ -149,6 +170,7 @@ impl<V: Copy, P> Copy for PairVector<V, P> {}
 /// Everything but products is delegated to the wrapped vector.
 impl<V: F32Vector, P: PairProducts<V>> FloatVector<f32> for PairVector<V, P> {
     const LANES: usize = V::LANES;
+    const HAS_FMA: bool = V::HAS_FMA;
 
     #[inline(always)]
     unsafe fn splat(value: f32) -> Self {

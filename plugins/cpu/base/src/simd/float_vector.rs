@@ -9,6 +9,9 @@ pub const MAX_LANES: usize = 16;
 pub trait FloatVector<T>: Copy + 'static {
     const LANES: usize;
 
+    /// True if multiply-add is one instruction.
+    const HAS_FMA: bool;
+
     /// A vector with the same number in all lanes.
     ///
     /// # Safety

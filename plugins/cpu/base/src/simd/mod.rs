@@ -22,11 +22,17 @@ mod portable;
 mod sorting;
 #[cfg(target_arch = "x86_64")]
 mod sse2;
+#[cfg(target_arch = "x86_64")]
+mod sse41;
 mod vector_task;
 #[cfg(x86_vectors)]
 mod x86;
+#[cfg(target_arch = "x86_64")]
+mod x86_floats;
 
 pub use bf16_pairs::PortablePairVector;
+#[cfg(target_arch = "x86_64")]
+pub use bf16_pairs::Sse41PairVector;
 #[cfg(x86_vectors)]
 pub use bf16_pairs::{Avx2PairVector, Avx512PairVector};
 #[cfg(arm_vectors)]
@@ -39,6 +45,8 @@ pub use portable::{PortableF32Vector, PortableI32Vector};
 pub use sorting::SortElement;
 #[cfg(target_arch = "x86_64")]
 pub use sse2::Sse2I32Vector;
+#[cfg(target_arch = "x86_64")]
+pub use sse41::{Sse41F32Vector, Sse41F64Vector};
 pub use vector_task::{F32VectorTask, run_with_bf16_vectors, run_with_vectors};
 #[cfg(x86_vectors)]
 pub use x86::{

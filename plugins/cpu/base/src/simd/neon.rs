@@ -22,6 +22,7 @@ macro_rules! intrinsics {
     ) => {
         impl FloatVector<$element> for $name {
             const LANES: usize = $count;
+            const HAS_FMA: bool = true;
 
             #[inline(always)]
             unsafe fn splat(value: $element) -> Self {

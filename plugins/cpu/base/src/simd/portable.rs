@@ -18,6 +18,7 @@ impl PortableF32Vector {
 
 impl FloatVector<f32> for PortableF32Vector {
     const LANES: usize = 4;
+    const HAS_FMA: bool = false;
 
     #[inline(always)]
     unsafe fn splat(value: f32) -> Self {

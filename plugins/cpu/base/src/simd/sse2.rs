@@ -1,5 +1,4 @@
-//! Vectors of SSE2, which every x86-64 processor has, so that builds without AVX use them too. Vectors of floats need no code of
-//! their own: the compiler turns the portable ones into SSE2.
+//! Vectors of SSE2, which every x86-64 processor has: those of integers, for which SSE4.1 has nothing better.
 
 use std::arch::x86_64::*;
 
@@ -7,7 +6,7 @@ use super::integer_vector::IntegerVector;
 
 /// A vector of sums. It multiplies numbers of 16 bits, since SSE2 has no products of bytes.
 #[derive(Clone, Copy)]
-pub struct Sse2I32Vector(__m128i);
+pub struct Sse2I32Vector(pub __m128i);
 
 impl IntegerVector for Sse2I32Vector {
     const LANES: usize = 4;

@@ -5,6 +5,8 @@ use super::float_vector::F32Vector;
 #[cfg(arm_vectors)]
 use super::neon::NeonF32Vector;
 use super::portable::PortableF32Vector;
+#[cfg(target_arch = "x86_64")]
+use super::sse41::Sse41F32Vector;
 #[cfg(x86_vectors)]
 use super::x86::{Avx2F32Vector, Avx512F32Vector};
 use crate::isa::Isa;
@@ -29,6 +31,9 @@ pub fn run_with_vectors(isa: Isa, work: impl F32VectorTask) {
         // SAFETY: as above.
         #[cfg(x86_vectors)]
         Isa::Avx2 | Isa::AvxVnni => unsafe { run_avx2(work) },
+        // SAFETY: as above.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Sse41 => unsafe { run_sse41(work) },
         // SAFETY: every processor of the architecture has the instructions.
         #[cfg(arm_vectors)]
         Isa::Neon | Isa::DotProd | Isa::I8mm => unsafe { work.run_on_vectors::<NeonF32Vector>() },
@@ -73,4 +78,11 @@ unsafe fn run_avx512<W: F32VectorTask>(work: W) {
 unsafe fn run_avx2<W: F32VectorTask>(work: W) {
     // SAFETY: as above.
     unsafe { work.run_on_vectors::<Avx2F32Vector>() }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "sse4.1,ssse3")]
+unsafe fn run_sse41<W: F32VectorTask>(work: W) {
+    // SAFETY: as above.
+    unsafe { work.run_on_vectors::<Sse41F32Vector>() }
 }

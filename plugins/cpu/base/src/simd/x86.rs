@@ -5,102 +5,13 @@ mod sorting;
 
 use std::arch::x86_64::*;
 
-use super::float_vector::{F32Vector, FloatVector};
+use super::float_vector::F32Vector;
+use super::x86_floats::float_vector;
 
 pub use integers::{
     Avx2I32Vector, Avx512VnniVector, Avx512VnniWordVector, Avx512WordVector, AvxVnniVector, AvxVnniWordVector,
 };
 pub(super) use sorting::{Avx2SortU32, Avx2SortU64, Avx512SortU32, Avx512SortU64};
-
-/// Implements [`FloatVector`] with intrinsics.
-macro_rules! intrinsics {
-    ($name:ident, $vector:ident of $element:ident, $count:literal, $splat:ident, $load:ident, $store:ident, $add:ident, $sub:ident, $mul:ident,
-     $div:ident, $fused:ident, $max:ident, $min:ident, $is_zero:expr, $load_some:expr, $store_some:expr) => {
-        impl FloatVector<$element> for $name {
-            const LANES: usize = $count;
-
-            #[inline(always)]
-            unsafe fn splat(value: $element) -> Self {
-                // SAFETY: the caller guarantees the instructions.
-                Self(unsafe { $splat(value) })
-            }
-
-            #[inline(always)]
-            unsafe fn load(place: *const $element) -> Self {
-                // SAFETY: the caller guarantees the instructions and the lanes.
-                Self(unsafe { $load(place) })
-            }
-
-            #[inline(always)]
-            unsafe fn load_partial(place: *const $element, count: usize) -> Self {
-                // SAFETY: as above.
-                Self(unsafe { $load_some(place, count) })
-            }
-
-            #[inline(always)]
-            unsafe fn store(self, place: *mut $element) {
-                // SAFETY: as above.
-                unsafe { $store(place, self.0) };
-            }
-
-            #[inline(always)]
-            unsafe fn store_partial(self, place: *mut $element, count: usize) {
-                // SAFETY: as above.
-                unsafe { $store_some(place, count, self.0) };
-            }
-
-            #[inline(always)]
-            fn add(self, other: Self) -> Self {
-                // SAFETY: a vector exists only if the machine has the instructions.
-                Self(unsafe { $add(self.0, other.0) })
-            }
-
-            #[inline(always)]
-            fn subtract(self, other: Self) -> Self {
-                // SAFETY: as above.
-                Self(unsafe { $sub(self.0, other.0) })
-            }
-
-            #[inline(always)]
-            fn multiply(self, other: Self) -> Self {
-                // SAFETY: as above.
-                Self(unsafe { $mul(self.0, other.0) })
-            }
-
-            #[inline(always)]
-            fn divide(self, other: Self) -> Self {
-                // SAFETY: as above.
-                Self(unsafe { $div(self.0, other.0) })
-            }
-
-            #[inline(always)]
-            fn add_product(self, left: Self, right: Self) -> Self {
-                // SAFETY: as above.
-                Self(unsafe { $fused(left.0, right.0, self.0) })
-            }
-
-            // `max` and `min` instructions return their second operand if the two do not compare, so `self` comes second.
-            #[inline(always)]
-            fn max(self, low: Self) -> Self {
-                // SAFETY: as above.
-                Self(unsafe { $max(low.0, self.0) })
-            }
-
-            #[inline(always)]
-            fn min(self, high: Self) -> Self {
-                // SAFETY: as above.
-                Self(unsafe { $min(high.0, self.0) })
-            }
-
-            #[inline(always)]
-            fn is_finite(self) -> bool {
-                // `x - x` is 0 for finite `x` and NaN otherwise.
-                // SAFETY: as above.
-                unsafe { $is_zero($sub(self.0, self.0)) }
-            }
-        }
-    };
-}
 
 #[derive(Clone, Copy)]
 pub struct Avx2F32Vector(pub(super) __m256);
@@ -130,7 +41,7 @@ unsafe fn wide_lane_mask(count: usize) -> __m256i {
     unsafe { _mm256_loadu_si256(LANE_MASKS.as_ptr().add(8 - 2 * count.min(4)).cast()) }
 }
 
-intrinsics!(
+float_vector!(
     Avx2F32Vector,
     __m256 of f32,
     8,
@@ -141,6 +52,7 @@ intrinsics!(
     _mm256_sub_ps,
     _mm256_mul_ps,
     _mm256_div_ps,
+    true,
     _mm256_fmadd_ps,
     _mm256_max_ps,
     _mm256_min_ps,
@@ -149,7 +61,7 @@ intrinsics!(
     |place, count, vector| _mm256_maskstore_ps(place, lane_mask(count), vector)
 );
 
-intrinsics!(
+float_vector!(
     Avx512F32Vector,
     __m512 of f32,
     16,
@@ -160,6 +72,7 @@ intrinsics!(
     _mm512_sub_ps,
     _mm512_mul_ps,
     _mm512_div_ps,
+    true,
     _mm512_fmadd_ps,
     _mm512_max_ps,
     _mm512_min_ps,
@@ -170,7 +83,7 @@ intrinsics!(
     }
 );
 
-intrinsics!(
+float_vector!(
     Avx2F64Vector,
     __m256d of f64,
     4,
@@ -181,6 +94,7 @@ intrinsics!(
     _mm256_sub_pd,
     _mm256_mul_pd,
     _mm256_div_pd,
+    true,
     _mm256_fmadd_pd,
     _mm256_max_pd,
     _mm256_min_pd,
@@ -189,7 +103,7 @@ intrinsics!(
     |place, count, vector| _mm256_maskstore_pd(place, wide_lane_mask(count), vector)
 );
 
-intrinsics!(
+float_vector!(
     Avx512F64Vector,
     __m512d of f64,
     8,
@@ -200,6 +114,7 @@ intrinsics!(
     _mm512_sub_pd,
     _mm512_mul_pd,
     _mm512_div_pd,
+    true,
     _mm512_fmadd_pd,
     _mm512_max_pd,
     _mm512_min_pd,

@@ -149,7 +149,8 @@ mod tests {
             with(&[f32::MAX, f32::MIN]),
             vec![1e-40, -1e-41, 0.0],
         ];
-        for (x, isa) in cases.iter().flat_map(|x| ["scalar", "avx2", "avx512"].map(|isa| (x, isa))) {
+        for (x, isa) in cases.iter().flat_map(|x| ["scalar", "sse4.1", "avx2", "avx512"].map(|isa| (x, isa)))
+        {
             let dims = [x.len() as i64];
             let outputs =
                 [Some((Dtype::U8, &dims[..])), Some((Dtype::F32, &[][..])), Some((Dtype::U8, &[][..]))];

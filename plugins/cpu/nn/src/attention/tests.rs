@@ -199,7 +199,7 @@ impl AttentionCase {
             self.has_present.then_some((Dtype::F32, values.as_slice())),
         ];
         let inputs = inputs.each_ref().map(Option::as_ref);
-        for isa in ["scalar", "avx2", "avx512"] {
+        for isa in ["scalar", "sse4.1", "avx2", "avx512"] {
             let found = KERNELS.run_with_isa(isa, "Attention", 25, &attributes, &inputs, &outputs).unwrap();
             let output = found[0].as_ref().unwrap().values::<f32>();
             for (index, (expected, found)) in expected.values.iter().zip(output).enumerate() {

@@ -146,7 +146,7 @@ fn convolutions_are_the_sums_they_should_be() {
             .map(|index| biases[index / outputs % biases.len()])
             .collect();
         case.for_each_product(|x, w, y| expected[y] += images[x] * weights[w]);
-        let isa = ["scalar", "avx2", "avx512"][index % 3];
+        let isa = ["scalar", "sse4.1", "avx2", "avx512"][index % 4];
         let inputs = [Some(&x), Some(&w), Some(&bias)];
         let results = KERNELS
             .run_with_isa(isa, "Conv", 11, &case.to_attributes(), &inputs, &[Some((Dtype::F32, &dims))])
@@ -183,7 +183,7 @@ fn convolutions_of_narrow_floats_are_those_of_wide_ones_rounded() {
         let w = halves(&weights, &w);
         let w = if index % 4 == 3 { w } else { w.into_constant() };
         let bias = halves(&[bias.len() as i64], &bias);
-        let isa = ["scalar", "avx2", "avx512"][index % 3];
+        let isa = ["scalar", "sse4.1", "avx2", "avx512"][index / 4 % 4];
         let inputs = [Some(&x), Some(&w), Some(&bias)];
         let results = KERNELS
             .run_with_isa(isa, "Conv", 11, &case.to_attributes(), &inputs, &[Some((Dtype::F16, &dims))])
@@ -203,7 +203,7 @@ fn a_transposed_convolution_goes_the_other_way() {
         check_transposed(
             NchwConvCase::new(&mut numbers),
             &mut numbers,
-            ["scalar", "avx2", "avx512"][index % 3],
+            ["scalar", "sse4.1", "avx2", "avx512"][index % 4],
         );
     }
 }
@@ -361,7 +361,7 @@ fn sums_of_integers_are_the_same_in_each_way() {
         };
         for op in ["ConvInteger", "QLinearConv"] {
             let expected = run("", op, (&deep.0, &deep.1), true);
-            for isa in ["scalar", "avx2", "avx512"] {
+            for isa in ["scalar", "sse4.1", "avx2", "avx512"] {
                 for w in [w.clone(), w.clone().into_constant()] {
                     assert_eq!(run(isa, op, (&x, &w), false), expected, "{op} on {isa}");
                 }

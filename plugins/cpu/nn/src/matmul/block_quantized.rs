@@ -374,7 +374,7 @@ mod tests {
                 let inputs = [Some(&left), Some(&w), Some(&scale), with_zero.then_some(&zero)];
                 let inputs = &inputs[..if with_zero { 4 } else { 3 }];
                 let attributes = [("block_size", TestAttribute::Int(block))];
-                for isa in ["scalar", "avx2", "avx512"] {
+                for isa in ["scalar", "sse4.1", "avx2", "avx512"] {
                     let output = [Some((Dtype::F32, &[rows, columns][..]))];
                     let result =
                         KERNELS.run_with_isa(isa, "oarlock:BlockMatMul", 1, &attributes, inputs, &output);

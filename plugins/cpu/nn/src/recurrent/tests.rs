@@ -177,7 +177,7 @@ fn weights_of_eight_bits_give_about_what_floats_give() {
         );
         let floats = [Some(&x), Some(&real_w), Some(&real_r), Some(&bias), Some(&lengths)];
         let expected = crate::KERNELS.run_kernel("LSTM", 14, &attributes, &floats, &outputs).unwrap();
-        for isa in ["scalar", "avx2", "avx512"] {
+        for isa in ["scalar", "sse4.1", "avx2", "avx512"] {
             let mut inputs =
                 vec![Some(&x), Some(&w), Some(&r), Some(&bias), Some(&lengths), None, None, None];
             inputs.extend([&scale, &zero, &scale, &zero].map(Some));

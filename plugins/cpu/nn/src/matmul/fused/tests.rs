@@ -38,6 +38,7 @@ impl FusedMatmulCase {
     fn has_bf16_kernel(&self, isa: &str) -> bool {
         let isa = oarlock_cpu_testing::isa_levels::best_isa().min(match isa {
             "scalar" => Isa::Scalar,
+            "sse4.1" => Isa::Sse41,
             "avx2" => Isa::Avx2,
             "avx-vnni" => Isa::AvxVnni,
             _ => Isa::Avx512,
@@ -115,7 +116,7 @@ impl FusedMatmulCase {
             ("precision", TestAttribute::Text(if self.is_rounded { "bf16" } else { "" })),
         ];
         let inputs = [Some(&left), Some(&right), addend.as_ref(), self.has_residual.then_some(&residual)];
-        for isa in ["scalar", "avx2", "avx512"] {
+        for isa in ["scalar", "sse4.1", "avx2", "avx512"] {
             let outputs = [Some((Dtype::F32, dims.as_slice()))];
             let found = KERNELS.run_with_isa(isa, "oarlock:MatMul", 1, &attributes, &inputs, &outputs);
             if self.is_rounded && !self.has_bf16_kernel(isa) {
