@@ -4,12 +4,12 @@
 //! There is one function for each number of rows and vectors, so that small or ragged products do no work for missing rows or
 //! vectors. Each type and instruction set has a table of these functions.
 
-#[cfg(any(x86_vectors, arm_vectors))]
+#[cfg(any(target_arch = "x86_64", arm_vectors))]
 mod dot;
 #[cfg(arm_vectors)]
 mod neon;
 mod portable;
-#[cfg(x86_vectors)]
+#[cfg(target_arch = "x86_64")]
 mod vectors;
 
 use oarlock_cpu_base::arithmetic::ArithmeticElement;
@@ -98,7 +98,7 @@ pub trait GemmElement: ArithmeticElement + ConvertTo<Self> {
 }
 
 macro_rules! floats {
-    ($($float:ident: $avx2:ident $avx512:ident $neon:ident $({ $($method:item)* })?)*) => {
+    ($($float:ident: $sse41:ident $avx2:ident $avx512:ident $neon:ident $({ $($method:item)* })?)*) => {
         $(impl GemmElement for $float {
             fn micro_kernels(isa: Isa) -> &'static GemmMicroKernels<Self> {
                 match isa {
@@ -106,6 +106,8 @@ macro_rules! floats {
                     Isa::Avx512 | Isa::Amx => &vectors::$avx512::MICRO_KERNELS,
                     #[cfg(x86_vectors)]
                     Isa::Avx2 | Isa::AvxVnni => &vectors::$avx2::MICRO_KERNELS,
+                    #[cfg(target_arch = "x86_64")]
+                    Isa::Sse41 => &vectors::$sse41::MICRO_KERNELS,
                     #[cfg(arm_vectors)]
                     Isa::Neon | Isa::DotProd | Isa::I8mm => &neon::$neon::MICRO_KERNELS,
                     _ => portable::baseline_kernels(),
@@ -128,11 +130,11 @@ macro_rules! integers {
 }
 
 floats! {
-    f32: avx2_f32 avx512_f32 neon_f32 {
+    f32: sse41_f32 avx2_f32 avx512_f32 neon_f32 {
         fn flush_weights(isa: Isa, weights: &mut [f32]) {
             flush_subnormal_weights(isa, weights);
         }
     }
-    f64: avx2_f64 avx512_f64 neon_f64
+    f64: sse41_f64 avx2_f64 avx512_f64 neon_f64
 }
 integers!(i32 i64 u32 u64);

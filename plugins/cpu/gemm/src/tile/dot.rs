@@ -46,7 +46,12 @@ pub(super) unsafe fn dot_product<T: GemmElement, V: FloatVector<T>>(
         let mut lanes = [T::default(); MAX_LANES];
         sums[0].add(sums[1]).add(sums[2].add(sums[3])).store(lanes.as_mut_ptr());
         let rest = (whole..count).fold(T::default(), |sum, place| {
-            sum.add_product::<true>(*left.add(place), right.add(place).read_unaligned())
+            let (left, right) = (*left.add(place), right.add(place).read_unaligned());
+            if V::HAS_FMA {
+                sum.add_product::<true>(left, right)
+            } else {
+                sum.add_product::<false>(left, right)
+            }
         });
         let mut half = V::LANES / 2;
         while half > 0 {

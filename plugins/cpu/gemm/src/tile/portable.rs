@@ -26,29 +26,47 @@ pub(super) fn baseline_kernels<T: GemmElement>() -> &'static GemmMicroKernels<T>
 
 /// The kernels for an instruction set that the machine has. A tile is always 4 rows by 2 vectors of 4-byte elements, that is, 8
 /// accumulators, so its width grows with the vectors.
-#[cfg(x86_vectors)]
+#[cfg(target_arch = "x86_64")]
 pub(super) fn best_kernels<T: GemmElement>(isa: Isa) -> &'static GemmMicroKernels<T> {
     struct VectorizedTable<T>(T);
     impl<T: GemmElement> VectorizedTable<T> {
+        const SSE41_ROWS: &'static [GemmMicroKernel<T>] =
+            &[sse41_tile::<T, 1>, sse41_tile::<T, 2>, sse41_tile::<T, 3>, sse41_tile::<T, 4>];
+        const SSE41: &'static GemmMicroKernels<T> =
+            &GemmMicroKernels { vector: 8, tiles: &[Self::SSE41_ROWS], dot: sse41_dot::<T> };
+        #[cfg(x86_vectors)]
         const AVX2_ROWS: &'static [GemmMicroKernel<T>] =
             &[avx2_tile::<T, 1>, avx2_tile::<T, 2>, avx2_tile::<T, 3>, avx2_tile::<T, 4>];
+        #[cfg(x86_vectors)]
         const AVX2: &'static GemmMicroKernels<T> =
             &GemmMicroKernels { vector: 16, tiles: &[Self::AVX2_ROWS], dot: avx2_dot::<T> };
+        #[cfg(x86_vectors)]
         const AVX512_ROWS: &'static [GemmMicroKernel<T>] =
             &[avx512_tile::<T, 1>, avx512_tile::<T, 2>, avx512_tile::<T, 3>, avx512_tile::<T, 4>];
+        #[cfg(x86_vectors)]
         const AVX512: &'static GemmMicroKernels<T> =
             &GemmMicroKernels { vector: 32, tiles: &[Self::AVX512_ROWS], dot: avx512_dot::<T> };
     }
     match isa {
+        Isa::Sse41 => VectorizedTable::<T>::SSE41,
+        #[cfg(x86_vectors)]
         Isa::Avx2 | Isa::AvxVnni => VectorizedTable::<T>::AVX2,
+        #[cfg(x86_vectors)]
         Isa::Avx512 | Isa::Amx => VectorizedTable::<T>::AVX512,
         _ => baseline_kernels(),
     }
 }
 
-#[cfg(not(x86_vectors))]
+#[cfg(not(target_arch = "x86_64"))]
 pub(super) fn best_kernels<T: GemmElement>(_isa: Isa) -> &'static GemmMicroKernels<T> {
     baseline_kernels()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "sse4.1,ssse3")]
+unsafe fn sse41_tile<T: GemmElement, const ROWS: usize>(tile: &GemmTile<T>) {
+    // SAFETY: the caller keeps the promises of `GemmMicroKernel`.
+    unsafe { self::compute_tile::<T, ROWS, 8>(tile) }
 }
 
 #[cfg(x86_vectors)]
@@ -63,6 +81,13 @@ unsafe fn avx2_tile<T: GemmElement, const ROWS: usize>(tile: &GemmTile<T>) {
 unsafe fn avx512_tile<T: GemmElement, const ROWS: usize>(tile: &GemmTile<T>) {
     // SAFETY: the caller keeps the promises of `GemmMicroKernel`.
     unsafe { self::compute_tile::<T, ROWS, 32>(tile) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "sse4.1,ssse3")]
+unsafe fn sse41_dot<T: GemmElement>(left: *const T, right: *const T, count: usize, is_far: bool) -> T {
+    // SAFETY: guaranteed by the caller.
+    unsafe { dot_product(left, right, count, is_far) }
 }
 
 #[cfg(x86_vectors)]

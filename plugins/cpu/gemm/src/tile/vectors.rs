@@ -153,13 +153,22 @@ macro_rules! kernels {
     };
 }
 
-// A tile of 6 rows by 2 vectors takes 12 accumulators; with 2 vectors of the right panel and 1 broadcast element of the left, 15
+// A tile of 6 rows by 2 vectors takes 12 accumulators; with 2 vectors of the right panel, 1 broadcast element of the left and 1
+// product, all 16 xmm registers are in use.
+kernels!(sse41_f32: f32 in Sse41F32Vector with "sse4.1,ssse3", prefetches: false, rows: [1 2 3 4 5 6]);
+kernels!(sse41_f64: f64 in Sse41F64Vector with "sse4.1,ssse3", prefetches: false, rows: [1 2 3 4 5 6]);
+
+// As above, but the products need no register: with 2 vectors of the right panel and 1 broadcast element of the left, 15
 // of the 16 ymm registers are in use. The 12 chains also hide the latency of FMA: 4 cycles at 2 FMAs a cycle need at least 8.
+#[cfg(x86_vectors)]
 kernels!(avx2_f32: f32 in Avx2F32Vector with "avx2,fma", prefetches: false, rows: [1 2 3 4 5 6]);
+#[cfg(x86_vectors)]
 kernels!(avx2_f64: f64 in Avx2F64Vector with "avx2,fma", prefetches: false, rows: [1 2 3 4 5 6]);
 
 // A tile of 14 rows by 2 vectors takes 28 accumulators; with 2 vectors of the right panel and 1 broadcast element of the left, 31
 // of the 32 zmm registers are in use. Some processors start two such FMAs per cycle, so a load that misses L1 would stall them: the
 // right panel is prefetched some steps ahead, and the operands of the next block much earlier, into L2.
+#[cfg(x86_vectors)]
 kernels!(avx512_f32: f32 in Avx512F32Vector with "avx2,fma,avx512f", prefetches: true, rows: [1 2 3 4 5 6 7 8 9 10 11 12 13 14]);
+#[cfg(x86_vectors)]
 kernels!(avx512_f64: f64 in Avx512F64Vector with "avx2,fma,avx512f", prefetches: true, rows: [1 2 3 4 5 6 7 8 9 10 11 12 13 14]);
