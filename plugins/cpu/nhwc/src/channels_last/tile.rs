@@ -95,6 +95,8 @@ impl ConvMicroKernels {
             Isa::Avx512 | Isa::Amx => &avx512::KERNELS,
             #[cfg(x86_vectors)]
             Isa::Avx2 | Isa::AvxVnni => &avx2::KERNELS,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Sse41 => &sse41::KERNELS,
             #[cfg(arm_vectors)]
             Isa::Neon | Isa::DotProd | Isa::I8mm => &neon::KERNELS,
             _ => &plain::KERNELS,
@@ -108,6 +110,8 @@ impl ConvMicroKernels {
             Isa::Avx512 | Isa::Amx if isa.has_bf16() => &joined::KERNELS,
             #[cfg(x86_vectors)]
             Isa::Avx512 | Isa::Amx | Isa::Avx2 | Isa::AvxVnni => &widened::KERNELS,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Sse41 => &widened_sse41::KERNELS,
             #[cfg(arm_vectors)]
             Isa::I8mm => &bfdot::KERNELS,
             #[cfg(arm_vectors)]
@@ -182,7 +186,10 @@ unsafe fn compute_tile<V: F32Vector, const PIXELS: usize, const VECTORS: usize>(
                 let mut factors = [zero; 2];
                 unrolled!(VECTOR in 0..VECTORS, at most 2 {
                     factors[VECTOR] = V::load(weights.add(VECTOR * V::LANES));
-                    prefetch_l1(weights.wrapping_add((PREFETCH_STEPS * VECTORS + VECTOR) * V::LANES));
+                    // The vectors of SSE4.1 are so narrow that one cache line has those of several steps.
+                    if VECTOR == 0 || V::LANES > 4 {
+                        prefetch_l1(weights.wrapping_add((PREFETCH_STEPS * VECTORS + VECTOR) * V::LANES));
+                    }
                 });
                 unrolled!(PIXEL in 0..PIXELS, at most 14 {
                     // Each broadcast input is used for both vectors: with 16 loads for 28 FMAs, the FMA ports are the bottleneck
@@ -289,12 +296,18 @@ macro_rules! kernels {
 kernels!(avx512, Avx512F32Vector, #[target_feature(enable = "avx2,fma,avx512f")] [1 2 3 4 5 6 7 8 9 10 11 12 13 14]);
 #[cfg(x86_vectors)]
 kernels!(avx2, Avx2F32Vector, #[target_feature(enable = "avx2,fma")] [1 2 3 4 5 6]);
+// 6 pixels by 2 vectors take 12 accumulators; 2 vectors of weights, 1 broadcast input and 1 product are the other xmm registers.
+#[cfg(target_arch = "x86_64")]
+kernels!(sse41, Sse41F32Vector, #[target_feature(enable = "sse4.1,ssse3")] [1 2 3 4 5 6]);
 kernels!(plain, PortableF32Vector, [1 2 3 4 5 6]);
 
 #[cfg(x86_vectors)]
 kernels!(joined, Avx512PairVector, #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512vl,avx512bf16")] [1 2 3 4 5 6 7 8 9 10 11 12 13 14]);
 #[cfg(x86_vectors)]
 kernels!(widened, Avx2PairVector, #[target_feature(enable = "avx2,fma")] [1 2 3 4 5 6]);
+// 4 pixels by 2 vectors take 8 accumulators; both halves of the factors, of an input, and 1 product are up to 7 more.
+#[cfg(target_arch = "x86_64")]
+kernels!(widened_sse41, Sse41PairVector, #[target_feature(enable = "sse4.1,ssse3")] [1 2 3 4]);
 kernels!(plain_pairs, PortablePairVector, [1 2 3 4 5 6]);
 // 8 pixels by 2 vectors take 16 accumulators; both halves of the factors and an input fit into the other 16 registers.
 #[cfg(arm_vectors)]
