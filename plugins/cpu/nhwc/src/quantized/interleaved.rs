@@ -1,6 +1,6 @@
 //! Depthwise convolutions with instructions that multiply and add several pairs of factors per lane. Four adjacent pixels are
 //! interleaved so that the four bytes of a channel are contiguous, and then multiplied with the weights of that channel: by VNNI, or
-//! by AVX2 once they are widened to 16 bits. With a stride of one pixel, the next window reuses the interleaved pixels.
+//! by AVX2 or SSE4.1 once they are widened to 16 bits. With a stride of one pixel, the next window reuses the interleaved pixels.
 //!
 //! Outside the image, a window reads pixels that consist of zero points.
 
@@ -8,11 +8,11 @@
 
 #[cfg(arm_vectors)]
 mod arm;
-#[cfg(x86_vectors)]
+#[cfg(target_arch = "x86_64")]
 mod x86;
 
 use std::ops::Range;
-#[cfg(any(x86_vectors, arm_vectors))]
+#[cfg(any(target_arch = "x86_64", arm_vectors))]
 use std::ptr;
 
 use oarlock_cpu_base::isa::Isa;
@@ -41,11 +41,11 @@ struct InterleavedFormat {
 impl InterleavedFormat {
     /// `None` if there are no instructions for it.
     fn for_isa(isa: Isa) -> Option<Self> {
-        #[cfg(x86_vectors)]
+        #[cfg(target_arch = "x86_64")]
         return x86::format(isa);
         #[cfg(arm_vectors)]
         return arm::format(isa);
-        #[cfg(not(any(x86_vectors, arm_vectors)))]
+        #[cfg(not(any(target_arch = "x86_64", arm_vectors)))]
         {
             _ = isa;
             None
@@ -191,7 +191,7 @@ pub(super) struct InterleavedOperands<'a> {
     /// A pixel that consists of zero points.
     pub(super) padding: &'a [u8],
     #[cfg_attr(
-        not(any(x86_vectors, arm_vectors)),
+        not(any(target_arch = "x86_64", arm_vectors)),
         expect(dead_code, reason = "there are no instructions for it")
     )]
     pub(super) requantize: &'a RequantizeParameters,
@@ -229,7 +229,7 @@ impl InterleavedDepthwise {
             // SAFETY: no two pieces share rows.
             let y = unsafe { y.range_mut(rows.start * row_size..rows.end * row_size) };
             let job = InterleavedJob { depthwise: self, geometry, x: images.x, operands, rows, y };
-            #[cfg(x86_vectors)]
+            #[cfg(target_arch = "x86_64")]
             // SAFETY: the operands have the sizes of the convolution.
             unsafe {
                 x86::compute_rows(job, images.is_signed);
@@ -239,7 +239,7 @@ impl InterleavedDepthwise {
             unsafe {
                 arm::compute_rows(job, images.is_signed);
             }
-            #[cfg(not(any(x86_vectors, arm_vectors)))]
+            #[cfg(not(any(target_arch = "x86_64", arm_vectors)))]
             {
                 _ = job;
             }
@@ -248,7 +248,7 @@ impl InterleavedDepthwise {
 }
 
 #[cfg_attr(
-    not(any(x86_vectors, arm_vectors)),
+    not(any(target_arch = "x86_64", arm_vectors)),
     expect(dead_code, reason = "there are no instructions for it")
 )]
 struct InterleavedJob<'a> {
@@ -260,7 +260,7 @@ struct InterleavedJob<'a> {
     y: &'a mut [u8],
 }
 
-#[cfg(any(x86_vectors, arm_vectors))]
+#[cfg(any(target_arch = "x86_64", arm_vectors))]
 impl InterleavedJob<'_> {
     /// Writes the addresses of the image lines that a row of the output reads; null for padding.
     fn fill_line_pointers(&self, row: usize, lines: &mut [*const u8]) {

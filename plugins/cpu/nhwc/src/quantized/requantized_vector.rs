@@ -6,6 +6,8 @@
 mod avx2;
 #[cfg(x86_vectors)]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod sse2;
 
 use oarlock_cpu_base::simd::{IntegerVector, MAX_LANES};
 use oarlock_cpu_base::unrolled;
@@ -46,8 +48,6 @@ macro_rules! stored_and_requantized {
 
 #[cfg(any(test, not(target_arch = "x86_64")))]
 stored_and_requantized!(oarlock_cpu_base::simd::PortableI32Vector);
-#[cfg(target_arch = "x86_64")]
-stored_and_requantized!(oarlock_cpu_base::simd::Sse2I32Vector);
 #[cfg(x86_vectors)]
 stored_and_requantized!(oarlock_cpu_base::simd::Avx512WordVector);
 #[cfg(x86_vectors)]

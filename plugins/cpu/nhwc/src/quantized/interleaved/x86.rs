@@ -12,7 +12,9 @@ use std::ptr;
 use oarlock_cpu_base::isa::Isa;
 
 use super::{InterleavedFormat, InterleavedJob, MAX_QUADS, QUAD};
-use byte_vectors::{AvxVnniXmm, AvxVnniYmm, ByteVector, VnniXmm, VnniYmm, VnniZmm, WidenedXmm, WidenedYmm};
+#[cfg(x86_vectors)]
+use byte_vectors::{AvxVnniXmm, AvxVnniYmm, VnniXmm, VnniYmm, VnniZmm, WidenedYmm};
+use byte_vectors::{ByteVector, WidenedXmm};
 
 /// The vectors of an instruction set: the widest, and two for the channels that are left. Two may be the same.
 trait ByteVectorSet {
@@ -26,30 +28,45 @@ trait ByteVectorSet {
     };
 }
 
+#[cfg(x86_vectors)]
 enum Avx512VnniSet {}
 
+#[cfg(x86_vectors)]
 impl ByteVectorSet for Avx512VnniSet {
     type Wide = VnniZmm;
     type Middle = VnniYmm;
     type Narrow = VnniXmm;
 }
 
+#[cfg(x86_vectors)]
 enum AvxVnniSet {}
 
+#[cfg(x86_vectors)]
 impl ByteVectorSet for AvxVnniSet {
     type Wide = AvxVnniYmm;
     type Middle = AvxVnniYmm;
     type Narrow = AvxVnniXmm;
 }
 
+#[cfg(x86_vectors)]
 enum Avx2Set {}
 
+#[cfg(x86_vectors)]
 impl ByteVectorSet for Avx2Set {
     type Wide = WidenedYmm;
     type Middle = WidenedYmm;
     type Narrow = WidenedXmm;
 }
 
+enum Sse41Set {}
+
+impl ByteVectorSet for Sse41Set {
+    type Wide = WidenedXmm;
+    type Middle = WidenedXmm;
+    type Narrow = WidenedXmm;
+}
+
+#[cfg(x86_vectors)]
 fn has_avx512_vnni(isa: Isa) -> bool {
     isa >= Isa::Avx512 && is_x86_feature_detected!("avx512vnni")
 }
@@ -57,9 +74,13 @@ fn has_avx512_vnni(isa: Isa) -> bool {
 /// The format of an instruction set, if it has instructions for it.
 pub(super) fn format(isa: Isa) -> Option<InterleavedFormat> {
     match isa {
+        #[cfg(x86_vectors)]
         _ if has_avx512_vnni(isa) => Some(Avx512VnniSet::FORMAT),
+        #[cfg(x86_vectors)]
         Isa::AvxVnni => Some(AvxVnniSet::FORMAT),
+        #[cfg(x86_vectors)]
         Isa::Avx2 | Isa::Avx512 | Isa::Amx => Some(Avx2Set::FORMAT),
+        Isa::Sse41 => Some(Sse41Set::FORMAT),
         _ => None,
     }
 }
@@ -70,32 +91,43 @@ pub(super) fn format(isa: Isa) -> Option<InterleavedFormat> {
 pub(super) unsafe fn compute_rows(job: InterleavedJob<'_>, is_signed: bool) {
     // SAFETY: guaranteed by the caller; a machine has the instructions of an `Isa`, and there are jobs only for those with a format.
     unsafe {
-        if has_avx512_vnni(job.depthwise.isa) {
-            compute_rows_avx512_vnni(job, is_signed);
-        } else if job.depthwise.isa == Isa::AvxVnni {
-            compute_rows_avx_vnni(job, is_signed);
-        } else {
-            compute_rows_avx2(job, is_signed);
+        match job.depthwise.isa {
+            #[cfg(x86_vectors)]
+            isa if has_avx512_vnni(isa) => compute_rows_avx512_vnni(job, is_signed),
+            #[cfg(x86_vectors)]
+            Isa::AvxVnni => compute_rows_avx_vnni(job, is_signed),
+            #[cfg(x86_vectors)]
+            Isa::Avx2 | Isa::Avx512 | Isa::Amx => compute_rows_avx2(job, is_signed),
+            _ => compute_rows_sse41(job, is_signed),
         }
     }
 }
 
+#[cfg(x86_vectors)]
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512vl,avx512vnni")]
 unsafe fn compute_rows_avx512_vnni(job: InterleavedJob<'_>, is_signed: bool) {
     // SAFETY: guaranteed by the caller.
     unsafe { dispatch_rows::<Avx512VnniSet>(job, is_signed) };
 }
 
+#[cfg(x86_vectors)]
 #[target_feature(enable = "avx2,fma,avxvnni")]
 unsafe fn compute_rows_avx_vnni(job: InterleavedJob<'_>, is_signed: bool) {
     // SAFETY: guaranteed by the caller.
     unsafe { dispatch_rows::<AvxVnniSet>(job, is_signed) };
 }
 
+#[cfg(x86_vectors)]
 #[target_feature(enable = "avx2,fma")]
 unsafe fn compute_rows_avx2(job: InterleavedJob<'_>, is_signed: bool) {
     // SAFETY: guaranteed by the caller.
     unsafe { dispatch_rows::<Avx2Set>(job, is_signed) };
+}
+
+#[target_feature(enable = "sse4.1,ssse3")]
+unsafe fn compute_rows_sse41(job: InterleavedJob<'_>, is_signed: bool) {
+    // SAFETY: guaranteed by the caller.
+    unsafe { dispatch_rows::<Sse41Set>(job, is_signed) };
 }
 
 #[inline(always)]

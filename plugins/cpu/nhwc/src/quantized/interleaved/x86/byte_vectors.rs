@@ -1,4 +1,7 @@
-//! Vectors of bytes, of three widths and with two ways to multiply them.
+//! Vectors of bytes, of three widths and with two ways to multiply them. Those of AVX2 and more are in a file of their own.
+
+#[cfg(x86_vectors)]
+mod avx;
 
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
@@ -6,6 +9,8 @@ use std::ptr;
 
 use super::QUAD;
 use crate::quantized::requantize::RequantizeParameters;
+#[cfg(x86_vectors)]
+pub(super) use avx::{AvxVnniXmm, AvxVnniYmm, VnniXmm, VnniYmm, VnniZmm, WidenedYmm};
 use oarlock_cpu_base::simd::SIGN_BIT;
 
 /// A vector of bytes: one per channel, or four per channel.
@@ -68,7 +73,7 @@ macro_rules! bytes {
         $pack:ident $greatest:ident $plus:ident $pack_bytes:ident
     ) => {
         #[derive(Clone, Copy)]
-        pub(super) struct $name($vector);
+        pub(crate) struct $name($vector);
 
         impl ByteVector for $name {
             const COUNT: usize = $count;
@@ -178,6 +183,9 @@ macro_rules! bytes {
     };
 }
 
+#[cfg(x86_vectors)]
+use bytes;
+
 /// Everything of a width but its name, its products and its access to partial vectors.
 macro_rules! bytes_of_width {
     (512, $name:ident, $products:ty, $partial:ty) => {
@@ -209,12 +217,9 @@ macro_rules! bytes_of_width {
     };
 }
 
-bytes_of_width!(512, VnniZmm, Avx512VnniProducts, MaskedAccess);
-bytes_of_width!(256, VnniYmm, Avx512VnniProducts, MaskedAccess);
-bytes_of_width!(128, VnniXmm, Avx512VnniProducts, MaskedAccess);
-bytes_of_width!(256, AvxVnniYmm, AvxVnniProducts, CopiedAccess);
-bytes_of_width!(128, AvxVnniXmm, AvxVnniProducts, CopiedAccess);
-bytes_of_width!(256, WidenedYmm, WidenedVectorProducts, CopiedAccess);
+#[cfg(x86_vectors)]
+use bytes_of_width;
+
 bytes_of_width!(128, WidenedXmm, WidenedVectorProducts, CopiedAccess);
 
 /// A way to multiply bytes and add the products.
@@ -234,41 +239,8 @@ pub(super) trait VectorProducts<V> {
     unsafe fn add_products(sums: V, inputs: Self::Factors, weights: *const i8) -> V;
 }
 
-/// AVX-512 VNNI: one instruction for four products of each lane.
-pub(super) enum Avx512VnniProducts {}
-
-/// The same instruction without AVX-512.
-pub(super) enum AvxVnniProducts {}
-
 /// Numbers of 16 bits: first the even bytes, then the odd ones.
 pub(super) enum WidenedVectorProducts {}
-
-macro_rules! vnni_products {
-    ($products:ident, $vector:ident, $load:ident, $dot:ident) => {
-        impl VectorProducts<$vector> for $products {
-            const FACTOR_BYTES: usize = 1;
-
-            type Factors = $vector;
-
-            #[inline(always)]
-            unsafe fn to_factors(bytes: $vector) -> Self::Factors {
-                bytes
-            }
-
-            #[inline(always)]
-            unsafe fn add_products(sums: $vector, inputs: Self::Factors, weights: *const i8) -> $vector {
-                // SAFETY: the caller guarantees the instructions and the weights.
-                unsafe { $dot(sums, inputs, $load(weights.cast())) }
-            }
-        }
-    };
-}
-
-vnni_products!(Avx512VnniProducts, __m512i, _mm512_loadu_si512, _mm512_dpbusd_epi32);
-vnni_products!(Avx512VnniProducts, __m256i, _mm256_loadu_si256, _mm256_dpbusd_epi32);
-vnni_products!(Avx512VnniProducts, __m128i, _mm_loadu_si128, _mm_dpbusd_epi32);
-vnni_products!(AvxVnniProducts, __m256i, _mm256_loadu_si256, _mm256_dpbusd_avx_epi32);
-vnni_products!(AvxVnniProducts, __m128i, _mm_loadu_si128, _mm_dpbusd_avx_epi32);
 
 macro_rules! widened_products {
     ($vector:ident, $load:ident, $and:ident, $splat:ident, $shift:ident, $multiply:ident, $add:ident) => {
@@ -295,15 +267,9 @@ macro_rules! widened_products {
     };
 }
 
-widened_products!(
-    __m256i,
-    _mm256_loadu_si256,
-    _mm256_and_si256,
-    _mm256_set1_epi16,
-    _mm256_srli_epi16,
-    _mm256_madd_epi16,
-    _mm256_add_epi32
-);
+#[cfg(x86_vectors)]
+use widened_products;
+
 widened_products!(
     __m128i,
     _mm_loadu_si128,
@@ -327,35 +293,8 @@ trait PartialAccess<V> {
     unsafe fn store_partial(bytes: V, place: *mut u8, count: usize);
 }
 
-/// With the masks of AVX-512.
-enum MaskedAccess {}
-
 /// By way of memory that has a whole vector.
 enum CopiedAccess {}
-
-macro_rules! partial {
-    ($vector:ident, $mask:ident, $load:ident, $store:ident) => {
-        impl PartialAccess<$vector> for MaskedAccess {
-            #[inline(always)]
-            unsafe fn load_partial(place: *const u8, count: usize) -> $vector {
-                let mask = ((1u128 << count) - 1) as $mask;
-                // SAFETY: the caller guarantees these bytes; masked-out bytes are not read.
-                unsafe { $load(mask, place.cast()) }
-            }
-
-            #[inline(always)]
-            unsafe fn store_partial(bytes: $vector, place: *mut u8, count: usize) {
-                let mask = ((1u128 << count) - 1) as $mask;
-                // SAFETY: the caller guarantees these bytes; masked-out bytes are not written.
-                unsafe { $store(place.cast(), mask, bytes) };
-            }
-        }
-    };
-}
-
-partial!(__m512i, __mmask64, _mm512_maskz_loadu_epi8, _mm512_mask_storeu_epi8);
-partial!(__m256i, __mmask32, _mm256_maskz_loadu_epi8, _mm256_mask_storeu_epi8);
-partial!(__m128i, __mmask16, _mm_maskz_loadu_epi8, _mm_mask_storeu_epi8);
 
 impl<V> PartialAccess<V> for CopiedAccess {
     #[inline(always)]
