@@ -31,6 +31,7 @@ pub(super) trait RequantizedVector: IntegerVector {
 }
 
 /// Implements vectors that requantize in memory.
+#[cfg(any(test, x86_vectors, not(target_arch = "x86_64")))]
 macro_rules! stored_and_requantized {
     ($vector:ty) => {
         impl RequantizedVector for $vector {
