@@ -201,6 +201,7 @@ Examples:
   oarlock bench model.onnx
   oarlock bench model.onnx --threads 1 --repeat 100 --json | jq .latency_ms.median
   oarlock bench model.onnx -i x=in.npy --compare onnxruntime
+  oarlock bench model.onnx --callers 4 --threads 1 --json | jq .latency_ms.p99
   oarlock bench model.onnx --compare onnxruntime --python venv/bin/python --html report.html
 
 Missing inputs are made up, as with `oarlock run --random 0`. The latency is that of whole runs in this process, until the \
@@ -208,8 +209,13 @@ outputs are complete. Steps are measured in separate runs that wait for each ste
 run. GFLOP/s counts the multiplications and additions of products and convolutions; GB/s counts the bytes that must be read and \
 written. Peak memory is that of the process up to the end of the first run.
 
-With `--compare`, the other runtime runs in a child process, with as many threads and the same inputs. The two take turns and \
-pause in between, so that anything else that slows down the machine affects both. The command also compares the outputs.
+With `--callers`, several threads run the same session at once on the same inputs. The latencies are those of all their runs. \
+The throughput is the number of these runs over the time that passed. Each caller works on its own runs; the other threads of \
+`--threads` help all callers.
+
+With `--compare`, the other runtime runs in a child process, with as many threads and callers and the same inputs. The two take \
+turns and pause in between, so that anything else that slows down the machine affects both. With one caller, the verdict compares \
+median latencies; with several, it compares throughputs. The command also compares the outputs.
 
 With `--precision bf16`, the command also compares the outputs with those of f32; see `oarlock run --help`.
 

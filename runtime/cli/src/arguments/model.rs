@@ -84,10 +84,13 @@ pub(crate) struct BenchArguments {
     pub(crate) choice: ModelArguments,
     #[command(flatten)]
     pub(crate) exactness: PrecisionArguments,
-    /// The number of measured runs; by default as many as fit into about three seconds
+    /// The number of threads that run the model at once, as the clients of a server do
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) callers: u16,
+    /// The number of measured runs of each caller; by default as many as fit into about three seconds
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeat: Option<u32>,
-    /// The number of runs between the first and the measured ones
+    /// The number of runs of each caller between the first and the measured ones
     #[arg(long, value_name = "NUMBER", default_value_t = 5)]
     pub(crate) warmup: u32,
     /// Measure another runtime too, in turns

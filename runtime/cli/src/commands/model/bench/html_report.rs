@@ -31,11 +31,15 @@ pub(super) fn render_benchmark(report: &BenchmarkReport) -> String {
     };
     let two = [("", ColumnAlignment::Left), ("", ColumnAlignment::Left)];
     html_page::push_table(&mut body, &two, &rows(report.summary_lines()));
-    let mut series = vec![TimeSeries { name: "Oarlock".to_owned(), class: "one", times: &report.times }];
+    let mut series =
+        vec![TimeSeries { name: "Oarlock".to_owned(), class: "one", times: &report.measured.times }];
     if let Some(compared) = &report.compared {
-        push_formatted(&mut body, format_args!("<h2>{}</h2>\n", escape_html(&compared.verdict_text())));
+        push_formatted(
+            &mut body,
+            format_args!("<h2>{}</h2>\n", escape_html(&compared.verdict_text(report.callers))),
+        );
         html_page::push_table(&mut body, &two, &rows(compared.summary_lines()));
-        series.push(TimeSeries { name: compared.peer_name(), class: "two", times: &compared.times });
+        series.push(TimeSeries { name: compared.peer_name(), class: "two", times: &compared.measured.times });
     }
     let scale = TimeScale::from_series(&series);
     body.push_str("<h2>Latency, run by run</h2>\n");

@@ -4,13 +4,15 @@
 //! that wait after every step, so that profiling does not slow down what is measured.
 
 mod html_report;
+mod measured_runs;
+mod measured_turns;
 mod peer_runtime;
 mod profile_table;
 
 use std::time::{Duration, Instant};
 
 use oarlock_core::flags::FlagValue;
-use oarlock_engine::RuntimeValue;
+use oarlock_engine::{RuntimeValue, Session};
 use serde::Serialize;
 
 use super::accuracy::AccuracyReport;
@@ -22,23 +24,17 @@ use crate::output::{CommandOutput, NAME_STYLE};
 use crate::output_file;
 use crate::problem::CommandError;
 use crate::render::{TableCell, TextTable};
+use measured_runs::MeasuredRuns;
+use measured_turns::measure_in_turns;
 use oarlock_report::fallback_report::FallbackReport;
 use oarlock_report::statistics::TimeStatistics;
 use oarlock_report::step_profile::StepProfile;
-use oarlock_report::text::format_bytes;
-use oarlock_report::text::{format_figures, format_milliseconds, to_milliseconds};
+use oarlock_report::text::{
+    format_bytes, format_count, format_figures, format_milliseconds, to_milliseconds,
+};
 use oarlock_report::value_description::ValueDescription;
 use peer_runtime::{PeerComparison, PeerPython};
 use profile_table::print_profile;
-
-/// Total time of the measured runs if their number is not given.
-const MEASURING_TIME: Duration = Duration::from_secs(3);
-/// Bounds of that number.
-const RUN_LIMITS: std::ops::RangeInclusive<u32> = 10..=10_000;
-/// Turns of each runtime in a comparison.
-const TURN_COUNT: u32 = 10;
-/// Pause between turns. By the end of it, worker threads that spin for more work have gone to sleep.
-const PAUSE_BETWEEN_TURNS: Duration = Duration::from_millis(30);
 
 /// Inputs shown in the report.
 const MAX_SHOWN_INPUTS: usize = 4;
@@ -53,9 +49,12 @@ struct BenchmarkReport {
     load_ms: f64,
     /// Includes planning for the input shapes and preparing kernels.
     first_run_ms: f64,
+    /// Threads that run the session at once.
+    callers: u16,
+    /// Runs of all callers.
     runs: usize,
     latency_ms: TimeStatistics,
-    /// Runs per second, back to back.
+    /// Runs per second of all callers together, by the time that passed.
     throughput_per_s: f64,
     memory: MemoryUse,
     /// Nodes on each device, and what the CPU runs for other devices.
@@ -65,9 +64,8 @@ struct BenchmarkReport {
     compared: Option<PeerComparison>,
     /// Effect of rounding; `None` if everything was exact.
     accuracy: Option<AccuracyReport>,
-    /// Time of each run, in order.
     #[serde(skip)]
-    times: Vec<f64>,
+    measured: MeasuredRuns,
 }
 
 #[derive(Serialize)]
@@ -111,20 +109,19 @@ pub(crate) fn run_benchmark(
     let mut rival = match rival {
         Some(rival) => {
             show_progress(&subject.progress, "starting the other runtime …");
-            Some(rival.start_process(&call.choice.file, &subject.session, &inputs, threads)?)
+            Some(rival.start_process(&call.choice.file, &subject.session, &inputs, threads, call.callers)?)
         }
         None => None,
     };
-    let times = measure_runs(&subject, call, &inputs, rival.as_mut())?;
+    let measured = measure_in_turns(&subject, call, &inputs, rival.as_mut())?;
     let progress = |run, runs| lock_progress(&subject.progress).show_bar("running step by step", run, runs);
     let profile = StepProfile::measure_steps(&subject.session, &inputs, progress)?;
     let compared =
-        rival.map(|rival| rival.finish_comparison(&subject.session, &result, &times)).transpose()?;
+        rival.map(|rival| rival.finish_comparison(&subject.session, &result, &measured)).transpose()?;
     let accuracy = AccuracyReport::measure_accuracy(&subject, &inputs, &result)?;
     clear_progress(&subject.progress);
 
-    let latency_ms =
-        TimeStatistics::from_times(&times).ok_or_else(|| CommandError::new("expected runs, found none"))?;
+    let latency_ms = measured.latency_ms()?;
     let plan = subject.session.plan(&inputs)?;
     let slots = subject.session.inputs().iter().zip(&inputs);
     let report = BenchmarkReport {
@@ -134,8 +131,9 @@ pub(crate) fn run_benchmark(
         inputs: slots.map(|(slot, value)| ValueDescription::from_value(&slot.name, value)).collect(),
         load_ms: to_milliseconds(subject.loading + subject.preparing),
         first_run_ms,
-        runs: times.len(),
-        throughput_per_s: 1e3 / latency_ms.mean,
+        callers: call.callers,
+        runs: measured.times.len(),
+        throughput_per_s: measured.throughput_per_s(),
         latency_ms,
         memory: MemoryUse {
             peak_bytes,
@@ -146,7 +144,7 @@ pub(crate) fn run_benchmark(
         profile,
         compared,
         accuracy,
-        times,
+        measured,
     };
     if let Some(file) = &call.html {
         output_file::write_text_file(file, &html_report::render_benchmark(&report))?;
@@ -155,53 +153,12 @@ pub(crate) fn run_benchmark(
     Ok(subject.is_complete)
 }
 
-/// Times all runs, alternating with the other runtime if there is one.
-fn measure_runs(
-    subject: &PreparedModel,
-    call: &BenchArguments,
-    inputs: &[RuntimeValue],
-    mut rival: Option<&mut peer_runtime::PeerProcess>,
-) -> Result<Vec<f64>, CommandError> {
-    for run in 0..call.warmup {
-        lock_progress(&subject.progress).show_bar("warming up", run as usize, call.warmup as usize);
-        time_run(subject, inputs)?;
-    }
-    let repeat = match call.repeat {
-        Some(repeat) => repeat,
-        None => {
-            let taken = time_run(subject, inputs)?.as_secs_f64().max(1e-9);
-            ((MEASURING_TIME.as_secs_f64() / taken) as u32).clamp(*RUN_LIMITS.start(), *RUN_LIMITS.end())
-        }
-    };
-    let turns = if rival.is_some() { TURN_COUNT.min(repeat) } else { 1 };
-    if let Some(rival) = &mut rival {
-        rival.warm_up(call.warmup)?;
-    }
-    let mut times = Vec::new();
-    for turn in 1..=turns {
-        let until = (u64::from(repeat) * u64::from(turn) / u64::from(turns)) as usize;
-        let begin = times.len();
-        if let Some(rival) = &mut rival {
-            rival.run_turn(until - begin)?;
-            std::thread::sleep(PAUSE_BETWEEN_TURNS);
-            time_run(subject, inputs)?;
-        }
-        while times.len() < until {
-            times.push(to_milliseconds(time_run(subject, inputs)?));
-            lock_progress(&subject.progress).show_bar("measuring", times.len(), repeat as usize);
-        }
-        if rival.is_some() {
-            std::thread::sleep(PAUSE_BETWEEN_TURNS);
-        }
-    }
-    Ok(times)
-}
-
-/// Time from the call until the outputs are ready. `scripts/check-quantized` counts the instructions inside.
+/// Time from the call until the outputs are ready. `scripts/check-quantized` counts the instructions inside, and finds the
+/// function by its path.
 #[inline(never)]
-fn time_run(subject: &PreparedModel, inputs: &[RuntimeValue]) -> Result<Duration, CommandError> {
+fn time_run(session: &Session, inputs: &[RuntimeValue]) -> Result<Duration, CommandError> {
     let began = Instant::now();
-    let outputs = subject.session.run(inputs)?;
+    let outputs = session.run(inputs)?;
     outputs.iter().try_for_each(super::wait_for_value)?;
     let taken = began.elapsed();
     drop(outputs);
@@ -234,7 +191,7 @@ impl BenchmarkReport {
         table.print_table(output);
         if let Some(compared) = &self.compared {
             output.write_line("");
-            compared.print_comparison(&self.latency_ms, self.load_ms + self.first_run_ms, output);
+            compared.print_comparison(self, output);
         }
         output.write_line("");
         print_profile(&self.profile, output);
@@ -266,42 +223,45 @@ impl BenchmarkReport {
                 format!(
                     "{}, {} on the CPU",
                     self.devices.join(", "),
-                    oarlock_report::text::format_count(
-                        usize::try_from(self.threads).unwrap_or(usize::MAX),
-                        "thread",
-                        "threads"
-                    )
+                    format_count(usize::try_from(self.threads).unwrap_or(usize::MAX), "thread", "threads")
                 ),
             ),
             ("inputs", inputs.join(", ")),
             ("load", format_milliseconds(self.load_ms)),
             ("first run", format_milliseconds(self.first_run_ms)),
-            (
-                "latency",
-                format!(
-                    "median {}, mean {}, from {} to {}, 90 % within {}, 99 % within {}",
-                    format_milliseconds(latency.median),
-                    format_milliseconds(latency.mean),
-                    format_milliseconds(latency.min),
-                    format_milliseconds(latency.max),
-                    format_milliseconds(latency.p90),
-                    format_milliseconds(latency.p99)
-                ),
-            ),
-            (
-                "throughput",
-                format!(
-                    "{} runs a second, over {}",
-                    format_figures(self.throughput_per_s),
-                    oarlock_report::text::format_count(self.runs, "run", "runs")
-                ),
-            ),
-            ("memory", taken),
         ];
+        if self.callers > 1 {
+            let callers = usize::from(self.callers);
+            let each = format_count(self.runs / callers, "run", "runs");
+            facts.push(("callers", format!("{callers} callers at once, {each} each")));
+        }
+        let runs = format_count(self.runs, "run", "runs");
+        facts.extend([
+            ("latency", latency_text(latency)),
+            ("throughput", format!("{}, over {runs}", throughput_text(self.throughput_per_s))),
+            ("memory", taken),
+        ]);
         let accuracy = self.accuracy.iter().flat_map(AccuracyReport::to_sentences);
         facts.extend(accuracy.map(|sentence| ("precision", sentence)));
         facts
     }
+}
+
+/// Such as `median 2.00 ms, mean …`.
+fn latency_text(latency: &TimeStatistics) -> String {
+    format!(
+        "median {}, mean {}, from {} to {}, 90 % within {}, 99 % within {}",
+        format_milliseconds(latency.median),
+        format_milliseconds(latency.mean),
+        format_milliseconds(latency.min),
+        format_milliseconds(latency.max),
+        format_milliseconds(latency.p90),
+        format_milliseconds(latency.p99)
+    )
+}
+
+fn throughput_text(throughput_per_s: f64) -> String {
+    format!("{} runs a second", format_figures(throughput_per_s))
 }
 
 #[cfg(test)]

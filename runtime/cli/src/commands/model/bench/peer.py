@@ -1,10 +1,15 @@
-"""Runs a model with onnxruntime, as often as lines on the standard input say; answers each with a line of JSON."""
+"""Runs a model with onnxruntime, as often as lines on the standard input say; answers each with a line of JSON.
+
+Each caller runs it as often, all at once. The first caller is the main thread, and every other has a thread of its own.
+"""
 
 import json
 import sys
+import threading
 import time
 
-model, inputs, outputs, threads = sys.argv[1:5]
+model, inputs, outputs, threads, callers = sys.argv[1:6]
+callers = int(callers)
 
 import numpy
 import onnxruntime
@@ -42,10 +47,45 @@ answer(
     first_run_ms=(first - ready) * 1e3,
     peak_bytes=peak,
 )
-for line in sys.stdin:
+
+# Imported after the memory was read, which is that of the other runtime.
+import concurrent.futures
+
+gate = threading.Barrier(callers)
+has_failed = threading.Event()
+pool = concurrent.futures.ThreadPoolExecutor(callers)
+
+
+def time_runs(runs):
+    """The times of one caller's runs, and when they began and ended. An error ends those of all callers."""
     times = []
-    for _ in range(int(line)):
-        began = time.perf_counter()
-        session.run(None, feeds)
-        times.append((time.perf_counter() - began) * 1e3)
-    answer(times=times)
+    gate.wait()
+    began = time.perf_counter()
+    try:
+        for _ in range(runs):
+            if has_failed.is_set():
+                break
+            start = time.perf_counter()
+            session.run(None, feeds)
+            times.append((time.perf_counter() - start) * 1e3)
+    except BaseException:
+        has_failed.set()
+        raise
+    return times, began, time.perf_counter()
+
+
+def time_callers(runs):
+    try:
+        # Each waits at the gate, so no thread takes two of them.
+        others = [pool.submit(time_runs, runs) for _ in range(callers - 1)]
+    except BaseException:
+        # A thread could not be started; the others would wait for it.
+        gate.abort()
+        raise
+    return [time_runs(runs), *(other.result() for other in others)]
+
+
+for line in sys.stdin:
+    all_times, begins, ends = zip(*time_callers(int(line)))
+    # The first run of every caller, then the second of every caller, and so on.
+    answer(times=[each for runs in zip(*all_times) for each in runs], wall_ms=(max(ends) - min(begins)) * 1e3)

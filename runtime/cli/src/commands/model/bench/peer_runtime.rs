@@ -7,6 +7,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use oarlock_engine::{RuntimeValue, Session};
 use serde::{Deserialize, Serialize};
 
+use super::measured_runs::MeasuredRuns;
+use super::{BenchmarkReport, latency_text, throughput_text};
 use crate::commands::model::outputs::archive_arrays;
 use crate::output::{CommandOutput, NAME_STYLE};
 use crate::problem::CommandError;
@@ -14,8 +16,7 @@ use crate::render::{TableCell, TextTable};
 use oarlock_report::difference::largest_difference;
 use oarlock_report::npz;
 use oarlock_report::statistics::TimeStatistics;
-use oarlock_report::text::format_bytes;
-use oarlock_report::text::{format_figures, format_milliseconds};
+use oarlock_report::text::{format_bytes, format_figures, format_milliseconds};
 
 const PEER_SCRIPT: &str = include_str!("peer.py");
 const PEER_NAME: &str = "onnxruntime";
@@ -34,7 +35,7 @@ pub(super) struct PeerProcess {
     /// Holds the inputs and the peer's outputs.
     files: tempfile::TempDir,
     first: FirstRunReply,
-    times: Vec<f64>,
+    measured: MeasuredRuns,
 }
 
 /// The child's message after its first run.
@@ -46,11 +47,6 @@ struct FirstRunReply {
     peak_bytes: u64,
 }
 
-#[derive(Deserialize)]
-struct TurnReply {
-    times: Vec<f64>,
-}
-
 #[derive(Serialize)]
 pub(super) struct PeerComparison {
     name: &'static str,
@@ -59,12 +55,15 @@ pub(super) struct PeerComparison {
     first_run_ms: f64,
     peak_bytes: u64,
     pub(super) latency_ms: TimeStatistics,
+    throughput_per_s: f64,
     /// The peer's median time over ours.
     pub(super) ratio: f64,
+    /// Our throughput over the peer's.
+    throughput_ratio: f64,
     /// Largest difference between outputs over the largest element of each; `None` if they cannot be compared.
     largest_difference: Option<f64>,
     #[serde(skip)]
-    pub(super) times: Vec<f64>,
+    pub(super) measured: MeasuredRuns,
 }
 
 impl PeerPython {
@@ -98,6 +97,7 @@ impl PeerPython {
         session: &Session,
         inputs: &[RuntimeValue],
         threads: u64,
+        callers: u16,
     ) -> Result<PeerProcess, CommandError> {
         let failed = |error: std::io::Error| {
             CommandError::new(format!("`{}`: expected it to start, found: {error}", self.python.display()))
@@ -109,7 +109,7 @@ impl PeerPython {
         let mut child = Command::new(&self.python)
             .args(["-c", PEER_SCRIPT])
             .args([model, &given, &made])
-            .arg(threads.to_string())
+            .args([threads.to_string(), callers.to_string()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(complaints.try_clone().map_err(failed)?)
@@ -120,8 +120,8 @@ impl PeerPython {
         };
         let first = FirstRunReply { version: String::new(), load_ms: 0.0, first_run_ms: 0.0, peak_bytes: 0 };
         let answers = BufReader::new(answers);
-        let mut running =
-            PeerProcess { child, ask: Some(ask), answers, complaints, files, first, times: Vec::new() };
+        let measured = MeasuredRuns::default();
+        let mut running = PeerProcess { child, ask: Some(ask), answers, complaints, files, first, measured };
         running.first = running.read_reply()?;
         Ok(running)
     }
@@ -129,23 +129,23 @@ impl PeerPython {
 
 impl PeerProcess {
     pub(super) fn warm_up(&mut self, runs: u32) -> Result<(), CommandError> {
-        self.request_runs(runs as usize).map(drop)
+        self.request_runs(runs).map(drop)
     }
 
-    /// Measures `runs` runs after one that warms up.
-    pub(super) fn run_turn(&mut self, runs: usize) -> Result<(), CommandError> {
+    /// Measures `runs` runs of each caller after one that warms up.
+    pub(super) fn run_turn(&mut self, runs: u32) -> Result<(), CommandError> {
         self.request_runs(1)?;
-        let times = self.request_runs(runs)?;
-        self.times.extend(times);
+        let turn = self.request_runs(runs)?;
+        self.measured.add_turn(turn);
         Ok(())
     }
 
-    fn request_runs(&mut self, runs: usize) -> Result<Vec<f64>, CommandError> {
+    fn request_runs(&mut self, runs: u32) -> Result<MeasuredRuns, CommandError> {
         if let Some(ask) = &mut self.ask {
             // Writing to a child that has exited fails; reading its answer then reports that.
             _ = writeln!(ask, "{runs}").and_then(|()| ask.flush());
         }
-        Ok(self.read_reply::<TurnReply>()?.times)
+        self.read_reply()
     }
 
     fn read_reply<T: serde::de::DeserializeOwned>(&mut self) -> Result<T, CommandError> {
@@ -167,7 +167,7 @@ impl PeerProcess {
         mut self,
         session: &Session,
         made: &[RuntimeValue],
-        times: &[f64],
+        own: &MeasuredRuns,
     ) -> Result<PeerComparison, CommandError> {
         // The child exits at the end of its input.
         self.ask = None;
@@ -182,9 +182,8 @@ impl PeerProcess {
             let difference = largest_difference(ours, &array.to_tensor(cpu)?)?;
             largest = largest.into_iter().chain(difference).reduce(f64::max);
         }
-        let missing = || CommandError::new("expected runs, found none");
-        let latency_ms = TimeStatistics::from_times(&self.times).ok_or_else(missing)?;
-        let own = TimeStatistics::from_times(times).ok_or_else(missing)?;
+        let measured = std::mem::take(&mut self.measured);
+        let latency_ms = measured.latency_ms()?;
         let FirstRunReply { version, load_ms, first_run_ms, peak_bytes } = &self.first;
         Ok(PeerComparison {
             name: PEER_NAME,
@@ -192,10 +191,12 @@ impl PeerProcess {
             load_ms: *load_ms,
             first_run_ms: *first_run_ms,
             peak_bytes: *peak_bytes,
-            ratio: latency_ms.median / own.median,
+            ratio: latency_ms.median / own.latency_ms()?.median,
             latency_ms,
+            throughput_per_s: measured.throughput_per_s(),
+            throughput_ratio: own.throughput_per_s() / measured.throughput_per_s(),
             largest_difference: largest,
-            times: std::mem::take(&mut self.times),
+            measured,
         })
     }
 }
@@ -215,17 +216,19 @@ impl PeerComparison {
         format!("{} {}", self.name, self.version)
     }
 
-    /// Says in words which one is faster.
-    pub(super) fn verdict_text(&self) -> String {
-        if self.ratio >= 1.0 {
-            format!("Oarlock is {} times as fast as {}", format_figures(self.ratio), self.name)
+    /// Says in words which one is faster; with several callers, which one has the higher throughput.
+    pub(super) fn verdict_text(&self, callers: u16) -> String {
+        let factor = if callers > 1 { self.throughput_ratio } else { self.ratio };
+        let (first, second) = if factor >= 1.0 { ("Oarlock", self.name) } else { (self.name, "Oarlock") };
+        let factor = format_figures(factor.max(1.0 / factor));
+        if callers > 1 {
+            format!("{first} has {factor} times the throughput of {second}")
         } else {
-            format!("{} is {} times as fast as Oarlock", self.name, format_figures(1.0 / self.ratio))
+            format!("{first} is {factor} times as fast as {second}")
         }
     }
 
     pub(super) fn summary_lines(&self) -> Vec<(&'static str, String)> {
-        let Self { latency_ms: latency, .. } = self;
         let difference = match self.largest_difference {
             Some(0.0) => "none, outputs are the same".to_owned(),
             Some(difference) => format!("{difference:.1e} of the largest element at most"),
@@ -235,37 +238,35 @@ impl PeerComparison {
             ("compared", self.peer_name()),
             ("load", format_milliseconds(self.load_ms)),
             ("first run", format_milliseconds(self.first_run_ms)),
-            (
-                "latency",
-                format!(
-                    "median {}, from {} to {}",
-                    format_milliseconds(latency.median),
-                    format_milliseconds(latency.min),
-                    format_milliseconds(latency.max)
-                ),
-            ),
+            ("latency", latency_text(&self.latency_ms)),
+            ("throughput", throughput_text(self.throughput_per_s)),
             ("memory", format!("{} at most, with Python", format_bytes(self.peak_bytes))),
             ("difference", difference),
         ]
     }
 
-    /// Prints both side by side; `starting` is this runtime's time from the file to the first outputs.
-    pub(super) fn print_comparison(&self, own: &TimeStatistics, starting: f64, output: &mut CommandOutput) {
+    /// Prints both side by side.
+    pub(super) fn print_comparison(&self, own: &BenchmarkReport, output: &mut CommandOutput) {
         let mut table = TextTable::new(1);
         self.summary_lines().iter().for_each(|(name, value)| {
             table.add_row([TableCell::with_style(name, NAME_STYLE), TableCell::new(value)]);
         });
-        let verdict = format!(
-            "{} ({} against {})",
-            self.verdict_text(),
-            format_milliseconds(own.median),
-            format_milliseconds(self.latency_ms.median)
-        );
-        let others = self.load_ms + self.first_run_ms;
+        let figures = if own.callers > 1 {
+            let theirs = throughput_text(self.throughput_per_s);
+            format!(
+                "{} against {theirs}, {} callers at once",
+                format_figures(own.throughput_per_s),
+                own.callers
+            )
+        } else {
+            let medians = [own.latency_ms.median, self.latency_ms.median];
+            medians.map(format_milliseconds).join(" against ")
+        };
+        let verdict = format!("{} ({figures})", self.verdict_text(own.callers));
         let start = format!(
             "{} against {} from the file to the first outputs",
-            format_milliseconds(starting),
-            format_milliseconds(others)
+            format_milliseconds(own.load_ms + own.first_run_ms),
+            format_milliseconds(self.load_ms + self.first_run_ms)
         );
         table.add_row([TableCell::with_style("start", NAME_STYLE), TableCell::new(start)]);
         table.add_row([
