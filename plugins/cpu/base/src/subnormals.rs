@@ -4,7 +4,7 @@
 use crate::isa::{Isa, SimdTarget, SimdTask};
 
 /// The bits of 2⁻⁶⁰. Beside a weight of this size, the largest subnormal number is below 2⁻⁶⁶ of it, far less than rounding loses.
-const SIGNIFICANT_BITS: u32 = (127 - 60) << f32::MANTISSA_DIGITS - 1;
+const SIGNIFICANT_BITS: u32 = (127 - 60) << (f32::MANTISSA_DIGITS - 1);
 const MAGNITUDE_MASK: u32 = !(1 << 31);
 const SMALLEST_NORMAL_BITS: u32 = f32::MIN_POSITIVE.to_bits();
 
