@@ -9,6 +9,9 @@ use oarlock_matrix::{CpuArchitecture, MatrixAxis, MatrixPart, MatrixRow, WheelMa
 /// The name of the Python package in the matrix.
 pub(crate) const CORE_PART: &str = "core";
 
+/// The command `oarlock`, which writes generated files, such as manual pages, and queries plugins.
+pub(crate) const COMMAND_PART: &str = "command";
+
 /// The start of the library's path in the core's wheel; the rest depends on the Python version.
 pub(crate) const CORE_LIBRARY_PREFIX: &str = "oarlock/_oarlock.";
 
@@ -180,6 +183,14 @@ pub(crate) fn recipe_for_part(
         glibc: glibc.to_owned(),
         python: (name == CORE_PART).then(|| row.name.python.clone()),
     })
+}
+
+/// The recipe of the command for an architecture.
+pub(crate) fn command_recipe(
+    matrix: &WheelMatrix,
+    architecture: CpuArchitecture,
+) -> Result<BuildRecipe, Error> {
+    recipe_for_part(matrix, matrix.core_row(architecture, false)?, COMMAND_PART)
 }
 
 /// True if a part of a row must not contain AVX instructions. The check also applies to parts that have no AVX code anyway, but not

@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use oarlock_formats::build_id;
 use oarlock_formats::error::Error;
 use oarlock_formats::wheel::Wheel;
-use oarlock_matrix::{CpuArchitecture, MatrixRow};
+use oarlock_matrix::{CpuArchitecture, MatrixRow, WheelMatrix};
 
 use crate::assemble::plugin_file_name;
 use crate::build::RecipeOutput;
 use crate::build::toolchain::TargetToolchain;
 use crate::build_artifact::{BuildArtifact, BuiltCore, BuiltFile, BuiltPlugin, CompiledPart};
-use crate::build_plan::{BuildRecipe, CORE_LIBRARY_PREFIX};
+use crate::build_plan::{BuildRecipe, CORE_LIBRARY_PREFIX, command_recipe};
 use crate::build_tools::BuildTools;
 use crate::library_requirements::{self, LibraryLimits};
 use crate::licenses;
@@ -46,7 +46,8 @@ pub(crate) struct PartCompiler<'w> {
     target: &'w Path,
     tools: BuildTools<'w>,
     license: String,
-    /// The command that queries plugins, if it is already built.
+    matrix: &'w WheelMatrix,
+    /// The command that queries plugins for this machine, if it is already built.
     command: Option<&'w Path>,
     toolchains: BTreeMap<CpuArchitecture, TargetToolchain>,
 }
@@ -56,6 +57,7 @@ impl<'w> PartCompiler<'w> {
     pub(crate) fn new<'r>(
         root: &'w Path,
         target: &'w Path,
+        matrix: &'w WheelMatrix,
         command: Option<&'w Path>,
         recipes: impl Iterator<Item = &'r BuildRecipe>,
     ) -> Result<Self, Error> {
@@ -67,7 +69,7 @@ impl<'w> PartCompiler<'w> {
             }
         }
         let license = fs::read_to_string(root.join("LICENSE"))?;
-        Ok(Self { root, target, tools, license, command, toolchains })
+        Ok(Self { root, target, tools, license, matrix, command, toolchains })
     }
 
     /// The toolchain for a recipe, which is one of those that this compiler is for.
@@ -159,6 +161,12 @@ impl<'w> PartCompiler<'w> {
         file: &str,
         debug: &Path,
     ) -> Result<(Vec<u8>, Duration), Error> {
+        let (built, took) = self.run_cargo(recipe, file)?;
+        Ok((self.finish_library(recipe, &fs::read(built)?, debug)?, took))
+    }
+
+    /// Runs cargo for a recipe and returns the file as cargo leaves it, with its debug information.
+    fn run_cargo(&self, recipe: &BuildRecipe, file: &str) -> Result<(PathBuf, Duration), Error> {
         let mut cargo = self.tool_command("cargo-zigbuild", recipe);
         let is_program = recipe.part.file.is_some() && !file.ends_with(".so");
         cargo.args([
@@ -182,8 +190,7 @@ impl<'w> PartCompiler<'w> {
             cargo.args(["--lib", "--crate-type", "cdylib"]);
         }
         let took = self.run_compiler(recipe, &mut cargo)?;
-        let built = self.cargo_directory(recipe).join(triple).join(CARGO_PROFILE).join(file);
-        Ok((self.finish_library(recipe, &fs::read(built)?, debug)?, took))
+        Ok((self.cargo_directory(recipe).join(triple).join(CARGO_PROFILE).join(file), took))
     }
 
     /// Loads a plugin to get its manifest; if it does not load, tries again with its vendor's libraries.
@@ -218,19 +225,7 @@ impl<'w> PartCompiler<'w> {
         library: &Path,
         libraries: Option<&Path>,
     ) -> Result<String, Error> {
-        let toolchain = self.toolchain(recipe);
-        // A command that was given is for this machine.
-        let given = self.command.filter(|_| toolchain.cross_target().is_none());
-        let mut command = Command::new(given.unwrap_or(Path::new("cargo")));
-        if given.is_none() {
-            command.args(["run", "--quiet", "--locked", "--package", "oarlock-cli"]);
-            if let Some(target) = toolchain.cross_target() {
-                command.args(["--no-default-features", "--target", target]);
-                command.env("CARGO_TARGET_DIR", self.cargo_directory(recipe));
-            }
-            toolchain.set_environment(&mut command);
-            command.arg("--");
-        }
+        let mut command = self.querying_command(recipe)?;
         command.args(["plugin", "manifest"]).arg(library).current_dir(self.root);
         if let Some(libraries) = libraries {
             command.env(
@@ -244,6 +239,26 @@ impl<'w> PartCompiler<'w> {
         }
         let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
         Err(Error::new(complaint.lines().next().unwrap_or_default()))
+    }
+
+    /// The command `oarlock` for the architecture of a plugin. For another architecture than this machine's it is the one that packages
+    /// ship: it has most crates in common with the plugin, and qemu is slow with unoptimized programs.
+    fn querying_command(&self, recipe: &BuildRecipe) -> Result<Command, Error> {
+        if self.toolchain(recipe).cross_target().is_some() {
+            let shipped = command_recipe(self.matrix, recipe.architecture)?;
+            let (file, _) =
+                self.run_cargo(&shipped, shipped.part.file.as_deref().unwrap_or(&shipped.name))?;
+            let words = self.toolchain(recipe).program_words(file);
+            let mut command = Command::new(&words[0]);
+            command.args(&words[1..]);
+            return Ok(command);
+        }
+        if let Some(given) = self.command {
+            return Ok(Command::new(given));
+        }
+        let mut command = Command::new("cargo");
+        command.args(["run", "--quiet", "--locked", "--package", "oarlock-cli", "--"]);
+        Ok(command)
     }
 
     /// Strips a library, files its debug information under its build id, and checks it against its recipe.

@@ -12,15 +12,13 @@ use super::compile::PartCompiler;
 use super::parallel_jobs::run_jobs;
 use super::{BuildStep, StepCounter, WorkspaceBuilder, compile_recipe, library_check};
 use crate::build_artifact::BuildArtifact;
-use crate::build_plan::{BuildRecipe, WheelPlan, recipe_for_part};
+use crate::build_plan::{BuildRecipe, COMMAND_PART, WheelPlan, command_recipe, recipe_for_part};
 use crate::packages::{PackageBuilder, PackageCatalog, PackageContent, PackagePart, PackageSpec};
-
-/// The part that writes generated files, such as manual pages.
-const COMMAND_PART: &str = "command";
 
 /// Packages and the parts that they consist of.
 #[derive(Debug)]
 pub struct PackagePlan<'p> {
+    matrix: &'p WheelMatrix,
     packages: &'p PackageCatalog,
     architecture: CpuArchitecture,
     chosen: Vec<&'p PackageSpec>,
@@ -37,7 +35,7 @@ impl<'p> PackagePlan<'p> {
     ///
     /// When there is no package of a name, or one of its parts is not in the matrix.
     pub fn new(
-        matrix: &WheelMatrix,
+        matrix: &'p WheelMatrix,
         packages: &'p PackageCatalog,
         architecture: CpuArchitecture,
         names: &[String],
@@ -66,7 +64,7 @@ impl<'p> PackagePlan<'p> {
         };
         let recipes = parts.into_iter().map(of).collect::<Result<_, Error>>()?;
         let version = matrix.core_row(architecture, false)?.name.version.to_string();
-        Ok(Self { packages, architecture, chosen, recipes, version, keys })
+        Ok(Self { matrix, packages, architecture, chosen, recipes, version, keys })
     }
 
     /// Plans the packages for an architecture that match wheels: each of their parts is either in one of the wheels or in no row of the matrix.
@@ -75,7 +73,7 @@ impl<'p> PackagePlan<'p> {
     ///
     /// As [`PackagePlan::new`].
     pub fn for_wheel_plan(
-        plan: &WheelPlan<'_>,
+        plan: &WheelPlan<'p>,
         packages: &'p PackageCatalog,
         architecture: CpuArchitecture,
         keys: Vec<u8>,
@@ -146,9 +144,8 @@ impl WorkspaceBuilder {
     ///
     /// When it fails to compile.
     pub fn build_command(&self, matrix: &WheelMatrix, report: &dyn Fn(&BuildStep)) -> Result<PathBuf, Error> {
-        let recipe =
-            recipe_for_part(matrix, matrix.core_row(CpuArchitecture::default(), false)?, COMMAND_PART)?;
-        let compiler = PartCompiler::new(&self.root, &self.target, None, [&recipe].into_iter())?;
+        let recipe = command_recipe(matrix, CpuArchitecture::default())?;
+        let compiler = PartCompiler::new(&self.root, &self.target, matrix, None, [&recipe].into_iter())?;
         report(&BuildStep { done: 0, all: 1, text: self.compiling_message(&compiler, &recipe) });
         let debug = self.target.join("debug");
         let file = self.command_path(&recipe);
@@ -220,7 +217,7 @@ impl WorkspaceBuilder {
     ) -> Result<(BTreeMap<PackagePart, BuildArtifact>, Vec<PathBuf>), Error> {
         steps.next("installing maturin, zig and the wheel checkers".to_owned());
         let recipes: Vec<&BuildRecipe> = plan.recipes().collect();
-        let compiler = self.part_compiler(&recipes)?;
+        let compiler = self.part_compiler(plan.matrix, &recipes)?;
         let parts = self.compile_recipes(&compiler, &recipes, debug, steps)?;
         // A wheel may contain a plugin without a manifest; a package may not.
         if let Some(note) = parts.iter().find_map(|part| part.note.clone()) {

@@ -16,7 +16,7 @@ use oarlock_formats::error::Error;
 use oarlock_formats::file;
 use oarlock_formats::file_packer::{CompressionEffort, FilePacker};
 use oarlock_formats::wheel::Wheel;
-use oarlock_matrix::MatrixRow;
+use oarlock_matrix::{MatrixRow, WheelMatrix};
 
 use crate::assemble;
 use crate::build_artifact::{BuildArtifact, BuiltPlugin};
@@ -90,7 +90,7 @@ impl WorkspaceBuilder {
         Ok(Self { root, target, command: None })
     }
 
-    /// Uses this `oarlock` command to query plugins. Without it, cargo builds one on demand.
+    /// Uses this `oarlock` command to query plugins for this machine's architecture. Without it, cargo builds one on demand.
     #[must_use]
     pub fn with_command(self, command: Option<PathBuf>) -> Self {
         Self { command, ..self }
@@ -113,7 +113,7 @@ impl WorkspaceBuilder {
         let mut steps = StepCounter::new(1 + plan.recipes().len() + plan.rows().len(), report);
         steps.next("installing maturin, zig and the wheel checkers".to_owned());
         let recipes: Vec<&BuildRecipe> = plan.recipes().iter().collect();
-        let compiler = self.part_compiler(&recipes)?;
+        let compiler = self.part_compiler(plan.matrix, &recipes)?;
         let parts = self.compile_recipes(&compiler, &recipes, &out.join("debug"), &mut steps)?;
         let shared_compile_time = parts.iter().map(|part| part.took).sum();
         let notes = parts.iter().filter_map(|part| part.note.clone()).collect();
@@ -179,8 +179,12 @@ impl WorkspaceBuilder {
         self.target.join("release").join(what)
     }
 
-    fn part_compiler(&self, recipes: &[&BuildRecipe]) -> Result<PartCompiler<'_>, Error> {
-        PartCompiler::new(&self.root, &self.target, self.command.as_deref(), recipes.iter().copied())
+    fn part_compiler<'w>(
+        &'w self,
+        matrix: &'w WheelMatrix,
+        recipes: &[&BuildRecipe],
+    ) -> Result<PartCompiler<'w>, Error> {
+        PartCompiler::new(&self.root, &self.target, matrix, self.command.as_deref(), recipes.iter().copied())
     }
 
     /// Compiles parts and returns their outputs.

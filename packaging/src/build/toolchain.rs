@@ -32,6 +32,23 @@ impl TargetToolchain {
         tools: &BuildTools<'_>,
         architecture: CpuArchitecture,
     ) -> Result<Self, Error> {
+        let cross = Self::lay_out(root, target, tools, architecture)?;
+        let rustc = cross.as_ref().map(|place| place.join("bin/rustc"));
+        let flags = [
+            remap_path_flags(root, target, rustc.as_deref().unwrap_or("rustc".as_ref()))?,
+            unwinder_flags(root, cross.as_deref())?,
+        ];
+        let crates = CrateGraph::of_workspace(root, architecture, rustc.as_deref())?;
+        Ok(Self { architecture, cross, crates, flags: flags.concat() })
+    }
+
+    /// Runs the script, unless this machine has the architecture, and returns where it laid out the toolchain.
+    pub(super) fn lay_out(
+        root: &Path,
+        target: &Path,
+        tools: &BuildTools<'_>,
+        architecture: CpuArchitecture,
+    ) -> Result<Option<PathBuf>, Error> {
         let cross = Self::cross_directory(target, architecture);
         match architecture {
             _ if cross.is_none() => {}
@@ -42,13 +59,12 @@ impl TargetToolchain {
                 return Err(Error::new("expected an x86-64 machine to build for x86-64"));
             }
         }
-        let rustc = cross.as_ref().map(|place| place.join("bin/rustc"));
-        let flags = [
-            remap_path_flags(root, target, rustc.as_deref().unwrap_or("rustc".as_ref()))?,
-            unwinder_flags(root, cross.as_deref())?,
-        ];
-        let crates = CrateGraph::of_workspace(root, architecture, rustc.as_deref())?;
-        Ok(Self { architecture, cross, crates, flags: flags.concat() })
+        Ok(cross)
+    }
+
+    /// The program of a toolchain that runs programs for its architecture.
+    pub(super) fn runner(place: &Path) -> PathBuf {
+        place.join("bin/run")
     }
 
     /// Where the script lays out a toolchain; `None` for the architecture of this machine.
@@ -74,17 +90,15 @@ impl TargetToolchain {
 
     /// The words that run a program.
     pub(super) fn program_words(&self, program: PathBuf) -> Vec<PathBuf> {
-        self.cross.iter().map(|place| place.join("bin/run")).chain([program]).collect()
+        self.cross.iter().map(|place| Self::runner(place)).chain([program]).collect()
     }
 
-    /// Makes cargo or maturin use the compiler and, to run what it compiled, the linker and the runner.
+    /// Makes cargo or maturin use the compiler and the linker.
     pub(super) fn set_environment(&self, command: &mut Command) {
         let Some(place) = &self.cross else { return };
         let name = self.architecture.target_triple().replace('-', "_");
         command.env("RUSTC", place.join("bin/rustc"));
-        for (variable, program) in [("LINKER", "bin/cc"), ("RUNNER", "bin/run")] {
-            command.env(format!("CARGO_TARGET_{}_{variable}", name.to_uppercase()), place.join(program));
-        }
+        command.env(format!("CARGO_TARGET_{}_LINKER", name.to_uppercase()), place.join("bin/cc"));
     }
 }
 
