@@ -122,6 +122,11 @@ look_around() {
     root=${OARLOCK_INSTALL_ROOT:-}
     is_there uname || stop 1 'expected `uname`, which says what this machine is, found none; install coreutils or busybox'
     architecture=$(uname -m)
+    # A 32-bit system may run on a 64-bit kernel, such as that of a Raspberry Pi.
+    case $architecture-$(getconf LONG_BIT 2>/dev/null) in
+    aarch64-32) architecture=armv8l ;;
+    x86_64-32) architecture=i686 ;;
+    esac
     libc=''
     case $(uname -s) in
     Linux) find_libc ;;
@@ -275,6 +280,8 @@ $rows
 END
     case $own_rows in core*) rows=$own_rows ;; esac
 }
+
+is_32_bit_system() { case $architecture in armv* | i?86) return 0 ;; *) return 1 ;; esac; }
 
 made_by() { case " $vendors " in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
 
@@ -512,7 +519,7 @@ stop_without_core() {
     *) here=$system ;;
     esac
     here="$here${libc:+ $libc} on $architecture"
-    if [ -n "$version" ] && [ "$bits" != 64 ]; then
+    if [ -n "$version" ] && [ "$bits" != 64 ] && ! is_32_bit_system; then
         stop 3 "expected a Python of 64 bits, found one of $bits as \`$python\`; install another, and name it with \`--python FILE\`"
     fi
     if ! choose core core any-python; then
@@ -528,6 +535,7 @@ END
         linux-*) advice="there are no wheels for $architecture yet, so build Oarlock from its source tree" ;;
         *) advice='use Linux, such as in a container or a virtual machine' ;;
         esac
+        if is_32_bit_system; then advice='Oarlock needs a 64-bit system; install one, if the processor can run it'; fi
         stop 4 "expected a machine that there is a wheel for ($platforms), found $here; $advice"
     fi
     [ -n "$version" ] || stop 3 "expected a Python to install for, found none; $(advice_without_python)"

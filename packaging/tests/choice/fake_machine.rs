@@ -174,6 +174,22 @@ fn without_a_python_the_distribution_says_how_to_get_one() {
 }
 
 #[test]
+fn a_32_bit_system_on_a_64_bit_kernel_is_told_what_is_wrong() {
+    let machine = FakeMachine::new();
+    machine.add_command("uname", "case $1 in -s) echo Linux ;; -m) echo aarch64 ;; esac");
+    machine.add_command("getconf", "case $1 in LONG_BIT) echo 32 ;; *) echo glibc 2.31 ;; esac");
+    machine.add_command("python3", "echo python 3.12 yes 32 no no");
+    let output = machine.run_script(&[]);
+    let stderr = utf8_text(&output.stderr);
+    assert!(output.status.code() == Some(4), "{output:?}");
+    assert!(stderr.contains("glibc 2.31 on armv8l; Oarlock needs a 64-bit system"), "{stderr}");
+    // The same kernel with a system of 64 bits.
+    machine.add_command("getconf", "case $1 in LONG_BIT) echo 64 ;; *) echo glibc 2.31 ;; esac");
+    machine.add_command("python3", "echo python 3.12 yes 64 no no");
+    assert!(machine.first_command(&[]).starts_with("bin/python3 -m pip install oarlock==0.1.0 "));
+}
+
+#[test]
 fn without_what_says_what_the_machine_is_there_is_a_sentence() {
     let machine = FakeMachine::new();
     fs::remove_file(machine.0.path().join("bin/uname")).expect("a file");

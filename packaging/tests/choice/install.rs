@@ -180,6 +180,18 @@ fn a_machine_without_a_python_that_fits_is_told_so_by_a_number_of_its_own() {
         (machine("python=3.14 free_threaded=yes"), &["--without-avx"], 4, "leave `--without-avx` out"),
         (machine("python=3.11").replace("2.36", "2.17"), &[], 4, "found Linux with glibc 2.17 on x86_64"),
         (machine("python=3.11").replace("x86_64", "riscv64"), &[], 4, "there are no wheels for riscv64 yet"),
+        (
+            machine("python=3.11 bits=32").replace("x86_64", "armv7l"),
+            &[],
+            4,
+            "on armv7l; Oarlock needs a 64-bit",
+        ),
+        (
+            machine("").replace("x86_64", "i686"),
+            &[],
+            4,
+            "on i686; Oarlock needs a 64-bit system; install one",
+        ),
         (on_arm(), &["--device", "cuda"], 4, "wheels for on aarch64 (cpu), found `cuda`"),
         (on_arm(), &["--blas", "mkl"], 4, "wheels for on aarch64 (none), found `mkl`"),
         (machine("python=3.11").replace("linux", "musl"), &[], 4, "use a distribution with glibc"),

@@ -117,6 +117,9 @@ pub(super) fn first_match<'w>(
 
 /// Advice if no wheel supports the platform.
 fn platform_advice(machine: &TargetMachine, wheels: &[&MatrixRow]) -> Option<String> {
+    if machine.is_32_bit_system() {
+        return Some("Oarlock needs a 64-bit system; install one, if the processor can run it".to_owned());
+    }
     if machine.python.is_some_and(|python| python.bits_32) {
         return Some("use a Python of 64 bits".to_owned());
     }

@@ -94,6 +94,13 @@ pub enum GpuVendor {
 }
 
 impl TargetMachine {
+    /// True if the system is of 32 bits, by the name of its architecture, such as `armv7l`.
+    #[must_use]
+    pub fn is_32_bit_system(&self) -> bool {
+        self.architecture.starts_with("armv")
+            || matches!(&*self.architecture, "i386" | "i486" | "i586" | "i686")
+    }
+
     /// True if programs with a platform tag run here.
     #[must_use]
     pub fn runs_platform(&self, tag: &str) -> bool {
