@@ -106,7 +106,7 @@ build() {
     for file in "$build"/images/*/Dockerfile; do
         directory=${file%/Dockerfile}
         sed -e "s|^ADD |&build/images/${directory##*/}/|" \
-            -e 's|\(docker build --tag [^ ]*\) \.$|\1 --file build/Dockerfile .|' "$file" >"$build/Dockerfile"
+            -e 's|\(docker build .*\) \.$|\1 --file build/Dockerfile .|' "$file" >"$build/Dockerfile"
     done
     say "the packages are in build/debs, their contents in build/install, and build/Dockerfile makes an image:
     $(sed -n 's/^#  *\(docker build .*\)/\1/p' "$build/Dockerfile")"

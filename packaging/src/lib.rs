@@ -14,7 +14,6 @@ mod build_tools;
 pub mod check;
 pub mod container_engine;
 pub mod crates;
-pub mod image;
 pub mod index;
 pub mod library_requirements;
 pub mod licenses;

@@ -9,13 +9,13 @@ use oarlock_formats::deb::DebPackage;
 use oarlock_formats::digest::sha256_hex;
 use oarlock_formats::error::Error;
 use oarlock_formats::wheel::Wheel;
+use oarlock_image::image_reader::LoadedImage;
+use oarlock_image::images::{ImageCatalog, ImageSpec};
+use oarlock_image::{ImageSources, contents};
 use oarlock_matrix::{MatrixRow, WheelMatrix};
 
 use crate::build_plan::{CORE_LIBRARY_PREFIX, CORE_PART, recipe_for_part};
 use crate::check;
-use crate::image::image_reader::LoadedImage;
-use crate::image::images::ImageSpec;
-use crate::image::{DebianLock, ImageCatalog, contents};
 use crate::library_requirements::is_compiled;
 use crate::packages::{self, PackageCatalog, PackageContent, PackagePart};
 
@@ -34,11 +34,18 @@ pub struct FoundParts {
 struct PackageFiles {
     file: PathBuf,
     is_image: bool,
+    /// The architecture by Debian's name; that of a package may be `all`.
+    architecture: String,
     /// File hashes by path.
     files: BTreeMap<String, String>,
 }
 
 impl PackageFiles {
+    /// True for a package that an image for its architecture may contain.
+    fn is_package_for(&self, image: &Self) -> bool {
+        !self.is_image && [image.architecture.as_str(), "all"].contains(&self.architecture.as_str())
+    }
+
     /// A file that differs between this package and an image, if any.
     fn first_difference<'i>(&self, image: &'i Self) -> Option<&'i String> {
         let is_other = |(path, hash): &(&String, &String)| self.files.get(*path) != Some(*hash);
@@ -102,11 +109,11 @@ impl FoundParts {
         let name = package.name()?.to_owned();
         // Debug packages contain stripped-off data, and packages from elsewhere are not checked.
         let Some(about) = packages.packages.iter().find(|about| about.name == name) else { return Ok(()) };
-        self.add_package_files(&name, file, false, package.contents.files());
+        let named = package.control.get("Architecture").unwrap_or_default();
+        self.add_package_files(&name, file, false, named, package.contents.files());
         let compiled = package.contents.files().filter(|(_, bytes)| is_compiled(bytes));
         let compiled: Vec<&[u8]> = compiled.map(|(_, bytes)| bytes).collect();
-        let architecture = package.control.get("Architecture").and_then(|it| it.parse().ok());
-        let architecture = architecture.unwrap_or_default();
+        let architecture = named.parse().unwrap_or_default();
         let parts: Vec<&PackagePart> =
             about.contents.iter().filter_map(PackageContent::compiled_part).collect();
         if compiled.len() != parts.len() {
@@ -119,7 +126,7 @@ impl FoundParts {
         })
     }
 
-    /// Adds an image archive, and checks its size, its contents, and the files of our packages in it.
+    /// Adds an image archive, and checks for each architecture in it the size, the contents, and the files of our packages.
     ///
     /// # Errors
     ///
@@ -128,24 +135,46 @@ impl FoundParts {
         &mut self,
         matrix: &WheelMatrix,
         packages: &PackageCatalog,
-        images: &ImageCatalog,
-        lock: &DebianLock,
+        sources: &[ImageSources],
         file: &Path,
     ) -> Result<(), Error> {
+        let of_file = |error: Error| error.in_file(file.display());
+        let bytes = std::fs::read(file).map_err(Error::from).map_err(of_file)?;
+        for found in LoadedImage::read_archive(&bytes).map_err(of_file)? {
+            self.add_loaded_image(matrix, packages, sources, file, &found)?;
+        }
+        Ok(())
+    }
+
+    /// Adds an image for one architecture.
+    fn add_loaded_image(
+        &mut self,
+        matrix: &WheelMatrix,
+        packages: &PackageCatalog,
+        sources: &[ImageSources],
+        file: &Path,
+        found: &LoadedImage,
+    ) -> Result<(), Error> {
         let look = || {
-            let found = std::fs::read(file)
-                .map_err(Error::from)
-                .and_then(|bytes| LoadedImage::read_archive(&bytes))?;
+            let architecture = found.architecture()?;
+            let ImageSources { images, lock } =
+                sources.iter().find(|it| it.images.architecture == architecture).ok_or_else(|| {
+                    let architecture = architecture.debian_name();
+                    Error::new(format!(
+                        "expected an architecture that there are images for, found {architecture}"
+                    ))
+                })?;
             let image = images.image_of_tag(&found.tag).ok_or_else(|| unknown_image(images, &found.tag))?;
             check_image_size(image, found.packed_bytes())?;
-            let tree = contents::ExpectedImage { images, image, lock }.check_image(&found)?;
-            Ok((image, tree))
+            let tree = contents::ExpectedImage { images, image, lock }.check_image(found)?;
+            Ok((images, image, tree))
         };
-        let (image, tree) = look().map_err(|error: Error| error.in_file(file.display()))?;
-        let architecture = images.debian.architecture.parse()?;
+        let (images, image, tree) = look().map_err(|error: Error| error.in_file(file.display()))?;
+        let architecture = images.architecture;
         let version = matrix.core_row(architecture, false)?.name.version.to_string();
         for name in images.own_packages(image)? {
-            self.add_package_files(name, file, true, contents::package_files(&tree, name));
+            let files = contents::package_files(&tree, name);
+            self.add_package_files(name, file, true, architecture.debian_name(), files);
             let about = packages.packages.iter().find(|about| about.name == name);
             for content in about.iter().flat_map(|about| &about.contents) {
                 let PackageContent::Part { compiled: part, at } = content else { continue };
@@ -197,12 +226,14 @@ impl FoundParts {
         name: &str,
         file: &Path,
         is_image: bool,
+        architecture: &str,
         files: impl Iterator<Item = (P, &'b [u8])>,
     ) {
         let files = files.map(|(path, bytes)| (path.into(), sha256_hex(bytes))).collect();
         self.shipped.entry(name.to_owned()).or_default().push(PackageFiles {
             file: file.to_owned(),
             is_image,
+            architecture: architecture.to_owned(),
             files,
         });
     }
@@ -211,7 +242,7 @@ impl FoundParts {
     fn check_image_files(&self) -> Result<(), Error> {
         for (name, all) in &self.shipped {
             for image in all.iter().filter(|it| it.is_image) {
-                let packages = all.iter().filter(|it| !it.is_image);
+                let packages = all.iter().filter(|it| it.is_package_for(image));
                 let others: Vec<_> =
                     packages.map(|package| (package, package.first_difference(image))).collect();
                 // With several versions of a package, the image has one of them.

@@ -6,7 +6,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use oarlock_pack::image::{ImageCatalog, dev_dockerfile, images};
+use oarlock_image::{ImageSources, dev_dockerfile};
+use oarlock_matrix::CpuArchitecture;
 
 use tempfile::TempDir;
 
@@ -93,8 +94,8 @@ fn the_plan_prints_each_setting_with_its_image_and_packages() {
 
 #[test]
 fn our_own_images_build_what_goes_beside_them() {
-    let images = ImageCatalog::from_toml("images.toml", images::OWN_IMAGES);
-    let images = images.expect("our own images");
+    let ImageSources { images, .. } =
+        ImageSources::of_oarlock(CpuArchitecture::X86_64).expect("our own images");
     let siblings = images.images.iter().filter_map(|image| Some((image.label().strip_suffix("dev")?, image)));
     let mut count = 0;
     for (sibling, image) in siblings {
@@ -111,7 +112,8 @@ fn our_own_images_build_what_goes_beside_them() {
 
 #[test]
 fn the_dockerfile_in_the_root_has_the_tools_of_the_image_that_is_laid_out() {
-    let images = ImageCatalog::from_toml("images.toml", images::OWN_IMAGES).expect("our own images");
+    let ImageSources { images, .. } =
+        ImageSources::of_oarlock(CpuArchitecture::X86_64).expect("our own images");
     let expected = dev_dockerfile::render_dev_dockerfile(&images, "dev").expect("an image with the tools");
     let dev = images.select_images(&["dev".to_owned()]).expect("an image")[0];
     for package in dev.layers.iter().flat_map(|layer| &images.find_layer(layer).expect("a layer").debian) {

@@ -11,8 +11,8 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use oarlock_formats::Error;
+use oarlock_image::ImageName;
 use oarlock_pack::container_engine::{ContainerEngine, ProgressEvent};
-use oarlock_pack::image::ImageName;
 
 use crate::image::{IMAGE_CATALOG, ImageFixture};
 use bollard::Docker;

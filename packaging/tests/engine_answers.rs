@@ -7,8 +7,8 @@ use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 
+use oarlock_image::ImageName;
 use oarlock_pack::container_engine::{ContainerEngine, EngineAddress};
-use oarlock_pack::image::ImageName;
 
 /// A socket that gives fixed responses.
 struct FakeEngine {

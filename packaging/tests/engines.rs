@@ -9,12 +9,16 @@ mod trials;
 
 use std::process::{Command, ExitCode};
 
+use oarlock_image::image_index;
+use oarlock_matrix::CpuArchitecture;
+
 use crate::image::{IMAGE_CATALOG, ImageFixture};
 use serde_json::Value;
 
 const TESTS: &[(&str, fn())] = &[
     ("skopeo_reads_both_forms_of_an_archive", skopeo_reads_both_forms_of_an_archive),
     ("skopeo_keeps_the_digest_of_what_it_copies", skopeo_keeps_the_digest_of_what_it_copies),
+    ("skopeo_chooses_the_image_of_an_architecture", skopeo_chooses_the_image_of_an_architecture),
 ];
 
 fn main() -> ExitCode {
@@ -56,4 +60,23 @@ fn skopeo_keeps_the_digest_of_what_it_copies() {
     output_of("skopeo", &["--insecure-policy", "copy", &from, &format!("dir:{}", copy.display())]);
     let manifest = std::fs::read(copy.join("manifest.json")).expect("a manifest");
     assert_eq!(image::sha256_hex(&manifest), finished.digest);
+}
+
+fn skopeo_chooses_the_image_of_an_architecture() {
+    let out = tempfile::tempdir().expect("a directory");
+    let images = CpuArchitecture::ALL.map(|architecture| {
+        let place = ImageFixture::for_architecture(architecture);
+        place.build_first_image(IMAGE_CATALOG, out.path()).expect("an image")
+    });
+    let indexes = image_index::write_indexes(&images, out.path()).expect("an index");
+    let from = format!("oci-archive:{}", indexes[0].file.display());
+    for architecture in CpuArchitecture::ALL.map(CpuArchitecture::debian_name) {
+        let config =
+            json_output_of("skopeo", &["--override-arch", architecture, "inspect", "--config", &from]);
+        assert_eq!(config["architecture"], architecture);
+    }
+    let copy = out.path().join("copy");
+    output_of("skopeo", &["--insecure-policy", "copy", "--all", &from, &format!("dir:{}", copy.display())]);
+    let manifest = std::fs::read(copy.join("manifest.json")).expect("a manifest");
+    assert_eq!(image::sha256_hex(&manifest), indexes[0].digest);
 }

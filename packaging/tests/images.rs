@@ -11,15 +11,16 @@ use std::process::{Command, Output};
 use oarlock_formats::deb::DebPackage;
 use oarlock_formats::deb::control::ControlParagraph;
 use oarlock_formats::tree::{FileTree, TreeNode};
-use oarlock_pack::image::image_builder::ImageBuilder;
-use oarlock_pack::image::images::ImageKind;
-use oarlock_pack::image::local_packages::LocalPackages;
-use oarlock_pack::image::lock::LockedPackage;
-use oarlock_pack::image::mirror::DebianMirror;
-use oarlock_pack::image::{DebianLock, ImageCatalog, PackageCache, images, lock};
+use oarlock_image::image_builder::ImageBuilder;
+use oarlock_image::images::ImageKind;
+use oarlock_image::local_packages::LocalPackages;
+use oarlock_image::lock::LockedPackage;
+use oarlock_image::mirror::DebianMirror;
+use oarlock_image::{DebianLock, ImageCatalog, ImageSources, PackageCache, images};
+use oarlock_matrix::CpuArchitecture;
 
 use crate::directory::file_names;
-use crate::image::{IMAGE_CATALOG, ImageFixture};
+use crate::image::{IMAGE_CATALOG, ImageFixture, read_catalog};
 
 /// Builds images that must be refused, and asserts that no file is left.
 fn refusal_of(place: &ImageFixture, images: &str) -> String {
@@ -37,7 +38,10 @@ fn an_image_is_reproducible_across_runs_and_directories() {
         .map(|place| {
             let finished = place.build_first_image(IMAGE_CATALOG, &place.path("out")).expect("an image");
             assert_eq!(finished.name.to_string(), "example:1.0-small");
-            assert_eq!(file_names(&place.path("out")), ["example-1.0-small", "example-1.0-small.tar"]);
+            assert_eq!(
+                file_names(&place.path("out")),
+                ["example-1.0-small-amd64", "example-1.0-small-amd64.tar"]
+            );
             std::fs::read(&finished.file).expect("a file")
         })
         .collect();
@@ -105,7 +109,7 @@ fn an_image_that_is_too_large_or_lacks_something_is_refused() {
         "[[images]]",
         "[layers.own]\npurpose = \"p\"\nown = [\"ours\"]\n[[images]]\nsuffix = \"-all\"\ntitle = \"t\"\nlayers = [\"more\"]\nbudget_mb = 1\n[[images]]",
     );
-    let images = ImageCatalog::from_toml("images.toml", &lacking).expect("images");
+    let images = read_catalog(&lacking, CpuArchitecture::X86_64).expect("images");
     let (pool, out) = (PackageCache::in_directory(&place.path("pool")), place.path("lacking"));
     let own = LocalPackages::in_directory(&place.path("debs"), "amd64").expect("packages");
     let mut workshop = ImageBuilder::new(&images, &place.lock, &pool, &own, &out);
@@ -122,7 +126,6 @@ fn an_image_that_is_too_large_or_lacks_something_is_refused() {
 
 #[test]
 fn our_own_images_have_no_compiler_no_editor_and_nothing_that_makes_somebody_root() {
-    let lock = DebianLock::from_toml(lock::LOCK_PATH, lock::OWN_LOCK).expect("our own lock");
     let unwanted = [
         "apt",
         "binutils",
@@ -144,17 +147,36 @@ fn our_own_images_have_no_compiler_no_editor_and_nothing_that_makes_somebody_roo
         "vim",
         "vim-tiny",
     ];
-    let images =
-        ImageCatalog::from_toml("packaging/images.toml", images::OWN_IMAGES).expect("our own images");
-    let runs = |layer: &String| images.find_layer(layer).expect("a layer").kind == ImageKind::Prod;
-    for package in lock.packages.iter().filter(|package| package.layers.iter().any(runs)) {
-        let name =
-            package.name.trim_end_matches(|last: char| last.is_ascii_digit() || last == '-' || last == '.');
-        assert!(!unwanted.contains(&name), "{}", package.name);
+    for ImageSources { images, lock } in ImageSources::of_all_architectures().expect("our own images") {
+        let runs = |layer: &String| images.find_layer(layer).expect("a layer").kind == ImageKind::Prod;
+        for package in lock.packages.iter().filter(|package| package.layers.iter().any(runs)) {
+            let name = package
+                .name
+                .trim_end_matches(|last: char| last.is_ascii_digit() || last == '-' || last == '.');
+            assert!(!unwanted.contains(&name), "{}", package.name);
+        }
+        let of_slim: Vec<&str> =
+            locked_packages_of(&lock, &images, "slim").map(|package| &*package.name).collect();
+        assert_eq!(of_slim, ["base-files", "gcc-14-base", "libc6", "libgcc-s1"]);
     }
-    let of_slim: Vec<&str> =
-        locked_packages_of(&lock, &images, "slim").map(|package| &*package.name).collect();
-    assert_eq!(of_slim, ["base-files", "gcc-14-base", "libc6", "libgcc-s1"]);
+}
+
+/// Our own images for x86-64.
+fn own_images() -> ImageSources {
+    ImageSources::of_oarlock(CpuArchitecture::X86_64).expect("our own images")
+}
+
+#[test]
+fn what_runs_on_both_architectures_has_an_image_for_each() {
+    let sources = ImageSources::of_oarlock(CpuArchitecture::Aarch64).expect("our own images");
+    let labels: Vec<&str> = sources.images.images.iter().map(|image| image.label()).collect();
+    assert_eq!(labels, ["plain", "slim", "notebook"]);
+    // Debian's packages in both images differ in nothing but those that one processor needs.
+    let names = |sources: &ImageSources| -> Vec<String> {
+        let packages = locked_packages_of(&sources.lock, &sources.images, "notebook");
+        packages.map(|package| package.name.clone()).collect()
+    };
+    assert_eq!(names(&sources), names(&own_images()));
 }
 
 /// The Debian packages of an image.
@@ -168,9 +190,7 @@ fn locked_packages_of<'l>(
 
 #[test]
 fn what_is_not_free_is_in_the_images_for_cuda_alone() {
-    let lock = DebianLock::from_toml(lock::LOCK_PATH, lock::OWN_LOCK).expect("our own lock");
-    let images =
-        ImageCatalog::from_toml("packaging/images.toml", images::OWN_IMAGES).expect("our own images");
+    let ImageSources { images, lock } = own_images();
     for image in &images.images {
         let packages = locked_packages_of(&lock, &images, image.label());
         let found: Vec<&str> =
@@ -185,9 +205,7 @@ fn what_is_not_free_is_in_the_images_for_cuda_alone() {
 
 #[test]
 fn our_own_images_to_build_with_have_compilers_and_neither_editors_nor_toolkits_for_gpus() {
-    let lock = DebianLock::from_toml(lock::LOCK_PATH, lock::OWN_LOCK).expect("our own lock");
-    let images =
-        ImageCatalog::from_toml("packaging/images.toml", images::OWN_IMAGES).expect("our own images");
+    let ImageSources { images, lock } = own_images();
     let of_dev: Vec<&str> = locked_packages_of(&lock, &images, "dev").map(|package| &*package.name).collect();
     for wanted in [
         "apt",
@@ -251,7 +269,7 @@ fn a_dev_image_keeps_documentation_and_has_no_health_check() {
 fn our_own_image_with_python_is_the_same_bytes_twice() {
     let pool = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/pack/pool");
     let pool = PackageCache::with_mirror(&pool, DebianMirror::of_machine());
-    let lock = DebianLock::from_toml(lock::LOCK_PATH, lock::OWN_LOCK).expect("our own lock");
+    let lock = own_images().lock;
     let place = ImageFixture::new();
     // A test package in place of each of ours.
     let text: String =
@@ -261,7 +279,7 @@ fn our_own_image_with_python_is_the_same_bytes_twice() {
                 if line.starts_with("own = ") { "own = [\"ours\"]\n".to_owned() } else { format!("{line}\n") }
             })
             .collect();
-    let images = ImageCatalog::from_toml("packaging/images.toml", &text).expect("images");
+    let images = read_catalog(&text, CpuArchitecture::X86_64).expect("images");
     let plain = images.select_images(&["plain".into()]).expect("an image")[0];
     let file = place.path("debs/ours_1.0-1_amd64.deb");
     let mut ours = DebPackage::read_file(&file).expect("a package");
@@ -289,6 +307,13 @@ fn the_command_says_what_is_wrong_before_it_begins() {
         (&["fat"][..], "expected one of `plain`, `slim`"),
         (&["slim"], "`dist/deb`: expected the packages `oarlock`, `oarlock-plugin-cpu`"),
         (&[], "`dist/deb`: expected the packages of an image, found those of none"),
+        (
+            &["slim", "--architecture", "arm64"],
+            "`dist/deb`: expected the packages `oarlock`, `oarlock-plugin-cpu` of the image `slim`",
+        ),
+        (&["noavx", "--architecture", "arm64"], "expected one of `plain`, `slim`, `notebook`; found `noavx`"),
+        (&["--architecture", "armhf"], "expected an architecture, one of amd64, arm64; found `armhf`"),
+        (&["--engine", "--architecture=amd64", "--architecture=arm64"], "expected one `--architecture`"),
         (&["--name", "Oarlock"], "expected the name of an image of lower-case letters"),
         (&["lock", "--mirror", "ftp://example.org"], "begins with `http://`, found `ftp://example.org`"),
     ] {
@@ -302,4 +327,7 @@ fn the_command_says_what_is_wrong_before_it_begins() {
     let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).expect("JSON");
     assert_eq!(listed[1]["image"], "slim");
     assert_eq!(listed[1]["missing"][0], "oarlock");
+    let of_slim = listed.as_array().expect("a list").iter().filter(|image| image["image"] == "slim");
+    let architectures: Vec<&serde_json::Value> = of_slim.map(|image| &image["architecture"]).collect();
+    assert_eq!(architectures, ["amd64", "arm64"]);
 }

@@ -9,12 +9,12 @@ use std::path::Path;
 use oarlock_formats::deb::DebPackage;
 use oarlock_formats::deb::control::ControlParagraph;
 use oarlock_formats::tree::{FileTree, TreeEntry};
-use oarlock_matrix::{OWN_MATRIX, WheelMatrix};
-use oarlock_pack::image::ImageCatalog;
+use oarlock_image::ImageSources;
+use oarlock_matrix::{CpuArchitecture, OWN_MATRIX, WheelMatrix};
 use oarlock_pack::packages::{OWN_PACKAGES as PACKAGES, PackageCatalog};
 use oarlock_pack::verify::FoundParts;
 
-use crate::image::{IMAGE_CATALOG, ImageFixture, sha256_hex};
+use crate::image::{IMAGE_CATALOG, ImageFixture, read_catalog, sha256_hex};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
@@ -58,8 +58,9 @@ impl ImageJudge {
         std::fs::write(&file, archive).expect("a file");
         let matrix = WheelMatrix::from_toml("matrix.toml", OWN_MATRIX).expect("our own matrix");
         let packages = PackageCatalog::from_toml("packages.toml", PACKAGES).expect("our own packages");
-        let images = ImageCatalog::from_toml("images.toml", &self.images).expect("images");
-        let looked = found.add_image(&matrix, &packages, &images, &self.place.lock, Path::new(&file));
+        let images = read_catalog(&self.images, CpuArchitecture::X86_64).expect("images");
+        let sources = [ImageSources { images, lock: self.place.lock.clone() }];
+        let looked = found.add_image(&matrix, &packages, &sources, Path::new(&file));
         looked.map_err(|error| error.to_string())
     }
 
@@ -282,7 +283,8 @@ fn what_an_image_says_of_itself_is_what_one_like_it_says() {
     assert!(error.contains("as `config.Entrypoint` of the image"), "{error}");
     let error = judge
         .refusal_of(&altered_archive(&archive, |_, config| config["architecture"] = Value::from("arm64")));
-    assert!(error.contains("expected \"amd64\" as `architecture` of the image, found \"arm64\""), "{error}");
+    let expected = "expected an image for linux on amd64, as the index says; found one for linux on arm64";
+    assert!(error.contains(expected), "{error}");
     let error = judge.refusal_of(&altered_archive(&archive, |_, config| {
         config["history"][0]["comment"] = Value::from("x");
     }));

@@ -4,13 +4,17 @@ use std::str::FromStr;
 
 use oarlock_formats::error::Error;
 
-/// A processor architecture.
-#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+use serde::{Deserialize, Serialize};
+
+/// A processor architecture. Files name it as Debian does.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 pub enum CpuArchitecture {
     /// x86-64.
     #[default]
+    #[serde(rename = "amd64")]
     X86_64,
     /// 64-bit ARM.
+    #[serde(rename = "arm64")]
     Aarch64,
 }
 
@@ -27,12 +31,27 @@ impl CpuArchitecture {
         }
     }
 
-    /// Debian's name.
+    /// The architecture of this machine; `None` if nothing is built for it.
+    #[must_use]
+    pub fn of_machine() -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.name() == std::env::consts::ARCH)
+    }
+
+    /// Debian's name, which is also the name in container images.
     #[must_use]
     pub fn debian_name(self) -> &'static str {
         match self {
             Self::X86_64 => "amd64",
             Self::Aarch64 => "arm64",
+        }
+    }
+
+    /// The name of Debian's directory for its libraries.
+    #[must_use]
+    pub fn multiarch_name(self) -> &'static str {
+        match self {
+            Self::X86_64 => "x86_64-linux-gnu",
+            Self::Aarch64 => "aarch64-linux-gnu",
         }
     }
 

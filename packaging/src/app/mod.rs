@@ -1,8 +1,8 @@
 //! Deploys a user's program to a cluster: the Dockerfile of an image on top of ours, and a Kubernetes job manifest.
 
 use oarlock_formats::error::Error;
+use oarlock_image::name::ImageName;
 
-use crate::image::name::ImageName;
 use serde_json::json;
 use tera::{Context, Tera};
 

@@ -1,17 +1,17 @@
-//! The documentation and the list of build materials: the parts of a release that are not wheels, packages or images.
+//! What a release needs besides wheels and packages: tools, the documentation and the list of build materials.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use oarlock_formats::error::Error;
+use oarlock_image::lock::LockedPackage;
 use oarlock_matrix::CpuArchitecture;
 
 use super::WorkspaceBuilder;
 use super::toolchain::TargetToolchain;
 use crate::build_tools::{self as tools, BOOK_TOOL, BuildTools, TOOL_SCRIPT};
 use crate::crates::{self, RustCompiler};
-use crate::image::DebianLock;
 use crate::release::provenance::BuildMaterials;
 
 impl WorkspaceBuilder {
@@ -28,6 +28,17 @@ impl WorkspaceBuilder {
         tools.run_tool(Command::new(self.root.join(TOOL_SCRIPT)).arg(BOOK_TOOL), BOOK_TOOL).map(drop)
     }
 
+    /// The program that runs those for an architecture other than this machine's, laid out if it is missing; `None` if they run here.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be laid out.
+    pub fn program_runner(&self, architecture: CpuArchitecture) -> Result<Option<PathBuf>, Error> {
+        let tools = BuildTools::in_directory(&self.root, &self.target);
+        let place = TargetToolchain::lay_out(&self.root, &self.target, &tools, architecture)?;
+        Ok(place.map(|place| TargetToolchain::runner(&place)))
+    }
+
     /// Renders the documentation as HTML pages into a directory.
     ///
     /// # Errors
@@ -42,14 +53,14 @@ impl WorkspaceBuilder {
         BuildTools::in_directory(&self.root, &self.target).run_tool(&mut command, "book").map(drop)
     }
 
-    /// Everything that goes into a build for architectures, including the Debian packages of images.
+    /// Everything that goes into a build for architectures; `debian` are the packages in images.
     ///
     /// # Errors
     ///
     /// When there is no compiler or no `Cargo.lock`.
     pub fn collect_materials(
         &self,
-        lock: &DebianLock,
+        debian: Vec<LockedPackage>,
         architectures: &BTreeSet<CpuArchitecture>,
     ) -> Result<BuildMaterials, Error> {
         let compiler_for = |architecture: &CpuArchitecture| {
@@ -58,7 +69,7 @@ impl WorkspaceBuilder {
         };
         Ok(BuildMaterials {
             crates: crates::locked_crates(&self.root)?,
-            debian: lock.packages.clone(),
+            debian,
             tools: tools::tool_requirements(),
             compilers: architectures.iter().map(compiler_for).collect::<Result<_, _>>()?,
         })

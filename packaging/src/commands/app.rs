@@ -4,8 +4,8 @@ use std::error::Error;
 use std::path::PathBuf;
 
 use oarlock_formats::file;
+use oarlock_image::ImageName;
 use oarlock_pack::app::{AppDeployment, derive_job_name};
-use oarlock_pack::image::ImageName;
 
 use super::container_engine;
 use super::say::say;

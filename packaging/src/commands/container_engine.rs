@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use oarlock_formats::Error;
+use oarlock_image::ImageName;
 use oarlock_pack::container_engine::{ContainerEngine, ProgressEvent, ProgressSink};
-use oarlock_pack::image::ImageName;
 
 use super::progress::ProgressReporter;
 

@@ -70,7 +70,8 @@ Examples:
   oarlock-pack image                          # every image whose packages are in dist/deb
   oarlock-pack image slim --engine            # also loads it into Docker or podman
   oarlock-pack image plain --dockerfile       # also writes a Dockerfile for the same image
-  oarlock-pack image lock                     # updates the lock of Debian packages";
+  oarlock-pack image --architecture arm64     # those for 64-bit ARM alone
+  oarlock-pack image lock                     # updates the locks of Debian packages";
 
 pub(super) const INDEX: &str = "\
 Examples:

@@ -1,21 +1,27 @@
 //! `oarlock-pack image`.
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use oarlock_formats::{date, file};
+use oarlock_image::image_builder::{FinishedImage, ImageBuilder};
+use oarlock_image::image_index;
+use oarlock_image::images;
+use oarlock_image::local_packages::LocalPackages;
+use oarlock_image::lock::LockedPackage;
+use oarlock_image::mirror::DebianMirror;
+use oarlock_image::{ImageCatalog, ImageName, ImageSources, PackageCache, dependency_resolution, lock};
+use oarlock_matrix::CpuArchitecture;
+use oarlock_pack::build::WorkspaceBuilder;
 use oarlock_pack::container_engine::ContainerEngine;
-use oarlock_pack::image::image_builder::{FinishedImage, ImageBuilder};
-use oarlock_pack::image::images::{self, ImageKind, ImageSpec};
-use oarlock_pack::image::local_packages::LocalPackages;
-use oarlock_pack::image::lock::LockedPackage;
-use oarlock_pack::image::mirror::DebianMirror;
-use oarlock_pack::image::{DebianLock, ImageCatalog, ImageName, PackageCache, dependency_resolution, lock};
 use oarlock_pack::vendored_tree;
 
 use super::container_engine;
 use super::count_label;
+use super::image_report;
+use super::image_selection::{ChosenImage, ImageSelection, debian_packages};
 use super::progress::ProgressReporter;
 use super::say::say;
 use clap::{Args, Subcommand, ValueEnum};
@@ -29,6 +35,10 @@ pub(crate) struct ImageArguments {
     /// Images by the suffix of their tag, such as `slim`, `dev` or `plain`. By default, all production images whose packages exist
     #[arg(value_name = "NAME")]
     images: Vec<String>,
+    /// The architecture, by Debian's name, amd64 or arm64; may be given several times. By default, each whose packages exist; with
+    /// `--engine`, that of this machine
+    #[arg(long = "architecture", value_name = "NAME")]
+    architectures: Vec<CpuArchitecture>,
     /// The directory of Oarlock's packages
     #[arg(long, value_name = "DIRECTORY", default_value = "dist/deb")]
     debs: PathBuf,
@@ -86,7 +96,7 @@ fn parse_mirror_address(text: &str) -> Result<String, String> {
 
 #[derive(Debug, Subcommand)]
 enum ImageCommand {
-    /// Update the lock of Debian packages to the newest versions, with all dependencies
+    /// Update the locks of Debian packages to the newest versions, with all dependencies
     Lock(LockArguments),
 }
 
@@ -94,8 +104,8 @@ enum ImageCommand {
 struct LockArguments {
     #[command(flatten)]
     mirror: MirrorChoice,
-    /// The lock file to write
-    #[arg(long, value_name = "FILE", default_value = lock::LOCK_PATH)]
+    /// The directory to write the locks to, one for each architecture
+    #[arg(long, value_name = "DIRECTORY", default_value = lock::LOCK_DIRECTORY)]
     out: PathBuf,
 }
 
@@ -121,62 +131,55 @@ impl MirrorChoice {
     }
 }
 
-pub(crate) fn run(call: &ImageArguments, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
-    let images = ImageCatalog::from_toml("packaging/images.toml", images::OWN_IMAGES)?;
-    if let Some(ImageCommand::Lock(call)) = &call.command {
-        return write_lock(&images, call, json, dry_run);
+impl ImageArguments {
+    /// The architectures to make images for.
+    fn chosen_architectures(&self) -> Result<Vec<CpuArchitecture>, String> {
+        match (&self.architectures[..], self.engine) {
+            ([], None) => Ok(CpuArchitecture::ALL.to_vec()),
+            ([], Some(_)) => Ok(vec![CpuArchitecture::of_machine().unwrap_or_default()]),
+            ([_, _, ..], Some(_)) => {
+                Err("expected one `--architecture`, that of the engine, found several".to_owned())
+            }
+            (named, _) => Ok(BTreeSet::from_iter(named.iter().copied()).into_iter().collect()),
+        }
     }
-    let lock = DebianLock::from_toml(lock::LOCK_PATH, lock::OWN_LOCK)?;
+}
+
+pub(crate) fn run(call: &ImageArguments, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
+    if let Some(ImageCommand::Lock(call)) = &call.command {
+        return write_locks(call, json, dry_run);
+    }
     if let Some(name) = &call.name {
         // Fails early on an invalid name.
         ImageName::new(name, "0")?;
     }
-    let chosen = images.select_images(&call.images)?;
-    let own = LocalPackages::in_directory(&call.debs, &images.debian.architecture)?;
+    let mut sources = Vec::new();
+    for architecture in call.chosen_architectures()? {
+        let own = LocalPackages::in_directory(&call.debs, architecture.debian_name())?;
+        sources.push((ImageSources::of_oarlock(architecture)?, own));
+    }
     let pool = call.pool.open_pool(&call.mirror);
-    let builder = ImageBuilder::new(&images, &lock, &pool, &own, Path::new(SCRATCH_DIRECTORY));
-    let mut builder = match &call.name {
-        Some(name) => builder.with_repository(name),
-        None => builder,
-    };
-    if let Some(seconds) = date::source_date_epoch()? {
-        builder = builder.with_time(seconds);
+    let seconds = date::source_date_epoch()?;
+    let mut builders = Vec::new();
+    for (ImageSources { images, lock }, own) in &sources {
+        let mut builder = ImageBuilder::new(images, lock, &pool, own, Path::new(SCRATCH_DIRECTORY));
+        if let Some(name) = &call.name {
+            builder = builder.with_repository(name);
+        }
+        if let Some(seconds) = seconds {
+            builder = builder.with_time(seconds);
+        }
+        builders.push(builder);
     }
+    let mut selection = ImageSelection::of_names(&call.images, call.list, &builders)?;
     if call.list {
-        return list_images(&chosen, &builder, json);
+        return image_report::list_images(&selection, &builders, json);
     }
-    let mut wanted = Vec::new();
-    let mut passed_over = Vec::new();
-    for image in chosen {
-        // Images for building are large, and few users want them.
-        if call.images.is_empty() && images.kind_of_image(image)? == ImageKind::Dev {
-            continue;
-        }
-        let missing = builder.missing_packages(image)?;
-        if missing.is_empty() {
-            builder.image_name(image)?;
-            wanted.push(image);
-        } else if call.images.is_empty() {
-            passed_over.push((image, missing));
-        } else {
-            let missing = quote_names(&missing);
-            return Err(format!(
-                "`{}`: expected the packages {missing} of the image `{}`, found none",
-                call.debs.display(),
-                image.label()
-            )
-            .into());
-        }
-    }
-    if wanted.is_empty() {
-        return Err(format!(
-            "`{}`: expected the packages of an image, found those of none; `--list` says which each needs",
-            call.debs.display()
-        )
-        .into());
-    }
+    selection.check_complete(&call.images, !call.architectures.is_empty(), &call.debs)?;
+    selection.forget_unexpected(&call.images);
+    let wanted = &selection.wanted;
     if dry_run {
-        return show_plan(&wanted, &builder, &pool, call, json);
+        return image_report::show_plan(wanted, &builders, &pool, &call.out, call.engine.is_some(), json);
     }
     let began = Instant::now();
     // Report problems with the engine before the slow work.
@@ -184,13 +187,15 @@ pub(crate) fn run(call: &ImageArguments, json: bool, dry_run: bool) -> Result<()
         .engine
         .map(|how| Ok::<_, Box<dyn Error>>((how, container_engine::find_engine()?)))
         .transpose()?;
+    let most: u64 = wanted.iter().map(|(_, image)| image.budget_mb * 1_000_000).sum();
     if let Some((_, engine)) = &engine {
-        engine.check_disk_space(wanted.iter().map(|image| image.budget_mb * 1_000_000).sum())?;
+        engine.check_disk_space(most)?;
     }
-    file::check_disk_space(&call.out, wanted.iter().map(|image| image.budget_mb * 1_000_000).sum())?;
-    let finished = make_images(&wanted, &mut builder, &pool, call)?;
+    file::check_disk_space(&call.out, most)?;
+    let finished = make_images(wanted, &mut builders, &pool, call)?;
     let known = engine.map(|(how, engine)| deliver_images(&finished, how, &engine)).transpose()?;
-    show_images(&finished, known.as_deref(), &passed_over, began, json);
+    let indexes = image_index::write_indexes(&finished, &call.out)?;
+    image_report::show_images(&finished, known.as_deref(), &indexes, &selection.passed_over, began, json);
     Ok(())
 }
 
@@ -216,18 +221,31 @@ fn deliver_images(
 
 /// Fetches missing packages and builds the images.
 fn make_images<'w>(
-    wanted: &[&'w ImageSpec],
-    builder: &mut ImageBuilder<'w>,
+    wanted: &[ChosenImage<'w>],
+    builders: &mut [ImageBuilder<'w>],
     pool: &PackageCache,
     call: &ImageArguments,
 ) -> Result<Vec<FinishedImage>, Box<dyn Error>> {
     let progress = ProgressReporter::new();
     // Fetches for all images first, so that a damaged package is found before anything is built.
-    fetch_packages(pool, &builder.debian_packages(wanted), &progress)?;
+    fetch_packages(pool, &debian_packages(wanted, builders), &progress)?;
+    for (number, builder) in builders.iter_mut().enumerate() {
+        let architecture = builder.catalog().architecture;
+        let is_foreign = Some(architecture) != CpuArchitecture::of_machine();
+        if is_foreign && wanted.iter().any(|(it, _)| *it == number) {
+            let text = format!("laying out what runs programs for {}", architecture.debian_name());
+            progress.begin_step(0, wanted.len(), &text);
+            builder.set_runner(WorkspaceBuilder::new(Path::new("."))?.program_runner(architecture)?);
+        }
+    }
     let mut finished = Vec::new();
-    for (done, image) in wanted.iter().enumerate() {
+    for (done, (number, image)) in wanted.iter().enumerate() {
+        let builder = &mut builders[*number];
         let name = builder.image_name(image)?;
-        let report = |layer: &str| progress.begin_step(done, wanted.len(), &format!("{name}, layer {layer}"));
+        let architecture = builder.catalog().architecture.debian_name();
+        let report = |layer: &str| {
+            progress.begin_step(done, wanted.len(), &format!("{name} for {architecture}, layer {layer}"));
+        };
         let with_dockerfile = call.dockerfile || call.engine == Some(EngineDelivery::Build);
         finished.push(builder.build_image(image, &call.out, with_dockerfile, &report)?);
     }
@@ -252,142 +270,41 @@ pub(super) fn fetch_packages(
     Ok(())
 }
 
-fn write_lock(
-    images: &ImageCatalog,
-    call: &LockArguments,
-    json: bool,
-    dry_run: bool,
-) -> Result<(), Box<dyn Error>> {
+fn write_locks(call: &LockArguments, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
     let mirror = call.mirror.find_mirror()?;
+    let mut locks = Vec::new();
     let progress = ProgressReporter::new();
-    let mut indexes = Vec::new();
-    let suites: Vec<&String> = images.debian.all_suites().collect();
-    for (done, &suite) in suites.iter().enumerate() {
-        progress.begin_step(done, suites.len(), &format!("reading the index of {suite}"));
-        indexes.push((suite.clone(), mirror.fetch_index(suite, &images.debian.architecture)?));
+    for architecture in CpuArchitecture::ALL {
+        let images = ImageCatalog::from_toml(images::CATALOG_PATH, images::OWN_IMAGES, architecture)?;
+        let mut indexes = Vec::new();
+        let suites: Vec<&String> = images.debian.all_suites().collect();
+        for (done, &suite) in suites.iter().enumerate() {
+            let text = format!("reading the index of {suite} for {}", architecture.debian_name());
+            progress.begin_step(done, suites.len(), &text);
+            indexes.push((suite.clone(), mirror.fetch_index(suite, architecture.debian_name())?));
+        }
+        let lock = dependency_resolution::resolve_lock(&images, &indexes)?;
+        locks.push((call.out.join(lock::lock_file_name(architecture)), lock.to_toml()?, lock));
     }
     drop(progress);
-    let lock = dependency_resolution::resolve_lock(images, &indexes)?;
-    let text = lock.to_toml()?;
     if !dry_run {
-        file::write_file(&call.out, text.as_bytes())?;
-    }
-    let bytes: u64 = lock.packages.iter().map(|package| package.size).sum();
-    if json {
-        say!("{:#}", json!({ "lock": call.out, "packages": lock.packages.len(), "bytes": bytes }));
-    } else {
-        let verb = if dry_run { "would name" } else { "names" };
-        let (count, megabytes) = (count_label(lock.packages.len(), "package"), bytes as f64 / 1e6);
-        say!("{} {verb} {count} of {megabytes:.1} MB", call.out.display());
-    }
-    Ok(())
-}
-
-fn list_images(chosen: &[&ImageSpec], builder: &ImageBuilder<'_>, json: bool) -> Result<(), Box<dyn Error>> {
-    let mut described = Vec::new();
-    for image in chosen {
-        let missing = builder.missing_packages(image)?;
-        if json {
-            described.push(json!({
-                "image": image.label(),
-                "title": image.title,
-                "layers": image.layers,
-                "budget_mb": image.budget_mb,
-                "missing": missing,
-            }));
-            continue;
+        for (file, text, _) in &locks {
+            file::write_file(file, text.as_bytes())?;
         }
-        say!("{}: {}", image.label(), image.title);
-        say!("  layers: {}; at most {} MB", image.layers.join(", "), image.budget_mb);
-        if !missing.is_empty() {
-            say!("  lacks: {}", missing.join(", "));
+    }
+    let mut described = Vec::new();
+    for (file, _, lock) in &locks {
+        let bytes: u64 = lock.packages.iter().map(|package| package.size).sum();
+        if json {
+            described.push(json!({ "lock": file, "packages": lock.packages.len(), "bytes": bytes }));
+        } else {
+            let verb = if dry_run { "would name" } else { "names" };
+            let (count, megabytes) = (count_label(lock.packages.len(), "package"), bytes as f64 / 1e6);
+            say!("{} {verb} {count} of {megabytes:.1} MB", file.display());
         }
     }
     if json {
         say!("{:#}", Value::from(described));
     }
     Ok(())
-}
-
-fn show_plan(
-    wanted: &[&ImageSpec],
-    builder: &ImageBuilder<'_>,
-    pool: &PackageCache,
-    call: &ImageArguments,
-    json: bool,
-) -> Result<(), Box<dyn Error>> {
-    let mut files = Vec::new();
-    for image in wanted {
-        files.push(call.out.join(builder.image_name(image)?.file_name()));
-    }
-    let needed = builder.debian_packages(wanted).into_iter();
-    let fetched: Vec<&str> =
-        needed.filter(|package| !pool.has_package(package)).map(LockedPackage::file_name).collect();
-    if json {
-        say!("{:#}", json!({ "fetched": fetched, "images": files }));
-        return Ok(());
-    }
-    fetched.iter().for_each(|file| say!("would fetch {file}"));
-    files.iter().for_each(|file| say!("would write {}", file.display()));
-    if call.engine.is_some() {
-        wanted.iter().try_for_each(|image| {
-            builder.image_name(image).map(|name| say!("would load {name} into the engine"))
-        })?;
-    }
-    Ok(())
-}
-
-fn show_images(
-    finished: &[FinishedImage],
-    known: Option<&[String]>,
-    passed_over: &[(&ImageSpec, Vec<&str>)],
-    began: Instant,
-    json: bool,
-) {
-    let took = began.elapsed().as_secs_f64();
-    let known = |index: usize| known.and_then(|known| known.get(index));
-    if json {
-        let images = finished.iter().enumerate().map(|(index, image)| {
-            let layers = image.layers.iter().map(
-                |(name, packed, unpacked)| json!({ "layer": name, "bytes": packed, "unpacked": unpacked }),
-            );
-            json!({
-                "name": image.name.to_string(),
-                "file": image.file,
-                "dockerfile": image.dockerfile,
-                "engine": known(index),
-                "digest": format!("sha256:{}", image.digest),
-                "bytes": image.layer_bytes(),
-                "budget": image.budget,
-                "layers": layers.collect::<Vec<_>>(),
-            })
-        });
-        let lacking =
-            passed_over.iter().map(|(image, missing)| json!({ "image": image.label(), "missing": missing }));
-        let (images, lacking): (Vec<_>, Vec<_>) = (images.collect(), lacking.collect());
-        say!("{:#}", json!({ "images": images, "not_made": lacking, "seconds": took }));
-        return;
-    }
-    let megabytes = |bytes: u64| bytes as f64 / 1e6;
-    for (index, image) in finished.iter().enumerate() {
-        say!("{} in {}", image.name, image.file.display());
-        say!("  sha256:{}", image.digest);
-        for (name, packed, unpacked) in &image.layers {
-            say!("  {:6.2} MB packed, {:6.2} MB unpacked  {name}", megabytes(*packed), megabytes(*unpacked));
-        }
-        say!("  {:6.2} MB of at most {:.0} MB", megabytes(image.layer_bytes()), megabytes(image.budget));
-        if let Some(id) = known(index) {
-            say!("  the engine has it as {id}; docker run --rm {}", image.name);
-        } else if let Some(directory) = &image.dockerfile {
-            say!("  docker build --tag {} {}", image.name, directory.display());
-        }
-    }
-    for (image, missing) in passed_over {
-        say!("not made: {}, which lacks {}", image.label(), quote_names(missing));
-    }
-    say!("{} in {took:.0} s", count_label(finished.len(), "image"));
-}
-
-fn quote_names(names: &[&str]) -> String {
-    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }

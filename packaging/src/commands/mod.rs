@@ -10,6 +10,8 @@ mod container_engine;
 mod deb;
 mod help;
 mod image;
+mod image_report;
+mod image_selection;
 mod index;
 mod inspect;
 mod matrix;

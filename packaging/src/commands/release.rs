@@ -1,20 +1,23 @@
 //! `oarlock-pack release`.
 
+use std::collections::BTreeMap;
 use std::error::Error;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use oarlock_formats::file_packer::CompressionEffort;
 use oarlock_formats::openpgp::OpenPgpKey;
 use oarlock_formats::{date, file};
+use oarlock_image::image_builder::ImageBuilder as ImageWorkshop;
+use oarlock_image::image_index;
+use oarlock_image::images::{ImageKind, ImageSpec};
+use oarlock_image::local_packages::LocalPackages;
+use oarlock_image::lock::LockedPackage;
+use oarlock_image::{ImageName, ImageSources, PackageCache};
 use oarlock_matrix::WheelMatrix;
 use oarlock_pack::apt_repository::{AptRepository, SuiteRelease};
 use oarlock_pack::build::{BuildStep, PackagePlan, WorkspaceBuilder};
 use oarlock_pack::build_plan::WheelPlan;
-use oarlock_pack::image::image_builder::ImageBuilder as ImageWorkshop;
-use oarlock_pack::image::images::{self, ImageKind, ImageSpec};
-use oarlock_pack::image::local_packages::LocalPackages;
-use oarlock_pack::image::{DebianLock, ImageCatalog, lock};
 use oarlock_pack::index::WheelIndex;
 use oarlock_pack::packages::{self, PackageCatalog};
 use oarlock_pack::release::release_sboms::SbomDocument;
@@ -78,8 +81,7 @@ pub(crate) fn run(call: &ReleaseArguments, json: bool, dry_run: bool) -> Result<
     let host = release_host(call)?;
     let matrix = call.choice.read_matrix()?;
     let packages = PackageCatalog::from_toml("packaging/packages.toml", packages::OWN_PACKAGES)?;
-    let images = ImageCatalog::from_toml("packaging/images.toml", images::OWN_IMAGES)?;
-    let lock = DebianLock::from_toml(lock::LOCK_PATH, lock::OWN_LOCK)?;
+    let images = ImageSources::of_all_architectures()?;
     let keys =
         call.keys.iter().map(|file| super::apt_repo::read_secret_key(file)).collect::<Result<Vec<_>, _>>()?;
     let plan = WheelPlan::new(&matrix, &call.rows)?;
@@ -104,7 +106,7 @@ pub(crate) fn run(call: &ReleaseArguments, json: bool, dry_run: bool) -> Result<
         source,
         host,
         rows: plan.rows().iter().map(|row| row.label.clone()).collect(),
-        images: chosen.iter().map(|image| image.label().to_owned()).collect(),
+        images: chosen.iter().flat_map(ImagesOfArchitecture::labels).collect(),
     };
     if dry_run {
         show_plan(&plan, &package_plans, &about, json);
@@ -117,7 +119,6 @@ pub(crate) fn run(call: &ReleaseArguments, json: bool, dry_run: bool) -> Result<
         matrix: &matrix,
         packages: &packages,
         images: &images,
-        lock: &lock,
         builder: &builder,
     };
     let contents = builder.build_contents(&plan, &package_plans, &chosen, suite)?;
@@ -126,32 +127,68 @@ pub(crate) fn run(call: &ReleaseArguments, json: bool, dry_run: bool) -> Result<
     Ok(())
 }
 
-/// The named images, or all whose packages are built.
+/// The images of a release for an architecture.
+struct ImagesOfArchitecture<'i> {
+    sources: &'i ImageSources,
+    chosen: Vec<&'i ImageSpec>,
+}
+
+impl ImagesOfArchitecture<'_> {
+    /// The names of the images, such as `slim:arm64`.
+    fn labels(&self) -> impl Iterator<Item = String> {
+        let architecture = self.sources.images.architecture.debian_name();
+        self.chosen.iter().map(move |image| format!("{}:{architecture}", image.label()))
+    }
+
+    /// The Debian packages in the images.
+    fn debian_packages(&self) -> Vec<&LockedPackage> {
+        self.sources.lock.packages_of_images(&self.chosen)
+    }
+}
+
+/// The named images, or all, for each architecture whose packages are built.
 fn select_images<'i>(
-    images: &'i ImageCatalog,
+    sources: &'i [ImageSources],
     plans: &[PackagePlan<'_>],
     named: &[String],
-) -> Result<Vec<&'i ImageSpec>, Box<dyn Error>> {
-    let mut chosen = Vec::new();
-    let is_of_images = |it: &&PackagePlan<'_>| it.architecture().debian_name() == images.debian.architecture;
-    let built: Vec<&str> = plans.iter().filter(is_of_images).flat_map(PackagePlan::names).collect();
-    for image in images.select_images(named)? {
-        if named.is_empty() && images.kind_of_image(image)? == ImageKind::Dev {
-            continue;
-        }
-        match images.own_packages(image)?.into_iter().find(|own| !built.contains(own)) {
-            None => chosen.push(image),
-            Some(_) if named.is_empty() => {}
-            Some(missing) => {
-                return Err(format!(
-                    "expected rows of the matrix that provide the package `{missing}`, which the image `{}` has; found none",
-                    image.label()
-                )
-                .into());
+) -> Result<Vec<ImagesOfArchitecture<'i>>, Box<dyn Error>> {
+    let mut selected = Vec::new();
+    let mut missing = BTreeMap::new();
+    for sources in sources {
+        let images = &sources.images;
+        let is_of_images = |it: &&PackagePlan<'_>| it.architecture() == images.architecture;
+        let built: Vec<&str> = plans.iter().filter(is_of_images).flat_map(PackagePlan::names).collect();
+        let mut chosen = Vec::new();
+        for image in &images.images {
+            let is_named =
+                named.iter().any(|name| images.find_image(name).is_some_and(|it| it.suffix == image.suffix));
+            let is_usual = named.is_empty() && images.kind_of_image(image)? != ImageKind::Dev;
+            if is_named || is_usual {
+                match images.own_packages(image)?.into_iter().find(|own| !built.contains(own)) {
+                    None => chosen.push(image),
+                    Some(package) => _ = missing.entry(image.label()).or_insert(package),
+                }
             }
         }
+        selected.push(ImagesOfArchitecture { sources, chosen });
     }
-    Ok(chosen)
+    selected.retain(|it| !it.chosen.is_empty());
+    for name in named {
+        let label = name.trim_start_matches('-');
+        let mut chosen = selected.iter().flat_map(|it| &it.chosen);
+        if chosen.any(|image| image.label() == label) {
+            continue;
+        }
+        if let Some(package) = missing.get(label) {
+            return Err(format!(
+                "expected rows of the matrix that provide the package `{package}`, which the image `{label}` has; found none"
+            )
+            .into());
+        }
+        // Says which names there are.
+        sources.iter().try_for_each(|it| it.images.select_images(std::slice::from_ref(name)).map(drop))?;
+    }
+    Ok(selected)
 }
 
 /// The address where the release will be published.
@@ -186,8 +223,7 @@ struct ReleaseBuilder<'b> {
     host: &'b str,
     matrix: &'b WheelMatrix,
     packages: &'b PackageCatalog,
-    images: &'b ImageCatalog,
-    lock: &'b DebianLock,
+    images: &'b [ImageSources],
     builder: &'b WorkspaceBuilder,
 }
 
@@ -198,7 +234,7 @@ impl ReleaseBuilder<'_> {
         &self,
         plan: &WheelPlan<'_>,
         package_plans: &[PackagePlan<'_>],
-        images: &[&ImageSpec],
+        images: &[ImagesOfArchitecture<'_>],
         suite: SuiteRelease,
     ) -> Result<ReleaseContents, Box<dyn Error>> {
         let progress = ProgressReporter::new();
@@ -213,7 +249,9 @@ impl ReleaseBuilder<'_> {
         let pool = self.call.pool.open_pool(&self.call.mirror);
         // Fetching comes first: whether it succeeds does not depend on anything that is built.
         stage(1, "fetching Debian packages and tools");
-        super::image::fetch_packages(&pool, &self.lock.packages_of_images(images), &progress)?;
+        for images in images {
+            super::image::fetch_packages(&pool, &images.debian_packages(), &progress)?;
+        }
         self.builder.prepare_tools(&plan.architectures())?;
         stage(2, "the command, which queries plugins");
         let report = |step: &BuildStep| progress.begin_step(step.done, step.all, &step.text);
@@ -230,18 +268,7 @@ impl ReleaseBuilder<'_> {
             builder.build_packages(package_plan, &debs, &report)?;
         }
         stage(5, "images");
-        let own = LocalPackages::in_directory(&debs, &self.images.debian.architecture)?;
-        let scratch = self.builder.release_path("scratch");
-        let mut layers = ImageWorkshop::new(self.images, self.lock, &pool, &own, &scratch);
-        let mut made = Vec::new();
-        for (done, image) in images.iter().enumerate() {
-            let name = layers.image_name(image)?;
-            let report =
-                |layer: &str| progress.begin_step(done, images.len(), &format!("{name}, layer {layer}"));
-            let finished = layers.build_image(image, &archives, false, &report)?;
-            let (ours, debian) = layers.packages_of_image(image)?;
-            made.push((finished.file, SbomDocument::of_image(&ours, &debian)?));
-        }
+        let made = self.build_images(images, &debs, &archives, &pool, &progress)?;
         stage(6, "the book");
         self.builder.build_book(&book)?;
         stage(7, "checking that everything matches");
@@ -253,7 +280,7 @@ impl ReleaseBuilder<'_> {
             found.add_package(self.matrix, self.packages, &file)?;
         }
         for (file, _) in &made {
-            found.add_image(self.matrix, self.packages, self.images, self.lock, file)?;
+            found.add_image(self.matrix, self.packages, self.images, file)?;
         }
         found.check_sets(self.packages)?;
         found.identical_parts()?;
@@ -265,8 +292,59 @@ impl ReleaseBuilder<'_> {
             suite,
             images: made,
             book,
-            materials: self.builder.collect_materials(self.lock, &plan.architectures())?,
+            materials: self.builder.collect_materials(self.locked_packages(), &plan.architectures())?,
         })
+    }
+}
+
+impl ReleaseBuilder<'_> {
+    /// Builds the images for all architectures, and archives of those for several, each with its SBOM.
+    fn build_images(
+        &self,
+        images: &[ImagesOfArchitecture<'_>],
+        debs: &Path,
+        out: &Path,
+        pool: &PackageCache,
+        progress: &ProgressReporter,
+    ) -> Result<Vec<(PathBuf, SbomDocument)>, Box<dyn Error>> {
+        let scratch = self.builder.release_path("scratch");
+        let count: usize = images.iter().map(|it| it.chosen.len()).sum();
+        let (mut finished, mut made) = (Vec::new(), Vec::new());
+        let mut components: Vec<(ImageName, SbomDocument)> = Vec::new();
+        for ImagesOfArchitecture { sources: ImageSources { images, lock }, chosen } in images {
+            let architecture = images.architecture;
+            let own = LocalPackages::in_directory(debs, architecture.debian_name())?;
+            let mut layers = ImageWorkshop::new(images, lock, pool, &own, &scratch);
+            layers.set_runner(self.builder.program_runner(architecture)?);
+            for image in chosen {
+                let name = layers.image_name(image)?;
+                let report = |layer: &str| {
+                    let text = format!("{name} for {}, layer {layer}", architecture.debian_name());
+                    progress.begin_step(finished.len(), count, &text);
+                };
+                let built = layers.build_image(image, out, false, &report)?;
+                let (ours, debian) = layers.packages_of_image(image)?;
+                let sbom = SbomDocument::of_image(&ours, &debian)?;
+                made.push((built.file.clone(), sbom.clone()));
+                match components.iter_mut().find(|(it, _)| *it == name) {
+                    Some((_, all)) => all.add_components(&sbom),
+                    None => components.push((name, sbom)),
+                }
+                finished.push(built);
+            }
+        }
+        for index in image_index::write_indexes(&finished, out)? {
+            let all = components.iter().find(|(name, _)| *name == index.name);
+            made.extend(all.map(|(_, sbom)| (index.file, sbom.clone())));
+        }
+        Ok(made)
+    }
+
+    /// The Debian packages of all images, each once.
+    fn locked_packages(&self) -> Vec<LockedPackage> {
+        let locked = self.images.iter().flat_map(|it| &it.lock.packages);
+        let by_path: BTreeMap<_, _> = locked.map(|package| (&package.path, package)).collect();
+        by_path.into_values().cloned().collect()
     }
 }
 

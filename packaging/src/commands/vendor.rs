@@ -1,10 +1,11 @@
 //! `oarlock-pack vendor`.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
 
+use oarlock_image::{ImageSources, PackageCache};
 use oarlock_pack::build_plan::WheelPlan;
-use oarlock_pack::image::{DebianLock, PackageCache, lock};
 use oarlock_pack::vendor::VendorDirectory;
 
 use super::image::{MirrorChoice, fetch_packages};
@@ -29,9 +30,12 @@ pub(crate) struct VendorArguments {
 pub(crate) fn run(call: &VendorArguments, json: bool, dry_run: bool) -> Result<(), Box<dyn Error>> {
     let matrix = call.choice.read_matrix()?;
     let plan = WheelPlan::new(&matrix, &call.rows)?;
-    let lock = DebianLock::from_toml(lock::LOCK_PATH, lock::OWN_LOCK)?;
+    let images = ImageSources::of_all_architectures()?;
     let vendored = VendorDirectory::new(Path::new("."))?;
-    let debian: Vec<_> = lock.packages.iter().collect();
+    let locked = images.iter().flat_map(|it| &it.lock.packages);
+    // What is for all architectures is in each lock.
+    let debian: BTreeMap<_, _> = locked.map(|package| (&package.path, package)).collect();
+    let debian: Vec<_> = debian.into_values().collect();
     let packages = count_label(debian.len(), "package");
     if dry_run {
         if json {

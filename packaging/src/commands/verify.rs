@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-use oarlock_pack::image::{DebianLock, ImageCatalog, images, lock};
+use oarlock_image::ImageSources;
 use oarlock_pack::packages::{OWN_PACKAGES, PackageCatalog};
 use oarlock_pack::verify::FoundParts;
 
@@ -24,8 +24,7 @@ pub(crate) struct VerifyArguments {
 pub(crate) fn run(call: &VerifyArguments, json: bool) -> Result<(), Box<dyn Error>> {
     let matrix = call.choice.read_matrix()?;
     let packages = PackageCatalog::from_toml("packaging/packages.toml", OWN_PACKAGES)?;
-    let images = ImageCatalog::from_toml("packaging/images.toml", images::OWN_IMAGES)?;
-    let lock = DebianLock::from_toml(lock::LOCK_PATH, lock::OWN_LOCK)?;
+    let images = ImageSources::of_all_architectures()?;
     let mut found = FoundParts::default();
     let mut looked_at = 0;
     let usual = ["dist", "dist/deb", "dist/images"].map(PathBuf::from).into_iter().filter(|it| it.is_dir());
@@ -39,7 +38,7 @@ pub(crate) fn run(call: &VerifyArguments, json: bool) -> Result<(), Box<dyn Erro
             }
             match file.extension().and_then(|it| it.to_str()) {
                 Some("whl") => found.add_wheel(&matrix, &file)?,
-                Some("tar") => found.add_image(&matrix, &packages, &images, &lock, &file)?,
+                Some("tar") => found.add_image(&matrix, &packages, &images, &file)?,
                 Some("deb") => found.add_package(&matrix, &packages, &file)?,
                 _ => continue,
             }

@@ -6,9 +6,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use oarlock_formats::error::Error;
+use oarlock_image::dockerfile;
 
 use super::ignore_rules::IgnoreRules;
-use crate::image::dockerfile;
 use tar::{Builder, EntryType, Header};
 
 const DOCKERIGNORE_FILE: &str = ".dockerignore";

@@ -16,10 +16,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use oarlock_formats::error::Error;
+use oarlock_image::{ImageName, dockerfile};
 
 pub use self::address::{EngineAddress, EnvironmentLookup};
 use self::engine_log::{EngineLog, engine_error};
-use crate::image::{ImageName, dockerfile};
 use bollard::models::{BuildInfo, SystemVersion};
 use bollard::query_parameters::{BuildImageOptionsBuilder, ImportImageOptions, TagImageOptionsBuilder};
 use bollard::{API_DEFAULT_VERSION, Docker, body_try_stream};

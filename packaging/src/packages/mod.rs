@@ -83,5 +83,5 @@ pub(crate) fn fill_path(at: &str, version: &str, architecture: CpuArchitecture) 
 
 /// The multiarch library directory.
 fn library_directory(architecture: CpuArchitecture) -> String {
-    format!("usr/lib/{}-linux-gnu", architecture.name())
+    format!("usr/lib/{}", architecture.multiarch_name())
 }

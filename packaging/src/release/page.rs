@@ -1,6 +1,7 @@
 //! The HTML page of a release.
 
 use oarlock_formats::date;
+use oarlock_matrix::CpuArchitecture;
 use oarlock_matrix::html::{self, escape_html};
 
 use super::{
@@ -60,15 +61,20 @@ pub(super) fn release_page(about: &ReleaseDescription<'_>, items: &[ReleaseItem]
         );
         body += &shell_block("With apt, on Debian 12 and newer, as root", &lines);
     }
-    // The image without a suffix is the default one.
-    let images = items.iter().filter(|item| item.kind == ReleaseItemKind::Image);
-    if let Some(image) = images.min_by_key(|item| item.path.len()) {
+    for (architecture, title) in [
+        (CpuArchitecture::X86_64, "In a container"),
+        (CpuArchitecture::Aarch64, "In a container, on 64-bit ARM"),
+    ] {
+        let end = format!("-{}.tar", architecture.debian_name());
+        let is_it = |item: &&ReleaseItem| item.kind == ReleaseItemKind::Image && item.path.ends_with(&end);
+        // The image without a suffix is the default one.
+        let Some(image) = items.iter().filter(is_it).min_by_key(|item| item.path.len()) else { continue };
         let lines = format!(
             "curl --remote-name {}\ndocker load --input {}",
             about.part_address(&image.path),
             image.path.trim_start_matches("images/")
         );
-        body += &shell_block("In a container", &lines);
+        body += &shell_block(title, &lines);
     }
     body += &shell_block(
         "Verify the downloaded files",

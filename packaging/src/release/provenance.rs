@@ -2,11 +2,11 @@
 //! DSSE envelope with its signatures.
 
 use oarlock_formats::openpgp::OpenPgpKey;
+use oarlock_image::lock::LockedPackage;
 
 use super::release_sboms::package_url;
 use super::{ReleaseDescription, ReleaseItem};
 use crate::crates::{LockedCrate, RustCompiler};
-use crate::image::lock::LockedPackage;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};

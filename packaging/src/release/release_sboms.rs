@@ -9,8 +9,8 @@ use oarlock_formats::date;
 use oarlock_formats::deb::DebPackage;
 use oarlock_formats::error::Error;
 use oarlock_formats::wheel::Wheel;
+use oarlock_image::lock::LockedPackage;
 
-use crate::image::lock::LockedPackage;
 use flate2::read::GzDecoder;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -118,6 +118,11 @@ impl SbomDocument {
             sbom.parts.insert(place, part);
         }
         sbom.require_parts()
+    }
+
+    /// Adds the components of another file, which this one contains.
+    pub fn add_components(&mut self, other: &Self) {
+        self.parts.extend(other.parts.clone());
     }
 
     /// Adds the components of an embedded SBOM.

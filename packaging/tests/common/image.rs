@@ -6,10 +6,11 @@ use oarlock_formats::Error;
 use oarlock_formats::deb::DebPackage;
 use oarlock_formats::deb::control::ControlParagraph;
 use oarlock_formats::tree::TreeEntry;
-use oarlock_pack::image::image_builder::{FinishedImage, ImageBuilder};
-use oarlock_pack::image::local_packages::LocalPackages;
-use oarlock_pack::image::lock::LockedPackage;
-use oarlock_pack::image::{DebianLock, ImageCatalog, PackageCache};
+use oarlock_image::image_builder::{FinishedImage, ImageBuilder};
+use oarlock_image::local_packages::LocalPackages;
+use oarlock_image::lock::LockedPackage;
+use oarlock_image::{DebianLock, ImageCatalog, PackageCache};
+use oarlock_matrix::CpuArchitecture;
 
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
@@ -19,7 +20,7 @@ pub(crate) const IMAGE_CATALOG: &str = r#"
 name = "example"
 [debian]
 suites = ["stable"]
-architecture = "amd64"
+architectures = ["amd64", "arm64"]
 [[left_out]]
 below = ["usr/share/man"]
 why = "nobody reads it"
@@ -44,13 +45,23 @@ pub(crate) struct ImageFixture {
     pub(crate) lock: DebianLock,
 }
 
+/// A catalog for an architecture.
+pub(crate) fn read_catalog(text: &str, architecture: CpuArchitecture) -> Result<ImageCatalog, Error> {
+    ImageCatalog::from_toml("images.toml", text, architecture)
+}
+
 impl ImageFixture {
     pub(crate) fn new() -> Self {
+        Self::for_architecture(CpuArchitecture::X86_64)
+    }
+
+    pub(crate) fn for_architecture(architecture: CpuArchitecture) -> Self {
+        let debian_name = architecture.debian_name();
         let directory = tempfile::tempdir().expect("a directory");
         let put = |place: &str, name: &str, more: &str, files: &[(&str, Vec<u8>)]| {
             let place = directory.path().join(place);
             std::fs::create_dir_all(&place).expect("a directory");
-            let control = format!("Package: {name}\nVersion: 1.0-1\nArchitecture: amd64\n{more}");
+            let control = format!("Package: {name}\nVersion: 1.0-1\nArchitecture: {debian_name}\n{more}");
             let mut package = DebPackage {
                 control: ControlParagraph::parse_single(&control).expect("fields"),
                 ..DebPackage::default()
@@ -61,7 +72,7 @@ impl ImageFixture {
                 package.contents.insert_entry(path, entry(bytes.clone())).expect("a path");
             }
             let bytes = package.to_bytes(1).expect("a package");
-            std::fs::write(place.join(format!("{name}_1.0-1_amd64.deb")), &bytes).expect("a file");
+            std::fs::write(place.join(format!("{name}_1.0-1_{debian_name}.deb")), &bytes).expect("a file");
             bytes
         };
         let of_base = [("lib/base.so", b"base".to_vec()), ("usr/share/man/base.1", b"manual".to_vec())];
@@ -71,18 +82,15 @@ impl ImageFixture {
         let locked = |name: &str, bytes: &[u8], layers: &[&str]| LockedPackage {
             name: name.to_owned(),
             version: "1.0-1".to_owned(),
-            architecture: "amd64".to_owned(),
+            architecture: debian_name.to_owned(),
             layers: layers.iter().map(|&layer| layer.to_owned()).collect(),
             suite: "stable".to_owned(),
-            path: format!("pool/{name}_1.0-1_amd64.deb"),
+            path: format!("pool/{name}_1.0-1_{debian_name}.deb"),
             size: bytes.len() as u64,
             sha256: sha256_hex(bytes),
         };
         let packages = vec![locked("base", &base, &["base", "more"]), locked("more", &more, &["more"])];
-        Self {
-            directory,
-            lock: DebianLock { architecture: "amd64".to_owned(), date: 1_700_000_000, packages },
-        }
+        Self { directory, lock: DebianLock { architecture, date: 1_700_000_000, packages } }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -91,9 +99,9 @@ impl ImageFixture {
 
     /// Builds the first image of a catalog, with its Dockerfile.
     pub(crate) fn build_first_image(&self, images: &str, out: &Path) -> Result<FinishedImage, Error> {
-        let images = ImageCatalog::from_toml("images.toml", images)?;
+        let images = read_catalog(images, self.lock.architecture)?;
         let pool = PackageCache::in_directory(&self.path("pool"));
-        let own = LocalPackages::in_directory(&self.path("debs"), "amd64")?;
+        let own = LocalPackages::in_directory(&self.path("debs"), self.lock.architecture.debian_name())?;
         let mut workshop = ImageBuilder::new(&images, &self.lock, &pool, &own, out);
         let chosen = images.select_images(&[])?;
         workshop.build_image(chosen[0], out, true, &|_| ())

@@ -5,7 +5,7 @@
 //!
 //! [debian]                                 # the sources of Debian packages
 //! suites = ["trixie", "trixie-security"]
-//! architecture = "amd64"
+//! architectures = ["amd64", "arm64"]
 //!
 //! [debian.only]                            # suites that are used only for packages built from these sources
 //! trixie-backports = ["rustc"]
@@ -16,7 +16,7 @@
 //!
 //! [[left_out]]                             # what packages provide and images do without
 //! kinds = ["prod", "dev"]                  # those to run programs alone, where nothing is said
-//! below = ["usr/share/man"]
+//! below = ["usr/share/man"]                # `{multiarch}` stands for an architecture's name such as `x86_64-linux-gnu`
 //! why = "nobody reads manuals in a container"
 //!
 //! [layers.base]
@@ -37,16 +37,18 @@
 //! suffix = "-slim"
 //! title = "the library alone"
 //! layers = ["base", "library"]
+//! architectures = ["amd64"]               # for some architectures alone
 //! budget_mb = 12
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use oarlock_formats::error::Error;
+use oarlock_matrix::CpuArchitecture;
 
 use serde::Deserialize;
 
-/// A catalog file.
+/// What a catalog says about the images of one architecture.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ImageCatalog {
@@ -61,6 +63,9 @@ pub struct ImageCatalog {
     pub layers: BTreeMap<String, LayerSpec>,
     /// The images.
     pub images: Vec<ImageSpec>,
+    /// The architecture.
+    #[serde(skip)]
+    pub architecture: CpuArchitecture,
 }
 
 /// The sources of Debian packages, and the packages to leave out.
@@ -72,8 +77,8 @@ pub struct DebianSources {
     /// Suites restricted to packages built from these source packages.
     #[serde(default)]
     pub only: BTreeMap<String, Vec<String>>,
-    /// The Debian architecture.
-    pub architecture: String,
+    /// The architectures that images are made for.
+    pub architectures: Vec<CpuArchitecture>,
     /// Dependencies that `prod` images leave out, each with the reason.
     #[serde(default)]
     pub left_out: BTreeMap<String, String>,
@@ -145,6 +150,9 @@ pub struct ImageSpec {
     pub title: String,
     /// The names of its layers, starting with the lowest.
     pub layers: Vec<String>,
+    /// The architectures that it is made for; all if none is named.
+    #[serde(default)]
+    pub architectures: Vec<CpuArchitecture>,
     /// Environment variables in addition to those of its layers.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
@@ -152,28 +160,68 @@ pub struct ImageSpec {
     pub budget_mb: u64,
 }
 
+/// The path of the catalog of Oarlock's images in the sources.
+pub const CATALOG_PATH: &str = "packaging/images.toml";
+
 /// The catalog of Oarlock's images.
 pub const OWN_IMAGES: &str = include_str!("../../images.toml");
 
+/// What stands for the name of the directory of an architecture's libraries in a path.
+const MULTIARCH_PLACEHOLDER: &str = "{multiarch}";
+
 impl ImageCatalog {
-    /// Reads a catalog.
+    /// Reads what a catalog says about the images of an architecture, and the layers that they use.
     ///
     /// # Errors
     ///
-    /// When the text is not a catalog, or refers to something undefined.
-    pub fn from_toml(file: &str, text: &str) -> Result<Self, Error> {
-        let images: Self = toml::from_str(text).map_err(|error| Error::from_toml(file, text, &error))?;
-        images.check_references().map_err(|error| error.in_file(file))?;
+    /// When the text is not a catalog, refers to something undefined, or has no images for the architecture.
+    pub fn from_toml(file: &str, text: &str, architecture: CpuArchitecture) -> Result<Self, Error> {
+        let mut images: Self = toml::from_str(text).map_err(|error| Error::from_toml(file, text, &error))?;
+        images
+            .check_references()
+            .and_then(|()| images.restrict_to(architecture))
+            .map_err(|error| error.in_file(file))?;
         Ok(images)
+    }
+
+    /// Leaves only what concerns an architecture, and fills its name in.
+    fn restrict_to(&mut self, architecture: CpuArchitecture) -> Result<(), Error> {
+        let has = |some: &[CpuArchitecture]| some.is_empty() || some.contains(&architecture);
+        if !self.debian.architectures.contains(&architecture) {
+            let names: Vec<&str> = self.debian.architectures.iter().map(|it| it.debian_name()).collect();
+            return Err(Error::new(format!(
+                "expected an architecture that there are images for, one of {}; found {}",
+                names.join(", "),
+                architecture.debian_name()
+            )));
+        }
+        self.architecture = architecture;
+        self.images.retain(|image| has(&image.architectures));
+        let used: BTreeSet<&String> = self.images.iter().flat_map(|image| &image.layers).collect();
+        self.layers.retain(|name, _| used.contains(name));
+        let fill = |path: &str| path.replace(MULTIARCH_PLACEHOLDER, architecture.multiarch_name());
+        for path in self.left_out.iter_mut().flat_map(|excluded| &mut excluded.below) {
+            *path = fill(path);
+        }
+        for layer in self.layers.values_mut() {
+            layer.links = layer.links.iter().map(|(path, target)| (fill(path), fill(target))).collect();
+        }
+        Ok(())
     }
 
     fn check_references(&self) -> Result<(), Error> {
         let mut suffixes = BTreeSet::new();
-        for ImageSpec { suffix, layers, .. } in &self.images {
+        for ImageSpec { suffix, layers, architectures, .. } in &self.images {
             if !suffixes.insert(suffix) {
                 return Err(Error::new(format!("expected one image with the suffix `{suffix}`, found two")));
             }
             super::ImageName::new(&self.name, &format!("0{suffix}"))?;
+            if let Some(other) = architectures.iter().find(|it| !self.debian.architectures.contains(it)) {
+                let other = other.debian_name();
+                return Err(Error::new(format!(
+                    "expected architectures of `[debian]` for the image `{suffix}`, found `{other}`"
+                )));
+            }
             if layers.is_empty() {
                 return Err(Error::new(format!("expected layers of the image `{suffix}`, found none")));
             }
@@ -217,6 +265,12 @@ impl ImageCatalog {
         Ok(names)
     }
 
+    /// Finds an image by suffix, as [`ImageCatalog::select_images`] does.
+    #[must_use]
+    pub fn find_image(&self, name: &str) -> Option<&ImageSpec> {
+        self.images.iter().find(|image| image.label() == name.trim_start_matches('-'))
+    }
+
     /// Finds the image for a tag with any version.
     #[must_use]
     pub fn image_of_tag(&self, tag: &str) -> Option<&ImageSpec> {
@@ -251,8 +305,7 @@ impl ImageCatalog {
         }
         let mut chosen: Vec<&ImageSpec> = Vec::new();
         for name in wanted {
-            let image = self.images.iter().find(|image| image.label() == name.trim_start_matches('-'));
-            let image = image.ok_or_else(|| {
+            let image = self.find_image(name).ok_or_else(|| {
                 let labels: Vec<String> =
                     self.images.iter().map(|image| format!("`{}`", image.label())).collect();
                 Error::new(format!("expected one of {}; found `{name}`", labels.join(", ")))
@@ -288,12 +341,16 @@ impl ImageSpec {
 mod tests {
     use super::*;
 
+    fn read_example(text: &str) -> Result<ImageCatalog, Error> {
+        ImageCatalog::from_toml("images.toml", text, CpuArchitecture::X86_64)
+    }
+
     fn refusal_after(change: impl Fn(&str) -> String) -> String {
-        let text = "name = \"x\"\n[debian]\nsuites = [\"s\"]\narchitecture = \"amd64\"\n\
+        let text = "name = \"x\"\n[debian]\nsuites = [\"s\"]\narchitectures = [\"amd64\"]\n\
                     [layers.base]\npurpose = \"p\"\n[[images]]\nsuffix = \"\"\ntitle = \"t\"\n\
                     layers = [\"base\"]\nbudget_mb = 1\n";
-        assert!(ImageCatalog::from_toml("images.toml", text).is_ok());
-        ImageCatalog::from_toml("images.toml", &change(text)).expect_err("a mistake").to_string()
+        assert!(read_example(text).is_ok());
+        read_example(&change(text)).expect_err("a mistake").to_string()
     }
 
     #[test]
@@ -311,11 +368,42 @@ mod tests {
                 .replace("[\"base\"]", "[\"base\", \"tools\"]")
         });
         assert!(mixed.contains("expected layers of one kind in the image ``"), "{mixed}");
+        let elsewhere =
+            refusal_after(|text| text.replace("budget_mb", "architectures = [\"arm64\"]\nbudget_mb"));
+        assert!(elsewhere.contains("expected architectures of `[debian]` for the image ``"), "{elsewhere}");
+        assert!(refusal_after(|text| text.replace("amd64", "i386")).contains("unknown variant `i386`"));
+        let none = refusal_after(|text| text.replace("amd64", "arm64"));
+        assert_eq!(
+            none,
+            "`images.toml`: expected an architecture that there are images for, one of arm64; found amd64"
+        );
+    }
+
+    #[test]
+    fn a_catalog_has_the_images_and_paths_of_its_architecture_alone() {
+        let text = "name = \"x\"\n[debian]\nsuites = [\"s\"]\narchitectures = [\"amd64\", \"arm64\"]\n\
+                    [[left_out]]\nbelow = [\"usr/lib/{multiarch}/gconv\"]\nwhy = \"w\"\n\
+                    [layers.base]\npurpose = \"p\"\nlinks = { \"usr/lib/{multiarch}/a\" = \"{multiarch}/b\" }\n\
+                    [layers.more]\npurpose = \"p\"\n\
+                    [[images]]\nsuffix = \"\"\ntitle = \"t\"\nlayers = [\"base\"]\nbudget_mb = 1\n\
+                    [[images]]\nsuffix = \"-more\"\ntitle = \"t\"\nlayers = [\"base\", \"more\"]\n\
+                    architectures = [\"amd64\"]\nbudget_mb = 1\n";
+        for (architecture, labels, layers, name) in [
+            (CpuArchitecture::X86_64, &["plain", "more"][..], 2, "x86_64-linux-gnu"),
+            (CpuArchitecture::Aarch64, &["plain"], 1, "aarch64-linux-gnu"),
+        ] {
+            let images = ImageCatalog::from_toml("images.toml", text, architecture).expect("images");
+            assert_eq!(images.images.iter().map(ImageSpec::label).collect::<Vec<_>>(), labels);
+            assert_eq!((images.architecture, images.layers.len()), (architecture, layers));
+            assert_eq!(images.left_out[0].below, [format!("usr/lib/{name}/gconv")]);
+            let links = images.layers["base"].links.iter().collect::<Vec<_>>();
+            assert_eq!(links, [(&format!("usr/lib/{name}/a"), &format!("{name}/b"))]);
+        }
     }
 
     #[test]
     fn our_own_images_are_found_by_their_suffixes() {
-        let images = ImageCatalog::from_toml("images.toml", OWN_IMAGES).expect("our own images");
+        let images = read_example(OWN_IMAGES).expect("our own images");
         let chosen = images.select_images(&["plain".into(), "-slim".into()]).expect("two images");
         assert_eq!(chosen.iter().map(|image| image.suffix.as_str()).collect::<Vec<_>>(), ["", "-slim"]);
         assert!(

@@ -25,10 +25,13 @@ const COMPILER_NAMES: [&str; 28] = [
 ];
 
 /// An image specification to check archives against.
-pub(crate) struct ExpectedImage<'e> {
-    pub(crate) images: &'e ImageCatalog,
-    pub(crate) image: &'e ImageSpec,
-    pub(crate) lock: &'e DebianLock,
+pub struct ExpectedImage<'e> {
+    /// The catalog that it is in.
+    pub images: &'e ImageCatalog,
+    /// The image.
+    pub image: &'e ImageSpec,
+    /// The Debian packages in images.
+    pub lock: &'e DebianLock,
 }
 
 impl ExpectedImage<'_> {
@@ -38,7 +41,7 @@ impl ExpectedImage<'_> {
     ///
     /// When a package is missing or unexpected, a file is unknown or modified, a program is a compiler or setuid, a link is
     /// broken, or the configuration differs.
-    pub(crate) fn check_image(&self, found: &LoadedImage) -> Result<FileTree, Error> {
+    pub fn check_image(&self, found: &LoadedImage) -> Result<FileTree, Error> {
         self.check_config(found)?;
         let mut tree = FileTree::default();
         for layer in &found.layers {
@@ -192,10 +195,7 @@ fn has_usual_permissions(path: &str, entry: &TreeEntry) -> bool {
 }
 
 /// The files that a package installed in an image.
-pub(crate) fn package_files<'t>(
-    tree: &'t FileTree,
-    package: &str,
-) -> impl Iterator<Item = (String, &'t [u8])> {
+pub fn package_files<'t>(tree: &'t FileTree, package: &str) -> impl Iterator<Item = (String, &'t [u8])> {
     let packaged = InstalledFiles::of_packages(tree, &[package.to_owned()].into());
     packaged.files.into_keys().filter_map(|path| tree.file_bytes(&path).map(|bytes| (path, bytes)))
 }

@@ -1,13 +1,14 @@
 //! Reads images from archives and verifies every digest, so that a modified image is rejected.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use oarlock_formats::deb::compression;
 use oarlock_formats::digest::sha256_hex;
 use oarlock_formats::error::Error;
 use oarlock_formats::tree::FileTree;
+use oarlock_matrix::CpuArchitecture;
 
-use super::archive::{BLOB_DIRECTORY, DOCKER_MANIFEST_FILE, INDEX_FILE, TAG_ANNOTATION};
+use super::archive::{BLOB_DIRECTORY, DOCKER_MANIFEST_FILE, INDEX_FILE, INDEX_MEDIA_TYPE, TAG_ANNOTATION};
 use super::layer::PackedLayer;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -17,21 +18,23 @@ use serde_json::Value;
 const MAX_LAYER_BYTES: u64 = 4 << 30;
 
 /// An image from an archive.
-pub(crate) struct LoadedImage {
+pub struct LoadedImage {
     /// The tag of its name.
-    pub(crate) tag: String,
+    pub tag: String,
     /// Its configuration.
-    pub(crate) config: Value,
+    pub config: Value,
     /// Its layers, starting with the lowest.
-    pub(crate) layers: Vec<LoadedLayer>,
+    pub layers: Vec<LoadedLayer>,
 }
 
 /// A layer from an archive.
-pub(crate) struct LoadedLayer {
-    pub(crate) packed: PackedLayer,
-    pub(crate) tree: FileTree,
+pub struct LoadedLayer {
+    /// The layer as it is stored.
+    pub packed: PackedLayer,
+    /// Its files.
+    pub tree: FileTree,
     /// The timestamp that all its entries share.
-    pub(crate) seconds: u64,
+    pub seconds: u64,
 }
 
 /// The `index.json` of an OCI layout.
@@ -56,9 +59,18 @@ struct OciDescriptor {
     size: u64,
     #[serde(default)]
     annotations: BTreeMap<String, String>,
+    /// The machines that an image is for.
+    platform: Option<OciPlatform>,
     /// Alternative sources of the blob.
     #[serde(default)]
     urls: Vec<String>,
+}
+
+/// The machines that an image is for.
+#[derive(Deserialize)]
+struct OciPlatform {
+    architecture: String,
+    os: String,
 }
 
 /// Docker's own `manifest.json`.
@@ -72,35 +84,79 @@ struct DockerManifest {
 }
 
 impl LoadedImage {
-    /// Reads an archive of exactly one image.
+    /// Reads an archive of one image: for one architecture, or for several.
     ///
     /// # Errors
     ///
     /// When it is not an OCI layout, does not contain exactly one image, or a blob contradicts its descriptor.
-    pub(crate) fn read_archive(archive: &[u8]) -> Result<Self, Error> {
+    pub fn read_archive(archive: &[u8]) -> Result<Vec<Self>, Error> {
         let files = FileTree::from_tar(archive)?;
         let index: OciIndex = parse_json(INDEX_FILE, require_file(&files, INDEX_FILE)?)?;
         let [listed] = &index.manifests[..] else {
             let found = index.manifests.len();
             return Err(Error::new(format!("expected one image in the archive, found {found}")));
         };
-        let manifest: OciManifest = parse_json(&listed.digest, listed.verified_bytes(&files)?)?;
-        let config: Value = parse_json(&manifest.config.digest, manifest.config.verified_bytes(&files)?)?;
+        let tag =
+            listed.annotations.get(TAG_ANNOTATION).map(|name| name.rsplit(':').next().unwrap_or_default());
+        let tag = tag.unwrap_or_default().to_owned();
+        if listed.media_type != INDEX_MEDIA_TYPE {
+            return Ok(vec![Self::read_image(&files, listed, &tag)?]);
+        }
+        if files.get(DOCKER_MANIFEST_FILE).is_some() {
+            return Err(Error::new(format!(
+                "expected no `{DOCKER_MANIFEST_FILE}` beside images for several architectures, found one"
+            )));
+        }
+        let inner: OciIndex = parse_json(&listed.digest, listed.verified_bytes(&files)?)?;
+        let read = |image: &OciDescriptor| Self::read_image(&files, image, &tag);
+        let images = inner.manifests.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        let architectures = images.iter().map(|image| image.config["architecture"].to_string());
+        let different: BTreeSet<String> = architectures.collect();
+        if images.is_empty() || different.len() != images.len() {
+            return Err(Error::new(format!(
+                "expected images for different architectures, found {} for {}",
+                images.len(),
+                different.len()
+            )));
+        }
+        Ok(images)
+    }
+
+    /// Reads an image that an index lists.
+    fn read_image(files: &FileTree, listed: &OciDescriptor, tag: &str) -> Result<Self, Error> {
+        let manifest: OciManifest = parse_json(&listed.digest, listed.verified_bytes(files)?)?;
+        let config: Value = parse_json(&manifest.config.digest, manifest.config.verified_bytes(files)?)?;
         let layers =
-            manifest.layers.iter().map(|layer| layer.read_layer(&files)).collect::<Result<Vec<_>, _>>()?;
+            manifest.layers.iter().map(|layer| layer.read_layer(files)).collect::<Result<Vec<_>, _>>()?;
         let digests = layers.iter().map(|layer| format!("sha256:{}", layer.packed.unpacked_digest));
         if config["rootfs"]["diff_ids"] != Value::from_iter(digests) {
             return Err(Error::new("expected the layers that the image says it has, found others"));
         }
-        let tag =
-            listed.annotations.get(TAG_ANNOTATION).map(|name| name.rsplit(':').next().unwrap_or_default());
-        let tag = tag.unwrap_or_default().to_owned();
-        check_docker_manifest(&files, &manifest, &tag)?;
-        Ok(Self { tag, config, layers })
+        if let Some(platform) = &listed.platform
+            && (platform.os != config["os"] || platform.architecture != config["architecture"])
+        {
+            let [os, architecture] =
+                ["os", "architecture"].map(|key| config[key].as_str().unwrap_or_default());
+            return Err(Error::new(format!(
+                "expected an image for {} on {}, as the index says; found one for {os} on {architecture}",
+                platform.os, platform.architecture
+            )));
+        }
+        check_docker_manifest(files, &manifest, tag)?;
+        Ok(Self { tag: tag.to_owned(), config, layers })
+    }
+
+    /// The architecture that it says it is for.
+    ///
+    /// # Errors
+    ///
+    /// When there are no images for it.
+    pub fn architecture(&self) -> Result<CpuArchitecture, Error> {
+        self.config["architecture"].as_str().unwrap_or_default().parse()
     }
 
     /// The total compressed size of its layers.
-    pub(crate) fn packed_bytes(&self) -> u64 {
+    pub fn packed_bytes(&self) -> u64 {
         self.layers.iter().map(|layer| layer.packed.bytes.len() as u64).sum()
     }
 }

@@ -6,11 +6,13 @@ use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, symlink};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use oarlock_formats::error::Error;
 use oarlock_formats::file::StagedDirectory;
 use oarlock_formats::tree::{FileTree, TreeEntry, TreeNode};
+
+use super::image_program::image_program;
 
 /// The directory of modules from Debian packages.
 const MODULE_DIRECTORY: &str = "usr/lib/python3";
@@ -19,7 +21,12 @@ const INTERPRETER_PATH: &str = "usr/bin/python3";
 
 /// Compiles the modules in `new` with the interpreter in `all`. The bytecode only depends on the sources: it contains no
 /// timestamp, and Python never checks it against its source, which does not change in an image.
-pub(super) fn compile_bytecode(all: &FileTree, new: &FileTree, scratch: &Path) -> Result<FileTree, Error> {
+pub(super) fn compile_bytecode(
+    all: &FileTree,
+    new: &FileTree,
+    scratch: &Path,
+    runner: Option<&Path>,
+) -> Result<FileTree, Error> {
     let is_module = |path: &str| path.starts_with(MODULE_DIRECTORY) && path.ends_with(".py");
     let modules: Vec<&str> = new.files().map(|(path, _)| path).filter(|path| is_module(path)).collect();
     if modules.is_empty() {
@@ -38,15 +45,11 @@ pub(super) fn compile_bytecode(all: &FileTree, new: &FileTree, scratch: &Path) -
     extract_tree(all, &root)?;
     let libraries = root.join(linker.rsplit_once('/').map_or("", |(directory, _)| directory));
     // Runs the image's interpreter with the image's libraries, not with this machine's.
-    let mut command = Command::new(root.join(linker));
+    let mut command = image_program(&root.join(linker), runner);
     command.arg("--library-path").arg(libraries).arg(root.join(INTERPRETER_PATH));
     command.args(["-S", "-m", "compileall", "-q", "-f", "--invalidation-mode", "unchecked-hash"]);
     command.arg("-s").arg(&root).args(["-p", "/", "-i", "-"]);
-    command
-        .env_clear()
-        .env("PYTHONHOME", root.join("usr"))
-        .env("PYTHONHASHSEED", "0")
-        .env("LC_ALL", "C.UTF-8");
+    command.env("PYTHONHOME", root.join("usr")).env("PYTHONHASHSEED", "0").env("LC_ALL", "C.UTF-8");
     let mut list = tempfile::tempfile()?;
     for module in &modules {
         writeln!(list, "{}", root.join(module).display())?;

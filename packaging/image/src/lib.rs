@@ -7,12 +7,14 @@
 pub mod archive;
 mod bytecode;
 pub mod config;
-pub(crate) mod contents;
+pub mod contents;
 pub mod dependency_resolution;
 pub mod dev_dockerfile;
 pub mod dockerfile;
 pub mod image_builder;
-pub(crate) mod image_reader;
+pub mod image_index;
+mod image_program;
+pub mod image_reader;
 mod image_root;
 pub mod images;
 pub mod layer;
@@ -24,8 +26,10 @@ pub mod name;
 mod notebook;
 pub mod package_cache;
 mod prune;
+mod sources;
 
 pub use self::images::ImageCatalog;
 pub use self::lock::DebianLock;
 pub use self::name::ImageName;
 pub use self::package_cache::PackageCache;
+pub use self::sources::ImageSources;

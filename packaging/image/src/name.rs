@@ -3,6 +3,7 @@
 use std::fmt;
 
 use oarlock_formats::error::Error;
+use oarlock_matrix::CpuArchitecture;
 
 /// A name such as `oarlock:1.0` or `registry.example.org:5000/team/oarlock:1.0-slim`.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -83,11 +84,20 @@ impl ImageName {
         }
     }
 
-    /// The file name for an archive of the image.
+    /// The file name for an archive of the image for an architecture.
     #[must_use]
-    pub fn file_name(&self) -> String {
-        let last = self.repository.rsplit('/').next().unwrap_or_default();
-        format!("{last}-{}.tar", self.tag)
+    pub fn archive_file_name(&self, architecture: CpuArchitecture) -> String {
+        format!("{}-{}.tar", self.file_stem(), architecture.debian_name())
+    }
+
+    /// The file name for an archive of the image for several architectures.
+    #[must_use]
+    pub fn index_file_name(&self) -> String {
+        format!("{}.tar", self.file_stem())
+    }
+
+    fn file_stem(&self) -> String {
+        format!("{}-{}", self.repository.rsplit('/').next().unwrap_or_default(), self.tag)
     }
 }
 
@@ -140,7 +150,9 @@ mod tests {
             assert_eq!(name.with_registry(), full);
             assert_eq!(name.to_string(), format!("{repository}:1.0-slim"));
         }
-        assert_eq!(ImageName::new("a.b/c/d", "1").expect("a name").file_name(), "d-1.tar");
+        let name = ImageName::new("a.b/c/d", "1").expect("a name");
+        assert_eq!(name.archive_file_name(CpuArchitecture::Aarch64), "d-1-arm64.tar");
+        assert_eq!(name.index_file_name(), "d-1.tar");
     }
 
     #[test]

@@ -72,12 +72,14 @@ pub fn render_dev_dockerfile(images: &ImageCatalog, label: &str) -> Result<Strin
 
 #[cfg(test)]
 mod tests {
+    use super::super::ImageSources;
     use super::*;
+    use oarlock_matrix::CpuArchitecture;
 
     #[test]
     fn an_image_that_runs_programs_has_no_tools() {
-        let images =
-            ImageCatalog::from_toml("images.toml", super::super::images::OWN_IMAGES).expect("our own images");
+        let ImageSources { images, .. } =
+            ImageSources::of_oarlock(CpuArchitecture::X86_64).expect("our own images");
         for label in ["plain", "slim"] {
             let error = render_dev_dockerfile(&images, label).expect_err("no tools").to_string();
             assert_eq!(

@@ -50,6 +50,7 @@ pub fn render_dockerfile(
     let mut context = Context::new();
     context.insert("title", &config.title);
     context.insert("name", &name.to_string());
+    context.insert("architecture", config.architecture.debian_name());
     context.insert("layers", &layers.collect::<Vec<_>>());
     context.insert("environment", &variables.collect::<Vec<_>>());
     context.insert("labels", &labels.collect::<Vec<_>>());
@@ -70,6 +71,7 @@ mod tests {
     use super::super::layer::PackedLayer;
     use super::*;
     use oarlock_formats::tree::FileTree;
+    use oarlock_matrix::CpuArchitecture;
 
     fn render_example(kind: ImageKind, has_entry: bool, has_notebook: bool) -> String {
         let packed = PackedLayer::new(&FileTree::default(), 0, kind).expect("a layer");
@@ -81,7 +83,7 @@ mod tests {
             kind,
             title: "An image <of> ours".to_owned(),
             version: "1.0".to_owned(),
-            architecture: "amd64".to_owned(),
+            architecture: CpuArchitecture::X86_64,
             has_entry,
             has_notebook,
             environment: vec!["PATH=/usr/bin".to_owned(), "LANG=C.UTF-8".to_owned()],

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use oarlock_formats::date;
 use oarlock_formats::error::Error;
+use oarlock_matrix::CpuArchitecture;
 
 use super::image_root::{self, CONTAINER_USER, SOURCE_DIRECTORY, WORK_DIRECTORY};
 use super::images::{ImageCatalog, ImageKind, ImageSpec};
@@ -20,8 +21,8 @@ pub struct ImageConfig {
     pub title: String,
     /// The version of the contents.
     pub version: String,
-    /// The Debian architecture.
-    pub architecture: String,
+    /// The architecture of its programs.
+    pub architecture: CpuArchitecture,
     /// True if an entry point script decides what a container runs.
     pub has_entry: bool,
     /// True if a container serves notebooks by default.
@@ -71,7 +72,7 @@ impl ImageConfig {
             kind: images.kind_of_image(image)?,
             title: image.title.clone(),
             version: version.to_owned(),
-            architecture: images.debian.architecture.clone(),
+            architecture: images.architecture,
             has_entry,
             has_notebook,
             environment: environment.into_iter().map(|(name, value)| format!("{name}={value}")).collect(),
@@ -171,7 +172,7 @@ impl ImageConfig {
         let digests = layers.iter().map(|layer| format!("sha256:{}", layer.packed.unpacked_digest));
         json!({
             "created": created,
-            "architecture": self.architecture,
+            "architecture": self.architecture.debian_name(),
             "os": "linux",
             "config": config,
             "rootfs": { "type": "layers", "diff_ids": digests.collect::<Vec<_>>() },

@@ -48,7 +48,7 @@ pub fn resolve_lock(images: &ImageCatalog, indexes: &[(String, SuiteIndex)]) -> 
     }
     let packages = layers.into_iter().map(|(name, layers)| known.packages[name].lock_package(name, layers));
     Ok(DebianLock {
-        architecture: images.debian.architecture.clone(),
+        architecture: images.architecture,
         date: indexes.iter().map(|(_, index)| index.date).max().unwrap_or(0),
         packages: packages.collect::<Result<_, _>>()?,
     })
@@ -179,6 +179,7 @@ pub(super) fn dependency_alternatives<'p>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use oarlock_matrix::CpuArchitecture;
 
     const PACKAGES_TEXT: &str = "\
 Package: base
@@ -242,11 +243,11 @@ Version: 2
 
     fn resolve_example(packages: &str, roots: &str) -> Result<DebianLock, Error> {
         let text = format!(
-            "name = \"x\"\n[debian]\nsuites = []\narchitecture = \"amd64\"\nleft_out.left = \"w\"\nonly.backports = []\n\
+            "name = \"x\"\n[debian]\nsuites = []\narchitectures = [\"amd64\"]\nleft_out.left = \"w\"\nonly.backports = []\n\
              [layers.base]\npurpose = \"p\"\ndebian = [\"base\"]\n[layers.more]\npurpose = \"p\"\ndebian = {roots}\n\
              [[images]]\nsuffix = \"\"\ntitle = \"t\"\nlayers = [\"base\", \"more\"]\nbudget_mb = 1\n"
         );
-        let images = ImageCatalog::from_toml("images.toml", &text).expect("images");
+        let images = ImageCatalog::from_toml("images.toml", &text, CpuArchitecture::X86_64).expect("images");
         resolve_lock(&images, &example_indexes(packages))
     }
 
@@ -275,13 +276,13 @@ Version: 2
     fn of_some_suites_nothing_is_taken_but_what_is_built_of_named_sources() {
         let images = |only: &str| {
             let text = format!(
-                "name = \"x\"\n[debian]\nsuites = []\narchitecture = \"amd64\"\nleft_out.left = \"w\"\nonly.backports = {only}\n\
+                "name = \"x\"\n[debian]\nsuites = []\narchitectures = [\"amd64\"]\nleft_out.left = \"w\"\nonly.backports = {only}\n\
                  [layers.run]\npurpose = \"p\"\ndebian = [\"python\"]\n\
                  [layers.build]\nkind = \"dev\"\npurpose = \"p\"\ndebian = [\"tool\", \"left\"]\n\
                  [[images]]\nsuffix = \"\"\ntitle = \"t\"\nlayers = [\"run\"]\nbudget_mb = 1\n\
                  [[images]]\nsuffix = \"-dev\"\ntitle = \"t\"\nlayers = [\"build\"]\nbudget_mb = 1\n"
             );
-            ImageCatalog::from_toml("images.toml", &text).expect("images")
+            ImageCatalog::from_toml("images.toml", &text, CpuArchitecture::X86_64).expect("images")
         };
         let packages = format!("{PACKAGES_TEXT}\nPackage: left\nVersion: 1\n");
         let lock = |only: &str| resolve_lock(&images(only), &example_indexes(&packages));

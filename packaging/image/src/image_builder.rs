@@ -8,13 +8,14 @@ use oarlock_formats::deb::DebPackage;
 use oarlock_formats::error::Error;
 use oarlock_formats::file;
 use oarlock_formats::output_directory::DirectoryKind;
+use oarlock_matrix::CpuArchitecture;
 
 use super::archive;
 use super::bytecode;
 use super::config::{DescribedLayer, ImageConfig};
 use super::dockerfile;
 use super::image_root::ImageRoot;
-use super::images::{ImageCatalog, ImageSpec};
+use super::images::{self, ImageCatalog, ImageSpec};
 use super::layer::PackedLayer;
 use super::loader;
 use super::local_packages::LocalPackages;
@@ -33,6 +34,8 @@ pub struct ImageBuilder<'w> {
     seconds: u64,
     /// The directory for temporary files.
     scratch: PathBuf,
+    /// Runs programs of the images, if they are for another architecture than this machine's.
+    runner: Option<PathBuf>,
     /// Finished stages, by the names of the layers up to each.
     stages: BTreeMap<Vec<&'w str>, Rc<LayerStage>>,
 }
@@ -51,6 +54,8 @@ struct LayerStage {
 pub struct FinishedImage {
     /// The name and tag.
     pub name: ImageName,
+    /// The architecture of its programs.
+    pub architecture: CpuArchitecture,
     /// The archive.
     pub file: PathBuf,
     /// The directory with the Dockerfile, if it was requested.
@@ -89,6 +94,7 @@ impl<'w> ImageBuilder<'w> {
             repository: &images.name,
             seconds: lock.date,
             scratch: target.to_owned(),
+            runner: None,
             stages: BTreeMap::new(),
         }
     }
@@ -103,6 +109,17 @@ impl<'w> ImageBuilder<'w> {
     #[must_use]
     pub fn with_time(self, seconds: u64) -> Self {
         Self { seconds, ..self }
+    }
+
+    /// Sets a program that runs those of the images, which this machine cannot run itself.
+    pub fn set_runner(&mut self, runner: Option<PathBuf>) {
+        self.runner = runner;
+    }
+
+    /// The catalog that it builds from.
+    #[must_use]
+    pub fn catalog(&self) -> &'w ImageCatalog {
+        self.images
     }
 
     /// Our own packages that an image needs and that have not been built.
@@ -168,7 +185,7 @@ impl<'w> ImageBuilder<'w> {
         tell: &dyn Fn(&str),
     ) -> Result<FinishedImage, Error> {
         let name = self.image_name(image)?;
-        let file = out.join(name.file_name());
+        let file = out.join(name.archive_file_name(self.images.architecture));
         let directory = file.with_extension("");
         if with_dockerfile {
             // Fail early if the directory may not be replaced.
@@ -189,6 +206,7 @@ impl<'w> ImageBuilder<'w> {
         let config = ImageConfig::for_image(self.images, image, version, self.seconds)?;
         let archive = archive::write_archive(&name, &config, &described)?;
         let finished = FinishedImage {
+            architecture: self.images.architecture,
             dockerfile: with_dockerfile.then_some(directory),
             file,
             digest: archive.digest,
@@ -245,7 +263,7 @@ impl<'w> ImageBuilder<'w> {
             return Err(Error::new(format!(
                 "expected `{root}` among the packages of the layer `{name}`, found none: run `oarlock-pack image lock`"
             ))
-            .in_file(lock::LOCK_PATH));
+            .in_file(lock::lock_path(self.images.architecture)));
         }
         let is_below =
             |package: &&LockedPackage| package.layers.iter().any(|it| below.contains(&it.as_str()));
@@ -267,8 +285,9 @@ impl<'w> ImageBuilder<'w> {
         root.finish_layer()?;
         root.add_links(&layer.links)?;
         let new = root.tree().difference_from(&before);
-        root.overlay_tree(bytecode::compile_bytecode(root.tree(), &new, &self.scratch)?)?;
-        root.overlay_tree(loader::build_loader_cache(root.tree(), &self.scratch)?)?;
+        let runner = self.runner.as_deref();
+        root.overlay_tree(bytecode::compile_bytecode(root.tree(), &new, &self.scratch, runner)?)?;
+        root.overlay_tree(loader::build_loader_cache(root.tree(), &self.scratch, runner)?)?;
         let packed = PackedLayer::new(&root.tree().difference_from(&before), self.seconds, layer.kind)?;
         let stage = Rc::new(LayerStage { root, packed });
         self.stages.insert(layers.to_vec(), Rc::clone(&stage));
@@ -286,7 +305,7 @@ impl<'w> ImageBuilder<'w> {
                      `oarlock-pack image lock`",
                     image.label()
                 ))
-                .in_file("packaging/images.toml"));
+                .in_file(images::CATALOG_PATH));
             }
         }
         Ok(())

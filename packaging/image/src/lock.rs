@@ -1,8 +1,9 @@
-//! The lock of Debian packages, with exact hashes. It keeps images reproducible when Debian publishes newer versions.
+//! The lock of Debian packages for an architecture, with exact hashes. It keeps images reproducible when Debian publishes newer versions.
 
 use std::collections::BTreeSet;
 
 use oarlock_formats::error::Error;
+use oarlock_matrix::CpuArchitecture;
 
 use super::images::ImageSpec;
 use serde::{Deserialize, Serialize};
@@ -11,8 +12,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct DebianLock {
-    /// The Debian architecture.
-    pub architecture: String,
+    /// The architecture.
+    pub architecture: CpuArchitecture,
     /// The date of the newest index, in seconds since 1970; it becomes the timestamp of everything in images.
     pub date: u64,
     /// The packages, sorted by name.
@@ -41,11 +42,28 @@ pub struct LockedPackage {
     pub sha256: String,
 }
 
-/// The lock of Oarlock's own images.
-pub const OWN_LOCK: &str = include_str!("../../debian.lock.toml");
+/// The directory of the locks of Oarlock's own images in the sources.
+pub const LOCK_DIRECTORY: &str = "packaging";
 
-/// Its path in the sources.
-pub const LOCK_PATH: &str = "packaging/debian.lock.toml";
+/// The file name of the lock for an architecture.
+#[must_use]
+pub fn lock_file_name(architecture: CpuArchitecture) -> String {
+    format!("debian.{}.lock.toml", architecture.debian_name())
+}
+
+/// The path of the lock of Oarlock's own images for an architecture in the sources.
+#[must_use]
+pub fn lock_path(architecture: CpuArchitecture) -> String {
+    format!("{LOCK_DIRECTORY}/{}", lock_file_name(architecture))
+}
+
+/// The lock of Oarlock's own images for an architecture.
+pub(crate) fn own_lock(architecture: CpuArchitecture) -> &'static str {
+    match architecture {
+        CpuArchitecture::X86_64 => include_str!("../../debian.amd64.lock.toml"),
+        CpuArchitecture::Aarch64 => include_str!("../../debian.arm64.lock.toml"),
+    }
+}
 
 const LOCK_HEADER: &str =
     "# The packages of Debian that images are made of; `oarlock-pack image lock` writes this file.\n\n";
@@ -121,6 +139,7 @@ impl LockedPackage {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ImageSources;
     use super::*;
 
     fn example_lock() -> DebianLock {
@@ -135,7 +154,7 @@ mod tests {
             sha256: "0f".repeat(32),
         };
         DebianLock {
-            architecture: "amd64".to_owned(),
+            architecture: CpuArchitecture::X86_64,
             date: 9,
             packages: vec![package("libx"), package("x")],
         }
@@ -178,13 +197,18 @@ mod tests {
 
     #[test]
     fn our_own_lock_has_every_package_that_our_own_images_name() {
-        let lock = DebianLock::from_toml(LOCK_PATH, OWN_LOCK).expect("our own lock");
-        let images =
-            super::super::ImageCatalog::from_toml("packaging/images.toml", super::super::images::OWN_IMAGES);
-        for (name, layer) in &images.expect("our own images").layers {
-            for root in &layer.debian {
-                assert!(lock.packages_of_layer(name).any(|package| package.name == *root), "{name}: {root}");
+        for ImageSources { images, lock } in ImageSources::of_all_architectures().expect("our own images") {
+            assert_eq!(images.architecture, lock.architecture);
+            for (name, layer) in &images.layers {
+                for root in &layer.debian {
+                    let is_locked = lock.packages_of_layer(name).any(|package| package.name == *root);
+                    assert!(is_locked, "{name}: {root} for {}", lock.architecture.debian_name());
+                }
             }
+            let is_ours = |it: &LockedPackage| {
+                it.architecture == "all" || it.architecture == lock.architecture.debian_name()
+            };
+            assert_eq!(lock.packages.iter().find(|package| !is_ours(package)), None);
         }
     }
 }

@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn every_notebook_of_the_book_is_in_the_image() {
-        let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/notebooks");
+        let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/notebooks");
         let mut there: Vec<String> = std::fs::read_dir(directory)
             .expect("notebooks")
             .map(|entry| entry.expect("a file").file_name().to_string_lossy().into_owned())

@@ -11,12 +11,16 @@ use serde_json::{Value, json};
 /// The directory of blobs, which are named by their SHA-256.
 pub(super) const BLOB_DIRECTORY: &str = "blobs/sha256";
 
-/// The OCI index, and Docker's list of images.
+/// The version of the layout, the OCI index, and Docker's list of images.
+pub(super) const LAYOUT_FILE: &str = "oci-layout";
 pub(super) const INDEX_FILE: &str = "index.json";
 pub(super) const DOCKER_MANIFEST_FILE: &str = "manifest.json";
 
 /// The annotation for the tag of an image.
 pub(super) const TAG_ANNOTATION: &str = "org.opencontainers.image.ref.name";
+
+/// The media type of an OCI index.
+pub(super) const INDEX_MEDIA_TYPE: &str = "application/vnd.oci.image.index.v1+json";
 
 /// An image archive with the digest of its image.
 pub struct ImageArchive {
@@ -61,16 +65,9 @@ pub fn write_archive(
     let manifest = manifest.to_string().into_bytes();
     let digest = sha256_hex(&manifest);
     let mut listed = blob(manifest, "manifest.v1+json")?;
-    listed["platform"] = json!({ "architecture": config.architecture, "os": "linux" });
-    listed["annotations"] = json!({
-        TAG_ANNOTATION: name.tag(),
-        "io.containerd.image.name": name.with_registry(),
-    });
-    let index = json!({
-        "schemaVersion": 2,
-        "mediaType": "application/vnd.oci.image.index.v1+json",
-        "manifests": [listed],
-    });
+    listed["platform"] = json!({ "architecture": config.architecture.debian_name(), "os": "linux" });
+    listed["annotations"] = name_annotations(name);
+    let index = index_of(&[listed]);
     let path = |blob: &Value| {
         blob["digest"].as_str().unwrap_or_default().replace("sha256:", &format!("{BLOB_DIRECTORY}/"))
     };
@@ -79,11 +76,26 @@ pub fn write_archive(
         "RepoTags": [name.to_string()],
         "Layers": packed.iter().map(path).collect::<Vec<_>>(),
     }]);
-    let layout = json!({ "imageLayoutVersion": "1.0.0" });
-    for (path, value) in [("oci-layout", layout), (INDEX_FILE, index), (DOCKER_MANIFEST_FILE, docker)] {
+    let layout = layout_version();
+    for (path, value) in [(LAYOUT_FILE, layout), (INDEX_FILE, index), (DOCKER_MANIFEST_FILE, docker)] {
         tree.insert_entry(path, TreeEntry::file(value.to_string().into_bytes()))?;
     }
     Ok(ImageArchive { bytes: tree.to_tar("", config.seconds)?, digest })
+}
+
+/// An OCI index of these descriptors.
+pub(super) fn index_of(listed: &[Value]) -> Value {
+    json!({ "schemaVersion": 2, "mediaType": INDEX_MEDIA_TYPE, "manifests": listed })
+}
+
+/// The annotations with the name of an image.
+pub(super) fn name_annotations(name: &ImageName) -> Value {
+    json!({ TAG_ANNOTATION: name.tag(), "io.containerd.image.name": name.with_registry() })
+}
+
+/// The contents of the file with the version of the layout.
+pub(super) fn layout_version() -> Value {
+    json!({ "imageLayoutVersion": "1.0.0" })
 }
 
 #[cfg(test)]
@@ -91,6 +103,7 @@ mod tests {
     use super::super::images::ImageKind;
     use super::super::layer::PackedLayer;
     use super::*;
+    use oarlock_matrix::CpuArchitecture;
 
     fn example_archive() -> ImageArchive {
         let mut tree = FileTree::default();
@@ -104,7 +117,7 @@ mod tests {
             kind: ImageKind::Prod,
             title: "An image".to_owned(),
             version: "1.0".to_owned(),
-            architecture: "amd64".to_owned(),
+            architecture: CpuArchitecture::X86_64,
             has_entry: true,
             has_notebook: true,
             environment: vec!["A=b".to_owned()],
