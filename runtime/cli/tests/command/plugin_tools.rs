@@ -141,3 +141,33 @@ fn no_manifest_is_written_for_a_non_plugin_file() {
         user.run_command(&["plugin", "manifest", "libbad.so"]).to_snapshot()
     );
 }
+
+#[test]
+#[cfg(target_endian = "little")]
+fn a_plugin_for_another_machine_is_refused_with_both_and_the_package_that_fits() {
+    let user = TestUser::new();
+    let own = std::env::consts::ARCH;
+    let (number, other) = if own == "aarch64" { (62_u16, "x86_64") } else { (183, "aarch64") };
+    let file = user.home.path().join("libnpu.so");
+    // The class and the machine are what a header of ELF says about processors.
+    for (class, number, found) in [(2, number, other), (1, 40, "a 32-bit file for arm")] {
+        let mut header = [0; 64];
+        header[..8].copy_from_slice(&[0x7f, b'E', b'L', b'F', class, 1, 1, 0]);
+        header[16] = 3;
+        header[18..20].copy_from_slice(&number.to_le_bytes());
+        fs::write(&file, header).unwrap();
+        let check = user.run_command(&["plugin", "check", "libnpu.so"]);
+        assert_eq!(check.status, 1, "{}", check.out);
+        let expected = format!("a 64-bit shared object for {own} Linux");
+        let remedy = format!("install the build of this plugin for {own}");
+        for words in [found, &expected, &remedy] {
+            assert!(check.out.contains(words), "{words}: {}", check.out);
+        }
+    }
+    let manifest = format!(
+        "name = 'npu'\nversion = '1'\nkind = 'device'\ncontract = '1.0'\narchitecture = '{other}-linux'\npackage = 'oarlock-npu'\n"
+    );
+    fs::write(user.home.path().join("libnpu.oarlock.toml"), manifest).unwrap();
+    let check = user.run_command(&["plugin", "check", "libnpu.so"]);
+    assert!(check.out.contains(&format!("install `oarlock-npu` for {own}")), "{}", check.out);
+}
