@@ -2,8 +2,9 @@
 
     quantize.py MODEL.onnx [--activations u8|i8] [--output OUTPUT.onnx]
 
-MODEL.inputs.npz beside MODEL.onnx calibrates the model, and is copied beside the output, by default MODEL_int8.onnx. Activations
-have 8 bits, weights 8 bits with a scale for each channel, in QDQ form (QuantizeLinear and DequantizeLinear).
+MODEL.inputs.npz beside MODEL.onnx calibrates the model. It is copied beside the output, by default MODEL_int8.onnx, and so are the
+inputs for larger batches. Activations have 8 bits, weights 8 bits with a scale for each channel, in QDQ form (QuantizeLinear and
+DequantizeLinear).
 """
 
 import argparse
@@ -42,7 +43,8 @@ def main():
         activation_type=activations,
         weight_type=QuantType.QInt8,
     )
-    shutil.copyfile(inputs, output.with_suffix(".inputs.npz"))
+    for path in arguments.model.parent.glob(f"{arguments.model.stem}.*.npz"):
+        shutil.copyfile(path, output.with_name(output.stem + path.name.removeprefix(arguments.model.stem)))
 
 
 if __name__ == "__main__":

@@ -9,9 +9,13 @@ import tempfile
 
 import numpy
 
+# What the comparison of models needs too.
+sys.path.append(os.fspath(pathlib.Path(__file__).parents[1]))
+
 import inputs
 import report
 import rows
+from common.processes import RunError
 from packages import FetchError, Store
 from records import ListError, read_list
 
@@ -79,7 +83,7 @@ def rows_of(options, store, model, saved):
         try:
             path = store.model(model)
             twin = rows.onnx_twin(options.oarlock, path, folder)
-        except (FetchError, rows.RunError) as problem:
+        except (FetchError, RunError) as problem:
             return [rows.failed(model, 0, "", problem)]
         found = []
         for index in range(len(model.runs)):

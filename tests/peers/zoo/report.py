@@ -1,10 +1,9 @@
 """Tables of the zoo in Markdown."""
 
-import math
-import statistics
 import textwrap
 
 import running
+from common.markdown import geometric_mean, table
 from rows import distance_text
 
 HEADS = ["model", "kind", "inputs", "threads", "ms", "× onnxruntime", "start, ms", "× onnxruntime", "peak, MiB", "onnxruntime, MiB"]
@@ -20,18 +19,9 @@ def list_of(models, packages):
     return table(["model", "kind", "package", "license", "runs", "note"], rows)
 
 
-def table(heads, rows):
-    lines = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
-    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
-
-
 def timed(shown):
     """Every measurement: the row, the threads and the figures."""
     return [(row, threads, times) for _, rows in shown for row in rows for threads, times in row["threads"].items()]
-
-
-def mean(ratios):
-    return math.exp(statistics.fmean(map(math.log, ratios)))
 
 
 def line(row, threads, times):
@@ -65,7 +55,7 @@ def means(shown):
         for count in counts:
             ratios = [times["ratio"] for row, threads, times in found if threads == count and kind in ("all", row["kind"])]
             behind = sum(ratio < 1 for ratio in ratios)
-            cells += [str(len(ratios)), f"{mean(ratios):.2f}", str(behind)] if ratios else ["0", "", ""]
+            cells += [str(len(ratios)), f"{geometric_mean(ratios):.2f}", str(behind)] if ratios else ["0", "", ""]
         rows.append(cells)
     heads = ["kind", "models"]
     for count in counts:

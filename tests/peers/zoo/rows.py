@@ -1,14 +1,15 @@
 """The rows of the zoo: what was found for one run of one model, kept from one call of `scripts/zoo` to the next."""
 
 import dataclasses
-import hashlib
 import importlib.metadata
 import json
 import sys
 import time
 
 import running
-from running import RunError
+from common.files import write_file
+from common.machine import best_set, hash_of, processor
+from common.processes import RunError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,18 +23,7 @@ class Machine:
 
     @classmethod
     def here(cls, program, commit):
-        with open("/proc/cpuinfo") as file:
-            lines = file.read().splitlines()
-        names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-        flags = next((line.split() for line in lines if line.startswith("flags")), [])
-        sets = [name for flag, name in SETS if flag in flags]
-        with open(program, "rb") as file:
-            command = hashlib.file_digest(file, "sha256").hexdigest()
-        processor = f"{names[0] if names else 'unknown'}, {len(names)} processors, {sets[-1] if sets else 'no AVX2'}"
-        return cls(processor, importlib.metadata.version("onnxruntime"), command, commit)
-
-
-SETS = [("avx2", "AVX2"), ("avx512f", "AVX-512"), ("avx512_vnni", "AVX-512 with VNNI"), ("amx_int8", "AVX-512 and AMX")]
+        return cls(f"{processor()}, {best_set()}", importlib.metadata.version("onnxruntime"), hash_of(program), commit)
 
 
 class Saved:
@@ -58,10 +48,8 @@ class Saved:
             if not row["threads"] and not row["error"] and row["shapes"] in before:
                 row["threads"] = before[row["shapes"]]["threads"]
         self.rows[model.name] = rows
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        partial = self.path.with_suffix(".partial")
-        partial.write_text(json.dumps({**dataclasses.asdict(self.machine), "rows": self.rows}, indent=1))
-        partial.replace(self.path)
+        content = {**dataclasses.asdict(self.machine), "rows": self.rows}
+        write_file(self.path, json.dumps(content, indent=1).encode())
 
     def has(self, model, threads):
         """Whether all runs of a model were checked, and measured on these numbers of threads."""

@@ -8,38 +8,18 @@ import json
 import os
 import pathlib
 import statistics
-import subprocess
 import sys
 
 import numpy
 
+from common.processes import RunError, ask
+
 HERE = pathlib.Path(__file__).parent
 # The largest accepted difference over the largest element of an output.
 TOLERANCE = 1e-3
-TIME_LIMIT = 600
 # For an evaluation in float64, which takes hours where a graph has large convolutions.
 DOUBLE_TIME_LIMIT = 120
 TOP_OPS = 4
-
-
-class RunError(Exception):
-    """A runtime that did not run a model; the message is its own."""
-
-
-def ask(command, threads, limit=TIME_LIMIT):
-    """The standard output of a command that is bound to `threads` processors."""
-    last = os.cpu_count() - 1
-    bound = ["taskset", "-c", f"{max(0, last - threads + 1)}-{last}", *map(str, command)]
-    limits = {name: str(threads) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
-    options = {"env": os.environ | limits, "stdin": subprocess.DEVNULL, "capture_output": True, "text": True, "timeout": limit}
-    try:
-        done = subprocess.run(bound, **options)
-    except subprocess.TimeoutExpired:
-        raise RunError(f"no end within {limit} s") from None
-    if done.returncode != 0:
-        said = [line for line in done.stderr.splitlines() if line.strip()] or [f"exit code {done.returncode}"]
-        raise RunError(next((line for line in said if line.startswith("error")), said[-1]))
-    return done.stdout
 
 
 def own_outputs(program, model, inputs, folder):
