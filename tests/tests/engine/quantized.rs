@@ -308,9 +308,14 @@ fn few_rows_read_block_weights_directly_and_many_dequantize_them() {
     sketch.graph.nodes.last_mut().expect("a node").opset = 21;
     let turned = sketch.add_op_with("Transpose", &[matrix], &[("perm", Attribute::Ints(vec![1, 0]))]);
     let y = sketch.add_op("MatMul", &[x, turned]);
-    let sketch = sketch.with_outputs(&[y]);
-    assert_eq!(sketch.check_optimized(&[random_datum(&[1, depth], 3)]), ["oarlock.BlockMatMul"]);
-    assert_eq!(sketch.check_optimized(&[random_datum(&[4, depth], 3)]), ["oarlock.BlockMatMul"]);
+    // What follows becomes part of the product only where the weights are dequantized.
+    let bias = sketch.add_weights(&[columns], 7);
+    let sum = sketch.add_op("Add", &[y, bias]);
+    let z = sketch.add_op("Relu", &[sum]);
+    let sketch = sketch.with_outputs(&[z]);
+    let of_blocks = ["oarlock.BlockMatMul", "Add", "Relu"];
+    assert_eq!(sketch.check_optimized(&[random_datum(&[1, depth], 3)]), of_blocks);
+    assert_eq!(sketch.check_optimized(&[random_datum(&[4, depth], 3)]), of_blocks);
     assert_eq!(
         sketch.check_optimized(&[random_datum(&[5, depth], 3)]),
         ["DequantizeLinear", "oarlock.MatMul"]

@@ -30,12 +30,22 @@ fn fuse_block_products(graph: &mut Graph, context: &PassContext<'_>) -> Result<u
     Ok(replace_nodes(graph, found))
 }
 
+/// True if a product may still become one that reads its weights as they are stored: that depends on the number of rows, which is not
+/// known yet. Until then it has to stay as it is, since that op has no epilogue.
+pub(super) fn waits_for_row_count(view: &GraphView<'_>, node: &Node) -> bool {
+    let rows = node.input(0).and_then(|rows| view.graph.value(rows).dims());
+    let is_known = rows.is_some_and(|dims| dims.iter().all(|size| *size >= 0));
+    !is_known && match_block_product(view, node).is_some()
+}
+
 /// Matches a product with a transposed matrix that is dequantized in blocks along its rows.
 fn match_block_product(view: &GraphView<'_>, node: &Node) -> Option<Node> {
     let is_product = &*node.domain == OARLOCK_DOMAIN && &*node.op == "MatMul" && node.inputs.len() == 2;
     let is_set = |name| node.attributes.get_int(name).ok().flatten().unwrap_or(0) != 0;
+    // The op for blocks has no epilogue.
+    let has_activation = node.attributes.get_string("activation").ok()?.is_some_and(|name| !name.is_empty());
     let alpha = node.attributes.get_float("alpha").ok()?.unwrap_or(1.0);
-    if !is_product || is_set("transA") || !is_set("transB") || alpha != 1.0 {
+    if !is_product || is_set("transA") || !is_set("transB") || alpha != 1.0 || has_activation {
         return None;
     }
     let weights = view.fusable_producer(node.input(1)?, "DequantizeLinear")?;

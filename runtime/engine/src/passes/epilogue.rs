@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use oarlock_core::{Attribute, Result};
 
+use super::block_product::waits_for_row_count;
 use super::graph_view::{GraphView, define_pass};
 use super::{GraphPass, PassContext};
 use crate::graph::{Graph, Node, ValueId};
@@ -45,9 +46,9 @@ fn fuse_once(graph: &mut Graph, context: &PassContext<'_>) -> usize {
     for (at, node) in graph.nodes.iter().enumerate() {
         let inputs = node.input(0).into_iter().chain(node.input(1));
         for input in inputs {
-            let Some(base) =
-                view.producer(input).filter(|base| accepts_epilogue(base) && view.is_read_once(input))
-            else {
+            let Some(base) = view.producer(input).filter(|base| {
+                accepts_epilogue(base) && view.is_read_once(input) && !waits_for_row_count(&view, base)
+            }) else {
                 continue;
             };
             let is_supported = removed.contains(&base.output(0));
