@@ -165,7 +165,7 @@ fn a_plugin_for_another_machine_is_refused_with_both_and_the_package_that_fits()
         }
     }
     let manifest = format!(
-        "name = 'npu'\nversion = '1'\nkind = 'device'\ncontract = '1.0'\narchitecture = '{other}-linux'\npackage = 'oarlock-npu'\n"
+        "name = 'npu'\nversion = '1'\nkind = 'device'\ndevice_type = 'npu'\ncontract = '1.0'\narchitecture = '{other}-linux'\npackage = 'oarlock-npu'\n"
     );
     fs::write(user.home.path().join("libnpu.oarlock.toml"), manifest).unwrap();
     let check = user.run_command(&["plugin", "check", "libnpu.so"]);

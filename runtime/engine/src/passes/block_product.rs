@@ -48,7 +48,8 @@ fn match_block_product(view: &GraphView<'_>, node: &Node) -> Option<Node> {
     if !is_product || is_set("transA") || !is_set("transB") || alpha != 1.0 || has_activation {
         return None;
     }
-    let weights = view.fusable_producer(node.input(1)?, "DequantizeLinear")?;
+    // Others may read the floats too, such as the transpose that has just become part of the product.
+    let weights = view.producer_with_op(node.input(1)?, "DequantizeLinear")?;
     let block = weights.attributes.get_int("block_size").ok()?.filter(|block| *block > 0)?;
     let axis = weights.attributes.get_int("axis").ok()?.unwrap_or(1);
     let is_constant =
