@@ -174,7 +174,7 @@ fn an_index_that_says_something_else_than_its_images_is_refused() {
     let with_list = refusal(&with_list);
     assert!(with_list.contains("expected no `manifest.json` beside images for several"), "{with_list}");
     let index = read_json(&archive, "index.json");
-    let mut damaged = archive.clone();
+    let mut damaged = archive;
     let path = blob_path(&index["manifests"][0]);
     damaged.insert_entry(&path, TreeEntry::file(*b"{}")).expect("a path");
     let damaged = refusal(&damaged);
