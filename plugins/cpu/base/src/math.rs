@@ -27,7 +27,7 @@ pub fn clamp_keeping_nan<F: MathFloat>(x: F, low: F, high: F) -> F {
     if x > high { high } else { x }
 }
 
-/// 0 in place of a subnormal number. Processors multiply those in microcode, some hundred times slower than others.
+/// 0 in place of a subnormal number. Processors multiply those in microcode.
 #[inline(always)]
 pub fn flush_subnormal<F: MathFloat>(x: F) -> F {
     // With this comparison, NaN stays NaN.

@@ -1,5 +1,5 @@
 //! Subnormal weights. Weight decay leaves many weights of some published models below 2⁻¹²⁶, and processors multiply such numbers in
-//! microcode, some hundred times slower than others.
+//! microcode.
 
 use crate::isa::{Isa, SimdTarget, SimdTask};
 

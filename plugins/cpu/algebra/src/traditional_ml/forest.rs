@@ -199,12 +199,20 @@ impl PreparedForest {
         self.tree_count().div_ceil(MAX_CHUNKS).max(MIN_CHUNK_TREES)
     }
 
+    /// True if sharing the trees keeps no fewer of these threads busy than sharing the rows does.
+    pub(super) fn is_worth_sharing(&self, rows: usize, threads: usize) -> bool {
+        // With more blocks than this, each thread has rows enough to keep the nodes of a tree in its cache.
+        let has_few_blocks = rows.div_ceil(self.row_block_size()) < 2 * threads;
+        let groups = rows.div_ceil(INTERLEAVED_WALKS);
+        has_few_blocks && self.tree_count().div_ceil(self.chunk_size()).min(threads) >= groups.min(threads)
+    }
+
     /// The approximate cost of a row, in elements.
     pub(super) fn row_cost(&self) -> usize {
         self.tree_count() * 32
     }
 
-    /// Adds the votes of all trees for some rows of features. With `shared`, the threads of that device share the trees.
+    /// Counts the votes of all trees for some rows of features. With `shared`, the threads of that device share the trees.
     pub(super) fn accumulate_votes(
         &self,
         shared: Option<&Cpu>,
@@ -218,7 +226,8 @@ impl PreparedForest {
         match shared {
             _ if self.forest.targets == 0 => return,
             _ if chunks <= 1 => self.add_tree_votes(0..trees, rows, scores),
-            Some(cpu) => {
+            // Every chunk needs scores of its own, and a single row may have many.
+            Some(cpu) if scores.len() <= MAX_BLOCK_SCORES => {
                 let mut parts: Vec<TargetScore> = vec![None; chunks * scores.len()];
                 let cost = (self.row_cost() / chunks).saturating_mul(rows.count());
                 let out = OutputRows::new(&mut parts, scores.len());
@@ -229,7 +238,7 @@ impl PreparedForest {
                 });
                 parts.chunks_exact(scores.len()).for_each(|part| self.add_scores(part, scores));
             }
-            None => {
+            _ => {
                 let mut part: Vec<TargetScore> = vec![None; scores.len()];
                 for chunk in 0..chunks {
                     part.fill(None);

@@ -16,6 +16,7 @@ use super::feature_matrix::FeatureMatrix;
 use super::forest::TargetScore;
 use super::linear_model::index_of_largest;
 use super::post_transform::binary_scores;
+use super::traversal::INTERLEAVED_WALKS;
 
 pub(super) fn tree_kernels() -> Vec<Kernel<Cpu>> {
     let float = OperandSpec::new(family::FLOATING_AND_HALF).with_dtype_group(1);
@@ -61,8 +62,11 @@ struct RowBlocks<'a> {
 
 impl<'a> RowBlocks<'a> {
     fn new(cpu: &'a Cpu, trees: &'a TreeEnsemble, matrix: &'a FeatureMatrix) -> Self {
-        let size = trees.forest.row_block_size();
-        let shares_trees = matrix.rows.div_ceil(size) < 2 * cpu.worker_count();
+        let (forest, threads) = (&trees.forest, cpu.worker_count());
+        let shares_trees = forest.is_worth_sharing(matrix.rows, threads);
+        let most = forest.row_block_size();
+        let of_thread = matrix.rows.div_ceil(threads).next_multiple_of(INTERLEAVED_WALKS);
+        let size = if shares_trees { most } else { most.min(of_thread).max(1) };
         Self { trees, matrix, cpu, size, shares_trees }
     }
 

@@ -186,7 +186,7 @@ unsafe fn compute_tile<V: F32Vector, const PIXELS: usize, const VECTORS: usize>(
                 let mut factors = [zero; 2];
                 unrolled!(VECTOR in 0..VECTORS, at most 2 {
                     factors[VECTOR] = V::load(weights.add(VECTOR * V::LANES));
-                    // The vectors of SSE4.1 are so narrow that one cache line has those of several steps.
+                    // One cache line has four vectors of four lanes, so one prefetch for each step is enough.
                     if VECTOR == 0 || V::LANES > 4 {
                         prefetch_l1(weights.wrapping_add((PREFETCH_STEPS * VECTORS + VECTOR) * V::LANES));
                     }

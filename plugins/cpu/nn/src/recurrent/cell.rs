@@ -41,7 +41,9 @@ impl<C: RecurrentFloat> RecurrentCell<'_, C> {
     pub(super) fn step_rnn(&self, input: &[C], gates: &mut [C], state: &mut [C]) {
         self.add_input(gates, input, 0);
         self.activate_gate(0, gates);
-        state.copy_from_slice(gates);
+        for (state, gate) in state.iter_mut().zip(gates) {
+            *state = math::flush_subnormal(*gate);
+        }
     }
 
     /// True if `LSTM` has its default functions, and nothing but them.

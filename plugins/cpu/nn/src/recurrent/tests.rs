@@ -1,5 +1,6 @@
 //! Complements the operator tests: use of threads, and hostile calls.
 
+use oarlock_cpu_testing::isa_levels::isa_levels;
 use oarlock_cpu_testing::runner::{TestArray, TestAttribute};
 use oarlock_sdk::{Dtype, Element};
 
@@ -51,6 +52,41 @@ fn a_sequence_without_steps_keeps_its_first_state() {
         TestArray::from_values(&[1, 2, 1], &[7f32, 2.]),
     ];
     KERNELS.check_kernel("RNN", 14, &attributes, &inputs, &outputs);
+}
+
+#[test]
+fn states_that_would_be_subnormal_are_zero() {
+    // A vector of states and a remainder.
+    let hidden = 19;
+    let tiny = TestArray::from_values(&[1, 1, hidden], &vec![1e-39f32; hidden as usize]);
+    let zeros =
+        |dims: &[i64]| TestArray::from_values(dims, &vec![0f32; dims.iter().product::<i64>() as usize]);
+    // Gates that keep everything: update of GRU, forget of LSTM. Those of LSTM that let something in are closed.
+    for (op, gates) in
+        [("RNN", vec![1e-39f32]), ("GRU", vec![100., 0., 0.]), ("LSTM", vec![-100., 0., 100., 0.])]
+    {
+        let count = gates.len() as i64;
+        let mut bias: Vec<f32> = gates.iter().flat_map(|gate| vec![*gate; hidden as usize]).collect();
+        bias.resize(2 * bias.len(), 0.0);
+        let bias = TestArray::from_values(&[1, 2 * count * hidden], &bias);
+        let (x, w) = (zeros(&[1, 1, 1]), zeros(&[1, count * hidden, 1]));
+        let r = zeros(&[1, count * hidden, hidden]);
+        let mut inputs = vec![Some(&x), Some(&w), Some(&r), Some(&bias), None, Some(&tiny)];
+        let mut outputs: Vec<Option<(Dtype, &[i64])>> = vec![Some((Dtype::F32, &[1, 1, 1, 19]))];
+        outputs.push(Some((Dtype::F32, &[1, 1, 19])));
+        if op == "LSTM" {
+            inputs.push(Some(&tiny));
+            outputs.push(outputs[1]);
+        }
+        let size = [("hidden_size", TestAttribute::Int(hidden))];
+        for isa in isa_levels() {
+            let found = KERNELS.run_with_isa(&isa.to_string(), op, 14, &size, &inputs, &outputs).unwrap();
+            // Byte for byte, as a difference of 1e-39 is within any tolerance.
+            let is_zero =
+                |array: &Option<TestArray>| array.as_ref().unwrap().bytes().iter().all(|byte| *byte == 0);
+            assert!(found.iter().all(is_zero), "{op} on {isa}");
+        }
+    }
 }
 
 #[test]
