@@ -82,36 +82,43 @@ impl WidenedRows {
         count: usize,
         rows: *mut u8,
     ) {
-        for row in 0..count {
-            let target = self.row_pointer(rows, row).cast::<u16>();
-            for tap in 0..self.taps {
-                // SAFETY: the caller guarantees the inputs and the room; nobody else knows the memory of the row.
-                let part = unsafe {
-                    WidenedPart {
-                        bytes: slice::from_raw_parts((*sources.add(tap * count + row)).add(skip), self.depth),
-                        sign_flip,
-                        target: slice::from_raw_parts_mut(target.add(tap * self.depth), self.depth),
-                    }
-                };
-                isa.vectorize(part);
-            }
-        }
+        let rows = RowWidening { layout: self, sources, skip, sign_flip, count, rows };
+        // One task for all rows: selecting the instruction set takes as long as widening a short row.
+        isa.vectorize(rows);
     }
 }
 
-struct WidenedPart<'a> {
-    bytes: &'a [u8],
+/// The operands of [`WidenedRows::widen_rows`], whose conditions they meet.
+struct RowWidening<'a> {
+    layout: &'a WidenedRows,
+    sources: *const *const u8,
+    skip: usize,
     sign_flip: u8,
-    target: &'a mut [u16],
+    count: usize,
+    rows: *mut u8,
 }
 
-impl SimdTask for WidenedPart<'_> {
+impl SimdTask for RowWidening<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run_on_target<T: SimdTarget>(self) {
-        for (target, byte) in self.target.iter_mut().zip(self.bytes) {
-            *target = u16::from(byte ^ self.sign_flip);
+        let Self { layout, sources, skip, sign_flip, count, rows } = self;
+        let depth = layout.depth;
+        for row in 0..count {
+            let target = layout.row_pointer(rows, row).cast::<u16>();
+            for tap in 0..layout.taps {
+                // SAFETY: the caller of `widen_rows` guarantees the inputs and the room; nobody else knows the memory of the row.
+                let (bytes, target) = unsafe {
+                    (
+                        slice::from_raw_parts((*sources.add(tap * count + row)).add(skip), depth),
+                        slice::from_raw_parts_mut(target.add(tap * depth), depth),
+                    )
+                };
+                for (target, byte) in target.iter_mut().zip(bytes) {
+                    *target = u16::from(byte ^ sign_flip);
+                }
+            }
         }
     }
 }
