@@ -3,6 +3,7 @@
 use oarlock_cpu_base::arithmetic::ArithmeticElement;
 use oarlock_cpu_base::compute_element::ComputeElement;
 use oarlock_cpu_base::device::Cpu;
+use oarlock_cpu_base::isa::Isa;
 use oarlock_cpu_base::rows::axis::{self, AxisLayout};
 use oarlock_cpu_base::rows::grain_for;
 use oarlock_cpu_base::rows::line_bundle::{
@@ -11,11 +12,11 @@ use oarlock_cpu_base::rows::line_bundle::{
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
 use oarlock_cpu_base::rows::output_parts::{OutputRows, parallel_for_parts};
 use oarlock_cpu_base::rows::scratch::try_filled_vec;
-use oarlock_cpu_base::with_isa;
 use oarlock_sdk::{DtypeSet, Kernel, KernelCall, KernelFlags, OperandSpec, Result, dispatch, ensure, family};
 
 use super::reduction::{Maximum, Minimum, Reducer};
 use super::shape::expect_reduced_dims;
+use super::traversal::{fold_lines, with_isa_of};
 
 const ARG_EXTREME_DTYPES: DtypeSet = family::FLOATING_AND_INTEGRAL
     .union(DtypeSet::F16)
@@ -31,6 +32,8 @@ const LINES_ABREAST: usize = 8;
 const SCAN_BLOCK: usize = 64;
 /// Elements whose extreme is found at once. Of a long line, only the chunk with the extreme is read again, to find its place.
 const LINE_CHUNK: usize = 2048;
+/// Lines whose extremes are found before their places are.
+const LINE_GROUP: usize = 64;
 /// Elements of a long line that a thread searches, where there are fewer lines than threads.
 const LINE_PIECE: usize = 1 << 16;
 
@@ -94,16 +97,13 @@ fn run_arg_extreme<T: ComputeElement, const LEAST: bool>(
         }
         return Ok(());
     }
-    parallel_for_parts(cpu, count, grain_for(axis.length), OutputRows::new(output, 1), |begin, part| {
-        with_isa!(cpu.isa(), || {
-            if axis.inner == 1 {
-                for (line, place) in input[begin * axis.length..].chunks(axis.length).zip(part) {
-                    *place = find_in_line::<T, LEAST>(line, options.takes_last) as i64;
-                }
-            } else {
-                find_in_lines::<T, LEAST>(input, axis, options.takes_last, begin, part);
-            }
-        });
+    let grain = grain_for(axis.length);
+    parallel_for_parts(cpu, count, grain, OutputRows::new(output, 1), |begin, part| match axis.inner {
+        1 => {
+            let lines = &input[begin * axis.length..];
+            find_in_lines::<T, LEAST>(cpu.isa(), lines, axis.length, options.takes_last, part);
+        }
+        _ => find_across_lines::<T, LEAST>(cpu.isa(), input, axis, options.takes_last, begin, part),
     });
     Ok(())
 }
@@ -131,16 +131,15 @@ fn find_in_short_lines<T: ComputeElement, const LEAST: bool>(
                 &input[begin * block..][..part.len() * axis.length],
                 block,
                 |first, tile: &[[T; BUNDLE_WIDTH]]| {
-                    with_isa!(isa, || {
-                        let tile = tile.as_flattened();
-                        find_in_lines::<T, LEAST>(
-                            tile,
-                            side_by_side,
-                            takes_last,
-                            0,
-                            found.as_flattened_mut(),
-                        );
-                    });
+                    let places = found.as_flattened_mut();
+                    find_across_lines::<T, LEAST>(
+                        isa,
+                        tile.as_flattened(),
+                        side_by_side,
+                        takes_last,
+                        0,
+                        places,
+                    );
                     transpose_back(isa, &found, first, part);
                 },
             );
@@ -158,11 +157,9 @@ fn find_in_pieces<T: ComputeElement, const LEAST: bool>(
     let count = places.len();
     let outputs = OutputRows::new(&mut places, 1);
     parallel_for_parts(cpu, count, grain_for(LINE_PIECE), outputs, |begin, part| {
-        with_isa!(cpu.isa(), || {
-            for (piece, place) in line.chunks(LINE_PIECE).skip(begin).zip(part) {
-                *place = find_in_line::<T, LEAST>(piece, takes_last);
-            }
-        });
+        for (piece, place) in line.chunks(LINE_PIECE).skip(begin).zip(part) {
+            *place = find_in_long_line::<T, LEAST>(cpu.isa(), piece, takes_last);
+        }
     });
     let places = places.into_iter().enumerate().map(|(piece, place)| piece * LINE_PIECE + place);
     let element = |place: usize| line[place].to_accumulator();
@@ -172,57 +169,129 @@ fn find_in_pieces<T: ComputeElement, const LEAST: bool>(
     Ok(best.unwrap_or(0))
 }
 
-/// True if an element takes the place of the best one before it.
+/// True if an element takes the place of the best one of those that were read before it. With `or_as_good`, an equal one does too.
 #[inline(always)]
-fn is_better<E: ArithmeticElement, const LEAST: bool>(element: E, so_far: E, takes_last: bool) -> bool {
+fn is_better<E: ArithmeticElement, const LEAST: bool>(element: E, so_far: E, or_as_good: bool) -> bool {
     // `|` and `&` instead of short-circuit operators, whose branches would keep loops from vectorizing.
     // NaN is neither less nor greater.
-    if takes_last {
+    if or_as_good {
         (if LEAST { element <= so_far } else { element >= so_far }) | element.is_nan()
     } else {
         (if LEAST { element < so_far } else { element > so_far }) | (element.is_nan() & !so_far.is_nan())
     }
 }
 
-/// Finds the chunk with the extreme, then the block in it, and then the element: no loop has a dependency from one element to the
-/// next, so all vectorize, and only one chunk is read twice.
-#[inline(always)]
-fn find_in_line<T: ComputeElement, const LEAST: bool>(line: &[T], takes_last: bool) -> usize {
-    let extreme_of = |chunk: &[T]| {
-        if LEAST {
-            <Minimum as Reducer<T>>::reduce_slice(chunk)
-        } else {
-            <Maximum as Reducer<T>>::reduce_slice(chunk)
+/// Finds the extremes of contiguous lines first and then their places: no loop has a dependency from one element to the next, so all
+/// vectorize.
+fn find_in_lines<T: ComputeElement, const LEAST: bool>(
+    isa: Isa,
+    lines: &[T],
+    length: usize,
+    takes_last: bool,
+    places: &mut [i64],
+) {
+    if length > LINE_CHUNK {
+        for (line, place) in lines.chunks(length).zip(places) {
+            *place = find_in_long_line::<T, LEAST>(isa, line, takes_last) as i64;
         }
-    };
-    let mut chunks = line.chunks(LINE_CHUNK).enumerate();
-    let Some((_, mut best_chunk)) = chunks.next() else { return 0 };
-    let (mut start, mut extreme) = (0, extreme_of(best_chunk));
-    for (index, chunk) in chunks {
-        let found = extreme_of(chunk);
-        if is_better::<_, LEAST>(found, extreme, takes_last) {
-            (start, extreme, best_chunk) = (index * LINE_CHUNK, found, chunk);
-        }
+        return;
     }
-    // These reducers keep NaN, so the extreme is NaN if any element is. NaN equals nothing and is found by another test.
-    let is_extreme = |element: &T| {
-        let element = element.to_accumulator();
-        if extreme.is_nan() { element.is_nan() } else { element == extreme }
-    };
-    // `|` instead of `any`: without an early exit, a block is compared in whole registers.
-    let has_extreme = |block: &[T]| block.iter().fold(false, |any, element| any | is_extreme(element));
-    let mut blocks = best_chunk.chunks(SCAN_BLOCK);
-    let block = if takes_last { blocks.rposition(has_extreme) } else { blocks.position(has_extreme) };
-    let first = block.unwrap_or(0) * SCAN_BLOCK;
-    let block = &best_chunk[first..best_chunk.len().min(first + SCAN_BLOCK)];
-    let place =
-        if takes_last { block.iter().rposition(is_extreme) } else { block.iter().position(is_extreme) };
-    start + first + place.unwrap_or(0)
+    let mut extremes = [T::Accumulator::ZERO; LINE_GROUP];
+    for (lines, places) in lines.chunks(LINE_GROUP * length).zip(places.chunks_mut(LINE_GROUP)) {
+        let extremes = &mut extremes[..places.len()];
+        fold_extremes::<T, LEAST>(isa, lines, length, extremes);
+        locate_extremes(isa, lines, extremes, takes_last, places);
+    }
 }
 
-/// Neighboring lines, many at a time: their extremes and positions stay in registers.
+/// Finds the chunk with the extreme first, so that only this one is read twice.
+fn find_in_long_line<T: ComputeElement, const LEAST: bool>(isa: Isa, line: &[T], takes_last: bool) -> usize {
+    let (mut start, mut best) = (0, None);
+    let mut extremes = [T::Accumulator::ZERO; LINE_GROUP];
+    for (group, elements) in line.chunks(LINE_GROUP * LINE_CHUNK).enumerate() {
+        let (whole, rest) = elements.as_chunks::<LINE_CHUNK>();
+        let extremes = &mut extremes[..elements.len().div_ceil(LINE_CHUNK)];
+        let (of_whole, of_rest) = extremes.split_at_mut(whole.len());
+        fold_extremes::<T, LEAST>(isa, elements, LINE_CHUNK, of_whole);
+        fold_extremes::<T, LEAST>(isa, rest, rest.len(), of_rest);
+        for (chunk, found) in (group * LINE_GROUP..).zip(&*extremes) {
+            if best.is_none_or(|best| is_better::<_, LEAST>(*found, best, takes_last)) {
+                (start, best) = (chunk * LINE_CHUNK, Some(*found));
+            }
+        }
+    }
+    let Some(extreme) = best else { return 0 };
+    let (chunk, mut place) = (&line[start..line.len().min(start + LINE_CHUNK)], [0]);
+    locate_extremes(isa, chunk, &[extreme], takes_last, &mut place);
+    start + place[0] as usize
+}
+
+/// The extremes of contiguous lines. NaN is the extreme of a line that has one.
+fn fold_extremes<T: ComputeElement, const LEAST: bool>(
+    isa: Isa,
+    lines: &[T],
+    length: usize,
+    extremes: &mut [T::Accumulator],
+) {
+    if LEAST {
+        fold_lines::<T, Minimum>(isa, lines, length, length, extremes);
+    } else {
+        fold_lines::<T, Maximum>(isa, lines, length, length, extremes);
+    }
+}
+
+/// Finds the places of known extremes in contiguous lines, one for each extreme.
+fn locate_extremes<T: ComputeElement>(
+    isa: Isa,
+    lines: &[T],
+    extremes: &[T::Accumulator],
+    takes_last: bool,
+    places: &mut [i64],
+) {
+    let length = lines.len() / extremes.len();
+    with_isa_of!(Maximum, isa, || {
+        for ((line, extreme), place) in lines.chunks(length).zip(extremes).zip(places) {
+            *place = locate_extreme(line, *extreme, takes_last) as i64;
+        }
+    });
+}
+
 #[inline(always)]
-fn find_in_lines<T: ComputeElement, const LEAST: bool>(
+fn locate_extreme<T: ComputeElement>(line: &[T], extreme: T::Accumulator, takes_last: bool) -> usize {
+    // NaN equals nothing.
+    let is_nan = extreme.is_nan();
+    let is_extreme = |element: &T| {
+        let element = element.to_accumulator();
+        (element == extreme) | (element.is_nan() & is_nan)
+    };
+    let in_order = |index: usize, count: usize| if takes_last { count - 1 - index } else { index };
+    let blocks = line.len().div_ceil(SCAN_BLOCK);
+    for index in 0..blocks {
+        let first = in_order(index, blocks) * SCAN_BLOCK;
+        let block = &line[first..line.len().min(first + SCAN_BLOCK)];
+        // `|` instead of `any`: without an early exit, a block is compared in whole registers.
+        if block.iter().fold(false, |any, element| any | is_extreme(element)) {
+            let mut places = (0..block.len()).map(|index| in_order(index, block.len()));
+            return first + places.find(|place| is_extreme(&block[*place])).unwrap_or(0);
+        }
+    }
+    0
+}
+
+/// Neighboring lines, many at a time: their extremes and places stay in registers.
+fn find_across_lines<T: ComputeElement, const LEAST: bool>(
+    isa: Isa,
+    input: &[T],
+    axis: AxisLayout,
+    takes_last: bool,
+    begin: usize,
+    places: &mut [i64],
+) {
+    with_isa_of!(Maximum, isa, || find_in_bundles::<T, LEAST>(input, axis, takes_last, begin, places));
+}
+
+#[inline(always)]
+fn find_in_bundles<T: ComputeElement, const LEAST: bool>(
     input: &[T],
     axis: AxisLayout,
     takes_last: bool,
@@ -234,13 +303,13 @@ fn find_in_lines<T: ComputeElement, const LEAST: bool>(
         let (outer, column) = (item / axis.inner, item % axis.inner);
         let input = &input[outer * axis.length * axis.inner + column..];
         let lines = match (axis.inner - column).min(places.len()) {
-            64.. => 64,
+            BUNDLE_WIDTH.. => BUNDLE_WIDTH,
             LINES_ABREAST.. => LINES_ABREAST,
             _ => 1,
         };
         let (found, rest) = places.split_at_mut(lines);
         match lines {
-            64 => find_in_bundle::<T, LEAST, 64>(input, axis, takes_last, found),
+            BUNDLE_WIDTH => find_in_bundle::<T, LEAST, BUNDLE_WIDTH>(input, axis, takes_last, found),
             LINES_ABREAST => find_in_bundle::<T, LEAST, LINES_ABREAST>(input, axis, takes_last, found),
             _ => find_in_bundle::<T, LEAST, 1>(input, axis, takes_last, found),
         }
@@ -256,26 +325,18 @@ fn find_in_bundle<T: ComputeElement, const LEAST: bool, const LINES: usize>(
     places: &mut [i64],
 ) {
     let Some(places) = places.first_chunk_mut::<LINES>() else { return };
-    if takes_last {
-        find_in_columns::<T, LEAST, true, LINES>(input, axis, places);
-    } else {
-        find_in_columns::<T, LEAST, false, LINES>(input, axis, places);
-    }
-}
-
-#[inline(always)]
-fn find_in_columns<T: ComputeElement, const LEAST: bool, const LAST: bool, const LINES: usize>(
-    input: &[T],
-    axis: AxisLayout,
-    places: &mut [i64; LINES],
-) {
-    let mut best: [T::Accumulator; LINES] = std::array::from_fn(|line| input[line].to_accumulator());
-    let mut found = [0; LINES];
-    for position in 1..axis.length {
-        let Some((elements, _)) = input[position * axis.inner..].split_first_chunk::<LINES>() else { return };
+    // Read from its end, the last extreme of a line is the first.
+    let in_order = |index: usize| if takes_last { axis.length - 1 - index } else { index };
+    let elements_at = |position: usize| input[position * axis.inner..].first_chunk::<LINES>();
+    let Some(first) = elements_at(in_order(0)) else { return };
+    let mut best: [T::Accumulator; LINES] = std::array::from_fn(|line| first[line].to_accumulator());
+    let mut found = [in_order(0) as i64; LINES];
+    for index in 1..axis.length {
+        let position = in_order(index);
+        let Some(elements) = elements_at(position) else { return };
         for line in 0..LINES {
             let (element, so_far) = (elements[line].to_accumulator(), best[line]);
-            let is_better = is_better::<_, LEAST>(element, so_far, LAST);
+            let is_better = is_better::<_, LEAST>(element, so_far, false);
             best[line] = if is_better { element } else { so_far };
             found[line] = if is_better { position as i64 } else { found[line] };
         }

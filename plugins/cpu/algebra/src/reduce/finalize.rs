@@ -3,23 +3,37 @@
 use oarlock_cpu_base::compute_element::{ComputeElement, ComputeFloat};
 use oarlock_cpu_base::isa::Isa;
 use oarlock_cpu_base::math::MathFloat;
-use oarlock_cpu_base::with_isa;
+use oarlock_cpu_base::with_avx;
 
-use super::reduction::Reducer;
+use super::reduction::{LogSumExp, Reducer};
+use super::traversal::with_isa_of;
 
 /// Turns results, each of `count` elements, into outputs.
 pub(super) type FinalizeFunction<P, T> = fn(isa: Isa, partials: &[P], count: usize, outputs: &mut [T]);
 
 /// The results themselves, as elements.
-pub(super) fn finalize_plain<T: ComputeElement, R: Reducer<T>>(
+pub(super) fn finalize_plain<T: ComputeElement>(
     isa: Isa,
-    partials: &[R::Partial],
+    results: &[T::Accumulator],
     _: usize,
     outputs: &mut [T],
 ) {
-    with_isa!(isa, || {
-        for (output, partial) in outputs.iter_mut().zip(partials) {
-            *output = R::to_element(*partial);
+    with_avx!(isa, || {
+        for (output, result) in outputs.iter_mut().zip(results) {
+            *output = T::from_accumulator(*result);
+        }
+    });
+}
+
+pub(super) fn finalize_log_sum_exp<T: ComputeElement>(
+    isa: Isa,
+    sums: &[<LogSumExp as Reducer<T>>::Partial],
+    _: usize,
+    outputs: &mut [T],
+) {
+    with_isa_of!(LogSumExp, isa, || {
+        for (output, sum) in outputs.iter_mut().zip(sums) {
+            *output = LogSumExp::to_element(*sum);
         }
     });
 }
@@ -28,7 +42,7 @@ pub(super) fn finalize_plain<T: ComputeElement, R: Reducer<T>>(
 pub(super) fn finalize_mean<T: ComputeElement>(isa: Isa, sums: &[T::Float], count: usize, outputs: &mut [T]) {
     // Divided by the count: a product with its reciprocal would be rounded once more.
     let count = T::Float::from_f64(count as f64);
-    with_isa!(isa, || {
+    with_avx!(isa, || {
         for (output, sum) in outputs.iter_mut().zip(sums) {
             *output = T::from_float(*sum / count);
         }
@@ -36,7 +50,7 @@ pub(super) fn finalize_mean<T: ComputeElement>(isa: Isa, sums: &[T::Float], coun
 }
 
 pub(super) fn finalize_root<T: ComputeElement>(isa: Isa, sums: &[T::Float], _: usize, outputs: &mut [T]) {
-    with_isa!(isa, || {
+    with_avx!(isa, || {
         for (output, sum) in outputs.iter_mut().zip(sums) {
             *output = T::from_float(sum.square_root());
         }
@@ -49,7 +63,7 @@ pub(super) fn finalize_logarithm<T: ComputeElement>(
     _: usize,
     outputs: &mut [T],
 ) {
-    with_isa!(isa, || {
+    with_avx!(isa, || {
         for (output, sum) in outputs.iter_mut().zip(sums) {
             *output = T::from_float(sum.logarithm());
         }

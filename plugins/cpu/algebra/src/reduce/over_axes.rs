@@ -156,7 +156,7 @@ fn reduce_operand<T: ComputeElement>(
 fn reduce_floats<T: FloatElement>(op: ReductionOp, cpu: &Cpu, shape: &ReduceShape, x: &[T], y: &mut [T]) {
     match op {
         ReductionOp::Sum => {
-            reduce_elements::<T, Sum>(cpu, shape, x, y, finalize::finalize_plain::<T, Sum>);
+            reduce_elements::<T, Sum>(cpu, shape, x, y, finalize::finalize_plain);
             repair_overflow(cpu, shape, x, y, |sum, factor, _| sum / factor);
         }
         ReductionOp::Mean => {
@@ -169,15 +169,15 @@ fn reduce_floats<T: FloatElement>(op: ReductionOp, cpu: &Cpu, shape: &ReduceShap
         }
         // Squares and magnitudes do not cancel: if their sum overflows, infinity is the right result.
         ReductionOp::SumSquare => {
-            reduce_elements::<T, SumSquare>(cpu, shape, x, y, finalize::finalize_plain::<T, SumSquare>);
+            reduce_elements::<T, SumSquare>(cpu, shape, x, y, finalize::finalize_plain);
         }
         ReductionOp::L2 => reduce_elements::<T, SumSquare>(cpu, shape, x, y, finalize::finalize_root),
-        ReductionOp::L1 => reduce_elements::<T, L1>(cpu, shape, x, y, finalize::finalize_plain::<T, L1>),
+        ReductionOp::L1 => reduce_elements::<T, L1>(cpu, shape, x, y, finalize::finalize_plain),
         ReductionOp::Product => {
-            reduce_elements::<T, Product>(cpu, shape, x, y, finalize::finalize_plain::<T, Product>);
+            reduce_elements::<T, Product>(cpu, shape, x, y, finalize::finalize_plain);
         }
         ReductionOp::LogSumExp => {
-            reduce_elements::<T, LogSumExp>(cpu, shape, x, y, finalize::finalize_plain::<T, LogSumExp>);
+            reduce_elements::<T, LogSumExp>(cpu, shape, x, y, finalize::finalize_log_sum_exp);
         }
         ReductionOp::Maximum | ReductionOp::Minimum => reduce_extremes(op, cpu, shape, x, y),
     }
@@ -185,20 +185,20 @@ fn reduce_floats<T: FloatElement>(op: ReductionOp, cpu: &Cpu, shape: &ReduceShap
 
 fn reduce_integers<T: ComputeElement>(op: ReductionOp, cpu: &Cpu, shape: &ReduceShape, x: &[T], y: &mut [T]) {
     match op {
-        ReductionOp::Sum => reduce_elements::<T, Sum>(cpu, shape, x, y, finalize::finalize_plain::<T, Sum>),
+        ReductionOp::Sum => reduce_elements::<T, Sum>(cpu, shape, x, y, finalize::finalize_plain),
         // Means, logarithms and roots of integers start from sums in `f64`, which do not wrap around.
         ReductionOp::Mean => reduce_elements::<T, FloatSum>(cpu, shape, x, y, finalize::finalize_mean),
         ReductionOp::LogSum => reduce_elements::<T, FloatSum>(cpu, shape, x, y, finalize::finalize_logarithm),
         ReductionOp::SumSquare => {
-            reduce_elements::<T, SumSquare>(cpu, shape, x, y, finalize::finalize_plain::<T, SumSquare>);
+            reduce_elements::<T, SumSquare>(cpu, shape, x, y, finalize::finalize_plain);
         }
         ReductionOp::L2 => reduce_elements::<T, FloatSumSquare>(cpu, shape, x, y, finalize::finalize_root),
-        ReductionOp::L1 => reduce_elements::<T, L1>(cpu, shape, x, y, finalize::finalize_plain::<T, L1>),
+        ReductionOp::L1 => reduce_elements::<T, L1>(cpu, shape, x, y, finalize::finalize_plain),
         ReductionOp::Product => {
-            reduce_elements::<T, Product>(cpu, shape, x, y, finalize::finalize_plain::<T, Product>);
+            reduce_elements::<T, Product>(cpu, shape, x, y, finalize::finalize_plain);
         }
         ReductionOp::LogSumExp => {
-            reduce_elements::<T, LogSumExp>(cpu, shape, x, y, finalize::finalize_plain::<T, LogSumExp>);
+            reduce_elements::<T, LogSumExp>(cpu, shape, x, y, finalize::finalize_log_sum_exp);
         }
         ReductionOp::Maximum | ReductionOp::Minimum => reduce_extremes(op, cpu, shape, x, y),
     }
@@ -207,8 +207,8 @@ fn reduce_integers<T: ComputeElement>(op: ReductionOp, cpu: &Cpu, shape: &Reduce
 /// The largest or the smallest element; the narrowest types have no other reductions.
 fn reduce_extremes<T: ComputeElement>(op: ReductionOp, cpu: &Cpu, shape: &ReduceShape, x: &[T], y: &mut [T]) {
     if op == ReductionOp::Minimum {
-        reduce_elements::<T, Minimum>(cpu, shape, x, y, finalize::finalize_plain::<T, Minimum>);
+        reduce_elements::<T, Minimum>(cpu, shape, x, y, finalize::finalize_plain);
     } else {
-        reduce_elements::<T, Maximum>(cpu, shape, x, y, finalize::finalize_plain::<T, Maximum>);
+        reduce_elements::<T, Maximum>(cpu, shape, x, y, finalize::finalize_plain);
     }
 }

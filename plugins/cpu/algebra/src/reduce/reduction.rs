@@ -47,6 +47,11 @@ const fn is_float<T: Element>() -> bool {
     matches!(T::DTYPE, Dtype::F16 | Dtype::BF16 | Dtype::F32 | Dtype::F64)
 }
 
+/// True for element types that models reduce.
+const fn is_common<T: Element>() -> bool {
+    !matches!(T::DTYPE, Dtype::I16 | Dtype::U16 | Dtype::U32 | Dtype::U64)
+}
+
 /// The extreme of a slice; a NaN wins, which `join` keeps.
 #[inline(always)]
 fn slice_extreme<T: ComputeElement>(
@@ -70,7 +75,7 @@ fn slice_extreme<T: ComputeElement>(
 }
 
 macro_rules! exact_reductions {
-    ($($(#[$docs:meta])* $name:ident: $none:ident, $join:ident $(by $is_beyond:ident)?, $prepare:expr;)*) => {
+    ($($(#[$docs:meta])* $name:ident: $none:ident, $join:ident $(by $is_beyond:ident)?, $prepare:expr, vectors: $is_vectorized:expr;)*) => {
         $(
             $(#[$docs])*
             #[derive(Clone, Copy)]
@@ -79,7 +84,7 @@ macro_rules! exact_reductions {
             impl<T: ComputeElement> Reducer<T> for $name {
                 type Partial = T::Accumulator;
                 const NONE: T::Accumulator = T::Accumulator::$none;
-                const IS_VECTORIZED: bool = !matches!(T::DTYPE, Dtype::U32 | Dtype::U64);
+                const IS_VECTORIZED: bool = $is_vectorized;
 
                 #[inline(always)]
                 fn add_element(partial: T::Accumulator, element: T) -> T::Accumulator {
@@ -105,12 +110,12 @@ macro_rules! exact_reductions {
 }
 
 exact_reductions! {
-    Sum: ZERO, plus, |x| x;
-    Product: ONE, times, |x| x;
-    Maximum: LOWEST, maximum by gt, |x| x;
-    Minimum: GREATEST, minimum by lt, |x| x;
-    L1: ZERO, plus, ArithmeticElement::magnitude;
-    SumSquare: ZERO, plus, |x: T::Accumulator| x.times(x);
+    Sum: ZERO, plus, |x| x, vectors: is_common::<T>();
+    Product: ONE, times, |x| x, vectors: is_float::<T>();
+    Maximum: LOWEST, maximum by gt, |x| x, vectors: is_common::<T>();
+    Minimum: GREATEST, minimum by lt, |x| x, vectors: is_common::<T>();
+    L1: ZERO, plus, ArithmeticElement::magnitude, vectors: is_float::<T>();
+    SumSquare: ZERO, plus, |x: T::Accumulator| x.times(x), vectors: is_float::<T>();
 }
 
 /// Reductions of integers with float results. Floats use the exact ones.

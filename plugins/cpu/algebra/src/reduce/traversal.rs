@@ -12,7 +12,7 @@ use oarlock_cpu_base::rows::line_bundle::{
 };
 use oarlock_cpu_base::rows::output_parts::{OutputRows, parallel_for_parts};
 use oarlock_cpu_base::rows::{GRAIN, grain_for};
-use oarlock_cpu_base::with_isa;
+use oarlock_cpu_base::with_avx;
 use oarlock_sdk::Element;
 
 use super::finalize::FinalizeFunction;
@@ -40,9 +40,14 @@ const FINALIZE_CHUNK: usize = 64;
 /// Runs a body for the instruction sets of the level, if the reduction is compiled for each of them.
 macro_rules! with_isa_of {
     ($reduction:ty, $isa:expr, || $body:expr) => {
-        if const { <$reduction as Reducer<T>>::IS_VECTORIZED } { with_isa!($isa, || $body) } else { $body }
+        if const { <$reduction as Reducer<T>>::IS_VECTORIZED } {
+            oarlock_cpu_base::with_avx!($isa, || $body)
+        } else {
+            $body
+        }
     };
 }
+pub(super) use with_isa_of;
 
 /// Reduces `input`, whose elements lie as `shape` says, into `output`.
 pub(super) fn reduce_elements<T: Element, R: Reducer<T>>(
@@ -94,7 +99,7 @@ fn reduce_short_lines<T: Element, R: Reducer<T>>(
             let mut partials = vec![[R::NONE; BUNDLE_WIDTH]; axis.inner];
             let mut results = vec![[R::to_element(R::NONE); BUNDLE_WIDTH]; axis.inner];
             for_transposed_blocks(isa, input, block, |first, tile: &[[T; BUNDLE_WIDTH]]| {
-                with_isa!(isa, || {
+                with_avx!(isa, || {
                     for (start, partials) in partials.iter_mut().enumerate() {
                         *partials = R::reduce_lines(LineBundle::new(&tile[start..], axis.inner));
                     }
@@ -177,7 +182,7 @@ impl LinePartition {
 }
 
 /// Folds lines of one length, each of which begins `step` elements after the one before.
-fn fold_lines<T: Element, R: Reducer<T>>(
+pub(super) fn fold_lines<T: Element, R: Reducer<T>>(
     isa: Isa,
     input: &[T],
     step: usize,

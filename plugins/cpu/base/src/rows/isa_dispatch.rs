@@ -20,28 +20,13 @@ use crate::isa::Isa;
 macro_rules! with_isa {
     ($isa:expr, || $body:expr) => {
         match $isa {
-            #[cfg(x86_vectors)]
-            $crate::isa::Isa::Avx512 | $crate::isa::Isa::Amx => $crate::rows::isa_dispatch::with_avx512(
-                $isa,
-                #[inline(always)]
-                || $body,
-            ),
-            #[cfg(x86_vectors)]
-            $crate::isa::Isa::Avx2 | $crate::isa::Isa::AvxVnni => $crate::rows::isa_dispatch::with_avx2(
-                $isa,
-                #[inline(always)]
-                || $body,
-            ),
             #[cfg(target_arch = "x86_64")]
             $crate::isa::Isa::Sse41 => $crate::rows::isa_dispatch::with_sse41(
                 $isa,
                 #[inline(always)]
                 || $body,
             ),
-            _ => $crate::rows::isa_dispatch::with_baseline(
-                #[inline(always)]
-                || $body,
-            ),
+            isa => $crate::with_avx!(isa, || $body),
         }
     };
     // With `$level`, the body can name the level as a type, for functions that depend on FMA.
@@ -90,6 +75,35 @@ macro_rules! with_isa {
                     type $level = $crate::isa::BaselineTarget;
                     $body
                 },
+            ),
+        }
+    };
+}
+
+/// Like [`with_isa!`], without a copy for SSE4.1, for loops that gain nothing from it, such as sums.
+#[macro_export]
+macro_rules! with_avx {
+    ($isa:expr, || $body:expr) => {
+        match $isa {
+            #[cfg(x86_vectors)]
+            isa @ ($crate::isa::Isa::Avx512 | $crate::isa::Isa::Amx) => {
+                $crate::rows::isa_dispatch::with_avx512(
+                    isa,
+                    #[inline(always)]
+                    || $body,
+                )
+            }
+            #[cfg(x86_vectors)]
+            isa @ ($crate::isa::Isa::Avx2 | $crate::isa::Isa::AvxVnni) => {
+                $crate::rows::isa_dispatch::with_avx2(
+                    isa,
+                    #[inline(always)]
+                    || $body,
+                )
+            }
+            _ => $crate::rows::isa_dispatch::with_baseline(
+                #[inline(always)]
+                || $body,
             ),
         }
     };
