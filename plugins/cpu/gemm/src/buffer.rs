@@ -5,6 +5,7 @@
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut, Range};
 
+use oarlock_cpu_base::arithmetic::ArithmeticElement;
 use oarlock_cpu_base::memory::{ALIGNMENT, SharedBlock, ZeroedBlock};
 use oarlock_sdk::{Element, KernelCall};
 
@@ -96,7 +97,7 @@ impl<'a> ScratchBuffer<'a> {
     }
 
     /// Memory for `count` elements, whose values are unspecified.
-    pub fn allocate_elements<T: super::GemmElement>(&mut self, count: usize) -> &mut [T] {
+    pub fn allocate_elements<T: ArithmeticElement>(&mut self, count: usize) -> &mut [T] {
         let start = self.workspace.as_ptr().align_offset(ALIGNMENT);
         let end = count.checked_mul(size_of::<T>()).and_then(|size| size.checked_add(start));
         let room = match end.and_then(|end| self.workspace.get_mut(start..end)) {

@@ -4,7 +4,7 @@ use oarlock_sdk::{bf16, f16};
 
 /// An element that converts to `T`, the type to compute in.
 pub trait ConvertTo<T>: Copy + Sync + 'static {
-    /// True if both are the same type.
+    /// True if a conversion keeps the bits, so that elements can be read in place.
     const IS_IDENTITY: bool = false;
     /// True if both have the same bits and differ only in alignment.
     const IS_UNALIGNED_IDENTITY: bool = Self::IS_IDENTITY;
@@ -46,5 +46,19 @@ impl ConvertTo<f32> for [u8; 4] {
     }
 }
 
-same!(f32 f64 i32 i64 u32 u64);
+macro_rules! same_bits {
+    ($($unsigned:ty => $signed:ty),*) => {
+        $(impl ConvertTo<$signed> for $unsigned {
+            const IS_IDENTITY: bool = true;
+
+            #[inline(always)]
+            fn convert(self) -> $signed {
+                self.cast_signed()
+            }
+        })*
+    };
+}
+
+same!(f32 f64 i32 i64);
+same_bits!(u32 => i32, u64 => i64);
 wider!(f16 => f32, bf16 => f32, i8 => i32, u8 => i32, i16 => i32, u16 => i32);

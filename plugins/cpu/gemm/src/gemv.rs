@@ -108,6 +108,12 @@ impl<N: GemmElement> GemvJob<N> {
             // SAFETY: guaranteed by the caller.
             return unsafe { self.dot_outputs(N::micro_kernels(isa).dot_kernel(), vectors, output) };
         }
+        if const { !N::IS_COMMON } {
+            for vector in 0..vectors {
+                isa.vectorize(AxpyGemv { job: &self.of_vector(vector), outputs: [output(vector)] });
+            }
+            return;
+        }
         match vectors {
             1 => isa.vectorize(AxpyGemv { job: self, outputs: [output(0)] }),
             2 => isa.vectorize(AxpyGemv { job: self, outputs: [output(0), output(1)] }),
@@ -144,6 +150,13 @@ impl<N: GemmElement, const VECTORS: usize> SimdTask for AxpyGemv<'_, N, VECTORS>
 }
 
 impl<T: GemmElement> GemvJob<T> {
+    /// The same job for one of its vectors alone.
+    fn of_vector(&self, vector: usize) -> Self {
+        let pointer = self.vector.pointer.wrapping_add(vector * self.vector.lane);
+        let vector = OperandPointer { pointer, ..self.vector };
+        Self { vector, matrix: self.matrix, lanes: self.lanes.clone(), ..*self }
+    }
+
     /// True if the matrix is too large for L2.
     fn is_far(&self) -> bool {
         self.depth * self.lanes.len() * size_of::<T>() > L2_BYTES

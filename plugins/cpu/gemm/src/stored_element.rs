@@ -2,8 +2,6 @@
 
 #![expect(unsafe_code, reason = "an output is written by several threads")]
 
-use std::any::Any;
-
 use oarlock_cpu_base::arithmetic::ArithmeticElement;
 use oarlock_cpu_base::thread_team::ThreadTeam;
 use oarlock_sdk::{Element, bf16, f16};
@@ -56,8 +54,28 @@ macro_rules! integers {
     };
 }
 
+macro_rules! wide_unsigned_integers {
+    ($($element:ty => $computed:ty),*) => {
+        $(impl StoredElement for $element {
+            type ComputeType = $computed;
+
+            fn from_computed(number: $computed) -> Self {
+                number.cast_unsigned()
+            }
+
+            fn scale_computed(number: $computed, factor: f64) -> $computed {
+                if factor == 1.0 {
+                    return number;
+                }
+                ((number.cast_unsigned() as f64 * factor) as Self).cast_signed()
+            }
+        })*
+    };
+}
+
 floats!(f32 => f32: |number| number, f64 => f64: |number| number, f16 => f32: f16::from_f32, bf16 => f32: bf16::from_f32);
-integers!(i32 => i32, i64 => i64, u32 => u32, u64 => u64, i8 => i32, u8 => i32, i16 => i32, u16 => i32);
+integers!(i32 => i32, i64 => i64, i8 => i32, u8 => i32, i16 => i32, u16 => i32);
+wide_unsigned_integers!(u32 => i32, u64 => i64);
 
 /// Computes a batch of products, runs `finish` on each block, and stores its elements.
 pub fn compute_stored_gemm<E: StoredElement>(
@@ -107,22 +125,20 @@ pub fn add_bias<E: StoredElement>(
     }
 }
 
-/// The elements as numbers to compute with; `None` unless both types are the same.
+/// The elements as numbers to compute with; `None` unless both have the same bits.
 pub fn as_computed<E: StoredElement>(elements: &[E]) -> Option<&[E::ComputeType]> {
-    let none: &dyn Any = &None::<E>;
-    if !none.is::<Option<E::ComputeType>>() {
+    if !<E as ConvertTo<E::ComputeType>>::IS_IDENTITY {
         return None;
     }
-    // SAFETY: both types are the same.
+    // SAFETY: elements are numbers of the same bits.
     Some(unsafe { std::slice::from_raw_parts(elements.as_ptr().cast(), elements.len()) })
 }
 
 /// Mutable version of [`as_computed`].
 fn as_computed_mut<E: StoredElement>(elements: &mut [E]) -> Option<&mut [E::ComputeType]> {
-    let none: &dyn Any = &None::<E>;
-    if !none.is::<Option<E::ComputeType>>() {
+    if !<E as ConvertTo<E::ComputeType>>::IS_IDENTITY {
         return None;
     }
-    // SAFETY: both types are the same.
+    // SAFETY: elements are numbers of the same bits.
     Some(unsafe { std::slice::from_raw_parts_mut(elements.as_mut_ptr().cast(), elements.len()) })
 }

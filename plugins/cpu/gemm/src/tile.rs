@@ -88,8 +88,11 @@ impl<T> GemmMicroKernels<T> {
     }
 }
 
-/// A type in which products are computed. Integers wrap around.
+/// A type in which products are computed. Integers wrap around, so unsigned ones are computed as signed ones of their size.
 pub trait GemmElement: ArithmeticElement + ConvertTo<Self> {
+    /// True if most models multiply such numbers. For others, code for each small number of rows would only enlarge the plugin.
+    const IS_COMMON: bool = false;
+
     /// The micro-kernels for an instruction set that the machine has.
     fn micro_kernels(isa: Isa) -> &'static GemmMicroKernels<Self>;
 
@@ -131,10 +134,12 @@ macro_rules! integers {
 
 floats! {
     f32: sse41_f32 avx2_f32 avx512_f32 neon_f32 {
+        const IS_COMMON: bool = true;
+
         fn flush_weights(isa: Isa, weights: &mut [f32]) {
             flush_subnormal_weights(isa, weights);
         }
     }
     f64: sse41_f64 avx2_f64 avx512_f64 neon_f64
 }
-integers!(i32 i64 u32 u64);
+integers!(i32 i64);
