@@ -1,25 +1,25 @@
 //! Ops whose output size depends on the data: `NonZero`, `Compress` and `Unique`.
 
 use std::borrow::Cow;
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 use oarlock_cpu_base::by_size;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::element_bytes::{
-    WHOLE_BYTE_DTYPES, element_bytes, element_bytes_mut, typed_values, typed_values_mut,
+    WHOLE_BYTE_DTYPES, element_bytes, element_bytes_mut, typed_values_mut,
 };
 use oarlock_cpu_base::rows::axis::AxisLayout;
 use oarlock_cpu_base::rows::scratch::{try_filled_vec, try_reserve_vec};
 use oarlock_cpu_base::text_operand::{read_texts, write_texts};
+use oarlock_sdk::ensure;
 use oarlock_sdk::shape::resolve_axis;
 use oarlock_sdk::{
     Dtype, DtypeSet, Kernel, KernelCall, KernelFlags, OperandFlags, OperandSpec, Result, TensorView,
 };
-use oarlock_sdk::{dispatch, ensure};
 
 use super::{data_operand, shape};
 use crate::order::line_sort::{LineSort, by_number_size};
+use crate::order::rank_mapping::RankMapping;
 
 const UNIQUE_DTYPES: DtypeSet = oarlock_sdk::family::FLOATING_AND_INTEGRAL
     .union(DtypeSet::F16)
@@ -53,16 +53,21 @@ pub(super) fn selection_kernels() -> Vec<Kernel<Cpu>> {
             Ok(Arc::new(move |cpu: &Cpu, call: &KernelCall<'_>| {
                 let input = call.input(0)?;
                 if input.dtype() == Dtype::STRING {
-                    return find_unique(call, axis, is_sorted, &read_texts(&input)?, |output, found| {
-                        write_texts(output, found.collect::<Vec<_>>().into_iter())
+                    let texts = read_texts(&input)?;
+                    return find_unique(call, axis, is_sorted, &texts, &|output, found| {
+                        write_texts(output, found.map(|at| texts[at]).collect::<Vec<_>>().into_iter())
                     });
                 }
                 if axis.is_none() || input.dims().len() == 1 && is_only_axis(axis) {
                     return by_number_size!(input.dtype(), N => unique_numbers::<N>(cpu, call, is_sorted));
                 }
-                dispatch!(input.dtype(), floating_and_integral + f16 + bf16 + u16 + u32 + u64 + bool, T => {
-                    find_unique::<T>(call, axis, is_sorted, typed_values(&input)?, |output, found| {
-                        typed_values_mut(output)?.iter_mut().zip(found).for_each(|(out, value)| *out = value);
+                by_number_size!(input.dtype(), N => {
+                    let elements = element_bytes::<N>(&input)?;
+                    let ranking = RankMapping::<u64>::new(input.dtype(), N, false);
+                    let mut ranks = try_reserve_vec(elements.len())?;
+                    ranks.extend(elements.iter().map(|element| ranking.rank_of(*element)));
+                    find_unique(call, axis, is_sorted, &ranks, &|output, found| {
+                        element_bytes_mut::<N>(output)?.iter_mut().zip(found).for_each(|(out, at)| *out = elements[at]);
                         Ok(())
                     })
                 })
@@ -211,12 +216,6 @@ fn compress(call: &KernelCall<'_>, axis: Option<i64>) -> Result<()> {
     })
 }
 
-/// NaN comes last and is equal to itself.
-fn compare_nan_last<T: PartialOrd>(a: &T, b: &T) -> Ordering {
-    let is_nan = |value: &T| value.partial_cmp(value).is_none();
-    a.partial_cmp(b).unwrap_or_else(|| is_nan(a).cmp(&is_nan(b)))
-}
-
 fn is_only_axis(axis: Option<i64>) -> bool {
     matches!(axis, Some(0 | -1))
 }
@@ -264,13 +263,16 @@ fn unique_numbers<const N: usize>(cpu: &Cpu, call: &KernelCall<'_>, is_sorted: b
     write_output(call, 3, groups.iter().map(|group| (end_of(*group) - begins[*group]) as i64))
 }
 
-/// Finds the distinct elements, or the distinct slices along an axis, and writes them.
-fn find_unique<T: Copy + PartialOrd>(
+/// Fills an output with the elements of the input at these places.
+type PlaceWriter<'a> = dyn Fn(&TensorView<'_>, &mut dyn Iterator<Item = usize>) -> Result<()> + 'a;
+
+/// Finds the distinct elements, or the distinct slices along an axis, by what orders them, and writes them.
+fn find_unique<T: Copy + Ord>(
     call: &KernelCall<'_>,
     axis: Option<i64>,
     is_sorted: bool,
     from: &[T],
-    fill: impl FnOnce(&TensorView<'_>, &mut dyn Iterator<Item = T>) -> Result<()>,
+    fill: &PlaceWriter<'_>,
 ) -> Result<()> {
     let input = call.input(0)?;
     let mut dims = shape::shape_dims(&input)?;
@@ -286,9 +288,7 @@ fn find_unique<T: Copy + PartialOrd>(
     let items = contiguous_slices(from, [outer, length, inner]);
     let item = |index: usize| &items[index * width..][..width];
     let sorted = sort_items(&items, width, length)?;
-    let same = |a: &T, b: &T| compare_nan_last(a, b).is_eq();
-    let equal = |a: usize, b: usize| item(a).iter().zip(item(b)).all(|(a, b)| same(a, b));
-    let mut groups: Vec<_> = sorted.chunk_by(|a, b| equal(*a, *b)).collect();
+    let mut groups: Vec<_> = sorted.chunk_by(|a, b| item(*a) == item(*b)).collect();
     if !is_sorted {
         // Of equal items the lower index comes first, so each group begins where its value first occurs.
         groups.sort_by_key(|group| group[0]);
@@ -297,10 +297,11 @@ fn find_unique<T: Copy + PartialOrd>(
     let shape: Vec<_> = dims.iter().map(|dim| *dim as i64).collect();
     call.allocate_output(0, input.dtype(), &shape)?;
     // Items are whole slices, but the output has a row of each by turns.
-    let row = |row: usize| groups.iter().flat_map(move |group| &item(group[0])[row * inner..][..inner]);
+    let first_place = |row: usize, group: &[usize]| (row * length + group[0]) * inner;
+    let row = |row: usize| groups.iter().map(move |group| first_place(row, group));
     // Rows without elements may be more than anyone can count.
     let rows = if width == 0 { 0 } else { outer };
-    fill(&call.output(0)?, &mut (0..rows).flat_map(row).copied())?;
+    fill(&call.output(0)?, &mut (0..rows).flat_map(row).flat_map(|first| first..first + inner))?;
     let mut inverse = try_filled_vec(0, length)?;
     for (at, group) in groups.iter().enumerate() {
         group.iter().for_each(|index| inverse[*index] = at as i64);
@@ -320,7 +321,7 @@ fn contiguous_slices<T: Copy>(from: &[T], [outer, length, inner]: [usize; 3]) ->
 }
 
 /// The indices of items of `width` elements in sorted order; of equal items the lower index comes first.
-fn sort_items<T: Copy + PartialOrd>(items: &[T], width: usize, count: usize) -> Result<Vec<usize>> {
+fn sort_items<T: Copy + Ord>(items: &[T], width: usize, count: usize) -> Result<Vec<usize>> {
     // Slices without elements may be many.
     let mut sorted = try_reserve_vec(count)?;
     if width == 0 {
@@ -331,9 +332,7 @@ fn sort_items<T: Copy + PartialOrd>(items: &[T], width: usize, count: usize) -> 
     let mut keys: Vec<(T, usize)> = items.iter().step_by(width).copied().zip(0..count).collect();
     let rest = |index: usize| items[index * width..][1..width].iter();
     keys.sort_unstable_by(|(a, at), (b, other)| {
-        let among_rest =
-            || rest(*at).zip(rest(*other)).map(|(a, b)| compare_nan_last(a, b)).find(|order| order.is_ne());
-        compare_nan_last(a, b).then_with(|| among_rest().unwrap_or(at.cmp(other)))
+        a.cmp(b).then_with(|| rest(*at).cmp(rest(*other))).then(at.cmp(other))
     });
     sorted.extend(keys.iter().map(|(_, index)| *index));
     Ok(sorted)

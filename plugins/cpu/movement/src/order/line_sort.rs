@@ -1,6 +1,4 @@
 //! Sorts all elements of lines, with their positions or without.
-//!
-//! All that matters of an element is how its bits are ordered, so dtypes of a size share their code.
 
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::rows::axis::AxisLayout;
@@ -10,6 +8,7 @@ use oarlock_cpu_base::rows::scratch::try_filled_vec;
 use oarlock_cpu_base::with_isa;
 use oarlock_sdk::{Dtype, Result};
 
+use super::rank_mapping::RankMapping;
 use super::sort::sort_entries;
 use super::sort_entry::SortEntry;
 
@@ -39,37 +38,18 @@ macro_rules! by_number_size {
 
 pub(crate) use by_number_size;
 
-/// How the bits of a dtype are ordered.
-#[derive(Clone, Copy)]
-enum BitOrder {
-    Unsigned,
-    Signed,
-    /// All bits of a float but the sign are ordered too. Those above infinity are NaN.
-    Float {
-        infinity: u64,
-    },
-}
-
 /// A sort of lines along an axis.
 pub(crate) struct LineSort<'a> {
     cpu: &'a Cpu,
     axis: AxisLayout,
     is_largest_first: bool,
-    order: BitOrder,
+    dtype: Dtype,
 }
 
 impl<'a> LineSort<'a> {
     /// For dtypes of numbers, among which there is an order.
     pub(crate) fn new(cpu: &'a Cpu, axis: AxisLayout, is_largest_first: bool, dtype: Dtype) -> Self {
-        let order = match dtype {
-            Dtype::F16 => BitOrder::Float { infinity: 0x7C00 },
-            Dtype::BF16 => BitOrder::Float { infinity: 0x7F80 },
-            Dtype::F32 => BitOrder::Float { infinity: f32::INFINITY.to_bits().into() },
-            Dtype::F64 => BitOrder::Float { infinity: f64::INFINITY.to_bits() },
-            Dtype::I8 | Dtype::I16 | Dtype::I32 | Dtype::I64 => BitOrder::Signed,
-            _ => BitOrder::Unsigned,
-        };
-        Self { cpu, axis, is_largest_first, order }
+        Self { cpu, axis, is_largest_first, dtype }
     }
 
     /// Writes the elements of each line in their order, and their positions if they are wanted.
@@ -80,8 +60,6 @@ impl<'a> LineSort<'a> {
         places: Option<&mut [i64]>,
     ) -> Result<()> {
         let AxisLayout { length, inner, .. } = self.axis;
-        // Then a rank leaves half of a `u64` for the place.
-        let is_narrow = N <= 4;
         let outputs = (
             AxisLines::new(values, length, inner),
             places.map(|places| AxisLines::new(places, length, inner)),
@@ -96,15 +74,16 @@ impl<'a> LineSort<'a> {
                     let start = line / inner * length * inner + line % inner;
                     let input = LineElements { cells: &input[start..], step: inner, length };
                     // Rank and place share one integer, the narrowest that holds both.
-                    match &mut places {
-                        None if is_narrow => self.sort_line::<u32, N>(0, &input, line, &mut values, None)?,
-                        None => self.sort_line::<u64, N>(0, &input, line, &mut values, None)?,
-                        places if is_narrow && u32::try_from(length).is_ok() => {
-                            self.sort_line::<u64, N>(32, &input, line, &mut values, places.as_mut())?;
+                    if places.is_none() {
+                        if const { is_narrow::<N>() } {
+                            self.sort_line::<u32, N>(0, &input, line, &mut values, None)?;
+                        } else {
+                            self.sort_line::<u64, N>(0, &input, line, &mut values, None)?;
                         }
-                        places => {
-                            self.sort_line::<u128, N>(64, &input, line, &mut values, places.as_mut())?;
-                        }
+                    } else if const { is_narrow::<N>() } && u32::try_from(length).is_ok() {
+                        self.sort_line::<u64, N>(32, &input, line, &mut values, places.as_mut())?;
+                    } else {
+                        self.sort_line::<u128, N>(64, &input, line, &mut values, places.as_mut())?;
                     }
                 }
                 Ok(())
@@ -114,7 +93,7 @@ impl<'a> LineSort<'a> {
 
     /// True if the order of two elements is that in which they stand.
     pub(crate) fn have_equal_rank<const N: usize>(&self, one: [u8; N], other: [u8; N]) -> bool {
-        let ranks = RankMapping::<N>::new(self.order, false);
+        let ranks = RankMapping::<u64>::new(self.dtype, N, false);
         ranks.rank_of(one) == ranks.rank_of(other)
     }
 
@@ -129,7 +108,7 @@ impl<'a> LineSort<'a> {
         places: Option<&mut AxisLinesPart<'_, i64>>,
     ) -> Result<()> {
         let isa = self.cpu.isa();
-        let ranks = RankMapping::<N>::new(self.order, self.is_largest_first);
+        let ranks = RankMapping::<u64>::new(self.dtype, N, self.is_largest_first);
         let mut entries = try_filled_vec(E::default(), input.length)?;
         // With the place in the low bits, entries are distinct, and equal elements keep their order.
         let entry = |place, cell| E::new(ranks.rank_of(cell), place, place_bits);
@@ -160,9 +139,7 @@ impl<'a> LineSort<'a> {
                 *place = entry.entry_place(place_bits) as i64;
             }
         }
-        let BitOrder::Float { infinity } = self.order else { return Ok(()) };
-        // The bits of a 0 and of a NaN, whose ranks are the only ones that different elements share.
-        for alike in [0, infinity + 1].map(|bits| ranks.rank_of(element_from_bits(bits))) {
+        for alike in ranks.shared_ranks().into_iter().flatten() {
             let begin = entries.partition_point(|entry| entry.entry_rank(place_bits) < alike);
             let count = entries[begin..].partition_point(|entry| entry.entry_rank(place_bits) == alike);
             if count > 0 {
@@ -174,6 +151,11 @@ impl<'a> LineSort<'a> {
         }
         Ok(())
     }
+}
+
+/// True if a rank leaves half of a `u64` for the place.
+const fn is_narrow<const N: usize>() -> bool {
+    N <= 4
 }
 
 struct LineElements<'a, const N: usize> {
@@ -192,68 +174,4 @@ impl<const N: usize> LineElements<'_, N> {
     fn iter(&self) -> impl Iterator<Item = [u8; N]> {
         self.cells.iter().step_by(self.step).take(self.length).copied()
     }
-}
-
-/// Ranks: integers in the order in which elements are wanted.
-struct RankMapping<const N: usize> {
-    sign: u64,
-    /// XORed with all ranks: all bits if the largest come first, which reverses the order.
-    turned: u64,
-    /// The bits of infinity, above which a float is NaN; all bits for other dtypes.
-    infinity: u64,
-    is_float: bool,
-}
-
-impl<const N: usize> RankMapping<N> {
-    fn new(order: BitOrder, is_largest_first: bool) -> Self {
-        // Signed integers compare as unsigned ones once the sign bit is flipped.
-        let (top, all) = (1u64 << (8 * N - 1), u64::MAX >> (64 - 8 * N));
-        let (sign, infinity) = match order {
-            BitOrder::Unsigned => (0, all),
-            BitOrder::Signed => (top, all),
-            BitOrder::Float { infinity } => (top, infinity),
-        };
-        let is_float = matches!(order, BitOrder::Float { .. });
-        Self { sign, turned: if is_largest_first { all } else { 0 }, infinity, is_float }
-    }
-
-    const ALL: u64 = u64::MAX >> (64 - 8 * N);
-
-    /// Zeros share one rank, and so do all NaNs, whose rank is above all others.
-    #[inline(always)]
-    fn rank_of(&self, cell: [u8; N]) -> u64 {
-        let bits = element_to_bits(cell);
-        let rank = if self.is_float {
-            let size = bits & !self.sign;
-            let is_negative = (bits & self.sign != 0) & (size != 0);
-            // Negative numbers are in reverse order, so all their bits are inverted. Others get the top bit and come above.
-            let number = if is_negative { !bits & Self::ALL } else { size | self.sign };
-            if size > self.infinity { Self::ALL } else { number }
-        } else {
-            bits ^ self.sign
-        };
-        rank ^ self.turned
-    }
-
-    /// An element of a rank.
-    #[inline(always)]
-    fn element_of_rank(&self, rank: u64) -> [u8; N] {
-        let rank = rank ^ self.turned;
-        let is_negative = self.is_float & (rank & self.sign == 0);
-        element_from_bits(if is_negative { !rank } else { rank ^ self.sign })
-    }
-}
-
-#[inline(always)]
-fn element_to_bits<const N: usize>(cell: [u8; N]) -> u64 {
-    let mut bytes = [0; 8];
-    bytes[..N].copy_from_slice(&cell);
-    u64::from_le_bytes(bytes)
-}
-
-#[inline(always)]
-fn element_from_bits<const N: usize>(bits: u64) -> [u8; N] {
-    let mut cell = [0; N];
-    cell.copy_from_slice(&bits.to_le_bytes()[..N]);
-    cell
 }

@@ -3,6 +3,7 @@
 pub(crate) mod line_sort;
 mod non_max_suppression;
 mod quicksort;
+pub(crate) mod rank_mapping;
 mod sort;
 mod sort_entry;
 mod top_k;

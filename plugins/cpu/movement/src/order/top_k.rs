@@ -1,15 +1,12 @@
 //! `TopK`: the largest or smallest elements of each line, in order. Among equal elements the one with the lower index comes
 //! first, and NaN counts as larger than every number.
 
-use oarlock_cpu_base::arithmetic::ArithmeticElement;
-use oarlock_cpu_base::compute_element::ComputeElement;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::element_bytes::{element_bytes, element_bytes_mut};
+use oarlock_cpu_base::isa::Isa;
 use oarlock_cpu_base::rows::axis::AxisLayout;
 use oarlock_cpu_base::rows::grain_for;
-use oarlock_cpu_base::rows::line_bundle::{
-    are_lines_short, for_transposed_blocks, is_transposable, transpose_back,
-};
+use oarlock_cpu_base::rows::line_bundle::{are_lines_short, for_transposed_blocks, transpose_back};
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
 use oarlock_cpu_base::rows::output_parts::{AxisLines, OutputRows, parallel_for_parts};
 use oarlock_cpu_base::rows::scratch::try_filled_vec;
@@ -17,10 +14,11 @@ use oarlock_cpu_base::with_isa;
 use oarlock_sdk::shape;
 use oarlock_sdk::{
     DtypeSet, Kernel, KernelCall, KernelFlags, MemoryKind, OperandFlags, OperandSpec, PluginError, Result,
-    dispatch, family,
+    family,
 };
 
 use super::line_sort::{LineSort, by_number_size};
+use super::rank_mapping::{RankInteger, RankMapping};
 
 const TOP_K_DTYPES: DtypeSet = family::FLOATING_AND_INTEGRAL
     .union(DtypeSet::F16)
@@ -112,166 +110,189 @@ fn run_top_k(cpu: &Cpu, options: &TopKOptions, operands: &KernelOperands<'_, '_>
     // Selection works with places even if nobody asks for them.
     let mut unwanted = try_filled_vec(0, if places.is_none() { count } else { 0 })?;
     let places = places.unwrap_or(&mut unwanted);
-    dispatch!(x.dtype(), floating_and_integral + f16 + bf16 + i16 + u16 + u32 + u64, T => {
-        let (input, values) = (operands.read_input::<T>(0)?, operands.write_output::<T>(0)?);
-        if options.is_largest {
-            find_best::<T, true>(cpu, axis, k, input, values, places);
+    let selection = TopKSelection { cpu, axis, k };
+    by_number_size!(x.dtype(), N => {
+        let (input, values) = (element_bytes::<N>(&x)?, element_bytes_mut::<N>(&values)?);
+        if const { N <= 4 } {
+            let ranking = RankMapping::<u32>::new(x.dtype(), N, options.is_largest);
+            selection.find_best(&ranking, input, values, places);
         } else {
-            find_best::<T, false>(cpu, axis, k, input, values, places);
+            let ranking = RankMapping::<u64>::new(x.dtype(), N, options.is_largest);
+            selection.find_best(&ranking, input, values, places);
         }
         Ok(())
     })
 }
 
-fn find_best<T: ComputeElement, const LARGEST: bool>(
-    cpu: &Cpu,
+/// The search for the `k` best elements of each line.
+#[derive(Clone, Copy)]
+struct TopKSelection<'a> {
+    cpu: &'a Cpu,
     axis: AxisLayout,
     k: usize,
-    input: &[T],
-    values: &mut [T],
-    places: &mut [i64],
-) {
-    if const { is_transposable::<T>() } && k <= FEW_ELEMENTS && are_lines_short(axis, SHORT_LINE) {
-        return find_in_short_lines::<T, LARGEST>(cpu, axis, k, input, values, places);
-    }
-    let isa = cpu.isa();
-    let outputs = (AxisLines::new(values, k, axis.inner), AxisLines::new(places, k, axis.inner));
-    parallel_for_parts(
-        cpu,
-        axis.line_count(),
-        grain_for(axis.length),
-        outputs,
-        |_, (mut values, mut places)| {
-            // A contiguous copy in the type of comparisons: strided lines are read once, and not at every comparison.
-            let mut elements = Vec::with_capacity(axis.length);
-            let mut best = Vec::new();
-            for (line, _) in values.line_groups(1) {
-                let start = line / axis.inner * axis.length * axis.inner + line % axis.inner;
-                elements.clear();
-                if axis.inner == 1 {
-                    elements
-                        .extend(input[start..][..axis.length].iter().map(|element| element.to_accumulator()));
-                } else {
-                    let line = input[start..].iter().step_by(axis.inner).take(axis.length);
-                    elements.extend(line.map(|element| element.to_accumulator()));
-                }
-                // The scans are vectorized; writing the few results need not be.
-                let is_few = k <= FEW_OF_LONG_LINE && axis.length >= LONG_LINE;
-                if !is_few || !with_isa!(isa, || select_by_bound::<_, LARGEST>(&elements, k, &mut best)) {
-                    with_isa!(isa, || select_best::<_, LARGEST>(&elements, k, &mut best));
-                }
-                for (rank, key) in best.iter().enumerate() {
-                    let place = place_of_key(*key);
-                    values.lines_at(line, 1, rank)[0] = input[start + place * axis.inner];
-                    places.lines_at(line, 1, rank)[0] = place as i64;
-                }
-            }
-        },
-    );
 }
 
-/// Finds few elements of short lines, in all lines that lie side by side at once.
-fn find_in_short_lines<T: ComputeElement, const LARGEST: bool>(
-    cpu: &Cpu,
-    axis: AxisLayout,
-    k: usize,
-    input: &[T],
-    values: &mut [T],
-    places: &mut [i64],
-) {
-    let (block, found, isa) = (axis.length * axis.inner, k * axis.inner, cpu.isa());
-    let outputs = (OutputRows::new(values, found), OutputRows::new(places, found));
-    parallel_for_parts(cpu, axis.outer, grain_for(block), outputs, |begin, (values, places)| {
-        let input = &input[begin * block..][..values.len() / found * block];
-        let mut best = vec![[input[0]; LINES_ABREAST]; found];
-        let mut order = vec![[0; LINES_ABREAST]; found];
-        for_transposed_blocks(isa, input, block, |first, tile: &[[T; LINES_ABREAST]]| {
-            with_isa!(isa, || {
-                for start in 0..axis.inner {
-                    let positions = tile[start..].iter().step_by(axis.inner);
-                    let ranked = rank_lines::<T, LARGEST>(positions, k);
-                    for (rank, (elements, places)) in ranked.iter().enumerate().take(k) {
-                        let at = rank * axis.inner + start;
-                        for line in 0..LINES_ABREAST {
-                            best[at][line] = T::from_accumulator(elements[line]);
-                            order[at][line] = i64::from(places[line]);
-                        }
+impl TopKSelection<'_> {
+    fn find_best<R: RankInteger, const N: usize>(
+        self,
+        ranking: &RankMapping<R>,
+        input: &[[u8; N]],
+        values: &mut [[u8; N]],
+        places: &mut [i64],
+    ) {
+        let Self { cpu, axis, k } = self;
+        // Bytes are rarely ranked, so code for many of their lines at once would only enlarge the plugin.
+        if const { N > 1 } && k <= FEW_ELEMENTS && are_lines_short(axis, SHORT_LINE) {
+            return self.find_in_short_lines(ranking, input, values, places);
+        }
+        let outputs = (AxisLines::new(values, k, axis.inner), AxisLines::new(places, k, axis.inner));
+        parallel_for_parts(
+            cpu,
+            axis.line_count(),
+            grain_for(axis.length),
+            outputs,
+            |_, (mut values, mut places)| {
+                // A contiguous copy as ranks: strided lines are read once, and not at every comparison.
+                let mut ranks = vec![R::default(); axis.length];
+                let mut best = Vec::new();
+                for (line, _) in values.line_groups(1) {
+                    let start = line / axis.inner * axis.length * axis.inner + line % axis.inner;
+                    rank_line(cpu.isa(), ranking, &input[start..], axis.inner, &mut ranks);
+                    select_lowest(cpu.isa(), &ranks, k, &mut best);
+                    for (rank, key) in best.iter().enumerate() {
+                        let place = place_of_key(*key);
+                        values.lines_at(line, 1, rank)[0] = input[start + place * axis.inner];
+                        places.lines_at(line, 1, rank)[0] = place as i64;
                     }
                 }
+            },
+        );
+    }
+
+    /// Finds few elements of short lines, in all lines that lie side by side at once.
+    fn find_in_short_lines<R: RankInteger, const N: usize>(
+        self,
+        ranking: &RankMapping<R>,
+        input: &[[u8; N]],
+        values: &mut [[u8; N]],
+        places: &mut [i64],
+    ) {
+        let Self { cpu, axis, k } = self;
+        let (block, found, isa) = (axis.length * axis.inner, k * axis.inner, cpu.isa());
+        let outputs = (OutputRows::new(values, found), OutputRows::new(places, found));
+        parallel_for_parts(cpu, axis.outer, grain_for(block), outputs, |begin, (values, places)| {
+            let input = &input[begin * block..][..values.len() / found * block];
+            let mut best = vec![[[0; N]; LINES_ABREAST]; found];
+            let mut order = vec![[0; LINES_ABREAST]; found];
+            for_transposed_blocks(isa, input, block, |first, tile: &[[[u8; N]; LINES_ABREAST]]| {
+                with_isa!(isa, || {
+                    for start in 0..axis.inner {
+                        let positions = tile[start..].iter().step_by(axis.inner);
+                        let ranked = rank_lines(ranking, positions, k);
+                        for (rank, (_, places)) in ranked.iter().enumerate().take(k) {
+                            let at = rank * axis.inner + start;
+                            for line in 0..LINES_ABREAST {
+                                // Ranks do not tell zeros apart, nor NaNs, so elements are looked up.
+                                best[at][line] = tile[places[line] as usize * axis.inner + start][line];
+                                order[at][line] = i64::from(places[line]);
+                            }
+                        }
+                    }
+                });
+                transpose_back(isa, &best, first, values);
+                transpose_back(isa, &order, first, places);
             });
-            transpose_back(isa, &best, first, values);
-            transpose_back(isa, &order, first, places);
         });
-    });
+    }
 }
 
-/// The best elements of each line and their places, best first: an insertion sort without branches. Each element goes after those
-/// found before that are not worse, and those behind it move by one.
-#[inline(always)]
-fn rank_lines<'a, T: ComputeElement, const LARGEST: bool>(
-    positions: impl Iterator<Item = &'a [T; LINES_ABREAST]>,
-    k: usize,
-) -> [([T::Accumulator; LINES_ABREAST], [u32; LINES_ABREAST]); FEW_ELEMENTS] {
-    let mut ranked = [([T::Accumulator::ZERO; LINES_ABREAST], [0; LINES_ABREAST]); FEW_ELEMENTS];
-    for (place, elements) in positions.enumerate() {
-        let mut added = [T::Accumulator::ZERO; LINES_ABREAST];
-        for line in 0..LINES_ABREAST {
-            added[line] = elements[line].to_accumulator();
+/// Ranks the elements of a line that lie `step` apart.
+fn rank_line<R: RankInteger, const N: usize>(
+    isa: Isa,
+    ranking: &RankMapping<R>,
+    input: &[[u8; N]],
+    step: usize,
+    ranks: &mut [R],
+) {
+    if step == 1 {
+        with_isa!(isa, || for (rank, element) in ranks.iter_mut().zip(input) {
+            *rank = ranking.rank_of(*element);
+        });
+    } else {
+        for (rank, element) in ranks.iter_mut().zip(input.iter().step_by(step)) {
+            *rank = ranking.rank_of(*element);
         }
-        // While there are fewer than `k`, the new element takes the last rank before it moves up.
+    }
+}
+
+/// The lowest ranks of each line and their places, lowest first: an insertion sort without branches. Each rank goes after those found
+/// before that are not higher, and those behind it move by one.
+#[inline(always)]
+fn rank_lines<'a, R: RankInteger, const N: usize>(
+    ranking: &RankMapping<R>,
+    positions: impl Iterator<Item = &'a [[u8; N]; LINES_ABREAST]>,
+    k: usize,
+) -> [([R; LINES_ABREAST], [u32; LINES_ABREAST]); FEW_ELEMENTS] {
+    let mut ranked = [([R::default(); LINES_ABREAST], [0; LINES_ABREAST]); FEW_ELEMENTS];
+    for (place, elements) in positions.enumerate() {
+        let mut added = [R::default(); LINES_ABREAST];
+        for line in 0..LINES_ABREAST {
+            added[line] = ranking.rank_of(elements[line]);
+        }
+        // While there are fewer than `k`, the new one is the last before it moves up.
         if place < k {
             ranked[place] = (added, [place as u32; LINES_ABREAST]);
         }
-        // From the last rank to the first, so that each reads the one before it while that is still unchanged.
-        for rank in (0..k.min(place + 1)).rev() {
-            let (mut best, mut places) = ranked[rank];
-            let (better, better_places) = ranked[rank.saturating_sub(1)];
+        // From the last to the first, so that each reads the one before it while that is still unchanged.
+        for index in (0..k.min(place + 1)).rev() {
+            let (mut best, mut places) = ranked[index];
+            let (better, better_places) = ranked[index.saturating_sub(1)];
             for line in 0..LINES_ABREAST {
-                let is_here = is_better::<T::Accumulator, LARGEST>(added[line], best[line]);
-                let is_before = (rank > 0) & is_better::<T::Accumulator, LARGEST>(added[line], better[line]);
+                let is_here = added[line] < best[line];
+                let is_before = (index > 0) & (added[line] < better[line]);
                 let other = if is_before { better[line] } else { added[line] };
                 let other_place = if is_before { better_places[line] } else { place as u32 };
                 best[line] = if is_here | is_before { other } else { best[line] };
                 places[line] = if is_here | is_before { other_place } else { places[line] };
             }
-            ranked[rank] = (best, places);
+            ranked[index] = (best, places);
         }
     }
     ranked
 }
 
-/// Elements that are tested together for one that is better than the worst of those found.
+/// Writes the keys of the `k` lowest ranks, lowest first.
+fn select_lowest<R: RankInteger>(isa: Isa, ranks: &[R], k: usize, best: &mut Vec<u128>) {
+    let is_few = k <= FEW_OF_LONG_LINE && ranks.len() >= LONG_LINE;
+    if !is_few || !with_isa!(isa, || select_by_bound(ranks, k, best)) {
+        with_isa!(isa, || select_by_worst(ranks, k, best));
+    }
+}
+
+/// Ranks that are tested together for one that is lower than the worst of those found.
 const SCAN_BLOCK: usize = 64;
 
-/// Keys of the `k` best elements, best first. Up to 2k keys are collected before all but the best are dropped, so that the
-/// linear-time selection costs little per key. From then on, elements no better than the worst of those are skipped.
+/// Selects the `k` lowest ranks. Up to 2k keys are collected before all but the best are dropped, so that the linear-time selection
+/// costs little per key. From then on, ranks no lower than the worst of those are skipped.
 #[inline(always)]
-fn select_best<E: ArithmeticElement, const LARGEST: bool>(elements: &[E], k: usize, best: &mut Vec<u128>) {
-    if k <= FEW_OF_LONG_LINE
-        && elements.len() >= LONG_LINE
-        && select_by_bound::<E, LARGEST>(elements, k, best)
-    {
-        return;
-    }
+fn select_by_worst<R: RankInteger>(ranks: &[R], k: usize, best: &mut Vec<u128>) {
     best.clear();
     // The first `k` are the best so far, whatever they are.
-    let (first, others) = elements.split_at(k);
-    best.extend(
-        first.iter().enumerate().map(|(place, element)| selection_key::<E, LARGEST>(*element, place)),
-    );
-    let mut worst = elements[keep_best(best, k)];
+    let (first, others) = ranks.split_at(k);
+    best.extend(first.iter().enumerate().map(|(place, rank)| selection_key(*rank, place)));
+    let mut worst = ranks[keep_best(best, k)];
     for (index, block) in others.chunks(SCAN_BLOCK).enumerate() {
         // `|` instead of `any`: without an early exit, a block is compared in whole registers, and most blocks have nothing
         // better.
-        if !block.iter().fold(false, |any, element| any | is_better::<E, LARGEST>(*element, worst)) {
+        if !block.iter().fold(false, |any, rank| any | (*rank < worst)) {
             continue;
         }
-        for (place, element) in (k + index * SCAN_BLOCK..).zip(block) {
-            if is_better::<E, LARGEST>(*element, worst) {
-                best.push(selection_key::<E, LARGEST>(*element, place));
+        for (place, rank) in (k + index * SCAN_BLOCK..).zip(block) {
+            if *rank < worst {
+                best.push(selection_key(*rank, place));
                 // Each selection takes as long as adding the keys did, so the total stays linear.
                 if best.len() / 2 >= k {
-                    worst = elements[keep_best(best, k)];
+                    worst = ranks[keep_best(best, k)];
                 }
             }
         }
@@ -281,45 +302,39 @@ fn select_best<E: ArithmeticElement, const LARGEST: bool>(elements: &[E], k: usi
     best.sort_unstable();
 }
 
-/// Up to so many elements of lines that are at least so long are found by [`select_by_bound`].
+/// Up to so many ranks of lines that are at least so long are found by [`select_by_bound`].
 const FEW_OF_LONG_LINE: usize = 16;
 const LONG_LINE: usize = 16 * BOUND_GROUPS;
-/// Groups of which each has a best element. With twice as many as elements are wanted, few others pass the bound.
+/// Groups of which each has a lowest rank. With twice as many as ranks are wanted, few others pass the bound.
 const BOUND_GROUPS: usize = 2 * FEW_OF_LONG_LINE;
 
-/// Selects the `k` best elements by a bound that is known beforehand: the element of rank `k` among the best of each group, since as many
-/// are at least as good. Gives up and returns false if too many are, which means that many are equal.
+/// Selects the `k` lowest ranks by a bound that is known beforehand: number `k` among the lowest of each group, since as many are at
+/// least as low. Gives up and returns false if too many are, which means that many are equal.
 #[inline(always)]
-fn select_by_bound<E: ArithmeticElement, const LARGEST: bool>(
-    elements: &[E],
-    k: usize,
-    best: &mut Vec<u128>,
-) -> bool {
-    let (first, others) = elements.split_at(BOUND_GROUPS);
+fn select_by_bound<R: RankInteger>(ranks: &[R], k: usize, best: &mut Vec<u128>) -> bool {
+    let (first, others) = ranks.split_at(BOUND_GROUPS);
     let mut group_best = [first[0]; BOUND_GROUPS];
     group_best.copy_from_slice(first);
     for block in others.chunks(BOUND_GROUPS) {
-        for (best, element) in group_best.iter_mut().zip(block) {
-            *best = if is_better::<E, LARGEST>(*element, *best) { *element } else { *best };
+        for (best, rank) in group_best.iter_mut().zip(block) {
+            *best = (*best).min(*rank);
         }
     }
     best.clear();
-    best.extend(
-        group_best.iter().enumerate().map(|(group, element)| selection_key::<E, LARGEST>(*element, group)),
-    );
+    best.extend(group_best.iter().enumerate().map(|(group, rank)| selection_key(*rank, group)));
     let bound = group_best[keep_best(best, k)];
     best.clear();
-    for (index, block) in elements.chunks(BOUND_GROUPS).enumerate() {
+    for (index, block) in ranks.chunks(BOUND_GROUPS).enumerate() {
         // Whole registers again.
-        if !block.iter().fold(false, |any, element| any | !is_better::<E, LARGEST>(bound, *element)) {
+        if !block.iter().fold(false, |any, rank| any | (*rank <= bound)) {
             continue;
         }
         if best.len() > 2 * BOUND_GROUPS {
             return false;
         }
-        for (place, element) in (index * BOUND_GROUPS..).zip(block) {
-            if !is_better::<E, LARGEST>(bound, *element) {
-                best.push(selection_key::<E, LARGEST>(*element, place));
+        for (place, rank) in (index * BOUND_GROUPS..).zip(block) {
+            if *rank <= bound {
+                best.push(selection_key(*rank, place));
             }
         }
     }
@@ -328,12 +343,11 @@ fn select_by_bound<E: ArithmeticElement, const LARGEST: bool>(
     true
 }
 
-/// A sort key: lower for a better element and, among equal ones, for a lower place, which is its lower half. So elements of all
-/// types are sorted by the same code.
+/// A sort key: lower for a lower rank and, among equal ones, for a lower place, which is its lower half. So ranks of both widths are
+/// sorted by the same code.
 #[inline(always)]
-fn selection_key<E: ArithmeticElement, const LARGEST: bool>(element: E, place: usize) -> u128 {
-    let rank = if LARGEST { !element.order_rank() } else { element.order_rank() };
-    u128::from(rank) << 64 | place as u128
+fn selection_key<R: RankInteger>(rank: R, place: usize) -> u128 {
+    rank.into() << 64 | place as u128
 }
 
 fn place_of_key(key: u128) -> usize {
@@ -346,14 +360,4 @@ fn keep_best(keys: &mut Vec<u128>, k: usize) -> usize {
     let place = place_of_key(*worst);
     keys.truncate(k);
     place
-}
-
-/// True if an element comes before another regardless of their places, without branches.
-#[inline(always)]
-fn is_better<E: ArithmeticElement, const LARGEST: bool>(element: E, other: E) -> bool {
-    if LARGEST {
-        (element > other) | (element.is_nan() & !other.is_nan())
-    } else {
-        (element < other) | (other.is_nan() & !element.is_nan())
-    }
 }
