@@ -1,13 +1,17 @@
 //! `RandomUniform`, `RandomNormal`, their `Like` forms and `Bernoulli`: an independent number for each element.
 
+use oarlock_cpu_base::by_size;
 use oarlock_cpu_base::compute_element::{ComputeElement, FloatElement};
 use oarlock_cpu_base::device::Cpu;
+use oarlock_cpu_base::element_bytes::element_bytes_mut;
 use oarlock_cpu_base::math::MathFloat;
 use oarlock_cpu_base::rows::grain_for;
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
 use oarlock_cpu_base::rows::output_parts::{OutputRows, parallel_for_parts};
+use oarlock_sdk::shape::element_count;
 use oarlock_sdk::{
-    Dtype, DtypeSet, Kernel, KernelCall, OperandFlags, OperandSpec, Result, dispatch, ensure, family,
+    Dtype, DtypeSet, Kernel, KernelCall, OperandFlags, OperandSpec, Result, bf16, dispatch, ensure, f16,
+    family,
 };
 
 use super::philox::PhiloxSource;
@@ -116,34 +120,46 @@ fn sample_unit<T: FloatElement>(source: PhiloxSource, index: usize, is_normal: b
 fn run_bernoulli(cpu: &Cpu, seed: &Option<u64>, operands: &KernelOperands<'_, '_>) -> Result<()> {
     let (input, output) = (operands.call().input(0)?, operands.call().output(0)?);
     operands.expect_dims(&output, "output", input.dims())?;
-    dispatch!(input.dtype(), floating_and_half + bf16, P => {
-        dispatch!(output.dtype(), floating_and_integral + f16 + bf16 + i16 + u16 + u32 + u64 + bool, T => {
-            draw_bernoulli::<P, T>(cpu, random_source(operands.call(), *seed), operands)
-        })
-    })
+    let is_hit = dispatch!(input.dtype(), floating_and_half + bf16, P => {
+        probability_test(operands.read_input::<P>(0)?)
+    })?;
+    let source = random_source(operands.call(), *seed);
+    let (dtype, count) = (output.dtype(), element_count(output.dims())?);
+    by_size!(dtype, N => {
+        let mut one = [0; N];
+        one.copy_from_slice(&u128::from(bits_of_one(dtype)).to_le_bytes()[..N]);
+        let output = OutputRows::new(element_bytes_mut::<N>(&output)?, 1);
+        parallel_for_parts(cpu, count, grain_for(8), output, |begin, part| {
+            for (index, element) in (begin..).zip(part) {
+                *element = if is_hit(source, index) { one } else { [0; N] };
+            }
+        });
+    });
+    Ok(())
 }
 
-fn draw_bernoulli<P: FloatElement, T: ComputeElement>(
-    cpu: &Cpu,
-    source: PhiloxSource,
-    operands: &KernelOperands<'_, '_>,
-) -> Result<()> {
-    let (probabilities, output) = (operands.read_input::<P>(0)?, operands.write_output::<T>(0)?);
+/// True if the random number of an element is below its probability.
+type ProbabilityTest<'a> = dyn Fn(PhiloxSource, usize) -> bool + Sync + 'a;
+
+/// A test by probabilities of one dtype. It is a `dyn`, so that outputs are not written by code for every pair of dtypes.
+fn probability_test<P: FloatElement>(probabilities: &[P]) -> Result<Box<ProbabilityTest<'_>>> {
     let is_valid = |p: &P| (0.0..=1.0).contains(&p.to_float().to_f64());
     ensure!(
         probabilities.iter().all(is_valid),
         invalid_argument,
         "expected probabilities from 0 to 1, found others"
     );
-    let (zero, one) = (T::from_float(T::Float::from_f64(0.0)), T::from_float(T::Float::from_f64(1.0)));
-    let count = output.len();
-    parallel_for_parts(cpu, count, grain_for(8), OutputRows::new(output, 1), |begin, part| {
-        for (index, element) in part.iter_mut().enumerate() {
-            // Numbers are below 1, so a probability of 1 always hits and one of 0 never.
-            let is_hit =
-                f64::from(source.f32_at(begin + index)) < probabilities[begin + index].to_float().to_f64();
-            *element = if is_hit { one } else { zero };
-        }
-    });
-    Ok(())
+    // Numbers are below 1, so a probability of 1 always hits and one of 0 never.
+    Ok(Box::new(|source, index| f64::from(source.f32_at(index)) < probabilities[index].to_float().to_f64()))
+}
+
+/// The lowest bytes of a 1. Those of a 0 are 0 in all dtypes.
+fn bits_of_one(dtype: Dtype) -> u64 {
+    match dtype {
+        Dtype::F16 => f16::ONE.to_bits().into(),
+        Dtype::BF16 => bf16::ONE.to_bits().into(),
+        Dtype::F32 => 1f32.to_bits().into(),
+        Dtype::F64 => 1f64.to_bits(),
+        _ => 1,
+    }
 }

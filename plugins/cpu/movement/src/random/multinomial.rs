@@ -6,7 +6,7 @@ use oarlock_cpu_base::math::MathFloat;
 use oarlock_cpu_base::rows::grain_for;
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
 use oarlock_cpu_base::rows::output_parts::{OutputRows, parallel_for_parts};
-use oarlock_sdk::{DtypeSet, Element, Kernel, KernelCall, OperandSpec, Result, dispatch, ensure, family};
+use oarlock_sdk::{DtypeSet, Kernel, KernelCall, OperandSpec, Result, dispatch, ensure, family};
 
 use super::philox::PhiloxSource;
 use super::{random_source, read_seed};
@@ -47,42 +47,56 @@ fn run_multinomial(cpu: &Cpu, plan: &MultinomialAttributes, operands: &KernelOpe
     operands.expect_dims(&output, "output", &[input.dims()[0], plan.samples])?;
     let source = random_source(operands.call(), plan.seed);
     let classes = input.dims()[1] as usize;
-    dispatch!(input.dtype(), floating_and_half + bf16, T => {
-        dispatch!(output.dtype(), integral, I => draw_classes::<T, I>(cpu, source, classes, plan.samples as usize, operands))
+    let sums_of_row = dispatch!(input.dtype(), floating_and_half + bf16, T => {
+        Ok(row_sums(operands.read_input::<T>(0)?, classes))
+    })?;
+    let drawing =
+        ClassDrawing { source, rows: input.dims()[0] as usize, classes, samples: plan.samples as usize };
+    dispatch!(output.dtype(), integral, I => {
+        drawing.draw_classes::<I>(cpu, &*sums_of_row, operands.write_output(0)?)
     })
 }
 
-fn draw_classes<T: FloatElement, I: ComputeElement + Element>(
-    cpu: &Cpu,
+/// The running sums of the weights in a row.
+type RowSums<'a> = dyn Fn(usize) -> Vec<f64> + Sync + 'a;
+
+/// The sums of logarithms of one dtype. It is a `dyn`, so that classes are not drawn by code for every pair of dtypes.
+fn row_sums<T: FloatElement>(logarithms: &[T], classes: usize) -> Box<RowSums<'_>> {
+    Box::new(move |row| cumulative_weights(&logarithms[row * classes..][..classes]))
+}
+
+struct ClassDrawing {
     source: PhiloxSource,
+    rows: usize,
     classes: usize,
     samples: usize,
-    operands: &KernelOperands<'_, '_>,
-) -> Result<()> {
-    let (logarithms, output) = (operands.read_input::<T>(0)?, operands.write_output::<I>(0)?);
-    if output.is_empty() {
-        return Ok(());
-    }
-    let is_drawable = |row: &[T]| {
-        let sum = cumulative_weights(row).last().copied();
-        // A logarithm that is NaN or +∞ makes the sum NaN. So does a row of -∞ alone.
-        sum.is_some_and(|sum| sum > 0.0 && sum.is_finite())
-    };
-    ensure!(
-        classes > 0 && logarithms.chunks(classes).all(is_drawable),
-        invalid_argument,
-        "expected logarithms of probabilities with at least one class that can be drawn, found none"
-    );
-    let rows = output.len() / samples;
-    parallel_for_parts(
-        cpu,
-        rows,
-        grain_for(classes + 8 * samples),
-        OutputRows::new(output, samples),
-        |begin, part| {
-            for (index, drawn) in part.chunks_mut(samples).enumerate() {
-                let row = begin + index;
-                let sums = cumulative_weights(&logarithms[row * classes..][..classes]);
+}
+
+impl ClassDrawing {
+    fn draw_classes<I: ComputeElement>(
+        &self,
+        cpu: &Cpu,
+        sums_of_row: &RowSums<'_>,
+        output: &mut [I],
+    ) -> Result<()> {
+        let Self { source, rows, classes, samples } = *self;
+        if output.is_empty() {
+            return Ok(());
+        }
+        let is_drawable = |row| {
+            let sum = sums_of_row(row).last().copied();
+            // A logarithm that is NaN or +∞ makes the sum NaN. So does a row of -∞ alone.
+            sum.is_some_and(|sum| sum > 0.0 && sum.is_finite())
+        };
+        ensure!(
+            (0..rows).all(is_drawable),
+            invalid_argument,
+            "expected logarithms of probabilities with at least one class that can be drawn, found none"
+        );
+        let grain = grain_for(classes + 8 * samples);
+        parallel_for_parts(cpu, rows, grain, OutputRows::new(output, samples), |begin, part| {
+            for (row, drawn) in (begin..).zip(part.chunks_mut(samples)) {
+                let sums = sums_of_row(row);
                 let total = sums[classes - 1];
                 let last_drawable = sums.partition_point(|sum| *sum < total);
                 for (sample, class) in drawn.iter_mut().enumerate() {
@@ -93,9 +107,9 @@ fn draw_classes<T: FloatElement, I: ComputeElement + Element>(
                     *class = I::from_float(I::Float::from_f64(found as f64));
                 }
             }
-        },
-    );
-    Ok(())
+        });
+        Ok(())
+    }
 }
 
 /// The running sums of the weights, scaled so that the largest weight is 1.
