@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use oarlock_cpu_base::by_size;
-use oarlock_cpu_base::compute_element::ComputeElement;
+use oarlock_cpu_base::compute_element::{ComputeElement, ComputeFloat};
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::element_bytes::{
     WHOLE_BYTE_DTYPES, element_bytes, element_bytes_mut, for_parallel_pieces, read_optional_integers,
@@ -198,51 +198,62 @@ impl ResizeAttributes {
         if out.is_empty() {
             return Ok(());
         }
+        // Widened once for all passes, so that only the last result is rounded to the dtype.
+        let image = T::widen_slice(typed_values::<T>(input)?);
+        // The last pass writes to the output itself if its dtype is the one to compute in.
+        if let Some(out) = T::as_compute_mut(out) {
+            return self.resize_axes(cpu, image, axes, out);
+        }
+        let mut resized = try_filled_vec(T::ComputeType::default(), out.len())?;
+        self.resize_axes(cpu, image, axes, &mut resized)?;
+        for_parallel_pieces(cpu, out, 1, |begin, out| {
+            out.iter_mut().zip(&resized[begin..]).for_each(|(out, value)| *out = T::narrow(*value));
+        });
+        Ok(())
+    }
+
+    /// Resizes axes in the type to compute in.
+    fn resize_axes<C: ComputeFloat>(
+        &self,
+        cpu: &Cpu,
+        image: Cow<'_, [C]>,
+        axes: &[ResizedAxis],
+        out: &mut [C],
+    ) -> Result<()> {
         let taps: Vec<_> = axes.iter().map(|axis| self.method.axis_taps(axis)).collect();
         let mut dims: Vec<_> = axes.iter().map(|axis| axis.from).collect();
+        let resized_dims: Vec<_> = taps.iter().map(Vec::len).collect();
+        let (expected, found) = (shape::element_count(&resized_dims)?, out.len());
+        ensure!(
+            found == expected,
+            invalid_argument,
+            "expected an output of {expected} elements, found {found}"
+        );
         // Axes that stay as they are take no pass.
         let resized: Vec<_> =
             (0..dims.len()).filter(|axis| !is_identity(&taps[*axis], dims[*axis])).collect();
-        // Widened once for all passes, so that only the last result is rounded to the dtype.
-        let mut current = T::widen_slice(typed_values::<T>(input)?);
-        let mut is_done = false;
-        for axis in &resized {
-            let (outer, _, inner) = shape::split_at_axis(&dims, *axis);
-            let (table, size) =
-                (TapTable::new(&taps[*axis]), shape::element_count(&[outer, taps[*axis].len(), inner])?);
-            // The last pass writes to the output itself if its dtype is the one to compute in.
-            if Some(axis) == resized.last()
-                && size == out.len()
-                && let Some(out) = T::as_compute_mut(out)
-            {
-                table.resize_axis(cpu, &current, &dims, *axis, out);
-                is_done = true;
-            } else {
-                let mut next = try_filled_vec(T::ComputeType::default(), size)?;
-                table.resize_axis(cpu, &current, &dims, *axis, &mut next);
+        let mut current = image;
+        if let Some((last, others)) = resized.split_last() {
+            for axis in others {
+                let (outer, _, inner) = shape::split_at_axis(&dims, *axis);
+                let size = shape::element_count(&[outer, taps[*axis].len(), inner])?;
+                let mut next = try_filled_vec(C::default(), size)?;
+                TapTable::new(&taps[*axis]).resize_axis(cpu, &current, &dims, *axis, &mut next);
                 current = Cow::Owned(next);
+                dims[*axis] = taps[*axis].len();
             }
-            dims[*axis] = taps[*axis].len();
-        }
-        let found = shape::element_count(&dims)?;
-        ensure!(
-            found == out.len(),
-            invalid_argument,
-            "expected an output of {found} elements, found {dims:?}"
-        );
-        if !is_done {
-            for_parallel_pieces(cpu, out, 1, |begin, out| {
-                out.iter_mut().zip(&current[begin..]).for_each(|(out, value)| *out = T::narrow(*value));
-            });
+            TapTable::new(&taps[*last]).resize_axis(cpu, &current, &dims, *last, out);
+        } else {
+            out.copy_from_slice(&current);
         }
         // Only a crop has elements outside of the input.
         if taps.iter().flatten().all(Option::is_some) {
             return Ok(());
         }
         // Strides of 0: only the indices of the cursor are used.
-        let (still, outside) = (vec![0; dims.len()], T::narrow(T::ComputeType::from_f64(self.outside)));
+        let (still, outside) = (vec![0; dims.len()], C::from_f64(self.outside));
         for_parallel_pieces(cpu, out, 1, |begin, out| {
-            let mut cursor = StrideCursor::new(&dims, &still, begin);
+            let mut cursor = StrideCursor::new(&resized_dims, &still, begin);
             for value in out {
                 if taps.iter().zip(cursor.indices()).any(|(taps, index)| taps[*index].is_none()) {
                     *value = outside;
