@@ -103,6 +103,8 @@ pub trait GemmElement: ArithmeticElement + ConvertTo<Self> {
 macro_rules! floats {
     ($($float:ident: $sse41:ident $avx2:ident $avx512:ident $neon:ident $({ $($method:item)* })?)*) => {
         $(impl GemmElement for $float {
+            // Otherwise each crate that multiplies would compile the kernels again.
+            #[inline(never)]
             fn micro_kernels(isa: Isa) -> &'static GemmMicroKernels<Self> {
                 match isa {
                     #[cfg(x86_vectors)]
@@ -125,6 +127,8 @@ macro_rules! floats {
 macro_rules! integers {
     ($($integer:ty)*) => {
         $(impl GemmElement for $integer {
+            // Otherwise each crate that multiplies would compile the kernels again.
+            #[inline(never)]
             fn micro_kernels(isa: Isa) -> &'static GemmMicroKernels<Self> {
                 portable::best_kernels(isa)
             }
