@@ -1,18 +1,19 @@
 //! `Dropout`: in training, zeroes elements at random and scales up the others; otherwise a copy.
 
+use oarlock_cpu_base::by_size;
 use oarlock_cpu_base::compute_element::{ComputeElement, FloatElement};
 use oarlock_cpu_base::device::Cpu;
+use oarlock_cpu_base::element_bytes::{copy_contiguous, element_bytes_mut, for_parallel_pieces};
 use oarlock_cpu_base::math::MathFloat;
-use oarlock_cpu_base::rows::grain_for;
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
-use oarlock_cpu_base::rows::output_parts::{OutputRows, parallel_for_parts};
+use oarlock_cpu_base::rows::scratch::try_filled_vec;
 use oarlock_sdk::{
-    Dtype, DtypeSet, Kernel, KernelCall, OperandFlags, OperandSpec, PluginError, Result, dispatch, ensure,
-    family,
+    DtypeSet, Kernel, KernelCall, OperandFlags, OperandSpec, PluginError, Result, TensorView, dispatch,
+    ensure, family,
 };
 
 use super::mersenne_twister::MersenneTwister;
-use super::random_source;
+use super::{cell_of_one, random_source};
 
 const DROPOUT_DTYPES: DtypeSet = family::FLOATING_AND_HALF.union(DtypeSet::BF16);
 
@@ -86,59 +87,59 @@ fn run_dropout(cpu: &Cpu, seed: &Option<u32>, operands: &KernelOperands<'_, '_>)
     if let Some(mask) = &mask {
         operands.expect_dims(mask, "mask", data.dims())?;
     }
-    let is_bool = mask.is_none_or(|mask| mask.dtype() == Dtype::BOOL);
+    let (source, ratio) = (random_source(operands.call(), None), read_ratio(operands)?);
+    if ratio == 0.0 {
+        copy_contiguous(cpu, &data, &output)?;
+        return write_mask(cpu, mask.as_ref(), |_| true);
+    }
+    let mut stays = try_filled_vec(true, output.element_count()?)?;
+    if let Some(seed) = seed {
+        // Seeded numbers depend on those before them, so no thread can begin in the middle.
+        let mut numbers = MersenneTwister::new(*seed);
+        // As in ONNX's reference, a number of at least `ratio` keeps its element.
+        stays.iter_mut().for_each(|stays| *stays = numbers.next_f64() >= ratio);
+    } else {
+        for_parallel_pieces(cpu, &mut stays, 1, |begin, part| {
+            for (index, stays) in (begin..).zip(part) {
+                *stays = f64::from(source.f32_at(index)) >= ratio;
+            }
+        });
+    }
     dispatch!(data.dtype(), floating_and_half + bf16, T => {
-        if is_bool {
-            drop_elements::<T, bool>(cpu, *seed, operands)
-        } else {
-            drop_elements::<T, T>(cpu, *seed, operands)
-        }
-    })
+        drop_elements::<T>(cpu, &stays, 1.0 / (1.0 - ratio), operands)
+    })?;
+    write_mask(cpu, mask.as_ref(), |index| stays[index])
 }
 
-fn drop_elements<T: FloatElement, M: ComputeElement>(
+/// Scales up the elements that stay.
+fn drop_elements<T: FloatElement>(
     cpu: &Cpu,
-    seed: Option<u32>,
+    stays: &[bool],
+    factor: f64,
     operands: &KernelOperands<'_, '_>,
 ) -> Result<()> {
-    let (source, ratio) = (random_source(operands.call(), None), read_ratio(operands)?);
     let (input, output) = (operands.read_input::<T>(0)?, operands.write_output::<T>(0)?);
-    let mask = operands.write_optional_output::<M>(1)?.map(|mask| OutputRows::new(mask, 1));
-    let factor = T::Float::from_f64(1.0 / (1.0 - ratio));
-    let marks = [M::from_float(M::Float::from_f64(0.0)), M::from_float(M::Float::from_f64(1.0))];
-    let count = output.len();
-    // Seeded numbers depend on those before them, so no thread can begin in the middle.
-    let seeded: Option<Vec<bool>> = seed.filter(|_| ratio > 0.0).map(|seed| {
-        let mut numbers = MersenneTwister::new(seed);
-        // As in ONNX's reference, a number of at least `ratio` keeps its element.
-        (0..count).map(|_| numbers.next_f64() >= ratio).collect()
+    let factor = T::Float::from_f64(factor);
+    for_parallel_pieces(cpu, output, 1, |begin, part| {
+        for (index, element) in (begin..).zip(part) {
+            let kept = input[index].to_float() * factor;
+            // Not a product with 0: a dropped element is 0 even if it was infinite or NaN.
+            *element = T::from_float(if stays[index] { kept } else { T::Float::from_f64(0.0) });
+        }
     });
-    parallel_for_parts(
-        cpu,
-        count,
-        grain_for(8),
-        (OutputRows::new(output, 1), mask),
-        |begin, (output, mut mask)| {
-            if ratio == 0.0 {
-                output.copy_from_slice(&input[begin..begin + output.len()]);
-                if let Some(mask) = mask {
-                    mask.fill(marks[1]);
-                }
-                return;
+    Ok(())
+}
+
+/// Writes 1 for the elements that stay, and 0 for the others.
+fn write_mask(cpu: &Cpu, mask: Option<&TensorView<'_>>, stays: impl Fn(usize) -> bool + Sync) -> Result<()> {
+    let Some(mask) = mask else { return Ok(()) };
+    by_size!(mask.dtype(), N => {
+        let one = cell_of_one::<N>(mask.dtype());
+        for_parallel_pieces(cpu, element_bytes_mut::<N>(mask)?, 1, |begin, part| {
+            for (index, mark) in (begin..).zip(part) {
+                *mark = if stays(index) { one } else { [0; N] };
             }
-            for (index, element) in output.iter_mut().enumerate() {
-                let stays = match &seeded {
-                    Some(stays) => stays[begin + index],
-                    None => f64::from(source.f32_at(begin + index)) >= ratio,
-                };
-                let kept = input[begin + index].to_float() * factor;
-                // Not a product with 0: a dropped element is 0 even if it was infinite or NaN.
-                *element = T::from_float(if stays { kept } else { T::Float::from_f64(0.0) });
-                if let Some(mask) = &mut mask {
-                    mask[index] = marks[usize::from(stays)];
-                }
-            }
-        },
-    );
+        });
+    });
     Ok(())
 }

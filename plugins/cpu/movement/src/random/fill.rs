@@ -10,12 +10,11 @@ use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
 use oarlock_cpu_base::rows::output_parts::{OutputRows, parallel_for_parts};
 use oarlock_sdk::shape::element_count;
 use oarlock_sdk::{
-    Dtype, DtypeSet, Kernel, KernelCall, OperandFlags, OperandSpec, Result, bf16, dispatch, ensure, f16,
-    family,
+    Dtype, DtypeSet, Kernel, KernelCall, OperandFlags, OperandSpec, Result, dispatch, ensure, family,
 };
 
 use super::philox::PhiloxSource;
-use super::{random_source, read_seed};
+use super::{cell_of_one, random_source, read_seed};
 
 /// All dtypes: only the shape of the input matters.
 const ANY_DTYPE: DtypeSet = DtypeSet((1 << (Dtype::STRING.0 + 1)) - 2);
@@ -126,8 +125,7 @@ fn run_bernoulli(cpu: &Cpu, seed: &Option<u64>, operands: &KernelOperands<'_, '_
     let source = random_source(operands.call(), *seed);
     let (dtype, count) = (output.dtype(), element_count(output.dims())?);
     by_size!(dtype, N => {
-        let mut one = [0; N];
-        one.copy_from_slice(&u128::from(bits_of_one(dtype)).to_le_bytes()[..N]);
+        let one = cell_of_one::<N>(dtype);
         let output = OutputRows::new(element_bytes_mut::<N>(&output)?, 1);
         parallel_for_parts(cpu, count, grain_for(8), output, |begin, part| {
             for (index, element) in (begin..).zip(part) {
@@ -151,15 +149,4 @@ fn probability_test<P: FloatElement>(probabilities: &[P]) -> Result<Box<Probabil
     );
     // Numbers are below 1, so a probability of 1 always hits and one of 0 never.
     Ok(Box::new(|source, index| f64::from(source.f32_at(index)) < probabilities[index].to_float().to_f64()))
-}
-
-/// The lowest bytes of a 1. Those of a 0 are 0 in all dtypes.
-fn bits_of_one(dtype: Dtype) -> u64 {
-    match dtype {
-        Dtype::F16 => f16::ONE.to_bits().into(),
-        Dtype::BF16 => bf16::ONE.to_bits().into(),
-        Dtype::F32 => 1f32.to_bits().into(),
-        Dtype::F64 => 1f64.to_bits(),
-        _ => 1,
-    }
 }

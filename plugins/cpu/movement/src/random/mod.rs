@@ -14,7 +14,7 @@ mod multinomial;
 mod philox;
 
 use oarlock_cpu_base::device::Cpu;
-use oarlock_sdk::{Kernel, KernelCall, Result};
+use oarlock_sdk::{Dtype, Kernel, KernelCall, Result, bf16, f16};
 
 use self::philox::PhiloxSource;
 
@@ -33,6 +33,20 @@ fn read_seed(call: &KernelCall<'_>) -> Result<Option<u64>> {
 fn random_source(call: &KernelCall<'_>, seed: Option<u64>) -> PhiloxSource {
     let (own_seed, offset) = call.random_state();
     PhiloxSource::new(seed.unwrap_or(own_seed), offset)
+}
+
+/// A 1 as an element of a dtype of this size. The bytes of a 0 are 0 in all dtypes.
+fn cell_of_one<const N: usize>(dtype: Dtype) -> [u8; N] {
+    let bits = match dtype {
+        Dtype::F16 => f16::ONE.to_bits().into(),
+        Dtype::BF16 => bf16::ONE.to_bits().into(),
+        Dtype::F32 => 1f32.to_bits().into(),
+        Dtype::F64 => 1f64.to_bits().into(),
+        _ => 1u128,
+    };
+    let mut cell = [0; N];
+    cell.copy_from_slice(&bits.to_le_bytes()[..N]);
+    cell
 }
 
 #[cfg(test)]
