@@ -3,22 +3,39 @@
 use std::ops::Range;
 
 use oarlock_cpu_base::arithmetic::ArithmeticElement;
-use oarlock_cpu_base::compute_element::ComputeElement;
-use oarlock_cpu_base::isa::{SimdTarget, SimdTask};
+use oarlock_cpu_base::isa::{BaselineTarget, Isa, SimdTarget, SimdTask};
 use oarlock_cpu_base::window::{WindowAxis, unravel_index};
+use oarlock_cpu_gemm::GemmElement;
 
 /// Window elements to be added to an image.
-pub(crate) struct Col2ImFold<'a, T: ComputeElement> {
+pub(crate) struct Col2ImFold<'a, T> {
     /// The positions of the windows over the image.
     pub(crate) axes: &'a [WindowAxis],
     /// The range of window steps in `columns`.
     pub(crate) steps: Range<usize>,
     /// For each step, the elements of all windows.
     pub(crate) columns: &'a [T],
-    pub(crate) image: &'a mut [T::Accumulator],
+    pub(crate) image: &'a mut [T],
 }
 
-impl<T: ComputeElement> SimdTask for Col2ImFold<'_, T> {
+impl<T: GemmElement> Col2ImFold<'_, T> {
+    /// Adds the elements, in code for each instruction set if they are of a common type.
+    pub(crate) fn add_to_image(self, isa: Isa) {
+        if const { T::IS_COMMON } {
+            isa.vectorize(self);
+        } else {
+            self.add_on_baseline();
+        }
+    }
+
+    // Not a part of each caller: those differ in dtypes that share the type of sums.
+    #[inline(never)]
+    fn add_on_baseline(self) {
+        self.run_on_target::<BaselineTarget>();
+    }
+}
+
+impl<T: ArithmeticElement> SimdTask for Col2ImFold<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -107,12 +124,7 @@ impl ColumnRun<'_> {
 
     /// Adds the elements of one step, for some windows of a row.
     #[inline(always)]
-    fn add_windows<T: ComputeElement>(
-        &self,
-        image: &mut [T::Accumulator],
-        elements: &[T],
-        windows: Range<usize>,
-    ) {
+    fn add_windows<T: ArithmeticElement>(&self, image: &mut [T], elements: &[T], windows: Range<usize>) {
         if !windows.is_empty() {
             let place = self.axis.first_position(self.step, windows.start);
             add_strided(&mut image[place..], &elements[windows], self.axis.stride);
@@ -122,17 +134,17 @@ impl ColumnRun<'_> {
 
 /// Adds the elements of two adjacent steps, which together fill the image without gaps.
 #[inline(always)]
-fn add_interleaved<T: ComputeElement>(image: &mut [T::Accumulator], [first, second]: [&[T]; 2]) {
+fn add_interleaved<T: ArithmeticElement>(image: &mut [T], [first, second]: [&[T]; 2]) {
     let (pairs, _) = image.as_chunks_mut::<2>();
     for (pair, (first, second)) in pairs.iter_mut().zip(first.iter().zip(second)) {
-        *pair = [pair[0].plus(first.to_accumulator()), pair[1].plus(second.to_accumulator())];
+        *pair = [pair[0].plus(*first), pair[1].plus(*second)];
     }
 }
 
 /// Adds contiguous elements to elements `stride` apart.
 #[inline(always)]
-fn add_strided<T: ComputeElement>(image: &mut [T::Accumulator], elements: &[T], stride: usize) {
-    let add = |(sum, element): (&mut T::Accumulator, &T)| *sum = sum.plus(element.to_accumulator());
+fn add_strided<T: ArithmeticElement>(image: &mut [T], elements: &[T], stride: usize) {
+    let add = |(sum, element): (&mut T, &T)| *sum = sum.plus(*element);
     if stride == 1 {
         image.iter_mut().zip(elements).for_each(add);
     } else {

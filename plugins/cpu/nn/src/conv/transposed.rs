@@ -242,7 +242,7 @@ impl ConvTransposeShape {
     ) -> Result<()>
     where
         E: ConvertTo<T>,
-        T: GemmElement + ComputeElement<Accumulator = T>,
+        T: GemmElement,
     {
         let (steps, windows, plane) =
             (self.window.step_count(), self.window.output_count(), self.window.input_count());
@@ -283,7 +283,7 @@ impl ConvTransposeShape {
                     let end = ((row + 1) * steps).min(begin + columns.len() / windows);
                     let columns = &columns[(start - begin) * windows..(end - begin) * windows];
                     let steps = start - row * steps..end - row * steps;
-                    cpu.isa().vectorize(Col2ImFold { axes: &self.window.axes, steps, columns, image });
+                    Col2ImFold { axes: &self.window.axes, steps, columns, image }.add_to_image(cpu.isa());
                 }
             });
         }

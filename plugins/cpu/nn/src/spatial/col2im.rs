@@ -1,12 +1,12 @@
 //! `Col2Im`: assembles images from blocks; elements of overlapping blocks are added.
 
 use oarlock_cpu_base::arithmetic::ArithmeticElement;
-use oarlock_cpu_base::compute_element::ComputeElement;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::rows::grain_for;
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
 use oarlock_cpu_base::rows::output_parts::{OutputRows, parallel_for_parts};
 use oarlock_cpu_base::window::WindowAxis;
+use oarlock_cpu_gemm::{StoredElement, as_computed};
 use oarlock_sdk::shape::element_count;
 use oarlock_sdk::{DtypeSet, Kernel, MemoryKind, OperandSpec, PluginError, Result, dispatch, ensure, family};
 
@@ -24,9 +24,9 @@ pub(super) fn col2im_kernels() -> Vec<Kernel<Cpu>> {
     let number = OperandSpec::new(COL2IM_DTYPES).with_dtype_group(1);
     let shape = OperandSpec::new(DtypeSet::I64).with_rank(1, 1).in_memory(MemoryKind::HOST);
     let kernel = operand_kernel("Col2Im", BlockSettings::new, |cpu, settings, operands| {
-        let dtype = operands.call().input(0)?.dtype();
+        let (dtype, layout) = (operands.call().input(0)?.dtype(), BlockLayout::new(settings, operands)?);
         dispatch!(dtype, floating_and_integral + f16 + bf16 + u16 + u32 + u64, T => {
-            add_blocks::<T>(cpu, settings, operands)
+            add_blocks::<T>(cpu, &layout, operands)
         })
     });
     vec![
@@ -41,79 +41,95 @@ pub(super) fn col2im_kernels() -> Vec<Kernel<Cpu>> {
     ]
 }
 
-fn add_blocks<T: ComputeElement>(
+/// The blocks of an image.
+struct BlockLayout {
+    axes: Vec<WindowAxis>,
+    /// The number of elements of an image.
+    image_size: usize,
+    /// The number of elements of all blocks of an image.
+    column_count: usize,
+    block_size: usize,
+}
+
+impl BlockLayout {
+    fn new(settings: &BlockSettings, operands: &KernelOperands<'_, '_>) -> Result<Self> {
+        let call = operands.call();
+        let (input, output) = (call.input(0)?, call.output(0)?);
+        let (image, block) = (operands.read_input::<i64>(1)?, operands.read_input::<i64>(2)?);
+        let [strides, dilations, pads] = settings.for_axes(image.len())?;
+        // `image_shape` and `block_shape` are data, so they may have any values.
+        let sizes_fit = image.len() == block.len()
+            && !image.is_empty()
+            && image.iter().all(|size| (0..=MAX_SIZE).contains(size))
+            && block.iter().all(|size| (1..=MAX_SIZE).contains(size));
+        ensure!(
+            sizes_fit,
+            invalid_argument,
+            "expected as many sizes of blocks as of images, found {image:?} and {block:?}"
+        );
+        let mut axes = Vec::new();
+        for axis in 0..image.len() {
+            let padded = image[axis] + pads[axis] + pads[axis + image.len()];
+            let extent = (block[axis] - 1).saturating_mul(dilations[axis]).saturating_add(1);
+            ensure!(
+                // If no block fits, the division below would round towards 0, to one block.
+                extent <= padded,
+                invalid_argument,
+                "expected blocks of at most {padded} elements along axis {axis}, found {extent}"
+            );
+            axes.push(WindowAxis {
+                input: image[axis] as usize,
+                output: ((padded - extent) / strides[axis] + 1) as usize,
+                kernel: block[axis] as usize,
+                stride: strides[axis] as usize,
+                dilation: dilations[axis] as usize,
+                pad: (pads[axis] as usize, pads[axis + image.len()] as usize),
+            });
+        }
+        let (image_size, block_size) = (element_count(image)?, element_count(block)?);
+        let places = element_count(&axes.iter().map(|axis| axis.output as i64).collect::<Vec<_>>())?;
+        let &[images, rows, _] = input.dims() else {
+            return Err(PluginError::invalid_argument(format!(
+                "expected three dimensions, found {:?}",
+                input.dims()
+            )));
+        };
+        // Rounded down; the check of `input` below rejects a remainder.
+        let channels = rows / block_size as i64;
+        operands.expect_dims(&input, "input", &[images, channels * block_size as i64, places as i64])?;
+        operands.expect_dims(&output, "output", &[&[images, channels], image].concat())?;
+        Ok(Self { axes, image_size, column_count: block_size.saturating_mul(places), block_size })
+    }
+}
+
+fn add_blocks<E: StoredElement>(
     cpu: &Cpu,
-    settings: &BlockSettings,
+    layout: &BlockLayout,
     operands: &KernelOperands<'_, '_>,
 ) -> Result<()> {
-    let call = operands.call();
-    let (input, output) = (call.input(0)?, call.output(0)?);
-    let (image, block) = (operands.read_input::<i64>(1)?, operands.read_input::<i64>(2)?);
-    let [strides, dilations, pads] = settings.for_axes(image.len())?;
-    // `image_shape` and `block_shape` are data, so they may have any values.
-    let sizes_fit = image.len() == block.len()
-        && !image.is_empty()
-        && image.iter().all(|size| (0..=MAX_SIZE).contains(size))
-        && block.iter().all(|size| (1..=MAX_SIZE).contains(size));
-    ensure!(
-        sizes_fit,
-        invalid_argument,
-        "expected as many sizes of blocks as of images, found {image:?} and {block:?}"
-    );
-    let mut axes = Vec::new();
-    for axis in 0..image.len() {
-        let padded = image[axis] + pads[axis] + pads[axis + image.len()];
-        let extent = (block[axis] - 1).saturating_mul(dilations[axis]).saturating_add(1);
-        ensure!(
-            // If no block fits, the division below would round towards 0, to one block.
-            extent <= padded,
-            invalid_argument,
-            "expected blocks of at most {padded} elements along axis {axis}, found {extent}"
-        );
-        axes.push(WindowAxis {
-            input: image[axis] as usize,
-            output: ((padded - extent) / strides[axis] + 1) as usize,
-            kernel: block[axis] as usize,
-            stride: strides[axis] as usize,
-            dilation: dilations[axis] as usize,
-            pad: (pads[axis] as usize, pads[axis + image.len()] as usize),
-        });
-    }
-    let (image_size, block_size) = (element_count(image)?, element_count(block)?);
-    let places = element_count(&axes.iter().map(|axis| axis.output as i64).collect::<Vec<_>>())?;
-    let &[images, rows, _] = input.dims() else {
-        return Err(PluginError::invalid_argument(format!(
-            "expected three dimensions, found {:?}",
-            input.dims()
-        )));
-    };
-    // Rounded down; the check of `input` below rejects a remainder.
-    let channels = rows / block_size as i64;
-    operands.expect_dims(&input, "input", &[images, channels * block_size as i64, places as i64])?;
-    operands.expect_dims(&output, "output", &[&[images, channels], image].concat())?;
-    let (input, output) = (operands.read_input::<T>(0)?, operands.write_output::<T>(0)?);
+    let BlockLayout { axes, image_size, column_count, block_size } = layout;
+    let (input, output) = (operands.read_input::<E>(0)?, operands.write_output::<E>(0)?);
     if output.is_empty() {
         return Ok(());
     }
     // One item per channel of an image: blocks overlap only within a channel, so channels are independent.
-    let count = output.len() / image_size;
-    parallel_for_parts(
-        cpu,
-        count,
-        grain_for(block_size * places),
-        OutputRows::new(output, image_size),
-        |first, output| {
-            // In the accumulator type, because many blocks may overlap: 16-bit floats would round after each addition.
-            let mut sums = vec![T::Accumulator::ZERO; image_size];
-            for (index, output) in output.chunks_mut(image_size).enumerate() {
-                let columns = &input[(first + index) * block_size * places..][..block_size * places];
-                sums.fill(T::Accumulator::ZERO);
-                let fold = Col2ImFold { axes: &axes, steps: 0..block_size, columns, image: &mut sums };
-                cpu.isa().vectorize(fold);
-                output.iter_mut().zip(&sums).for_each(|(output, sum)| *output = T::from_accumulator(*sum));
-            }
-        },
-    );
+    let (count, grain) = (output.len() / image_size, grain_for(*column_count));
+    parallel_for_parts(cpu, count, grain, OutputRows::new(output, *image_size), |first, output| {
+        // In the type of sums, because many blocks may overlap: 16-bit floats would round after each addition.
+        let mut sums = vec![E::ComputeType::ZERO; *image_size];
+        let mut widened = Vec::new();
+        for (index, output) in output.chunks_mut(*image_size).enumerate() {
+            let columns = &input[(first + index) * column_count..][..*column_count];
+            let columns = as_computed(columns).unwrap_or_else(|| {
+                widened.clear();
+                widened.extend(columns.iter().map(|element| element.convert()));
+                &widened
+            });
+            sums.fill(E::ComputeType::ZERO);
+            Col2ImFold { axes, steps: 0..*block_size, columns, image: &mut sums }.add_to_image(cpu.isa());
+            output.iter_mut().zip(&sums).for_each(|(output, sum)| *output = E::from_computed(*sum));
+        }
+    });
     Ok(())
 }
 
