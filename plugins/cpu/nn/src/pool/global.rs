@@ -5,9 +5,11 @@
 use std::sync::Arc;
 
 use oarlock_cpu_base::device::Cpu;
-use oarlock_cpu_base::isa::{SimdTarget, SimdTask};
+use oarlock_cpu_base::isa::{BaselineTarget, SimdTarget, SimdTask};
 use oarlock_cpu_gemm::DisjointSlice;
-use oarlock_sdk::{Element, Kernel, KernelCall, KernelFlags, OperandSpec, Result, dispatch, ensure};
+use oarlock_sdk::{
+    Element, Kernel, KernelCall, KernelFlags, OperandSpec, Result, TensorView, dispatch, ensure,
+};
 
 use super::max::MaxReduction;
 use super::mean::{MeanReduction, NormReduction};
@@ -44,12 +46,7 @@ const SUMS_AT_ONCE: usize = 64;
 /// Elements that make it worth waking another thread.
 const MIN_WORK_PER_THREAD: usize = 1 << 15;
 
-fn run_global_pool<E: Element, F: WindowReduction<E>>(
-    cpu: &Cpu,
-    call: &KernelCall<'_>,
-    reduction: &F,
-) -> Result<()> {
-    let (x, y) = (call.input(0)?, call.output(0)?);
+fn check_global_shape(x: &TensorView<'_>, y: &TensorView<'_>) -> Result<()> {
     let ([x_planes @ .., _], [y_planes @ .., _]) = (x.dims(), y.dims()) else {
         return Err(pool_shape_error(x.dims(), y.dims()));
     };
@@ -63,6 +60,16 @@ fn run_global_pool<E: Element, F: WindowReduction<E>>(
         x.dims(),
         y.dims()
     );
+    Ok(())
+}
+
+fn run_global_pool<E: Element, F: WindowReduction<E>>(
+    cpu: &Cpu,
+    call: &KernelCall<'_>,
+    reduction: &F,
+) -> Result<()> {
+    let (x, y) = (call.input(0)?, call.output(0)?);
+    check_global_shape(&x, &y)?;
     // SAFETY: device memory is host memory, and the call guarantees its operands.
     let (x, y) = unsafe { (x.elements::<E>()?, y.elements_mut::<E>()?) };
     if y.is_empty() {
@@ -73,7 +80,12 @@ fn run_global_pool<E: Element, F: WindowReduction<E>>(
     cpu.parallel_for(planes, MIN_WORK_PER_THREAD.div_ceil(size.max(1)), |begin, end| {
         // SAFETY: the pieces do not overlap.
         let y = unsafe { y.range_mut(begin..end) };
-        cpu.isa().vectorize(GlobalPoolPlanes { x: &x[begin * size..end * size], y, size, reduction });
+        let planes = GlobalPoolPlanes { x: &x[begin * size..end * size], y, size, reduction };
+        if const { F::IS_VECTORIZED } {
+            cpu.isa().vectorize(planes);
+        } else {
+            planes.run_on_target::<BaselineTarget>();
+        }
     });
     Ok(())
 }
@@ -105,7 +117,7 @@ impl<E: Element, F: WindowReduction<E>> SimdTask for GlobalPoolPlanes<'_, E, F> 
             let mut half = SUMS_AT_ONCE / 2;
             while half > 0 {
                 for index in 0..half {
-                    sums[index] = self.reduction.merge_accumulators(sums[index], sums[index + half]);
+                    sums[index] = F::merge_accumulators(sums[index], sums[index + half]);
                 }
                 half /= 2;
             }

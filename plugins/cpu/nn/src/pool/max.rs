@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use oarlock_cpu_base::device::Cpu;
-use oarlock_cpu_base::window::{WindowAttributes, unravel_index};
+use oarlock_cpu_base::window::{WindowAttributes, WindowAxis, unravel_index};
 use oarlock_cpu_gemm::DisjointSlice;
 use oarlock_sdk::{
     Dtype, DtypeSet, Element, Kernel, KernelCall, KernelFlags, OperandFlags, OperandSpec, Result, bf16,
@@ -88,6 +88,10 @@ pub(super) struct MaxReduction;
 
 impl<E: OrderedElement> WindowReduction<E> for MaxReduction {
     type Accumulator = E;
+    type Merge = Self;
+    const MERGE: Self = Self;
+
+    const IS_VECTORIZED: bool = !matches!(E::DTYPE, Dtype::F64);
 
     #[inline(always)]
     fn initial_accumulator(&self) -> E {
@@ -98,11 +102,6 @@ impl<E: OrderedElement> WindowReduction<E> for MaxReduction {
     fn accumulate_element(&self, sum: E, element: E) -> E {
         // A select instead of `max`: it keeps the sum if the element is NaN, and this operand order matches the vector instruction.
         if element.exceeds(sum) { element } else { sum }
-    }
-
-    #[inline(always)]
-    fn merge_accumulators(&self, left: E, right: E) -> E {
-        self.accumulate_element(left, right)
     }
 
     #[inline(always)]
@@ -150,7 +149,6 @@ fn max_pool_with_indices<E: OrderedElement>(
     y: &mut [E],
     indices: &mut [i64],
 ) {
-    let axes = &pool.window.axes;
     let (inputs, outputs) = (pool.window.input_count(), pool.window.output_count());
     if y.is_empty() {
         return;
@@ -158,46 +156,68 @@ fn max_pool_with_indices<E: OrderedElement>(
     let (y, indices) = (DisjointSlice::new(y), DisjointSlice::new(indices));
     // The index is that of the first maximum in row-major order, so windows are scanned one by one.
     cpu.parallel_for(pool.planes, 1, |begin, end| {
-        let (mut place, mut step) = (vec![0; axes.len()], vec![0; axes.len()]);
-        let mut near: Vec<Range<usize>> = Vec::with_capacity(axes.len());
+        let mut windows = WindowScan::new(&pool.window.axes);
         for plane in begin..end {
             let range = plane * outputs..(plane + 1) * outputs;
             // SAFETY: no two planes overlap, and each is one thread's.
             let (y, indices) = unsafe { (y.range_mut(range.clone()), indices.range_mut(range)) };
             let x = &x[plane * inputs..][..inputs];
             for (output, (y, index)) in y.iter_mut().zip(indices).enumerate() {
-                unravel_index(output, axes.iter().map(|axis| axis.output), &mut place);
                 let (mut greatest, mut at, mut first) = (E::LOWEST, None, None);
-                // Steps outside the input are skipped as ranges, since a window may be far larger than the input.
-                near.clear();
-                near.extend(
-                    axes.iter().zip(&place).map(|(axis, place)| steps_inside(axis, *place..*place + 1)),
-                );
-                for number in 0..near.iter().map(Range::len).product() {
-                    unravel_index(number, near.iter().map(Range::len), &mut step);
-                    // The index of the element in memory, and in column-major order.
-                    let (mut row_major, mut turned, mut stride) = (Some(0), 0, 1);
-                    for ((axis, place), (step, near)) in axes.iter().zip(&place).zip(step.iter().zip(&near)) {
-                        let found = axis.input_position(*place, near.start + step);
-                        row_major = row_major.zip(found).map(|(index, place)| index * axis.input + place);
-                        // In column-major order, the first axis is the fastest.
-                        turned += found.unwrap_or(0) * stride;
-                        stride *= axis.input;
-                    }
-                    let Some(row_major) = row_major else { continue };
+                windows.visit_places(output, &mut |row_major, turned| {
                     let (element, found) = (x[row_major], if column_major { turned } else { row_major });
                     first = first.or(Some(found));
                     // The first number may equal the initial value.
                     if element > greatest || at.is_none() && element >= greatest {
                         (greatest, at) = (element, Some(found));
                     }
-                }
+                });
                 *y = greatest;
                 // If all elements are NaN, the index of the first one is returned.
                 *index = at.or(first).map_or(0, |at| plane * inputs + at) as i64;
             }
         }
     });
+}
+
+/// Finds the elements under a window.
+struct WindowScan<'a> {
+    axes: &'a [WindowAxis],
+    /// The position of the window, the steps that are near the input, and one of these.
+    place: Vec<usize>,
+    near: Vec<Range<usize>>,
+    step: Vec<usize>,
+}
+
+impl<'a> WindowScan<'a> {
+    fn new(axes: &'a [WindowAxis]) -> Self {
+        let none = vec![0; axes.len()];
+        Self { axes, place: none.clone(), near: vec![0..0; axes.len()], step: none }
+    }
+
+    /// Calls `visit` with the index of each element under a window: in memory, and in column-major order.
+    fn visit_places(&mut self, window: usize, visit: &mut dyn FnMut(usize, usize)) {
+        let Self { axes, place, near, step } = self;
+        unravel_index(window, axes.iter().map(|axis| axis.output), place);
+        // Steps outside the input are skipped as ranges, since a window may be far larger than the input.
+        for (near, (axis, place)) in near.iter_mut().zip(axes.iter().zip(&*place)) {
+            *near = steps_inside(axis, *place..*place + 1);
+        }
+        for number in 0..near.iter().map(Range::len).product() {
+            unravel_index(number, near.iter().map(Range::len), step);
+            let (mut row_major, mut turned, mut stride) = (Some(0), 0, 1);
+            for ((axis, place), (step, near)) in axes.iter().zip(&*place).zip(step.iter().zip(&*near)) {
+                let found = axis.input_position(*place, near.start + step);
+                row_major = row_major.zip(found).map(|(index, place)| index * axis.input + place);
+                // In column-major order, the first axis is the fastest.
+                turned += found.unwrap_or(0) * stride;
+                stride *= axis.input;
+            }
+            if let Some(row_major) = row_major {
+                visit(row_major, turned);
+            }
+        }
+    }
 }
 
 #[cfg(test)]

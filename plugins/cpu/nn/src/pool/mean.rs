@@ -9,7 +9,7 @@ use oarlock_cpu_base::compute_element::ComputeElement;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::math::MathFloat;
 use oarlock_cpu_base::window::WindowAttributes;
-use oarlock_sdk::{Kernel, KernelCall, KernelFlags, OperandSpec, Result, dispatch, ensure};
+use oarlock_sdk::{Dtype, Kernel, KernelCall, KernelFlags, OperandSpec, Result, dispatch, ensure};
 
 use super::window_reduce::{WindowReduction, reduce_windows};
 use super::{FLOATS, PoolShape};
@@ -87,6 +87,10 @@ pub(super) struct MeanReduction;
 
 impl<E: ComputeElement<Float: AverageAccumulator>> WindowReduction<E> for MeanReduction {
     type Accumulator = E::Float;
+    type Merge = MeanReduction;
+    const MERGE: MeanReduction = MeanReduction;
+
+    const IS_VECTORIZED: bool = !matches!(E::DTYPE, Dtype::F64);
 
     #[inline(always)]
     fn initial_accumulator(&self) -> E::Float {
@@ -96,11 +100,6 @@ impl<E: ComputeElement<Float: AverageAccumulator>> WindowReduction<E> for MeanRe
     #[inline(always)]
     fn accumulate_element(&self, sum: E::Float, element: E) -> E::Float {
         sum + element.to_float()
-    }
-
-    #[inline(always)]
-    fn merge_accumulators(&self, left: E::Float, right: E::Float) -> E::Float {
-        left + right
     }
 
     #[inline(always)]
@@ -129,6 +128,10 @@ impl NormReduction {
 
 impl<E: ComputeElement<Float: AverageAccumulator>> WindowReduction<E> for NormReduction {
     type Accumulator = E::Float;
+    type Merge = MeanReduction;
+    const MERGE: MeanReduction = MeanReduction;
+
+    const IS_VECTORIZED: bool = false;
 
     #[inline(always)]
     fn initial_accumulator(&self) -> E::Float {
@@ -140,11 +143,6 @@ impl<E: ComputeElement<Float: AverageAccumulator>> WindowReduction<E> for NormRe
         let element = element.to_float().magnitude();
         // The common degree without a loop over the bits of the exponent.
         sum + if self.degree == 2 { element * element } else { element.powi(self.degree) }
-    }
-
-    #[inline(always)]
-    fn merge_accumulators(&self, left: E::Float, right: E::Float) -> E::Float {
-        left + right
     }
 
     #[inline(always)]

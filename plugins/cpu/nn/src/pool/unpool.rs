@@ -61,45 +61,65 @@ fn pooled_shape(call: &KernelCall<'_>, x: &[i64]) -> Result<Vec<usize>> {
     Ok(shape)
 }
 
+/// Finds the places in the output to which indices refer.
+struct UnpoolPlaces {
+    /// The shape of the pooled image, to which indices refer, and the number of its elements.
+    pooled: Vec<usize>,
+    count: usize,
+    output: Vec<usize>,
+}
+
+impl UnpoolPlaces {
+    fn new(call: &KernelCall<'_>) -> Result<Self> {
+        let (x, indices, y) = (call.input(0)?, call.input(1)?, call.output(0)?);
+        let pooled = pooled_shape(call, x.dims())?;
+        ensure!(
+            indices.dims() == x.dims() && y.dims().len() == x.dims().len(),
+            invalid_argument,
+            "expected indices of the shape {:?} and an output of as many dimensions, found {:?} and {:?}",
+            x.dims(),
+            indices.dims(),
+            y.dims()
+        );
+        let count = pooled.iter().try_fold(1usize, |count, size| count.checked_mul(*size));
+        let count = count
+            .ok_or_else(|| PluginError::resource_exhausted("expected an image that fits into memory"))?;
+        Ok(Self { pooled, count, output: y.dims().iter().map(|dim| *dim as usize).collect() })
+    }
+
+    /// The place in the output for an index. `position` has room for one of the pooled image.
+    fn place_of(&self, index: i64, position: &mut [usize]) -> Result<usize> {
+        let Self { pooled, count, output } = self;
+        // Indices are data: an unchecked one would write outside the output.
+        let known = usize::try_from(index).ok().filter(|index| index < count);
+        let index = known.ok_or_else(|| {
+            PluginError::out_of_range(format!(
+                "expected indices below {count}, the size of an image of {pooled:?}, found {index}"
+            ))
+        })?;
+        // The index refers to the pooled image, whose sizes may differ from the output's, so it is converted by position.
+        unravel_index(index, pooled.iter().copied(), position);
+        // The output may be larger than the pooled image; positions stay the same.
+        let inside = position.iter().zip(output).all(|(place, size)| place < size);
+        ensure!(
+            inside,
+            out_of_range,
+            "expected an output that has the place {position:?}, found shape {output:?}"
+        );
+        Ok(position.iter().zip(output).fold(0, |target, (place, size)| target * size + place))
+    }
+}
+
 fn run_max_unpool<E: Element + Default>(call: &KernelCall<'_>) -> Result<()> {
+    let places = UnpoolPlaces::new(call)?;
     let (x, indices, y) = (call.input(0)?, call.input(1)?, call.output(0)?);
-    let shape = pooled_shape(call, x.dims())?;
-    ensure!(
-        indices.dims() == x.dims() && y.dims().len() == x.dims().len(),
-        invalid_argument,
-        "expected indices of the shape {:?} and an output of as many dimensions, found {:?} and {:?}",
-        x.dims(),
-        indices.dims(),
-        y.dims()
-    );
-    let count = shape.iter().try_fold(1usize, |count, size| count.checked_mul(*size));
-    let count =
-        count.ok_or_else(|| PluginError::resource_exhausted("expected an image that fits into memory"))?;
-    let dims: Vec<usize> = y.dims().iter().map(|dim| *dim as usize).collect();
     // SAFETY: device memory is host memory, and the call guarantees its operands.
     let (x, indices, y) = unsafe { (x.elements::<E>()?, indices.elements::<i64>()?, y.elements_mut::<E>()?) };
     // Elements that were not a maximum are 0.
     y.fill(E::default());
-    let mut place = vec![0; shape.len()];
+    let mut position = vec![0; places.pooled.len()];
     for (value, index) in x.iter().zip(indices) {
-        // Indices are data: an unchecked one would write outside the output.
-        let known = usize::try_from(*index).ok().filter(|index| *index < count);
-        let index = known.ok_or_else(|| {
-            PluginError::out_of_range(format!(
-                "expected indices below {count}, the size of an image of {shape:?}, found {index}"
-            ))
-        })?;
-        // The index refers to the pooled image, whose sizes may differ from the output's, so it is converted by position.
-        unravel_index(index, shape.iter().copied(), &mut place);
-        // The output may be larger than the pooled image; positions stay the same.
-        let inside = place.iter().zip(&dims).all(|(place, size)| place < size);
-        ensure!(
-            inside,
-            out_of_range,
-            "expected an output that has the place {place:?}, found shape {dims:?}"
-        );
-        let target = place.iter().zip(&dims).fold(0, |target, (place, size)| target * size + place);
-        y[target] = *value;
+        y[places.place_of(*index, &mut position)?] = *value;
     }
     Ok(())
 }
