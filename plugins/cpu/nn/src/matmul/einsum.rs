@@ -8,13 +8,13 @@ mod labeled_array;
 use std::sync::Arc;
 
 use oarlock_cpu_base::device::Cpu;
-use oarlock_cpu_gemm::StoredElement;
+use oarlock_cpu_gemm::{GemmElement, StoredElement};
 use oarlock_sdk::{
-    Dtype, Kernel, KernelCall, KernelFlags, OperandFlags, OperandSpec, PluginError, Result, dispatch,
-    dtype_set, ensure,
+    Dtype, Kernel, KernelCall, KernelFlags, OperandFlags, OperandSpec, PluginError, Result, TensorView,
+    dispatch, dtype_set, ensure,
 };
 
-use self::equation::EinsumEquation;
+use self::equation::{EinsumEquation, EinsumLabels};
 use self::labeled_array::LabeledArray;
 use super::MATMUL_DTYPES;
 
@@ -38,28 +38,33 @@ pub(super) fn einsum_kernel() -> Kernel<Cpu> {
 }
 
 fn run_einsum<E: StoredElement>(cpu: &Cpu, call: &KernelCall<'_>, equation: &EinsumEquation) -> Result<()> {
-    let shapes: Vec<_> = (0..call.input_count())
-        .map(|index| call.input(index).map(|input| input.dims()))
-        .collect::<Result<_>>()?;
-    let labels = equation.resolve_labels(&shapes)?;
-    let expected: Vec<i64> = labels.output.iter().map(|label| labels.label_size(*label) as i64).collect();
-    let y = call.output(0)?;
-    ensure!(
-        y.dims() == expected,
-        invalid_argument,
-        "expected an output of shape {expected:?} for `{}`, found {:?}",
-        equation.text(),
-        y.dims()
-    );
-    // SAFETY: device memory is host memory, and the call guarantees its operands.
-    let y = unsafe { y.elements_mut::<E>() }?;
-    let mut result: Option<LabeledArray<E::ComputeType>> = None;
+    // Copied to the compute type, since contraction reorders dimensions anyway.
+    let read_numbers = |input: &TensorView<'_>| {
+        // SAFETY: device memory is host memory, and the call guarantees its operands.
+        Ok(unsafe { input.elements::<E>() }?.iter().map(|element| element.convert()).collect())
+    };
+    let numbers = contract_inputs(cpu, call, equation, &read_numbers)?;
+    // SAFETY: as above.
+    let y = unsafe { call.output(0)?.elements_mut::<E>() }?;
+    for (element, number) in y.iter_mut().zip(numbers) {
+        *element = E::from_computed(number);
+    }
+    Ok(())
+}
+
+/// Computes the output in the type of sums.
+fn contract_inputs<T: GemmElement>(
+    cpu: &Cpu,
+    call: &KernelCall<'_>,
+    equation: &EinsumEquation,
+    read_numbers: &dyn Fn(&TensorView<'_>) -> Result<Vec<T>>,
+) -> Result<Vec<T>> {
+    let labels = resolve_labels(call, equation)?;
+    let mut result: Option<LabeledArray<T>> = None;
     for (index, names) in labels.inputs.iter().enumerate() {
         let input = call.input(index)?;
-        // Copied to the compute type, since contraction reorders dimensions anyway.
-        // SAFETY: as above.
-        let elements = unsafe { input.elements::<E>() }?.iter().map(|element| element.convert()).collect();
-        let operand = LabeledArray::new(elements, input.dims(), names, |label| labels.label_size(label));
+        let operand =
+            LabeledArray::new(read_numbers(&input)?, input.dims(), names, |label| labels.label_size(label));
         // A label that is not used later is summed now, which keeps the intermediate arrays small.
         let is_needed = |label| {
             labels.output.contains(&label)
@@ -73,10 +78,25 @@ fn run_einsum<E: StoredElement>(cpu: &Cpu, call: &KernelCall<'_>, equation: &Ein
     let Some(result) = result else {
         return Err(PluginError::invalid_argument("expected inputs, found none"));
     };
-    for (element, number) in y.iter_mut().zip(result.sum_to(&labels.output)?) {
-        *element = E::from_computed(number);
-    }
-    Ok(())
+    result.sum_to(&labels.output)
+}
+
+/// The labels of an equation for the shapes of the inputs, which give the shape of the output.
+fn resolve_labels(call: &KernelCall<'_>, equation: &EinsumEquation) -> Result<EinsumLabels> {
+    let shapes: Vec<_> = (0..call.input_count())
+        .map(|index| call.input(index).map(|input| input.dims()))
+        .collect::<Result<_>>()?;
+    let labels = equation.resolve_labels(&shapes)?;
+    let expected: Vec<i64> = labels.output.iter().map(|label| labels.label_size(*label) as i64).collect();
+    let y = call.output(0)?;
+    ensure!(
+        y.dims() == expected,
+        invalid_argument,
+        "expected an output of shape {expected:?} for `{}`, found {:?}",
+        equation.text(),
+        y.dims()
+    );
+    Ok(labels)
 }
 
 #[cfg(test)]
