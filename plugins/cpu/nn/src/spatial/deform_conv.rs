@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use oarlock_cpu_base::compute_element::{ComputeElement, ComputeFloat, FloatElement};
 use oarlock_cpu_base::device::Cpu;
-use oarlock_cpu_base::isa::{Isa, SimdTarget, SimdTask};
+use oarlock_cpu_base::isa::{BaselineTarget, Isa, SimdTarget, SimdTask};
 use oarlock_cpu_base::math::MathFloat;
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
 use oarlock_cpu_base::rows::plane_transpose::{PlaneTranspose, transpose_planes};
@@ -226,7 +226,12 @@ where
         // Windows are sampled one by one, so that a position is computed once for many channels, and then transposed, since a panel
         // is ordered by steps.
         let mut seen = vec![T::Float::default(); columns * rows];
-        self.isa.vectorize(SampleWindowsTask { operand: self, item, depth, lanes, seen: &mut seen });
+        let sampling = SampleWindowsTask { operand: self, item, depth, lanes, seen: &mut seen };
+        if const { T::Float::IS_COMMON } {
+            self.isa.vectorize(sampling);
+        } else {
+            sampling.run_on_target::<BaselineTarget>();
+        }
         PlaneTranspose { input: &seen, stride: rows, out: panel, pitch: width, rows, columns }
             .transpose_plane(self.isa);
     }

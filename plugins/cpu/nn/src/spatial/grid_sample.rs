@@ -5,13 +5,15 @@ use std::ops::Range;
 use oarlock_cpu_base::arithmetic::ArithmeticElement;
 use oarlock_cpu_base::compute_element::{ComputeElement, ComputeFloat};
 use oarlock_cpu_base::device::Cpu;
-use oarlock_cpu_base::isa::{SimdTarget, SimdTask};
+use oarlock_cpu_base::isa::{BaselineTarget, Isa, SimdTarget, SimdTask};
 use oarlock_cpu_base::math::MathFloat;
 use oarlock_cpu_base::rows::grain_for;
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
 use oarlock_cpu_base::rows::output_parts::{OutputRows, parallel_for_parts};
 use oarlock_sdk::shape::element_count;
-use oarlock_sdk::{DtypeSet, Kernel, KernelCall, OperandSpec, PluginError, Result, dispatch, ensure, family};
+use oarlock_sdk::{
+    Dtype, DtypeSet, Kernel, KernelCall, OperandSpec, PluginError, Result, dispatch, ensure, family,
+};
 
 use super::SPATIAL_FLOATS;
 use super::taps::{AxisTaps, PaddingMode, SampleMethod};
@@ -101,38 +103,62 @@ fn grid_reader<'a, P: ComputeElement>(operands: &'a KernelOperands<'_, '_>) -> R
     Ok(Box::new(|part, places| places.extend(grid[part].iter().map(|place| place.to_float().to_f64()))))
 }
 
+/// True if models sample images that are computed in this float. Images of others take code for one channel and the lowest instruction
+/// set, which keeps the plugin small.
+const fn is_common<F: ComputeFloat>() -> bool {
+    matches!(F::DTYPE, Dtype::F32)
+}
+
+struct GridSampleShape {
+    channels: usize,
+    axes: Vec<usize>,
+    /// The number of elements of a channel of an image, and of one of the output.
+    size: usize,
+    places: usize,
+}
+
+impl GridSampleShape {
+    fn new(operands: &KernelOperands<'_, '_>) -> Result<Self> {
+        let call = operands.call();
+        let (x, grid, y) = (call.input(0)?, call.input(1)?, call.output(0)?);
+        let unfit = || {
+            PluginError::invalid_argument(format!(
+                "expected images [N, C, …] and a grid [N, …, number of axes], found {:?} and {:?}",
+                x.dims(),
+                grid.dims()
+            ))
+        };
+        let ([images, channels, axes @ ..], [grids, inner @ .., depth]) = (x.dims(), grid.dims()) else {
+            return Err(unfit());
+        };
+        ensure!(
+            images == grids && axes.len() == inner.len() && *depth == axes.len() as i64,
+            invalid_argument,
+            "{}",
+            unfit().message()
+        );
+        operands.expect_dims(&y, "Y", &[&[*images, *channels], inner].concat())?;
+        Ok(Self {
+            channels: *channels as usize,
+            axes: axes.iter().map(|axis| *axis as usize).collect(),
+            size: element_count(axes)?,
+            places: element_count(inner)?,
+        })
+    }
+}
+
 fn sample_grid<S: ComputeElement>(
     cpu: &Cpu,
     settings: &GridSampleSettings,
     operands: &KernelOperands<'_, '_>,
     read_grid: &GridReader<'_>,
 ) -> Result<()> {
-    let call = operands.call();
-    let (x, grid, y) = (call.input(0)?, call.input(1)?, call.output(0)?);
-    let unfit = || {
-        PluginError::invalid_argument(format!(
-            "expected images [N, C, …] and a grid [N, …, number of axes], found {:?} and {:?}",
-            x.dims(),
-            grid.dims()
-        ))
-    };
-    let ([images, channels, axes @ ..], [grids, inner @ .., depth]) = (x.dims(), grid.dims()) else {
-        return Err(unfit());
-    };
-    ensure!(
-        images == grids && axes.len() == inner.len() && *depth == axes.len() as i64,
-        invalid_argument,
-        "{}",
-        unfit().message()
-    );
-    operands.expect_dims(&y, "Y", &[&[*images, *channels], inner].concat())?;
-    let (size, places) = (element_count(axes)?, element_count(inner)?);
+    let GridSampleShape { channels, axes, size, places } = GridSampleShape::new(operands)?;
     let (x, y) = (operands.read_input::<S>(0)?, operands.write_output::<S>(0)?);
     if y.is_empty() {
         return Ok(());
     }
     ensure!(size > 0, invalid_argument, "expected images with elements, found {axes:?}");
-    let (channels, axes) = (*channels as usize, axes.iter().map(|axis| *axis as usize).collect::<Vec<_>>());
     // Work is split by channels of images instead of positions, since channels share the taps of a position.
     let rows = y.len() / places;
     parallel_for_parts(cpu, rows, grain_for(places * 8), OutputRows::new(y, places), |first, y| {
@@ -149,23 +175,21 @@ fn sample_grid<S: ComputeElement>(
                 grid_of_part.clear();
                 let part = (first_place + start) * axes.len()..(first_place + end) * axes.len();
                 read_grid(part, &mut grid_of_part);
-                cpu.isa().vectorize(TapListTask {
-                    taps: &mut taps,
-                    settings,
-                    axes: &axes,
-                    grid: &grid_of_part,
-                });
+                let listing = TapListTask { taps: &mut taps, settings, axes: &axes, grid: &grid_of_part };
+                listing.list_taps(cpu.isa());
                 let x = &x[(first + row) * size..][..shared * size];
                 let y = &mut y[row * places..][..shared * places];
                 // The remaining channels are sampled one by one, by the same code with `CHANNELS` = 1.
-                let together = shared - shared % CHANNEL_BLOCK;
-                let (x, last_x) = x.split_at(together * size);
-                let (y, last_y) = y.split_at_mut(together * places);
-                let groups = x.chunks_exact(CHANNEL_BLOCK * size);
-                for (x, y) in groups.zip(y.chunks_exact_mut(CHANNEL_BLOCK * places)) {
-                    taps.sample_channels::<S, CHANNEL_BLOCK>(x, start, y);
+                let mut together = 0;
+                if const { is_common::<S::Float>() } {
+                    together = shared - shared % CHANNEL_BLOCK;
+                    let groups = x[..together * size].chunks_exact(CHANNEL_BLOCK * size);
+                    for (x, y) in groups.zip(y.chunks_exact_mut(CHANNEL_BLOCK * places)) {
+                        taps.sample_channels::<S, CHANNEL_BLOCK>(x, start, y);
+                    }
                 }
-                for (x, y) in last_x.chunks_exact(size).zip(last_y.chunks_exact_mut(places)) {
+                let last_y = y[together * places..].chunks_exact_mut(places);
+                for (x, y) in x[together * size..].chunks_exact(size).zip(last_y) {
                     taps.sample_channels::<S, 1>(x, start, y);
                 }
             }
@@ -194,6 +218,18 @@ struct TapListTask<'a, F> {
     settings: &'a GridSampleSettings,
     axes: &'a [usize],
     grid: &'a [f64],
+}
+
+impl<F: ComputeFloat> TapListTask<'_, F> {
+    // Not a part of each caller: those differ in dtypes that share the float.
+    #[inline(never)]
+    fn list_taps(self, isa: Isa) {
+        if const { is_common::<F>() } {
+            isa.vectorize(self);
+        } else {
+            self.run_on_target::<BaselineTarget>();
+        }
+    }
 }
 
 impl<F: ComputeFloat> SimdTask for TapListTask<'_, F> {
