@@ -55,13 +55,13 @@ fn quantized_lstm_kernel() -> Kernel<Cpu> {
         let plan = RecurrentPlan::from_byte_weights(cpu, call)?;
         call.describe_kernel(&format!("weights of 8 bits, {}", cpu.isa()));
         Ok(run_on_operands(move |cpu, operands| match &plan.ready[..] {
-            [] => run_with_weights(
+            [] => run_with_weights::<f32>(
                 cpu,
                 &plan,
                 &RecurrentPlan::prepare_byte_weights(cpu, operands.call())?,
                 operands,
             ),
-            ready => run_with_weights(cpu, &plan, ready, operands),
+            ready => run_with_weights::<f32>(cpu, &plan, ready, operands),
         }))
     })
     .with_domain(OARLOCK_DOMAIN)
@@ -76,8 +76,8 @@ fn recurrent_kernel(op: &str, kind: RecurrentCellKind) -> Kernel<Cpu> {
     Kernel::new_prepared(op, move |cpu: &Cpu, call| {
         let dtype = call.input(0)?.dtype();
         dispatch!(dtype, floating_and_half + bf16, T => {
-            let plan = RecurrentPlan::<T>::new(cpu, call, kind)?;
-            Ok(run_on_operands(move |cpu, operands| run_recurrent(cpu, &plan, operands)))
+            let plan = RecurrentPlan::new::<T>(cpu, call, kind)?;
+            Ok(run_on_operands(move |cpu, operands| run_recurrent::<T>(cpu, &plan, operands)))
         })
     })
     .since_version(7)

@@ -9,8 +9,8 @@ use super::recurrent_shape::RecurrentShape;
 use super::{FloatOf, RecurrentElement};
 
 /// The states after a step, with the lengths of their sequences.
-pub(super) struct StepStates<'a, E: RecurrentElement> {
-    pub(super) states: &'a [FloatOf<E>],
+pub(super) struct StepStates<'a, C> {
+    pub(super) states: &'a [C],
     pub(super) lengths: Option<&'a [usize]>,
 }
 
@@ -29,7 +29,7 @@ impl<E: RecurrentElement> RecurrentOutputs<'_, E> {
         sizes: &RecurrentShape,
         direction: usize,
         step: usize,
-        at: StepStates<'_, E>,
+        at: StepStates<'_, FloatOf<E>>,
     ) {
         let Some(all) = &self.all else { return };
         let &RecurrentShape { steps, batches, hidden, directions, .. } = sizes;

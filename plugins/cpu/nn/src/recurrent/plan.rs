@@ -8,7 +8,7 @@ use oarlock_sdk::{KernelCall, PluginError, Result, ensure};
 
 use super::activation::RecurrentActivation;
 use super::weights::PackedGateWeights;
-use super::{FloatOf, RecurrentElement, RecurrentFloat, byte_weights};
+use super::{RecurrentElement, RecurrentFloat, byte_weights};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RecurrentCellKind {
@@ -40,7 +40,7 @@ impl RecurrentCellKind {
 }
 
 /// Everything that does not depend on the shapes of a run.
-pub(super) struct RecurrentPlan<E: RecurrentElement> {
+pub(super) struct RecurrentPlan<C: RecurrentFloat> {
     pub(super) kind: RecurrentCellKind,
     /// For each direction, true if it runs from the last step to the first.
     pub(super) directions: Vec<bool>,
@@ -55,13 +55,13 @@ pub(super) struct RecurrentPlan<E: RecurrentElement> {
     pub(super) resets_product: bool,
     /// True if weights are 8-bit and transposed.
     pub(super) has_bytes: bool,
-    pub(super) ready: Vec<PreparedWeights<E>>,
+    pub(super) ready: Vec<PreparedWeights<C>>,
 }
 
 /// The prepared weights of one direction.
-pub(super) struct PreparedWeights<E: RecurrentElement> {
-    pub(super) input: Option<Arc<PackedGateWeights<FloatOf<E>>>>,
-    pub(super) recurrent: Vec<Arc<PackedGateWeights<FloatOf<E>>>>,
+pub(super) struct PreparedWeights<C> {
+    pub(super) input: Option<Arc<PackedGateWeights<C>>>,
+    pub(super) recurrent: Vec<Arc<PackedGateWeights<C>>>,
 }
 
 impl RecurrentPlan<f32> {
@@ -95,10 +95,14 @@ impl RecurrentPlan<f32> {
 const INPUT_OPERANDS: [usize; 3] = [1, 8, 9];
 const RECURRENT_OPERANDS: [usize; 3] = [2, 10, 11];
 
-impl<E: RecurrentElement> RecurrentPlan<E> {
-    pub(super) fn new(cpu: &Cpu, call: &KernelCall<'_>, kind: RecurrentCellKind) -> Result<Self> {
+impl<C: RecurrentFloat> RecurrentPlan<C> {
+    pub(super) fn new<E: RecurrentElement<Float = C>>(
+        cpu: &Cpu,
+        call: &KernelCall<'_>,
+        kind: RecurrentCellKind,
+    ) -> Result<Self> {
         let mut plan = Self::from_attributes(call, kind)?;
-        plan.ready = plan.prepare_weights(cpu, call)?;
+        plan.ready = plan.prepare_weights::<E>(cpu, call)?;
         Ok(plan)
     }
 
@@ -155,7 +159,11 @@ impl<E: RecurrentElement> RecurrentPlan<E> {
     }
 
     /// Packs constant weights for the products.
-    fn prepare_weights(&self, cpu: &Cpu, call: &KernelCall<'_>) -> Result<Vec<PreparedWeights<E>>> {
+    fn prepare_weights<E: RecurrentElement<Float = C>>(
+        &self,
+        cpu: &Cpu,
+        call: &KernelCall<'_>,
+    ) -> Result<Vec<PreparedWeights<C>>> {
         let (x, w, r) = (call.input(0)?, call.input(1)?, call.input(2)?);
         let ([first, second, _], &[directions, rows, features], &[_, _, hidden]) =
             (x.dims(), w.dims(), r.dims())
@@ -179,12 +187,12 @@ impl<E: RecurrentElement> RecurrentPlan<E> {
         let lines = |count: i64| usize::try_from(count).unwrap_or(usize::MAX);
         let (steps_and_batches, batches) = (lines(steps_and_batches), lines(batches));
         let ready = |elements: &[E], rows: usize, depth: usize, lines: usize| {
-            let is_small = PackedGateWeights::<FloatOf<E>>::is_small_product(cpu, (rows, depth), lines);
+            let is_small = PackedGateWeights::<C>::is_small_product(cpu, (rows, depth), lines);
             // Everything that the packed form depends on, since all sessions share one cache.
             let key = (cpu.isa(), E::DTYPE.0, rows, depth, is_small);
             let make =
                 || PackedGateWeights::new(cpu, &E::to_floats(cpu.isa(), elements), (rows, depth), lines);
-            FloatOf::<E>::prepared_constants().get_or_make(elements, key, make)
+            C::prepared_constants().get_or_make(elements, key, make)
         };
         let of_direction = |direction: usize| -> Result<_> {
             let input = input.map(|all| {

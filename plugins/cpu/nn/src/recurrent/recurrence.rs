@@ -6,7 +6,6 @@ use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 
 use oarlock_cpu_base::device::Cpu;
-use oarlock_cpu_base::math;
 use oarlock_cpu_base::rows::grain_for;
 use oarlock_cpu_base::rows::operands::KernelOperands;
 use oarlock_cpu_base::rows::output_parts::{OutputRows, parallel_for_parts};
@@ -19,7 +18,7 @@ use super::outputs::{RecurrentOutputs, StepStates};
 use super::plan::{PreparedWeights, RecurrentCellKind, RecurrentPlan};
 use super::recurrent_shape::RecurrentShape;
 use super::weights::{GateWeights, ReusableScratch};
-use super::{FloatOf, RecurrentElement};
+use super::{FloatOf, RecurrentElement, RecurrentFloat};
 
 /// The approximate number of rows that are multiplied with the input weights at once: enough for an efficient product, and few
 /// enough that the results are still in cache when their steps run.
@@ -64,17 +63,17 @@ pub(super) fn product_bytes<C>(cpu: &Cpu, call: &KernelCall<'_>, has_bytes: bool
 
 pub(super) fn run_recurrent<E: RecurrentElement>(
     cpu: &Cpu,
-    plan: &RecurrentPlan<E>,
+    plan: &RecurrentPlan<FloatOf<E>>,
     operands: &KernelOperands<'_, '_>,
 ) -> Result<()> {
-    run_with_weights(cpu, plan, &plan.ready, operands)
+    run_with_weights::<E>(cpu, plan, &plan.ready, operands)
 }
 
 /// Like [`run_recurrent`], with these prepared weights.
 pub(super) fn run_with_weights<E: RecurrentElement>(
     cpu: &Cpu,
-    plan: &RecurrentPlan<E>,
-    ready: &[PreparedWeights<E>],
+    plan: &RecurrentPlan<FloatOf<E>>,
+    ready: &[PreparedWeights<FloatOf<E>>],
     operands: &KernelOperands<'_, '_>,
 ) -> Result<()> {
     let sizes = RecurrentShape::new(plan, operands)?;
@@ -126,7 +125,7 @@ pub(super) fn run_with_weights<E: RecurrentElement>(
             scratch: ReusableScratch::default(),
         };
         let input = GateWeights::new(input, rows, features, ready.and_then(|ready| ready.input.as_deref()));
-        walk.walk_steps(&x, &input, plan.directions[direction], products, |step, state| {
+        walk.walk_steps(&x, &input, plan.directions[direction], products, &mut |step, state| {
             outputs.write_step(&sizes, direction, step, state);
         })?;
         outputs.write_final(&sizes, direction, &walk.state, &walk.cells);
@@ -172,18 +171,17 @@ fn sequence_lengths(operands: &KernelOperands<'_, '_>, steps: usize) -> Result<O
     lengths.iter().map(length).collect::<Result<_>>().map(Some)
 }
 
-fn make_cell<'a, E: RecurrentElement>(
+fn make_cell<'a, C: RecurrentFloat>(
     cpu: &Cpu,
-    plan: &'a RecurrentPlan<E>,
+    plan: &'a RecurrentPlan<C>,
     sizes: &RecurrentShape,
     direction: usize,
-    bias: Option<&[FloatOf<E>]>,
-    peepholes: Option<&'a [FloatOf<E>]>,
-) -> RecurrentCell<'a, FloatOf<E>> {
+    bias: Option<&[C]>,
+    peepholes: Option<&'a [C]>,
+) -> RecurrentCell<'a, C> {
     let RecurrentShape { hidden, rows, .. } = *sizes;
-    let mut sums = vec![FloatOf::<E>::default(); rows];
-    let mut reset_bias =
-        vec![FloatOf::<E>::default(); if plan.kind == RecurrentCellKind::Gated { hidden } else { 0 }];
+    let mut sums = vec![C::default(); rows];
+    let mut reset_bias = vec![C::default(); if plan.kind == RecurrentCellKind::Gated { hidden } else { 0 }];
     if let Some(bias) = bias {
         let (of_input, of_state) = bias[direction * 2 * rows..][..2 * rows].split_at(rows);
         let shared =
@@ -205,36 +203,36 @@ fn make_cell<'a, E: RecurrentElement>(
         reset_bias,
         peepholes,
         functions: plan.direction_functions(direction),
-        clip: plan.clip.map(<FloatOf<E> as math::MathFloat>::from_f64),
+        clip: plan.clip.map(C::from_f64),
         couples_gates: plan.couples_gates,
     }
 }
 
 /// The loop over the steps of one direction.
-struct DirectionWalk<'a, E: RecurrentElement> {
+struct DirectionWalk<'a, C: RecurrentFloat> {
     cpu: &'a Cpu,
-    plan: &'a RecurrentPlan<E>,
+    plan: &'a RecurrentPlan<C>,
     sizes: &'a RecurrentShape,
     lengths: Option<&'a [usize]>,
-    cell: RecurrentCell<'a, FloatOf<E>>,
-    recurrent: Vec<GateWeights<'a, FloatOf<E>>>,
+    cell: RecurrentCell<'a, C>,
+    recurrent: Vec<GateWeights<'a, C>>,
     /// The products with the state, which become gates in place.
-    gates: Vec<FloatOf<E>>,
-    reset: Vec<FloatOf<E>>,
-    state: Vec<FloatOf<E>>,
-    cells: Vec<FloatOf<E>>,
+    gates: Vec<C>,
+    reset: Vec<C>,
+    state: Vec<C>,
+    cells: Vec<C>,
     scratch: ReusableScratch,
 }
 
-impl<E: RecurrentElement> DirectionWalk<'_, E> {
+impl<C: RecurrentFloat> DirectionWalk<'_, C> {
     /// Runs all steps, and calls `each` with the states after each step.
     fn walk_steps(
         &mut self,
-        x: &[FloatOf<E>],
-        weights: &GateWeights<'_, FloatOf<E>>,
+        x: &[C],
+        weights: &GateWeights<'_, C>,
         is_reverse: bool,
-        products: &mut [FloatOf<E>],
-        mut each: impl FnMut(usize, StepStates<'_, E>),
+        products: &mut [C],
+        each: &mut dyn FnMut(usize, StepStates<'_, C>),
     ) -> Result<()> {
         let &RecurrentShape { steps, batches, features, rows, .. } = self.sizes;
         // All inputs are known in advance, so their products are computed for many steps at once; only products with the state
@@ -259,7 +257,7 @@ impl<E: RecurrentElement> DirectionWalk<'_, E> {
     }
 
     /// Runs one step; `input` has the input products of all sequences.
-    fn run_step(&mut self, step: usize, input: &[FloatOf<E>]) -> Result<()> {
+    fn run_step(&mut self, step: usize, input: &[C]) -> Result<()> {
         let &RecurrentShape { batches, hidden, rows, .. } = self.sizes;
         let Self { cpu, cell, lengths, gates, reset, state, cells, recurrent, scratch, .. } = self;
         let goes_on = |batch: usize| lengths.is_none_or(|lengths| step < lengths[batch]);

@@ -7,8 +7,8 @@ use oarlock_cpu_base::rows::scratch::try_filled_vec;
 use oarlock_sdk::shape::element_count;
 use oarlock_sdk::{PluginError, Result};
 
+use super::RecurrentFloat;
 use super::plan::RecurrentPlan;
-use super::{RecurrentElement, RecurrentFloat};
 
 /// The sizes on which the operands agree.
 pub(super) struct RecurrentShape {
@@ -21,8 +21,8 @@ pub(super) struct RecurrentShape {
 }
 
 impl RecurrentShape {
-    pub(super) fn new<E: RecurrentElement>(
-        plan: &RecurrentPlan<E>,
+    pub(super) fn new<C: RecurrentFloat>(
+        plan: &RecurrentPlan<C>,
         operands: &KernelOperands<'_, '_>,
     ) -> Result<Self> {
         let call = operands.call();
