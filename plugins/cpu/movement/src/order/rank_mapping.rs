@@ -49,7 +49,9 @@ macro_rules! rank_integers {
 
 rank_integers!(u32, u64);
 
-/// Maps elements of a dtype of numbers to ranks. The differences between dtypes are data, so that the mapping has no branches.
+/// Maps elements of a dtype of numbers to ranks. The differences between dtypes are data, so that the mapping has no branches. Loops use
+/// a copy of their own: behind a reference, the compiler would read it again after each write.
+#[derive(Clone, Copy)]
 pub(crate) struct RankMapping<R> {
     /// The sign bit; 0 for unsigned integers.
     sign: R,

@@ -188,7 +188,7 @@ impl TopKSelection<'_> {
                 with_isa!(isa, || {
                     for start in 0..axis.inner {
                         let positions = tile[start..].iter().step_by(axis.inner);
-                        let ranked = rank_lines(ranking, positions, k);
+                        let ranked = rank_lines(*ranking, positions, k);
                         for (rank, (_, places)) in ranked.iter().enumerate().take(k) {
                             let at = rank * axis.inner + start;
                             for line in 0..LINES_ABREAST {
@@ -215,8 +215,11 @@ fn rank_line<R: RankInteger, const N: usize>(
     ranks: &mut [R],
 ) {
     if step == 1 {
-        with_isa!(isa, || for (rank, element) in ranks.iter_mut().zip(input) {
-            *rank = ranking.rank_of(*element);
+        with_isa!(isa, || {
+            let ranking = *ranking;
+            for (rank, element) in ranks.iter_mut().zip(input) {
+                *rank = ranking.rank_of(*element);
+            }
         });
     } else {
         for (rank, element) in ranks.iter_mut().zip(input.iter().step_by(step)) {
@@ -229,7 +232,7 @@ fn rank_line<R: RankInteger, const N: usize>(
 /// before that are not higher, and those behind it move by one.
 #[inline(always)]
 fn rank_lines<'a, R: RankInteger, const N: usize>(
-    ranking: &RankMapping<R>,
+    ranking: RankMapping<R>,
     positions: impl Iterator<Item = &'a [[u8; N]; LINES_ABREAST]>,
     k: usize,
 ) -> [([R; LINES_ABREAST], [u32; LINES_ABREAST]); FEW_ELEMENTS] {
