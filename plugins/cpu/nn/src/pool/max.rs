@@ -25,8 +25,10 @@ pub(super) fn max_pool_kernel() -> Kernel<Cpu> {
         let settings = WindowAttributes::new(call)?;
         let column_major = call.int_attribute("storage_order")?.unwrap_or(0) != 0;
         Ok(Arc::new(move |cpu: &Cpu, call: &KernelCall<'_>| {
+            let pool = PoolShape::new(&settings, call)?;
+            check_indices(call)?;
             dispatch!(call.output(0)?.dtype(), floating_and_half + bf16 + i8 + u8, T => {
-                run_max_pool::<T>(cpu, call, &settings, column_major)
+                run_max_pool::<T>(cpu, call, &pool, column_major)
             })
         }))
     })
@@ -110,15 +112,10 @@ impl<E: OrderedElement> WindowReduction<E> for MaxReduction {
     }
 }
 
-fn run_max_pool<E: OrderedElement>(
-    cpu: &Cpu,
-    call: &KernelCall<'_>,
-    settings: &WindowAttributes,
-    column_major: bool,
-) -> Result<()> {
-    let (x, y, indices) = (call.input(0)?, call.output(0)?, call.optional_output(1)?);
-    let pool = PoolShape::new(settings, x.dims(), y.dims())?;
-    if let Some(indices) = &indices {
+/// Checks that indices, if they are wanted, have the shape of the maxima.
+fn check_indices(call: &KernelCall<'_>) -> Result<()> {
+    let y = call.output(0)?;
+    if let Some(indices) = call.optional_output(1)? {
         ensure!(
             indices.dims() == y.dims(),
             invalid_argument,
@@ -127,16 +124,26 @@ fn run_max_pool<E: OrderedElement>(
             indices.dims()
         );
     }
+    Ok(())
+}
+
+fn run_max_pool<E: OrderedElement>(
+    cpu: &Cpu,
+    call: &KernelCall<'_>,
+    pool: &PoolShape,
+    column_major: bool,
+) -> Result<()> {
+    let (x, y, indices) = (call.input(0)?, call.output(0)?, call.optional_output(1)?);
     // SAFETY: device memory is host memory, and the call guarantees its operands.
     let (x, y) = unsafe { (x.elements::<E>()?, y.elements_mut::<E>()?) };
     match indices {
         Some(indices) => {
             // SAFETY: as above.
             let indices = unsafe { indices.elements_mut() }?;
-            max_pool_with_indices(cpu, &pool, column_major, x, y, indices);
+            max_pool_with_indices(cpu, pool, column_major, x, y, indices);
         }
         // Without indices, the order of comparisons does not matter, so windows can share reduced columns.
-        None => reduce_windows(cpu, &pool, false, x, y, &MaxReduction),
+        None => reduce_windows(cpu, pool, false, x, y, &MaxReduction),
     }
     Ok(())
 }

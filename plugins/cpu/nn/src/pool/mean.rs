@@ -20,8 +20,9 @@ pub(super) fn average_pool_kernels() -> [Kernel<Cpu>; 2] {
         let settings = WindowAttributes::new(call)?;
         let with_padding = call.int_attribute("count_include_pad")?.unwrap_or(0) != 0;
         Ok(Arc::new(move |cpu: &Cpu, call: &KernelCall<'_>| {
+            let pool = PoolShape::new(&settings, call)?;
             dispatch!(call.output(0)?.dtype(), floating_and_half + bf16, T => {
-                run_average_pool::<T, _>(cpu, call, &settings, with_padding, &MeanReduction)
+                run_average_pool::<T, _>(cpu, call, &pool, with_padding, &MeanReduction)
             })
         }))
     });
@@ -29,8 +30,9 @@ pub(super) fn average_pool_kernels() -> [Kernel<Cpu>; 2] {
     let norm = Kernel::new_prepared("LpPool", |_: &Cpu, call| {
         let (settings, norm) = (WindowAttributes::new(call)?, NormReduction::new(call)?);
         Ok(Arc::new(move |cpu: &Cpu, call: &KernelCall<'_>| {
+            let pool = PoolShape::new(&settings, call)?;
             dispatch!(call.output(0)?.dtype(), floating_and_half + bf16, T => {
-                run_average_pool::<T, _>(cpu, call, &settings, false, &norm)
+                run_average_pool::<T, _>(cpu, call, &pool, false, &norm)
             })
         }))
     })
@@ -154,15 +156,14 @@ impl<E: ComputeElement<Float: AverageAccumulator>> WindowReduction<E> for NormRe
 fn run_average_pool<E: ComputeElement, F: WindowReduction<E>>(
     cpu: &Cpu,
     call: &KernelCall<'_>,
-    settings: &WindowAttributes,
+    pool: &PoolShape,
     with_padding: bool,
     reduction: &F,
 ) -> Result<()> {
     let (x, y) = (call.input(0)?, call.output(0)?);
-    let pool = PoolShape::new(settings, x.dims(), y.dims())?;
     // SAFETY: device memory is host memory, and the call guarantees its operands.
     let (x, y) = unsafe { (x.elements::<E>()?, y.elements_mut::<E>()?) };
-    reduce_windows(cpu, &pool, with_padding, x, y, reduction);
+    reduce_windows(cpu, pool, with_padding, x, y, reduction);
     Ok(())
 }
 

@@ -11,7 +11,7 @@ mod window_reduce;
 
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::window::{SlidingWindow, WindowAttributes};
-use oarlock_sdk::{Dtype, DtypeSet, Kernel, PluginError, Result, dtype_set};
+use oarlock_sdk::{Dtype, DtypeSet, Kernel, KernelCall, PluginError, Result, dtype_set};
 
 /// The dtypes of averages and norms.
 const FLOATS: DtypeSet = dtype_set(&[Dtype::F16, Dtype::BF16, Dtype::F32, Dtype::F64]);
@@ -29,7 +29,8 @@ struct PoolShape {
 }
 
 impl PoolShape {
-    fn new(settings: &WindowAttributes, x: &[i64], y: &[i64]) -> Result<Self> {
+    fn new(settings: &WindowAttributes, call: &KernelCall<'_>) -> Result<Self> {
+        let (x, y) = (call.input(0)?.dims(), call.output(0)?.dims());
         let ([x_images, x_channels, input @ ..], [y_images, y_channels, output @ ..]) = (x, y) else {
             return Err(pool_shape_error(x, y));
         };
