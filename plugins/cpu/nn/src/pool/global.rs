@@ -117,7 +117,7 @@ impl<E: Element, F: WindowReduction<E>> SimdTask for GlobalPoolPlanes<'_, E, F> 
             let mut half = SUMS_AT_ONCE / 2;
             while half > 0 {
                 for index in 0..half {
-                    sums[index] = F::merge_accumulators(sums[index], sums[index + half]);
+                    sums[index] = self.reduction.merge_accumulators(sums[index], sums[index + half]);
                 }
                 half /= 2;
             }

@@ -90,8 +90,6 @@ pub(super) struct MaxReduction;
 
 impl<E: OrderedElement> WindowReduction<E> for MaxReduction {
     type Accumulator = E;
-    type Merge = Self;
-    const MERGE: Self = Self;
 
     const IS_VECTORIZED: bool = !matches!(E::DTYPE, Dtype::F64);
 
@@ -104,6 +102,11 @@ impl<E: OrderedElement> WindowReduction<E> for MaxReduction {
     fn accumulate_element(&self, sum: E, element: E) -> E {
         // A select instead of `max`: it keeps the sum if the element is NaN, and this operand order matches the vector instruction.
         if element.exceeds(sum) { element } else { sum }
+    }
+
+    #[inline(always)]
+    fn merge_accumulators(&self, left: E, right: E) -> E {
+        self.accumulate_element(left, right)
     }
 
     #[inline(always)]

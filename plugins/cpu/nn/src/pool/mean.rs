@@ -89,8 +89,6 @@ pub(super) struct MeanReduction;
 
 impl<E: ComputeElement<Float: AverageAccumulator>> WindowReduction<E> for MeanReduction {
     type Accumulator = E::Float;
-    type Merge = MeanReduction;
-    const MERGE: MeanReduction = MeanReduction;
 
     const IS_VECTORIZED: bool = !matches!(E::DTYPE, Dtype::F64);
 
@@ -102,6 +100,11 @@ impl<E: ComputeElement<Float: AverageAccumulator>> WindowReduction<E> for MeanRe
     #[inline(always)]
     fn accumulate_element(&self, sum: E::Float, element: E) -> E::Float {
         sum + element.to_float()
+    }
+
+    #[inline(always)]
+    fn merge_accumulators(&self, left: E::Float, right: E::Float) -> E::Float {
+        left + right
     }
 
     #[inline(always)]
@@ -130,8 +133,6 @@ impl NormReduction {
 
 impl<E: ComputeElement<Float: AverageAccumulator>> WindowReduction<E> for NormReduction {
     type Accumulator = E::Float;
-    type Merge = MeanReduction;
-    const MERGE: MeanReduction = MeanReduction;
 
     const IS_VECTORIZED: bool = false;
 
@@ -145,6 +146,11 @@ impl<E: ComputeElement<Float: AverageAccumulator>> WindowReduction<E> for NormRe
         let element = element.to_float().magnitude();
         // The common degree without a loop over the bits of the exponent.
         sum + if self.degree == 2 { element * element } else { element.powi(self.degree) }
+    }
+
+    #[inline(always)]
+    fn merge_accumulators(&self, left: E::Float, right: E::Float) -> E::Float {
+        left + right
     }
 
     #[inline(always)]

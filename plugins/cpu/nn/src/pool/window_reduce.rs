@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use oarlock_cpu_base::device::Cpu;
-use oarlock_cpu_base::isa::{BaselineTarget, Isa, SimdTarget, SimdTask};
+use oarlock_cpu_base::isa::{BaselineTarget, SimdTarget, SimdTask};
 use oarlock_cpu_base::window::WindowAxis;
 use oarlock_cpu_gemm::DisjointSlice;
 
@@ -16,11 +16,7 @@ use super::PoolShape;
 /// A reduction of elements to one value.
 pub(super) trait WindowReduction<E>: Sync {
     /// The type of partial results.
-    type Accumulator: Copy + Send + Sync;
-
-    /// The reduction that merges partial results: its elements are such results.
-    type Merge: WindowReduction<Self::Accumulator, Accumulator = Self::Accumulator>;
-    const MERGE: Self::Merge;
+    type Accumulator: Copy;
 
     /// True if it is compiled for each instruction set. Reductions that models do not use are not: they would only make the plugin
     /// larger.
@@ -32,11 +28,8 @@ pub(super) trait WindowReduction<E>: Sync {
     /// Adds one element. Must be `#[inline(always)]`.
     fn accumulate_element(&self, sum: Self::Accumulator, element: E) -> Self::Accumulator;
 
-    /// Merges two partial results.
-    #[inline(always)]
-    fn merge_accumulators(left: Self::Accumulator, right: Self::Accumulator) -> Self::Accumulator {
-        Self::MERGE.accumulate_element(left, right)
-    }
+    /// Merges two partial results. Must be `#[inline(always)]`.
+    fn merge_accumulators(&self, left: Self::Accumulator, right: Self::Accumulator) -> Self::Accumulator;
 
     /// The final value of a window with this many elements.
     fn finish_window(&self, sum: Self::Accumulator, count: usize) -> E;
@@ -72,7 +65,12 @@ pub(super) fn reduce_windows<E: Copy + Send + Sync, F: WindowReduction<E>>(
             // SAFETY: no two planes overlap, and each is one thread's.
             let output = unsafe { y.range_mut(plane * outputs..(plane + 1) * outputs) };
             let input = &x[plane * pool.window.input_count()..][..pool.window.input_count()];
-            PoolPlane { pool, under: &under, input, output, reduction }.reduce_plane(cpu.isa());
+            let plane = PoolPlane { pool, under: &under, input, output, reduction };
+            if const { F::IS_VECTORIZED } {
+                cpu.isa().vectorize(plane);
+            } else {
+                plane.run_on_target::<BaselineTarget>();
+            }
         }
     });
 }
@@ -119,22 +117,27 @@ struct PoolPlane<'a, E, F> {
     reduction: &'a F,
 }
 
-impl<E: Copy, F: WindowReduction<E>> PoolPlane<'_, E, F> {
-    fn reduce_plane(self, isa: Isa) {
+impl<E: Copy, F: WindowReduction<E>> SimdTask for PoolPlane<'_, E, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run_on_target<T: SimdTarget>(self) {
         let Self { pool, under, input, output, reduction } = self;
         let Some((last, outer)) = pool.window.axes.split_last() else { return };
         let Some((last_under, outer_under)) = under.split_last() else { return };
         let line = PoolLine::new(last, last_under);
-        let at_once = (COLUMNS_AT_ONCE / line.width).max(1).min(output.len() / last.output);
-        let none = reduction.initial_accumulator();
-        let (mut columns, mut counts) = (vec![none; at_once * line.width], vec![0; at_once]);
-        let (mut sums, mut halves) = (vec![none; at_once * last.output], Vec::new());
+        // Elements are read in groups of a whole stride, so the last window reads up to stride - 1 elements past its last column.
+        let width = line.padded.input + MAX_KNOWN_STRIDE - 1;
+        let at_once = (COLUMNS_AT_ONCE / width).max(1).min(output.len() / last.output);
+        let (mut columns, mut counts) =
+            (vec![reduction.initial_accumulator(); at_once * width], vec![0; at_once]);
+        let mut sums = vec![reduction.initial_accumulator(); last.output];
         let mut place = vec![0; outer.len()];
         // The step counts of the previous window, which most windows share, and its rows.
         let (mut steps, mut rows) = (vec![usize::MAX; outer.len()], vec![0]);
         for output in output.chunks_mut(at_once * last.output) {
             let lines = output.len() / last.output;
-            for (columns, count) in columns.chunks_exact_mut(line.width).zip(&mut counts).take(lines) {
+            for (columns, count) in columns.chunks_exact_mut(width).zip(&mut counts).take(lines) {
                 let under = || outer_under.iter().zip(&place).map(|(under, place)| &under[*place]);
                 *count = under().map(|under| under.count).product();
                 // Offsets are relative to the first row of a window, so they change only with the number of steps.
@@ -143,28 +146,21 @@ impl<E: Copy, F: WindowReduction<E>> PoolPlane<'_, E, F> {
                     rows = covered_rows(outer, &steps, last.input);
                 }
                 // Without rows, there may be no input to index.
-                let from = if rows.is_empty() {
+                let input = if rows.is_empty() {
                     input
                 } else {
                     let add =
                         |row, (axis, under): (&WindowAxis, &AxisCoverage)| row * axis.input + under.first;
                     &input[outer.iter().zip(under()).fold(0, add) * last.input..]
                 };
-                let to = &mut columns[line.begin..line.begin + last.input];
-                LineFold {
-                    reduction,
-                    from: (from, 0),
-                    offsets: &rows,
-                    to: (to, 0),
-                    length: last.input,
-                    lines: 1,
-                }
-                .run(isa);
+                reduce_rows(reduction, input, &rows, &mut columns[line.begin..line.begin + last.input]);
                 advance_index(&mut place, outer.iter().map(|axis| axis.output));
             }
-            let sums = &mut sums[..lines * last.output];
-            line.merge_columns(isa, &F::MERGE, &columns[..lines * line.width], &mut halves, sums);
-            FinishedLines { reduction, line: &line, counts: &counts, sums, output }.run(isa);
+            for ((output, columns), count) in
+                output.chunks_exact_mut(last.output).zip(columns.chunks_exact(width)).zip(&counts)
+            {
+                line.reduce_line(reduction, columns, *count, &mut sums, output);
+            }
         }
     }
 }
@@ -186,8 +182,6 @@ struct PoolLine<'a> {
     under: &'a [AxisCoverage],
     /// The same windows over an input with padding, but with no more padding than the size of the input.
     padded: WindowAxis,
-    /// The size of the padded input, but at least 1.
-    width: usize,
     /// The start of the input in the padded input.
     begin: usize,
     /// The windows that lie entirely in the input, and in the padded input.
@@ -202,112 +196,38 @@ impl<'a> PoolLine<'a> {
         let pad = (axis.pad.0 - before, axis.pad.1 - after);
         let padded = WindowAxis { input: before + axis.input + after, pad, ..*axis };
         let (whole, whole_when_padded) = (windows_inside(axis), windows_inside(&padded));
-        let width = padded.input.max(1);
-        Self { axis, under, padded, width, begin: before, whole, whole_when_padded }
+        Self { axis, under, padded, begin: before, whole, whole_when_padded }
     }
 
-    /// Reduces the windows of lines of columns. `halves` is scratch memory.
-    fn merge_columns<A: Copy, F: WindowReduction<A, Accumulator = A>>(
-        &self,
-        isa: Isa,
-        reduction: &F,
-        columns: &[A],
-        halves: &mut Vec<A>,
-        sums: &mut [A],
-    ) {
-        let Self { padded, width, whole_when_padded: whole, .. } = self;
-        let (outputs, lines) = (padded.output, columns.len() / width);
-        let (none, add) =
-            (reduction.initial_accumulator(), |sum, column| reduction.accumulate_element(sum, column));
-        // Few windows extend beyond the padded input, so they are reduced one by one.
-        for (columns, sums) in columns.chunks_exact(*width).zip(sums.chunks_exact_mut(outputs)) {
-            for window in (0..whole.start).chain(whole.end..outputs) {
-                let steps = steps_inside(padded, window..window + 1);
-                let places = steps.map(|step| columns[padded.first_position(step, window)]);
-                sums[window] = places.fold(none, add);
-            }
-        }
-        if whole.is_empty() {
-            return;
-        }
-        let first = padded.first_position(0, whole.start);
-        let steps = (0..padded.kernel).map(|step| step * padded.dilation);
-        let (to, length) = ((&mut sums[whole.start..], outputs), whole.len());
-        match padded.stride {
-            1 => {
-                let (from, offsets) = ((&columns[first..], *width), steps.collect::<Vec<_>>());
-                LineFold { reduction, from, offsets: &offsets, to, length, lines }.run(isa);
-            }
-            // Even columns come before odd ones, so that a step of neighboring windows is contiguous.
-            2 => {
-                let half = (width - first).div_ceil(2);
-                halves.resize(2 * half * lines, none);
-                for (columns, halves) in columns.chunks_exact(*width).zip(halves.chunks_exact_mut(2 * half)) {
-                    split_alternating(&columns[first..], halves.split_at_mut(half));
-                }
-                let offsets: Vec<_> = steps.map(|step| step % 2 * half + step / 2).collect();
-                let from = (&halves[..], 2 * half);
-                LineFold { reduction, from, offsets: &offsets, to, length, lines }.run(isa);
-            }
-            // With larger strides, vector loads would be mostly gaps, so windows are reduced one by one.
-            stride => {
-                for (columns, sums) in columns.chunks_exact(*width).zip(sums.chunks_exact_mut(outputs)) {
-                    for (window, sum) in sums[whole.clone()].iter_mut().enumerate() {
-                        let columns = &columns[first + window * stride..];
-                        *sum = steps.clone().map(|step| columns[step]).fold(none, add);
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Splits elements into those at even and those at odd places.
-fn split_alternating<A: Copy>(elements: &[A], (even, odd): (&mut [A], &mut [A])) {
-    let (pairs, rest) = elements.as_chunks::<2>();
-    for ((even, odd), pair) in even.iter_mut().zip(odd).zip(pairs) {
-        [*even, *odd] = *pair;
-    }
-    if let ([last], Some(even)) = (rest, even.last_mut()) {
-        *even = *last;
-    }
-}
-
-/// Lines with the results of all windows, to be turned into elements.
-struct FinishedLines<'a, E, F: WindowReduction<E>> {
-    reduction: &'a F,
-    line: &'a PoolLine<'a>,
-    /// For each line, the number of elements of a column.
-    counts: &'a [usize],
-    sums: &'a [F::Accumulator],
-    output: &'a mut [E],
-}
-
-impl<E, F: WindowReduction<E>> FinishedLines<'_, E, F> {
-    fn run(self, isa: Isa) {
-        if const { F::IS_VECTORIZED } {
-            isa.vectorize(self);
-        } else {
-            self.run_on_target::<BaselineTarget>();
-        }
-    }
-}
-
-impl<E, F: WindowReduction<E>> SimdTask for FinishedLines<'_, E, F> {
-    type Output = ();
-
+    /// Reduces a line of columns, each of which counts for `count` elements. `sums` has room for the results of all windows.
     #[inline(always)]
-    fn run_on_target<T: SimdTarget>(self) {
-        let PoolLine { axis, under, whole, .. } = self.line;
-        let lines = self.output.chunks_exact_mut(axis.output).zip(self.sums.chunks_exact(axis.output));
-        for ((output, sums), count) in lines.zip(self.counts) {
-            // Counts differ between windows only at the edges.
-            for window in (0..whole.start).chain(whole.end..output.len()) {
-                output[window] = self.reduction.finish_window(sums[window], count * under[window].count);
-            }
-            for (output, sum) in output[whole.clone()].iter_mut().zip(&sums[whole.clone()]) {
-                *output = self.reduction.finish_window(*sum, count * axis.kernel);
-            }
+    fn reduce_line<E: Copy, F: WindowReduction<E>>(
+        &self,
+        reduction: &F,
+        columns: &[F::Accumulator],
+        count: usize,
+        sums: &mut [F::Accumulator],
+        output: &mut [E],
+    ) {
+        let Self { padded, whole, whole_when_padded, .. } = self;
+        // Few windows extend beyond the padded input, so they are reduced one by one.
+        for window in (0..whole_when_padded.start).chain(whole_when_padded.end..output.len()) {
+            let steps = steps_inside(padded, window..window + 1);
+            let places = steps.map(|step| columns[padded.first_position(step, window)]);
+            sums[window] = places.fold(reduction.initial_accumulator(), |sum, column| {
+                reduction.merge_accumulators(sum, column)
+            });
+        }
+        if !whole_when_padded.is_empty() {
+            let columns = &columns[padded.first_position(0, whole_when_padded.start)..];
+            reduce_inner_windows(reduction, padded, columns, &mut sums[whole_when_padded.clone()]);
+        }
+        // Counts differ between windows only at the edges.
+        for window in (0..whole.start).chain(whole.end..output.len()) {
+            output[window] = reduction.finish_window(sums[window], count * self.under[window].count);
+        }
+        for (output, sum) in output[whole.clone()].iter_mut().zip(&sums[whole.clone()]) {
+            *output = reduction.finish_window(*sum, count * self.axis.kernel);
         }
     }
 }
@@ -332,64 +252,91 @@ fn windows_inside(axis: &WindowAxis) -> Range<usize> {
     begin..last.end.min(first.end).max(begin)
 }
 
-/// Lines of results, of which each is reduced from the parts of a line that begin at these offsets.
-struct LineFold<'a, E, F: WindowReduction<E>> {
-    reduction: &'a F,
-    /// The first line, and the distance to the next.
-    from: (&'a [E], usize),
-    offsets: &'a [usize],
-    /// The first line of results, and the distance to the next.
-    to: (&'a mut [F::Accumulator], usize),
-    length: usize,
-    lines: usize,
-}
-
-impl<E: Copy, F: WindowReduction<E>> LineFold<'_, E, F> {
-    fn run(self, isa: Isa) {
-        if const { F::IS_VECTORIZED } {
-            isa.vectorize(self);
-        } else {
-            self.run_on_target::<BaselineTarget>();
-        }
-    }
-
-    #[inline(always)]
-    fn fold_in_lanes<const LANES: usize>(&self, from: &[E], to: &mut [F::Accumulator]) {
-        for begin in (0..to.len()).step_by(LANES) {
-            // The last lanes overlap the previous ones. Each chunk is computed from its elements, so nothing counts twice.
-            let begin = begin.min(to.len() - LANES);
-            let mut sums = [self.reduction.initial_accumulator(); LANES];
-            for offset in self.offsets {
-                // One bounds check for all lanes, so that the loop has none.
-                let Some(elements) = from[offset + begin..].first_chunk::<LANES>() else { return };
-                for lane in 0..LANES {
-                    sums[lane] = self.reduction.accumulate_element(sums[lane], elements[lane]);
-                }
-            }
-            to[begin..begin + LANES].copy_from_slice(&sums);
-        }
-    }
-}
-
-impl<E: Copy, F: WindowReduction<E>> SimdTask for LineFold<'_, E, F> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run_on_target<T: SimdTarget>(mut self) {
-        let to = std::mem::take(&mut self.to.0);
-        for line in 0..self.lines {
-            let from = &self.from.0[line * self.from.1..];
-            let to = &mut to[line * self.to.1..][..self.length];
+/// Calls a function with the largest supported number of lanes that is not greater than the number of elements.
+macro_rules! by_lanes {
+    ($count:expr, $function:ident::<_$(, $more:tt)*>($($argument:expr),*)) => {
+        match $count {
             // With a constant number of lanes, sums stay in registers. 32 `f32` are two zmm or four ymm: independent chains, which
             // hide latency.
-            match to.len() {
-                32.. => self.fold_in_lanes::<32>(from, to),
-                16.. => self.fold_in_lanes::<16>(from, to),
-                8.. => self.fold_in_lanes::<8>(from, to),
-                4.. => self.fold_in_lanes::<4>(from, to),
-                1.. => self.fold_in_lanes::<1>(from, to),
-                0 => {}
+            32.. => $function::<32, $($more),*>($($argument),*),
+            16.. => $function::<16, $($more),*>($($argument),*),
+            8.. => $function::<8, $($more),*>($($argument),*),
+            4.. => $function::<4, $($more),*>($($argument),*),
+            1.. => $function::<1, $($more),*>($($argument),*),
+            0 => {}
+        }
+    };
+}
+
+/// Reduces the image rows at these offsets to one row.
+#[inline(always)]
+fn reduce_rows<E: Copy, F: WindowReduction<E>>(
+    reduction: &F,
+    input: &[E],
+    rows: &[usize],
+    columns: &mut [F::Accumulator],
+) {
+    by_lanes!(columns.len(), reduce_rows_in_lanes::<_, E, F>(reduction, input, rows, columns));
+}
+
+#[inline(always)]
+fn reduce_rows_in_lanes<const LANES: usize, E: Copy, F: WindowReduction<E>>(
+    reduction: &F,
+    input: &[E],
+    rows: &[usize],
+    columns: &mut [F::Accumulator],
+) {
+    for begin in (0..columns.len()).step_by(LANES) {
+        // The last lanes overlap the previous ones. Each chunk is computed from the rows, so nothing counts twice.
+        let begin = begin.min(columns.len() - LANES);
+        let mut sums = [reduction.initial_accumulator(); LANES];
+        for row in rows {
+            // One bounds check for all lanes, so that the loop has none.
+            let Some(elements) = input[row + begin..].first_chunk::<LANES>() else { return };
+            for lane in 0..LANES {
+                sums[lane] = reduction.accumulate_element(sums[lane], elements[lane]);
             }
         }
+        columns[begin..begin + LANES].copy_from_slice(&sums);
+    }
+}
+
+/// The largest stride with specialized loops.
+const MAX_KNOWN_STRIDE: usize = 2;
+
+/// Reduces windows that lie entirely inside the input, which starts at the first window.
+#[inline(always)]
+fn reduce_inner_windows<E: Copy, F: WindowReduction<E>>(
+    reduction: &F,
+    axis: &WindowAxis,
+    columns: &[F::Accumulator],
+    sums: &mut [F::Accumulator],
+) {
+    match axis.stride {
+        1 => by_lanes!(sums.len(), reduce_windows_in_lanes::<_, 1, E, F>(reduction, axis, columns, sums)),
+        2 => by_lanes!(sums.len(), reduce_windows_in_lanes::<_, 2, E, F>(reduction, axis, columns, sums)),
+        // With larger strides, vector loads would be mostly gaps, so windows are reduced one by one.
+        _ => reduce_windows_in_lanes::<1, 1, E, F>(reduction, axis, columns, sums),
+    }
+}
+
+#[inline(always)]
+fn reduce_windows_in_lanes<const LANES: usize, const STRIDE: usize, E: Copy, F: WindowReduction<E>>(
+    reduction: &F,
+    axis: &WindowAxis,
+    columns: &[F::Accumulator],
+    sums: &mut [F::Accumulator],
+) {
+    for begin in (0..sums.len()).step_by(LANES) {
+        let begin = begin.min(sums.len() - LANES);
+        let mut found = [reduction.initial_accumulator(); LANES];
+        for step in 0..axis.kernel {
+            let (groups, _) = columns[begin * axis.stride + step * axis.dilation..].as_chunks::<STRIDE>();
+            let Some(groups) = groups.first_chunk::<LANES>() else { return };
+            for lane in 0..LANES {
+                found[lane] = reduction.merge_accumulators(found[lane], groups[lane][0]);
+            }
+        }
+        sums[begin..begin + LANES].copy_from_slice(&found);
     }
 }
