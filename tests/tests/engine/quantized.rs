@@ -315,11 +315,33 @@ fn few_rows_read_block_weights_directly_and_many_dequantize_them() {
     let sketch = sketch.with_outputs(&[z]);
     let of_blocks = ["oarlock.BlockMatMul", "Add", "Relu"];
     assert_eq!(sketch.check_optimized(&[random_datum(&[1, depth], 3)]), of_blocks);
-    assert_eq!(sketch.check_optimized(&[random_datum(&[4, depth], 3)]), of_blocks);
+    assert_eq!(sketch.check_optimized(&[random_datum(&[16, depth], 3)]), of_blocks);
     assert_eq!(
-        sketch.check_optimized(&[random_datum(&[5, depth], 3)]),
+        sketch.check_optimized(&[random_datum(&[17, depth], 3)]),
         ["DequantizeLinear", "oarlock.MatMul"]
     );
+}
+
+#[test]
+fn a_product_with_block_weights_keeps_the_accuracy_that_the_model_wants() {
+    let (depth, columns, block) = (512, 640, 32);
+    let mut sketch = GraphSketch::new();
+    let x = sketch.add_input("x", Dtype::F32, &[2, depth]);
+    let bytes = (0..columns * depth / 2).map(|at| (at * 37 % 256) as u8).collect();
+    let weights = sketch.add_constant(Constant::new(Dtype::U4, &[columns, depth], bytes).expect("integers"));
+    let scales = sketch.add_weights(&[columns, depth / block], 5);
+    let attributes = [("axis", Attribute::Int(-1)), ("block_size", Attribute::Int(block))];
+    let matrix = sketch.add_op_with("DequantizeLinear", &[weights, scales], &attributes);
+    sketch.graph.nodes.last_mut().expect("a node").opset = 21;
+    let turned = sketch.add_op_with("Transpose", &[matrix], &[("perm", Attribute::Ints(vec![1, 0]))]);
+    let level = [("accuracy_level", Attribute::Int(4))];
+    let y = sketch.add_op_with("MatMul", &[x, turned], &level);
+    let session = sketch.with_outputs(&[y]).start_session(&SessionOptions::default());
+    let files = session.to_onnx(&OnnxExportOptions::default()).expect("a model");
+    let read = import::onnx::decode_onnx(files.model.into(), None).expect("a model").graph;
+    let [product] = &read.nodes[..] else { panic!("expected one product, found {:?}", read.nodes) };
+    assert_eq!(&*product.op, "BlockMatMul");
+    assert_eq!(product.attributes.get_int("accuracy_level"), Ok(Some(4)));
 }
 
 #[test]

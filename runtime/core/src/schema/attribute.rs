@@ -80,11 +80,18 @@ impl AttributeKind {
     }
 }
 
+/// An attribute of products, which permits rounding; the numbers mean what they mean in `MatMulNBits` of ONNX Runtime. ONNX's own
+/// products do not have it in their schema: there it is for passes, and kernels do not see it.
+pub const ACCURACY_LEVEL: &str = "accuracy_level";
+
 /// Validates the attributes of a call and adds defaults.
 pub(super) fn add_defaults(schema: &OpSchema, given: &Attributes) -> Result<Attributes> {
     let mut complete = Attributes::new();
     for (name, value) in given.iter() {
         let Some(known) = schema.attributes.iter().find(|known| known.name == name) else {
+            if name == ACCURACY_LEVEL && schema.name == "MatMul" {
+                continue;
+            }
             return Err(unknown_attribute(schema, name));
         };
         let value = known.kind.convert_value(value).ok_or_else(|| {

@@ -16,7 +16,7 @@ mod parse;
 mod tests;
 mod types;
 
-pub use attribute::{AttributeKind, AttributeSchema};
+pub use attribute::{ACCURACY_LEVEL, AttributeKind, AttributeSchema};
 pub use call_check::CheckedCall;
 pub use domain::{
     OARLOCK_DOMAIN, ONNX_DOMAIN, ONNX_ML_DOMAIN, ONNXRUNTIME_DOMAIN, displayed_domain, normalize_domain,

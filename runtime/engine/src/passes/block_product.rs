@@ -7,7 +7,7 @@ use oarlock_core::{Attribute, Result};
 use super::graph_view::{GraphView, define_pass, replace_nodes};
 use super::{GraphPass, PassContext};
 use crate::graph::{Graph, Node};
-use oarlock_core::schema::OARLOCK_DOMAIN;
+use oarlock_core::schema::{ACCURACY_LEVEL, OARLOCK_DOMAIN};
 
 pub(super) const FUSE_BLOCK_PRODUCTS: GraphPass = define_pass(
     "block quantization fusion",
@@ -63,6 +63,9 @@ fn match_block_product(view: &GraphView<'_>, node: &Node) -> Option<Node> {
         product.inputs.pop();
     }
     product.attributes.set("block_size", Attribute::Int(block));
+    if let Some(level) = node.attributes.get_int(ACCURACY_LEVEL).ok()? {
+        product.attributes.set(ACCURACY_LEVEL, Attribute::Int(level));
+    }
     product.name = node.name.clone();
     Some(product)
 }

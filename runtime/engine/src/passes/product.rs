@@ -7,7 +7,7 @@ use oarlock_core::{Attribute, Dtype, Result};
 use super::graph_view::{GraphView, define_pass, replace_nodes};
 use super::{GraphPass, PassContext};
 use crate::graph::{Graph, Node, ValueId};
-use oarlock_core::schema::OARLOCK_DOMAIN;
+use oarlock_core::schema::{ACCURACY_LEVEL, OARLOCK_DOMAIN};
 
 pub(super) const FUSE_PRODUCTS: GraphPass = define_pass(
     "matrix product fusion",
@@ -55,6 +55,9 @@ fn from_matmul(view: &GraphView<'_>, node: &Node) -> Option<Node> {
     let mut product = fused_matmul(node, [Some(a), Some(b), None]);
     product.attributes.set("transA", Attribute::Int(turns_a.into()));
     product.attributes.set("transB", Attribute::Int(turns_b.into()));
+    if let Some(level) = node.attributes.get_int(ACCURACY_LEVEL).ok()? {
+        product.attributes.set(ACCURACY_LEVEL, Attribute::Int(level));
+    }
     Some(product)
 }
 

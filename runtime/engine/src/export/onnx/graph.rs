@@ -196,8 +196,11 @@ impl OnnxExporter {
     }
 
     fn export_node(&mut self, graph: &Graph, node: &Node, names: &mut ValueNames) -> Result<NodeProto> {
+        // ONNX's own products have no such attribute.
+        let is_kept = |name: &str| name != schema::ACCURACY_LEVEL || !node.domain.is_empty();
+        let kept = node.attributes.iter().filter(|(name, _)| is_kept(name));
         let mut attributes: Vec<AttributeProto> =
-            node.attributes.iter().map(|(name, value)| attribute::encode_attribute(name, value)).collect();
+            kept.map(|(name, value)| attribute::encode_attribute(name, value)).collect();
         for subgraph in &node.subgraphs {
             // A captured value that the body does not read needs no name.
             let own = subgraph.graph.inputs.iter().rev().take(subgraph.captures.len()).rev();

@@ -3,6 +3,7 @@
 //! The bytes stay as in the file. ONNX packs sub-byte dtypes in the same order, so the bytes are reinterpreted as such a dtype,
 //! and `DequantizeLinear` converts them to floats during a run.
 
+use oarlock_core::schema::ACCURACY_LEVEL;
 use oarlock_core::{Attribute, Constant, Dtype, Error, Result};
 
 use super::contrib_op::ContribOp;
@@ -86,7 +87,11 @@ fn lower_matmul_nbits(op: &mut ContribLowering<'_>) -> Result<()> {
         real = op.add_slice(real, bounds, 1);
     }
     let transposed = op.add_transpose(real, &[1, 0]);
-    let mut result = op.add_op("MatMul", &[op.input(0)?, transposed]);
+    // Kernels that read the integers may compute as exactly as the model wants, or more so.
+    let level = op.int_attribute(ACCURACY_LEVEL, 0)?;
+    let level = (level != 0).then(|| (ACCURACY_LEVEL.to_owned(), Attribute::Int(level)));
+    let operands = [Some(op.input(0)?), Some(transposed)];
+    let mut result = op.add_node("MatMul", &operands, level.into_iter().collect(), 1)[0];
     if let Some(bias) = op.optional_input(5) {
         result = op.add_op("Add", &[result, bias]);
     }

@@ -1,0 +1,194 @@
+use oarlock_sdk::Dtype;
+
+use crate::KERNELS;
+use oarlock_cpu_testing::runner::{TestArray, TestAttribute};
+
+fn pack_test_weights(dtype: Dtype, dims: &[i64], factor: i64) -> (Vec<f32>, TestArray) {
+    let low = if dtype == Dtype::I4 || dtype == Dtype::I8 { -8 } else { 0 };
+    let count: i64 = dims.iter().product();
+    let values: Vec<i32> = (0..count).map(|x| (x * factor % 16 + low) as i32).collect();
+    let result = KERNELS.run_kernel(
+        "Cast",
+        21,
+        &[],
+        &[Some(&TestArray::from_values(dims, &values))],
+        &[Some((dtype, dims))],
+    );
+    let array = result.expect("integers").into_iter().next().flatten().expect("an output");
+    (values.iter().map(|value| *value as f32).collect(), array)
+}
+
+#[test]
+fn a_product_matches_the_dequantized_blocks() {
+    for (dtype, rows, columns, depth, block) in [
+        // Chunks of 4, 2 and 1 blocks, several chunks of a block, and last chunks that are not full.
+        (Dtype::U4, 1, 5, 64, 32),
+        (Dtype::U4, 9, 3, 288, 32),
+        (Dtype::I4, 3, 4, 128, 64),
+        (Dtype::I4, 7, 5, 320, 64),
+        (Dtype::U4, 4, 3, 384, 128),
+        (Dtype::I4, 2, 3, 768, 256),
+        (Dtype::U8, 2, 7, 48, 16),
+        (Dtype::I8, 4, 33, 32, 32),
+        (Dtype::U8, 6, 5, 192, 64),
+        (Dtype::I8, 5, 3, 384, 128),
+    ] {
+        let blocks = depth / block;
+        let (weights, w) = pack_test_weights(dtype, &[columns, depth], 7);
+        let (zeros, zero) = pack_test_weights(dtype, &[columns, blocks], 5);
+        let a: Vec<f32> = (0..rows * depth).map(|x| ((x * 37 % 101) as f32 - 50.0) / 64.0).collect();
+        let scales: Vec<f32> = (0..columns * blocks).map(|x| (x % 9) as f32 * 0.25 - 1.0).collect();
+        let (left, scale) =
+            (TestArray::from_values(&[rows, depth], &a), TestArray::from_values(&[columns, blocks], &scales));
+        for with_zero in [true, false] {
+            let inputs = [Some(&left), Some(&w), Some(&scale), with_zero.then_some(&zero)];
+            let inputs = &inputs[..if with_zero { 4 } else { 3 }];
+            let attributes = [("block_size", TestAttribute::Int(block))];
+            for isa in ["scalar", "sse4.1", "avx2", "avx512"] {
+                let output = [Some((Dtype::F32, &[rows, columns][..]))];
+                let result =
+                    KERNELS.run_with_isa(isa, "oarlock:BlockMatMul", 1, &attributes, inputs, &output);
+                let result = result.expect("a product").into_iter().next().flatten().expect("an output");
+                for (index, found) in result.values::<f32>().into_iter().enumerate() {
+                    let (row, column) = (index / columns as usize, index % columns as usize);
+                    let expected: f64 = (0..depth as usize)
+                        .map(|at| {
+                            let place = column * blocks as usize + at / block as usize;
+                            let zero = if with_zero { zeros[place] } else { 0.0 };
+                            let weight = (weights[column * depth as usize + at] - zero) * scales[place];
+                            f64::from(a[row * depth as usize + at]) * f64::from(weight)
+                        })
+                        .sum();
+                    let near = 1e-5 * depth as f64 * 16.0;
+                    assert!(
+                        (f64::from(found) - expected).abs() < near,
+                        "{dtype:?} {isa} {index}: {found} for {expected}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_are_rounded_to_8_bits_where_the_call_permits_it() {
+    for (dtype, rows, columns, depth, block) in [
+        (Dtype::U4, 1, 5, 64, 32),
+        (Dtype::I4, 7, 3, 288, 32),
+        (Dtype::U4, 4, 3, 320, 64),
+        (Dtype::I4, 2, 5, 768, 256),
+        // 8 bits times 8 bits would be more than some instructions can add, so this stays exact.
+        (Dtype::U8, 3, 3, 192, 64),
+    ] {
+        let blocks = depth / block;
+        let (weights, w) = pack_test_weights(dtype, &[columns, depth], 7);
+        let (zeros, zero) = pack_test_weights(dtype, &[columns, blocks], 5);
+        // Blocks of very different sizes, one of them of zeros alone.
+        let a: Vec<f32> = (0..rows * depth)
+            .map(|x| ((x * 37 % 101) as f32 - 50.0) * [0.0, 1e-6, 1.0, 1e6][(x / block % 4) as usize])
+            .collect();
+        let scales: Vec<f32> = (0..columns * blocks).map(|x| (x % 9) as f32 * 0.25 - 1.0).collect();
+        let left = TestArray::from_values(&[rows, depth], &a);
+        let scale = TestArray::from_values(&[columns, blocks], &scales);
+        let inputs = [Some(&left), Some(&w), Some(&scale), Some(&zero)];
+        let attributes =
+            [("block_size", TestAttribute::Int(block)), ("accuracy_level", TestAttribute::Int(4))];
+        for isa in ["scalar", "sse4.1", "avx2", "avx-vnni", "avx512"] {
+            let output = [Some((Dtype::F32, &[rows, columns][..]))];
+            let result = KERNELS.run_with_isa(isa, "oarlock:BlockMatMul", 1, &attributes, &inputs, &output);
+            let result = result.expect("a product").into_iter().next().flatten().expect("an output");
+            for (index, found) in result.values::<f32>().into_iter().enumerate() {
+                let (row, column) = (index / columns as usize, index % columns as usize);
+                let (mut expected, mut most) = (0.0, 0.0);
+                for block_at in 0..blocks as usize {
+                    let place = column * blocks as usize + block_at;
+                    let range = block_at * block as usize..(block_at + 1) * block as usize;
+                    let elements = &a[row * depth as usize..][range.clone()];
+                    let largest = elements.iter().fold(0f32, |most, x| most.max(x.abs()));
+                    for (at, element) in range.zip(elements) {
+                        let weight = f64::from(weights[column * depth as usize + at] - zeros[place])
+                            * f64::from(scales[place]);
+                        expected += f64::from(*element) * weight;
+                        // Half a step of 254 for each element.
+                        most += f64::from(largest) / 254.0 * weight.abs();
+                    }
+                }
+                let difference = (f64::from(found) - expected).abs();
+                assert!(difference <= most * 1.001, "{dtype:?} {isa} {index}: {found} for {expected}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_rounded_row_with_infinities_has_no_result() {
+    let (_, w) = pack_test_weights(Dtype::U4, &[2, 128], 7);
+    let scale = TestArray::from_values(&[2, 4], &[0.25f32; 8]);
+    let attributes = [("block_size", TestAttribute::Int(32)), ("accuracy_level", TestAttribute::Int(4))];
+    for bad in [f32::INFINITY, f32::NAN] {
+        let mut a = [1f32; 256];
+        a[200] = bad;
+        let left = TestArray::from_values(&[2, 128], &a);
+        let inputs = [Some(&left), Some(&w), Some(&scale)];
+        let output = [Some((Dtype::F32, &[2, 2][..]))];
+        let result = KERNELS.run_kernel("oarlock:BlockMatMul", 1, &attributes, &inputs, &output);
+        let found =
+            result.expect("a product").into_iter().next().flatten().expect("an output").values::<f32>();
+        assert!(
+            found[..2].iter().all(|x| x.is_finite()) && found[2..].iter().all(|x| !x.is_finite()),
+            "{found:?}"
+        );
+    }
+}
+
+#[test]
+fn equal_zero_points_are_found_when_the_product_is_prepared() {
+    let (rows, columns, depth) = (2, 3, 128);
+    let (_, w) = pack_test_weights(Dtype::U4, &[columns, depth], 7);
+    let a: Vec<f32> = (0..rows * depth).map(|x| ((x * 37 % 101) as f32 - 50.0) / 64.0).collect();
+    let left = TestArray::from_values(&[rows, depth], &a);
+    let scale = TestArray::from_values(&[columns, 4], &[0.25f32; 12]);
+    let product = |zeros: [i32; 12]| {
+        let zeros = TestArray::from_values(&[columns, 4], &zeros);
+        let zeros = KERNELS.run_kernel("Cast", 21, &[], &[Some(&zeros)], &[Some((Dtype::U4, &[columns, 4]))]);
+        let zeros = zeros.expect("integers").into_iter().next().flatten().expect("an output");
+        let inputs = [Some(&left), Some(&w), Some(&scale), Some(&zeros)];
+        let attributes = [("block_size", TestAttribute::Int(32))];
+        let output = [Some((Dtype::F32, &[rows, columns][..]))];
+        let result = KERNELS.run_kernel("oarlock:BlockMatMul", 1, &attributes, &inputs, &output);
+        result.expect("a product").into_iter().next().flatten().expect("an output").values::<f32>()
+    };
+    // The last block has another zero point, so the first columns take the general way to the same numbers.
+    let (equal, others) = (product([8; 12]), product(std::array::from_fn(|at| if at == 11 { 3 } else { 8 })));
+    for at in [0, 1, 3, 4] {
+        assert_eq!(equal[at].to_bits(), others[at].to_bits());
+    }
+    assert_ne!(equal[2], others[2]);
+    // Both halves of a byte count.
+    assert_ne!(product([8; 12]), product(std::array::from_fn(|at| if at % 2 == 0 { 8 } else { 3 })));
+}
+
+#[test]
+fn many_rows_and_odd_blocks_are_left_to_others() {
+    let refusal = |rows: i64, block: i64| {
+        let (w, scale) = (
+            pack_test_weights(Dtype::U4, &[4, 64], 7).1,
+            TestArray::from_values(&[4, 64 / block], &vec![1f32; (256 / block) as usize]),
+        );
+        let a = TestArray::from_values(&[rows, 64], &vec![1f32; (rows * 64) as usize]);
+        let inputs = [Some(&a), Some(&w), Some(&scale)];
+        let output = [Some((Dtype::F32, &[rows, 4][..]))];
+        KERNELS
+            .run_kernel(
+                "oarlock:BlockMatMul",
+                1,
+                &[("block_size", TestAttribute::Int(block))],
+                &inputs,
+                &output,
+            )
+            .err()
+    };
+    assert_eq!(refusal(16, 32), None);
+    assert!(refusal(17, 32).is_some_and(|message| message.contains("1 to 16 rows")));
+    assert!(refusal(1, 16).is_some_and(|message| message.contains("32, 64 or a multiple of 128")));
+}
