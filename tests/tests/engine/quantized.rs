@@ -327,7 +327,7 @@ fn a_product_with_block_weights_keeps_the_accuracy_that_the_model_wants() {
     let (depth, columns, block) = (512, 640, 32);
     let mut sketch = GraphSketch::new();
     let x = sketch.add_input("x", Dtype::F32, &[2, depth]);
-    let bytes = (0..columns * depth / 2).map(|at| (at * 37 % 256) as u8).collect();
+    let bytes: Vec<u8> = (0..columns * depth / 2).map(|at| (at * 37 % 256) as u8).collect();
     let weights = sketch.add_constant(Constant::new(Dtype::U4, &[columns, depth], bytes).expect("integers"));
     let scales = sketch.add_weights(&[columns, depth / block], 5);
     let attributes = [("axis", Attribute::Int(-1)), ("block_size", Attribute::Int(block))];
