@@ -143,6 +143,7 @@ const SHAPE_CASES: &str = "
     oarlock:QuantizedConv 1 (strides=[2,2] pads=[1,1,1,1]) u8[?,8,9,3] i8[4,3,3,3] f32[4] i32[4] u8[?,4,5,4] -> u8[?,4,5,4]
     oarlock:QuantizedConv 1 (group=2) i8[1,?,4] i8[6,2,1] f32[] -> i8[1,?,6]
     oarlock:BlockMatMul 1 (block_size=32) f32[2,?,70] u4[5,70] f32[5,3] u4[5,3] -> f32[2,?,5]
+    oarlock:ByteMap 1 u8[2,?,70] i8[256] -> i8[2,?,70]
     oarlock:QuantizedMatMul 1 (transB=1) i8[2,?,3] i8[5,3] f32[1] _ i8[2,?,5] -> i8[2,?,5]
     oarlock:DequantizedConv 1 (strides=[2,2] pads=[1,1,1,1]) u8[?,8,9,3] i8[4,3,3,3] f32[] f32[4] u8[] i8[4] i32[4] f32[4] f32[?,4,5,4] -> f32[?,4,5,4]
     oarlock:DequantizedConv 1 (group=2) i8[1,?,4] u8[6,2,1] f32[1] f32[] -> f32[1,?,6]
@@ -169,6 +170,7 @@ const ERROR_CASES: &str = "
     oarlock:QuantizedConv 1 u8[1,8,8,3] i8[4,3,3,3] f32[3] -> input 2 (scale): expected one element, or 4, found [3]
     oarlock:QuantizedConv 1 u8[1,8,8,3] i8[4,3,3,3] f32[1] _ u8[1,8,8,4] -> input 4 (Z): expected the shape [1, 6, 6, 4], found [1, 8, 8, 4]
     oarlock:BlockMatMul 1 (block_size=32) f32[2,64] u4[5,64] f32[5,3] -> input 2 (scale): expected the shape [5, 2], found [5, 3]
+    oarlock:ByteMap 1 u8[2,3] u8[255] -> input 1 (table): expected the shape [256], found [255]
     oarlock:QuantizedMatMul 1 u8[2,3] i8[4,3] f32[] -> input 1 (W): expected 3 rows, as many as A has columns, found 4
     oarlock:DequantizedConv 1 u8[1,8,8,3] u8[4,3,3,3] f32[] f32[3] -> input 3 (w_scale): expected one element, or 4, found [3]
     oarlock:DequantizedMatMul 1 u8[2,3] i8[3,4] f32[2] f32[] -> input 2 (x_scale): expected one element, found [2]

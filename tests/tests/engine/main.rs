@@ -1,6 +1,7 @@
 //! The engine on the CPU and on a simulated device: passes, plans, runs, and refusals of bad input.
 
 mod added_plugins;
+mod byte_maps;
 mod contrib;
 mod convolution_passes;
 mod defaults;

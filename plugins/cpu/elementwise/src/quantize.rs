@@ -1,6 +1,8 @@
 //! Numbers as multiples of a scale: `QuantizeLinear` and `DequantizeLinear`.
 
 mod block_dequantize;
+mod byte_map;
+mod byte_table;
 mod scales;
 
 use oarlock_cpu_base::device::Cpu;
@@ -124,7 +126,7 @@ fn quantize_kernel(
     .with_outputs([y])
 }
 
-pub(super) fn quantize_kernels() -> [Kernel<Cpu>; 2] {
+pub(super) fn quantize_kernels() -> [Kernel<Cpu>; 3] {
     let floats = OperandSpec::new(SCALES.union(DtypeSet::I32)).with_name("x");
     let stored = QUANTIZED.union(DtypeSet::I32);
     let y = output_operand("y", QUANTIZED).with_dtype_group(2);
@@ -137,5 +139,6 @@ pub(super) fn quantize_kernels() -> [Kernel<Cpu>; 2] {
             stored,
             dequantize_loop,
         ),
+        byte_map::byte_map_kernel(),
     ]
 }

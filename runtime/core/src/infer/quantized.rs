@@ -2,6 +2,7 @@
 
 use super::channels_last;
 use super::context::{InferenceContext, attribute_error};
+use super::elementwise::infer_same_shape;
 use super::fact::{DisplayDims, PartialDim, PartialDims};
 use super::output::{InferredOutput, PartialShape, single_output};
 use super::rule::{InferenceRule, LATEST, rule};
@@ -9,6 +10,7 @@ use crate::Result;
 
 pub(super) const RULES: &[InferenceRule] = &[
     rule("BlockMatMul", 1, LATEST, &[], infer_block_matmul).in_oarlock_domain(),
+    rule("ByteMap", 1, LATEST, &[], infer_byte_map).in_oarlock_domain(),
     rule("DequantizedConv", 1, LATEST, &[], infer_dequantized_conv).in_oarlock_domain(),
     rule("DequantizedMatMul", 1, LATEST, &[], infer_dequantized_matmul).in_oarlock_domain(),
     rule("QuantizedConv", 1, LATEST, &[], infer_quantized_conv).in_oarlock_domain(),
@@ -20,6 +22,11 @@ const SCALE_INPUT: usize = 2;
 const BIAS_INPUT: usize = 3;
 const ZERO_POINT_INPUT: usize = 3;
 const RESIDUAL_INPUT: usize = 4;
+
+fn infer_byte_map(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
+    call.expect_dims(1, &[PartialDim::Known(256)])?;
+    infer_same_shape(call)
+}
 
 fn infer_quantized_conv(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {
     let outputs = call.dims_of_at_least(1, 3)?.map_or(PartialDim::Unknown, |dims| dims[0]);

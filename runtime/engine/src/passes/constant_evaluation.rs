@@ -65,7 +65,8 @@ fn tensor_bytes(dtype: Dtype, dims: &[i64]) -> Option<u64> {
     shape::size_in_bytes(dtype, dims).ok()
 }
 
-fn run_on_host(
+/// Computes a node on the device that folds constants.
+pub(super) fn run_on_host(
     node: &Node,
     op: &Op,
     weights: &[Option<&Weight>],

@@ -30,7 +30,11 @@ impl<'a> GraphView<'a> {
     }
 
     pub(super) fn producer(&self, value: ValueId) -> Option<&'a Node> {
-        self.makers[value.index()].map(|at| &self.graph.nodes[at])
+        self.producer_index(value).map(|at| &self.graph.nodes[at])
+    }
+
+    pub(super) fn producer_index(&self, value: ValueId) -> Option<usize> {
+        self.makers[value.index()]
     }
 
     /// The node that writes a value, if it is this op of ONNX's own domain.

@@ -104,6 +104,8 @@ pub const ALL_PASSES: &[GraphPass] = &[
     einsum::LOWER_EINSUM,
     quantized::FUSE_QUANTIZATION,
     quantized::FUSE_DYNAMIC_QUANTIZATION,
+    // After the passes that make layers of what quantizes.
+    quantized::FUSE_BYTE_MAPS,
     activation::FUSE_ACTIVATIONS,
     gelu::FUSE_GELU,
     layer_norm::FUSE_LAYER_NORM,

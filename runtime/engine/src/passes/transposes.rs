@@ -84,6 +84,10 @@ enum AxisBehavior {
 }
 
 fn axis_behavior(node: &Node) -> Option<AxisBehavior> {
+    if &*node.domain == OARLOCK_DOMAIN && &*node.op == "ByteMap" {
+        // Its table is the same for all elements.
+        return Some(AxisBehavior::Lists(&[], 0));
+    }
     if &*node.domain == OARLOCK_DOMAIN || !node.subgraphs.is_empty() {
         return None;
     }

@@ -144,3 +144,37 @@ fn scales_that_do_not_fit_are_refused() {
     assert!(run(&[("block_size", TestAttribute::Int(2))], &scale).contains("[2, 3]"));
     assert!(run(&[("block_size", TestAttribute::Int(-2))], &scale).contains("`block_size`"));
 }
+
+#[test]
+fn bytes_are_looked_up_by_their_bits() {
+    // Around the numbers of bytes that vectors hold, and enough for several threads.
+    for count in [1, 63, 64, 65, 1000, 300_000] {
+        let bytes: Vec<u8> = (0..count).map(|at| (at * 151 % 256) as u8).collect();
+        let table: Vec<u8> = (0..256).map(|at| (at * 7 % 251) as u8).collect();
+        let expected: Vec<u8> = bytes.iter().map(|byte| table[usize::from(*byte)]).collect();
+        let as_signed = |bytes: &[u8]| bytes.iter().map(|byte| byte.cast_signed()).collect::<Vec<_>>();
+        let dims = [count as i64];
+        let arrays = |bytes: &[u8], dims: &[i64]| {
+            [TestArray::from_values(dims, bytes), TestArray::from_values(dims, &as_signed(bytes))]
+        };
+        for x in arrays(&bytes, &dims) {
+            for table in arrays(&table, &[256]) {
+                let y = compute_on_all_isas("oarlock:ByteMap", 1, &[], &[&x, &table], (table.dtype, &dims));
+                let found = if table.dtype == Dtype::U8 {
+                    y.values::<u8>()
+                } else {
+                    y.values::<i8>().into_iter().map(i8::cast_unsigned).collect()
+                };
+                assert!(found == expected, "{count} of {:?} to {:?}", x.dtype, table.dtype);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_table_has_an_element_for_each_byte() {
+    let (x, table) = (TestArray::from_values(&[2], &[1u8, 2]), TestArray::from_values(&[255], &[0u8; 255]));
+    let output = [Some((Dtype::U8, &[2][..]))];
+    let message = KERNELS.refusal_message("oarlock:ByteMap", 1, &[], &[Some(&x), Some(&table)], &output);
+    assert!(message.contains("a table of 256 values"), "{message}");
+}

@@ -5,6 +5,7 @@
 //! with what follows up to the next `QuantizeLinear`. Results equal those of floats, except where the rounding of the floats
 //! themselves decides a tie: there they may differ by one step.
 
+mod byte_map;
 mod dynamic;
 mod layer;
 mod quantization;
@@ -21,6 +22,7 @@ use super::{GraphPass, PassContext};
 use crate::graph::{Graph, GraphValue, Node, ValueId, Weight};
 use oarlock_core::schema::OARLOCK_DOMAIN;
 
+pub(super) use self::byte_map::FUSE_BYTE_MAPS;
 pub(super) use self::dynamic::FUSE_DYNAMIC_QUANTIZATION;
 
 pub(super) const FUSE_QUANTIZATION: GraphPass = define_pass(
