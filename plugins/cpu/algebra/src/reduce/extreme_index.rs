@@ -14,9 +14,9 @@ use oarlock_cpu_base::rows::output_parts::{OutputRows, parallel_for_parts};
 use oarlock_cpu_base::rows::scratch::try_filled_vec;
 use oarlock_sdk::{DtypeSet, Kernel, KernelCall, KernelFlags, OperandSpec, Result, dispatch, ensure, family};
 
-use super::reduction::{Maximum, Minimum, Reducer};
+use super::reduction::{Maximum, Minimum, Reducer, with_isa_of};
 use super::shape::expect_reduced_dims;
-use super::traversal::{fold_lines, with_isa_of};
+use super::traversal::fold_lines;
 
 const ARG_EXTREME_DTYPES: DtypeSet = family::FLOATING_AND_INTEGRAL
     .union(DtypeSet::F16)

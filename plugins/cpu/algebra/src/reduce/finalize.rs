@@ -5,8 +5,7 @@ use oarlock_cpu_base::isa::Isa;
 use oarlock_cpu_base::math::MathFloat;
 use oarlock_cpu_base::with_avx;
 
-use super::reduction::{LogSumExp, Reducer};
-use super::traversal::with_isa_of;
+use super::reduction::{LogSumExp, Reducer, with_isa_of};
 
 /// Turns results, each of `count` elements, into outputs.
 pub(super) type FinalizeFunction<P, T> = fn(isa: Isa, partials: &[P], count: usize, outputs: &mut [T]);

@@ -43,6 +43,18 @@ pub(crate) trait Reducer<T>: Copy + Send + Sync + 'static {
     }
 }
 
+/// Runs a body for the instruction sets of the level, if the reduction is compiled for each of them.
+macro_rules! with_isa_of {
+    ($reduction:ty, $isa:expr, || $body:expr) => {
+        if const { <$reduction as Reducer<T>>::IS_VECTORIZED } {
+            oarlock_cpu_base::with_avx!($isa, || $body)
+        } else {
+            $body
+        }
+    };
+}
+pub(super) use with_isa_of;
+
 const fn is_float<T: Element>() -> bool {
     matches!(T::DTYPE, Dtype::F16 | Dtype::BF16 | Dtype::F32 | Dtype::F64)
 }

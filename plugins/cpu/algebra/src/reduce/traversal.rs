@@ -16,7 +16,7 @@ use oarlock_cpu_base::with_avx;
 use oarlock_sdk::Element;
 
 use super::finalize::FinalizeFunction;
-use super::reduction::Reducer;
+use super::reduction::{Reducer, with_isa_of};
 use super::shape::{DimensionNest, ReduceShape};
 
 /// The maximum number of elements of a line per partial result.
@@ -36,18 +36,6 @@ struct AlignedPartials<P>([P; COLUMN_CHUNK]);
 
 /// Results that are finalized at a time if they are not all in memory.
 const FINALIZE_CHUNK: usize = 64;
-
-/// Runs a body for the instruction sets of the level, if the reduction is compiled for each of them.
-macro_rules! with_isa_of {
-    ($reduction:ty, $isa:expr, || $body:expr) => {
-        if const { <$reduction as Reducer<T>>::IS_VECTORIZED } {
-            oarlock_cpu_base::with_avx!($isa, || $body)
-        } else {
-            $body
-        }
-    };
-}
-pub(super) use with_isa_of;
 
 /// Reduces `input`, whose elements lie as `shape` says, into `output`.
 pub(super) fn reduce_elements<T: Element, R: Reducer<T>>(
