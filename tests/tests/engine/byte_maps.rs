@@ -110,3 +110,16 @@ fn tables_serve_inputs_of_every_shape() {
         vec![random_datum(&[dice.pick_one(&[1, 2, 3]), 4, dice.pick_one(&[1, 5, 64])], 7)]
     });
 }
+
+#[test]
+fn a_long_chain_is_one_table() {
+    let mut graph = QuantizedSketch::new();
+    let mut x = rounded_input(&mut graph);
+    // Each table begins with the one before it; otherwise the passes would run half a million nodes.
+    for step in 0..600 {
+        x = graph.sketch.add_op(if step % 2 == 0 { "Sigmoid" } else { "Tanh" }, &[x]);
+        x = graph.add_rounding(x, MIDDLE_STEP);
+    }
+    let y = graph.add_quantize(x, OUTPUT_STEP);
+    assert_eq!(remaining_ops(graph, &[y]), ["QuantizeLinear", "oarlock.ByteMap"]);
+}

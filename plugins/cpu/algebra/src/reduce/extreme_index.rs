@@ -86,7 +86,7 @@ fn run_arg_extreme<T: ComputeElement, const LEAST: bool>(
     );
     if const { is_transposable::<T>() } && axis.inner < LINES_ABREAST && are_lines_short(axis, MAX_SHORT_LINE)
     {
-        // With at least `LINES_ABREAST` neighbors, `find_in_lines` reads lines side by side in place and needs no transpose.
+        // With at least `LINES_ABREAST` neighbors, `find_across_lines` reads lines side by side in place and needs no transpose.
         find_in_short_lines::<T, LEAST>(cpu, axis, options.takes_last, input, output);
         return Ok(());
     }
@@ -197,10 +197,11 @@ fn find_in_lines<T: ComputeElement, const LEAST: bool>(
         return;
     }
     let mut extremes = [T::Accumulator::ZERO; LINE_GROUP];
+    // There may be more lines than places: those of other threads.
     for (lines, places) in lines.chunks(LINE_GROUP * length).zip(places.chunks_mut(LINE_GROUP)) {
         let extremes = &mut extremes[..places.len()];
         fold_extremes::<T, LEAST>(isa, lines, length, extremes);
-        locate_extremes(isa, lines, extremes, takes_last, places);
+        locate_extremes(isa, lines, length, extremes, takes_last, places);
     }
 }
 
@@ -222,7 +223,7 @@ fn find_in_long_line<T: ComputeElement, const LEAST: bool>(isa: Isa, line: &[T],
     }
     let Some(extreme) = best else { return 0 };
     let (chunk, mut place) = (&line[start..line.len().min(start + LINE_CHUNK)], [0]);
-    locate_extremes(isa, chunk, &[extreme], takes_last, &mut place);
+    locate_extremes(isa, chunk, chunk.len(), &[extreme], takes_last, &mut place);
     start + place[0] as usize
 }
 
@@ -244,11 +245,11 @@ fn fold_extremes<T: ComputeElement, const LEAST: bool>(
 fn locate_extremes<T: ComputeElement>(
     isa: Isa,
     lines: &[T],
+    length: usize,
     extremes: &[T::Accumulator],
     takes_last: bool,
     places: &mut [i64],
 ) {
-    let length = lines.len() / extremes.len();
     with_isa_of!(Maximum, isa, || {
         for ((line, extreme), place) in lines.chunks(length).zip(extremes).zip(places) {
             *place = locate_extreme(line, *extreme, takes_last) as i64;

@@ -386,6 +386,23 @@ fn places_of_extremes_are_found_in_long_lines() {
     }
 }
 
+#[test]
+fn places_of_extremes_are_found_in_many_lines() {
+    // Enough for several threads, whose parts begin and end anywhere among the lines.
+    for (lines, length) in [(3001, 100), (1003, 333), (97, 2049)] {
+        let values: Vec<u8> = (0..lines * length).map(|at| (at * 7919 % 251) as u8).collect();
+        let data = TestArray::from_values(&[lines as i64, length as i64], &values);
+        let floats: Vec<f32> = values.iter().map(|value| f32::from(*value)).collect();
+        for (op, is_least) in [("ArgMax", false), ("ArgMin", true)] {
+            let expected: Vec<i64> =
+                floats.chunks(length).map(|line| find_extreme(line, is_least, false)).collect();
+            let expected = TestArray::from_values(&[lines as i64, 1], &expected);
+            let axis = [("axis", TestAttribute::Int(1))];
+            KERNELS.check_kernel(op, 13, &axis, &[Some(&data)], &[expected]);
+        }
+    }
+}
+
 /// Checks a reduction along short lines of some elements.
 fn check_reduction<T: Element>(op: &str, element: impl Fn(usize) -> T) {
     let axes = TestArray::from_values(&[1], &[1i64]);

@@ -5,7 +5,9 @@ use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::element_bytes::{element_bytes, element_bytes_mut};
 use oarlock_cpu_base::rows::grain_for;
 use oarlock_cpu_base::rows::output_parts::{OutputRows, parallel_for_parts};
-use oarlock_sdk::{Dtype, DtypeSet, Kernel, KernelCall, KernelFlags, OperandSpec, Result, dtype_set, ensure};
+use oarlock_sdk::{
+    Dtype, DtypeSet, Kernel, KernelCall, KernelFlags, OperandSpec, PluginError, Result, dtype_set, ensure,
+};
 
 use super::byte_table::{VALUES, look_up_bytes};
 
@@ -31,12 +33,9 @@ fn map_bytes(cpu: &Cpu, call: &KernelCall<'_>) -> Result<()> {
         y.len(),
         x.len()
     );
-    let Some(table) = table.first_chunk::<VALUES>().filter(|_| table.len() == VALUES) else {
-        return Err(oarlock_sdk::PluginError::invalid_argument(format!(
-            "expected a table of {VALUES} values, found {}",
-            table.len()
-        )));
-    };
+    let table = <&[u8; VALUES]>::try_from(table).map_err(|_| {
+        PluginError::invalid_argument(format!("expected a table of {VALUES} values, found {}", table.len()))
+    })?;
     let count = y.len();
     parallel_for_parts(cpu, count, grain_for(1), OutputRows::new(y, 1), |begin, y| {
         look_up_bytes(cpu.isa(), table, &x[begin..][..y.len()], y);

@@ -134,7 +134,7 @@ impl NormReduction {
 impl<E: ComputeElement<Float: AverageAccumulator>> WindowReduction<E> for NormReduction {
     type Accumulator = E::Float;
 
-    const IS_VECTORIZED: bool = false;
+    const IS_VECTORIZED: bool = matches!(E::DTYPE, Dtype::F32);
 
     #[inline(always)]
     fn initial_accumulator(&self) -> E::Float {

@@ -29,15 +29,18 @@ fn fuse_byte_maps(graph: &mut Graph, context: &PassContext<'_>) -> oarlock_core:
         let nodes = graph.nodes.iter().enumerate();
         nodes.filter_map(|(at, node)| Some((at, find_rewrite(&view, &sources, node)?))).collect()
     };
-    let mut replacements = HashMap::new();
+    let (mut replacements, mut tables) = (HashMap::new(), HashMap::new());
     for (at, rewrite) in found {
         let quantize = graph.nodes[at].clone();
-        if let Some(nodes) = rewrite.into_nodes(graph, context, &quantize) {
+        if let Some(nodes) = rewrite.into_nodes(graph, context, &quantize, &mut tables) {
             replacements.insert(at, nodes);
         }
     }
     Ok(replace_nodes(graph, replacements))
 }
+
+/// The tables of 8-bit values that are computed from one other, so that the nodes of a long chain run once.
+type KnownTables = HashMap<ValueId, Weight>;
 
 /// For each value that is computed from one 8-bit value alone, that value.
 struct ByteSources(HashMap<ValueId, ValueId>);
@@ -96,7 +99,7 @@ enum ByteMapRewrite {
 fn find_rewrite(view: &GraphView<'_>, sources: &ByteSources, node: &Node) -> Option<ByteMapRewrite> {
     let (made, _) = match_quantize(view, node)?;
     if let Some(source) = sources.0.get(&made) {
-        return Some(ByteMapRewrite::Mapped(ByteMap::between(view, *source, node)?));
+        return Some(ByteMapRewrite::Mapped(ByteMap::between(view, sources, *source, node)?));
     }
     let moving = view.producer(made).filter(|moving| moving.domain.is_empty() && view.is_read_once(made))?;
     match &*moving.op {
@@ -115,16 +118,23 @@ fn find_rewrite(view: &GraphView<'_>, sources: &ByteSources, node: &Node) -> Opt
 
 impl ByteMapRewrite {
     /// The nodes that write what `quantize` writes; `None` if the device does not support them.
-    fn into_nodes(self, graph: &mut Graph, context: &PassContext<'_>, quantize: &Node) -> Option<Vec<Node>> {
+    fn into_nodes(
+        self,
+        graph: &mut Graph,
+        context: &PassContext<'_>,
+        quantize: &Node,
+        tables: &mut KnownTables,
+    ) -> Option<Vec<Node>> {
         let output = quantize.output(0)?;
         let nodes = match self {
             Self::Mapped(map) => {
-                let table = map.compute_table(graph, context)?;
+                let table = map.compute_table(graph, context, tables)?;
+                tables.insert(output, Weight::Numbers(table.clone()));
                 let identity = || Node::new("", "Identity", 14, [Some(map.source)], [Some(output)]);
                 vec![map_node(graph, map.source, table, output, quantize).unwrap_or_else(identity)]
             }
             Self::Taken(mut moving, place, map) => {
-                let table = map.compute_table(graph, context)?;
+                let table = map.compute_table(graph, context, &KnownTables::new())?;
                 moving.inputs[0] = Some(map.source);
                 for other in moving.outputs.iter_mut().flatten() {
                     *other = add_byte_value(graph, context, map.source, *other)?;
@@ -139,7 +149,7 @@ impl ByteMapRewrite {
             Self::Joined(mut joining, maps) => {
                 let mut nodes = Vec::new();
                 for (input, map) in joining.inputs.iter_mut().zip(maps) {
-                    let table = map.compute_table(graph, context)?;
+                    let table = map.compute_table(graph, context, &KnownTables::new())?;
                     let mapped = add_byte_value(graph, context, output, map.source)?;
                     let node = map_node(graph, map.source, table, mapped, quantize);
                     *input = Some(if node.is_some() { mapped } else { map.source });
@@ -185,15 +195,23 @@ struct ByteMap {
 }
 
 impl ByteMap {
-    fn between(view: &GraphView<'_>, source: ValueId, quantize: &Node) -> Option<Self> {
+    /// The nodes behind the last 8-bit values, whose tables are known by then.
+    fn between(
+        view: &GraphView<'_>,
+        sources: &ByteSources,
+        source: ValueId,
+        quantize: &Node,
+    ) -> Option<Self> {
         let (mut open, mut indices) = (vec![quantize.input(0)?], BTreeSet::new());
         while let Some(value) = open.pop() {
             if value == source || view.graph.value(value).weight.is_some() {
                 continue;
             }
             let index = view.producer_index(value)?;
-            if indices.insert(index) {
-                open.extend(view.graph.nodes[index].inputs.iter().flatten());
+            let node = &view.graph.nodes[index];
+            let is_mapped = sources.0.contains_key(&value) && match_quantize(view, node).is_some();
+            if !is_mapped && indices.insert(index) {
+                open.extend(node.inputs.iter().flatten());
             }
         }
         let nodes = indices.into_iter().map(|index| &view.graph.nodes[index]).chain([quantize]);
@@ -214,12 +232,18 @@ impl ByteMap {
     }
 
     /// Runs the nodes on all 256 values.
-    fn compute_table(&self, graph: &Graph, context: &PassContext<'_>) -> Option<Constant> {
+    fn compute_table(
+        &self,
+        graph: &Graph,
+        context: &PassContext<'_>,
+        tables: &KnownTables,
+    ) -> Option<Constant> {
         let all = Constant::new(self.dtypes[0], &[256], (0..=u8::MAX).collect::<Vec<u8>>()).ok()?;
         let mut known = HashMap::from([(self.source, Weight::Numbers(all))]);
         for node in &self.nodes {
             let op = node_op(node, context.runtime).ok()?;
-            let weight = |input: &ValueId| known.get(input).or(graph.value(*input).weight.as_ref());
+            let found = |input: &ValueId| known.get(input).or_else(|| tables.get(input));
+            let weight = |input: &ValueId| found(input).or(graph.value(*input).weight.as_ref());
             let inputs = node.inputs.iter().map(|input| match input {
                 Some(input) => weight(input).map(Some),
                 None => Some(None),

@@ -4,6 +4,7 @@
 
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::isa::Isa;
+use oarlock_cpu_base::memory::ALIGNMENT;
 use oarlock_cpu_base::rows::grain_for;
 use oarlock_cpu_base::rows::output_parts::{AxisLines, parallel_for_parts};
 use oarlock_cpu_gemm::ScratchBuffer;
@@ -14,9 +15,6 @@ use super::columns::{BlockQuantizedMatrix, ChunkProducts, ColumnProducts, ZeroPo
 use super::float_products::{FLOAT_WORDS, FloatProducts};
 #[cfg(x86_vectors)]
 use super::rounded_products::{Avx2Products, VnniProducts, YMM_WORDS, ZMM_WORDS, has_vnni};
-
-/// Bytes of workspace beside the rows, to align these.
-const ALIGNMENT: usize = 64;
 
 /// How products with one matrix are computed.
 pub(super) struct BlockMatmulPlan {
@@ -64,7 +62,8 @@ impl BlockMatmulPlan {
     pub(super) fn new(cpu: &Cpu, call: &KernelCall<'_>) -> Result<Self> {
         let sizes = BlockMatmulShape::new(call)?;
         let uniform_zero = match call.optional_input(3)? {
-            Some(zeros) => uniform_byte(&zeros).filter(|byte| sizes.bits() == 8 || byte >> 4 == byte & 15),
+            Some(zeros) if zeros.is_constant() => uniform_byte(bytes_of(&zeros), sizes.bits()),
+            Some(_) => None,
             None => Some(0),
         };
         Ok(Self { sizes, method: ProductMethod::choose(cpu.isa(), &sizes), uniform_zero })
@@ -75,6 +74,7 @@ impl BlockMatmulPlan {
         format!("weights dequantized in registers{rows}, {}", cpu.isa().without_amx())
     }
 
+    /// The bytes of all rows in chunks, and as many as aligning them may take.
     pub(super) fn workspace_bytes(&self) -> usize {
         (self.method.row_bytes)(&self.sizes) + ALIGNMENT
     }
@@ -122,7 +122,7 @@ impl BlockMatmulPlan {
             sign_bits: sizes.sign_bits(),
         };
         let mut scratch = ScratchBuffer::from_call(call);
-        let room = scratch.allocate_elements::<f32>(self.workspace_bytes() / size_of::<f32>());
+        let room = scratch.allocate_elements::<f32>((self.method.row_bytes)(sizes) / size_of::<f32>());
         (self.method.multiply)(BlockProduct { cpu, sizes, matrix, a, y, room });
         Ok(())
     }
@@ -135,10 +135,10 @@ fn bytes_of<'a>(operand: &TensorView<'a>) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(address, operand.size_in_bytes() as usize) }
 }
 
-/// The byte of which a constant consists, if it has no others.
-fn uniform_byte(operand: &TensorView<'_>) -> Option<u8> {
-    let bytes = if operand.is_constant() { bytes_of(operand) } else { &[] };
-    bytes.first().copied().filter(|first| bytes.iter().all(|byte| byte == first))
+/// The byte of which all consist, if its integers are equal too.
+fn uniform_byte(bytes: &[u8], bits: usize) -> Option<u8> {
+    let first = bytes.first().copied().filter(|first| bytes.iter().all(|byte| byte == first));
+    first.filter(|byte| bits == 8 || byte >> 4 == byte & 15)
 }
 
 /// One product, with room for its rows in chunks.
@@ -173,4 +173,34 @@ fn multiply_all<P: ChunkProducts<WORDS>, const WORDS: usize>(product: BlockProdu
     parallel_for_parts(cpu, sizes.columns, grain_for(sizes.rows * sizes.depth), results, |_, results| {
         multiply(cpu.isa(), matrix, rows, results);
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zero_points_are_uniform_if_all_integers_are_equal() {
+        assert_eq!(uniform_byte(&[0x88, 0x88], 4), Some(0x88));
+        assert_eq!(uniform_byte(&[0x38, 0x38], 8), Some(0x38));
+        assert_eq!(uniform_byte(&[0x38, 0x38], 4), None);
+        assert_eq!(uniform_byte(&[0x88, 0x87], 4), None);
+        assert_eq!(uniform_byte(&[], 8), None);
+    }
+
+    #[test]
+    #[cfg(x86_vectors)]
+    fn rows_of_four_bit_weights_are_rounded_from_avx2_on_if_they_may_be() {
+        use oarlock_sdk::Dtype;
+
+        let rounds = |isa, dtype, may_round| {
+            let sizes = BlockMatmulShape { rows: 1, columns: 1, depth: 128, block: 32, dtype, may_round };
+            ProductMethod::choose(isa, &sizes).rounds_rows
+        };
+        for dtype in [Dtype::U4, Dtype::I4] {
+            assert!(rounds(Isa::Avx2, dtype, true) && rounds(Isa::AvxVnni, dtype, true));
+            assert!(!rounds(Isa::Avx2, dtype, false) && !rounds(Isa::Sse41, dtype, true));
+        }
+        assert!(!rounds(Isa::Avx2, Dtype::U8, true));
+    }
 }

@@ -63,14 +63,15 @@ fn round_to_byte(element: f32, scale: f32) -> i8 {
     (element / scale).round_ties_even() as i8
 }
 
-/// Multiplies with VNNI of AVX-512. It exists only where the machine has it.
+/// Multiplies with VNNI of AVX-512. Its tasks run only where the machine has it.
 pub(super) struct VnniProducts;
 
-/// Multiplies with AVX2: four bits times eight cannot exceed the 16 bits of `vpmaddubsw`. It exists only where the machine has it.
+/// Multiplies with AVX2: four bits times eight cannot exceed the 16 bits of `vpmaddubsw`. Its tasks run only
+/// where the machine has it.
 pub(super) struct Avx2Products;
 
 macro_rules! rounded_products {
-    ($name:ident, $words:expr, $load:ident, $splat:ident, $and:ident, $shift:ident, $add_products:ident $(, $run_task:item)?) => {
+    ($name:ident, $words:expr, $load:ident, $splat:ident, $and:ident, $shift:ident, $add_products:ident, $run_task:item) => {
         impl ChunkProducts<$words> for $name {
             const WORD_ELEMENTS: usize = WORD_ELEMENTS;
 
@@ -86,7 +87,7 @@ macro_rules! rounded_products {
                 rows: [&RoundedChunk<$words>; ROWS],
             ) -> [[f32; $words]; ROWS] {
                 let mut sums = [[0f32; $words]; ROWS];
-                // SAFETY: this code is only reached on machines that have the instructions. Arrays of so many words are read.
+                // SAFETY: `run_task` runs this code only where the machine has the instructions. Arrays of so many words are read.
                 unsafe {
                     let (words, mask) = ($load(words.as_ptr().cast()), $splat(15));
                     let halves = [$and(words, mask), $and($shift::<4>(words), mask)];
@@ -112,7 +113,7 @@ macro_rules! rounded_products {
                 Some(&chunk.scales)
             }
 
-            $($run_task)?
+            $run_task
         }
     };
 }
@@ -139,7 +140,11 @@ rounded_products!(
     _mm256_set1_epi8,
     _mm256_and_si256,
     _mm256_srli_epi16,
-    multiply_ymm
+    multiply_ymm,
+    fn run_task(isa: Isa, task: impl SimdTask<Output = ()>) {
+        assert!(isa >= Isa::Avx2, "a level for this code");
+        isa.vectorize(task);
+    }
 );
 
 /// # Safety
@@ -176,4 +181,28 @@ pub(super) fn has_vnni(isa: Isa) -> bool {
 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c")]
 fn run_vnni(task: impl SimdTask<Output = ()>) {
     task.run_on_target::<FmaTarget>();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chunk_has_rounded_halves_scales_and_sums() {
+        // Of 64 elements, 32 are there: one block of two, whose largest element becomes 127.
+        let elements: Vec<f32> = (0..32).map(|at| (at - 16) as f32 / 4.0).collect();
+        let mut chunk = RoundedChunk::<YMM_WORDS> {
+            low: [[9; 4]; YMM_WORDS],
+            high: [[9; 4]; YMM_WORDS],
+            scales: [9.0; YMM_WORDS],
+            sums: [9.0; YMM_WORDS],
+        };
+        chunk.round_elements(&elements, 32);
+        // Steps of 127 / 16: -127, -119.06, -111.1, -103.2, ...
+        assert_eq!((chunk.low[0], chunk.high[0]), ([-127, -111, -95, -79], [-119, -103, -87, -71]));
+        assert_eq!((chunk.scales[0], chunk.sums[0]), (4.0 / 127.0, -792.0));
+        assert_eq!(chunk.low[4], [0; 4]);
+        assert_eq!(chunk.scales[4..], [0.0; 4]);
+        assert_eq!(chunk.sums[4..], [0.0; 4]);
+    }
 }
