@@ -199,7 +199,9 @@ fn make_large_together(case: &mut CallCase, source: &mut ChoiceSource<'_>) {
     let inputs = case.inputs.iter_mut().enumerate().filter(|(at, _)| !values.contains(at));
     for input in inputs.filter_map(|(_, input)| input.as_mut()).filter(|input| input.views.is_empty()) {
         let dims: Vec<i64> = input.dims.iter().map(|dim| if *dim == chosen { large } else { *dim }).collect();
-        if shape::element_count(&dims).is_ok_and(|count| count <= MAX_ELEMENTS) {
+        // A later change may replace a dimension of 0, so it does not make the tensor small.
+        let positive: Vec<i64> = dims.iter().map(|dim| (*dim).max(1)).collect();
+        if shape::element_count(&positive).is_ok_and(|count| count <= MAX_ELEMENTS) {
             input.dims = dims;
         }
     }
