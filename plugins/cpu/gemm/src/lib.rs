@@ -60,6 +60,11 @@ pub struct GemmShape {
 }
 
 impl GemmShape {
+    /// True if a constant right operand is better packed: more rows share it than read it in place, and it is more than a vector.
+    pub fn repays_packing(&self) -> bool {
+        self.rows > FEW_ROWS && self.columns > 1
+    }
+
     fn is_empty(&self) -> bool {
         self.items == 0 || self.rows == 0 || self.columns == 0
     }

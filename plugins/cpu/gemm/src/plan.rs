@@ -136,7 +136,14 @@ fn task_size<T>(
     let most_down = if buffered { 12 } else { panels.0 };
     // Two tasks per thread balance the load if other work runs on the machine. The products of a batch are separate tasks anyway.
     let wanted = if threads == 1 { 1 } else { (2 * threads).div_ceil(sizes.items) };
-    let across = panels.1.div_ceil(most_across).max(wanted.min(panels.1)).max(1);
+    let least_across = panels.1.div_ceil(most_across).max(1);
+    let right_bytes = sizes.depth.saturating_mul(sizes.columns).saturating_mul(size_of::<T>());
+    // Threads that share the rows read and write different rows, which other threads of other calls may have written likewise: less
+    // moves between the caches of processors than if they shared the columns, and all read the left operand.
+    let is_by_rows = least_across == 1
+        && panels.0 >= 2 * wanted
+        && (right_bytes <= RIGHT_BLOCK_BYTES || sizes.rows >= sizes.columns);
+    let across = if is_by_rows { 1 } else { least_across.max(wanted.min(panels.1)) };
     let down = panels.0.div_ceil(most_down).max(wanted.div_ceil(across).min(panels.0)).max(1);
     (panels.0.div_ceil(down) * tile.0, panels.1.div_ceil(across) * tile.1)
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_gemm::{
-    FEW_ROWS, GemmOperand, GemmShape, OperandForm, PackedOperand, ScratchBuffer, StoredElement,
-    StridedMatrix, compute_stored_gemm, gemm_scratch_size,
+    GemmOperand, GemmShape, OperandForm, PackedOperand, ScratchBuffer, StoredElement, StridedMatrix,
+    compute_stored_gemm, gemm_scratch_size,
 };
 use oarlock_sdk::{Kernel, KernelCall, KernelFlags, OperandSpec, Result, TensorView, dispatch, ensure};
 
@@ -47,7 +47,7 @@ fn prepare_matmul<E: StoredElement>(cpu: &Cpu, call: &KernelCall<'_>) -> Result<
 
 /// True if packing a constant right operand pays: it is a single matrix, and there are enough rows that it is read more than once.
 fn is_worth_packing(sizes: &GemmShape, b: &TensorView<'_>) -> bool {
-    b.is_constant() && b.dims().len() == 2 && sizes.rows > FEW_ROWS && sizes.items == 1
+    b.is_constant() && b.dims().len() == 2 && sizes.repays_packing() && sizes.items == 1
 }
 
 fn workspace_size<E: StoredElement>(cpu: &Cpu, call: &KernelCall<'_>) -> Result<u64> {

@@ -130,7 +130,9 @@ impl FusedMatmulPlan {
 
     /// True if packing B pays: it is a single constant matrix, and there are enough rows that it is read more than once.
     fn is_worth_packing(&self, is_constant: bool) -> bool {
-        is_constant && self.right.len() == 1 && (self.sizes.rows > FEW_ROWS || self.sizes.items > 1)
+        is_constant
+            && self.right.len() == 1
+            && (self.sizes.repays_packing() || self.sizes.items > 1 && self.sizes.columns > 1)
     }
 
     fn left_matrix<'a>(&self, elements: &'a [f32]) -> Result<StridedMatrix<'a, f32>> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use oarlock_cpu_base::arithmetic::ArithmeticElement;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_gemm::{
-    FEW_ROWS, GemmEpilogue, GemmOperand, GemmShape, OperandForm, PackedOperand, ScratchBuffer, StoredElement,
+    GemmEpilogue, GemmOperand, GemmShape, OperandForm, PackedOperand, ScratchBuffer, StoredElement,
     StridedMatrix, compute_stored_gemm, gemm_scratch_size,
 };
 use oarlock_products::{GemmProblem, GemmSize};
@@ -64,7 +64,7 @@ fn prepare_gemm<E: StoredElement>(cpu: &Cpu, call: &KernelCall<'_>) -> Result<Ar
 
 /// True if packing a constant right operand pays: for a few rows it is read once, in place.
 fn is_worth_packing(sizes: &GemmShape, b: &TensorView<'_>) -> bool {
-    b.is_constant() && sizes.rows > FEW_ROWS
+    b.is_constant() && sizes.repays_packing()
 }
 
 fn workspace_size<E: StoredElement>(cpu: &Cpu, call: &KernelCall<'_>) -> Result<u64> {
