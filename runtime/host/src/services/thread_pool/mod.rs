@@ -6,6 +6,7 @@
 
 mod loop_slots;
 mod spin_wait;
+mod wake_placement;
 mod worker_threads;
 
 use std::num::NonZeroUsize;

@@ -7,6 +7,7 @@ use std::thread::{self, JoinHandle};
 
 use super::loop_slots::{LoopSlots, ParallelLoop};
 use super::spin_wait::SpinWait;
+use super::wake_placement::WakePlacement;
 
 /// The number of loops that can have helpers at the same time: loops of several threads of the program, and nested loops.
 const LOOP_SLOTS: usize = 8;
@@ -35,6 +36,7 @@ struct WorkerState {
     bed: Mutex<()>,
     bell: Condvar,
     is_over: AtomicBool,
+    placements: Box<[WakePlacement]>,
 }
 
 impl WorkerThreads {
@@ -47,6 +49,7 @@ impl WorkerThreads {
             bed: Mutex::new(()),
             bell: Condvar::new(),
             is_over: AtomicBool::new(false),
+            placements: (0..size).map(|_| WakePlacement::new()).collect(),
         });
         let start = |number: u32| {
             let state = state.clone();
@@ -80,6 +83,10 @@ impl WorkerState {
         self.calls.fetch_add(1, Ordering::SeqCst);
         let asleep = u64::from(self.sleepers.load(Ordering::SeqCst)).min(helpers);
         if asleep > 0 {
+            // A helper that wakes others may itself not use all processors.
+            if worker_index() == 0 {
+                WakePlacement::avoid_this_processor(&self.placements);
+            }
             // A thread that counts as a sleeper but still holds this lock is not asleep yet, and would miss the notification.
             drop(self.bed.lock().unwrap_or_else(PoisonError::into_inner));
             (0..asleep).for_each(|_| self.bell.notify_one());
@@ -89,6 +96,7 @@ impl WorkerState {
     /// The main function of a helper thread.
     fn serve_loops(&self, number: u32) {
         WORKER_INDEX.set(number);
+        self.placements[number as usize - 1].set_helper();
         let mut patience = SpinWait::default();
         while !self.is_over.load(Ordering::SeqCst) {
             let calls = self.calls.load(Ordering::SeqCst);
