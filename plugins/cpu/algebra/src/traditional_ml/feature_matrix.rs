@@ -1,32 +1,43 @@
 //! Rows of features: the inputs of these ops.
 
-use oarlock_cpu_base::compute_element::ComputeElement;
+use std::borrow::Cow;
+
+use oarlock_cpu_base::compute_element::{ComputeElement, ComputeFloat};
 use oarlock_cpu_base::math::MathFloat;
 use oarlock_cpu_base::rows::operands::KernelOperands;
 use oarlock_sdk::{PluginError, Result, TensorView, dispatch};
 
-/// Rows of `f64`, which is exact for all but very large integers.
-pub(super) struct FeatureMatrix {
-    pub(super) elements: Vec<f64>,
+/// Rows of `f32` or `f64`. The latter is exact for all but very large integers.
+pub(super) struct FeatureMatrix<'a, F: Clone> {
+    pub(super) elements: Cow<'a, [F]>,
     pub(super) rows: usize,
     pub(super) columns: usize,
 }
 
-impl FeatureMatrix {
-    /// The first input. A single row may come without a dimension of its own.
-    pub(super) fn new(operands: &KernelOperands<'_, '_>) -> Result<Self> {
+impl<'a, F: ComputeFloat> FeatureMatrix<'a, F> {
+    /// The first input, converted unless it has the type already. A single row may come without a dimension of its own.
+    pub(super) fn new(operands: &KernelOperands<'a, '_>) -> Result<Self> {
         let input = operands.call().input(0)?;
         let (rows, columns) = matrix_size(&input)?;
-        let elements = dispatch!(input.dtype(), floating_and_half + i32 + i64, T => {
-            Result::Ok(operands.read_input::<T>(0)?.iter().map(|element| element.to_float().to_f64()).collect())
-        })?;
+        let elements = if input.dtype() == F::DTYPE {
+            Cow::Borrowed(operands.read_input::<F>(0)?)
+        } else {
+            Cow::Owned(dispatch!(input.dtype(), floating_and_half + i32 + i64, T => {
+                let convert = |element: &T| F::from_f64(element.to_float().to_f64());
+                Result::Ok(operands.read_input::<T>(0)?.iter().map(convert).collect())
+            })?)
+        };
         Ok(Self { elements, rows, columns })
     }
+}
 
-    pub(super) fn row(&self, row: usize) -> &[f64] {
+impl<F: Clone> FeatureMatrix<'_, F> {
+    pub(super) fn row(&self, row: usize) -> &[F] {
         &self.elements[row * self.columns..][..self.columns]
     }
+}
 
+impl FeatureMatrix<'_, f64> {
     /// Some rows, from one on.
     pub(super) fn rows_from(&self, first: usize, count: usize) -> FeatureRows<'_> {
         FeatureRows::new(&self.elements[first * self.columns..][..count * self.columns], count, self.columns)

@@ -1,27 +1,29 @@
-//! Features before a model sees them: `ArrayFeatureExtractor`, `Binarizer`, `FeatureVectorizer`, `Imputer`, `Normalizer`,
-//! `OneHotEncoder` and `Scaler`.
+//! Features before a model sees them: `ArrayFeatureExtractor`, `Binarizer`, `FeatureVectorizer`, `Imputer` and `OneHotEncoder`.
 
 use oarlock_cpu_base::arithmetic::ArithmeticElement;
 use oarlock_cpu_base::attributes;
 use oarlock_cpu_base::compute_element::ComputeElement;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::math::MathFloat;
+use oarlock_cpu_base::rows::grain_for;
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
+use oarlock_cpu_base::rows::output_parts::{OutputRows, parallel_for_parts};
 use oarlock_cpu_base::text_operand::{read_texts, write_texts};
+use oarlock_cpu_base::with_isa;
 use oarlock_sdk::{
     Dtype, DtypeSet, Element, Kernel, KernelCall, OperandFlags, OperandSpec, PluginError, Result, dispatch,
     ensure,
 };
+use rustc_hash::FxHashMap;
 
 use super::FEATURE_DTYPES;
-use super::feature_matrix::{FeatureMatrix, matrix_size};
+use super::feature_matrix::matrix_size;
+use super::feature_scaling::ColumnPattern;
+use super::label_encoder::first_positions;
 
 pub(super) fn feature_kernels() -> Vec<Kernel<Cpu>> {
     let number = OperandSpec::new(FEATURE_DTYPES).with_dtype_group(1);
     let (float, text) = (OperandSpec::new(DtypeSet::F32), OperandSpec::new(DtypeSet::STRING));
-    let floats = |name: &'static str| {
-        move |call: &KernelCall<'_>| Ok(call.floats_attribute(name)?.unwrap_or_default().to_vec())
-    };
     vec![
         operand_kernel(
             "ArrayFeatureExtractor",
@@ -46,25 +48,15 @@ pub(super) fn feature_kernels() -> Vec<Kernel<Cpu>> {
         )
         .with_inputs([number.with_name("X")])
         .with_outputs([number.with_name("Y")]),
-        operand_kernel("Imputer", ImputedValues::new, |_, imputed, operands| {
+        operand_kernel("Imputer", ImputedValues::new, |cpu, imputed, operands| {
             match operands.call().input(0)?.dtype() {
-                Dtype::I32 => imputed.impute_integers::<i32>(operands),
-                Dtype::I64 => imputed.impute_integers::<i64>(operands),
-                dtype => dispatch!(dtype, floating, T => imputed.impute_floats::<T>(operands)),
+                Dtype::I32 => imputed.impute_integers::<i32>(cpu, operands),
+                Dtype::I64 => imputed.impute_integers::<i64>(cpu, operands),
+                dtype => dispatch!(dtype, floating, T => imputed.impute_floats::<T>(cpu, operands)),
             }
         })
         .with_inputs([number.with_name("X")])
         .with_outputs([number.with_name("Y")]),
-        operand_kernel(
-            "Scaler",
-            move |call| Ok((floats("offset")(call)?, floats("scale")(call)?)),
-            |_, (offset, scale), operands| scale_features(offset, scale, operands),
-        )
-        .with_inputs([number.with_name("X").with_rank(1, 2)])
-        .with_outputs([float.with_name("Y")]),
-        operand_kernel("Normalizer", RowNorm::new, |_, norm, operands| normalize_rows(*norm, operands))
-            .with_inputs([number.with_name("X").with_rank(1, 2)])
-            .with_outputs([float.with_name("Y")]),
         operand_kernel("OneHotEncoder", OneHotCategories::new, |_, categories, operands| {
             categories.encode_one_hot(operands)
         })
@@ -148,18 +140,27 @@ impl ImputedValues {
         })
     }
 
-    fn impute_floats<T: ComputeElement>(&self, operands: &KernelOperands<'_, '_>) -> Result<()> {
+    fn impute_floats<T: ComputeElement>(&self, cpu: &Cpu, operands: &KernelOperands<'_, '_>) -> Result<()> {
         let values: Vec<T> =
             self.floats.iter().map(|value| T::from_float(T::Float::from_f64(*value))).collect();
-        impute_missing(&values, operands, |element: T| {
-            let number = element.to_float().to_f64();
-            // NaN can mark what is missing, though it equals nothing.
-            number == self.missing_float || number.is_nan() && self.missing_float.is_nan()
-        })
+        let missing = T::Float::from_f64(self.missing_float);
+        // NaN can mark what is missing, though it equals nothing.
+        let is_nan_missing = self.missing_float.is_nan();
+        impute_missing(
+            cpu,
+            &values,
+            operands,
+            #[inline(always)]
+            move |element: T| {
+                let number = element.to_float();
+                (number == missing) | (is_nan_missing & (number != number))
+            },
+        )
     }
 
     fn impute_integers<T: Element + TryFrom<i64> + Into<i64>>(
         &self,
+        cpu: &Cpu,
         operands: &KernelOperands<'_, '_>,
     ) -> Result<()> {
         let narrow = |value: &i64| {
@@ -170,14 +171,22 @@ impl ImputedValues {
             })
         };
         let values = self.ints.iter().map(narrow).collect::<Result<Vec<T>>>()?;
-        impute_missing(&values, operands, |element: T| element.into() == self.missing_int)
+        let missing = self.missing_int;
+        impute_missing(
+            cpu,
+            &values,
+            operands,
+            #[inline(always)]
+            move |element: T| element.into() == missing,
+        )
     }
 }
 
 fn impute_missing<T: Element>(
+    cpu: &Cpu,
     values: &[T],
     operands: &KernelOperands<'_, '_>,
-    is_missing: impl Fn(T) -> bool,
+    is_missing: impl Fn(T) -> bool + Sync,
 ) -> Result<()> {
     let (x, y) = (operands.call().input(0)?, operands.call().output(0)?);
     operands.expect_dims(&y, "Y", x.dims())?;
@@ -188,98 +197,42 @@ fn impute_missing<T: Element>(
         "expected one value to impute or one for each of {columns} columns, found {}",
         values.len()
     );
-    let elements = operands.read_input::<T>(0)?.iter().enumerate();
-    for (out, (at, element)) in operands.write_output::<T>(0)?.iter_mut().zip(elements) {
-        // The second remainder serves the case of one value for all columns.
-        *out = if is_missing(*element) { values[at % columns % values.len()] } else { *element };
+    let (x, out) = (operands.read_input::<T>(0)?, operands.write_output::<T>(0)?);
+    if columns == 0 {
+        return Ok(());
     }
-    Ok(())
-}
-
-fn scale_features(offset: &[f64], scale: &[f64], operands: &KernelOperands<'_, '_>) -> Result<()> {
-    let (x, y) = (operands.call().input(0)?, operands.call().output(0)?);
-    operands.expect_dims(&y, "Y", x.dims())?;
-    let matrix = FeatureMatrix::new(operands)?;
-    let fits = |list: &[f64]| list.len() <= 1 || list.len() == matrix.columns;
-    ensure!(
-        fits(offset) && fits(scale),
-        invalid_argument,
-        "expected one `offset` and `scale` or one for each of {} columns, found {} and {}",
-        matrix.columns,
-        offset.len(),
-        scale.len()
-    );
-    let of_column = |list: &[f64], column: usize, default| match list {
-        [] => default,
-        list => list[column % list.len()],
-    };
-    for (at, (out, element)) in operands.write_output::<f32>(0)?.iter_mut().zip(&matrix.elements).enumerate()
-    {
-        let column = at % matrix.columns;
-        *out = ((element - of_column(offset, column, 0.0)) * of_column(scale, column, 1.0)) as f32;
-    }
-    Ok(())
-}
-
-/// The norm by which rows are divided.
-#[derive(Clone, Copy)]
-enum RowNorm {
-    Largest,
-    Sum,
-    Length,
-}
-
-impl RowNorm {
-    fn new(call: &KernelCall<'_>) -> Result<Self> {
-        match call.string_attribute("norm")?.unwrap_or("MAX") {
-            "MAX" => Ok(Self::Largest),
-            "L1" => Ok(Self::Sum),
-            "L2" => Ok(Self::Length),
-            other => Err(PluginError::invalid_argument(format!(
-                "expected `norm` to be `MAX`, `L1` or `L2`, found `{other}`"
-            ))),
-        }
-    }
-
-    fn norm_of_row(self, row: &[f64]) -> f64 {
-        match self {
-            // The schema divides by the maximum itself, not by the largest magnitude.
-            Self::Largest => row.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-            Self::Sum => row.iter().map(|element| element.abs()).sum(),
-            Self::Length => row.iter().map(|element| element * element).sum::<f64>().sqrt(),
-        }
-    }
-}
-
-fn normalize_rows(norm: RowNorm, operands: &KernelOperands<'_, '_>) -> Result<()> {
-    let (x, y) = (operands.call().input(0)?, operands.call().output(0)?);
-    operands.expect_dims(&y, "Y", x.dims())?;
-    let matrix = FeatureMatrix::new(operands)?;
-    let out = operands.write_output::<f32>(0)?;
-    for (row, out) in out.chunks_mut(matrix.columns.max(1)).enumerate() {
-        let row = matrix.row(row);
-        let norm = norm.norm_of_row(row);
-        for (out, element) in out.iter_mut().zip(row) {
-            // A row of zeros stays as it is.
-            *out = if norm == 0.0 { *element } else { element / norm } as f32;
-        }
-    }
+    let values = ColumnPattern::new(values.iter().copied(), columns);
+    let out = OutputRows::new(out, columns);
+    parallel_for_parts(cpu, x.len() / columns, grain_for(columns), out, |first, out| {
+        let x = &x[first * columns..][..out.len()];
+        with_isa!(cpu.isa(), || {
+            for (out, x) in out.chunks_mut(values.width()).zip(x.chunks(values.width())) {
+                for ((out, element), value) in out.iter_mut().zip(x).zip(values.elements()) {
+                    *out = if is_missing(*element) { *value } else { *element };
+                }
+            }
+        });
+    });
     Ok(())
 }
 
 /// The categories of `OneHotEncoder`.
 struct OneHotCategories {
-    ints: Vec<i64>,
-    words: Vec<String>,
+    ints: FxHashMap<i64, usize>,
+    words: FxHashMap<String, usize>,
+    /// The numbers of integers and of words, equal ones included.
+    counts: (usize, usize),
     allows_others: bool,
 }
 
 impl OneHotCategories {
     fn new(call: &KernelCall<'_>) -> Result<Self> {
         let words = attributes::string_list(call, "cats_strings")?.unwrap_or_default();
+        let ints = call.ints_attribute("cats_int64s")?.unwrap_or_default();
         Ok(Self {
-            ints: call.ints_attribute("cats_int64s")?.unwrap_or_default().to_vec(),
-            words: words.into_iter().map(str::to_owned).collect(),
+            counts: (ints.len(), words.len()),
+            ints: first_positions(ints.iter().copied()),
+            words: first_positions(words.into_iter().map(str::to_owned)),
             allows_others: call.int_attribute("zeros")?.unwrap_or(1) != 0,
         })
     }
@@ -287,9 +240,9 @@ impl OneHotCategories {
     fn encode_one_hot(&self, operands: &KernelOperands<'_, '_>) -> Result<()> {
         let (x, y) = (operands.call().input(0)?, operands.call().output(0)?);
         let found: Vec<Option<usize>> = if x.dtype() == Dtype::STRING {
-            read_texts(&x)?.iter().map(|text| self.words.iter().position(|word| word == text)).collect()
+            read_texts(&x)?.iter().map(|text| self.words.get(*text).copied()).collect()
         } else {
-            let position = |number: i64| self.ints.iter().position(|category| *category == number);
+            let position = |number: i64| self.ints.get(&number).copied();
             match x.dtype() {
                 // Not by way of a float: an `f64` does not hold every `i64`.
                 Dtype::I64 => operands.read_input::<i64>(0)?.iter().map(|number| position(*number)).collect(),
@@ -303,7 +256,7 @@ impl OneHotCategories {
                 })?,
             }
         };
-        let width = if x.dtype() == Dtype::STRING { self.words.len() } else { self.ints.len() };
+        let width = if x.dtype() == Dtype::STRING { self.counts.1 } else { self.counts.0 };
         operands.expect_dims(&y, "Y", &[x.dims(), &[width as i64]].concat())?;
         ensure!(
             self.allows_others || found.iter().all(Option::is_some),

@@ -1,7 +1,5 @@
 //! `LabelEncoder`: maps values to others.
 
-use std::collections::HashMap;
-
 use oarlock_cpu_base::attributes::{self, tensor_attribute};
 use oarlock_cpu_base::compute_element::ComputeElement;
 use oarlock_cpu_base::device::Cpu;
@@ -11,6 +9,7 @@ use oarlock_cpu_base::text_operand::read_texts;
 use oarlock_sdk::{
     Dtype, DtypeSet, Kernel, KernelCall, OperandSpec, PluginError, Result, dispatch, ensure, family,
 };
+use rustc_hash::FxHashMap;
 
 const LABEL_NUMBERS: DtypeSet =
     family::FLOATING.union(DtypeSet::I16).union(DtypeSet::I32).union(DtypeSet::I64);
@@ -40,10 +39,10 @@ struct LabelMap {
 }
 
 enum LabelKeys {
-    Words(HashMap<String, usize>),
+    Words(FxHashMap<String, usize>),
     /// By the bits of the `f64`.
-    Floats(HashMap<u64, usize>),
-    Ints(HashMap<i64, usize>),
+    Floats(FxHashMap<u64, usize>),
+    Ints(FxHashMap<i64, usize>),
 }
 
 /// Values, each list with the default for any other key.
@@ -195,8 +194,8 @@ fn key_bits(key: f64) -> u64 {
 }
 
 /// The first position of each key.
-fn first_positions<K: std::hash::Hash + Eq>(keys: impl Iterator<Item = K>) -> HashMap<K, usize> {
-    let mut places = HashMap::new();
+pub(super) fn first_positions<K: std::hash::Hash + Eq>(keys: impl Iterator<Item = K>) -> FxHashMap<K, usize> {
+    let mut places = FxHashMap::default();
     for (place, key) in keys.enumerate() {
         places.entry(key).or_insert(place);
     }

@@ -2,6 +2,7 @@
 
 mod decision_tree;
 mod feature_matrix;
+mod feature_scaling;
 mod features;
 mod forest;
 mod label_encoder;
@@ -10,6 +11,7 @@ mod post_transform;
 mod svm;
 mod traversal;
 mod trees;
+mod weight_matrix;
 
 use oarlock_cpu_base::device::Cpu;
 use oarlock_sdk::{DtypeSet, Kernel, KernelFlags, family};
@@ -19,6 +21,7 @@ const FEATURE_DTYPES: DtypeSet = family::FLOATING.union(DtypeSet::I32).union(Dty
 
 pub(crate) fn traditional_ml_kernels() -> Vec<Kernel<Cpu>> {
     let kernels = [
+        feature_scaling::feature_scaling_kernels(),
         features::feature_kernels(),
         label_encoder::label_encoder_kernels(),
         linear_model::linear_model_kernels(),

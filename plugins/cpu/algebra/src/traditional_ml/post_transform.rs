@@ -1,5 +1,7 @@
 //! The attribute `post_transform`: a function of the final scores.
 
+use oarlock_cpu_base::isa::Isa;
+use oarlock_cpu_base::{math, with_isa};
 use oarlock_sdk::{PluginError, Result};
 
 /// A function of the scores of a row.
@@ -47,6 +49,51 @@ impl PostTransform {
     }
 }
 
+impl PostTransform {
+    /// Like [`Self::apply_to_scores`], for many rows of this width.
+    pub(super) fn apply_to_rows(self, isa: Isa, scores: &mut [f64], width: usize) {
+        match self {
+            Self::None => {}
+            Self::Logistic => apply_logistic(isa, scores),
+            Self::Softmax => {
+                for row in scores.chunks_mut(width) {
+                    let largest = largest_score(row);
+                    row.iter_mut().for_each(|score| *score -= largest);
+                }
+                with_isa!(isa, Level => || {
+                                    for score in scores.iter_mut() {
+                 *score = math::exp::<Level, _>(*score);
+                }
+                                });
+                for row in scores.chunks_mut(width) {
+                    divide_by_sum(row, row.iter().sum());
+                }
+            }
+            Self::SoftmaxOfOthers | Self::Probit => {
+                scores.chunks_mut(width).for_each(|row| self.apply_to_scores(row));
+            }
+        }
+    }
+
+    /// [`binary_scores`] of many rows with a score each, which is a share.
+    pub(super) fn binary_scores_of_rows(self, isa: Isa, scores: &[f64]) -> Vec<f64> {
+        if self != Self::Logistic {
+            return scores.iter().flat_map(|score| binary_scores(*score, self, true)).collect();
+        }
+        let mut both: Vec<f64> = scores.iter().flat_map(|score| [-score, *score]).collect();
+        apply_logistic(isa, &mut both);
+        both
+    }
+}
+
+fn apply_logistic(isa: Isa, scores: &mut [f64]) {
+    with_isa!(isa, Level => || {
+            for score in scores.iter_mut() {
+     *score = math::sigmoid::<Level, _>(*score);
+    }
+        });
+}
+
 /// The scores of two classes, given one score. `is_share` says that it lies between 0 and 1.
 pub(super) fn binary_scores(score: f64, finish: PostTransform, is_share: bool) -> [f64; 2] {
     match finish {
@@ -72,8 +119,7 @@ fn probit(score: f64) -> f64 {
 }
 
 fn softmax_scores(scores: &mut [f64], counts: impl Fn(f64) -> bool) {
-    // Relative to the largest, no exponential overflows.
-    let largest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let largest = largest_score(scores);
     let mut sum = 0.0;
     for score in scores.iter_mut() {
         if counts(*score) {
@@ -83,6 +129,15 @@ fn softmax_scores(scores: &mut [f64], counts: impl Fn(f64) -> bool) {
             *score = 0.0;
         }
     }
+    divide_by_sum(scores, sum);
+}
+
+/// Relative to the largest, no exponential overflows.
+fn largest_score(scores: &[f64]) -> f64 {
+    scores.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+}
+
+fn divide_by_sum(scores: &mut [f64], sum: f64) {
     if sum > 0.0 {
         scores.iter_mut().for_each(|score| *score /= sum);
     }

@@ -43,7 +43,7 @@ pub(super) fn tree_kernels() -> Vec<Kernel<Cpu>> {
     ]
 }
 
-fn check_features(trees: &TreeEnsemble, matrix: &FeatureMatrix) -> Result<()> {
+fn check_features(trees: &TreeEnsemble, matrix: &FeatureMatrix<'_, f64>) -> Result<()> {
     // Once for all rows, so that the walks through the trees cannot fail.
     let (asked, found) = (trees.forest.features, matrix.columns);
     ensure!(asked <= found, invalid_argument, "expected rows of at least {asked} features, found {found}");
@@ -53,7 +53,7 @@ fn check_features(trees: &TreeEnsemble, matrix: &FeatureMatrix) -> Result<()> {
 /// How the rows of a call are divided: into blocks, which threads take, unless there are so few that threads share the trees.
 struct RowBlocks<'a> {
     trees: &'a TreeEnsemble,
-    matrix: &'a FeatureMatrix,
+    matrix: &'a FeatureMatrix<'a, f64>,
     cpu: &'a Cpu,
     /// Rows of a block.
     size: usize,
@@ -61,7 +61,7 @@ struct RowBlocks<'a> {
 }
 
 impl<'a> RowBlocks<'a> {
-    fn new(cpu: &'a Cpu, trees: &'a TreeEnsemble, matrix: &'a FeatureMatrix) -> Self {
+    fn new(cpu: &'a Cpu, trees: &'a TreeEnsemble, matrix: &'a FeatureMatrix<'a, f64>) -> Self {
         let (forest, threads) = (&trees.forest, cpu.worker_count());
         let shares_trees = forest.is_worth_sharing(matrix.rows, threads);
         let most = forest.row_block_size();

@@ -1,17 +1,18 @@
 //! `TfIdfVectorizer`: how often known sequences of words, or of numbers, occur in rows of them.
 
-use std::collections::HashMap;
-
 use oarlock_cpu_base::attributes;
 use oarlock_cpu_base::device::Cpu;
+use oarlock_cpu_base::rows::grain_for;
 use oarlock_cpu_base::rows::operands::{KernelOperands, operand_kernel};
+use oarlock_cpu_base::rows::output_parts::{OutputRows, parallel_for_parts};
 use oarlock_cpu_base::text_operand::read_texts;
 use oarlock_sdk::{Dtype, DtypeSet, Kernel, KernelCall, OperandSpec, PluginError, Result, ensure};
+use rustc_hash::FxHashMap;
 
 pub(super) fn n_gram_kernels() -> Vec<Kernel<Cpu>> {
     let items = DtypeSet::STRING.union(DtypeSet::I32).union(DtypeSet::I64);
-    let kernel = operand_kernel("TfIdfVectorizer", NGramVectorizer::new, |_, vectorizer, operands| {
-        vectorizer.run(operands)
+    let kernel = operand_kernel("TfIdfVectorizer", NGramVectorizer::new, |cpu, vectorizer, operands| {
+        vectorizer.run(cpu, operands)
     });
     vec![
         kernel
@@ -35,10 +36,10 @@ struct NGramVectorizer {
     longest: usize,
     /// The maximum number of items between two of a sequence.
     most_skips: usize,
-    words: HashMap<String, usize>,
-    numbers: HashMap<i64, usize>,
+    words: FxHashMap<String, usize>,
+    numbers: FxHashMap<i64, usize>,
     /// The trie of known sequences: a node and an item lead to a node. The root is 0.
-    tree: HashMap<(usize, usize), usize>,
+    tree: FxHashMap<(usize, usize), usize>,
     /// For each node the column of the sequence that ends there.
     columns: Vec<Option<usize>>,
     width: usize,
@@ -87,9 +88,9 @@ impl NGramVectorizer {
             shortest: length("min_gram_length", 1)?,
             longest: length("max_gram_length", 1)?,
             most_skips: length("max_skip_count", 0)?,
-            words: HashMap::new(),
-            numbers: HashMap::new(),
-            tree: HashMap::new(),
+            words: FxHashMap::default(),
+            numbers: FxHashMap::default(),
+            tree: FxHashMap::default(),
             columns: vec![None],
             width: width as usize,
             weights,
@@ -161,7 +162,7 @@ impl NGramVectorizer {
         Ok(())
     }
 
-    fn run(&self, operands: &KernelOperands<'_, '_>) -> Result<()> {
+    fn run(&self, cpu: &Cpu, operands: &KernelOperands<'_, '_>) -> Result<()> {
         let call = operands.call();
         let (input, output) = (call.input(0)?, call.output(0)?);
         let items: Vec<Option<usize>> = match input.dtype() {
@@ -197,27 +198,30 @@ impl NGramVectorizer {
         if out.is_empty() {
             return Ok(());
         }
-        let mut counts = vec![0u32; self.width];
-        for (row, out) in out.chunks_mut(self.width).enumerate().take(rows) {
-            counts.fill(0);
-            self.count_sequences(&items[row * length..][..length], &mut counts);
-            for ((column, out), count) in out.iter_mut().enumerate().zip(&counts) {
-                // Without the attribute all weights are 1.
-                let weight = self.weights.get(column).copied().unwrap_or(1.0);
-                *out = match self.mode {
-                    NGramMode::Count => *count as f32,
-                    NGramMode::Presence => {
-                        if *count > 0 {
-                            weight
-                        } else {
-                            0.0
-                        }
-                    }
-                    NGramMode::Product => weight * *count as f32,
-                };
+        let out = OutputRows::new(out, self.width);
+        parallel_for_parts(cpu, rows, grain_for(length.saturating_add(self.width)), out, |first, out| {
+            let mut counts = vec![0u32; self.width];
+            for (row, out) in out.chunks_mut(self.width).enumerate() {
+                counts.fill(0);
+                self.count_sequences(&items[(first + row) * length..][..length], &mut counts);
+                self.write_row(&counts, out);
             }
-        }
+        });
         Ok(())
+    }
+
+    /// Turns the counts of a row into its output.
+    fn write_row(&self, counts: &[u32], out: &mut [f32]) {
+        // Without the attribute all weights are 1.
+        let weights = self.weights.iter().copied().chain(std::iter::repeat(1.0));
+        for ((out, count), weight) in out.iter_mut().zip(counts).zip(weights) {
+            *out = match self.mode {
+                NGramMode::Count => *count as f32,
+                NGramMode::Presence if *count > 0 => weight,
+                NGramMode::Presence => 0.0,
+                NGramMode::Product => weight * *count as f32,
+            };
+        }
     }
 
     /// Counts the known sequences of a row.
