@@ -1,5 +1,7 @@
 //! `oarlock doctor`.
 
+use std::process::Command;
+
 use crate::user::{TestOutcome, TestUser};
 use serde_json::{Value, json};
 
@@ -46,6 +48,28 @@ fn a_machine_with_the_cpu_alone_is_well() {
     let verdict =
         "\n\nOarlock works well on 1 cpu device\nAll is well: Oarlock is installed, and 1 device works\n";
     assert!(outcome.out.ends_with(verdict), "{}", outcome.out);
+}
+
+#[test]
+fn threads_follow_the_flag_and_the_processors_that_the_process_may_use() {
+    let user = TestUser::new();
+    let threads_of = |command: &mut Command| {
+        let output = command.output().expect("the command starts");
+        let report: Value = serde_json::from_slice(&output.stdout).expect("the output is JSON");
+        report["environment"]["cpu_threads"].clone()
+    };
+    let arguments = ["doctor", "--json"];
+    let set = threads_of(user.oarlock_command(&arguments).env("OARLOCK_THREADS", "3"));
+    assert_eq!(set, json!({"count": 3, "is_set": true}));
+    // A processor that this process may use.
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
+    let processors = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).expect("a list");
+    let first = processors.trim().split([',', '-']).next().expect("a processor");
+    let mut alone = Command::new("taskset");
+    let command = user.oarlock_command(&arguments);
+    alone.args(["-c", first]).arg(command.get_program()).args(command.get_args());
+    alone.env_clear().env("HOME", user.home.path()).env("PATH", "/usr/bin:/bin");
+    assert_eq!(threads_of(&mut alone), json!({"count": 1, "is_set": false}));
 }
 
 #[test]

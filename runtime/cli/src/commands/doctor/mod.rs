@@ -32,7 +32,8 @@ use crate::{CommandVerdict, crash_watcher, environment_flags};
 pub(crate) fn run_doctor(global: &GlobalOptions, output: &mut CommandOutput) -> CommandVerdict {
     let messages = PluginMessages::new(global);
     let options = host_options(global, &messages)?;
-    let surroundings = PluginEnvironment::from_options(&options);
+    let mut flags = environment_flags::flags_from_environment()?;
+    let surroundings = PluginEnvironment::new(&options, &flags);
     let is_text = !global.json;
     if is_text {
         print_heading(output, "Environment");
@@ -40,7 +41,6 @@ pub(crate) fn run_doctor(global: &GlobalOptions, output: &mut CommandOutput) -> 
         // Findings so far are worth reading even if a plugin kills the process.
         output.flush();
     }
-    let mut flags = environment_flags::flags_from_environment()?;
     let chosen = take_device_flag(&mut flags)?;
     let core = CoreSession::start_with_options(options, messages, flags)?;
     if is_text {

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use oarlock_core::flags::{concerns_oarlock, has_effect, ignored_variable, take_ignored_variables};
+use oarlock_core::flags::{
+    FlagValue, Flags, concerns_oarlock, has_effect, ignored_variable, take_ignored_variables,
+};
 use oarlock_host::{HostEnvironment, HostOptions, IsaFeatures, PluginOrigin};
 use serde::Serialize;
 
@@ -19,6 +21,7 @@ pub(crate) struct PluginEnvironment {
     plugin_places: Vec<PluginLocation>,
     trust: TrustSettings,
     processor_features: String,
+    cpu_threads: CpuThreads,
     sanitizer: String,
     elevated: bool,
 }
@@ -40,6 +43,14 @@ struct PluginLocation {
     state: String,
 }
 
+/// The threads of kernels on the CPU.
+#[derive(Serialize)]
+struct CpuThreads {
+    count: u64,
+    /// False if this is what an affinity mask, a CPU quota and the machine permit.
+    is_set: bool,
+}
+
 #[derive(Serialize)]
 struct TrustSettings {
     allowed_files: usize,
@@ -48,7 +59,7 @@ struct TrustSettings {
 }
 
 impl PluginEnvironment {
-    pub(crate) fn from_options(options: &HostOptions) -> Self {
+    pub(crate) fn new(options: &HostOptions, flags: &Flags) -> Self {
         let HostOptions { environment, config, .. } = options;
         let features = IsaFeatures::detect_features();
         let features = match &environment.isa_mask {
@@ -68,6 +79,7 @@ impl PluginEnvironment {
                 trusted_keys: config.plugins.trusted_keys.len(),
             },
             processor_features: features.to_string(),
+            cpu_threads: CpuThreads::from_flags(flags),
             sanitizer: oarlock_abi::SANITIZER.name().unwrap_or("none").to_owned(),
             elevated: environment.elevated,
         }
@@ -85,6 +97,7 @@ impl PluginEnvironment {
             ("plugins from", self.plugin_places.iter().map(place).collect()),
             ("trusted", vec![self.trust.to_string()]),
             ("processor", vec![self.processor_features.clone()]),
+            ("threads", vec![self.cpu_threads.to_string()]),
             ("sanitizer", vec![self.sanitizer.clone()]),
         ];
         for (what, values) in facts {
@@ -97,6 +110,29 @@ impl PluginEnvironment {
                 "this program has more rights than its caller, whose variables are not looked at",
             );
         }
+    }
+}
+
+impl CpuThreads {
+    fn from_flags(flags: &Flags) -> Self {
+        match flags.get("threads") {
+            Ok((FlagValue::Count(count), _)) if count > 0 => Self { count, is_set: true },
+            _ => {
+                let available = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
+                Self { count: available, is_set: false }
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for CpuThreads {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let origin = if self.is_set {
+            "as the flag `threads` says"
+        } else {
+            "as many as this process may use at once"
+        };
+        write!(f, "{} for kernels on the CPU, {origin}", self.count)
     }
 }
 

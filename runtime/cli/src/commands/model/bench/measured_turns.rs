@@ -21,8 +21,8 @@ const RUN_LIMITS: RangeInclusive<u32> = 10..=10_000;
 const TRIAL_SHARE: f64 = 0.01;
 /// Turns of each runtime in a comparison.
 const TURN_COUNT: u32 = 10;
-/// Pause between turns. By the end of it, worker threads that spin for more work have gone to sleep.
-const PAUSE_BETWEEN_TURNS: Duration = Duration::from_millis(30);
+/// Pause after own runs. By the end of it, the threads of the pool have gone to sleep.
+const OWN_PAUSE: Duration = Duration::from_millis(10);
 
 /// Times all runs. The progress bar counts those of the first caller; the others make as many.
 pub(super) fn measure_in_turns(
@@ -60,13 +60,13 @@ pub(super) fn measure_in_turns(
         let counts = CallerRuns { unmeasured, measured: until - done };
         if let Some(rival) = &mut rival {
             rival.run_turn(counts.measured)?;
-            std::thread::sleep(PAUSE_BETWEEN_TURNS);
+            rival.wait_until_idle();
         }
         let own = run_at_once(call.callers, counts, &run, |own| show_bar("measuring", done + own, repeat))?;
         measured.add_turn(own);
         done = until;
         if rival.is_some() {
-            std::thread::sleep(PAUSE_BETWEEN_TURNS);
+            std::thread::sleep(OWN_PAUSE);
         }
     }
     Ok(measured)

@@ -1,8 +1,11 @@
 //! Another runtime in a child process, which takes turns with this one on the same inputs.
 
+use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use oarlock_engine::{RuntimeValue, Session};
 use serde::{Deserialize, Serialize};
@@ -20,6 +23,9 @@ use oarlock_report::text::{format_bytes, format_figures, format_milliseconds};
 
 const PEER_SCRIPT: &str = include_str!("peer.py");
 const PEER_NAME: &str = "onnxruntime";
+/// The child is idle if it takes no processor time for so long: three ticks of the clock that Linux counts it with.
+const IDLE_TIME: Duration = Duration::from_millis(30);
+const MAX_IDLE_WAIT: Duration = Duration::from_secs(2);
 
 /// A Python interpreter that can import the other runtime.
 pub(super) struct PeerPython {
@@ -138,6 +144,30 @@ impl PeerProcess {
         let turn = self.request_runs(runs)?;
         self.measured.add_turn(turn);
         Ok(())
+    }
+
+    /// Waits for the threads of the child, which spin for more work for 70 ms after a run with onnxruntime 1.31 and would take the
+    /// processors away from what is measured next.
+    pub(super) fn wait_until_idle(&self) {
+        let begin = Instant::now();
+        let mut before = self.processor_ticks();
+        while begin.elapsed() < MAX_IDLE_WAIT {
+            thread::sleep(IDLE_TIME);
+            let now = self.processor_ticks();
+            if now == before {
+                break;
+            }
+            before = now;
+        }
+    }
+
+    /// The processor time of the child in ticks; `None` if the system does not tell.
+    fn processor_ticks(&self) -> Option<u64> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).ok()?;
+        // The name of the program, in parentheses, may contain anything.
+        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+        // The times in user mode and in the kernel are fields 14 and 15, and the first one here is field 3.
+        fields.get(11..13)?.iter().map(|ticks| ticks.parse::<u64>().ok()).sum()
     }
 
     fn request_runs(&mut self, runs: u32) -> Result<MeasuredRuns, CommandError> {
