@@ -18,8 +18,8 @@ import sys
 import time
 
 HERE = pathlib.Path(__file__).parent
-# Pool threads may keep spinning after a call, which must not slow down the next program.
-PAUSE = 0.05
+# Pool threads keep spinning after a call, those of onnxruntime for 70 ms, which must not slow down the next program.
+PAUSE = 0.15
 # A result this many times above the peak is impossible.
 BUSY = 1.25
 
