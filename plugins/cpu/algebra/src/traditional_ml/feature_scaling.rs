@@ -240,15 +240,15 @@ mod tests {
 
     #[test]
     fn each_of_many_rows_is_divided_by_its_norm() {
-        let norms: [(&str, fn(&[f32]) -> f64); 3] = [
-            ("MAX", |row| row.iter().copied().fold(f32::NEG_INFINITY, f32::max).into()),
-            ("L1", |row| row.iter().map(|element| f64::from(element.abs())).sum()),
-            ("L2", |row| row.iter().map(|element| f64::from(*element).powi(2)).sum::<f64>().sqrt()),
-        ];
-        for (name, norm) in norms {
+        let sum =
+            |row: &[f32], power| row.iter().map(|element| f64::from(element.abs()).powi(power)).sum::<f64>();
+        let check = |name, norm: &dyn Fn(&[f32]) -> f64| {
             check_rows("ai.onnx.ml:Normalizer", &[("norm", TestAttribute::Text(name))], |column, row| {
                 (f64::from(row[column]) / norm(row)) as f32
             });
-        }
+        };
+        check("MAX", &|row| row.iter().copied().fold(f32::NEG_INFINITY, f32::max).into());
+        check("L1", &|row| sum(row, 1));
+        check("L2", &|row| sum(row, 2).sqrt());
     }
 }

@@ -153,7 +153,7 @@ impl ImputedValues {
             #[inline(always)]
             move |element: T| {
                 let number = element.to_float();
-                (number == missing) | (is_nan_missing & (number != number))
+                (number == missing) | (is_nan_missing & number.is_nan())
             },
         )
     }

@@ -212,15 +212,23 @@ impl NGramVectorizer {
 
     /// Turns the counts of a row into its output.
     fn write_row(&self, counts: &[u32], out: &mut [f32]) {
-        // Without the attribute all weights are 1.
-        let weights = self.weights.iter().copied().chain(std::iter::repeat(1.0));
-        for ((out, count), weight) in out.iter_mut().zip(counts).zip(weights) {
-            *out = match self.mode {
-                NGramMode::Count => *count as f32,
-                NGramMode::Presence if *count > 0 => weight,
-                NGramMode::Presence => 0.0,
-                NGramMode::Product => weight * *count as f32,
-            };
+        let results = out.iter_mut().zip(counts);
+        match self.mode {
+            // Without the attribute all weights are 1.
+            NGramMode::Presence if self.weights.is_empty() => {
+                results.for_each(|(out, count)| *out = if *count > 0 { 1.0 } else { 0.0 });
+            }
+            NGramMode::Presence => {
+                let weighed = results.zip(&self.weights);
+                weighed.for_each(|((out, count), weight)| *out = if *count > 0 { *weight } else { 0.0 });
+            }
+            NGramMode::Product if !self.weights.is_empty() => {
+                let weighed = results.zip(&self.weights);
+                weighed.for_each(|((out, count), weight)| *out = *weight * *count as f32);
+            }
+            NGramMode::Count | NGramMode::Product => {
+                results.for_each(|(out, count)| *out = *count as f32);
+            }
         }
     }
 

@@ -81,7 +81,7 @@ mod tests {
             ask.send(()).expect("a helper");
             let found = answers.recv().expect("a helper").expect("Linux tells");
             drop(ask);
-            let mut expected = permitted.clone();
+            let mut expected = permitted;
             if permitted.count() > 1 {
                 expected.unset(avoided);
             }
