@@ -46,9 +46,9 @@ pub(super) struct ColumnPattern<T> {
 impl<T: Copy> ColumnPattern<T> {
     const MIN_WIDTH: usize = 256;
 
-    /// Of as many numbers as there are columns, or of one for all columns.
-    pub(super) fn new(numbers: impl Iterator<Item = T> + Clone, columns: usize) -> Self {
-        let width = columns * Self::MIN_WIDTH.div_ceil(columns);
+    /// Of as many numbers as there are columns, or of one for all columns. It is for at most this many rows.
+    pub(super) fn new(numbers: impl Iterator<Item = T> + Clone, columns: usize, rows: usize) -> Self {
+        let width = columns * Self::MIN_WIDTH.div_ceil(columns).min(rows.max(1));
         Self { elements: numbers.cycle().take(width).collect() }
     }
 
@@ -84,8 +84,8 @@ fn scale_features<T: ComputeElement>(
         return Ok(());
     }
     let pattern = |list: &[f64], default| match list {
-        [] => ColumnPattern::new([default].into_iter(), columns),
-        list => ColumnPattern::new(list.iter().copied(), columns),
+        [] => ColumnPattern::new([default].into_iter(), columns, rows),
+        list => ColumnPattern::new(list.iter().copied(), columns, rows),
     };
     let (offset, scale) = (pattern(offset, 0.0), pattern(scale, 1.0));
     parallel_for_parts(cpu, rows, grain_for(columns), OutputRows::new(out, columns), |first, out| {

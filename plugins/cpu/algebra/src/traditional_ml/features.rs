@@ -201,7 +201,7 @@ fn impute_missing<T: Element>(
     if columns == 0 {
         return Ok(());
     }
-    let values = ColumnPattern::new(values.iter().copied(), columns);
+    let values = ColumnPattern::new(values.iter().copied(), columns, x.len() / columns);
     let out = OutputRows::new(out, columns);
     parallel_for_parts(cpu, x.len() / columns, grain_for(columns), out, |first, out| {
         let x = &x[first * columns..][..out.len()];

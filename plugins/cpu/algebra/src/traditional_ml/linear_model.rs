@@ -61,7 +61,7 @@ impl LinearModel {
             narrow_weights: WeightMatrix::new(weights.iter().map(|weight| *weight as f32).collect(), results),
             weight_count: weights.len(),
             weights: WeightMatrix::new(weights, results),
-            intercepts: ColumnPattern::new(intercepts.into_iter(), results),
+            intercepts: ColumnPattern::new(intercepts.into_iter(), results, usize::MAX),
             results,
             finish: PostTransform::from_name(call.string_attribute("post_transform")?.unwrap_or("NONE"))?,
             labels: Vec::new(),
