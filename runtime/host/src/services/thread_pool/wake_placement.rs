@@ -30,25 +30,25 @@ impl WakePlacement {
         let _ = self.thread.set(thread::gettid());
     }
 
-    /// Lets helpers use every processor that the calling thread may use, except the one it runs on. It asks the system only if that
-    /// one has changed. Without another processor, and in a process that the system denies this, helpers stay where they are.
+    /// Forbids helpers the processor of the calling thread, and permits the one that they avoided before. It asks the system only if
+    /// that one has changed. Helpers without another processor, and those that the system denies this, stay where they are.
     pub(super) fn avoid_this_processor(helpers: &[Self]) {
         // Miri has no processors.
         if cfg!(miri) {
             return;
         }
         let own = thread::sched_getcpu();
-        let mut permitted = None;
-        for helper in helpers.iter().filter(|helper| helper.avoided.load(Ordering::Relaxed) != own) {
-            let Some(id) = helper.thread.get() else { continue };
-            let permitted = permitted.get_or_insert_with(|| {
-                let mut processors = thread::sched_getaffinity(None).ok()?;
-                processors.unset(own);
-                (processors.count() > 0).then_some(processors)
-            });
-            helper.avoided.store(own, Ordering::Relaxed);
-            if let Some(processors) = permitted {
-                let _ = thread::sched_setaffinity(Some(*id), processors);
+        for helper in helpers {
+            let before = helper.avoided.load(Ordering::Relaxed);
+            let Some(id) = helper.thread.get().filter(|_| before != own) else { continue };
+            // What the helper itself may use, which need not be what the caller may.
+            let Ok(mut processors) = thread::sched_getaffinity(Some(*id)) else { continue };
+            if before != NONE {
+                processors.set(before);
+            }
+            processors.unset(own);
+            if processors.count() > 0 && thread::sched_setaffinity(Some(*id), &processors).is_ok() {
+                helper.avoided.store(own, Ordering::Relaxed);
             }
         }
     }

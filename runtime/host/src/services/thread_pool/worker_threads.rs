@@ -83,10 +83,7 @@ impl WorkerState {
         self.calls.fetch_add(1, Ordering::SeqCst);
         let asleep = u64::from(self.sleepers.load(Ordering::SeqCst)).min(helpers);
         if asleep > 0 {
-            // A helper that wakes others may itself not use all processors.
-            if worker_index() == 0 {
-                WakePlacement::avoid_this_processor(&self.placements);
-            }
+            WakePlacement::avoid_this_processor(&self.placements);
             // A thread that counts as a sleeper but still holds this lock is not asleep yet, and would miss the notification.
             drop(self.bed.lock().unwrap_or_else(PoisonError::into_inner));
             (0..asleep).for_each(|_| self.bell.notify_one());
