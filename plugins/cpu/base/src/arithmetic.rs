@@ -35,21 +35,18 @@ pub trait ArithmeticElement: Element + PartialOrd + Default {
     /// The larger value; NaN if either is NaN.
     #[inline(always)]
     fn maximum(self, other: Self) -> Self {
-        // If only the other is NaN, the comparison is false and selects it. `|` and not `||`, whose branch would keep loops from
-        // vectorizing.
-        if (self > other) | self.is_nan() { self } else { other }
+        if self > other { self } else { other }
     }
 
     /// The smaller value; NaN if either is NaN.
     #[inline(always)]
     fn minimum(self, other: Self) -> Self {
-        if (self < other) | self.is_nan() { self } else { other }
+        if self < other { self } else { other }
     }
 
     /// The larger of two numbers. A NaN on the right is skipped.
     #[inline(always)]
     fn max_ignoring_nan(self, other: Self) -> Self {
-        // Exactly what x86 `max` instructions compute, so it needs no extra test for NaN.
         if other > self { other } else { self }
     }
 
@@ -191,6 +188,26 @@ macro_rules! floats {
                     let rest = self % other;
                     let moved = if (rest < 0.0) == (other < 0.0) { rest } else { rest + other };
                     if rest == 0.0 { rest.copysign(other) } else { moved }
+                }
+
+                #[inline(always)]
+                fn maximum(self, other: Self) -> Self {
+                    let larger = if self > other { self } else { other };
+                    // A sum, which is NaN if either operand is, and not that operand: a loop that keeps the larger value in memory
+                    // would get a masked store, which is slow.
+                    if self.is_nan() | other.is_nan() { self + other } else { larger }
+                }
+
+                #[inline(always)]
+                fn minimum(self, other: Self) -> Self {
+                    let smaller = if self < other { self } else { other };
+                    if self.is_nan() | other.is_nan() { self + other } else { smaller }
+                }
+
+                #[inline(always)]
+                fn max_ignoring_nan(self, other: Self) -> Self {
+                    // Not a comparison: of those of several lines, the compiler makes masks in scalar code.
+                    self.max(other)
                 }
 
                 #[inline(always)]

@@ -15,6 +15,7 @@ use std::borrow::Cow;
 use oarlock_sdk::{Element, bf16, f16};
 
 use crate::arithmetic::ArithmeticElement;
+use crate::f16_conversion::{round_to_f16, widen_f16};
 use crate::isa::{BaselineTarget, Isa, SimdTarget};
 use crate::math::MathFloat;
 use crate::with_isa;
@@ -88,32 +89,34 @@ macro_rules! wide_reals {
     };
 }
 
-macro_rules! narrow_reals {
-    ($($ty:ty),*) => {
-        $(
-            impl FloatElement for $ty {
-                fn to_floats(isa: Isa, elements: &[Self]) -> Cow<'_, [f32]> {
-                    Cow::Owned(with_isa!(isa, || elements.iter().map(|element| element.to_float()).collect()))
-                }
-                fn write_floats(isa: Isa, elements: &mut [Self], write: impl FnOnce(&mut [f32])) {
-                    let mut floats = vec![0.0; elements.len()];
-                    write(&mut floats);
-                    round_floats(isa, &floats, elements);
-                }
-            }
-        )*
-    };
+wide_reals!(f32, f64);
+
+impl FloatElement for f16 {
+    fn to_floats(isa: Isa, elements: &[Self]) -> Cow<'_, [f32]> {
+        let mut floats = vec![0.0; elements.len()];
+        widen_f16(isa, elements, &mut floats);
+        Cow::Owned(floats)
+    }
+    fn write_floats(isa: Isa, elements: &mut [Self], write: impl FnOnce(&mut [f32])) {
+        let mut floats = vec![0.0; elements.len()];
+        write(&mut floats);
+        round_to_f16(isa, &floats, elements);
+    }
 }
 
-wide_reals!(f32, f64);
-narrow_reals!(f16, bf16);
-
-fn round_floats<T: FloatElement>(isa: Isa, floats: &[T::Float], elements: &mut [T]) {
-    with_isa!(isa, || {
-        for (element, float) in elements.iter_mut().zip(floats) {
-            *element = T::from_float(*float);
-        }
-    });
+impl FloatElement for bf16 {
+    fn to_floats(isa: Isa, elements: &[Self]) -> Cow<'_, [f32]> {
+        Cow::Owned(with_isa!(isa, || elements.iter().map(|element| element.to_float()).collect()))
+    }
+    fn write_floats(isa: Isa, elements: &mut [Self], write: impl FnOnce(&mut [f32])) {
+        let mut floats = vec![0.0; elements.len()];
+        write(&mut floats);
+        with_isa!(isa, || {
+            for (element, float) in elements.iter_mut().zip(&floats) {
+                *element = Self::from_float(*float);
+            }
+        });
+    }
 }
 
 macro_rules! integers {

@@ -12,6 +12,7 @@ pub mod compute_element;
 pub mod constant_cache;
 pub mod device;
 pub mod element_bytes;
+pub mod f16_conversion;
 pub mod float_bits;
 pub mod fused_activation;
 pub mod isa;

@@ -100,11 +100,15 @@ pub fn log_1p<T: SimdTarget, F: MathFloat>(x: F) -> F {
     log::<T, F>(sum) + if is_finite { correction } else { F::ZERO }
 }
 
-/// The hyperbolic tangent, for `f32` within 2.5 ULP.
+/// The hyperbolic tangent, for `f32` within 2.5 ULP: (e²ˣ - 1) / (e²ˣ + 1).
 #[inline(always)]
 pub fn tanh<T: SimdTarget, F: MathFloat>(x: F) -> F {
-    let power = exp_m1::<T, F>(-F::TWO * x.magnitude());
-    (-power / (power + F::TWO)).copy_sign(x)
+    let twice = x.magnitude() + x.magnitude();
+    let twice = if twice > F::TANH_BOUND { F::TANH_BOUND } else { twice };
+    let (whole, power) = twice.split_exp2::<T>();
+    let rest = small_exp_m1::<T, F>(reduce_by_ln2::<T, F>(twice, whole));
+    let less_one = power.multiply_add::<T>(rest, power - F::ONE);
+    (less_one / (less_one + F::TWO)).copy_sign(x)
 }
 
 #[inline(always)]
@@ -171,28 +175,30 @@ pub fn erfc<T: SimdTarget, F: MathFloat>(x: F) -> F {
     if x > F::ERFC_BOUND { F::ZERO } else { value }
 }
 
-/// erfc(x) for x ≥ 1, accurate enough to be subtracted from 1: the exponential of a polynomial.
-#[inline(always)]
-fn approximate_erfc<T: SimdTarget, F: MathFloat>(x: F) -> F {
-    let near = if x > F::ERFC_VANISHES { F::ERFC_VANISHES } else { x };
-    exp_of_negative::<T, F>(polynomial::<T, F>(near, F::ERFC_LOG).multiply_add::<T>(near, -near))
-}
-
-/// erf(x), for `f32` within 1.5 ULP.
+/// erf(x), for `f32` within 5.5 ULP.
 #[inline(always)]
 pub fn erf<T: SimdTarget, F: MathFloat>(x: F) -> F {
+    let (numerator, denominator) = F::ERF_QUOTIENT;
+    if !numerator.is_empty() {
+        let near = clamp_keeping_nan(x, -F::ERF_BOUND, F::ERF_BOUND);
+        let square = near * near;
+        let value = near * polynomial::<T, F>(square, numerator) / polynomial::<T, F>(square, denominator);
+        return clamp_keeping_nan(value, -F::ONE, F::ONE);
+    }
     let size = x.magnitude();
     let small = size.multiply_add::<T>(polynomial::<T, F>(size * size, F::ERF), size);
-    let large =
-        F::ONE - if F::ERFC_LOG.is_empty() { erfc::<T, F>(size) } else { approximate_erfc::<T, F>(size) };
-    (if size < F::ONE { small } else { large }).copy_sign(x)
+    (if size < F::ONE { small } else { F::ONE - erfc::<T, F>(size) }).copy_sign(x)
 }
 
-/// The logistic function. exp(-|x|) never overflows.
+/// The logistic function, for `f32` within 2.5 ULP; 0 where the result is subnormal.
 #[inline(always)]
 pub fn sigmoid<T: SimdTarget, F: MathFloat>(x: F) -> F {
-    let power = exp::<T, F>(-x.magnitude());
-    (if x < F::ZERO { power } else { F::ONE }) / (F::ONE + power)
+    // From the upper bound on, 2ⁿ is infinite and the result 0.
+    let negated = clamp_keeping_nan(-x, F::EXP_VANISHES, F::EXP_BOUNDS.1);
+    let (whole, power) = negated.split_exp2::<T>();
+    let rest = small_exp_m1::<T, F>(reduce_by_ln2::<T, F>(negated, whole));
+    // The product comes last: an infinite power times `rest` could be a NaN.
+    F::ONE / (power * (F::ONE + rest) + F::ONE)
 }
 
 /// log(1 + exp(x)).

@@ -2,27 +2,28 @@
 
 #![expect(
     unsafe_code,
-    reason = "elements of less than a byte are read and written through pointers to bytes"
+    reason = "elements of less than a byte are read and written through pointers to bytes, and conversions are unchecked"
 )]
 
 use std::marker::PhantomData;
 
+use oarlock_cpu_base::f16_conversion::{round_to_f16, widen_f16};
 use oarlock_cpu_base::isa::{Isa, SimdTarget};
-use oarlock_sdk::{Dtype, Element};
+use oarlock_sdk::{Dtype, Element, f16};
 
 use super::dtype_dispatch::is_common_dtype;
 use super::element_loop::{ElementFault, ElementLoop, ElementMap, MapLoop};
 use super::small_floats::{
-    DecodeBf16, DecodeF8E4M3, DecodeF8E4M3Fnuz, DecodeF8E5M2, DecodeF8E5M2Fnuz, DecodeF8E8M0, DecodeF16,
-    EncodeBf16, EncodeF8E4M3, EncodeF8E4M3Fnuz, EncodeF8E4M3FnuzUnbounded, EncodeF8E4M3Unbounded,
-    EncodeF8E5M2, EncodeF8E5M2Fnuz, EncodeF8E5M2FnuzUnbounded, EncodeF8E5M2Unbounded, EncodeF8E8M0,
-    EncodeF16, PowerRounding, RoundToOdd, decode_f4e2m1, encode_f4e2m1,
+    DecodeBf16, DecodeF8E4M3, DecodeF8E4M3Fnuz, DecodeF8E5M2, DecodeF8E5M2Fnuz, DecodeF8E8M0, EncodeBf16,
+    EncodeF8E4M3, EncodeF8E4M3Fnuz, EncodeF8E4M3FnuzUnbounded, EncodeF8E4M3Unbounded, EncodeF8E5M2,
+    EncodeF8E5M2Fnuz, EncodeF8E5M2FnuzUnbounded, EncodeF8E5M2Unbounded, EncodeF8E8M0, PowerRounding,
+    RoundToOdd, decode_f4e2m1, encode_f4e2m1,
 };
 
 /// The loop that converts one dtype directly to another, if there is one.
 pub(super) fn find_conversion(from: Dtype, to: Dtype) -> Option<&'static dyn ElementLoop> {
     let found: &'static dyn ElementLoop = match (from, to) {
-        (Dtype::F16, Dtype::F32) => &MapLoop(DecodeF16),
+        (Dtype::F16, Dtype::F32) => &WidenF16,
         (Dtype::BF16, Dtype::F32) => &MapLoop(DecodeBf16),
         (Dtype::F8E4M3, Dtype::F32) => &MapLoop(DecodeF8E4M3),
         (Dtype::F8E5M2, Dtype::F32) => &MapLoop(DecodeF8E5M2),
@@ -30,8 +31,9 @@ pub(super) fn find_conversion(from: Dtype, to: Dtype) -> Option<&'static dyn Ele
         (Dtype::F8E5M2FNUZ, Dtype::F32) => &MapLoop(DecodeF8E5M2Fnuz),
         (Dtype::F8E8M0, Dtype::F32) => &MapLoop(DecodeF8E8M0),
         (Dtype::F4E2M1, Dtype::F32) => &UnpackBits::<4, f32>(decode_f4e2m1),
-        (Dtype::F32, Dtype::F16) => &MapLoop(EncodeF16),
+        (Dtype::F32, Dtype::F16) => &RoundToF16,
         (Dtype::F32, Dtype::BF16) => &MapLoop(EncodeBf16),
+        (Dtype::F32, Dtype::I64) => &MapLoop(FloatToLong),
         (Dtype::F32, Dtype::F8E4M3) => &MapLoop(EncodeF8E4M3),
         (Dtype::F32, Dtype::F8E5M2) => &MapLoop(EncodeF8E5M2),
         (Dtype::F32, Dtype::F8E4M3FNUZ) => &MapLoop(EncodeF8E4M3Fnuz),
@@ -57,6 +59,52 @@ pub(super) fn find_conversion(from: Dtype, to: Dtype) -> Option<&'static dyn Ele
         _ => return find_number_conversion(from, to),
     };
     Some(found)
+}
+
+/// `f16` as `f32`, by instructions of their own.
+struct WidenF16;
+
+impl ElementLoop for WidenF16 {
+    unsafe fn run_loop(
+        &self,
+        isa: Isa,
+        inputs: &[*const u8],
+        output: *mut u8,
+        count: usize,
+    ) -> Result<(), ElementFault> {
+        // SAFETY: the caller vouches for `count` elements of each operand, whose sizes differ, so that none overlap.
+        let (from, to) = unsafe {
+            (
+                std::slice::from_raw_parts(inputs[0].cast::<f16>(), count),
+                std::slice::from_raw_parts_mut(output.cast::<f32>(), count),
+            )
+        };
+        widen_f16(isa, from, to);
+        Ok(())
+    }
+}
+
+/// `f32` as `f16`, likewise.
+struct RoundToF16;
+
+impl ElementLoop for RoundToF16 {
+    unsafe fn run_loop(
+        &self,
+        isa: Isa,
+        inputs: &[*const u8],
+        output: *mut u8,
+        count: usize,
+    ) -> Result<(), ElementFault> {
+        // SAFETY: as above.
+        let (from, to) = unsafe {
+            (
+                std::slice::from_raw_parts(inputs[0].cast::<f32>(), count),
+                std::slice::from_raw_parts_mut(output.cast::<f16>(), count),
+            )
+        };
+        round_to_f16(isa, from, to);
+        Ok(())
+    }
 }
 
 /// The loop from `f32` to an 8-bit float whose results overflow instead of saturating.
@@ -185,6 +233,32 @@ macro_rules! odd_floats {
 exact_floats!(i32 u32);
 odd_floats!(i64 u64);
 
+/// `f32` as `i64`. Before AVX-512, vectors convert to `i32` only, so other numbers are exceptions.
+#[derive(Clone, Copy)]
+struct FloatToLong;
+
+impl ElementMap for FloatToLong {
+    type Input = (f32,);
+    type Output = i64;
+    const HAS_EXCEPTIONS: bool = true;
+
+    #[inline(always)]
+    fn apply<T: SimdTarget>(self, (x,): (f32,)) -> i64 {
+        // SAFETY: numbers out of the range of `i32`, and NaN, are exceptions.
+        i64::from(unsafe { x.to_int_unchecked::<i32>() })
+    }
+
+    #[inline(always)]
+    fn is_exception(self, (x,): (f32,)) -> bool {
+        const BOUND: f32 = (1u32 << 31) as f32;
+        !(x > -BOUND && x < BOUND)
+    }
+
+    fn apply_to_any(self, (x,): (f32,)) -> Result<i64, ElementFault> {
+        Ok(x as i64)
+    }
+}
+
 #[derive(Clone, Copy)]
 struct IsNonzero<From>(PhantomData<From>);
 
@@ -216,11 +290,31 @@ macro_rules! integers {
     ($($from:ty)*) => { $(convert! { $from as $from => i8 u8 i16 u16 i32 u32 i64 u64 f32 f64 })* };
 }
 
+/// Conversions by way of `i32`, which saturates, and of which 0 becomes of NaN. What `as` compiles to does not vectorize.
+macro_rules! small_integers {
+    ($from:ty => $($to:ty)*) => {
+        $(
+            impl NumberConversion<$to> for $from {
+                #[inline(always)]
+                fn convert_to(self) -> $to {
+                    const LEAST: $from = i32::MIN as $from;
+                    // The lowest bits of the least integer are 0, so NaN may become it.
+                    let raised = if self > LEAST { self } else { LEAST };
+                    let is_large = raised >= -LEAST;
+                    // SAFETY: the number is neither NaN nor out of the range of `i32`.
+                    let whole = unsafe { (if is_large { LEAST } else { raised }).to_int_unchecked::<i32>() };
+                    (if is_large { i32::MAX } else { whole }) as $to
+                }
+            }
+        )*
+    };
+}
+
 // Bits of a float's integer part that do not fit are dropped, as C and NumPy do on most machines.
 macro_rules! floats {
     ($($from:ty)*) => {
         $(
-            convert! { $from as i32 => i8 u8 i16 u16 }
+            small_integers! { $from => i8 u8 i16 u16 }
             convert! { $from as i64 => u32 }
             convert! { $from as $from => i32 i64 f32 f64 }
 

@@ -172,12 +172,12 @@ impl<M: ElementMap> MapTask<M> {
     }
 }
 
-/// Folds any number of inputs with a map of two elements, and applies another map to the result.
+/// Folds any number of inputs with a map of two elements, and applies another map to the result, if there is one.
 pub(super) struct FoldLoop<M, F> {
     /// Adds one more input to the partial result.
     pub(super) step: M,
     /// Applied to the last partial result.
-    pub(super) finish: F,
+    pub(super) finish: Option<F>,
 }
 
 /// Elements per chunk where a loop reads them more than once. Two buffers of 256 elements of 8 bytes are 4 KiB, which fit into L1
@@ -197,21 +197,35 @@ where
         output: *mut u8,
         count: usize,
     ) -> Result<(), ElementFault> {
+        let (step, first) = (MapLoop(self.step), inputs[0]);
+        if let (None, [_, _]) = (&self.finish, inputs) {
+            // SAFETY: as the caller vouches.
+            return unsafe { step.run_loop(isa, inputs, output, count) };
+        }
         // Partial results stay in buffers: the output may be the memory of an input that is still to be read.
-        let (mut sums, mut other) = ([E::default(); FOLD_CHUNK], [E::default(); FOLD_CHUNK]);
+        let mut buffers = [[E::default(); FOLD_CHUNK]; 2];
+        let [mut free, mut next_free] = buffers.each_mut().map(|buffer| buffer.as_mut_ptr().cast::<u8>());
         for begin in (0..count).step_by(FOLD_CHUNK) {
             let length = FOLD_CHUNK.min(count - begin);
-            let at = |input: *const u8| input.cast::<E>().wrapping_add(begin);
-            // SAFETY: the caller vouches for `count` elements of each operand, and a chunk has room for `length`.
+            let at = |input: *const u8| input.cast::<E>().wrapping_add(begin).cast::<u8>();
+            let output = output.cast::<E>().wrapping_add(begin).cast::<u8>();
+            let mut sums = at(first);
+            for (index, input) in inputs.iter().enumerate().skip(1) {
+                // Only the last step may write where inputs are.
+                let is_result = self.finish.is_none() && index + 1 == inputs.len();
+                let target = if is_result { output } else { free };
+                // SAFETY: the caller vouches for `count` elements of each operand, and a buffer has room for `length`.
+                unsafe { step.run_loop(isa, &[sums, at(*input)], target, length)? };
+                sums = target;
+                std::mem::swap(&mut free, &mut next_free);
+            }
+            // SAFETY: as above. The result of one input may be that input.
             unsafe {
-                sums.as_mut_ptr().copy_from_nonoverlapping(at(inputs[0]), length);
-                for input in &inputs[1..] {
-                    let pair = [sums.as_ptr().cast(), at(*input).cast()];
-                    MapLoop(self.step).run_loop(isa, &pair, other.as_mut_ptr().cast(), length)?;
-                    std::mem::swap(&mut sums, &mut other);
+                match &self.finish {
+                    Some(finish) => MapLoop(*finish).run_loop(isa, &[sums], output, length)?,
+                    None if inputs.len() == 1 => output.copy_from(sums, length * size_of::<E>()),
+                    None => {}
                 }
-                let output = output.cast::<E>().add(begin).cast();
-                MapLoop(self.finish).run_loop(isa, &[sums.as_ptr().cast()], output, length)?;
             }
         }
         Ok(())

@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use oarlock_cpu_base::arithmetic::ArithmeticElement;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::isa::{Isa, SimdTarget};
-use oarlock_cpu_base::math;
+use oarlock_cpu_base::math::{self, MathFloat};
 use oarlock_sdk::{Dtype, DtypeSet, Kernel, KernelCall, Result, dtype_set, family};
 
 use super::dtype_dispatch::unexpected_dtype;
@@ -21,6 +21,39 @@ use super::unary::maps;
 maps! {
     Square(x) => x.times(x);
     Cube(x) => x.times(x).times(x);
+}
+
+/// Maps whose functions are those of floats only.
+macro_rules! float_maps {
+    ($($name:ident($x:ident) => $body:expr;)*) => {
+        $(
+            #[derive(Clone, Copy)]
+            struct $name<F>(PhantomData<F>);
+
+            impl<F: MathFloat> ElementMap for $name<F> {
+                type Input = (F,);
+                type Output = F;
+
+                #[inline(always)]
+                fn apply<T: SimdTarget>(self, ($x,): (F,)) -> F {
+                    $body
+                }
+            }
+        )*
+    };
+}
+
+float_maps! {
+    RootPower(x) => positive_root(x);
+    InverseRootPower(x) => F::ONE / positive_root(x);
+    InversePower(x) => F::ONE / x;
+}
+
+/// The power of ½. Unlike the square root, it is infinite for -∞, and not -0 for -0.
+#[inline(always)]
+fn positive_root<F: MathFloat>(x: F) -> F {
+    let root = (x + F::ZERO).square_root();
+    if x == -F::INFINITY { F::INFINITY } else { root }
 }
 
 #[derive(Clone, Copy)]
@@ -46,10 +79,10 @@ impl ElementMap for PowerMap<f64> {
     }
 }
 
-/// Powers of floats. If all exponents are 2 or 3, they are products.
+/// Powers of floats. If all exponents are the same one of a few, they are products, roots or quotients.
 struct FloatPowerLoop<F>(PhantomData<F>);
 
-impl<F: ArithmeticElement + From<f32>> ElementLoop for FloatPowerLoop<F>
+impl<F: MathFloat + From<f32>> ElementLoop for FloatPowerLoop<F>
 where
     PowerMap<F>: ElementMap,
 {
@@ -70,10 +103,17 @@ where
         };
         // SAFETY: as the caller vouches.
         unsafe {
+            let bases = &inputs[..1];
             if is_all(2.0) {
-                MapLoop(Square::<F>(PhantomData)).run_loop(isa, &inputs[..1], output, count)
+                MapLoop(Square::<F>(PhantomData)).run_loop(isa, bases, output, count)
             } else if is_all(3.0) {
-                MapLoop(Cube::<F>(PhantomData)).run_loop(isa, &inputs[..1], output, count)
+                MapLoop(Cube::<F>(PhantomData)).run_loop(isa, bases, output, count)
+            } else if is_all(0.5) {
+                MapLoop(RootPower::<F>(PhantomData)).run_loop(isa, bases, output, count)
+            } else if is_all(-0.5) {
+                MapLoop(InverseRootPower::<F>(PhantomData)).run_loop(isa, bases, output, count)
+            } else if is_all(-1.0) {
+                MapLoop(InversePower::<F>(PhantomData)).run_loop(isa, bases, output, count)
             } else {
                 MapLoop(PowerMap::<F>(PhantomData)).run_loop(isa, inputs, output, count)
             }

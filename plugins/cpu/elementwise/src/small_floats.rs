@@ -36,10 +36,6 @@ macro_rules! conversions {
 }
 
 conversions! {
-    /// `f16` as `f32`.
-    DecodeF16: u16 => f32, x -> float_bits::f16_to_f32(x);
-    /// `f32` as `f16`.
-    EncodeF16: f32 => u16, x -> float_bits::f32_to_f16(x);
     /// `bf16` as `f32`.
     DecodeBf16: u16 => f32, x -> float_bits::bf16_to_f32(x);
     /// `f32` as `bf16`.

@@ -130,25 +130,13 @@ fn variadic_kernel(
 
 pub(super) fn variadic_kernels() -> Vec<Kernel<Cpu>> {
     vec![
-        variadic_kernel(
-            "Max",
-            NUMBERS,
-            |call, pass| fold!(call, pass, all, Larger, N => Same::<N>(PhantomData)),
-        ),
-        variadic_kernel(
-            "Min",
-            NUMBERS,
-            |call, pass| fold!(call, pass, all, Smaller, N => Same::<N>(PhantomData)),
-        ),
-        variadic_kernel(
-            "Sum",
-            FLOATS,
-            |call, pass| fold!(call, pass, floats, Plus, N => Same::<N>(PhantomData)),
-        ),
+        variadic_kernel("Max", NUMBERS, |call, pass| fold!(call, pass, all, Larger, N => None::<Same<N>>)),
+        variadic_kernel("Min", NUMBERS, |call, pass| fold!(call, pass, all, Smaller, N => None::<Same<N>>)),
+        variadic_kernel("Sum", FLOATS, |call, pass| fold!(call, pass, floats, Plus, N => None::<Same<N>>)),
         variadic_kernel("Mean", FLOATS, |call, pass| {
-            // Only the last loop divides by the count; a division by 1 is exact.
-            let inputs = if pass.is_last { call.input_count() as f64 } else { 1.0 };
-            fold!(call, pass, floats, Plus, N => DivideByCount(inputs as N))
+            // Only the last loop divides by the count.
+            let count = pass.is_last.then(|| call.input_count() as f64);
+            fold!(call, pass, floats, Plus, N => count.map(|count| DivideByCount(count as N)))
         }),
     ]
 }

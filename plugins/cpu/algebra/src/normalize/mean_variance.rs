@@ -45,17 +45,21 @@ fn run_mean_variance<T: FloatElement>(
         return Ok(());
     }
     // The axes can be any, so the elements of a group may lie anywhere. They are gathered once for all passes.
-    let mut gathered = vec![T::Float::ZERO; shape.share];
+    let (mut gathered, run) = (vec![T::Float::ZERO; shape.share], shape.contiguous_run());
     for group in 0..output.len() / shape.share {
-        for (index, element) in gathered.iter_mut().enumerate() {
-            *element = input[shape.element_offset(group, index)].to_float();
+        for (index, gathered) in gathered.chunks_exact_mut(run).enumerate() {
+            let input = &input[shape.element_offset(group, index * run)..];
+            gathered.iter_mut().zip(input).for_each(|(float, element)| *float = element.to_float());
         }
         let (mean, variance) = with_isa!(cpu.isa(), || mean_and_variance(&gathered));
         // Beside the root and not below it: this op adds epsilon to the deviation, others add it to the
         // variance.
         let factor = T::Float::ONE / (variance.square_root() + T::Float::from_f64(EPSILON));
-        for (index, element) in gathered.iter().enumerate() {
-            output[shape.element_offset(group, index)] = T::from_float((*element - mean) * factor);
+        for (index, gathered) in gathered.chunks_exact(run).enumerate() {
+            let output = &mut output[shape.element_offset(group, index * run)..];
+            for (element, float) in output.iter_mut().zip(gathered) {
+                *element = T::from_float((*float - mean) * factor);
+            }
         }
     }
     Ok(())

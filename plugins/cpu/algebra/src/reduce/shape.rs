@@ -85,6 +85,11 @@ impl ReduceShape {
         }
     }
 
+    /// The number of elements of a group, from each multiple of this number on, that are contiguous.
+    pub(crate) fn contiguous_run(&self) -> usize {
+        if self.last_is_reduced { self.last } else { 1 }
+    }
+
     /// The offset of an element of a group; a group becomes one output.
     pub(crate) fn element_offset(&self, group: usize, index: usize) -> usize {
         if self.last_is_reduced {

@@ -5,8 +5,15 @@ pub(super) const EXP_F32: [f32; 5] = [0.5, 0.16666576, 0.041666556, 0.008363181,
 
 pub(super) const LOG_F32: [f32; 4] = [0.6666667, 0.40000123, 0.2855082, 0.23330496];
 
-pub(super) const ERF_F32: [f32; 7] =
-    [0.12837917, -0.37612626, 0.11283594, -0.026854211, 0.0051890872, -0.00080168643, 7.875875e-05];
+/// Empty: `f32` has a quotient instead.
+pub(super) const ERF_F32: [f32; 0] = [];
+
+/// erf(√x) / √x up to 16. The maximum error of the quotient is the smallest that these degrees permit.
+pub(super) const ERF_NUMERATOR_F32: [f32; 6] =
+    [1.1283791, 0.19346151, 0.053092152, 0.0038801725, 0.00028456614, 1.9883544e-06];
+
+pub(super) const ERF_DENOMINATOR_F32: [f32; 6] =
+    [1.0, 0.50478333, 0.11531679, 0.0152008245, 0.0011849366, 3.7436497e-05];
 
 pub(super) const ERFC_F32: [f32; 11] = [
     0.17900115,
@@ -21,13 +28,6 @@ pub(super) const ERFC_F32: [f32; 11] = [
     2.5023097e-05,
     5.39513e-05,
 ];
-
-/// log(erfc(x)) / x + 1, from 1 to where erf(x) rounds to 1.
-pub(super) const ERFC_LOG_F32: [f32; 7] =
-    [-0.12871751, -0.6348467, -0.10677788, 0.024254622, -0.0038839644, 0.00038319713, -1.7285347e-05];
-
-/// Empty: such a polynomial is not accurate enough for `f64`.
-pub(super) const ERFC_LOG_F64: [f64; 0] = [];
 
 /// (sin(√x) / √x - 1) / x up to the square of π/4.
 pub(super) const SIN_F32: [f32; 4] = [-0.16666667, 0.008333332, -0.00019840087, 2.72499e-06];

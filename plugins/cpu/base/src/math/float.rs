@@ -40,20 +40,23 @@ pub trait MathFloat:
     const ERFC_BOUND: Self;
     /// The argument of `erfc` that maps to 0 when its domain is mapped to -1..1.
     const ERFC_MIDDLE: Self;
-    /// From here on, 1 - `erfc` rounds to 1.
-    const ERFC_VANISHES: Self;
+    /// From twice this on, `tanh` rounds to 1.
+    const TANH_BOUND: Self;
+    /// From here on, `erf` rounds to 1.
+    const ERF_BOUND: Self;
     /// From here on, all floats are integers, and consecutive bit patterns are consecutive integers.
     const WHOLE: Self;
     /// (exp(x) - 1 - x) / x² for |x| ≤ ln(2) / 2.
     const EXP: &'static [Self];
     /// (2 artanh(√x) / √x - 2) / x, over the arguments that mantissas map to.
     const LOG: &'static [Self];
-    /// erf(√x) / √x - 1 from 0 to 1.
+    /// erf(√x) / √x - 1 from 0 to 1, or empty if there is a quotient.
     const ERF: &'static [Self];
+    /// Polynomials whose quotient is erf(√x) / √x up to the square of [`MathFloat::ERF_BOUND`], or empty if that is not accurate
+    /// enough.
+    const ERF_QUOTIENT: (&'static [Self], &'static [Self]);
     /// exp(x²) erfc(x) in the mapped argument.
     const ERFC: &'static [Self];
-    /// log(erfc(x)) / x + 1 from 1 to [`MathFloat::ERFC_VANISHES`], or empty if that is not accurate enough.
-    const ERFC_LOG: &'static [Self];
 
     fn from_f64(value: f64) -> Self;
 
@@ -112,8 +115,9 @@ macro_rules! float {
     (
         $float:ident, $signed:ident, $unsigned:ident,
         ln_2: $ln_2:expr, exp: $exp:expr, $exp_vanishes:expr, exp_m1: $exp_m1:expr,
-        erfc: $erfc:expr, $erfc_middle:expr, $erfc_vanishes:expr,
-        tables: $exp_table:ident $log_table:ident $erf_table:ident $erfc_table:ident $erfc_log_table:ident
+        tanh: $tanh:expr, erf: $erf:expr, erfc: $erfc:expr, $erfc_middle:expr,
+        tables: $exp_table:ident $log_table:ident $erf_table:ident $erfc_table:ident,
+        erf_quotient: $erf_quotient:expr
     ) => {
         impl MathFloat for $float {
             type Exponent = $signed;
@@ -130,13 +134,14 @@ macro_rules! float {
             const EXP_M1_BOUND: Self = $exp_m1;
             const ERFC_BOUND: Self = $erfc;
             const ERFC_MIDDLE: Self = $erfc_middle;
-            const ERFC_VANISHES: Self = $erfc_vanishes;
+            const TANH_BOUND: Self = $tanh;
+            const ERF_BOUND: Self = $erf;
             const WHOLE: Self = 1.5 / $float::EPSILON;
             const EXP: &'static [Self] = &table::$exp_table;
             const LOG: &'static [Self] = &table::$log_table;
             const ERF: &'static [Self] = &table::$erf_table;
             const ERFC: &'static [Self] = &table::$erfc_table;
-            const ERFC_LOG: &'static [Self] = &table::$erfc_log_table;
+            const ERF_QUOTIENT: (&'static [Self], &'static [Self]) = $erf_quotient;
 
             #[inline(always)]
             fn from_f64(value: f64) -> Self {
@@ -249,12 +254,14 @@ macro_rules! float {
 float!(
     f32, i32, u32,
     ln_2: (355.0 / 512.0, -2.121_944_4e-4), exp: (-104.0, 89.0), -88.0, exp_m1: -18.0,
-    erfc: 9.19, 3.0, 4.0,
-    tables: EXP_F32 LOG_F32 ERF_F32 ERFC_F32 ERFC_LOG_F32
+    tanh: 18.5, erf: 4.0, erfc: 9.19, 3.0,
+    tables: EXP_F32 LOG_F32 ERF_F32 ERFC_F32,
+    erf_quotient: (&table::ERF_NUMERATOR_F32, &table::ERF_DENOMINATOR_F32)
 );
 float!(
     f64, i64, u64,
     ln_2: (6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10), exp: (-746.0, 710.0), -709.0, exp_m1: -38.0,
-    erfc: 26.54, 4.0, 6.0,
-    tables: EXP_F64 LOG_F64 ERF_F64 ERFC_F64 ERFC_LOG_F64
+    tanh: 38.5, erf: 6.0, erfc: 26.54, 4.0,
+    tables: EXP_F64 LOG_F64 ERF_F64 ERFC_F64,
+    erf_quotient: (&[], &[])
 );

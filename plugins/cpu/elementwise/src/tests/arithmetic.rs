@@ -144,6 +144,22 @@ fn powers_are_of_any_exponents() {
 }
 
 #[test]
+fn roots_and_quotients_are_powers_of_one_exponent() {
+    let (zero, infinity) = (0f32, f32::INFINITY);
+    let bases = [zero, -zero, 1.0, -1.0, 2.0, 0.3, -0.3, 1e-40, 1e30, infinity, -infinity, f32::NAN];
+    for exponent in [0.5f32, -0.5, -1.0] {
+        let found = compute_pairwise::<f32, f32>("Pow", 15, &bases, &[exponent; 12]);
+        for (base, found) in bases.into_iter().zip(found) {
+            let expected = base.powf(exponent);
+            let is_near = (found - expected).abs() <= 2e-7 * expected.abs();
+            let is_same = found == expected || found.is_nan() && expected.is_nan() || is_near;
+            let has_sign = found.is_nan() || found.is_sign_negative() == expected.is_sign_negative();
+            assert!(is_same && has_sign, "{base} to the power of {exponent} is {expected}, not {found}");
+        }
+    }
+}
+
+#[test]
 fn any_number_of_inputs_is_summed_up() {
     let inputs: Vec<TestArray> =
         (0..11).map(|x| TestArray::from_values(&[3, 1], &[x as f32, 1.0, -0.5 * x as f32])).collect();

@@ -27,6 +27,19 @@ fn floats_lose_their_fraction() {
 }
 
 #[test]
+fn floats_that_no_integer_holds_become_the_nearest_one() {
+    let special =
+        [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 2e9, 3e9, -3e9, 2_147_483_648.0, -2_147_483_648.0, 1e19];
+    // Whole vectors of numbers that are small, and some that are not.
+    let x: Vec<f32> = (0..600).map(|at| at as f32 * 0.75 - 200.0).chain(special).collect();
+    assert_eq!(cast_values::<f32, u8>(&x), x.iter().map(|x| *x as i32 as u8).collect::<Vec<_>>());
+    assert_eq!(cast_values::<f32, i16>(&x), x.iter().map(|x| *x as i32 as i16).collect::<Vec<_>>());
+    assert_eq!(cast_values::<f32, i64>(&x), x.iter().map(|x| *x as i64).collect::<Vec<_>>());
+    let x: Vec<f64> = x.into_iter().map(f64::from).chain([2_147_483_647.5, -2_147_483_648.5]).collect();
+    assert_eq!(cast_values::<f64, i8>(&x), x.iter().map(|x| *x as i32 as i8).collect::<Vec<_>>());
+}
+
+#[test]
 fn everything_but_zero_is_true() {
     assert_eq!(cast_values::<f32, bool>(&[0.0, -0.0, 0.1, f32::NAN]), [false, false, true, true]);
     // The lowest 32 bits of the second are 0, which does not make it false.

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use oarlock_cpu_base::by_size;
-use oarlock_cpu_base::compute_element::{ComputeElement, ComputeFloat};
+use oarlock_cpu_base::compute_element::ComputeElement;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::element_bytes::{
     WHOLE_BYTE_DTYPES, element_bytes, element_bytes_mut, for_parallel_pieces, read_optional_integers,
@@ -20,7 +20,7 @@ use oarlock_sdk::{
     dispatch, ensure, f16,
 };
 
-use self::interpolate::{ResizeSample, TapTable};
+use self::interpolate::{ComputeSample, PlaneResize, ResizeSample, TapTable};
 use self::taps::{ResizeMethod, ResizeTaps, ResizedAxis};
 use super::axis_map::{self, AxisMap};
 use super::strided::StrideCursor;
@@ -198,14 +198,20 @@ impl ResizeAttributes {
         if out.is_empty() {
             return Ok(());
         }
+        let image = typed_values::<T>(input)?;
+        let plan = AxisPasses::new(&self.method, axes, out.len())?;
+        if let Some(planes) = plan.plane_resize()? {
+            planes.resize_planes(cpu, image, out);
+            return Ok(());
+        }
         // Widened once for all passes, so that only the last result is rounded to the dtype.
-        let image = T::widen_slice(typed_values::<T>(input)?);
+        let image = T::widen_slice(image);
         // The last pass writes to the output itself if its dtype is the one to compute in.
         if let Some(out) = T::as_compute_mut(out) {
-            return self.resize_axes(cpu, image, axes, out);
+            return self.resize_axes(cpu, image, plan, out);
         }
         let mut resized = try_filled_vec(T::ComputeType::default(), out.len())?;
-        self.resize_axes(cpu, image, axes, &mut resized)?;
+        self.resize_axes(cpu, image, plan, &mut resized)?;
         for_parallel_pieces(cpu, out, 1, |begin, out| {
             out.iter_mut().zip(&resized[begin..]).for_each(|(out, value)| *out = T::narrow(*value));
         });
@@ -213,36 +219,25 @@ impl ResizeAttributes {
     }
 
     /// Resizes axes in the type to compute in.
-    fn resize_axes<C: ComputeFloat>(
+    fn resize_axes<C: ComputeSample>(
         &self,
         cpu: &Cpu,
         image: Cow<'_, [C]>,
-        axes: &[ResizedAxis],
+        plan: AxisPasses,
         out: &mut [C],
     ) -> Result<()> {
-        let taps: Vec<_> = axes.iter().map(|axis| self.method.axis_taps(axis)).collect();
-        let mut dims: Vec<_> = axes.iter().map(|axis| axis.from).collect();
-        let resized_dims: Vec<_> = taps.iter().map(Vec::len).collect();
-        let (expected, found) = (shape::element_count(&resized_dims)?, out.len());
-        ensure!(
-            found == expected,
-            invalid_argument,
-            "expected an output of {expected} elements, found {found}"
-        );
-        // Axes that stay as they are take no pass.
-        let resized: Vec<_> =
-            (0..dims.len()).filter(|axis| !is_identity(&taps[*axis], dims[*axis])).collect();
+        let AxisPasses { mut dims, taps, resized } = plan;
         let mut current = image;
         if let Some((last, others)) = resized.split_last() {
             for axis in others {
                 let (outer, _, inner) = shape::split_at_axis(&dims, *axis);
                 let size = shape::element_count(&[outer, taps[*axis].len(), inner])?;
                 let mut next = try_filled_vec(C::default(), size)?;
-                TapTable::new(&taps[*axis]).resize_axis(cpu, &current, &dims, *axis, &mut next);
+                TapTable::new(&taps[*axis])?.resize_axis(cpu, &current, &dims, *axis, &mut next);
                 current = Cow::Owned(next);
                 dims[*axis] = taps[*axis].len();
             }
-            TapTable::new(&taps[*last]).resize_axis(cpu, &current, &dims, *last, out);
+            TapTable::new(&taps[*last])?.resize_axis(cpu, &current, &dims, *last, out);
         } else {
             out.copy_from_slice(&current);
         }
@@ -251,6 +246,7 @@ impl ResizeAttributes {
             return Ok(());
         }
         // Strides of 0: only the indices of the cursor are used.
+        let resized_dims: Vec<_> = taps.iter().map(Vec::len).collect();
         let (still, outside) = (vec![0; dims.len()], C::from_f64(self.outside));
         for_parallel_pieces(cpu, out, 1, |begin, out| {
             let mut cursor = StrideCursor::new(&resized_dims, &still, begin);
@@ -262,6 +258,44 @@ impl ResizeAttributes {
             }
         });
         Ok(())
+    }
+}
+
+/// The passes of a resize that weights elements.
+struct AxisPasses {
+    dims: Vec<usize>,
+    /// The taps of all axes.
+    taps: Vec<ResizeTaps>,
+    /// The axes that take a pass: those that do not stay as they are.
+    resized: Vec<usize>,
+}
+
+impl AxisPasses {
+    fn new(method: &ResizeMethod, axes: &[ResizedAxis], found: usize) -> Result<Self> {
+        let taps: Vec<_> = axes.iter().map(|axis| method.axis_taps(axis)).collect();
+        let dims: Vec<_> = axes.iter().map(|axis| axis.from).collect();
+        let resized_dims: Vec<_> = taps.iter().map(Vec::len).collect();
+        let expected = shape::element_count(&resized_dims)?;
+        ensure!(
+            found == expected,
+            invalid_argument,
+            "expected an output of {expected} elements, found {found}"
+        );
+        let resized = (0..dims.len()).filter(|axis| !is_identity(&taps[*axis], dims[*axis])).collect();
+        Ok(Self { dims, taps, resized })
+    }
+
+    /// One pass for both axes, if they are the last two, and if there is no crop with elements outside of the input.
+    fn plane_resize<C: ComputeSample>(&self) -> Result<Option<PlaneResize<C>>> {
+        let ([.., height, width], [.., rows, columns]) = (&self.dims[..], &self.taps[..]) else {
+            return Ok(None);
+        };
+        let is_inside = rows.iter().chain(columns).all(Option::is_some);
+        if self.resized != [self.dims.len() - 2, self.dims.len() - 1] || !is_inside {
+            return Ok(None);
+        }
+        let (rows, columns) = (TapTable::new(rows)?, TapTable::new(columns)?);
+        Ok(Some(PlaneResize { rows, columns, height: *height, width: *width }))
     }
 }
 
@@ -396,6 +430,33 @@ mod tests {
                 .run_kernel("Resize", 13, &mode, &[Some(&input), None, Some(&scales)], &outputs)
                 .unwrap();
             assert_eq!(results[0].as_ref().unwrap().bytes(), [255; 49]);
+        }
+    }
+
+    #[test]
+    fn planes_are_resized_as_one_axis_after_the_other() {
+        let elements: Vec<f32> = (0..2 * 9 * 11).map(|at| (at * 37 % 101) as f32 - 50.0).collect();
+        let input = TestArray::from_values(&[2, 9, 11], &elements);
+        let resize = |input: &TestArray, attributes: &[(&str, TestAttribute<'_>)], sizes: [i64; 3]| {
+            let to = TestArray::from_values(&[3], &sizes);
+            let outputs = [Some((Dtype::F32, &sizes[..]))];
+            let inputs = [Some(input), None, None, Some(&to)];
+            KERNELS.run_kernel("Resize", 19, attributes, &inputs, &outputs).unwrap().remove(0).unwrap()
+        };
+        for [height, width] in [[5, 4], [21, 40], [5, 40], [1, 1]] {
+            for (mode, smooths) in [("linear", 0), ("linear", 1), ("cubic", 0)] {
+                let attributes =
+                    [("mode", TestAttribute::Text(mode)), ("antialias", TestAttribute::Int(smooths))];
+                let found = resize(&input, &attributes, [2, height, width]).values::<f32>();
+                let columns = resize(&input, &attributes, [2, 9, width]);
+                let expected = resize(&columns, &attributes, [2, height, width]).values::<f32>();
+                for (found, expected) in found.iter().zip(&expected) {
+                    assert!(
+                        (found - expected).abs() < 1e-4,
+                        "{mode} to {height}×{width}: {found}, {expected}"
+                    );
+                }
+            }
         }
     }
 

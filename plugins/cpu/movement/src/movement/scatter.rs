@@ -174,7 +174,11 @@ fn scatter_nd(cpu: &Cpu, call: &KernelCall<'_>, reduction: ScatterReduction) -> 
         });
     }
     dispatch!(output.dtype(), floating_and_integral + f16 + bf16 + u16 + u32 + u64 + bool, T => {
-        write_rows(typed_values_mut::<T>(&output)?, typed_values::<T>(&updates)?, &tuples, reduction.combine_function::<T>());
+        let (out, updates) = (typed_values_mut::<T>(&output)?, typed_values::<T>(&updates)?);
+        match reduction {
+            ScatterReduction::Add => write_rows(out, updates, &tuples, T::add),
+            _ => write_rows(out, updates, &tuples, reduction.combine_function::<T>()),
+        }
         Ok(())
     })
 }

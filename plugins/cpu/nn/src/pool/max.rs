@@ -2,11 +2,10 @@
 
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use oarlock_cpu_base::device::Cpu;
-use oarlock_cpu_base::window::{WindowAttributes, WindowAxis, unravel_index};
+use oarlock_cpu_base::window::{WindowAttributes, WindowAxis};
 use oarlock_cpu_gemm::DisjointSlice;
 use oarlock_sdk::{
     Dtype, DtypeSet, Element, Kernel, KernelCall, KernelFlags, OperandFlags, OperandSpec, Result, bf16,
@@ -14,7 +13,7 @@ use oarlock_sdk::{
 };
 
 use super::PoolShape;
-use super::window_reduce::{WindowReduction, reduce_windows, steps_inside};
+use super::window_reduce::{AxisCoverage, WindowReduction, advance_index, reduce_windows};
 
 const MAX_POOL_DTYPES: DtypeSet =
     dtype_set(&[Dtype::F16, Dtype::BF16, Dtype::F32, Dtype::F64, Dtype::I8, Dtype::U8]);
@@ -164,69 +163,79 @@ fn max_pool_with_indices<E: OrderedElement>(
         return;
     }
     let (y, indices) = (DisjointSlice::new(y), DisjointSlice::new(indices));
+    let under: Vec<_> = pool.window.axes.iter().map(|axis| AxisCoverage::of_windows(axis, false)).collect();
     // The index is that of the first maximum in row-major order, so windows are scanned one by one.
     cpu.parallel_for(pool.planes, 1, |begin, end| {
-        let mut windows = WindowScan::new(&pool.window.axes);
         for plane in begin..end {
+            let mut windows = WindowScan::new(&pool.window.axes, &under);
             let range = plane * outputs..(plane + 1) * outputs;
             // SAFETY: no two planes overlap, and each is one thread's.
             let (y, indices) = unsafe { (y.range_mut(range.clone()), indices.range_mut(range)) };
             let x = &x[plane * inputs..][..inputs];
-            for (output, (y, index)) in y.iter_mut().zip(indices).enumerate() {
-                let (mut greatest, mut at, mut first) = (E::LOWEST, None, None);
-                windows.visit_places(output, &mut |row_major, turned| {
-                    let (element, found) = (x[row_major], if column_major { turned } else { row_major });
-                    first = first.or(Some(found));
-                    // The first number may equal the initial value.
-                    if element > greatest || at.is_none() && element >= greatest {
-                        (greatest, at) = (element, Some(found));
-                    }
-                });
-                *y = greatest;
-                // If all elements are NaN, the index of the first one is returned.
-                *index = at.or(first).map_or(0, |at| plane * inputs + at) as i64;
+            for (y, index) in y.iter_mut().zip(indices) {
+                let (greatest, at) = windows.next_maximum(x);
+                let at = if column_major { windows.column_major_index(at) } else { at };
+                (*y, *index) = (greatest, (plane * inputs + at) as i64);
             }
         }
     });
 }
 
-/// Finds the elements under a window.
+/// Finds the maxima of the windows of a plane, one window after the other.
 struct WindowScan<'a> {
     axes: &'a [WindowAxis],
-    /// The position of the window, the steps that are near the input, and one of these.
+    /// For each axis, the coverage of each window.
+    under: &'a [Vec<AxisCoverage>],
+    /// The position of the next window, and one of its steps along the axes but the last.
     place: Vec<usize>,
-    near: Vec<Range<usize>>,
     step: Vec<usize>,
 }
 
 impl<'a> WindowScan<'a> {
-    fn new(axes: &'a [WindowAxis]) -> Self {
-        let none = vec![0; axes.len()];
-        Self { axes, place: none.clone(), near: vec![0..0; axes.len()], step: none }
+    fn new(axes: &'a [WindowAxis], under: &'a [Vec<AxisCoverage>]) -> Self {
+        Self { axes, under, place: vec![0; axes.len()], step: vec![0; axes.len().saturating_sub(1)] }
     }
 
-    /// Calls `visit` with the index of each element under a window: in memory, and in column-major order.
-    fn visit_places(&mut self, window: usize, visit: &mut dyn FnMut(usize, usize)) {
-        let Self { axes, place, near, step } = self;
-        unravel_index(window, axes.iter().map(|axis| axis.output), place);
-        // Steps outside the input are skipped as ranges, since a window may be far larger than the input.
-        for (near, (axis, place)) in near.iter_mut().zip(axes.iter().zip(&*place)) {
-            *near = steps_inside(axis, *place..*place + 1);
-        }
-        for number in 0..near.iter().map(Range::len).product() {
-            unravel_index(number, near.iter().map(Range::len), step);
-            let (mut row_major, mut turned, mut stride) = (Some(0), 0, 1);
-            for ((axis, place), (step, near)) in axes.iter().zip(&*place).zip(step.iter().zip(&*near)) {
-                let found = axis.input_position(*place, near.start + step);
-                row_major = row_major.zip(found).map(|(index, place)| index * axis.input + place);
-                // In column-major order, the first axis is the fastest.
-                turned += found.unwrap_or(0) * stride;
-                stride *= axis.input;
+    /// The maximum of the next window, and the index of the first element that has it. If all are NaN, it is the index of the first
+    /// one.
+    fn next_maximum<E: OrderedElement>(&mut self, x: &[E]) -> (E, usize) {
+        let Self { axes, under, place, step } = self;
+        let (mut greatest, mut at, mut first) = (E::LOWEST, None, None);
+        let mut covered = under.iter().zip(&*place).map(|(under, place)| &under[*place]);
+        if let (Some((line, outer)), Some(along)) = (axes.split_last(), covered.next_back()) {
+            // Steps outside of the input are no steps, as a window may be far larger than the input.
+            for _ in 0..covered.clone().map(|under| under.steps).product() {
+                let positions = outer.iter().zip(covered.clone()).zip(&*step);
+                let row = positions.fold(0, |row, ((axis, under), step)| {
+                    row * axis.input + under.first + step * axis.dilation
+                });
+                let begin = row * line.input + along.first;
+                for index in (begin..).step_by(line.dilation).take(along.steps) {
+                    let element = x[index];
+                    first = first.or(Some(index));
+                    // The first number may equal the initial value.
+                    if element > greatest || at.is_none() && element >= greatest {
+                        (greatest, at) = (element, Some(index));
+                    }
+                }
+                advance_index(step, covered.clone().map(|under| under.steps));
             }
-            if let Some(row_major) = row_major {
-                visit(row_major, turned);
-            }
         }
+        advance_index(place, axes.iter().map(|axis| axis.output));
+        (greatest, at.or(first).unwrap_or(0))
+    }
+
+    /// The index in column-major order, in which the first axis is the fastest, for one in row-major order.
+    fn column_major_index(&self, mut index: usize) -> usize {
+        // At least 1: windows may lie in the padding of an axis without elements.
+        let sizes = self.axes.iter().map(|axis| axis.input.max(1));
+        let mut stride: usize = sizes.clone().product();
+        sizes.rev().fold(0, |turned, size| {
+            stride /= size;
+            let position = index % size;
+            index /= size;
+            turned + position * stride
+        })
     }
 }
 

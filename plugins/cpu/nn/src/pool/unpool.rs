@@ -97,6 +97,9 @@ impl UnpoolPlaces {
                 "expected indices below {count}, the size of an image of {pooled:?}, found {index}"
             ))
         })?;
+        if pooled == output {
+            return Ok(index);
+        }
         // The index refers to the pooled image, whose sizes may differ from the output's, so it is converted by position.
         unravel_index(index, pooled.iter().copied(), position);
         // The output may be larger than the pooled image; positions stay the same.

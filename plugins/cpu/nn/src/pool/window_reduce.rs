@@ -77,7 +77,7 @@ pub(super) fn reduce_windows<E: Copy + Send + Sync, F: WindowReduction<E>>(
 
 /// The steps that may be inside the input for some of these windows. If windows are much larger than the input, most steps are
 /// skipped.
-pub(super) fn steps_inside(axis: &WindowAxis, windows: Range<usize>) -> Range<usize> {
+fn steps_inside(axis: &WindowAxis, windows: Range<usize>) -> Range<usize> {
     let last = windows.end.saturating_sub(1) * axis.stride;
     let begin = axis.pad.0.saturating_sub(last).div_ceil(axis.dilation);
     let end = (axis.input + axis.pad.0).saturating_sub(windows.start * axis.stride).div_ceil(axis.dilation);
@@ -85,15 +85,15 @@ pub(super) fn steps_inside(axis: &WindowAxis, windows: Range<usize>) -> Range<us
 }
 
 /// The input under a window along one axis: the first index, the number of elements, and the number by which a mean divides.
-struct AxisCoverage {
-    first: usize,
-    steps: usize,
+pub(super) struct AxisCoverage {
+    pub(super) first: usize,
+    pub(super) steps: usize,
     count: usize,
 }
 
 impl AxisCoverage {
     /// The coverage of all windows along an axis.
-    fn of_windows(axis: &WindowAxis, with_padding: bool) -> Vec<Self> {
+    pub(super) fn of_windows(axis: &WindowAxis, with_padding: bool) -> Vec<Self> {
         let end = axis.input + axis.pad.0 + axis.pad.1;
         let under = |window: usize| {
             let steps = steps_inside(axis, window..window + 1);
@@ -234,7 +234,7 @@ impl<'a> PoolLine<'a> {
 
 /// Advances an index, last dimension fastest; after the last index it wraps around.
 #[inline(always)]
-fn advance_index(index: &mut [usize], sizes: impl DoubleEndedIterator<Item = usize>) {
+pub(super) fn advance_index(index: &mut [usize], sizes: impl DoubleEndedIterator<Item = usize>) {
     for (part, size) in index.iter_mut().rev().zip(sizes.rev()) {
         *part += 1;
         if *part < size {
