@@ -175,7 +175,7 @@ pub fn erfc<T: SimdTarget, F: MathFloat>(x: F) -> F {
     if x > F::ERFC_BOUND { F::ZERO } else { value }
 }
 
-/// erf(x), for `f32` within 5.5 ULP.
+/// erf(x), for `f32` within 6 ULP.
 #[inline(always)]
 pub fn erf<T: SimdTarget, F: MathFloat>(x: F) -> F {
     let (numerator, denominator) = F::ERF_QUOTIENT;

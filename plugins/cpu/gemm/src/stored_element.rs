@@ -3,6 +3,8 @@
 #![expect(unsafe_code, reason = "an output is written by several threads")]
 
 use oarlock_cpu_base::arithmetic::ArithmeticElement;
+use oarlock_cpu_base::f16_conversion::round_to_f16;
+use oarlock_cpu_base::isa::Isa;
 use oarlock_cpu_base::thread_team::ThreadTeam;
 use oarlock_sdk::{Element, bf16, f16};
 
@@ -16,11 +18,18 @@ pub trait StoredElement: Element + ConvertTo<Self::ComputeType> {
     /// Rounds a sum to the nearest element.
     fn from_computed(number: Self::ComputeType) -> Self;
 
+    /// Rounds as many sums as there are elements.
+    fn store_computed(_: Isa, numbers: &[Self::ComputeType], elements: &mut [Self]) {
+        for (element, number) in elements.iter_mut().zip(numbers) {
+            *element = Self::from_computed(*number);
+        }
+    }
+
     fn scale_computed(number: Self::ComputeType, factor: f64) -> Self::ComputeType;
 }
 
 macro_rules! floats {
-    ($($element:ty => $computed:ty: $store:expr),*) => {
+    ($($element:ty => $computed:ty: $store:expr $(, $store_all:ident)?;)*) => {
         $(impl StoredElement for $element {
             type ComputeType = $computed;
 
@@ -28,6 +37,10 @@ macro_rules! floats {
             fn from_computed(number: $computed) -> Self {
                 $store(number)
             }
+
+            $(fn store_computed(isa: Isa, numbers: &[$computed], elements: &mut [Self]) {
+                $store_all(isa, numbers, elements);
+            })?
 
             #[inline(always)]
             fn scale_computed(number: $computed, factor: f64) -> $computed {
@@ -73,7 +86,12 @@ macro_rules! wide_unsigned_integers {
     };
 }
 
-floats!(f32 => f32: |number| number, f64 => f64: |number| number, f16 => f32: f16::from_f32, bf16 => f32: bf16::from_f32);
+floats! {
+    f32 => f32: |number| number;
+    f64 => f64: |number| number;
+    f16 => f32: f16::from_f32, round_to_f16;
+    bf16 => f32: bf16::from_f32;
+}
 integers!(i32 => i32, i64 => i64, i8 => i32, u8 => i32, i16 => i32, u16 => i32);
 wide_unsigned_integers!(u32 => i32, u64 => i64);
 
@@ -92,7 +110,7 @@ pub fn compute_stored_gemm<E: StoredElement>(
         BatchedGemm { sizes, left, right, output: Some(output), epilogue }.compute(team, scratch);
         return;
     }
-    let output = DisjointSlice::new(output);
+    let (output, isa) = (DisjointSlice::new(output), team.isa());
     let store: &GemmEpilogue<'_, E::ComputeType> = &|mut part| {
         let (item, columns) = (part.item, part.columns.clone());
         if let Some(epilogue) = epilogue {
@@ -102,9 +120,7 @@ pub fn compute_stored_gemm<E: StoredElement>(
             let start = (item * sizes.rows + row) * sizes.columns;
             // SAFETY: each element of the output is finished once, by one thread.
             let elements = unsafe { output.range_mut(start + columns.start..start + columns.end) };
-            for (element, number) in elements.iter_mut().zip(numbers) {
-                *element = E::from_computed(*number);
-            }
+            E::store_computed(isa, numbers, elements);
         }
     };
     BatchedGemm { sizes, left, right, output: None, epilogue: Some(store) }.compute(team, scratch);

@@ -8,12 +8,13 @@ pub(super) const LOG_F32: [f32; 4] = [0.6666667, 0.40000123, 0.2855082, 0.233304
 /// Empty: `f32` has a quotient instead.
 pub(super) const ERF_F32: [f32; 0] = [];
 
-/// erf(√x) / √x up to 16. The maximum error of the quotient is the smallest that these degrees permit.
+/// erf(√x) / √x up to 3.92². The maximum error of the quotient is the smallest that these degrees permit. At the end it exceeds 1
+/// by one step, so that what is clamped to 1 is exactly 1 from there on.
 pub(super) const ERF_NUMERATOR_F32: [f32; 6] =
-    [1.1283791, 0.19346151, 0.053092152, 0.0038801725, 0.00028456614, 1.9883544e-06];
+    [1.1283791, 0.19033098, 0.052740425, 0.0037628203, 0.00028489815, 2.051721e-06];
 
 pub(super) const ERF_DENOMINATOR_F32: [f32; 6] =
-    [1.0, 0.50478333, 0.11531679, 0.0152008245, 0.0011849366, 3.7436497e-05];
+    [1.0, 0.5020092, 0.11407944, 0.014963578, 0.0011620013, 3.8109374e-05];
 
 pub(super) const ERFC_F32: [f32; 11] = [
     0.17900115,

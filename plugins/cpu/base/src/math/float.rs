@@ -254,7 +254,7 @@ macro_rules! float {
 float!(
     f32, i32, u32,
     ln_2: (355.0 / 512.0, -2.121_944_4e-4), exp: (-104.0, 89.0), -88.0, exp_m1: -18.0,
-    tanh: 18.5, erf: 4.0, erfc: 9.19, 3.0,
+    tanh: 18.5, erf: 3.92, erfc: 9.19, 3.0,
     tables: EXP_F32 LOG_F32 ERF_F32 ERFC_F32,
     erf_quotient: (&table::ERF_NUMERATOR_F32, &table::ERF_DENOMINATOR_F32)
 );

@@ -21,7 +21,8 @@ use oarlock_cpu_base::simd::{F32Vector, F32VectorTask, run_with_vectors};
 
 /// Elements that make it worth waking another thread.
 const MIN_WORK_PER_THREAD: usize = 1 << 14;
-/// Vectors of channels that are reduced at a time: four independent chains cover the 4 cycles of latency of an addition or maximum.
+/// The most vectors of channels that are reduced at a time: four independent chains cover the 4 cycles of latency of an addition or
+/// maximum.
 const VECTORS_AT_ONCE: usize = 4;
 
 pub(super) fn nhwc_pool_kernels() -> [Kernel<Cpu>; 2] {
@@ -113,33 +114,26 @@ impl F32VectorTask for NhwcPoolRows<'_> {
     unsafe fn run_on_vectors<V: F32Vector>(self) {
         let Self { geometry, fold, x, rows, y } = self;
         let NhwcGeometry { channels, vertical, horizontal, .. } = *geometry;
+        let with_padding = matches!(fold, PoolReduction::Mean { with_padding: true });
+        // Once for all rows: finding them takes divisions.
+        let columns: Vec<_> =
+            (0..horizontal.output).map(|pixel| CoveredSteps::new(&horizontal, pixel, with_padding)).collect();
         for (row, output) in rows.zip(y.chunks_exact_mut(horizontal.output * channels)) {
             let (image, window) = (row / vertical.output, row % vertical.output);
-            let lines = steps_inside(&vertical, window);
-            for (pixel, output) in output.chunks_exact_mut(channels).enumerate() {
-                let steps = steps_inside(&horizontal, pixel);
+            let lines = CoveredSteps::new(&vertical, window, with_padding);
+            for (steps, output) in columns.iter().zip(output.chunks_exact_mut(channels)) {
                 let under = NhwcPoolWindow {
                     x: &x[image * vertical.input * horizontal.input * channels..],
                     channels,
                     line: horizontal.input * channels,
-                    lines: step_positions(&vertical, window, lines.clone()),
-                    steps: step_positions(&horizontal, pixel, steps.clone()),
-                    count: match fold {
-                        PoolReduction::Mean { with_padding: true } => {
-                            (counted_steps(&vertical, window) * counted_steps(&horizontal, pixel)) as f32
-                        }
-                        // Without the padding, only elements inside the image count.
-                        _ => (lines.len() * steps.len()) as f32,
-                    },
+                    lines: &lines,
+                    steps,
                 };
-                for channel in (0..channels).step_by(VECTORS_AT_ONCE * V::LANES) {
-                    let output = &mut output[channel..channels.min(channel + VECTORS_AT_ONCE * V::LANES)];
-                    // SAFETY: the caller guarantees the instructions.
-                    unsafe {
-                        match fold {
-                            PoolReduction::Greatest => under.reduce_channels::<V, true>(channel, output),
-                            PoolReduction::Mean { .. } => under.reduce_channels::<V, false>(channel, output),
-                        }
+                // SAFETY: the caller guarantees the instructions.
+                unsafe {
+                    match fold {
+                        PoolReduction::Greatest => under.reduce_pixel::<V, true>(output),
+                        PoolReduction::Mean { .. } => under.reduce_pixel::<V, false>(output),
                     }
                 }
             }
@@ -147,10 +141,24 @@ impl F32VectorTask for NhwcPoolRows<'_> {
     }
 }
 
-/// The positions of some steps of a window in the input: the first one, the distance, and the count.
-fn step_positions(axis: &WindowAxis, window: usize, steps: Range<usize>) -> (usize, usize, usize) {
-    let first = (window * axis.stride + steps.start * axis.dilation).saturating_sub(axis.pad.0);
-    (first, axis.dilation, steps.len())
+/// The steps of a window along an axis that are in the input.
+struct CoveredSteps {
+    /// The position of the first one, the distance to the next, and their number.
+    first: usize,
+    distance: usize,
+    steps: usize,
+    /// The number of steps for a mean.
+    counted: usize,
+}
+
+impl CoveredSteps {
+    fn new(axis: &WindowAxis, window: usize, with_padding: bool) -> Self {
+        let steps = steps_inside(axis, window);
+        let first = (window * axis.stride + steps.start * axis.dilation).saturating_sub(axis.pad.0);
+        // Without the padding, only elements inside the image count.
+        let counted = if with_padding { counted_steps(axis, window) } else { steps.len() };
+        Self { first, distance: axis.dilation, steps: steps.len(), counted }
+    }
 }
 
 /// The number of steps of a window that are in the input or its padding.
@@ -164,46 +172,67 @@ struct NhwcPoolWindow<'a> {
     channels: usize,
     /// The distance between lines of the image, in elements.
     line: usize,
-    /// The results of [`step_positions`], down the image and along its lines.
-    lines: (usize, usize, usize),
-    steps: (usize, usize, usize),
-    /// The divisor of the sum.
-    count: f32,
+    /// The steps down the image and along its lines.
+    lines: &'a CoveredSteps,
+    steps: &'a CoveredSteps,
 }
 
 impl NhwcPoolWindow<'_> {
-    /// Reduces some channels.
+    /// Reduces all channels of a pixel: as many whole vectors at a time as there are, then what is left of one.
     #[inline(always)]
-    unsafe fn reduce_channels<V: F32Vector, const GREATEST: bool>(&self, channel: usize, output: &mut [f32]) {
-        let (count, vectors) = (output.len(), output.len().div_ceil(V::LANES));
-        let lanes = |vector: usize| (count - vector * V::LANES).min(V::LANES);
-        let is_whole = count == VECTORS_AT_ONCE * V::LANES;
+    unsafe fn reduce_pixel<V: F32Vector, const GREATEST: bool>(&self, output: &mut [f32]) {
+        let (mut channel, lanes) = (0, V::LANES);
+        // SAFETY: the caller guarantees the instructions.
+        unsafe {
+            while output.len() - channel >= VECTORS_AT_ONCE * lanes {
+                self.reduce_channels::<V, GREATEST, VECTORS_AT_ONCE>(channel, output, lanes);
+                channel += VECTORS_AT_ONCE * lanes;
+            }
+            if output.len() - channel >= 2 * lanes {
+                self.reduce_channels::<V, GREATEST, 2>(channel, output, lanes);
+                channel += 2 * lanes;
+            }
+            while channel < output.len() {
+                self.reduce_channels::<V, GREATEST, 1>(channel, output, lanes.min(output.len() - channel));
+                channel += lanes;
+            }
+        }
+    }
+
+    /// Reduces some vectors of channels, of which this many lanes count.
+    #[inline(always)]
+    unsafe fn reduce_channels<V: F32Vector, const GREATEST: bool, const VECTORS: usize>(
+        &self,
+        channel: usize,
+        output: &mut [f32],
+        lanes: usize,
+    ) {
+        let is_whole = lanes == V::LANES;
+        let (Self { lines, steps, .. }, output) =
+            (self, &mut output[channel..][..(VECTORS - 1) * V::LANES + lanes]);
         // SAFETY: the window lies in the image and has these channels, and the caller guarantees the instructions.
         unsafe {
             // The results of a window that is entirely in the padding.
-            let mut sums = [V::splat(if GREATEST { f32::NEG_INFINITY } else { 0.0 }); VECTORS_AT_ONCE];
+            let mut sums = [V::splat(if GREATEST { f32::NEG_INFINITY } else { 0.0 }); VECTORS];
             let add = |sum: V, element: V| if GREATEST { sum.max(element) } else { sum.add(element) };
-            for line in 0..self.lines.2 {
-                for step in 0..self.steps.2 {
-                    let start = (self.lines.0 + line * self.lines.1) * self.line
-                        + (self.steps.0 + step * self.steps.1) * self.channels
+            for line in 0..lines.steps {
+                for step in 0..steps.steps {
+                    let start = (lines.first + line * lines.distance) * self.line
+                        + (steps.first + step * steps.distance) * self.channels
                         + channel;
                     let place = self.x[start..].as_ptr();
-                    if is_whole {
-                        for (vector, sum) in sums.iter_mut().enumerate() {
-                            *sum = add(*sum, V::load(place.add(vector * V::LANES)));
-                        }
-                    } else {
-                        for (vector, sum) in sums.iter_mut().enumerate().take(vectors) {
-                            *sum = add(*sum, V::load_partial(place.add(vector * V::LANES), lanes(vector)));
-                        }
+                    for (vector, sum) in sums.iter_mut().enumerate() {
+                        let place = place.add(vector * V::LANES);
+                        let element = if is_whole { V::load(place) } else { V::load_partial(place, lanes) };
+                        *sum = add(*sum, element);
                     }
                 }
             }
-            for (vector, sum) in sums.iter().enumerate().take(vectors) {
-                let result = if GREATEST { *sum } else { sum.divide(V::splat(self.count.max(1.0))) };
+            for (vector, sum) in sums.iter().enumerate() {
+                let count = (lines.counted * steps.counted) as f32;
+                let result = if GREATEST { *sum } else { sum.divide(V::splat(count.max(1.0))) };
                 let place = output.as_mut_ptr().add(vector * V::LANES);
-                if is_whole { result.store(place) } else { result.store_partial(place, lanes(vector)) }
+                if is_whole { result.store(place) } else { result.store_partial(place, lanes) }
             }
         }
     }

@@ -44,31 +44,34 @@ pub(super) trait OrderedElement: Element + PartialOrd {
     /// The lowest value.
     const LOWEST: Self;
 
-    /// True if this value is greater than `number`; false if it is NaN. Branch-free, so that loops vectorize.
-    fn exceeds(self, number: Self) -> bool;
+    /// The greater of the two; NaN is ignored on the right. Branch-free, so that loops vectorize.
+    fn greater(self, other: Self) -> Self;
 }
 
 macro_rules! ordered {
-    ($($element:ty: $lowest:expr, $exceeds:expr;)*) => {
+    ($($element:ty: $lowest:expr, $greater:expr;)*) => {
         $(impl OrderedElement for $element {
             const LOWEST: Self = $lowest;
 
             #[inline(always)]
-            fn exceeds(self, number: Self) -> bool {
-                $exceeds(self, number)
+            fn greater(self, other: Self) -> Self {
+                $greater(self, other)
             }
         })*
     };
 }
 
 ordered! {
-    // A moved NaN would be a large number, so it must be excluded; for the other floats, the comparison does so.
-    f16: f16::NEG_INFINITY, |a: f16, b: f16| is_number(a) & (to_ordered(a) > to_ordered(b));
-    bf16: bf16::NEG_INFINITY, |a: bf16, b: bf16| a.to_f32() > b.to_f32();
-    f32: f32::NEG_INFINITY, |a, b| a > b;
-    f64: f64::NEG_INFINITY, |a, b| a > b;
-    i8: i8::MIN, |a, b| a > b;
-    u8: u8::MIN, |a, b| a > b;
+    // A moved NaN would be a large number, so it must be excluded.
+    f16: f16::NEG_INFINITY, |a: f16, b: f16| {
+        if is_number(b) & (to_ordered(b) > to_ordered(a)) { b } else { a }
+    };
+    bf16: bf16::NEG_INFINITY, |a: bf16, b: bf16| if b.to_f32() > a.to_f32() { b } else { a };
+    // Not a comparison: of many, the compiler makes masks in scalar code.
+    f32: f32::NEG_INFINITY, f32::max;
+    f64: f64::NEG_INFINITY, f64::max;
+    i8: i8::MIN, Ord::max;
+    u8: u8::MIN, Ord::max;
 }
 
 #[inline(always)]
@@ -99,8 +102,7 @@ impl<E: OrderedElement> WindowReduction<E> for MaxReduction {
 
     #[inline(always)]
     fn accumulate_element(&self, sum: E, element: E) -> E {
-        // A select instead of `max`: it keeps the sum if the element is NaN, and this operand order matches the vector instruction.
-        if element.exceeds(sum) { element } else { sum }
+        sum.greater(element)
     }
 
     #[inline(always)]

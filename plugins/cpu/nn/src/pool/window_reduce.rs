@@ -302,7 +302,7 @@ fn reduce_rows_in_lanes<const LANES: usize, E: Copy, F: WindowReduction<E>>(
 }
 
 /// The largest stride with specialized loops.
-const MAX_KNOWN_STRIDE: usize = 2;
+const MAX_KNOWN_STRIDE: usize = 4;
 
 /// Reduces windows that lie entirely inside the input, which starts at the first window.
 #[inline(always)]
@@ -315,6 +315,8 @@ fn reduce_inner_windows<E: Copy, F: WindowReduction<E>>(
     match axis.stride {
         1 => by_lanes!(sums.len(), reduce_windows_in_lanes::<_, 1, E, F>(reduction, axis, columns, sums)),
         2 => by_lanes!(sums.len(), reduce_windows_in_lanes::<_, 2, E, F>(reduction, axis, columns, sums)),
+        3 if sums.len() >= 8 => reduce_windows_in_lanes::<8, 3, E, F>(reduction, axis, columns, sums),
+        4 if sums.len() >= 8 => reduce_windows_in_lanes::<8, 4, E, F>(reduction, axis, columns, sums),
         // With larger strides, vector loads would be mostly gaps, so windows are reduced one by one.
         _ => reduce_windows_in_lanes::<1, 1, E, F>(reduction, axis, columns, sums),
     }

@@ -213,6 +213,14 @@ impl F32VectorTask for ColumnPieces<'_> {
 unsafe fn write_sums<V: F32Vector>(from: *const f32, with: *const f32, to: *mut f32, count: usize) {
     // SAFETY: guaranteed by the caller.
     unsafe {
+        // Outputs of few channels are in pieces of a few numbers, for which parts of vectors take longer.
+        if count < 4 {
+            for index in 0..count {
+                let addend = if with.is_null() { 0.0 } else { *with.add(index) };
+                *to.add(index) = *from.add(index) + addend;
+            }
+            return;
+        }
         for index in (0..count).step_by(V::LANES) {
             let lanes = V::LANES.min(count - index);
             let mut sum = V::load_partial(from.add(index), lanes);
