@@ -51,7 +51,7 @@ fn widen_by_f16c(from: &[f16], to: &mut [f32]) {
     for (result, group) in results.iter_mut().zip(groups) {
         // SAFETY: 16 bytes are read and 32 written, as many as the arrays have.
         unsafe {
-            _mm256_storeu_ps(result.as_mut_ptr(), _mm256_cvtph_ps(_mm_loadu_si128(group.as_ptr().cast())))
+            _mm256_storeu_ps(result.as_mut_ptr(), _mm256_cvtph_ps(_mm_loadu_si128(group.as_ptr().cast())));
         };
     }
     for (to, from) in others.iter_mut().zip(rest) {
