@@ -44,7 +44,7 @@ def model_of(case):
         name = "" if array is None else f"input{index}"
         names.append(name)
         if index in case.constants:
-            constants.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
+            constants.append(numpy_helper.from_array(np.asarray(array, order="C"), name))
         elif name:
             arrays[name] = array
             inputs.append(helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape))

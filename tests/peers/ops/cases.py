@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 import numpy as np
+from onnx.helper import np_dtype_to_tensor_dtype
 
 MICROSOFT = "com.microsoft"
 GENERATOR = np.random.default_rng(1)
@@ -117,7 +118,7 @@ def casts():
     )
     for pair in pairs.split(", "):
         source, target = map(np.dtype, pair.split())
-        yield case(f"Cast, {source} to {target}", "Cast", numbers.astype(source), to=target)
+        yield case(f"Cast, {source} to {target}", "Cast", numbers.astype(source), to=np_dtype_to_tensor_dtype(target))
 
 
 def reductions():
