@@ -99,6 +99,7 @@ def main():
             print(f"\n{len(rows)} rows, geometric mean {mean:.2f}, {behind} below 1; threads: {options.threads}")
         for failure in failures:
             print(f"not measured: {failure['case']}: {failure['error']}")
+    sys.exit(1 if failures else 0)
 
 
 if __name__ == "__main__":

@@ -190,7 +190,7 @@ pub fn erf<T: SimdTarget, F: MathFloat>(x: F) -> F {
     (if size < F::ONE { small } else { F::ONE - erfc::<T, F>(size) }).copy_sign(x)
 }
 
-/// The logistic function, for `f32` within 2.5 ULP; 0 where the result is subnormal.
+/// The logistic function, for `f32` within 2.5 ULP; 0 from the last few subnormal results on.
 #[inline(always)]
 pub fn sigmoid<T: SimdTarget, F: MathFloat>(x: F) -> F {
     // From the upper bound on, 2ⁿ is infinite and the result 0.

@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 
 use oarlock_cpu_base::f16_conversion::{round_to_f16, widen_f16};
 use oarlock_cpu_base::isa::{Isa, SimdTarget};
-use oarlock_sdk::{Dtype, Element, f16};
+use oarlock_sdk::{Dtype, Element};
 
 use super::dtype_dispatch::is_common_dtype;
 use super::element_loop::{ElementFault, ElementLoop, ElementMap, MapLoop};
@@ -23,7 +23,7 @@ use super::small_floats::{
 /// The loop that converts one dtype directly to another, if there is one.
 pub(super) fn find_conversion(from: Dtype, to: Dtype) -> Option<&'static dyn ElementLoop> {
     let found: &'static dyn ElementLoop = match (from, to) {
-        (Dtype::F16, Dtype::F32) => &WidenF16,
+        (Dtype::F16, Dtype::F32) => &SliceLoop(widen_f16),
         (Dtype::BF16, Dtype::F32) => &MapLoop(DecodeBf16),
         (Dtype::F8E4M3, Dtype::F32) => &MapLoop(DecodeF8E4M3),
         (Dtype::F8E5M2, Dtype::F32) => &MapLoop(DecodeF8E5M2),
@@ -31,9 +31,9 @@ pub(super) fn find_conversion(from: Dtype, to: Dtype) -> Option<&'static dyn Ele
         (Dtype::F8E5M2FNUZ, Dtype::F32) => &MapLoop(DecodeF8E5M2Fnuz),
         (Dtype::F8E8M0, Dtype::F32) => &MapLoop(DecodeF8E8M0),
         (Dtype::F4E2M1, Dtype::F32) => &UnpackBits::<4, f32>(decode_f4e2m1),
-        (Dtype::F32, Dtype::F16) => &RoundToF16,
+        (Dtype::F32, Dtype::F16) => &SliceLoop(round_to_f16),
         (Dtype::F32, Dtype::BF16) => &MapLoop(EncodeBf16),
-        (Dtype::F32, Dtype::I64) => &MapLoop(FloatToLong),
+        (Dtype::F32, Dtype::I64) => &MapLoop(FloatToI64),
         (Dtype::F32, Dtype::F8E4M3) => &MapLoop(EncodeF8E4M3),
         (Dtype::F32, Dtype::F8E5M2) => &MapLoop(EncodeF8E5M2),
         (Dtype::F32, Dtype::F8E4M3FNUZ) => &MapLoop(EncodeF8E4M3Fnuz),
@@ -61,10 +61,10 @@ pub(super) fn find_conversion(from: Dtype, to: Dtype) -> Option<&'static dyn Ele
     Some(found)
 }
 
-/// `f16` as `f32`, by instructions of their own.
-struct WidenF16;
+/// A conversion of slices to elements of another size.
+struct SliceLoop<From, To>(fn(Isa, &[From], &mut [To]));
 
-impl ElementLoop for WidenF16 {
+impl<From, To> ElementLoop for SliceLoop<From, To> {
     unsafe fn run_loop(
         &self,
         isa: Isa,
@@ -72,37 +72,14 @@ impl ElementLoop for WidenF16 {
         output: *mut u8,
         count: usize,
     ) -> Result<(), ElementFault> {
-        // SAFETY: the caller vouches for `count` elements of each operand, whose sizes differ, so that none overlap.
+        // SAFETY: the caller vouches for `count` elements of each operand, which do not overlap if their sizes differ.
         let (from, to) = unsafe {
             (
-                std::slice::from_raw_parts(inputs[0].cast::<f16>(), count),
-                std::slice::from_raw_parts_mut(output.cast::<f32>(), count),
+                std::slice::from_raw_parts(inputs[0].cast::<From>(), count),
+                std::slice::from_raw_parts_mut(output.cast::<To>(), count),
             )
         };
-        widen_f16(isa, from, to);
-        Ok(())
-    }
-}
-
-/// `f32` as `f16`, likewise.
-struct RoundToF16;
-
-impl ElementLoop for RoundToF16 {
-    unsafe fn run_loop(
-        &self,
-        isa: Isa,
-        inputs: &[*const u8],
-        output: *mut u8,
-        count: usize,
-    ) -> Result<(), ElementFault> {
-        // SAFETY: as above.
-        let (from, to) = unsafe {
-            (
-                std::slice::from_raw_parts(inputs[0].cast::<f32>(), count),
-                std::slice::from_raw_parts_mut(output.cast::<f16>(), count),
-            )
-        };
-        round_to_f16(isa, from, to);
+        (self.0)(isa, from, to);
         Ok(())
     }
 }
@@ -235,9 +212,9 @@ odd_floats!(i64 u64);
 
 /// `f32` as `i64`. Before AVX-512, vectors convert to `i32` only, so other numbers are exceptions.
 #[derive(Clone, Copy)]
-struct FloatToLong;
+struct FloatToI64;
 
-impl ElementMap for FloatToLong {
+impl ElementMap for FloatToI64 {
     type Input = (f32,);
     type Output = i64;
     const HAS_EXCEPTIONS: bool = true;
@@ -290,7 +267,8 @@ macro_rules! integers {
     ($($from:ty)*) => { $(convert! { $from as $from => i8 u8 i16 u16 i32 u32 i64 u64 f32 f64 })* };
 }
 
-/// Conversions by way of `i32`, which saturates, and of which 0 becomes of NaN. What `as` compiles to does not vectorize.
+/// Conversions by way of `i32`: numbers out of its range become its nearest end, and NaN becomes 0. What `as` compiles to does not
+/// vectorize.
 macro_rules! small_integers {
     ($from:ty => $($to:ty)*) => {
         $(

@@ -40,7 +40,7 @@ pub trait MathFloat:
     const ERFC_BOUND: Self;
     /// The argument of `erfc` that maps to 0 when its domain is mapped to -1..1.
     const ERFC_MIDDLE: Self;
-    /// From twice this on, `tanh` rounds to 1.
+    /// From half of this on, `tanh` rounds to 1.
     const TANH_BOUND: Self;
     /// From here on, `erf` rounds to 1.
     const ERF_BOUND: Self;

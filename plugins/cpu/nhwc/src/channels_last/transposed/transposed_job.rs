@@ -216,8 +216,8 @@ unsafe fn write_sums<V: F32Vector>(from: *const f32, with: *const f32, to: *mut 
         // Outputs of few channels are in pieces of a few numbers, for which parts of vectors take longer.
         if count < 4 {
             for index in 0..count {
-                let addend = if with.is_null() { 0.0 } else { *with.add(index) };
-                *to.add(index) = *from.add(index) + addend;
+                let sum = *from.add(index);
+                *to.add(index) = if with.is_null() { sum } else { sum + *with.add(index) };
             }
             return;
         }
