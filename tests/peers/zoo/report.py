@@ -117,6 +117,12 @@ them; `scripts/zoo` fetches them and writes this page:
 """
 
 
+def settings(shown):
+    """How long each run was measured."""
+    found = sorted({(row["rounds"], row["seconds"]) for _, rows in shown for row in rows if row["threads"]})
+    return " ".join(f"`--rounds {rounds} --seconds {seconds}`: medians of rounds in which each runtime had {seconds} s." for rounds, seconds in found)
+
+
 def page(shown, packages, machine, provisional):
     """The page of the book."""
     names = {name for model, _ in shown for name in model.packages}
@@ -127,7 +133,7 @@ def page(shown, packages, machine, provisional):
     ]
     dates = sorted({row["date"] for _, found in shown for row in found})
     date = " to ".join(dict.fromkeys((dates[0], dates[-1])))
-    measured = f"{date}, commit {machine.commit}, {machine.processor}, onnxruntime {machine.onnxruntime}."
+    measured = f"{date}, commit {machine.commit}, {machine.processor}, onnxruntime {machine.onnxruntime}. {settings(shown)}"
     if provisional:
         measured += f" **Provisional**: {provisional}."
     return PAGE.format(

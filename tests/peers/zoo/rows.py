@@ -86,6 +86,7 @@ def row(options, model, index, path, twin, given, shapes, folder, checked):
     found = checked or check(options, model, index, path, twin, given, shapes, folder)
     if options.check or found["error"]:
         return found
+    found["rounds"], found["seconds"] = options.rounds, options.seconds
     try:
         for threads in options.threads:
             found["threads"][str(threads)] = running.measure(options.oarlock, twin, given, threads, options.rounds, options.seconds)
