@@ -1,5 +1,7 @@
 //! From an op to the kernel that runs it: selection, refusals, and their messages.
 
+use std::sync::Arc;
+
 use oarlock_core::flags::Flags;
 use oarlock_core::{
     Attribute, Attributes, Constant, Device, DimSelection, Dtype, Error, ErrorKind, Op, OpInvocation,
@@ -238,6 +240,25 @@ fn outputs_whose_shape_depends_on_data_are_taken_by_the_kernel() {
     let nonzero = Op::latest(&runtime, "NonZero").unwrap();
     let found = nonzero.run(&runtime, &[&float_tensor(&cpu, &[2, 2], &[0.0, 1.0, 2.0, 0.0])]).unwrap();
     assert_eq!((found.dims(), found.to_vec::<i64>().unwrap()), ([2, 2].as_slice(), vec![0, 1, 1, 0]));
+}
+
+#[test]
+fn a_tensor_of_texts_from_a_table_shares_it() {
+    let (_runtime, cpu) = start_runtime();
+    let table: Arc<[String]> = ["low", "high"].map(str::to_owned).into();
+    let texts = Tensor::from_shared_strings(&cpu, &[3], &table, [1, 0, 1].into_iter()).unwrap();
+    drop(table);
+    assert_eq!(texts.to_strings().unwrap(), ["high", "low", "high"]);
+    let table: Arc<[String]> = ["low"].map(str::to_owned).into();
+    let refused = |dims: &[i64], index: usize| {
+        Tensor::from_shared_strings(&cpu, dims, &table, [index].into_iter()).unwrap_err().to_string()
+    };
+    assert!(refused(&[1], 1).contains("expected indices below 1, found 1"), "{}", refused(&[1], 1));
+    assert!(
+        refused(&[2], 0).contains("expected 2 strings for the shape [2], found 1"),
+        "{}",
+        refused(&[2], 0)
+    );
 }
 
 #[test]

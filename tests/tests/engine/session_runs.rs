@@ -189,6 +189,31 @@ fn numbers_become_texts_and_texts_become_labels() {
 }
 
 #[test]
+fn labels_for_numbers_outlive_their_session() {
+    let words = |words: &[&str]| Attribute::Strings(words.iter().map(|word| (*word).to_owned()).collect());
+    let labels_of = |keys: (&'static str, Attribute), x: RuntimeValue, dtype: Dtype| {
+        let mut sketch = GraphSketch::new();
+        let input = sketch.add_input("x", dtype, &[-1]);
+        let attributes = [keys, ("values_strings", words(&["zero", "one", "again"]))];
+        let labels = sketch.add_op_with("LabelEncoder", &[input], &attributes);
+        let node = sketch.graph.nodes.last_mut().unwrap();
+        (node.domain, node.opset) = ("ai.onnx.ml".into(), 4);
+        let session = sketch.with_outputs(&[labels]).start_session(&SessionOptions::default());
+        let made = run_session(&session, &[x]);
+        drop(session);
+        made[0].as_tensor().unwrap().to_strings().unwrap()
+    };
+    let ints = ("keys_int64s", Attribute::Ints(vec![0, 1, 1]));
+    let labels = labels_of(ints, int_datum(&[4], &[1, 0, 7, 1]), Dtype::I64);
+    assert_eq!(labels, ["one", "zero", "_Unused", "one"]);
+    let floats = ("keys_floats", Attribute::Floats(vec![0.0, f64::NAN, f64::NAN]));
+    let labels = labels_of(floats, float_datum(&[3], &[-0.0, f32::NAN, 0.5]), Dtype::F32);
+    assert_eq!(labels, ["zero", "one", "_Unused"]);
+    let none = ("keys_int64s", Attribute::Ints(vec![0, 1, 1]));
+    assert_eq!(labels_of(none, int_datum(&[0], &[]), Dtype::I64), [""; 0]);
+}
+
+#[test]
 fn texts_that_differ_are_found_with_their_places_and_counts() {
     let device = SHARED_RUNTIME.default_device().unwrap().clone();
     let texts = ["b", "a", "b", "a", "z", "b"].map(str::to_owned);

@@ -76,30 +76,44 @@ impl Tensor {
 
     /// Creates a tensor of strings. Only devices that share the host's memory support it.
     pub fn from_strings(device: &Device, dims: &[i64], texts: Vec<String>) -> Result<Self> {
+        let texts: Arc<[String]> = texts.into();
+        Self::from_shared_strings(device, dims, &texts, 0..texts.len())
+    }
+
+    /// Creates a tensor whose elements are strings of a table, by their indices. The tensor shares the table.
+    pub fn from_shared_strings(
+        device: &Device,
+        dims: &[i64],
+        table: &Arc<[String]>,
+        indices: impl ExactSizeIterator<Item = usize>,
+    ) -> Result<Self> {
         let expected = shape::element_count(dims)?;
-        if texts.len() as u64 != expected {
-            let found = texts.len();
+        let found = indices.len();
+        if found as u64 != expected {
             return Err(Error::invalid_argument(format!(
                 "expected {expected} strings for the shape {dims:?}, found {found}"
             )));
         }
-        if let Some(long) =
-            texts.iter().map(|text| text.len() as u64).find(|size| *size > abi::Str::MAX_BYTES)
-        {
-            let most = abi::Str::MAX_BYTES;
-            return Err(Error::invalid_argument(format!(
-                "expected texts of at most {most} bytes, found one of {long}"
-            )));
-        }
+        let element = |index: usize| {
+            let text = table.get(index).ok_or_else(|| {
+                Error::out_of_range(format!("expected indices below {}, found {index}", table.len()))
+            })?;
+            let (size, most) = (text.len() as u64, abi::Str::MAX_BYTES);
+            if size > most {
+                return Err(Error::invalid_argument(format!(
+                    "expected texts of at most {most} bytes, found one of {size}"
+                )));
+            }
+            Ok(abi::Str::borrowed(text))
+        };
+        let elements = indices.map(element).collect::<Result<Vec<_>>>()?;
         let mut tensor =
             Self::uninitialized(device, device.default_stream()?, Dtype::String, dims, "tensor")?;
-        let texts: Arc<[String]> = texts.into();
-        let elements: Vec<abi::Str> = texts.iter().map(|text| abi::Str::borrowed(text)).collect();
         // SAFETY: as in `from_slice`.
         let bytes =
             unsafe { std::slice::from_raw_parts(elements.as_ptr().cast::<u8>(), size_of_val(&*elements)) };
         tensor.write_bytes(bytes)?;
-        tensor.keep_strings(StringBuffers(vec![texts]));
+        tensor.keep_strings(StringBuffers(vec![table.clone()]));
         Ok(tensor)
     }
 
