@@ -38,12 +38,15 @@ struct NGramVectorizer {
     most_skips: usize,
     words: FxHashMap<String, usize>,
     numbers: FxHashMap<i64, usize>,
-    /// The trie of known sequences: a node and an item lead to a node. The root is 0.
+    /// The trie of known sequences: a node and an item lead to a node. Nodes for a first item are in `first_nodes`.
     tree: FxHashMap<(usize, usize), usize>,
+    /// For each item the node of the sequences that start with it.
+    first_nodes: Vec<Option<usize>>,
     /// For each node the column of the sequence that ends there.
     columns: Vec<Option<usize>>,
-    width: usize,
     weights: Vec<f32>,
+    /// The output for a row that has none of the sequences.
+    empty_row: Vec<f32>,
 }
 
 impl NGramVectorizer {
@@ -91,11 +94,14 @@ impl NGramVectorizer {
             words: FxHashMap::default(),
             numbers: FxHashMap::default(),
             tree: FxHashMap::default(),
-            columns: vec![None],
-            width: width as usize,
+            first_nodes: Vec::new(),
+            columns: Vec::new(),
             weights,
+            empty_row: Vec::new(),
         };
+        this.empty_row = (0..width as usize).map(|column| this.weigh_count(column, 0)).collect();
         let pool = this.read_pool(call)?;
+        this.first_nodes = vec![None; pool.iter().max().map_or(0, |last| last + 1)];
         this.build_tree(&pool, call.ints_attribute("ngram_counts")?.unwrap_or_default(), indexes)?;
         Ok(this)
     }
@@ -147,16 +153,22 @@ impl NGramVectorizer {
                 if !(self.shortest..=self.longest).contains(&(length + 1)) {
                     continue;
                 }
-                let mut node = 0;
+                let mut last = None;
                 for item in sequence {
                     let next = self.columns.len();
-                    node = *self.tree.entry((node, *item)).or_insert(next);
+                    let node = match last {
+                        None => *self.first_nodes[*item].get_or_insert(next),
+                        Some(node) => *self.tree.entry((node, *item)).or_insert(next),
+                    };
                     // A new entry has the next number, and needs a node of it.
                     if node == next {
                         self.columns.push(None);
                     }
+                    last = Some(node);
                 }
-                self.columns[node] = Some(*column as usize);
+                if let Some(node) = last {
+                    self.columns[node] = Some(*column as usize);
+                }
             }
         }
         Ok(())
@@ -191,61 +203,59 @@ impl NGramVectorizer {
         };
         let mut dims = input.dims().to_vec();
         if let Some(last) = dims.last_mut() {
-            *last = self.width as i64;
+            *last = self.empty_row.len() as i64;
         }
         operands.expect_dims(&output, "Y", &dims)?;
         let out = operands.write_output::<f32>(0)?;
         if out.is_empty() {
             return Ok(());
         }
-        let out = OutputRows::new(out, self.width);
-        parallel_for_parts(cpu, rows, grain_for(length.saturating_add(self.width)), out, |first, out| {
-            let mut counts = vec![0u32; self.width];
-            for (row, out) in out.chunks_mut(self.width).enumerate() {
-                counts.fill(0);
+        let width = self.empty_row.len();
+        let out = OutputRows::new(out, width);
+        parallel_for_parts(cpu, rows, grain_for(length.saturating_add(width)), out, |first, out| {
+            let mut counts = NGramCounts { by_column: vec![0; width], found: Vec::new() };
+            for (row, out) in out.chunks_mut(width).enumerate() {
                 self.count_sequences(&items[(first + row) * length..][..length], &mut counts);
-                self.write_row(&counts, out);
+                out.copy_from_slice(&self.empty_row);
+                for column in counts.found.drain(..) {
+                    out[column] = self.weigh_count(column, std::mem::take(&mut counts.by_column[column]));
+                }
             }
         });
         Ok(())
     }
 
-    /// Turns the counts of a row into its output.
-    fn write_row(&self, counts: &[u32], out: &mut [f32]) {
-        let results = out.iter_mut().zip(counts);
+    /// What the output has for a sequence that occurs `count` times. Without the attribute all weights are 1.
+    fn weigh_count(&self, column: usize, count: u32) -> f32 {
+        let weight = self.weights.get(column).copied().unwrap_or(1.0);
         match self.mode {
-            // Without the attribute all weights are 1.
-            NGramMode::Presence if self.weights.is_empty() => {
-                results.for_each(|(out, count)| *out = if *count > 0 { 1.0 } else { 0.0 });
-            }
-            NGramMode::Presence => {
-                let weighed = results.zip(&self.weights);
-                weighed.for_each(|((out, count), weight)| *out = if *count > 0 { *weight } else { 0.0 });
-            }
-            NGramMode::Product if !self.weights.is_empty() => {
-                let weighed = results.zip(&self.weights);
-                weighed.for_each(|((out, count), weight)| *out = *weight * *count as f32);
-            }
-            NGramMode::Count | NGramMode::Product => {
-                results.for_each(|(out, count)| *out = *count as f32);
-            }
+            NGramMode::Count => count as f32,
+            NGramMode::Presence if count == 0 => 0.0,
+            NGramMode::Presence => weight,
+            NGramMode::Product => weight * count as f32,
         }
     }
 
     /// Counts the known sequences of a row.
-    fn count_sequences(&self, items: &[Option<usize>], counts: &mut [u32]) {
+    fn count_sequences(&self, items: &[Option<usize>], counts: &mut NGramCounts) {
         let mut shortest = self.shortest;
         // Longer steps than the row reach no second item, however many skips are allowed.
         for step in 1..=self.most_skips.saturating_add(1).min(items.len().max(1)) {
-            for start in 0..items.len() {
-                let mut node = 0;
-                for (index, item) in items[start..].iter().step_by(step).take(self.longest).enumerate() {
-                    let next = item.and_then(|item| self.tree.get(&(node, item)));
+            for (start, first) in items.iter().enumerate() {
+                let Some(mut node) = first.and_then(|item| self.first_nodes[item]) else { continue };
+                let mut length = 1;
+                let mut others = items[start..].iter().step_by(step).skip(1);
+                loop {
+                    if let Some(column) = self.columns[node].filter(|_| length >= shortest) {
+                        counts.add(column);
+                    }
+                    if length == self.longest {
+                        break;
+                    }
+                    let next = others.next().copied().flatten().and_then(|item| self.tree.get(&(node, item)));
                     let Some(next) = next else { break };
                     node = *next;
-                    if let Some(column) = self.columns[node].filter(|_| index + 1 >= shortest) {
-                        counts[column] += 1;
-                    }
+                    length += 1;
                 }
             }
             // Single items have no gaps, so they are counted once.
@@ -256,6 +266,22 @@ impl NGramVectorizer {
                 }
             }
         }
+    }
+}
+
+/// How often the sequences occur in a row. Few of many do.
+struct NGramCounts {
+    by_column: Vec<u32>,
+    /// The columns whose counts are not 0.
+    found: Vec<usize>,
+}
+
+impl NGramCounts {
+    fn add(&mut self, column: usize) {
+        if self.by_column[column] == 0 {
+            self.found.push(column);
+        }
+        self.by_column[column] += 1;
     }
 }
 

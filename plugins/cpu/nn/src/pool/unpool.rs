@@ -97,9 +97,6 @@ impl UnpoolPlaces {
                 "expected indices below {count}, the size of an image of {pooled:?}, found {index}"
             ))
         })?;
-        if pooled == output {
-            return Ok(index);
-        }
         // The index refers to the pooled image, whose sizes may differ from the output's, so it is converted by position.
         unravel_index(index, pooled.iter().copied(), position);
         // The output may be larger than the pooled image; positions stay the same.
@@ -121,8 +118,11 @@ fn run_max_unpool<E: Element + Default>(call: &KernelCall<'_>) -> Result<()> {
     // Elements that were not a maximum are 0.
     y.fill(E::default());
     let mut position = vec![0; places.pooled.len()];
+    // Indices into an image of the output's shape are places already.
+    let same_shape = places.pooled == places.output;
     for (value, index) in x.iter().zip(indices) {
-        y[places.place_of(*index, &mut position)?] = *value;
+        let place = usize::try_from(*index).ok().filter(|place| same_shape && *place < y.len());
+        y[place.map_or_else(|| places.place_of(*index, &mut position), Ok)?] = *value;
     }
     Ok(())
 }
