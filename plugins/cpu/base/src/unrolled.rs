@@ -5,6 +5,9 @@
 /// count are dropped before LLVM sees them, which halves the code that the micro-kernels pass to it.
 #[macro_export]
 macro_rules! unrolled {
+    ($index:ident in 0..$count:literal, at most 3 $body:block) => {
+        $crate::unrolled!(@ $index $count $body 0 1 2)
+    };
     ($index:ident in 0..$count:literal, at most 4 $body:block) => {
         $crate::unrolled!(@ $index $count $body 0 1 2 3)
     };

@@ -48,4 +48,6 @@ pub trait IntegerVector: Copy + 'static {
 
     /// Adds the products of each lane.
     fn add_products(self, inputs: Self::Inputs, weights: Self::Weights) -> Self;
+
+    fn add(self, other: Self) -> Self;
 }

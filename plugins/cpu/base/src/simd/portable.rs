@@ -134,6 +134,12 @@ impl IntegerVector for PortableI32Vector {
         let ([a, b, c, d], [e, f, g, h]) = (self.0, weights);
         Self([add_quad(a, inputs, e), add_quad(b, inputs, f), add_quad(c, inputs, g), add_quad(d, inputs, h)])
     }
+
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        let ([a, b, c, d], [e, f, g, h]) = (self.0, other.0);
+        Self([a.wrapping_add(e), b.wrapping_add(f), c.wrapping_add(g), d.wrapping_add(h)])
+    }
 }
 
 #[inline(always)]

@@ -44,4 +44,10 @@ impl IntegerVector for Sse2I32Vector {
         // SAFETY: every x86-64 processor has SSE2.
         Self(unsafe { _mm_add_epi32(self.0, _mm_madd_epi16(inputs, weights)) })
     }
+
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        // SAFETY: as above.
+        Self(unsafe { _mm_add_epi32(self.0, other.0) })
+    }
 }

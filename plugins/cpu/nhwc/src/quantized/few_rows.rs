@@ -56,8 +56,16 @@ impl FewRowsWeights {
         rows <= 2 * kernels.max_pixels()
     }
 
-    /// Quantizes the rows with one scale, and multiplies them.
-    pub fn multiply(&self, cpu: &Cpu, rows: &[f32], output: &mut [f32], buffers: &mut FewRowsBuffers) {
+    /// Quantizes the rows with one scale, and multiplies them. If consecutive products alternate between forwards and backwards, each
+    /// starts with the weights that the one before read last, which are still in the cache.
+    pub fn multiply(
+        &self,
+        cpu: &Cpu,
+        rows: &[f32],
+        output: &mut [f32],
+        is_backwards: bool,
+        buffers: &mut FewRowsBuffers,
+    ) {
         let count = rows.len() / self.depth;
         assert!(
             rows.len() == count * self.depth && output.len() == count * self.outputs,
@@ -98,6 +106,7 @@ impl FewRowsWeights {
             },
             count,
             output: DisjointSlice::new(output),
+            is_backwards,
         };
         // The weights of a thread's share may fit into its L2, where those of all do not.
         let work = [count, self.depth, self.outputs].into_iter().fold(1usize, usize::saturating_mul);
@@ -123,6 +132,7 @@ struct FewRowsJob<'a> {
     rows: (*const u8, usize),
     count: usize,
     output: DisjointSlice<'a, f32>,
+    is_backwards: bool,
 }
 
 // SAFETY: no thread writes the rows behind the pointer during the product.
@@ -134,12 +144,15 @@ impl FewRowsJob<'_> {
         let FewRowsWeights { panels, outputs: width, .. } = self.weights;
         let tile = even_tile_size(self.count, self.kernels.max_pixels());
         let (rows, distance) = self.rows;
-        for first in (0..self.count).step_by(tile) {
-            let pixels = tile.min(self.count - first);
-            let inputs: [*const u8; MAX_TILE_PIXELS] =
-                std::array::from_fn(|row| rows.wrapping_add((first + row) * distance));
-            for channel in outputs.clone().step_by(panels.panel_width()) {
-                let channels = panels.panel_width().min(outputs.end - channel);
+        let panel_count = outputs.len().div_ceil(panels.panel_width());
+        for index in 0..panel_count {
+            let index = if self.is_backwards { panel_count - 1 - index } else { index };
+            let channel = outputs.start + index * panels.panel_width();
+            let channels = panels.panel_width().min(outputs.end - channel);
+            for first in (0..self.count).step_by(tile) {
+                let pixels = tile.min(self.count - first);
+                let inputs: [*const u8; MAX_TILE_PIXELS] =
+                    std::array::from_fn(|row| rows.wrapping_add((first + row) * distance));
                 let sums = self.output.element_pointer(first * width + channel).cast();
                 let outcome = TileOutcome::Sums(SumsTarget { output: sums, pixel: *width, channels });
                 let tile = QuantizedTile {

@@ -25,6 +25,17 @@ use oarlock_cpu_base::unrolled;
 /// the hardware prefetcher follows. A step of a full tile is 28 VNNI instructions, or 14 cycles at two per cycle, so 16 steps are
 /// about 224 cycles.
 const PREFETCH_STEPS: usize = 16;
+const ZEROS: [i32; MAX_LANES] = [0; MAX_LANES];
+
+/// Consecutive steps that a tile of few pixels adds to sums of their own. VNNI adds to a sum every 5 cycles, and 2 sums in all would
+/// read weights at half the speed of L2.
+const fn steps_abreast(pixels: usize) -> usize {
+    match pixels {
+        1 => 4,
+        2 | 3 => 2,
+        _ => 1,
+    }
+}
 
 /// The arguments of a micro-kernel.
 pub(super) struct QuantizedTile<'a> {
@@ -188,7 +199,7 @@ unsafe fn compute_tile<
 >(
     tile: &QuantizedTile<'_>,
 ) {
-    let size = QUAD * V::LANES;
+    let size = VECTORS * QUAD * V::LANES;
     // SAFETY: the caller guarantees all operands.
     unsafe {
         let first = V::load(tile.start);
@@ -197,26 +208,38 @@ unsafe fn compute_tile<
             let start = V::load(tile.start.add(VECTOR * V::LANES));
             unrolled!(PIXEL in 0..PIXELS, at most 14 { sums[PIXEL][VECTOR] = start; });
         });
+        let abreast = const { steps_abreast(PIXELS) };
+        let mut others = [[[V::load(ZEROS.as_ptr()); 2]; MAX_TILE_PIXELS]; 3];
         let (mut weights, mut pointers) = (tile.weights, tile.inputs);
         for _ in 0..tile.taps {
             let mut inputs = [ptr::null(); MAX_TILE_PIXELS];
             unrolled!(PIXEL in 0..PIXELS, at most 14 { inputs[PIXEL] = (*pointers.add(PIXEL)).add(tile.skip); });
-            for step in 0..tile.steps {
-                let mut factors = [V::load_weights(weights); 2];
-                unrolled!(VECTOR in 0..VECTORS, at most 2 {
-                    factors[VECTOR] = V::load_weights(weights.add(VECTOR * size));
-                    prefetch_l1(weights.wrapping_add((PREFETCH_STEPS * VECTORS + VECTOR) * size));
+            let whole = tile.steps - tile.steps % abreast;
+            for step in (0..whole).step_by(abreast) {
+                add_step::<V, SIGNED, PIXELS, VECTORS>(&mut sums, &inputs, step, weights);
+                unrolled!(OTHER in 0..3, at most 3 {
+                    if const { OTHER + 1 < steps_abreast(PIXELS) } {
+                        let weights = weights.add((OTHER + 1) * size);
+                        add_step::<V, SIGNED, PIXELS, VECTORS>(&mut others[OTHER], &inputs, step + OTHER + 1, weights);
+                    }
                 });
-                unrolled!(PIXEL in 0..PIXELS, at most 14 {
-                    let input = V::load_inputs::<SIGNED>(inputs[PIXEL].add(QUAD * step));
-                    unrolled!(VECTOR in 0..VECTORS, at most 2 {
-                        sums[PIXEL][VECTOR] = sums[PIXEL][VECTOR].add_products(input, factors[VECTOR]);
-                    });
-                });
-                weights = weights.add(VECTORS * size);
+                weights = weights.add(abreast * size);
+            }
+            for step in whole..tile.steps {
+                add_step::<V, SIGNED, PIXELS, VECTORS>(&mut sums, &inputs, step, weights);
+                weights = weights.add(size);
             }
             pointers = pointers.add(PIXELS);
         }
+        unrolled!(OTHER in 0..3, at most 3 {
+            if const { OTHER + 1 < steps_abreast(PIXELS) } {
+                unrolled!(PIXEL in 0..PIXELS, at most 14 {
+                    unrolled!(VECTOR in 0..VECTORS, at most 2 {
+                        sums[PIXEL][VECTOR] = sums[PIXEL][VECTOR].add(others[OTHER][PIXEL][VECTOR]);
+                    });
+                });
+            }
+        });
         match tile.outcome {
             TileOutcome::Bytes(epilogue) => V::finish_tile::<PIXELS, VECTORS>(&sums, epilogue),
             // Whole vectors of channels are stored directly; only a ragged tile goes through a buffer.
@@ -247,6 +270,35 @@ unsafe fn compute_tile<
 }
 
 /// Generates the module of an instruction set: its micro-kernels for each number of pixels.
+/// Adds the products of one step.
+///
+/// # Safety
+///
+/// As for [`QuantizedMicroKernel`].
+#[inline(always)]
+unsafe fn add_step<V: RequantizedVector, const SIGNED: bool, const PIXELS: usize, const VECTORS: usize>(
+    sums: &mut [[V; 2]; MAX_TILE_PIXELS],
+    inputs: &[*const u8; MAX_TILE_PIXELS],
+    step: usize,
+    weights: *const i8,
+) {
+    let size = QUAD * V::LANES;
+    // SAFETY: the caller guarantees all operands.
+    unsafe {
+        let mut factors = [V::load_weights(weights); 2];
+        unrolled!(VECTOR in 0..VECTORS, at most 2 {
+            factors[VECTOR] = V::load_weights(weights.add(VECTOR * size));
+            prefetch_l1(weights.wrapping_add((PREFETCH_STEPS * VECTORS + VECTOR) * size));
+        });
+        unrolled!(PIXEL in 0..PIXELS, at most 14 {
+            let input = V::load_inputs::<SIGNED>(inputs[PIXEL].add(QUAD * step));
+            unrolled!(VECTOR in 0..VECTORS, at most 2 {
+                sums[PIXEL][VECTOR] = sums[PIXEL][VECTOR].add_products(input, factors[VECTOR]);
+            });
+        });
+    }
+}
+
 macro_rules! kernels {
     ($module:ident, $vector:ident, $(#[$attribute:meta])* [$($pixels:literal)*]) => {
         mod $module {

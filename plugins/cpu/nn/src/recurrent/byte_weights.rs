@@ -34,10 +34,17 @@ impl RoundedWeights<f32> for ByteWeights {
         (self.rows, self.depth)
     }
 
-    fn multiply_rows(&self, cpu: &Cpu, left: &[f32], output: &mut [f32], buffers: &mut FewRowsBuffers) {
+    fn multiply_rows(
+        &self,
+        cpu: &Cpu,
+        left: &[f32],
+        output: &mut [f32],
+        is_backwards: bool,
+        buffers: &mut FewRowsBuffers,
+    ) {
         let rows = output.len() / self.rows;
         if let Some(weights) = self.of_steps.as_ref().filter(|weights| weights.is_faster(cpu, rows)) {
-            weights.multiply(cpu, left, output, buffers);
+            weights.multiply(cpu, left, output, is_backwards, buffers);
             return;
         }
         // Quantized for each product, since the range of the left operand is known only then.

@@ -260,6 +260,7 @@ impl<C: RecurrentFloat> DirectionWalk<'_, C> {
     fn run_step(&mut self, step: usize, input: &[C]) -> Result<()> {
         let &RecurrentShape { batches, hidden, rows, .. } = self.sizes;
         let Self { cpu, cell, lengths, gates, reset, state, cells, recurrent, scratch, .. } = self;
+        scratch.is_backwards = step % 2 == 1;
         let goes_on = |batch: usize| lengths.is_none_or(|lengths| step < lengths[batch]);
         // The input products of a sequence, one per gate element.
         let input = |batch: usize| &input[batch * rows..][..rows];

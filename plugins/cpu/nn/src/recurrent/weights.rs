@@ -14,6 +14,8 @@ use super::RecurrentFloat;
 const SINGLE_THREAD_WEIGHTS: usize = 1 << 18;
 /// The number of tiles of rows up to which products do without the overhead of larger ones. Each reads all panels.
 const MAX_SMALL_TILES: usize = 4;
+/// The size of consecutive panels that keep their order: far less than an L2 cache, and enough to hide what a call costs.
+const PANEL_GROUP_BYTES: usize = 1 << 17;
 /// The alignment of vectors of weights.
 const CACHE_LINE: usize = 64;
 
@@ -32,8 +34,15 @@ pub(super) trait RoundedWeights<C>: Send + Sync {
     /// The number of elements that a product computes, and the steps of each.
     fn matrix_size(&self) -> (usize, usize);
 
-    /// Multiplies consecutive rows.
-    fn multiply_rows(&self, cpu: &Cpu, left: &[C], output: &mut [C], buffers: &mut FewRowsBuffers);
+    /// Multiplies consecutive rows. Backwards, the weights are read from the last to the first.
+    fn multiply_rows(
+        &self,
+        cpu: &Cpu,
+        left: &[C],
+        output: &mut [C],
+        is_backwards: bool,
+        buffers: &mut FewRowsBuffers,
+    );
 }
 
 impl<C: RecurrentFloat> PackedGateWeights<C> {
@@ -89,18 +98,25 @@ impl<C: RecurrentFloat> RecurrentPanels<C> {
         Self { elements: panels, start, rows, depth, width }
     }
 
-    /// Multiplies consecutive rows, as many at once as a tile has.
-    fn multiply_rows(&self, cpu: &Cpu, left: &[C], output: &mut [C]) {
+    /// Multiplies consecutive rows, as many at once as a tile has. Backwards, groups of panels are read from the last to the first.
+    fn multiply_rows(&self, cpu: &Cpu, left: &[C], output: &mut [C], is_backwards: bool) {
         let &Self { rows, depth, width, .. } = self;
         let tiles = (output.len() / rows).div_ceil(row_tile_size::<C>(cpu.isa()).0);
         // Tiles of equal size: one of a single row would read the panels for that row alone.
         let tile = (output.len() / rows).div_ceil(tiles);
-        let panels = (&self.elements[self.start..], depth * width);
-        for (left, output) in left.chunks(tile * depth).zip(output.chunks_mut(tile * rows)) {
-            let count = output.len() / rows;
-            let left = GemmRows { elements: left, count, stride: depth };
-            let output = GemmRows { elements: output, count, stride: rows };
-            multiply_rows(cpu.isa(), left, panels, depth, output, rows, false);
+        let panel = depth * width;
+        let group_width = (PANEL_GROUP_BYTES / (panel * size_of::<C>()).max(1)).max(1) * width;
+        let group_count = rows.div_ceil(group_width);
+        for index in 0..group_count {
+            let first = if is_backwards { group_count - 1 - index } else { index } * group_width;
+            let columns = group_width.min(rows - first);
+            let panels = (&self.elements[self.start + first * depth..], panel);
+            for (left, output) in left.chunks(tile * depth).zip(output.chunks_mut(tile * rows)) {
+                let count = output.len() / rows;
+                let left = GemmRows { elements: left, count, stride: depth };
+                let output = GemmRows { elements: &mut output[first..], count, stride: rows };
+                multiply_rows(cpu.isa(), left, panels, depth, output, columns, false);
+            }
         }
     }
 }
@@ -148,11 +164,11 @@ impl<'a, C: RecurrentFloat> GateWeights<'a, C> {
         let rows = output.len() / self.rows;
         if let Some(PackedGateWeights::Rounding(weights)) = self.ready {
             // All rows of the left operand share one scale, so it must not be split.
-            weights.multiply_rows(cpu, left, output, &mut scratch.few_rows);
+            weights.multiply_rows(cpu, left, output, scratch.is_backwards, &mut scratch.few_rows);
             return Ok(());
         }
         if let Some(PackedGateWeights::Panels(panels)) = self.ready {
-            panels.multiply_rows(cpu, left, output);
+            panels.multiply_rows(cpu, left, output, scratch.is_backwards);
             return Ok(());
         }
         let left = StridedMatrix::new(left, vec![0], (rows, self.depth), (self.depth, 1))
@@ -181,6 +197,8 @@ fn operand_size_error() -> PluginError {
 pub(super) struct ReusableScratch {
     bytes: Vec<u8>,
     few_rows: FewRowsBuffers,
+    /// Whether products start with the last weights. If steps alternate, each starts with those that are still in the cache.
+    pub(super) is_backwards: bool,
 }
 
 impl ReusableScratch {

@@ -12,7 +12,7 @@ macro_rules! integer_vector {
     (
         $(#[$comment:meta])*
         $name:ident, $vector:ident, $lanes:literal, $load:ident, $store:ident, $splat:ident, $xor:ident,
-        $factor_bytes:literal, $add_products:ident
+        $add:ident, $factor_bytes:literal, $add_products:ident
     ) => {
         $(#[$comment])*
         #[derive(Clone, Copy)]
@@ -58,6 +58,12 @@ macro_rules! integer_vector {
                 // SAFETY: a vector exists only if the machine has the instructions.
                 Self(unsafe { $add_products(self.0, inputs, weights) })
             }
+
+            #[inline(always)]
+            fn add(self, other: Self) -> Self {
+                // SAFETY: as above.
+                Self(unsafe { $add(self.0, other.0) })
+            }
         }
     };
 }
@@ -74,6 +80,7 @@ macro_rules! zmm_vector {
             _mm512_storeu_si512,
             _mm512_set1_epi32,
             _mm512_xor_si512,
+            _mm512_add_epi32,
             $factor_bytes,
             $add_products
         );
@@ -92,6 +99,7 @@ macro_rules! ymm_vector {
             _mm256_storeu_si256,
             _mm256_set1_epi32,
             _mm256_xor_si256,
+            _mm256_add_epi32,
             $factor_bytes,
             $add_products
         );
