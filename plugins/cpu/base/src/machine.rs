@@ -1,6 +1,10 @@
 //! Reads what the operating system reports about the processor and its memory.
 
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::__cpuid;
 use std::fs;
+#[cfg(target_arch = "x86_64")]
+use std::sync::OnceLock;
 
 use oarlock_sdk::{PluginError, Result, Version};
 
@@ -14,7 +18,7 @@ pub fn processor_name() -> String {
 pub fn processor_vendor() -> String {
     #[cfg(target_arch = "x86_64")]
     {
-        let vendor = std::arch::x86_64::__cpuid(0);
+        let vendor = __cpuid(0);
         // CPUID spells the name in this order of registers.
         let text = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes);
         String::from_utf8_lossy(text.as_flattened()).into_owned()
@@ -23,6 +27,18 @@ pub fn processor_vendor() -> String {
     {
         String::new()
     }
+}
+
+/// The size of a core's L2 cache, as the processor reports it; 0 if it does not.
+#[cfg(target_arch = "x86_64")]
+pub fn l2_bytes() -> usize {
+    const L2_LEAF: u32 = 0x8000_0006;
+    static SIZE: OnceLock<usize> = OnceLock::new();
+    *SIZE.get_or_init(|| {
+        let has_leaf = __cpuid(0x8000_0000).eax >= L2_LEAF;
+        // The upper half of the register is the size in KiB.
+        if has_leaf { (__cpuid(L2_LEAF).ecx >> 16) as usize * 1024 } else { 0 }
+    })
 }
 
 /// A processor family, as its vendor numbers it. Zen 3 and Zen 4 are both family 25.
