@@ -210,3 +210,33 @@ fn a_channel_that_constants_broadcast_to_several_stays_before_the_convolution() 
     let left = computing_ops(&sketch.with_outputs(&[y]), &[1, 1, 4, 4]);
     assert_eq!(left, ["Mul", "oarlock.Conv"]);
 }
+
+#[test]
+fn a_convolution_takes_in_what_follows_the_squeeze_behind_it() {
+    let mut sketch = GraphSketch::new();
+    let x = sketch.add_input("x", Dtype::F32, &[2, 5, 1, 9]);
+    let (w, bias) = (sketch.add_weights(&[7, 5, 1, 3], 1), sketch.add_weights(&[7, 1], 2));
+    let image = sketch.add_op("Conv", &[x, w]);
+    let axes = sketch.add_ints(&[-2]);
+    let line = sketch.add_op("Squeeze", &[image, axes]);
+    let line = sketch.add_op("Add", &[bias, line]);
+    let (low, high) = (sketch.add_scalar(0.0), sketch.add_scalar(0.7));
+    let y = sketch.add_op("Clip", &[line, low, high]);
+    let left = sketch.with_outputs(&[y]).check_optimized(&[random_datum(&[2, 5, 1, 9], 4)]);
+    assert!(left.iter().all(|op| !["Add", "Clip"].contains(&op.as_str())), "{left:?}");
+
+    // Both stay where they are if something else reads the image, and if the bias makes the line longer.
+    let mut sketch = GraphSketch::new();
+    let x = sketch.add_input("x", Dtype::F32, &[2, 5, 1, 3]);
+    let (w, bias) = (sketch.add_weights(&[7, 5, 1, 3], 1), sketch.add_weights(&[7, 4], 2));
+    let axes = sketch.add_ints(&[2]);
+    let image = sketch.add_op("Conv", &[x, w]);
+    let line = sketch.add_op("Squeeze", &[image, axes]);
+    let longer = sketch.add_op("Add", &[line, bias]);
+    let read_twice = sketch.add_op("Conv", &[x, w]);
+    let tanh = sketch.add_op("Squeeze", &[read_twice, axes]);
+    let tanh = sketch.add_op("Tanh", &[tanh]);
+    let left =
+        sketch.with_outputs(&[longer, tanh, read_twice]).check_optimized(&[random_datum(&[2, 5, 1, 3], 4)]);
+    assert!(["Add", "Tanh"].iter().all(|op| left.contains(&(*op).to_owned())), "{left:?}");
+}

@@ -34,6 +34,7 @@ mod precision;
 mod product;
 mod quantized;
 mod rms_norm;
+mod squeezes;
 mod transposes;
 
 pub(crate) use constant_evaluation::weight_to_tensor;
@@ -106,6 +107,8 @@ pub const ALL_PASSES: &[GraphPass] = &[
     quantized::FUSE_DYNAMIC_QUANTIZATION,
     // After the passes that make layers of what quantizes.
     quantized::FUSE_BYTE_MAPS,
+    // Before the passes that make the ops behind a convolution part of it.
+    squeezes::DELAY_SQUEEZES,
     activation::FUSE_ACTIVATIONS,
     gelu::FUSE_GELU,
     layer_norm::FUSE_LAYER_NORM,
