@@ -70,7 +70,8 @@ def other(options, peer, path, case):
 
 def measure(options, path, case):
     """The figures of one row: medians over the rounds, and of each peer the median of its ratios to ours."""
-    row = dataclasses.asdict(case) | {"date": time.strftime("%Y-%m-%d"), "oarlock": None, "peers": {}, "refused": {}, "error": ""}
+    row = dataclasses.asdict(case) | {"date": time.strftime("%Y-%m-%d"), "rounds": options.rounds, "seconds": options.seconds}
+    row |= {"oarlock": None, "peers": {}, "refused": {}, "error": ""}
     peers, refused = peers_for(options, case.precision), row["refused"]
     rounds = []
     try:

@@ -53,7 +53,8 @@ def measured(rows):
     commits = sorted({row["commit"] for row in rows})
     peers = sorted({f"{name} {version}" for row in rows for name, version in row["peer_versions"].items()})
     date = " to ".join(dict.fromkeys((dates[0], dates[-1])))
-    return f"{date}, commit {', '.join(commits)}, {rows[0]['processor']}, {', '.join(peers)}."
+    settings = sorted({f"`--rounds {row['rounds']} --seconds {row['seconds']}`" for row in rows})
+    return f"{date}, commit {', '.join(commits)}, {rows[0]['processor']}, {', '.join(peers)}, {' or '.join(settings)}."
 
 
 def of_set(rows):
