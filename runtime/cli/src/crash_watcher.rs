@@ -24,6 +24,9 @@ const LOADING_STATUS: &str = "the plugins were loaded";
 /// Sent when the work is done. An end without it is a crash, whatever the exit code.
 const DONE_STATUS: &str = "the program ended";
 
+/// The exit code of a child whose program could not be started, as in shells. The command itself never exits with it.
+const FAILED_START_CODE: i32 = 127;
+
 /// The write end of the pipe to the parent; empty in an unwatched command.
 static STATUS_PIPE: OnceLock<File> = OnceLock::new();
 
@@ -52,6 +55,16 @@ pub(crate) fn watch_command(arguments: impl Iterator<Item = OsString>) -> Comman
     let lines = String::from_utf8_lossy(&lines);
     let doing = lines.lines().last();
     match (status.code(), doing) {
+        // In an emulator, a failed start may look like a program that ended at once.
+        (Some(FAILED_START_CODE), None) => {
+            let problem = CommandError::new(
+                "the process of the command could not be started: this program could not run itself",
+            );
+            Err(problem.with_hint(
+                "an emulator such as qemu-user starts further processes only if the kernel knows the architecture \
+                 (`binfmt_misc`)",
+            ))
+        }
         (Some(_), Some(DONE_STATUS) | None) => Ok(status.success()),
         (_, doing) => {
             let doing = doing.unwrap_or(LOADING_STATUS);

@@ -24,7 +24,8 @@ for which all runtimes see no better set:
 {measured}
 
 - **×** is how many times as fast Oarlock is: for one caller, the median time of a run in the peer over ours; for several, our runs in a
-  second over the peer's. Above 1, Oarlock is faster. Columns of a peer have it in parentheses.
+  second over the peer's. It is the median of the rounds' ratios, so it need not be the ratio of the medians beside it. Above 1, Oarlock
+  is faster. Columns of a peer have it in parentheses.
 - **callers** are threads that call one loaded model at once. They share the threads of the runtime, and as many processors.
 - **precision** `bf16` permits products to round; OpenVINO then has default settings, which do so too.
 - `-` is a peer that does not run the model. OpenVINO is told the shapes before it compiles, which makes it faster.

@@ -23,7 +23,7 @@ pub(crate) struct ModelArguments {
     #[arg(long = "shape", value_name = "NAME=SIZES", value_parser = parse_shape)]
     pub(crate) shapes: Vec<(String, Vec<i64>)>,
     /// The number of threads for kernels on the CPU; by default as many as the process may use at once
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,
     /// Leave out the passes that only make the model faster, to see their effect; results may differ in the last digits
     #[arg(long)]

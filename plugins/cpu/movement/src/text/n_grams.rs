@@ -22,11 +22,14 @@ pub(super) fn n_gram_kernels() -> Vec<Kernel<Cpu>> {
     ]
 }
 
-/// What a count becomes.
+/// What a sequence does to its column each time it is found.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum NGramMode {
+    /// `TF`: adds 1.
     Count,
+    /// `IDF`: sets the weight.
     Presence,
+    /// `TFIDF`: adds the weight.
     Product,
 }
 
@@ -42,11 +45,10 @@ struct NGramVectorizer {
     tree: FxHashMap<(usize, usize), usize>,
     /// For each item the node of the sequences that start with it.
     first_nodes: Vec<Option<usize>>,
-    /// For each node the column of the sequence that ends there.
-    columns: Vec<Option<usize>>,
-    weights: Vec<f32>,
-    /// The output for a row that has none of the sequences.
-    empty_row: Vec<f32>,
+    /// For each node the column and the weight of the sequence that ends there.
+    found: Vec<Option<(usize, f32)>>,
+    /// The number of columns.
+    width: usize,
 }
 
 impl NGramVectorizer {
@@ -63,9 +65,12 @@ impl NGramVectorizer {
         };
         let length = |name: &str, least: i64| match call.int_attribute(name)? {
             Some(found) if found >= least => Ok(usize::try_from(found).unwrap_or(usize::MAX)),
-            found => Err(PluginError::invalid_argument(format!(
-                "expected `{name}` of at least {least}, found {found:?}"
+            Some(found) => Err(PluginError::invalid_argument(format!(
+                "expected `{name}` of at least {least}, found {found}"
             ))),
+            None => {
+                Err(PluginError::invalid_argument(format!("expected the attribute `{name}`, found none")))
+            }
         };
         let indexes = call.ints_attribute("ngram_indexes")?.unwrap_or_default();
         let width = indexes.iter().max().map_or(0, |last| last.saturating_add(1));
@@ -81,9 +86,10 @@ impl NGramVectorizer {
             .map(|weight| *weight as f32)
             .collect();
         ensure!(
-            weights.is_empty() || weights.len() as i64 >= width,
+            weights.is_empty() || weights.len() == indexes.len(),
             invalid_argument,
-            "expected a weight for each of {width} columns, found {}",
+            "expected a weight for each of the {} sequences in `ngram_indexes`, found {}",
+            indexes.len(),
             weights.len()
         );
         let mut this = Self {
@@ -95,14 +101,21 @@ impl NGramVectorizer {
             numbers: FxHashMap::default(),
             tree: FxHashMap::default(),
             first_nodes: Vec::new(),
-            columns: Vec::new(),
-            weights,
-            empty_row: Vec::new(),
+            found: Vec::new(),
+            width: width as usize,
         };
-        this.empty_row = (0..width as usize).map(|column| this.weigh_count(column, 0)).collect();
+        ensure!(
+            this.shortest <= this.longest,
+            invalid_argument,
+            "expected `min_gram_length` of at most `max_gram_length` {}, found {}",
+            this.longest,
+            this.shortest
+        );
         let pool = this.read_pool(call)?;
         this.first_nodes = vec![None; pool.iter().max().map_or(0, |last| last + 1)];
-        this.build_tree(&pool, call.ints_attribute("ngram_counts")?.unwrap_or_default(), indexes)?;
+        let weights = weights.into_iter().chain(std::iter::repeat(1.0));
+        let columns: Vec<_> = indexes.iter().map(|index| *index as usize).zip(weights).collect();
+        this.build_tree(&pool, call.ints_attribute("ngram_counts")?.unwrap_or_default(), &columns)?;
         Ok(this)
     }
 
@@ -130,8 +143,9 @@ impl NGramVectorizer {
     }
 
     /// Builds the trie of the known sequences: `starts` says for each length where in the pool its sequences start.
-    fn build_tree(&mut self, pool: &[usize], starts: &[i64], indexes: &[i64]) -> Result<()> {
-        let mut columns = indexes.iter();
+    fn build_tree(&mut self, pool: &[usize], starts: &[i64], columns: &[(usize, f32)]) -> Result<()> {
+        let column_count = columns.len();
+        let mut columns = columns.iter().copied();
         for (length, start) in starts.iter().enumerate() {
             let end = starts.get(length + 1).copied().unwrap_or(pool.len() as i64);
             let place = |at: i64| usize::try_from(at).ok();
@@ -142,11 +156,17 @@ impl NGramVectorizer {
                     pool.len()
                 ))
             })?;
+            ensure!(
+                part.len().is_multiple_of(length + 1),
+                invalid_argument,
+                "expected whole sequences of {} items in the pool, found {} items",
+                length + 1,
+                part.len()
+            );
             for sequence in part.chunks_exact(length + 1) {
                 let column = columns.next().ok_or_else(|| {
                     PluginError::invalid_argument(format!(
-                        "expected an item of `ngram_indexes` for each sequence of the pool, found {}",
-                        indexes.len()
+                        "expected an item of `ngram_indexes` for each sequence of the pool, found {column_count}"
                     ))
                 })?;
                 // Sequences of other lengths are not counted, but each has taken its column.
@@ -155,19 +175,19 @@ impl NGramVectorizer {
                 }
                 let mut last = None;
                 for item in sequence {
-                    let next = self.columns.len();
+                    let next = self.found.len();
                     let node = match last {
                         None => *self.first_nodes[*item].get_or_insert(next),
                         Some(node) => *self.tree.entry((node, *item)).or_insert(next),
                     };
                     // A new entry has the next number, and needs a node of it.
                     if node == next {
-                        self.columns.push(None);
+                        self.found.push(None);
                     }
                     last = Some(node);
                 }
                 if let Some(node) = last {
-                    self.columns[node] = Some(*column as usize);
+                    self.found[node] = Some(column);
                 }
             }
         }
@@ -203,41 +223,26 @@ impl NGramVectorizer {
         };
         let mut dims = input.dims().to_vec();
         if let Some(last) = dims.last_mut() {
-            *last = self.empty_row.len() as i64;
+            *last = self.width as i64;
         }
         operands.expect_dims(&output, "Y", &dims)?;
         let out = operands.write_output::<f32>(0)?;
         if out.is_empty() {
             return Ok(());
         }
-        let width = self.empty_row.len();
-        let out = OutputRows::new(out, width);
-        parallel_for_parts(cpu, rows, grain_for(length.saturating_add(width)), out, |first, out| {
-            let mut counts = NGramCounts { by_column: vec![0; width], found: Vec::new() };
-            for (row, out) in out.chunks_mut(width).enumerate() {
-                self.count_sequences(&items[(first + row) * length..][..length], &mut counts);
-                out.copy_from_slice(&self.empty_row);
-                for column in counts.found.drain(..) {
-                    out[column] = self.weigh_count(column, std::mem::take(&mut counts.by_column[column]));
-                }
+        let out = OutputRows::new(out, self.width);
+        let work = length.saturating_add(self.width);
+        parallel_for_parts(cpu, rows, grain_for(work), out, |first, out| {
+            out.fill(0.0);
+            for (row, out) in out.chunks_mut(self.width).enumerate() {
+                self.find_sequences(&items[(first + row) * length..][..length], out);
             }
         });
         Ok(())
     }
 
-    /// What the output has for a sequence that occurs `count` times. Without the attribute all weights are 1.
-    fn weigh_count(&self, column: usize, count: u32) -> f32 {
-        let weight = self.weights.get(column).copied().unwrap_or(1.0);
-        match self.mode {
-            NGramMode::Count => count as f32,
-            NGramMode::Presence if count == 0 => 0.0,
-            NGramMode::Presence => weight,
-            NGramMode::Product => weight * count as f32,
-        }
-    }
-
-    /// Counts the known sequences of a row.
-    fn count_sequences(&self, items: &[Option<usize>], counts: &mut NGramCounts) {
+    /// Finds the known sequences of a row.
+    fn find_sequences(&self, items: &[Option<usize>], out: &mut [f32]) {
         let mut shortest = self.shortest;
         // Longer steps than the row reach no second item, however many skips are allowed.
         for step in 1..=self.most_skips.saturating_add(1).min(items.len().max(1)) {
@@ -246,8 +251,12 @@ impl NGramVectorizer {
                 let mut length = 1;
                 let mut others = items[start..].iter().step_by(step).skip(1);
                 loop {
-                    if let Some(column) = self.columns[node].filter(|_| length >= shortest) {
-                        counts.add(column);
+                    if let Some((column, weight)) = self.found[node].filter(|_| length >= shortest) {
+                        match self.mode {
+                            NGramMode::Count => out[column] += 1.0,
+                            NGramMode::Presence => out[column] = weight,
+                            NGramMode::Product => out[column] += weight,
+                        }
                     }
                     if length == self.longest {
                         break;
@@ -266,22 +275,6 @@ impl NGramVectorizer {
                 }
             }
         }
-    }
-}
-
-/// How often the sequences occur in a row. Few of many do.
-struct NGramCounts {
-    by_column: Vec<u32>,
-    /// The columns whose counts are not 0.
-    found: Vec<usize>,
-}
-
-impl NGramCounts {
-    fn add(&mut self, column: usize) {
-        if self.by_column[column] == 0 {
-            self.found.push(column);
-        }
-        self.by_column[column] += 1;
     }
 }
 
@@ -325,7 +318,8 @@ mod tests {
             &[counts],
         );
         let weighed = [("weights", TestAttribute::Floats(&[0.5, 1.0, 3.0]))];
-        let present = TestArray::from_values(&[2, 3], &[0.5f32, 1., 3., 0., 0., 3.]);
+        // Weights are those of the sequences, whatever their columns.
+        let present = TestArray::from_values(&[2, 3], &[1f32, 3., 0.5, 0., 0., 0.5]);
         KERNELS.check_kernel(
             "TfIdfVectorizer",
             9,
@@ -333,6 +327,26 @@ mod tests {
             &[Some(&rows)],
             &[present],
         );
+    }
+
+    #[test]
+    fn sequences_of_one_column_add_up() {
+        let row = TestArray::from_values(&[4], &[1i64, 2, 2, 1]);
+        let shared = [
+            ("ngram_indexes", TestAttribute::Ints(&[0, 0, 2])),
+            ("weights", TestAttribute::Floats(&[1.0, 2.0, 4.0])),
+            ("max_skip_count", TestAttribute::Int(0)),
+        ];
+        for (mode, expected) in [("TF", [4f32, 0., 1.]), ("IDF", [1., 0., 4.]), ("TFIDF", [6., 0., 4.])] {
+            let expected = TestArray::from_values(&[3], &expected);
+            KERNELS.check_kernel(
+                "TfIdfVectorizer",
+                9,
+                &vectorizer_attributes(mode, &shared),
+                &[Some(&row)],
+                &[expected],
+            );
+        }
     }
 
     #[test]
@@ -346,6 +360,8 @@ mod tests {
             ("ngram_indexes", TestAttribute::Ints(&[-1, 0, 1])),
             ("ngram_indexes", TestAttribute::Ints(&[0])),
             ("max_gram_length", TestAttribute::Int(0)),
+            ("min_gram_length", TestAttribute::Int(3)),
+            ("pool_int64s", TestAttribute::Ints(&[1, 2, 1, 2, 1])),
             ("max_skip_count", TestAttribute::Int(-1)),
             ("mode", TestAttribute::Text("COUNT")),
             ("weights", TestAttribute::Floats(&[1.0])),
