@@ -250,15 +250,8 @@ fn a_tensor_of_texts_from_a_table_shares_it() {
     drop(table);
     assert_eq!(texts.to_strings().unwrap(), ["high", "low", "high"]);
     let table: Arc<[String]> = ["low"].map(str::to_owned).into();
-    let refused = |dims: &[i64], index: usize| {
-        Tensor::from_shared_strings(&cpu, dims, &table, [index].into_iter()).unwrap_err().to_string()
-    };
-    assert!(refused(&[1], 1).contains("expected indices below 1, found 1"), "{}", refused(&[1], 1));
-    assert!(
-        refused(&[2], 0).contains("expected 2 strings for the shape [2], found 1"),
-        "{}",
-        refused(&[2], 0)
-    );
+    let refused = Tensor::from_shared_strings(&cpu, &[2], &table, [0].into_iter()).unwrap_err().to_string();
+    assert!(refused.contains("expected 2 strings for the shape [2], found 1"), "{refused}");
 }
 
 #[test]

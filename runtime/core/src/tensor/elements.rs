@@ -80,31 +80,23 @@ impl Tensor {
         Self::from_shared_strings(device, dims, &texts, 0..texts.len())
     }
 
-    /// Creates a tensor whose elements are strings of a table, by their indices. The tensor shares the table.
+    /// Creates a tensor whose elements are strings of a table, by their indices, which must lie in it. The tensor shares the table.
     pub fn from_shared_strings(
         device: &Device,
         dims: &[i64],
         table: &Arc<[String]>,
         indices: impl ExactSizeIterator<Item = usize>,
     ) -> Result<Self> {
-        let expected = shape::element_count(dims)?;
-        let found = indices.len();
-        if found as u64 != expected {
-            return Err(Error::invalid_argument(format!(
-                "expected {expected} strings for the shape {dims:?}, found {found}"
-            )));
+        let (found, expected) = (indices.len() as u64, shape::element_count(dims)?);
+        if found != expected {
+            let message = format!("expected {expected} strings for the shape {dims:?}, found {found}");
+            return Err(Error::invalid_argument(message));
         }
         let element = |index: usize| {
-            let text = table.get(index).ok_or_else(|| {
-                Error::out_of_range(format!("expected indices below {}, found {index}", table.len()))
-            })?;
-            let (size, most) = (text.len() as u64, abi::Str::MAX_BYTES);
-            if size > most {
-                return Err(Error::invalid_argument(format!(
-                    "expected texts of at most {most} bytes, found one of {size}"
-                )));
-            }
-            Ok(abi::Str::borrowed(text))
+            let (text, most) = (&table[index], abi::Str::MAX_BYTES);
+            let size = text.len() as u64;
+            let message = || format!("expected texts of at most {most} bytes, found one of {size}");
+            (size <= most).then(|| abi::Str::borrowed(text)).ok_or_else(|| Error::invalid_argument(message()))
         };
         let elements = indices.map(element).collect::<Result<Vec<_>>>()?;
         let mut tensor =
