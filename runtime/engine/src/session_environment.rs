@@ -162,15 +162,17 @@ impl SessionEnvironment {
         device: &Device,
         takes_any_address: bool,
     ) -> Result<Tensor> {
-        let is_cached = self.lasting_bytes <= CACHED_MODEL_BYTES;
+        let shared = self.shared_constant(weight);
+        // A copy of a small constant would be another one for each plan, and so would what kernels make of it.
+        let is_copied = takes_any_address && shared.is_some() && self.lasting_bytes <= CACHED_MODEL_BYTES;
         if let Weight::Numbers(numbers) = weight
             && takes_any_address
             && !numbers.is_aligned()
-            && !is_cached
+            && !is_copied
         {
             return Tensor::from_constant(device, numbers);
         }
-        let Some(numbers) = self.shared_constant(weight) else { return weight_to_tensor(weight, device) };
+        let Some(numbers) = shared else { return weight_to_tensor(weight, device) };
         let key = ConstantKey {
             device: device.name().to_owned(),
             address: numbers.bytes().as_ptr() as usize,
@@ -181,7 +183,7 @@ impl SessionEnvironment {
         if let Some((_, known)) = constants.get(&key) {
             return Ok(known.clone());
         }
-        let tensor = if takes_any_address && is_cached {
+        let tensor = if is_copied {
             let copy = Tensor::from_bytes(device, numbers.dtype(), numbers.dims(), numbers.bytes())?;
             self.release_constant(numbers.bytes());
             copy

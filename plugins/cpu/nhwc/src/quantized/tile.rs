@@ -269,7 +269,6 @@ unsafe fn compute_tile<
     }
 }
 
-/// Generates the module of an instruction set: its micro-kernels for each number of pixels.
 /// Adds the products of one step.
 ///
 /// # Safety
@@ -299,6 +298,7 @@ unsafe fn add_step<V: RequantizedVector, const SIGNED: bool, const PIXELS: usize
     }
 }
 
+/// Generates the module of an instruction set: its micro-kernels for each number of pixels.
 macro_rules! kernels {
     ($module:ident, $vector:ident, $(#[$attribute:meta])* [$($pixels:literal)*]) => {
         mod $module {
