@@ -318,20 +318,16 @@ fn operands_that_an_old_model_repeats_from_an_axis_on_get_the_dimensions_they_la
 }
 
 #[test]
-fn a_mapper_of_categories_is_labels_in_the_direction_of_its_input() {
+fn mappers_of_categories_are_labels_in_the_direction_of_their_input() {
     use attribute_proto::AttributeType;
     use tensor_proto::DataType;
-    let mapper = |dtype: Option<DataType>, default: AttributeProto| {
-        let strings = ["a", "b", "a"].map(|text| text.as_bytes().to_vec().into());
-        let mut node = build_node("CategoryMapper", &["x"], &["y"]).with_domain("ai.onnx.ml");
-        node.attribute = vec![
-            AttributeProto {
-                strings: strings.to_vec(),
-                ..build_attribute("cats_strings", AttributeType::Strings)
-            },
-            AttributeProto { ints: vec![1, 2, 3], ..build_attribute("cats_int64s", AttributeType::Ints) },
-            default,
-        ];
+    let strings = |name: &str| AttributeProto {
+        strings: ["a", "b", "a"].map(|text| text.as_bytes().to_vec().into()).to_vec(),
+        ..build_attribute(name, AttributeType::Strings)
+    };
+    let labels = |op: &str, dtype: Option<DataType>, attributes: Vec<AttributeProto>| {
+        let mut node = build_node(op, &["x"], &["y"]).with_domain("ai.onnx.ml");
+        node.attribute = attributes;
         let mut proto = build_graph(&["x"], vec![node], &["y"]);
         if let Some(dtype) = dtype {
             let tensor = type_proto::Tensor { elem_type: Some(dtype.into()), shape: None };
@@ -344,17 +340,21 @@ fn a_mapper_of_categories_is_labels_in_the_direction_of_its_input() {
         assert_eq!((&*node.op, node.opset), ("LabelEncoder", 2));
         node.attributes.clone()
     };
+    let mapper = |dtype: Option<DataType>, default: AttributeProto| {
+        let numbers =
+            AttributeProto { ints: vec![1, 2, 3], ..build_attribute("cats_int64s", AttributeType::Ints) };
+        labels("CategoryMapper", dtype, vec![strings("cats_strings"), numbers, default])
+    };
     let texts = || Attribute::Strings(["a", "b", "a"].map(str::to_owned).to_vec());
-    let numbers = || Attribute::Ints(vec![3, 2, 1]);
-    let to_numbers = |default| {
+    let to_numbers_of = |numbers: [i64; 3], default| {
         let pairs = Attributes::new()
             .with_attribute("keys_strings", texts())
-            .with_attribute("values_int64s", numbers());
+            .with_attribute("values_int64s", Attribute::Ints(numbers.to_vec()));
         pairs.with_attribute("default_int64", Attribute::Int(default))
     };
-    let to_texts = |default: &str| {
+    let to_texts_of = |numbers: [i64; 3], default: &str| {
         let pairs = Attributes::new()
-            .with_attribute("keys_int64s", numbers())
+            .with_attribute("keys_int64s", Attribute::Ints(numbers.to_vec()))
             .with_attribute("values_strings", texts());
         pairs.with_attribute("default_string", Attribute::String(default.to_owned()))
     };
@@ -362,9 +362,15 @@ fn a_mapper_of_categories_is_labels_in_the_direction_of_its_input() {
         let kind = build_attribute("default_string", AttributeType::String);
         AttributeProto { s: Some(b"none".to_vec().into()), ..kind }
     };
+    let to_numbers = |default| to_numbers_of([3, 2, 1], default);
+    let to_texts = |default| to_texts_of([3, 2, 1], default);
     assert_eq!(mapper(Some(DataType::String), int_attribute("default_int64", 7)), to_numbers(7));
     assert_eq!(mapper(Some(DataType::String), text()), to_numbers(-1));
     assert_eq!(mapper(Some(DataType::Int64), int_attribute("default_int64", 7)), to_texts("_Unused"));
     assert_eq!(mapper(None, int_attribute("default_int64", 7)), to_numbers(7));
     assert_eq!(mapper(None, text()), to_texts("none"));
+    // In the first version of `LabelEncoder`, numbers are positions, and the last of equal classes wins.
+    let encoder = |dtype| labels("LabelEncoder", Some(dtype), vec![strings("classes_strings")]);
+    assert_eq!(encoder(DataType::String), to_numbers_of([2, 1, 0], -1));
+    assert_eq!(encoder(DataType::Int64), to_texts_of([2, 1, 0], "_Unused"));
 }

@@ -121,7 +121,13 @@ impl NGramVectorizer {
 
     /// The items of all known sequences, as ids.
     fn read_pool(&mut self, call: &KernelCall<'_>) -> Result<Vec<usize>> {
+        let pool_words = attributes::string_list(call, "pool_strings")?.unwrap_or_default();
         if let Some(numbers) = call.ints_attribute("pool_int64s")?.filter(|numbers| !numbers.is_empty()) {
+            ensure!(
+                pool_words.is_empty(),
+                invalid_argument,
+                "expected `pool_strings` or `pool_int64s`, found both"
+            );
             let known = &mut self.numbers;
             let mut number_of = |number: &i64| {
                 let next = known.len();
@@ -135,11 +141,7 @@ impl NGramVectorizer {
             let next = known.len();
             *known.entry((*word).to_owned()).or_insert(next)
         };
-        Ok(attributes::string_list(call, "pool_strings")?
-            .unwrap_or_default()
-            .iter()
-            .map(&mut number_of)
-            .collect())
+        Ok(pool_words.iter().map(&mut number_of).collect())
     }
 
     /// Builds the trie of the known sequences: `starts` says for each length where in the pool its sequences start.
@@ -364,6 +366,7 @@ mod tests {
             ("pool_int64s", TestAttribute::Ints(&[1, 2, 1, 2, 1])),
             ("max_skip_count", TestAttribute::Int(-1)),
             ("mode", TestAttribute::Text("COUNT")),
+            ("pool_strings", TestAttribute::Texts(&["a"])),
             ("weights", TestAttribute::Floats(&[1.0])),
         ] {
             let message = KERNELS.refusal_message(

@@ -5,6 +5,8 @@
 
 mod columns;
 mod float_products;
+#[cfg(x86_vectors)]
+mod panels;
 mod plan;
 #[cfg(x86_vectors)]
 mod rounded_products;
@@ -15,6 +17,7 @@ use std::sync::Arc;
 
 use oarlock_cpu_base::OARLOCK_DOMAIN;
 use oarlock_cpu_base::device::Cpu;
+use oarlock_cpu_base::isa::Isa;
 use oarlock_sdk::{
     Dtype, DtypeSet, Kernel, KernelCall, KernelFlags, OperandFlags, OperandSpec, Result, dtype_set, ensure,
 };
@@ -23,8 +26,9 @@ use float_products::FLOAT_WORDS;
 use plan::BlockMatmulPlan;
 
 const INTEGER_DTYPES: DtypeSet = dtype_set(&[Dtype::I4, Dtype::U4, Dtype::I8, Dtype::U8]);
-/// The most rows. With more, arithmetic takes so long that dequantizing the weights does not matter, and a product of floats is faster.
-const MAX_ROWS: usize = 16;
+/// The most rows that are multiplied as floats. With more, arithmetic takes so long that dequantizing the weights does not matter, and a
+/// product of floats is faster.
+const MAX_FLOAT_ROWS: usize = 16;
 /// The value of `accuracy_level` from which on rows may be rounded to 8 bits, as in ONNX Runtime.
 const ROUNDED_ACCURACY: i64 = 4;
 /// The most blocks of a chunk.
@@ -40,7 +44,7 @@ pub(super) fn block_matmul_kernel() -> Kernel<Cpu> {
         Ok(Arc::new(move |cpu: &Cpu, call: &KernelCall<'_>| plan.run(cpu, call)))
     })
     .with_domain(OARLOCK_DOMAIN)
-    .with_support_check(|_, call| BlockMatmulShape::new(call).map(drop))
+    .with_support_check(|cpu, call| BlockMatmulShape::new(cpu, call).map(drop))
     .with_workspace(|cpu, call| Ok(BlockMatmulPlan::new(cpu, call)?.workspace_bytes() as u64))
     .with_flags(KernelFlags::DETERMINISTIC)
     .with_inputs([
@@ -64,7 +68,7 @@ struct BlockMatmulShape {
 }
 
 impl BlockMatmulShape {
-    fn new(call: &KernelCall<'_>) -> Result<Self> {
+    fn new(cpu: &Cpu, call: &KernelCall<'_>) -> Result<Self> {
         let (a, w, scale) = (call.input(0)?.dims(), call.input(1)?, call.input(2)?.dims());
         let block = usize::try_from(call.int_attribute("block_size")?.unwrap_or(0)).unwrap_or(0);
         let ([rows @ .., depth], [columns, length]) = (a, w.dims()) else {
@@ -79,9 +83,9 @@ impl BlockMatmulShape {
             "expected weights of {depth} elements a row, found {length}"
         );
         ensure!(
-            (1..=MAX_ROWS as i64).contains(&count) && *columns > 0 && *depth > 0,
+            count > 0 && *columns > 0 && *depth > 0,
             unimplemented,
-            "expected 1 to {MAX_ROWS} rows of some elements, and some columns, found {count}, {depth} and {columns}"
+            "expected rows of some elements, and some columns, found {count}, {depth} and {columns}"
         );
         let sizes = Self {
             rows: count as usize,
@@ -91,6 +95,11 @@ impl BlockMatmulShape {
             dtype: w.dtype(),
             may_round: call.int_attribute("accuracy_level")?.unwrap_or(0) >= ROUNDED_ACCURACY,
         };
+        ensure!(
+            sizes.rows <= MAX_FLOAT_ROWS || sizes.is_rounded(cpu.isa()),
+            unimplemented,
+            "expected 1 to {MAX_FLOAT_ROWS} rows, found {count}"
+        );
         let chunk = FLOAT_WORDS * sizes.word_elements();
         let step = chunk / MAX_CHUNK_BLOCKS;
         let is_even =
@@ -110,6 +119,11 @@ impl BlockMatmulShape {
             zero.map(|zero| zero.dims())
         );
         Ok(sizes)
+    }
+
+    /// True if rows are rounded to 8 bits.
+    fn is_rounded(&self, isa: Isa) -> bool {
+        self.may_round && self.bits() == 4 && isa >= Isa::Avx2
     }
 
     /// Bits of an integer.

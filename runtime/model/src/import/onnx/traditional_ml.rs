@@ -2,7 +2,8 @@
 //!
 //! Classifiers with text labels become classifiers with integer labels, followed by a `LabelEncoder`. `ZipMap`, which pairs
 //! each score with the name of its class, becomes the plain scores: there are no maps here, and the order of the columns gives
-//! the names. `CategoryMapper` becomes a `LabelEncoder` in the direction that the input implies.
+//! the names. `CategoryMapper` and the first version of `LabelEncoder` map in the direction that the input implies; they become
+//! a `LabelEncoder` of version 2.
 
 use oarlock_core::{Attribute, Attributes, Dtype, Result};
 
@@ -29,7 +30,20 @@ pub(super) fn lower_ml_node(mut node: Node, graph: &mut Graph) -> Result<Node> {
         return Ok(node);
     }
     if &*node.op == "CategoryMapper" {
-        return lower_category_mapper(node, graph);
+        let (Some(Attribute::Strings(texts)), Some(Attribute::Ints(numbers))) =
+            (node.attributes.get("cats_strings"), node.attributes.get("cats_int64s"))
+        else {
+            let expected = "the categories in `cats_strings` and `cats_int64s`";
+            return Err(invalid_model(expected, "none in one of them"));
+        };
+        let pairs = (texts.clone(), numbers.clone());
+        return lower_category_mapper(node, pairs, graph);
+    }
+    if let ("LabelEncoder", Some(Attribute::Strings(classes))) =
+        (&*node.op, node.attributes.get("classes_strings"))
+    {
+        let pairs = (classes.clone(), (0..).take(classes.len()).collect());
+        return lower_category_mapper(node, pairs, graph);
     }
     if &*node.op == "ZipMap" {
         if let Some(output) = node.output(0) {
@@ -64,16 +78,11 @@ pub(super) fn lower_ml_node(mut node: Node, graph: &mut Graph) -> Result<Node> {
 }
 
 /// Lowers a mapper from text to integers or back, depending on its input.
-fn lower_category_mapper(mut node: Node, graph: &mut Graph) -> Result<Node> {
-    let (Some(Attribute::Strings(texts)), Some(Attribute::Ints(numbers))) =
-        (node.attributes.get("cats_strings"), node.attributes.get("cats_int64s"))
-    else {
-        return Err(invalid_model(
-            "the categories in `cats_strings` and `cats_int64s`",
-            "none in one of them",
-        ));
-    };
-    let (mut texts, mut numbers) = (texts.clone(), numbers.clone());
+fn lower_category_mapper(
+    mut node: Node,
+    (mut texts, mut numbers): (Vec<String>, Vec<i64>),
+    graph: &mut Graph,
+) -> Result<Node> {
     // Of equal categories the last wins here, but the first in a `LabelEncoder`.
     texts.reverse();
     numbers.reverse();

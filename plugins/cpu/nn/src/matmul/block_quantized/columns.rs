@@ -8,8 +8,10 @@ use oarlock_cpu_base::prefetch::prefetch_l1;
 use oarlock_cpu_base::rows::fold::join_lanes;
 use oarlock_cpu_base::rows::output_parts::AxisLinesPart;
 
-/// The distance at which weights are prefetched, beyond the end of a page, where hardware stops.
-const PREFETCH_BYTES: usize = 1024;
+/// The distance at which weights are prefetched at least, beyond the end of a page, where hardware stops.
+const PREFETCH_BYTES: usize = 4096;
+/// The rows that are multiplied at a time with one column, or the columns with one row.
+const TILE_SIDE: usize = 4;
 
 /// A way to multiply chunks of rows with chunks of columns.
 pub(super) trait ChunkProducts<const WORDS: usize> {
@@ -17,9 +19,9 @@ pub(super) trait ChunkProducts<const WORDS: usize> {
     const WORD_ELEMENTS: usize;
 
     /// A chunk of a row.
-    type RowChunk: Sync;
+    type RowChunk: Send + Sync;
 
-    /// Fills a chunk with some elements, at most as many as it has. The others become 0.
+    /// Fills a chunk with some elements, at most as many as it has. The others become 0. Must be `#[inline(always)]`.
     fn fill_chunk(chunk: &mut Self::RowChunk, elements: &[f32], block: usize);
 
     /// For each row and each word, the sum of the products.
@@ -55,6 +57,40 @@ pub(super) struct BlockQuantizedMatrix<'a> {
     pub sign_bits: u8,
 }
 
+impl BlockQuantizedMatrix<'_> {
+    /// The chunks of a row that is multiplied with this matrix, if they have so many words.
+    pub(super) fn row_chunks(&self, words: usize) -> usize {
+        self.column_bytes.div_ceil(words * size_of::<u32>())
+    }
+
+    #[inline(always)]
+    fn column<const WORDS: usize>(&self, column: usize) -> QuantizedColumn<'_, WORDS> {
+        let bytes = &self.weights[column * self.column_bytes..][..self.column_bytes];
+        let (words, rest) = bytes.as_chunks::<4>();
+        debug_assert!(rest.is_empty(), "a block has whole words");
+        let (chunks, rest) = words.as_chunks();
+        QuantizedColumn { chunks, rest, scales: &self.scales[column * self.blocks..][..self.blocks] }
+    }
+
+    /// The zero point of a block of the matrix, if a word has so many integers.
+    #[inline(always)]
+    pub(super) fn unpack_zero(&self, zeros: &[u8], block: usize, word_elements: usize) -> f32 {
+        f32::from(if word_elements == 8 {
+            (zeros[block / 2] ^ self.sign_bits) >> (block % 2 * 4) & 15
+        } else {
+            zeros[block] ^ self.sign_bits
+        })
+    }
+}
+
+/// The chunks of a column, the words after the last whole one, and the scales of its blocks.
+#[derive(Clone, Copy)]
+struct QuantizedColumn<'a, const WORDS: usize> {
+    chunks: &'a [[[u8; 4]; WORDS]],
+    rest: &'a [[u8; 4]],
+    scales: &'a [f32],
+}
+
 #[derive(Clone, Copy)]
 pub(super) enum ZeroPoints<'a> {
     /// The same for all blocks.
@@ -64,24 +100,21 @@ pub(super) enum ZeroPoints<'a> {
 }
 
 /// Multiplies rows with the columns of some results. A chunk has `BLOCKS` blocks, or is a part of one.
-pub(super) struct ColumnProducts<'a, P: ChunkProducts<WORDS>, const WORDS: usize, const BLOCKS: usize> {
+struct ColumnProducts<'a, P: ChunkProducts<WORDS>, const WORDS: usize, const BLOCKS: usize> {
     matrix: BlockQuantizedMatrix<'a>,
     /// The chunks of all rows.
     rows: &'a [P::RowChunk],
     results: AxisLinesPart<'a, f32>,
 }
 
-impl<'a, P: ChunkProducts<WORDS>, const WORDS: usize, const BLOCKS: usize>
-    ColumnProducts<'a, P, WORDS, BLOCKS>
-{
-    pub(super) fn compute(
-        isa: Isa,
-        matrix: BlockQuantizedMatrix<'a>,
-        rows: &'a [P::RowChunk],
-        results: AxisLinesPart<'a, f32>,
-    ) {
-        P::run_task(isa, Self { matrix, rows, results });
-    }
+/// Multiplies the chunks of some rows with the columns of some results, one after another.
+pub(super) fn run_columns<P: ChunkProducts<WORDS>, const WORDS: usize, const BLOCKS: usize>(
+    isa: Isa,
+    matrix: BlockQuantizedMatrix<'_>,
+    rows: &[P::RowChunk],
+    results: AxisLinesPart<'_, f32>,
+) {
+    P::run_task(isa, ColumnProducts::<P, WORDS, BLOCKS> { matrix, rows, results });
 }
 
 impl<P: ChunkProducts<WORDS>, const WORDS: usize, const BLOCKS: usize> SimdTask
@@ -90,80 +123,93 @@ impl<P: ChunkProducts<WORDS>, const WORDS: usize, const BLOCKS: usize> SimdTask
     type Output = ();
 
     #[inline(always)]
-    fn run_on_target<T: SimdTarget>(mut self) {
-        let row_chunks = self.matrix.column_bytes.div_ceil(size_of::<[u32; WORDS]>());
-        let count = self.rows.len() / row_chunks;
-        for (column, _) in self.results.line_groups(1) {
-            // While a column is in L1, all rows are multiplied with it: as many at a time as there are registers for.
-            let mut row = 0;
-            while count - row >= 4 {
-                self.multiply_rows::<T, 4>(column, row, row_chunks);
-                row += 4;
-            }
-            if count - row >= 2 {
-                self.multiply_rows::<T, 2>(column, row, row_chunks);
-                row += 2;
-            }
-            if count > row {
-                self.multiply_rows::<T, 1>(column, row, row_chunks);
-            }
+    fn run_on_target<T: SimdTarget>(self) {
+        // Chosen once, so that the loops over chunks have no branch on it.
+        match self.matrix.zeros {
+            ZeroPoints::Uniform(_) => self.multiply_all::<T, true>(),
+            ZeroPoints::Packed(_) => self.multiply_all::<T, false>(),
         }
     }
 }
 
 impl<P: ChunkProducts<WORDS>, const WORDS: usize, const BLOCKS: usize> ColumnProducts<'_, P, WORDS, BLOCKS> {
     #[inline(always)]
-    fn multiply_rows<T: SimdTarget, const ROWS: usize>(
-        &mut self,
-        column: usize,
-        first: usize,
-        row_chunks: usize,
-    ) {
-        let mut rows: [&[P::RowChunk]; ROWS] = [&[]; ROWS];
-        for (row, chunks) in rows.iter_mut().zip(self.rows[first * row_chunks..].chunks_exact(row_chunks)) {
-            *row = chunks;
-        }
-        let sums = self.multiply_column::<T, ROWS>(column, rows);
-        for (row, sum) in sums.into_iter().enumerate() {
-            self.results.lines_at(column, 1, first + row)[0] = sum;
+    fn multiply_all<T: SimdTarget, const IS_UNIFORM: bool>(mut self) {
+        let row_chunks = self.matrix.row_chunks(WORDS);
+        let count = self.rows.len() / row_chunks;
+        for (column, columns) in self.results.line_groups(TILE_SIDE) {
+            // While columns are in L1, all rows are multiplied with them: a tile is as large as there are registers for.
+            let mut row = 0;
+            while count - row >= TILE_SIDE {
+                for column in column..column + columns {
+                    self.multiply_tile::<T, IS_UNIFORM, TILE_SIDE, 1>(row, column);
+                }
+                row += TILE_SIDE;
+            }
+            for row in row..count {
+                if columns == TILE_SIDE {
+                    self.multiply_tile::<T, IS_UNIFORM, 1, TILE_SIDE>(row, column);
+                } else {
+                    for column in column..column + columns {
+                        self.multiply_tile::<T, IS_UNIFORM, 1, 1>(row, column);
+                    }
+                }
+            }
         }
     }
 
     #[inline(always)]
-    fn multiply_column<T: SimdTarget, const ROWS: usize>(
-        &self,
-        column: usize,
-        rows: [&[P::RowChunk]; ROWS],
-    ) -> [f32; ROWS] {
+    fn multiply_tile<T: SimdTarget, const IS_UNIFORM: bool, const ROWS: usize, const COLUMNS: usize>(
+        &mut self,
+        first_row: usize,
+        first_column: usize,
+    ) {
         let matrix = self.matrix;
-        let bytes = &matrix.weights[column * matrix.column_bytes..][..matrix.column_bytes];
-        let scales = &matrix.scales[column * matrix.blocks..][..matrix.blocks];
-        let (words, rest) = bytes.as_chunks::<4>();
-        debug_assert!(rest.is_empty(), "a block has whole words");
-        let (chunks, rest) = words.as_chunks::<WORDS>();
-        // One sum for each word over all chunks, added up only at the end of the column.
-        let mut sums = [[0f32; WORDS]; ROWS];
-        for (chunk, bytes) in chunks.iter().enumerate() {
-            prefetch_l1(bytes.as_ptr().cast::<u8>().wrapping_add(PREFETCH_BYTES));
-            let first = self.first_block(chunk);
-            let Some(scales) = scales[first..].first_chunk() else { break };
-            let zeros = self.zero_points(column * matrix.blocks + first, BLOCKS);
-            self.add_chunk::<T, ROWS>(chunk, bytes, (*scales, zeros), rows, &mut sums);
+        let row_chunks = matrix.row_chunks(WORDS);
+        let mut rows: [&[P::RowChunk]; ROWS] = [&[]; ROWS];
+        for (row, chunks) in (first_row..).zip(&mut rows) {
+            *chunks = &self.rows[row * row_chunks..][..row_chunks];
         }
-        if !rest.is_empty() {
-            let mut bytes = [[0; 4]; WORDS];
-            bytes[..rest.len()].copy_from_slice(rest);
-            let first = self.first_block(chunks.len());
-            let (count, mut last) = (BLOCKS.min(matrix.blocks - first), [0.0; BLOCKS]);
-            last[..count].copy_from_slice(&scales[first..][..count]);
-            let factors = (last, self.zero_points(column * matrix.blocks + first, count));
-            self.add_chunk::<T, ROWS>(chunks.len(), &bytes, factors, rows, &mut sums);
+        let mut columns = [QuantizedColumn { chunks: &[][..], rest: &[], scales: &[] }; COLUMNS];
+        for (index, column) in (first_column..).zip(&mut columns) {
+            *column = matrix.column(index);
         }
-        let mut results = [0.0; ROWS];
+        let chunks = columns[0].chunks.len();
+        // Columns follow one another, and so do tiles of them.
+        let ahead = COLUMNS * PREFETCH_BYTES.div_ceil(COLUMNS * matrix.column_bytes);
+        let (bytes_ahead, scales_ahead) = (ahead * matrix.column_bytes, ahead * matrix.blocks);
+        // One sum for each word over all chunks, added up only at the end of the columns.
+        let mut sums = [[[0f32; WORDS]; ROWS]; COLUMNS];
+        for chunk in 0..chunks {
+            let at = scales_ahead + COLUMNS * self.first_block(chunk);
+            prefetch_l1(columns[0].scales.as_ptr().wrapping_add(at));
+            for column in 0..COLUMNS {
+                let QuantizedColumn { chunks, scales, .. } = columns[column];
+                prefetch_l1(chunks[chunk].as_ptr().cast::<u8>().wrapping_add(bytes_ahead));
+                let at = if BLOCKS > 1 { chunk } else { self.first_block(chunk) };
+                let scales = scales.as_chunks().0[at];
+                let zeros = self.zero_points::<IS_UNIFORM>(first_column + column, chunk, BLOCKS);
+                self.add_chunk::<T, ROWS>(chunk, &chunks[chunk], (scales, zeros), rows, &mut sums[column]);
+            }
+        }
+        for column in 0..COLUMNS {
+            let QuantizedColumn { rest, scales, .. } = columns[column];
+            if !rest.is_empty() {
+                let mut words = [[0; 4]; WORDS];
+                words[..rest.len()].copy_from_slice(rest);
+                let first = self.first_block(chunks);
+                let (count, mut last) = (BLOCKS.min(matrix.blocks - first), [0.0; BLOCKS]);
+                last[..count].copy_from_slice(&scales[first..][..count]);
+                let zeros = self.zero_points::<IS_UNIFORM>(first_column + column, chunks, count);
+                self.add_chunk::<T, ROWS>(chunks, &words, (last, zeros), rows, &mut sums[column]);
+            }
+        }
         for row in 0..ROWS {
-            results[row] = join_lanes(sums[row], |left, right| left + right);
+            let results = self.results.lines_at(first_column, COLUMNS, first_row + row);
+            for (result, sums) in results.iter_mut().zip(&sums) {
+                *result = join_lanes(sums[row], |left, right| left + right);
+            }
         }
-        results
     }
 
     /// The first block of a chunk, counted from the beginning of the column.
@@ -172,25 +218,20 @@ impl<P: ChunkProducts<WORDS>, const WORDS: usize, const BLOCKS: usize> ColumnPro
         if BLOCKS > 1 { chunk * BLOCKS } else { chunk * (WORDS * P::WORD_ELEMENTS) / self.matrix.block }
     }
 
-    /// The zero points of so many blocks of a chunk.
+    /// For each word of a chunk the zero point of its block, of which so many are there.
     #[inline(always)]
-    fn zero_points(&self, first: usize, count: usize) -> [f32; BLOCKS] {
-        let sign_bits = self.matrix.sign_bits;
+    fn zero_points<const IS_UNIFORM: bool>(&self, column: usize, chunk: usize, count: usize) -> [f32; WORDS] {
         let zeros = match self.matrix.zeros {
-            ZeroPoints::Uniform(zero) => return [zero; BLOCKS],
-            ZeroPoints::Packed(zeros) => zeros,
+            ZeroPoints::Uniform(zero) if IS_UNIFORM => return [zero; WORDS],
+            ZeroPoints::Packed(zeros) if !IS_UNIFORM => zeros,
+            _ => unreachable!("the kind for which this was called"),
         };
+        let first = column * self.matrix.blocks + self.first_block(chunk);
         let mut found = [0.0; BLOCKS];
         for (index, zero) in found.iter_mut().enumerate().take(count) {
-            let block = first + index;
-            let integer = if P::WORD_ELEMENTS == 8 {
-                (zeros[block / 2] ^ sign_bits) >> (block % 2 * 4) & 15
-            } else {
-                zeros[block] ^ sign_bits
-            };
-            *zero = f32::from(integer);
+            *zero = self.matrix.unpack_zero(zeros, first + index, P::WORD_ELEMENTS);
         }
-        found
+        spread_blocks(found)
     }
 
     /// Adds the products of a chunk, whose blocks have scales and zero points.
@@ -199,11 +240,11 @@ impl<P: ChunkProducts<WORDS>, const WORDS: usize, const BLOCKS: usize> ColumnPro
         &self,
         chunk: usize,
         bytes: &[[u8; 4]; WORDS],
-        (scales, zeros): ([f32; BLOCKS], [f32; BLOCKS]),
+        (scales, zeros): ([f32; BLOCKS], [f32; WORDS]),
         rows: [&[P::RowChunk]; ROWS],
         sums: &mut [[f32; WORDS]; ROWS],
     ) {
-        let (scales, zeros) = (spread_blocks::<BLOCKS, WORDS>(scales), spread_blocks::<BLOCKS, WORDS>(zeros));
+        let scales = spread_blocks::<BLOCKS, WORDS>(scales);
         let flip = u32::from_ne_bytes([self.matrix.sign_bits; 4]);
         let mut words = [0u32; WORDS];
         for lane in 0..WORDS {

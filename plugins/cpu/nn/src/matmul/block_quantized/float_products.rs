@@ -23,6 +23,7 @@ impl<const PLACES: usize> ChunkProducts<FLOAT_WORDS> for FloatProducts<PLACES> {
 
     type RowChunk = FloatChunk<PLACES>;
 
+    #[inline(always)]
     fn fill_chunk(chunk: &mut FloatChunk<PLACES>, elements: &[f32], _block: usize) {
         *chunk = FloatChunk { places: [[0.0; FLOAT_WORDS]; PLACES], sums: [0.0; FLOAT_WORDS] };
         for (word, elements) in elements.chunks(PLACES).enumerate() {

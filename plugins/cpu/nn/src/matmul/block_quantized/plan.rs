@@ -3,18 +3,28 @@
 #![expect(unsafe_code, reason = "operands are memory that the call vouches for")]
 
 use oarlock_cpu_base::device::Cpu;
-use oarlock_cpu_base::isa::Isa;
+use oarlock_cpu_base::isa::{Isa, SimdTarget, SimdTask};
 use oarlock_cpu_base::memory::ALIGNMENT;
 use oarlock_cpu_base::rows::grain_for;
-use oarlock_cpu_base::rows::output_parts::{AxisLines, parallel_for_parts};
+use oarlock_cpu_base::rows::output_parts::{
+    AxisLines, AxisLinesPart, OutputBlocks, OutputRows, parallel_for_parts,
+};
 use oarlock_cpu_gemm::ScratchBuffer;
 use oarlock_sdk::{KernelCall, Result, TensorView, ensure};
 
 use super::BlockMatmulShape;
-use super::columns::{BlockQuantizedMatrix, ChunkProducts, ColumnProducts, ZeroPoints};
+use super::columns::{BlockQuantizedMatrix, ChunkProducts, ZeroPoints, run_columns};
 use super::float_products::{FLOAT_WORDS, FloatProducts};
 #[cfg(x86_vectors)]
-use super::rounded_products::{Avx2Products, VnniProducts, YMM_WORDS, ZMM_WORDS, has_vnni};
+use super::panels::{PanelProducts, run_panels};
+#[cfg(x86_vectors)]
+use super::rounded_products::{Avx2Products, AvxVnniProducts, VnniProducts, YMM_WORDS, ZMM_WORDS, has_vnni};
+
+/// The rows that are in chunks at a time, so that they stay in L2 while all columns are multiplied with them.
+const ROW_BLOCK: usize = 64;
+/// The fewest rows for which it pays to bring panels of columns side by side.
+#[cfg(x86_vectors)]
+const MIN_PANEL_ROWS: usize = 4;
 
 /// How products with one matrix are computed.
 pub(super) struct BlockMatmulPlan {
@@ -33,34 +43,43 @@ struct ProductMethod {
 }
 
 impl ProductMethod {
-    const fn of<P: ChunkProducts<WORDS>, const WORDS: usize>(rounds_rows: bool) -> Self {
-        let row_bytes = |sizes: &BlockMatmulShape| {
-            sizes.rows * sizes.depth.div_ceil(WORDS * P::WORD_ELEMENTS) * size_of::<P::RowChunk>()
-        };
-        Self { rounds_rows, row_bytes, multiply: multiply_all::<P, WORDS> }
+    /// Multiplies column by column.
+    const fn by_columns<P: ChunkProducts<WORDS>, const WORDS: usize>(rounds_rows: bool) -> Self {
+        Self { rounds_rows, row_bytes: row_bytes::<P, WORDS>, multiply: multiply_columns::<P, WORDS> }
+    }
+
+    /// Multiplies rows that are rounded, in panels of columns if there are enough rows.
+    #[cfg(x86_vectors)]
+    fn with_rounded_rows<P: PanelProducts<WORDS>, const WORDS: usize>(rows: usize) -> Self {
+        let by_columns = Self::by_columns::<P, WORDS>(true);
+        if rows < MIN_PANEL_ROWS {
+            by_columns
+        } else {
+            Self { multiply: multiply_panels::<P, WORDS>, ..by_columns }
+        }
     }
 
     fn choose(isa: Isa, sizes: &BlockMatmulShape) -> Self {
         #[cfg(x86_vectors)]
-        if sizes.may_round && sizes.bits() == 4 && isa >= Isa::Avx2 {
-            return if has_vnni(isa) {
-                Self::of::<VnniProducts, ZMM_WORDS>(true)
-            } else {
-                Self::of::<Avx2Products, YMM_WORDS>(true)
+        if sizes.is_rounded(isa) {
+            return match isa {
+                _ if has_vnni(isa) => Self::with_rounded_rows::<VnniProducts, ZMM_WORDS>(sizes.rows),
+                Isa::AvxVnni => Self::with_rounded_rows::<AvxVnniProducts, YMM_WORDS>(sizes.rows),
+                _ => Self::with_rounded_rows::<Avx2Products, YMM_WORDS>(sizes.rows),
             };
         }
         #[cfg(not(x86_vectors))]
         let _ = isa;
         match sizes.bits() {
-            4 => Self::of::<FloatProducts<8>, FLOAT_WORDS>(false),
-            _ => Self::of::<FloatProducts<4>, FLOAT_WORDS>(false),
+            4 => Self::by_columns::<FloatProducts<8>, FLOAT_WORDS>(false),
+            _ => Self::by_columns::<FloatProducts<4>, FLOAT_WORDS>(false),
         }
     }
 }
 
 impl BlockMatmulPlan {
     pub(super) fn new(cpu: &Cpu, call: &KernelCall<'_>) -> Result<Self> {
-        let sizes = BlockMatmulShape::new(call)?;
+        let sizes = BlockMatmulShape::new(cpu, call)?;
         let uniform_zero = match call.optional_input(3)? {
             Some(zeros) if zeros.is_constant() => uniform_byte(bytes_of(&zeros), sizes.bits()),
             Some(_) => None,
@@ -74,13 +93,13 @@ impl BlockMatmulPlan {
         format!("weights dequantized in registers{rows}, {}", cpu.isa().without_amx())
     }
 
-    /// The bytes of all rows in chunks, and as many as aligning them may take.
+    /// The bytes of rows in chunks, and as many as aligning them may take.
     pub(super) fn workspace_bytes(&self) -> usize {
         (self.method.row_bytes)(&self.sizes) + ALIGNMENT
     }
 
     pub(super) fn run(&self, cpu: &Cpu, call: &KernelCall<'_>) -> Result<()> {
-        let (found, sizes) = (BlockMatmulShape::new(call)?, &self.sizes);
+        let (found, sizes) = (BlockMatmulShape::new(cpu, call)?, &self.sizes);
         ensure!(
             found == *sizes,
             invalid_argument,
@@ -151,28 +170,84 @@ struct BlockProduct<'a> {
     room: &'a mut [f32],
 }
 
-fn multiply_all<P: ChunkProducts<WORDS>, const WORDS: usize>(product: BlockProduct<'_>) {
-    let BlockProduct { cpu, sizes, matrix, a, y, room } = product;
-    let chunk = WORDS * P::WORD_ELEMENTS;
-    let row_chunks = sizes.depth.div_ceil(chunk);
-    // SAFETY: chunks of rows consist of numbers, for which all bits are valid.
-    let (_, chunks, _) = unsafe { room.align_to_mut::<P::RowChunk>() };
-    let chunks = &mut chunks[..sizes.rows * row_chunks];
-    for (row, chunks) in a.chunks_exact(sizes.depth).zip(chunks.chunks_exact_mut(row_chunks)) {
-        for (elements, filled) in row.chunks(chunk).zip(chunks) {
-            P::fill_chunk(filled, elements, sizes.block);
+/// The bytes of the rows of a block in chunks.
+fn row_bytes<P: ChunkProducts<WORDS>, const WORDS: usize>(sizes: &BlockMatmulShape) -> usize {
+    let row_chunks = sizes.depth.div_ceil(WORDS * P::WORD_ELEMENTS);
+    sizes.rows.min(ROW_BLOCK) * row_chunks * size_of::<P::RowChunk>()
+}
+
+/// Fills the chunks of some rows, which begin with the chunk `first`.
+struct ChunkFill<'a, P: ChunkProducts<WORDS>, const WORDS: usize> {
+    rows: &'a [f32],
+    depth: usize,
+    block: usize,
+    first: usize,
+    chunks: &'a mut [P::RowChunk],
+}
+
+impl<P: ChunkProducts<WORDS>, const WORDS: usize> SimdTask for ChunkFill<'_, P, WORDS> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run_on_target<T: SimdTarget>(self) {
+        let size = WORDS * P::WORD_ELEMENTS;
+        let row_chunks = self.depth.div_ceil(size);
+        for (chunk, filled) in (self.first..).zip(self.chunks) {
+            let (row, at) = (chunk / row_chunks, chunk % row_chunks * size);
+            let elements = &self.rows[row * self.depth..][at..self.depth.min(at + size)];
+            P::fill_chunk(filled, elements, self.block);
         }
     }
+}
+
+/// Multiplies the chunks of some rows with the columns of some results.
+type ChunkMultiply<C> = fn(Isa, BlockQuantizedMatrix<'_>, &[C], AxisLinesPart<'_, f32>);
+
+/// Brings rows into chunks, a block of rows at a time, and multiplies them with columns, of which threads share groups of `group`.
+fn multiply_chunks<P: ChunkProducts<WORDS>, const WORDS: usize>(
+    product: BlockProduct<'_>,
+    group: usize,
+    multiply: ChunkMultiply<P::RowChunk>,
+) {
+    let BlockProduct { cpu, sizes, matrix, a, y, room } = product;
+    let (columns, depth) = (sizes.columns, sizes.depth);
+    // SAFETY: chunks of rows consist of numbers, for which all bits are valid.
+    let (_, room, _) = unsafe { room.align_to_mut::<P::RowChunk>() };
+    let row_chunks = depth.div_ceil(WORDS * P::WORD_ELEMENTS);
+    for (rows, y) in a.chunks(ROW_BLOCK * depth).zip(y.chunks_mut(ROW_BLOCK * columns)) {
+        let count = rows.len() / depth;
+        let chunks = &mut room[..count * row_chunks];
+        let grain = grain_for(WORDS * P::WORD_ELEMENTS);
+        parallel_for_parts(cpu, chunks.len(), grain, OutputRows::new(chunks, 1), |first, chunks| {
+            P::run_task(cpu.isa(), ChunkFill::<P, WORDS> { rows, depth, block: sizes.block, first, chunks });
+        });
+        let chunks = &*chunks;
+        let results = OutputBlocks { parts: AxisLines::new(y, count, columns), count: columns, size: group };
+        let grain = grain_for(count * depth * group);
+        parallel_for_parts(cpu, columns.div_ceil(group), grain, results, |_, results| {
+            multiply(cpu.isa(), matrix, chunks, results);
+        });
+    }
+}
+
+fn multiply_columns<P: ChunkProducts<WORDS>, const WORDS: usize>(product: BlockProduct<'_>) {
     // Chosen once, so that the loops have no branch on it.
-    let multiply = match chunk / sizes.block {
-        0 | 1 => ColumnProducts::<P, WORDS, 1>::compute,
-        2 => ColumnProducts::<P, WORDS, 2>::compute,
-        _ => ColumnProducts::<P, WORDS, 4>::compute,
+    let multiply = match WORDS * P::WORD_ELEMENTS / product.sizes.block {
+        0 | 1 => run_columns::<P, WORDS, 1>,
+        2 => run_columns::<P, WORDS, 2>,
+        _ => run_columns::<P, WORDS, 4>,
     };
-    let (rows, results) = (&*chunks, AxisLines::new(y, sizes.rows, sizes.columns));
-    parallel_for_parts(cpu, sizes.columns, grain_for(sizes.rows * sizes.depth), results, |_, results| {
-        multiply(cpu.isa(), matrix, rows, results);
-    });
+    multiply_chunks::<P, WORDS>(product, 1, multiply);
+}
+
+#[cfg(x86_vectors)]
+fn multiply_panels<P: PanelProducts<WORDS>, const WORDS: usize>(product: BlockProduct<'_>) {
+    let multiply = match WORDS * P::WORD_ELEMENTS / product.sizes.block {
+        0 | 1 => run_panels::<P, WORDS, 1>,
+        2 => run_panels::<P, WORDS, 2>,
+        _ => run_panels::<P, WORDS, 4>,
+    };
+    multiply_chunks::<P, WORDS>(product, WORDS, multiply);
 }
 
 #[cfg(test)]

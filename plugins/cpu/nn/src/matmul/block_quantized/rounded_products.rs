@@ -9,74 +9,106 @@
 use std::arch::x86_64::*;
 
 use oarlock_cpu_base::isa::{FmaTarget, Isa, SimdTarget, SimdTask};
+use oarlock_cpu_base::rows::fold::join_lanes;
 
 use super::columns::ChunkProducts;
+use super::panels::{PanelBlock, PanelProducts, UNIT_WORDS};
 
 /// The words of a zmm and of a ymm.
 pub(super) const ZMM_WORDS: usize = 16;
 pub(super) const YMM_WORDS: usize = 8;
 /// The weights of a word.
-const WORD_ELEMENTS: usize = 8;
+pub(super) const WORD_ELEMENTS: usize = 8;
 /// The largest integer of a rounded row. -128 is left out, so that both signs have the same range.
 const MAX_INTEGER: f32 = 127.0;
+
+/// What makes the last bits of a float those of the nearest integer, ties to even.
+const ROUNDING: f32 = 12_582_912.0;
 
 /// A chunk of a rounded row.
 #[repr(C, align(64))]
 pub(super) struct RoundedChunk<const WORDS: usize> {
     /// For each byte of weights, the integer for its low half, and that for its high half.
-    low: [[i8; 4]; WORDS],
-    high: [[i8; 4]; WORDS],
-    /// What the integers of each word are multiplied by, and their sum.
-    scales: [f32; WORDS],
-    sums: [f32; WORDS],
+    pub low: [[i8; 4]; WORDS],
+    pub high: [[i8; 4]; WORDS],
+    /// What the integers of each word are multiplied by.
+    pub scales: [f32; WORDS],
+    /// The sum of the integers of a block, at its first word. At the other words it is 0.
+    pub sums: [f32; WORDS],
 }
 
 impl<const WORDS: usize> RoundedChunk<WORDS> {
     /// Rounds elements, with a scale for each block, or one for all of them if the block is larger.
+    #[inline(always)]
     fn round_elements(&mut self, elements: &[f32], block: usize) {
+        let block_words = (block / WORD_ELEMENTS).min(WORDS);
         *self =
             Self { low: [[0; 4]; WORDS], high: [[0; 4]; WORDS], scales: [0.0; WORDS], sums: [0.0; WORDS] };
-        let block_words = (block / WORD_ELEMENTS).min(WORDS);
-        for (block, elements) in elements.chunks(block_words * WORD_ELEMENTS).enumerate() {
-            let scale = scale_of(elements);
-            for (word, elements) in (block * block_words..).zip(elements.chunks_exact(WORD_ELEMENTS)) {
-                for (byte, pair) in elements.as_chunks::<2>().0.iter().enumerate() {
-                    let [low, high] = pair.map(|element| round_to_byte(element, scale));
-                    (self.low[word][byte], self.high[word][byte]) = (low, high);
-                    self.sums[word] += f32::from(low) + f32::from(high);
+        let words = elements.as_chunks::<WORD_ELEMENTS>().0;
+        for (block, words) in words.chunks(block_words).enumerate() {
+            let first = block * block_words;
+            let scale = scale_of(words);
+            let mut sum = 0;
+            for (word, elements) in words.iter().enumerate() {
+                let mut integers = [0i32; WORD_ELEMENTS];
+                for place in 0..WORD_ELEMENTS {
+                    // With a scale of 0 the quotient is NaN, whose last byte is 0.
+                    let rounded = elements[place] / scale + ROUNDING;
+                    integers[place] = i32::from(rounded.to_bits() as i8);
                 }
-                self.scales[word] = scale;
+                for place in 0..4 {
+                    self.low[first + word][place] = integers[2 * place] as i8;
+                    self.high[first + word][place] = integers[2 * place + 1] as i8;
+                }
+                for integer in integers {
+                    sum += integer;
+                }
+                self.scales[first + word] = scale;
             }
+            self.sums[first] = sum as f32;
         }
     }
 }
 
 /// The scale with which the largest of some elements becomes [`MAX_INTEGER`]. It is NaN if one of them is infinite or NaN, and so are
 /// the results then.
-fn scale_of(elements: &[f32]) -> f32 {
-    let most = elements.iter().fold(0f32, |most, element| most.max(element.abs()));
-    if elements.iter().all(|element| element.is_finite()) { most / MAX_INTEGER } else { f32::NAN }
-}
-
-fn round_to_byte(element: f32, scale: f32) -> i8 {
-    // With a scale of 0 the quotient is NaN, which the cast makes 0.
-    (element / scale).round_ties_even() as i8
+#[inline(always)]
+fn scale_of(words: &[[f32; WORD_ELEMENTS]]) -> f32 {
+    let mut most = [0f32; WORD_ELEMENTS];
+    // Multiples of 0 add up to 0, but those of infinities and NaN to NaN.
+    let mut zeros = [0f32; WORD_ELEMENTS];
+    for elements in words {
+        for place in 0..WORD_ELEMENTS {
+            most[place] = most[place].max(elements[place].abs());
+            zeros[place] += elements[place] * 0.0;
+        }
+    }
+    join_lanes(most, f32::max) / MAX_INTEGER + join_lanes(zeros, |one, other| one + other)
 }
 
 /// Multiplies with VNNI of AVX-512. Its tasks run only where the machine has it.
 pub(super) struct VnniProducts;
 
-/// Multiplies with AVX2: four bits times eight cannot exceed the 16 bits of `vpmaddubsw`. Its tasks run only
-/// where the machine has it.
+/// Multiplies with AVX-VNNI. Its tasks run only where the machine has it.
+pub(super) struct AvxVnniProducts;
+
+/// Multiplies with AVX2. Its tasks run only where the machine has it.
 pub(super) struct Avx2Products;
 
+/// Implements products in vectors of so many words. `$add_products` adds those of the halves of each word and the bytes of a row to
+/// sums, which `$finish` makes sums of 32 bits.
 macro_rules! rounded_products {
-    ($name:ident, $words:expr, $load:ident, $splat:ident, $and:ident, $shift:ident, $add_products:ident, $run_task:item) => {
+    (
+        $name:ident, $words:expr, $has_eight_rows:literal, $unit_words:expr, $load:ident, $zero:ident, $splat_byte:ident, $splat_word:ident,
+        $and:ident, $shift:ident, $add:ident, $floats:ident, $splat_float:ident, $convert:ident, $multiply:ident,
+        $add_product:ident, $subtract_product:ident, $add_products:ident, $finish:expr, $run_task:item
+    ) => {
         impl ChunkProducts<$words> for $name {
             const WORD_ELEMENTS: usize = WORD_ELEMENTS;
 
             type RowChunk = RoundedChunk<$words>;
 
+            #[inline(always)]
             fn fill_chunk(chunk: &mut RoundedChunk<$words>, elements: &[f32], block: usize) {
                 chunk.round_elements(elements, block);
             }
@@ -89,12 +121,13 @@ macro_rules! rounded_products {
                 let mut sums = [[0f32; $words]; ROWS];
                 // SAFETY: `run_task` runs this code only where the machine has the instructions. Arrays of so many words are read.
                 unsafe {
-                    let (words, mask) = ($load(words.as_ptr().cast()), $splat(15));
+                    let (words, mask) = ($load(words.as_ptr().cast()), $splat_byte(15));
                     let halves = [$and(words, mask), $and($shift::<4>(words), mask)];
                     for row in 0..ROWS {
                         let bytes = [rows[row].low.as_ptr(), rows[row].high.as_ptr()];
                         let bytes = [$load(bytes[0].cast()), $load(bytes[1].cast())];
-                        let products: [i32; $words] = std::mem::transmute($add_products(halves, bytes));
+                        let products = $finish($add_products($zero(), halves, bytes));
+                        let products: [i32; $words] = std::mem::transmute(products);
                         for lane in 0..$words {
                             sums[row][lane] = products[lane] as f32;
                         }
@@ -115,17 +148,115 @@ macro_rules! rounded_products {
 
             $run_task
         }
+
+        impl PanelProducts<$words> for $name {
+            const HAS_EIGHT_ROWS: bool = $has_eight_rows;
+
+            type Sums = $floats;
+
+            #[inline(always)]
+            fn load_sums(sums: &[f32; $words]) -> $floats {
+                // SAFETY: both are as many floats, for which all bits are valid.
+                unsafe { std::mem::transmute(*sums) }
+            }
+
+            #[inline(always)]
+            fn store_sums(sums: $floats) -> [f32; $words] {
+                // SAFETY: as above.
+                unsafe { std::mem::transmute(sums) }
+            }
+
+            #[inline(always)]
+            fn add_block<const ROWS: usize>(
+                block: PanelBlock<'_, $words>,
+                rows: [&RoundedChunk<$words>; ROWS],
+                first: usize,
+                sums: &mut [$floats; ROWS],
+            ) {
+                assert!(first + block.words.len() <= $words, "a block of a chunk");
+                // SAFETY: `run_task` runs this code only where the machine has the instructions. Words of the block are read, whose
+                // index is within a chunk, and arrays of so many floats.
+                unsafe {
+                    let (mask, mut totals) = ($splat_byte(15), [$zero(); ROWS]);
+                    for (unit, words) in block.words.as_chunks::<UNIT_WORDS>().0.iter().enumerate() {
+                        let mut units = [$zero(); ROWS];
+                        for (place, words) in words[..$unit_words].iter().enumerate() {
+                            let columns = $load(words.as_ptr().cast());
+                            let halves = [$and(columns, mask), $and($shift::<4>(columns), mask)];
+                            let at = first + unit * UNIT_WORDS + place;
+                            for row in 0..ROWS {
+                                let low = rows[row].low.as_ptr().add(at).cast::<i32>().read_unaligned();
+                                let high = rows[row].high.as_ptr().add(at).cast::<i32>().read_unaligned();
+                                units[row] =
+                                    $add_products(units[row], halves, [$splat_word(low), $splat_word(high)]);
+                            }
+                        }
+                        for row in 0..ROWS {
+                            totals[row] = $add(totals[row], $finish(units[row]));
+                        }
+                    }
+                    let (scales, zeros) = (Self::load_sums(block.scales), Self::load_sums(block.zeros));
+                    for row in 0..ROWS {
+                        let own = $multiply($splat_float(rows[row].scales[first]), scales);
+                        let sum = $splat_float(rows[row].sums[first]);
+                        let products = $subtract_product(zeros, sum, $convert(totals[row]));
+                        sums[row] = $add_product(products, own, sums[row]);
+                    }
+                }
+            }
+        }
+    };
+}
+
+/// [`rounded_products`] in vectors of AVX2.
+macro_rules! ymm_products {
+    ($name:ident, $add_products:ident, $finish:expr, $run_task:item) => {
+        rounded_products!(
+            $name,
+            YMM_WORDS,
+            false,
+            // If the compiler knew the number of words, it would load the bytes of all rows before it multiplies, and spill them.
+            std::hint::black_box(UNIT_WORDS),
+            _mm256_loadu_si256,
+            _mm256_setzero_si256,
+            _mm256_set1_epi8,
+            _mm256_set1_epi32,
+            _mm256_and_si256,
+            _mm256_srli_epi16,
+            _mm256_add_epi32,
+            __m256,
+            _mm256_set1_ps,
+            _mm256_cvtepi32_ps,
+            _mm256_mul_ps,
+            _mm256_fmadd_ps,
+            _mm256_fnmadd_ps,
+            $add_products,
+            $finish,
+            $run_task
+        );
     };
 }
 
 rounded_products!(
     VnniProducts,
     ZMM_WORDS,
+    true,
+    UNIT_WORDS,
     _mm512_loadu_si512,
+    _mm512_setzero_si512,
     _mm512_set1_epi8,
+    _mm512_set1_epi32,
     _mm512_and_si512,
     _mm512_srli_epi16,
-    multiply_zmm,
+    _mm512_add_epi32,
+    __m512,
+    _mm512_set1_ps,
+    _mm512_cvtepi32_ps,
+    _mm512_mul_ps,
+    _mm512_fmadd_ps,
+    _mm512_fnmadd_ps,
+    add_zmm_products,
+    std::convert::identity,
     fn run_task(isa: Isa, task: impl SimdTask<Output = ()>) {
         assert!(has_vnni(isa), "a level for this code");
         // SAFETY: the machine has the instructions.
@@ -133,14 +264,21 @@ rounded_products!(
     }
 );
 
-rounded_products!(
+ymm_products!(
+    AvxVnniProducts,
+    add_avx_vnni_products,
+    std::convert::identity,
+    fn run_task(isa: Isa, task: impl SimdTask<Output = ()>) {
+        assert!(isa == Isa::AvxVnni && isa.is_available(), "a level for this code");
+        // SAFETY: the machine has the instructions.
+        unsafe { run_avx_vnni(task) }
+    }
+);
+
+ymm_products!(
     Avx2Products,
-    YMM_WORDS,
-    _mm256_loadu_si256,
-    _mm256_set1_epi8,
-    _mm256_and_si256,
-    _mm256_srli_epi16,
-    multiply_ymm,
+    add_ymm_products,
+    add_neighbors,
     fn run_task(isa: Isa, task: impl SimdTask<Output = ()>) {
         assert!(isa >= Isa::Avx2, "a level for this code");
         isa.vectorize(task);
@@ -151,11 +289,38 @@ rounded_products!(
 ///
 /// The machine has VNNI.
 #[inline(always)]
-unsafe fn multiply_zmm(halves: [__m512i; 2], bytes: [__m512i; 2]) -> __m512i {
+unsafe fn add_zmm_products(sums: __m512i, halves: [__m512i; 2], bytes: [__m512i; 2]) -> __m512i {
     // SAFETY: the caller guarantees the instructions.
     unsafe {
-        let low = _mm512_dpbusd_epi32(_mm512_setzero_si512(), halves[0], bytes[0]);
+        let low = _mm512_dpbusd_epi32(sums, halves[0], bytes[0]);
         _mm512_dpbusd_epi32(low, halves[1], bytes[1])
+    }
+}
+
+/// # Safety
+///
+/// The machine has AVX-VNNI.
+#[inline(always)]
+unsafe fn add_avx_vnni_products(sums: __m256i, halves: [__m256i; 2], bytes: [__m256i; 2]) -> __m256i {
+    // SAFETY: the caller guarantees the instructions.
+    unsafe {
+        let low = _mm256_dpbusd_avx_epi32(sums, halves[0], bytes[0]);
+        _mm256_dpbusd_avx_epi32(low, halves[1], bytes[1])
+    }
+}
+
+/// Adds to sums of 16 bits. A unit adds the products of eight pairs, each at most 2 · 15 · 127, so that they cannot overflow, nor can
+/// those of `vpmaddubsw`, which would saturate.
+///
+/// # Safety
+///
+/// The machine has AVX2.
+#[inline(always)]
+unsafe fn add_ymm_products(sums: __m256i, halves: [__m256i; 2], bytes: [__m256i; 2]) -> __m256i {
+    // SAFETY: the caller guarantees the instructions.
+    unsafe {
+        let low = _mm256_add_epi16(sums, _mm256_maddubs_epi16(halves[0], bytes[0]));
+        _mm256_add_epi16(low, _mm256_maddubs_epi16(halves[1], bytes[1]))
     }
 }
 
@@ -163,14 +328,9 @@ unsafe fn multiply_zmm(halves: [__m512i; 2], bytes: [__m512i; 2]) -> __m512i {
 ///
 /// The machine has AVX2.
 #[inline(always)]
-unsafe fn multiply_ymm(halves: [__m256i; 2], bytes: [__m256i; 2]) -> __m256i {
+unsafe fn add_neighbors(sums: __m256i) -> __m256i {
     // SAFETY: the caller guarantees the instructions.
-    unsafe {
-        let [low, high] =
-            [_mm256_maddubs_epi16(halves[0], bytes[0]), _mm256_maddubs_epi16(halves[1], bytes[1])];
-        // The sum of four products is at most 4 · 15 · 127.
-        _mm256_madd_epi16(_mm256_add_epi16(low, high), _mm256_set1_epi16(1))
-    }
+    unsafe { _mm256_madd_epi16(sums, _mm256_set1_epi16(1)) }
 }
 
 /// True if [`VnniProducts`] may be used.
@@ -180,6 +340,11 @@ pub(super) fn has_vnni(isa: Isa) -> bool {
 
 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c")]
 fn run_vnni(task: impl SimdTask<Output = ()>) {
+    task.run_on_target::<FmaTarget>();
+}
+
+#[target_feature(enable = "avxvnni,avx2,fma,f16c")]
+fn run_avx_vnni(task: impl SimdTask<Output = ()>) {
     task.run_on_target::<FmaTarget>();
 }
 
@@ -200,7 +365,7 @@ mod tests {
         chunk.round_elements(&elements, 32);
         // Steps of 127 / 16: -127, -119.06, -111.1, -103.2, ...
         assert_eq!((chunk.low[0], chunk.high[0]), ([-127, -111, -95, -79], [-119, -103, -87, -71]));
-        assert_eq!((chunk.scales[0], chunk.sums[0]), (4.0 / 127.0, -792.0));
+        assert_eq!((chunk.scales[3], chunk.sums[..4].to_vec()), (4.0 / 127.0, vec![-127.0, 0.0, 0.0, 0.0]));
         assert_eq!(chunk.low[4], [0; 4]);
         assert_eq!(chunk.scales[4..], [0.0; 4]);
         assert_eq!(chunk.sums[4..], [0.0; 4]);

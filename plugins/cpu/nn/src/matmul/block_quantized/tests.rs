@@ -1,6 +1,8 @@
+use oarlock_cpu_base::isa::Isa;
 use oarlock_sdk::Dtype;
 
 use crate::KERNELS;
+use oarlock_cpu_testing::isa_levels::isa_levels;
 use oarlock_cpu_testing::runner::{TestArray, TestAttribute};
 
 fn pack_test_weights(dtype: Dtype, dims: &[i64], factor: i64) -> (Vec<f32>, TestArray) {
@@ -88,6 +90,14 @@ fn rounded_rows_are_as_near_as_half_a_step() {
         (Dtype::I4, 2, 5, 768, 256),
         // 8 bits times 8 bits would be more than some instructions can add, so this stays exact.
         (Dtype::U8, 3, 3, 192, 64),
+        // Panels of columns: full ones and others, several slabs, blocks that are larger than a chunk or a slab, the last rows.
+        (Dtype::U4, 4, 16, 128, 32),
+        (Dtype::I4, 13, 19, 1120, 32),
+        (Dtype::U4, 9, 33, 704, 64),
+        (Dtype::I4, 8, 8, 1152, 128),
+        (Dtype::U4, 6, 17, 2048, 1024),
+        (Dtype::I4, 67, 40, 160, 32),
+        (Dtype::U4, 67, 40, 512, 256),
     ] {
         let blocks = depth / block;
         let (weights, w) = pack_test_weights(dtype, &[columns, depth], 7);
@@ -102,8 +112,12 @@ fn rounded_rows_are_as_near_as_half_a_step() {
         let inputs = [Some(&left), Some(&w), Some(&scale), Some(&zero)];
         let attributes =
             [("block_size", TestAttribute::Int(block)), ("accuracy_level", TestAttribute::Int(4))];
-        for isa in ["scalar", "sse4.1", "avx2", "avx-vnni", "avx512"] {
-            let results = multiply(isa, &attributes, &inputs, [rows, columns]);
+        for isa in isa_levels() {
+            // More rows are left to others there.
+            if rows > 16 && isa < Isa::Avx2 {
+                continue;
+            }
+            let results = multiply(&isa.to_string(), &attributes, &inputs, [rows, columns]);
             for (index, found) in results.into_iter().enumerate() {
                 let (row, column) = (index / columns as usize, index % columns as usize);
                 let (mut expected, mut most) = (0.0, 0.0);
