@@ -8,7 +8,7 @@ macro_rules! unrolled {
     ($index:ident in 0..$count:literal, at most 3 $body:block) => {
         $crate::unrolled!(@ $index $count $body 0 1 2)
     };
-    ($index:ident in 0..$count:literal, at most 4 $body:block) => {
+    ($index:ident in 0..$count:tt, at most 4 $body:block) => {
         $crate::unrolled!(@ $index $count $body 0 1 2 3)
     };
     ($index:ident in 0..$count:literal, at most 8 $body:block) => {

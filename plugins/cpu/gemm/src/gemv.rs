@@ -11,7 +11,7 @@ use oarlock_cpu_base::thread_team::ThreadTeam;
 
 use super::buffer::DisjointSlice;
 use super::macro_kernel::OutputBlock;
-use super::tile::DotKernel;
+use super::tile::{DOT_ROWS, DotKernel, DotRows};
 use super::{BatchedGemm, GemmElement, GemmOperand, OperandPointer};
 
 /// Up to this many rows on the left, reading the matrix takes longer than multiplying.
@@ -253,17 +253,25 @@ impl<T: GemmElement> GemvJob<T> {
     where
         T: 'a,
     {
-        let first = self.lanes.start;
-        let is_far = self.is_far();
         let mut outputs: [&mut [T]; FEW_ROWS] = Default::default();
         outputs.iter_mut().take(vectors).enumerate().for_each(|(vector, target)| *target = output(vector));
-        for lane in self.lanes.clone() {
-            let row = self.matrix.pointer.wrapping_add(lane * self.matrix.lane);
+        // Several vectors are multiplied with rows while these are in L1.
+        let group = if vectors > 1 { DOT_ROWS } else { self.lanes.len() };
+        let is_far = self.is_far();
+        for begin in (0..self.lanes.len()).step_by(group.max(1)) {
+            let lanes = begin..self.lanes.len().min(begin + group);
+            let row = (self.lanes.start + begin) * self.matrix.lane;
             for (vector, output) in outputs.iter_mut().take(vectors).enumerate() {
-                let vector = self.vector.pointer.wrapping_add(vector * self.vector.lane);
+                let product = DotRows {
+                    left: self.vector.pointer.wrapping_add(vector * self.vector.lane),
+                    right: self.matrix.pointer.wrapping_add(row),
+                    right_row: self.matrix.lane,
+                    depth: self.depth,
+                    is_far,
+                };
                 // SAFETY: the vectors and lanes have `depth` contiguous steps, and tables only exist for instruction sets that
                 // the machine has.
-                output[lane - first] = unsafe { dot(vector, row, self.depth, is_far) };
+                unsafe { dot(&product, &mut output[lanes.clone()]) };
             }
         }
     }

@@ -48,13 +48,26 @@ pub struct GemmTile<T> {
 /// else accesses the output meanwhile, and the processor has the instruction set of the function's table.
 pub(crate) type GemmMicroKernel<T> = unsafe fn(&GemmTile<T>);
 
-/// The dot product of two contiguous ranges. The flag is true if the right range is read from memory and more of it follows, so
-/// that prefetching pays.
+/// Rows that dot products take at once, so that they share loads.
+pub(crate) const DOT_ROWS: usize = 4;
+
+/// A range and rows to multiply it with, each of which has `depth` contiguous elements.
+pub(crate) struct DotRows<T> {
+    pub left: *const T,
+    /// The first row, which may have any alignment, and the distance between rows.
+    pub right: *const T,
+    pub right_row: usize,
+    pub depth: usize,
+    /// True if rows are read from memory, so that prefetching pays.
+    pub is_far: bool,
+}
+
+/// Computes the dot products of a range with as many rows as there are sums.
 ///
 /// # Safety
 ///
-/// Both ranges have as many elements as the count, and the processor has the instruction set of the function's table.
-pub(crate) type DotKernel<T> = unsafe fn(*const T, *const T, usize, bool) -> T;
+/// The range and these rows have as many elements as `depth`, and the processor has the instruction set of the function's table.
+pub(crate) type DotKernel<T> = unsafe fn(&DotRows<T>, &mut [T]);
 
 /// The micro-kernels of one type and one instruction set.
 pub struct GemmMicroKernels<T: 'static> {
@@ -79,7 +92,7 @@ impl<T> GemmMicroKernels<T> {
         self.vector
     }
 
-    pub fn dot_kernel(&self) -> DotKernel<T> {
+    pub(crate) fn dot_kernel(&self) -> DotKernel<T> {
         self.dot
     }
 

@@ -236,7 +236,7 @@ macro_rules! kernels {
         pub(super) mod $name {
             use oarlock_cpu_base::simd::{FloatVector, $vector};
 
-            use crate::tile::dot::dot_product;
+            use crate::tile::dot::dot_products;
             use crate::tile::{GemmMicroKernels, GemmTile};
 
             pub(crate) static MICRO_KERNELS: GemmMicroKernels<$element> = GemmMicroKernels {
@@ -245,7 +245,7 @@ macro_rules! kernels {
                     &[$(run_tile::<$rows, $upper, $lower, 1>),*],
                     &[$(run_tile::<$rows, $upper, $lower, 2>),*],
                 ],
-                dot: dot_product::<$element, $vector>,
+                dot: dot_products::<$element, $vector>,
             };
 
             unsafe fn run_tile<const ROWS: usize, const UPPER: usize, const LOWER: usize, const VECTORS: usize>(

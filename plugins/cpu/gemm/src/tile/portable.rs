@@ -5,7 +5,7 @@
 
 use oarlock_cpu_base::isa::Isa;
 
-use super::{GemmElement, GemmMicroKernel, GemmMicroKernels, GemmTile};
+use super::{DotRows, GemmElement, GemmMicroKernel, GemmMicroKernels, GemmTile};
 
 /// The kernels for any processor. 4 rows by 8 columns of 4-byte elements are 8 xmm accumulators, which leaves 8 of the 16 registers
 /// for operands.
@@ -19,7 +19,7 @@ pub(super) fn baseline_kernels<T: GemmElement>() -> &'static GemmMicroKernels<T>
             compute_tile::<T, 4, 8>,
         ];
         const KERNELS: &'static GemmMicroKernels<T> =
-            &GemmMicroKernels { vector: 8, tiles: &[Self::ROWS], dot: dot_product::<T> };
+            &GemmMicroKernels { vector: 8, tiles: &[Self::ROWS], dot: dot_products::<T> };
     }
     BaselineTable::<T>::KERNELS
 }
@@ -85,27 +85,36 @@ unsafe fn avx512_tile<T: GemmElement, const ROWS: usize>(tile: &GemmTile<T>) {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "sse4.1,ssse3")]
-unsafe fn sse41_dot<T: GemmElement>(left: *const T, right: *const T, count: usize, is_far: bool) -> T {
+unsafe fn sse41_dot<T: GemmElement>(product: &DotRows<T>, sums: &mut [T]) {
     // SAFETY: guaranteed by the caller.
-    unsafe { dot_product(left, right, count, is_far) }
+    unsafe { dot_products(product, sums) }
 }
 
 #[cfg(x86_vectors)]
 #[target_feature(enable = "avx2,fma")]
-unsafe fn avx2_dot<T: GemmElement>(left: *const T, right: *const T, count: usize, is_far: bool) -> T {
+unsafe fn avx2_dot<T: GemmElement>(product: &DotRows<T>, sums: &mut [T]) {
     // SAFETY: guaranteed by the caller.
-    unsafe { dot_product(left, right, count, is_far) }
+    unsafe { dot_products(product, sums) }
 }
 
 #[cfg(x86_vectors)]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-unsafe fn avx512_dot<T: GemmElement>(left: *const T, right: *const T, count: usize, is_far: bool) -> T {
+unsafe fn avx512_dot<T: GemmElement>(product: &DotRows<T>, sums: &mut [T]) {
     // SAFETY: guaranteed by the caller.
-    unsafe { dot_product(left, right, count, is_far) }
+    unsafe { dot_products(product, sums) }
 }
 
 #[inline(always)]
-unsafe fn dot_product<T: GemmElement>(left: *const T, right: *const T, count: usize, _is_far: bool) -> T {
+unsafe fn dot_products<T: GemmElement>(product: &DotRows<T>, sums: &mut [T]) {
+    for (row, sum) in sums.iter_mut().enumerate() {
+        let right = product.right.wrapping_add(row * product.right_row);
+        // SAFETY: the caller guarantees the range and this row.
+        *sum = unsafe { dot_product(product.left, right, product.depth) };
+    }
+}
+
+#[inline(always)]
+unsafe fn dot_product<T: GemmElement>(left: *const T, right: *const T, count: usize) -> T {
     // 64 accumulators of 4 bytes are 4 zmm or 8 ymm registers: enough independent chains to hide the latency of an addition.
     const LANES: usize = 64;
     let mut sums = [T::default(); LANES];

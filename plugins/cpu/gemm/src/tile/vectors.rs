@@ -125,7 +125,7 @@ macro_rules! kernels {
         pub(super) mod $name {
             use oarlock_cpu_base::simd::{FloatVector, $vector};
 
-            use crate::tile::{GemmMicroKernels, GemmTile};
+            use crate::tile::{DotRows, GemmMicroKernels, GemmTile};
 
             pub(crate) static MICRO_KERNELS: GemmMicroKernels<$element> = GemmMicroKernels {
                 vector: $vector::LANES,
@@ -134,14 +134,9 @@ macro_rules! kernels {
             };
 
             #[target_feature(enable = $features)]
-            unsafe fn run_dot(
-                left: *const $element,
-                right: *const $element,
-                count: usize,
-                is_far: bool,
-            ) -> $element {
+            unsafe fn run_dot(product: &DotRows<$element>, sums: &mut [$element]) {
                 // SAFETY: guaranteed by the caller.
-                unsafe { crate::tile::dot::dot_product::<$element, $vector>(left, right, count, is_far) }
+                unsafe { crate::tile::dot::dot_products::<$element, $vector>(product, sums) }
             }
 
             #[target_feature(enable = $features)]
