@@ -11,7 +11,7 @@ use oarlock_cpu_base::thread_team::ThreadTeam;
 
 use super::buffer::DisjointSlice;
 use super::macro_kernel::OutputBlock;
-use super::tile::{DOT_ROWS, DotKernel, DotRows};
+use super::tile::{DotKernel, DotRows};
 use super::{BatchedGemm, GemmElement, GemmOperand, OperandPointer};
 
 /// Up to this many rows on the left, reading the matrix takes longer than multiplying.
@@ -22,6 +22,8 @@ const MIN_WORK_PER_THREAD: usize = 1 << 15;
 /// prefetcher better.
 const OUTPUTS_AT_ONCE: usize = 1 << 15;
 const CACHE_LINE: usize = 64;
+/// Rows that several vectors are multiplied with in turn.
+const ROWS_IN_L1: usize = 4;
 /// Every L2 that prefetches matter for has at least this size.
 const MIN_L2_BYTES: usize = 1 << 20;
 /// The number of matrix rows that are added at once if the outputs are contiguous. Each output is loaded and stored once per 8 rows
@@ -256,7 +258,7 @@ impl<T: GemmElement> GemvJob<T> {
         let mut outputs: [&mut [T]; FEW_ROWS] = Default::default();
         outputs.iter_mut().take(vectors).enumerate().for_each(|(vector, target)| *target = output(vector));
         // Several vectors are multiplied with rows while these are in L1.
-        let group = if vectors > 1 { DOT_ROWS } else { self.lanes.len() };
+        let group = if vectors > 1 { ROWS_IN_L1 } else { self.lanes.len() };
         let is_far = self.is_far();
         for begin in (0..self.lanes.len()).step_by(group.max(1)) {
             let lanes = begin..self.lanes.len().min(begin + group);

@@ -48,9 +48,6 @@ pub struct GemmTile<T> {
 /// else accesses the output meanwhile, and the processor has the instruction set of the function's table.
 pub(crate) type GemmMicroKernel<T> = unsafe fn(&GemmTile<T>);
 
-/// Rows that dot products take at once, so that they share loads.
-pub(crate) const DOT_ROWS: usize = 4;
-
 /// A range and rows to multiply it with, each of which has `depth` contiguous elements.
 pub(crate) struct DotRows<T> {
     pub left: *const T,

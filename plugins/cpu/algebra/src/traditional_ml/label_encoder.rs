@@ -52,7 +52,7 @@ enum LabelValues {
 }
 
 impl LabelMap {
-    /// Version 1: a class maps to its index.
+    /// Version 1: a class maps to its index, the last one of equal classes.
     fn from_class_list(call: &KernelCall<'_>) -> Result<Self> {
         let classes = attributes::string_list(call, "classes_strings")?.unwrap_or_default();
         Ok(Self {
@@ -60,7 +60,9 @@ impl LabelMap {
                 (0..classes.len() as i64).collect(),
                 call.int_attribute("default_int64")?.unwrap_or(-1),
             ),
-            keys: LabelKeys::Words(first_positions(classes.into_iter().map(str::to_owned))),
+            keys: LabelKeys::Words(
+                (0..).zip(classes).map(|(index, class)| (class.to_owned(), index)).collect(),
+            ),
         })
     }
 

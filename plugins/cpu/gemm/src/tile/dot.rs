@@ -6,11 +6,15 @@ use oarlock_cpu_base::prefetch::prefetch_l2;
 use oarlock_cpu_base::simd::{FloatVector, MAX_LANES};
 use oarlock_cpu_base::unrolled;
 
-use super::{DOT_ROWS, DotRows, GemmElement};
+use super::{DotRows, GemmElement};
 
 /// Distance of prefetches along a long row, in bytes. Two pages of 4 KiB: a prefetch that crosses into the next page also triggers
 /// a TLB lookup, which takes long, so it has to be issued early.
 const ROW_PREFETCH_BYTES: usize = 8192;
+
+/// The vectors of sums of each row, always as many, so that the order of additions does not depend on how many rows are multiplied at a
+/// time. At two loads per cycle, one FMA of a single row starts per cycle, and four chains cover its latency of 4 cycles.
+const CHAINS: usize = 4;
 
 /// The dot products of a range with as many rows as there are sums.
 ///
@@ -19,29 +23,50 @@ const ROW_PREFETCH_BYTES: usize = 8192;
 /// As for [`super::DotKernel`].
 #[inline(always)]
 pub(super) unsafe fn dot_products<T: GemmElement, V: FloatVector<T>>(product: &DotRows<T>, sums: &mut [T]) {
-    // Memory is the limit of rows that are far, and it is faster if they are read one after another.
-    let grouped = if product.is_far { 0 } else { sums.len() / DOT_ROWS * DOT_ROWS };
-    let (groups, rest) = sums.split_at_mut(grouped);
-    // SAFETY: the caller guarantees these rows.
+    // SAFETY: guaranteed by the caller.
     unsafe {
-        for (group, sums) in groups.as_chunks_mut::<DOT_ROWS>().0.iter_mut().enumerate() {
-            // Eight chains hide the latency of an addition.
-            *sums = add_rows::<T, V, DOT_ROWS, 2>(product, group * DOT_ROWS);
-        }
-        for (row, sum) in (grouped..).zip(rest) {
-            // Each FMA needs two loads, so at two loads per cycle one starts per cycle, and four chains cover its latency of 4 cycles.
-            [*sum] = add_rows::<T, V, 1, 4>(product, row);
+        // Memory is the limit of rows that are far, and it is faster if they are read one after another.
+        if product.is_far {
+            multiply_rows::<T, V, 1>(product, sums);
+        } else if const { cfg!(target_arch = "aarch64") || size_of::<V>() == 64 } {
+            // There are 32 registers.
+            multiply_rows::<T, V, 4>(product, sums);
+        } else {
+            multiply_rows::<T, V, 2>(product, sums);
         }
     }
 }
 
-/// The dot products with some rows, with so many vectors of sums for each.
+/// Multiplies so many rows at a time.
 ///
 /// # Safety
 ///
 /// As for [`super::DotKernel`].
 #[inline(always)]
-unsafe fn add_rows<T: GemmElement, V: FloatVector<T>, const ROWS: usize, const CHAINS: usize>(
+unsafe fn multiply_rows<T: GemmElement, V: FloatVector<T>, const ROWS: usize>(
+    product: &DotRows<T>,
+    sums: &mut [T],
+) {
+    let (groups, rest) = sums.as_chunks_mut::<ROWS>();
+    let rest_begin = groups.len() * ROWS;
+    // SAFETY: the caller guarantees these rows.
+    unsafe {
+        for (group, sums) in groups.iter_mut().enumerate() {
+            *sums = add_rows::<T, V, ROWS>(product, group * ROWS);
+        }
+        for (row, sum) in (rest_begin..).zip(rest) {
+            [*sum] = add_rows::<T, V, 1>(product, row);
+        }
+    }
+}
+
+/// The dot products with some rows.
+///
+/// # Safety
+///
+/// As for [`super::DotKernel`].
+#[inline(always)]
+unsafe fn add_rows<T: GemmElement, V: FloatVector<T>, const ROWS: usize>(
     product: &DotRows<T>,
     first_row: usize,
 ) -> [T; ROWS] {
@@ -91,7 +116,7 @@ unsafe fn add_rows<T: GemmElement, V: FloatVector<T>, const ROWS: usize, const C
 
 /// The sum of all lanes of some vectors, added pairwise, which rounds less than adding them one by one.
 #[inline(always)]
-fn add_lanes<T: GemmElement, V: FloatVector<T>, const CHAINS: usize>(chains: [V; CHAINS]) -> T {
+fn add_lanes<T: GemmElement, V: FloatVector<T>>(chains: [V; CHAINS]) -> T {
     let mut sum = chains[0];
     for chain in chains.into_iter().skip(1) {
         sum = sum.add(chain);

@@ -225,6 +225,7 @@ impl<P: PanelProducts<WORDS>, const WORDS: usize, const BLOCKS: usize> SimdTask
 
     #[inline(always)]
     fn run_on_target<T: SimdTarget>(mut self) {
+        assert!((WORDS / BLOCKS).is_multiple_of(UNIT_WORDS), "blocks of whole units");
         let row_chunks = self.matrix.row_chunks(WORDS);
         let count = self.rows.len() / row_chunks;
         let mut slab = PanelSlab {

@@ -89,8 +89,12 @@ impl BlockMatmulPlan {
     }
 
     pub(super) fn description(&self, cpu: &Cpu) -> String {
-        let rows = if self.method.rounds_rows { ", rows rounded to 8 bits" } else { "" };
-        format!("weights dequantized in registers{rows}, {}", cpu.isa().without_amx())
+        let way = if self.method.rounds_rows {
+            "weights of 4 bits, rows rounded to 8 bits"
+        } else {
+            "weights dequantized in registers"
+        };
+        format!("{way}, {}", cpu.isa().without_amx())
     }
 
     /// The bytes of rows in chunks, and as many as aligning them may take.

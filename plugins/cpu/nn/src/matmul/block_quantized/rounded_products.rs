@@ -83,7 +83,9 @@ fn scale_of(words: &[[f32; WORD_ELEMENTS]]) -> f32 {
             zeros[place] += elements[place] * 0.0;
         }
     }
-    join_lanes(most, f32::max) / MAX_INTEGER + join_lanes(zeros, |one, other| one + other)
+    let scale = join_lanes(most, f32::max) / MAX_INTEGER + join_lanes(zeros, |one, other| one + other);
+    // A subnormal scale is so coarse that quotients could exceed a byte. Such elements become 0.
+    if scale < f32::MIN_POSITIVE { 0.0 } else { scale }
 }
 
 /// Multiplies with VNNI of AVX-512. Its tasks run only where the machine has it.
