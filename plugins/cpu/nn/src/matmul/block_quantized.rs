@@ -9,6 +9,8 @@ mod float_products;
 mod panels;
 mod plan;
 #[cfg(x86_vectors)]
+mod rounded_chunk;
+#[cfg(x86_vectors)]
 mod rounded_products;
 #[cfg(test)]
 mod tests;

@@ -10,7 +10,7 @@ use oarlock_cpu_base::rows::output_parts::AxisLinesPart;
 use oarlock_cpu_base::rows::plane_transpose::PlaneTranspose;
 
 use super::columns::{BlockQuantizedMatrix, ChunkProducts, ZeroPoints};
-use super::rounded_products::{RoundedChunk, WORD_ELEMENTS};
+use super::rounded_chunk::{RoundedChunk, WORD_ELEMENTS};
 
 const CACHE_LINE: usize = 64;
 /// The words of a column in a slab. All columns of a slab fit in L1.
