@@ -117,10 +117,8 @@ unsafe fn add_rows<T: GemmElement, V: FloatVector<T>, const ROWS: usize>(
 /// The sum of all lanes of some vectors, added pairwise, which rounds less than adding them one by one.
 #[inline(always)]
 fn add_lanes<T: GemmElement, V: FloatVector<T>>(chains: [V; CHAINS]) -> T {
-    let mut sum = chains[0];
-    for chain in chains.into_iter().skip(1) {
-        sum = sum.add(chain);
-    }
+    let [first, second, third, fourth] = chains;
+    let sum = first.add(second).add(third.add(fourth));
     let mut lanes = [T::default(); MAX_LANES];
     // SAFETY: there is room for the widest vector, and a vector exists only if the machine has the instructions.
     unsafe { sum.store(lanes.as_mut_ptr()) };

@@ -83,7 +83,7 @@ fn lower_category_mapper(
     (mut texts, mut numbers): (Vec<String>, Vec<i64>),
     graph: &mut Graph,
 ) -> Result<Node> {
-    // Of equal categories the last wins here, but the first in a `LabelEncoder`.
+    // Of equal categories the last wins here, but the first in a `LabelEncoder` of version 2.
     texts.reverse();
     numbers.reverse();
     let (text, number) =
