@@ -7,7 +7,7 @@ use crate::{Dims, Dtype, Error, Result, shape};
 /// The largest alignment that any element needs.
 const CONSTANT_ALIGNMENT: u64 = 8;
 
-/// A contiguous tensor in ordinary host memory, such as a mapped file. Clones share the bytes.
+/// A contiguous tensor in ordinary host memory. Clones share the bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Constant {
     dtype: Dtype,
@@ -69,7 +69,7 @@ impl Constant {
         Self::new(dtype, dims, self.bytes.clone())
     }
 
-    /// True if its elements are naturally aligned. Elements in a mapped file may be unaligned.
+    /// True if its elements are naturally aligned. Those of a model that was decoded from memory may not be.
     pub fn is_aligned(&self) -> bool {
         let size = self.dtype.byte_size().unwrap_or(1).min(CONSTANT_ALIGNMENT) as usize;
         (self.bytes.as_ptr() as usize).is_multiple_of(size.max(1))

@@ -7,7 +7,6 @@ use oarlock_core::{Constant, Device, Dims, Dtype, Result, Runtime, Tensor};
 
 use crate::fallback_policy::FallbackPolicy;
 use crate::graph::{Graph, Weight};
-use crate::import;
 use crate::passes::{PassContext, PassRecording, weight_to_tensor};
 use crate::precision::PrecisionMode;
 use crate::progress::PrepareProgressListener;
@@ -26,8 +25,6 @@ pub(crate) struct SessionEnvironment {
     lasting_bytes: usize,
     /// Large constants shared between plans. The weight is kept beside its tensor, so the address in the key stays valid.
     constants: Mutex<HashMap<ConstantKey, (Weight, Tensor)>>,
-    /// Addresses of constants whose mapped pages were released, so that each is released only once.
-    released: Mutex<HashSet<usize>>,
     /// True if optional optimization passes are skipped and only those run that a plan depends on.
     pub(crate) is_plain: bool,
     pub(crate) precision: PrecisionMode,
@@ -40,8 +37,10 @@ pub(crate) struct SessionEnvironment {
 const SHARED_CONSTANT_BYTES: usize = 1 << 16;
 
 /// Constants of at most this size in all stay in the L2 cache of a processor between runs. There, vectors that cross cache lines
-/// halve the speed of a product, so such a model is copied to aligned memory instead of read from the file.
+/// halve the speed of a product, so constants that do not begin at one are copied. Those read from a file do.
 const CACHED_MODEL_BYTES: usize = 2 << 20;
+
+const CACHE_LINE_BYTES: usize = 64;
 
 /// Constants are told apart by the address of their bytes, which does not move while the constant is alive.
 #[derive(PartialEq, Eq, Hash)]
@@ -71,7 +70,6 @@ impl SessionEnvironment {
             lasting: HashSet::new(),
             lasting_bytes: 0,
             constants: Mutex::default(),
-            released: Mutex::default(),
             is_plain: false,
             precision: PrecisionMode::F32,
         })
@@ -91,7 +89,6 @@ impl SessionEnvironment {
             lasting: HashSet::new(),
             lasting_bytes: 0,
             constants: Mutex::default(),
-            released: Mutex::default(),
         }
     }
 
@@ -129,14 +126,6 @@ impl SessionEnvironment {
             .for_each(|subgraph| self.keep_constants(&subgraph.graph));
     }
 
-    /// Releases the pages of a constant in a mapped file, once. A later read faults them in again, and they stay resident then.
-    pub(crate) fn release_constant(&self, bytes: &[u8]) {
-        let mut released = self.released.lock().unwrap_or_else(PoisonError::into_inner);
-        if released.insert(bytes.as_ptr() as usize) {
-            import::release_pages(bytes);
-        }
-    }
-
     /// The numbers of a constant if all plans share one tensor for it on a device.
     fn shared_constant<'w>(&self, weight: &'w Weight) -> Option<&'w Constant> {
         let is_lasting = |numbers: &&Constant| self.lasting.contains(&(numbers.bytes().as_ptr() as usize));
@@ -155,7 +144,7 @@ impl SessionEnvironment {
     }
 
     /// Returns a constant as a tensor on a device: one tensor for the same bytes, however many plans use it. If the kernel
-    /// accepts any alignment, the mapped file of all but a small model is read in place.
+    /// accepts any alignment, the bytes of all but a small model are read in place.
     pub(crate) fn constant_on_device(
         &self,
         weight: &Weight,
@@ -164,7 +153,10 @@ impl SessionEnvironment {
     ) -> Result<Tensor> {
         let shared = self.shared_constant(weight);
         // A copy of a small constant would be another one for each plan, and so would what kernels make of it.
-        let is_copied = takes_any_address && shared.is_some() && self.lasting_bytes <= CACHED_MODEL_BYTES;
+        let is_copied = takes_any_address
+            && self.lasting_bytes <= CACHED_MODEL_BYTES
+            && shared
+                .is_some_and(|numbers| !numbers.bytes().as_ptr().addr().is_multiple_of(CACHE_LINE_BYTES));
         if let Weight::Numbers(numbers) = weight
             && takes_any_address
             && !numbers.is_aligned()
@@ -184,9 +176,7 @@ impl SessionEnvironment {
             return Ok(known.clone());
         }
         let tensor = if is_copied {
-            let copy = Tensor::from_bytes(device, numbers.dtype(), numbers.dims(), numbers.bytes())?;
-            self.release_constant(numbers.bytes());
-            copy
+            Tensor::from_bytes(device, numbers.dtype(), numbers.dims(), numbers.bytes())?
         } else {
             weight_to_tensor(weight, device)?
         };

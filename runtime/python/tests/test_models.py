@@ -1,15 +1,17 @@
 """Models: loaded from files, called with arrays of any library, from many threads."""
 
 import asyncio
+import os
 import signal
 import threading
 from pathlib import Path
 
 import numpy as np
 import oarlock as ol
+import onnx
 import pytest
 from oarlock import onnxruntime
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 MODELS = Path(__file__).parents[3] / "docs/src/models"
 
@@ -201,3 +203,35 @@ def test_arguments_of_another_kind_are_named_with_what_takes_them(digits, tmp_pa
         digits.save(5)
     with pytest.raises(FileNotFoundError, match=r"nowhere/x\.onnx'$"):
         digits.save(tmp_path / "nowhere" / "x.onnx")
+
+
+def _sized_model(path, size):
+    """A product with a square matrix, saved to a file."""
+    weight = np.random.default_rng(0).standard_normal((size, size)).astype(np.float32)
+    node = onnx.helper.make_node("MatMul", ["x", "w"], ["y"])
+    ends = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["n", size]) for name in "xy"]
+    graph = onnx.helper.make_graph([node], "g", ends[:1], ends[1:], [numpy_helper.from_array(weight, "w")])
+    opsets = [onnx.helper.make_opsetid("", 20)]
+    onnx.save(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10), path)
+
+
+@pytest.mark.parametrize("size", [30, 200, 1000])
+@pytest.mark.parametrize("runs_before", [False, True])
+def test_a_loaded_model_does_not_need_its_file(tmp_path, size, runs_before):
+    path = tmp_path / "model.onnx"
+    for harm in ["truncate", "overwrite", "delete"]:
+        _sized_model(path, size)
+        expected = np.asarray(ol.load(path)(np.ones((2, size), np.float32)))
+        model = ol.load(path)
+        if runs_before:
+            model(np.ones((2, size), np.float32))
+        if harm == "truncate":
+            os.truncate(path, 100)
+        elif harm == "overwrite":
+            path.write_bytes(bytes(path.stat().st_size))
+        else:
+            path.unlink()
+        # Also with another shape, for which weights are packed again.
+        for rows in [2, 1, 64]:
+            found = np.asarray(model(np.ones((rows, size), np.float32)))
+            np.testing.assert_allclose(found[0], expected[0], rtol=1e-4, atol=1e-4)

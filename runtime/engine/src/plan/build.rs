@@ -28,9 +28,6 @@ pub(crate) struct PreviousPlan<'a> {
 /// Limit on the search for an already prepared kernel that can be shared; beyond it, preparing one is cheaper.
 const MAX_SHARED_KERNELS: usize = 16;
 
-/// Constants below this size are not worth a call that releases their pages.
-const RELEASED_CONSTANT_BYTES: usize = 1 << 18;
-
 /// Builds a plan for an optimized graph, reusing prepared kernels of `previous` where possible.
 pub(crate) fn build_plan(
     graph: Graph,
@@ -278,8 +275,6 @@ impl<'a> PlanBuilder<'a> {
                 let device = self.dispatch_device(node);
                 return Ok((device.clone(), self.dispatched_action(node, op, &device)?));
             };
-            // The weights were packed or copied to a device; the mapped pages need not stay resident as well.
-            self.large_weights(node).for_each(|bytes| self.environment.release_constant(bytes));
             match outcome? {
                 PrepareOutcome::Kernel(prepared) if !prepared.requires_tensors() => {
                     return Ok((device.clone(), UnallocatedAction::Call(prepared)));
@@ -307,12 +302,6 @@ impl<'a> PlanBuilder<'a> {
         }
         let op = Op::new(runtime, &node.domain, &node.op, node.opset, node.attributes.clone())?;
         Ok(UnallocatedAction::Dispatched(Arc::new(op.with_fallback(fallback.runtime_fallback()))))
-    }
-
-    fn large_weights(&self, node: &Node) -> impl Iterator<Item = &[u8]> {
-        let numbers = |input: &ValueId| self.graph.value(*input).weight.as_ref()?.as_numbers();
-        let bytes = node.inputs.iter().flatten().filter_map(numbers).map(oarlock_core::Constant::bytes);
-        bytes.filter(|bytes| bytes.len() >= RELEASED_CONSTANT_BYTES)
     }
 
     /// The first device with any kernel for the op, for nodes whose shapes are unknown.

@@ -136,7 +136,7 @@ const WEB_PAGE: ForeignFormat = format(
 const PICKLE: ForeignFormat = format("a pickle of Python", TO_ONNX_BY_SKLEARN);
 
 /// As much of a file as is looked at.
-const HEAD_BYTES: usize = 1 << 16;
+pub(super) const RECOGNIZED_BYTES: usize = 1 << 16;
 
 /// The format of a file that is no model of ours, if its beginning says so. The end of a file may help too.
 pub(super) fn recognize_format(bytes: &[u8]) -> Option<ForeignFormat> {
@@ -144,13 +144,13 @@ pub(super) fn recognize_format(bytes: &[u8]) -> Option<ForeignFormat> {
     if let Some((_, format)) = FORMATS_BY_MAGIC.iter().find(|(magic, _)| has_magic(*magic)) {
         return Some(*format);
     }
-    let head = &bytes[..bytes.len().min(HEAD_BYTES)];
+    let head = &bytes[..bytes.len().min(RECOGNIZED_BYTES)];
     let find = |formats: &[(&[u8], ForeignFormat)], place: &[u8]| {
         formats.iter().find(|(text, _)| contains(place, text)).map(|(_, format)| *format)
     };
     if head.starts_with(b"PK\x03\x04") {
         // The names of all files are at the end.
-        let tail = &bytes[bytes.len().saturating_sub(HEAD_BYTES)..];
+        let tail = &bytes[bytes.len().saturating_sub(RECOGNIZED_BYTES)..];
         return Some(find(FORMATS_OF_ZIP, tail).or_else(|| find(FORMATS_OF_ZIP, head)).unwrap_or(OTHER_ZIP));
     }
     match head {

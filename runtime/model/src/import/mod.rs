@@ -2,16 +2,14 @@
 
 mod error_location;
 mod file_format;
-mod mapped_file;
 mod model_directory;
+mod model_file;
 pub mod onnx;
 pub mod paddle;
 mod weight;
 
-pub use mapped_file::{is_file_mapped, release_pages};
-
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use oarlock_core::Result;
 
@@ -32,6 +30,8 @@ pub struct Model {
     pub metadata: BTreeMap<String, String>,
     /// Dedicated metadata fields of ONNX.
     pub labels: ModelMetadata,
+    /// Files beside the model that its weights were read from.
+    pub weight_files: Vec<PathBuf>,
 }
 
 /// Dedicated metadata fields of ONNX; empty for other formats.
@@ -50,8 +50,8 @@ pub struct ModelMetadata {
 }
 
 /// Reads a model: a Paddle program if the file is called `__model__` or its name ends in `.pdmodel` or `.json`, else an ONNX
-/// model. Of a directory, reads the only model in it. Weights stay in the file, which must not change while the model, or anything
-/// made from it, exists.
+/// model. Of a directory, reads the only model in it. Weights are read into memory, so the file may
+/// change or go afterwards.
 pub fn load_model(path: &Path) -> Result<Model> {
     if path.is_dir() {
         return load_model_file(&model_directory::find_model_file(path)?);

@@ -7,10 +7,10 @@ use crate::graph::Weight;
 
 const _: () = assert!(cfg!(target_endian = "little"), "models hold their numbers with the lowest byte first");
 
-/// Weights up to this size are copied, so that they do not keep a file mapped.
+/// Weights up to this size are copied, so that they do not keep the whole model that they were decoded from in memory.
 const TINY_WEIGHT_BYTES: usize = 256;
 
-/// Builds a weight. The bytes are shared with the file, unless they are few or have to be converted.
+/// Builds a weight, which shares the bytes unless they are few or have to be converted.
 pub(super) fn weight_from_bytes(dtype: Dtype, dims: &[i64], bytes: Bytes) -> Result<Weight> {
     let bytes = if bytes.len() <= TINY_WEIGHT_BYTES { Bytes::copy_from_slice(&bytes) } else { bytes };
     let bytes = if dtype == Dtype::Bool { normalize_booleans(bytes) } else { bytes };

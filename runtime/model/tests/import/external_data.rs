@@ -163,3 +163,60 @@ fn pipes_are_refused_without_waiting_for_them() {
         &["expected a file", "found a pipe or a device"],
     );
 }
+
+/// Weights of many sizes: those in the window of the reader, those read into memory of their own, and those in huge pages.
+fn sized_weights() -> Vec<TensorProto> {
+    let sizes = [1, 100, 2_000, 5_000, 300_000, 700_000];
+    let elements = |size: usize| (0..size).map(|at| (at % 251) as f32).collect::<Vec<_>>();
+    let named = |(at, size): (usize, &usize)| TensorProto {
+        name: Some(format!("w{at}")),
+        raw_data: Some(elements(*size).iter().flat_map(|it| it.to_le_bytes()).collect::<Vec<_>>().into()),
+        ..build_tensor("", DataType::Float, &[*size as i64])
+    };
+    sizes.iter().enumerate().map(named).collect()
+}
+
+fn all_elements(model: &Model) -> Vec<Vec<f64>> {
+    let graph = &model.graph;
+    let numbers =
+        |output: &_| graph.value(*output).weight.as_ref().unwrap().as_numbers().unwrap().to_floats();
+    graph.outputs.iter().map(|output| numbers(output).unwrap()).collect()
+}
+
+#[test]
+fn nothing_that_happens_to_the_files_afterwards_changes_a_weight() {
+    let mut proto = build_graph(&[], Vec::new(), &["w0", "w1", "w2", "w3", "w4", "w5", "far"]);
+    proto.initializer = sized_weights();
+    let far = external_tensor(&[("location", "weights"), ("offset", "40")], &[90]);
+    proto.initializer.push(TensorProto { name: Some("far".to_owned()), ..far });
+    let model = build_model(proto);
+    let destroy: [fn(&Path); 4] = [
+        |path| fs::File::options().write(true).open(path).unwrap().set_len(0).unwrap(),
+        |path| fs::write(path, vec![0xff; fs::metadata(path).unwrap().len() as usize]).unwrap(),
+        |path| fs::remove_file(path).unwrap(),
+        |path| fs::File::options().write(true).open(path).unwrap().set_len(5_000).unwrap(),
+    ];
+    for destroy in destroy {
+        let directory = weights_directory();
+        let loaded = load_from(directory.path(), &model).unwrap();
+        let before = all_elements(&loaded);
+        assert_eq!(before[5][699_999], f64::from(699_999 % 251));
+        assert_eq!(before[6][..2], [10.0, 11.0]);
+        for name in ["model.onnx", "weights"] {
+            destroy(&directory.path().join(name));
+        }
+        assert_eq!(all_elements(&loaded), before);
+    }
+}
+
+#[test]
+fn weights_of_files_begin_at_cache_lines() {
+    let directory = weights_directory();
+    let mut proto = build_graph(&[], Vec::new(), &["w3", "w4", "w5"]);
+    proto.initializer = sized_weights();
+    let graph = load_from(directory.path(), &build_model(proto)).unwrap().graph;
+    for output in &graph.outputs {
+        let bytes = graph.value(*output).weight.as_ref().unwrap().as_numbers().unwrap().bytes();
+        assert_eq!(bytes.as_ptr().addr() % 64, 0);
+    }
+}

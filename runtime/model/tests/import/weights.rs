@@ -81,7 +81,7 @@ fn bytes_are_taken_as_they_are_but_booleans_become_0_or_1() {
 }
 
 #[test]
-fn large_weights_stay_in_the_file_and_small_ones_do_not_keep_it() {
+fn large_weights_share_the_bytes_of_the_model_and_small_ones_do_not_keep_them() {
     use prost::Message as _;
     let mut proto = build_graph(&[], Vec::new(), &["large", "small"]);
     proto.initializer =

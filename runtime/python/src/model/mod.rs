@@ -71,7 +71,7 @@ impl Session {
         let read = || -> oarlock_core::Result<Self> {
             let model = source.read_model()?;
             let session = oarlock_engine::Session::new(runtime, &model, &options)?;
-            let Model { graph, format, producer, opsets, metadata, labels } = model;
+            let Model { graph, format, producer, opsets, metadata, labels, .. } = model;
             let session = Box::new(session);
             Ok(Self {
                 session,

@@ -4,7 +4,6 @@ use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use oarlock_engine::export::onnx::{OnnxExportOptions, OnnxModelFiles};
-use oarlock_engine::import;
 use serde::Serialize;
 
 use super::model_inputs::specialize_shapes;
@@ -69,7 +68,12 @@ pub(crate) fn optimize_model(
     metadata.insert("oarlock.optimized_for".to_owned(), subject.device_names().join(", "));
     let about = OnnxExportOptions { metadata, opsets: subject.model.opsets.clone(), weights_file: name };
     let files = subject.session.to_onnx(&about)?;
-    check_distinct_files(&files, &call.choice.file, model_file, &weights_file)?;
+    check_distinct_files(
+        &files,
+        (&call.choice.file, &subject.model.weight_files),
+        model_file,
+        &weights_file,
+    )?;
     let written = write_files(&files, model_file, &weights_file)?;
     let (runtime, devices) = (&subject.core.runtime, subject.session.devices());
     let warnings = check::describe_obstacles(&subject.model, runtime, devices, subject.is_plain);
@@ -119,21 +123,23 @@ fn weights_path(model_file: &Path) -> PathBuf {
     name.into()
 }
 
-/// Refuses to overwrite files that the model is read from. The model file itself may be replaced.
+/// Refuses to overwrite files beside the model that its weights are read from, unless the model is replaced as well.
 fn check_distinct_files(
     files: &OnnxModelFiles,
-    source: &Path,
+    (source, beside_source): (&Path, &[PathBuf]),
     model_file: &Path,
     weights_file: &Path,
 ) -> Result<(), CommandError> {
-    let is_replaced =
-        model_file.canonicalize().is_ok_and(|file| source.canonicalize().is_ok_and(|own| own == file));
     let beside = (!files.weights.is_empty()).then_some(weights_file);
     output_file::check_output_files(beside)?;
-    match [Some(model_file), beside].into_iter().flatten().find(|file| import::is_file_mapped(file)) {
-        Some(file) if !is_replaced => {
+    let is_same = |one: &Path, other: &Path| {
+        one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other))
+    };
+    let is_read = |file: &&Path| beside_source.iter().any(|source| is_same(source, file));
+    match [Some(model_file), beside].into_iter().flatten().find(is_read) {
+        Some(file) if !is_same(source, model_file) => {
             let message = format!(
-                "`{}`: expected a file of its own, found one that the model is read from",
+                "`{}`: expected a file of its own, found one that weights of the model are read from",
                 file.display()
             );
             Err(CommandError::new(message).with_hint("name another file"))

@@ -8,18 +8,25 @@ use oarlock_core::{Error, ErrorKind, Result};
 
 use super::messages::StringStringEntryProto;
 use crate::import::error_location::{ErrorLocation as _, invalid_model, quote_name};
-use crate::import::mapped_file;
+use crate::import::model_file::ModelFile;
 
-/// Files that a model refers to, each mapped once. All must lie within allowed directories.
+/// Files that a model refers to, each opened once. All must lie within allowed directories.
 pub(super) struct ExternalFiles {
     directories: Vec<PathBuf>,
-    mapped: HashMap<PathBuf, Bytes>,
+    opened: HashMap<PathBuf, ModelFile>,
+    /// Parts that were read, by file, offset and size: tensors that share one share its memory.
+    parts: HashMap<(PathBuf, u64, u64), Bytes>,
 }
 
 impl ExternalFiles {
     /// The first directory resolves names; links in it may lead into the others.
     pub(super) fn new(directories: Vec<PathBuf>) -> Self {
-        Self { directories, mapped: HashMap::new() }
+        Self { directories, opened: HashMap::new(), parts: HashMap::new() }
+    }
+
+    /// The files that were opened.
+    pub(super) fn into_paths(self) -> Vec<PathBuf> {
+        self.opened.into_keys().collect()
     }
 
     /// The bytes of a tensor, located by its `external_data` entries.
@@ -43,18 +50,25 @@ impl ExternalFiles {
 
     fn file_slice(&mut self, location: &str, offset: u64, size: u64) -> Result<Bytes> {
         let path = self.resolve_path(location)?;
-        if !self.mapped.contains_key(&path) {
-            self.mapped.insert(path.clone(), mapped_file::map_file(&path)?);
+        if !self.opened.contains_key(&path) {
+            self.opened.insert(path.clone(), ModelFile::open(&path)?);
         }
-        let file = &self.mapped[&path];
-        let end = offset.checked_add(size).and_then(|end| usize::try_from(end).ok());
-        match end.filter(|end| *end <= file.len()) {
-            Some(end) => Ok(file.slice(end - size as usize..end)),
-            None => Err(invalid_model(
+        let file = &self.opened[&path];
+        let is_inside = offset.checked_add(size).is_some_and(|end| end <= file.size());
+        let Some(length) = usize::try_from(size).ok().filter(|_| is_inside) else {
+            return Err(invalid_model(
                 format!("{size} bytes from byte {offset} on"),
-                format!("a file of {}", file.len()),
-            )),
+                format!("a file of {}", file.size()),
+            ));
+        };
+        let part = (path, offset, size);
+        if let Some(known) = self.parts.get(&part) {
+            return Ok(known.clone());
         }
+        let bytes = file.read_part(offset, length)?;
+        file.expect_unchanged()?;
+        self.parts.insert(part, bytes.clone());
+        Ok(bytes)
     }
 
     /// Resolves a location, following links. A model may only refer to files beside it.

@@ -40,9 +40,10 @@ impl<'m> OnnxImporter<'m> {
         })
     }
 
-    /// Imports the outermost graph.
-    pub(super) fn import_model(mut self, graph: &'m GraphProto) -> Result<Graph> {
-        Ok(self.import_body(graph)?.0)
+    /// Imports the outermost graph; returns it with the files that weights were read from.
+    pub(super) fn import_model(mut self, graph: &'m GraphProto) -> Result<(Graph, Vec<PathBuf>)> {
+        let (graph, _) = self.import_body(graph)?;
+        Ok((graph, self.external.into_paths()))
     }
 
     /// Imports a graph; returns it with the values that it captures from the enclosing one.

@@ -35,14 +35,15 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use oarlock_core::{Error, Result};
-use prost::Message as _;
+use prost::{DecodeError, Message as _};
 
 use self::external_data::ExternalFiles;
 use self::importer::OnnxImporter;
 use self::messages::{ModelProto, TensorProto};
+use super::ModelMetadata;
 use super::error_location::{ErrorLocation as _, invalid_model, quote_name};
 use super::file_format::name_format;
-use super::{ModelMetadata, mapped_file};
+use super::model_file::ModelFile;
 use crate::Model;
 use crate::graph::Weight;
 use oarlock_core::schema::{displayed_domain, normalize_domain};
@@ -50,30 +51,34 @@ use oarlock_core::schema::{displayed_domain, normalize_domain};
 /// Supported versions of the file format. A newer one could change what a model means.
 const IR_VERSIONS: std::ops::RangeInclusive<i64> = 3..=14;
 
-/// Reads a model from a file. Weights stay there, and in external files beside it.
+/// Reads a model from a file, with its weights, which may be in external files beside it.
 pub fn load_onnx(path: &Path) -> Result<Model> {
-    let bytes = mapped_file::map_file(path)?;
+    let file = ModelFile::open(path)?;
     let read = || {
         // External files may lie beside the path or, if it is a symbolic link, beside its target: model caches keep the
         // model and its weights as links into one directory.
         let led_to = path.canonicalize().ok();
         let beside = [Some(path), led_to.as_deref()];
         let directories = beside.into_iter().flatten().filter_map(Path::parent);
-        import_onnx(bytes, directories.map(or_current_directory).collect())
+        let directories = directories.map(or_current_directory).collect();
+        let model = decoded_model(file.decode()?, file.size(), || file.read_ends())?;
+        import_onnx(&model, || file.read_ends(), directories)
     };
     read().with_location(|| quote_name(&path.display().to_string()))
 }
 
 /// Reads a model from memory. External weights are resolved in `directory` and below; without one they are refused.
 pub fn decode_onnx(bytes: Bytes, directory: Option<&Path>) -> Result<Model> {
-    import_onnx(bytes, directory.into_iter().map(or_current_directory).collect())
+    let model = decoded_model(ModelProto::decode(bytes.clone()), bytes.len() as u64, || bytes.to_vec())?;
+    import_onnx(&model, || bytes.to_vec(), directory.into_iter().map(or_current_directory).collect())
 }
 
 /// Reads a tensor from a file of its own, as in ONNX's test suite.
 pub fn load_tensor(path: &Path) -> Result<Weight> {
-    let bytes = mapped_file::map_file(path)?;
+    let file = ModelFile::open(path)?;
     let read = || {
-        let tensor = TensorProto::decode(bytes)
+        let tensor: TensorProto = file
+            .decode()?
             .map_err(|error| invalid_model("an ONNX tensor", format!("something else: {error}")))?;
         tensor::import_weight(&tensor, &mut ExternalFiles::new(Vec::new()))
     };
@@ -85,16 +90,27 @@ fn or_current_directory(directory: &Path) -> PathBuf {
     if directory.as_os_str().is_empty() { PathBuf::from(".") } else { directory.to_owned() }
 }
 
-fn import_onnx(bytes: Bytes, directories: Vec<PathBuf>) -> Result<Model> {
-    let size = bytes.len();
+/// The model as the decoder found it. `ends` are the bytes by which a foreign format is recognized.
+fn decoded_model(
+    decoded: std::result::Result<ModelProto, DecodeError>,
+    size: u64,
+    ends: impl FnOnce() -> Vec<u8>,
+) -> Result<ModelProto> {
     if size == 0 {
         return Err(invalid_model("an ONNX model", "an empty file"));
     }
-    let model = ModelProto::decode(bytes.clone()).map_err(|error| {
+    decoded.map_err(|error| {
         let hint = "the file may be cut off, or of another format";
         let found = format!("{size} bytes that are no protobuf message of ONNX: {error}");
-        name_format(invalid_model("an ONNX model", found).with_advice(hint), "an ONNX model", &bytes)
-    })?;
+        name_format(invalid_model("an ONNX model", found).with_advice(hint), "an ONNX model", &ends())
+    })
+}
+
+fn import_onnx(
+    model: &ModelProto,
+    ends: impl FnOnce() -> Vec<u8>,
+    directories: Vec<PathBuf>,
+) -> Result<Model> {
     let ir_version = model.ir_version.unwrap_or_default();
     if !IR_VERSIONS.contains(&ir_version) {
         let (oldest, newest) = (IR_VERSIONS.start(), IR_VERSIONS.end());
@@ -103,12 +119,12 @@ fn import_onnx(bytes: Bytes, directories: Vec<PathBuf>) -> Result<Model> {
             None => "none; is this an ONNX model?".to_owned(),
         };
         let error = invalid_model(format!("an IR version from {oldest} to {newest}"), found);
-        return Err(name_format(Error::unimplemented(error.message()), "an ONNX model", &bytes));
+        return Err(name_format(Error::unimplemented(error.message()), "an ONNX model", &ends()));
     }
     let opsets = opsets::read_opset_imports(&model.opset_import)?;
     let graph = model.graph.as_ref().ok_or_else(|| invalid_model("a graph", "a model without one"))?;
     shadowed_names::check_shadowing(graph)?;
-    let graph = OnnxImporter::new(&model, &opsets, directories)?.import_model(graph)?;
+    let (graph, weight_files) = OnnxImporter::new(model, &opsets, directories)?.import_model(graph)?;
     let producer = [&model.producer_name, &model.producer_version];
     let producer: Vec<&str> = producer.into_iter().flatten().map(String::as_str).collect();
     let metadata =
@@ -124,6 +140,7 @@ fn import_onnx(bytes: Bytes, directories: Vec<PathBuf>) -> Result<Model> {
     Ok(Model {
         graph,
         labels,
+        weight_files,
         format: format!("ONNX, IR {ir_version}"),
         producer: producer.join(" ").trim().to_owned(),
         metadata: metadata.collect(),

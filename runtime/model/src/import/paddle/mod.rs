@@ -26,9 +26,10 @@ use prost::Message as _;
 
 use self::messages::ProgramDesc;
 use self::parameters::ParameterFiles;
+use super::ModelMetadata;
 use super::error_location::{ErrorLocation as _, invalid_model, quote_name};
 use super::file_format::name_format;
-use super::{ModelMetadata, mapped_file};
+use super::model_file::ModelFile;
 use crate::Model;
 
 /// The name of a program's file before there were file extensions, and that of its parameters.
@@ -46,9 +47,9 @@ pub fn supported_ops() -> BTreeSet<&'static str> {
 }
 
 /// Reads a program, with parameters from the file of the same name with the extension `.pdiparams`, or from the files beside a
-/// `__model__`; they stay in these files.
+/// `__model__`.
 pub fn load_paddle(path: &Path) -> Result<Model> {
-    let program = mapped_file::map_file(path)?;
+    let program = ModelFile::open(path)?.read_whole()?;
     let read = || import_paddle(program, find_parameters(path)?);
     read().with_location(|| quote_name(&path.display().to_string()))
 }
@@ -58,14 +59,14 @@ fn find_parameters(path: &Path) -> Result<Option<ParameterFiles>> {
     let combined =
         if is_old { path.with_file_name(OLD_PARAMETERS_NAME) } else { path.with_extension("pdiparams") };
     if combined.exists() {
-        return mapped_file::map_file(&combined).map(|bytes| Some(ParameterFiles::Combined(bytes)));
+        return ModelFile::open(&combined).map(|file| Some(ParameterFiles::Combined(file)));
     }
     Ok(path.parent().filter(|_| is_old).map(|directory| ParameterFiles::Separate(directory.to_owned())))
 }
 
 /// Reads a program and its parameters from memory.
 pub fn decode_paddle(program: Bytes, parameters: Option<Bytes>) -> Result<Model> {
-    import_paddle(program, parameters.map(ParameterFiles::Combined))
+    import_paddle(program, parameters.map(ParameterFiles::InMemory))
 }
 
 /// True if a text in JSON is a program, as far as its first bytes say.
@@ -90,10 +91,9 @@ fn import_paddle(program: Bytes, parameters: Option<ParameterFiles>) -> Result<M
     };
     let block =
         program.blocks.first().ok_or_else(|| invalid_model("a program with a block", "one without"))?;
-    let weights = match parameters {
-        Some(files) => {
-            parameters::read_parameters(block, &files).with_location(|| "parameters".to_owned())?
-        }
+    let weight_files = parameters.as_ref().and_then(ParameterFiles::path).map(Path::to_owned);
+    let weights = match &parameters {
+        Some(files) => parameters::read_parameters(block, files).with_location(|| "parameters".to_owned())?,
         None => BTreeMap::new(),
     };
     let missing = parameters::parameter_names(block).find(|name| !weights.contains_key(name));
@@ -119,5 +119,6 @@ fn import_paddle(program: Bytes, parameters: Option<ParameterFiles>) -> Result<M
         opsets: BTreeMap::from([(schema::ONNX_DOMAIN.to_owned(), WRITTEN_OPSET)]),
         metadata: BTreeMap::new(),
         labels: ModelMetadata::default(),
+        weight_files: weight_files.into_iter().collect(),
     })
 }

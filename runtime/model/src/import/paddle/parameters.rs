@@ -14,7 +14,7 @@ use prost::Message as _;
 use super::messages::{BlockDesc, var_type::TensorDesc};
 use crate::graph::Weight;
 use crate::import::error_location::{ErrorLocation as _, invalid_model, quote_name};
-use crate::import::mapped_file;
+use crate::import::model_file::ModelFile;
 use crate::import::weight::weight_from_bytes;
 
 /// Variable types of `feed` and `fetch`, which are persistable but no parameters.
@@ -31,9 +31,21 @@ pub(super) fn parameter_names(block: &BlockDesc) -> impl Iterator<Item = &str> {
 /// Where parameters are.
 pub(super) enum ParameterFiles {
     /// All in one file.
-    Combined(Bytes),
+    Combined(ModelFile),
+    /// The content of such a file.
+    InMemory(Bytes),
     /// Each in a file of its name, in a directory.
     Separate(PathBuf),
+}
+
+impl ParameterFiles {
+    /// The file with all of them.
+    pub(super) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Combined(file) => Some(file.path()),
+            Self::InMemory(_) | Self::Separate(_) => None,
+        }
+    }
 }
 
 /// Reads all parameters of a program that there are. A combined file has all of them, but separate ones may be missing.
@@ -45,15 +57,8 @@ pub(super) fn read_parameters<'p>(
     names.sort_unstable();
     names.dedup();
     match files {
-        ParameterFiles::Combined(bytes) => {
-            let mut weights = BTreeMap::new();
-            let mut rest = ParameterReader { bytes: bytes.clone() };
-            for name in names {
-                weights.insert(name, rest.read_parameter().with_location(|| quote_name(name))?);
-            }
-            rest.expect_end()?;
-            Ok(weights)
-        }
+        ParameterFiles::Combined(file) => read_combined(names, ParameterSource::File(file)),
+        ParameterFiles::InMemory(bytes) => read_combined(names, ParameterSource::Memory(bytes)),
         ParameterFiles::Separate(directory) => {
             let found = names.into_iter().filter_map(|name| {
                 let path = parameter_path(directory, name)?;
@@ -64,6 +69,16 @@ pub(super) fn read_parameters<'p>(
     }
 }
 
+fn read_combined<'p>(names: Vec<&'p str>, source: ParameterSource<'_>) -> Result<BTreeMap<&'p str, Weight>> {
+    let mut weights = BTreeMap::new();
+    let mut reader = ParameterReader { source, taken: 0 };
+    for name in names {
+        weights.insert(name, reader.read_parameter().with_location(|| quote_name(name))?);
+    }
+    reader.expect_end()?;
+    Ok(weights)
+}
+
 /// The file of a parameter. A name may lead into a directory below, but not elsewhere.
 fn parameter_path(directory: &Path, name: &str) -> Option<PathBuf> {
     let stays = |part| matches!(part, Component::Normal(_));
@@ -72,33 +87,54 @@ fn parameter_path(directory: &Path, name: &str) -> Option<PathBuf> {
 }
 
 fn read_separate(path: &Path) -> Result<Weight> {
-    let mut rest = ParameterReader { bytes: mapped_file::map_file(path)? };
-    let weight = rest.read_parameter()?;
-    rest.expect_end().map(|()| weight)
+    let file = ModelFile::open(path)?;
+    let mut reader = ParameterReader { source: ParameterSource::File(&file), taken: 0 };
+    let weight = reader.read_parameter()?;
+    reader.expect_end().map(|()| weight)
 }
 
-/// The unread rest of the file.
-struct ParameterReader {
-    bytes: Bytes,
+enum ParameterSource<'s> {
+    File(&'s ModelFile),
+    Memory(&'s Bytes),
 }
 
-impl ParameterReader {
+/// Reads parameters one after the other.
+struct ParameterReader<'s> {
+    source: ParameterSource<'s>,
+    /// The bytes that were read.
+    taken: u64,
+}
+
+impl ParameterReader<'_> {
+    fn unread(&self) -> u64 {
+        let size = match self.source {
+            ParameterSource::File(file) => file.size(),
+            ParameterSource::Memory(bytes) => bytes.len() as u64,
+        };
+        size - self.taken
+    }
+
+    /// Fails if there is more, or if the file changed meanwhile.
     fn expect_end(&self) -> Result<()> {
-        match self.bytes.len() {
-            0 => Ok(()),
-            more => {
+        match (self.unread(), &self.source) {
+            (0, ParameterSource::File(file)) => file.expect_unchanged(),
+            (0, ParameterSource::Memory(_)) => Ok(()),
+            (more, _) => {
                 Err(invalid_model("a file that ends with the last parameter", format!("{more} bytes more")))
             }
         }
     }
 
     fn take_bytes(&mut self, size: u64) -> Result<Bytes> {
-        match usize::try_from(size).ok().filter(|size| *size <= self.bytes.len()) {
-            Some(size) => Ok(self.bytes.split_to(size)),
-            None => Err(invalid_model(
-                format!("{size} more bytes"),
-                format!("{} to the end of the file", self.bytes.len()),
-            )),
+        let Some(length) = usize::try_from(size).ok().filter(|_| size <= self.unread()) else {
+            let found = format!("{} to the end of the file", self.unread());
+            return Err(invalid_model(format!("{size} more bytes"), found));
+        };
+        let begin = self.taken;
+        self.taken += size;
+        match self.source {
+            ParameterSource::File(file) => file.read_part(begin, length),
+            ParameterSource::Memory(bytes) => Ok(bytes.slice(begin as usize..begin as usize + length)),
         }
     }
 
