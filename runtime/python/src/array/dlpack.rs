@@ -127,17 +127,37 @@ pub(super) fn dlpack_device(tensor: &Tensor) -> PyResult<(i32, i32)> {
     Ok((kind, i32::try_from(device.id())?))
 }
 
-/// The tensor in memory that the consumer can access, and whether it is a copy: a consumer that requests host memory gets a
-/// copy of a tensor on another device.
+/// Libraries that write to elements even if they are flagged as read-only.
+const WRITERS: [&str; 2] = ["torch", "paddle"];
+
+/// True if the consumer may write to elements that it must only read: before version 1, the protocol has no flag for that, and some
+/// libraries do not look at it. The consumer is known by the Python code that called.
+fn may_write(py: Python<'_>, wish: &ExportRequest) -> PyResult<bool> {
+    if wish.max_version.is_none_or(|(major, _)| major < DLPACK_VERSION.0) {
+        return Ok(true);
+    }
+    let frame = py.import("sys")?.call_method1("_getframe", (0,))?;
+    let module = frame.getattr("f_globals")?.get_item("__name__").and_then(|name| name.extract::<String>());
+    Ok(module.is_ok_and(|module| WRITERS.contains(&module.split('.').next().unwrap_or_default())))
+}
+
+/// The tensor in memory that the consumer can access, and whether it is a copy: a consumer that may write, or that requests host
+/// memory for a tensor on another device, gets one.
 fn reachable_tensor(py: Python<'_>, tensor: &Tensor, wish: &ExportRequest) -> PyResult<(Tensor, bool)> {
     let own = dlpack_device(tensor)?;
     let wanted = wish.device.unwrap_or(own);
     let may_copy = wish.copy != Some(false);
     match (own.0, wanted) {
-        (HOST_DEVICE, (HOST_DEVICE, 0)) if wish.copy == Some(true) => {
-            Ok((super::copy_tensor(py, tensor)?, true))
+        (HOST_DEVICE, (HOST_DEVICE, 0)) => {
+            let is_copied = wish.copy == Some(true) || may_write(py, wish)?;
+            if is_copied && !may_copy {
+                return Err(PyBufferError::new_err(
+                    "expected a consumer that only reads elements without a copy of them, found one that may write\nhint: leave out \
+                     `copy=False`",
+                ));
+            }
+            Ok((if is_copied { super::copy_tensor(py, tensor)? } else { tensor.clone() }, is_copied))
         }
-        (HOST_DEVICE, (HOST_DEVICE, 0)) => Ok((tensor.clone(), false)),
         (_, (HOST_DEVICE, 0)) if may_copy => {
             Ok((tensor.to_device(&super::host_memory_device(py)?).or_raise()?, true))
         }
