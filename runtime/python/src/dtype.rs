@@ -8,8 +8,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyString, PyType};
 
 /// The type of the elements of an array, such as `oarlock.float32`.
-#[pyclass(frozen, eq, hash, module = "oarlock")]
-#[derive(PartialEq, Eq, Hash)]
+#[pyclass(frozen, module = "oarlock")]
 pub(crate) struct DType(pub(crate) Dtype);
 
 #[pymethods]
@@ -32,6 +31,21 @@ impl DType {
 
     fn __str__(&self) -> &'static str {
         self.0.numpy_name()
+    }
+
+    /// NumPy's dtype of the same name, for `numpy.dtype(…)`.
+    #[getter]
+    fn __numpy_dtype__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.import("numpy")?.call_method1("dtype", (self.0.numpy_name(),))
+    }
+
+    /// Equals the same dtype of NumPy, and its name.
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.extract::<DtypeLike>().is_ok_and(|other| other.0 == self.0)
+    }
+
+    fn __hash__(&self) -> u32 {
+        self.0 as u32
     }
 
     /// By its name, under which not every one is in the package.
@@ -105,7 +119,41 @@ impl FromPyObject<'_, '_> for DtypeLike {
     }
 }
 
-/// Accepts the names of both NumPy and Oarlock.
+/// Other names of dtypes: NumPy's codes, PyTorch's names, and those of Python's types.
+const DTYPE_ALIASES: [(&str, Dtype); 26] = [
+    ("?", Dtype::Bool),
+    ("b1", Dtype::Bool),
+    ("byte", Dtype::I8),
+    ("i1", Dtype::I8),
+    ("ubyte", Dtype::U8),
+    ("u1", Dtype::U8),
+    ("short", Dtype::I16),
+    ("i2", Dtype::I16),
+    ("u2", Dtype::U16),
+    ("intc", Dtype::I32),
+    ("i4", Dtype::I32),
+    ("u4", Dtype::U32),
+    ("int", Dtype::I64),
+    ("long", Dtype::I64),
+    ("i8", Dtype::I64),
+    ("u8", Dtype::U64),
+    ("half", Dtype::F16),
+    ("f2", Dtype::F16),
+    ("float", Dtype::F32),
+    ("single", Dtype::F32),
+    ("f4", Dtype::F32),
+    ("double", Dtype::F64),
+    ("f8", Dtype::F64),
+    ("complex", Dtype::C64),
+    ("c8", Dtype::C64),
+    ("c16", Dtype::C128),
+];
+
+/// Accepts names of NumPy, of PyTorch and of the core; `i8` is NumPy's int64, not an int8 as in the core.
 pub(crate) fn dtype_by_name(name: &str) -> Option<Dtype> {
-    Dtype::ALL.iter().copied().find(|dtype| dtype.numpy_name() == name || dtype.name() == name)
+    let by_name = |has_name: &dyn Fn(&Dtype) -> bool| Dtype::ALL.iter().copied().find(has_name);
+    let alias = || DTYPE_ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, dtype)| *dtype);
+    by_name(&|dtype| dtype.numpy_name() == name)
+        .or_else(alias)
+        .or_else(|| by_name(&|dtype| dtype.name() == name))
 }

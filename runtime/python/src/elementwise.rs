@@ -1,14 +1,14 @@
 //! Elementwise functions.
 
 use oarlock_core::{Dtype, Tensor};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::convert::cast_tensor;
 use crate::error::{OrRaise as _, rename_op};
 use crate::op_call::StaticOp;
 use crate::operand::{ArrayOperand, AsOperand, array_argument, promote_operands};
-use crate::promote::{DtypeKind, default_dtype, dtype_kind, is_unsigned, wide_dtype};
+use crate::promote::{DtypeKind, default_dtype, dtype_kind, is_signed, is_unsigned, wide_dtype};
 use crate::python_number::PythonNumber;
 use crate::tensor::PyTensor;
 
@@ -265,6 +265,11 @@ of_two! {
     pow = |py, x1, x2| {
         static OP: StaticOp = StaticOp::complex_aware("Pow");
         let dtype = x1.dtype();
+        if is_signed(dtype) && has_negative(py, &x2)? {
+            return Err(PyValueError::new_err(
+                "expected integers to the power of 0 or more, found a power below 0\nhint: convert the base to floats with `astype`",
+            ));
+        }
         // ONNX's op lacks kernels for narrow integers. Wide powers wrap to the same narrow result.
         if dtype_kind(dtype) != Some(DtypeKind::Integer) || matches!(dtype, Dtype::I32 | Dtype::I64) {
             return OP.call(py, &[&x1, &x2]);
@@ -358,7 +363,7 @@ mod py {
     #[pyo3(signature = (x, /))]
     pub(super) fn real(x: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
         static OP: StaticOp = StaticOp::oarlock_op("Real");
-        complex_part(array_argument(x, "real", "x")?, &OP, |x| Ok(x.clone()))
+        complex_part(&array_argument(x, "real", "x")?, &OP, |x| Ok(x.clone()))
     }
 
     /// The imaginary part; 0 for real numbers.
@@ -366,7 +371,7 @@ mod py {
     #[pyo3(signature = (x, /))]
     pub(super) fn imag(x: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
         static OP: StaticOp = StaticOp::oarlock_op("Imag");
-        complex_part(array_argument(x, "imag", "x")?, &OP, |real| {
+        complex_part(&array_argument(x, "imag", "x")?, &OP, |real| {
             cast_tensor(x.py(), &bool_like(x.py(), real, false)?, real.dtype())
         })
     }
@@ -376,7 +381,7 @@ mod py {
     #[pyo3(signature = (x, /))]
     pub(super) fn conj(x: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
         static OP: StaticOp = StaticOp::oarlock_op("Conj");
-        complex_part(array_argument(x, "conj", "x")?, &OP, |x| Ok(x.clone()))
+        complex_part(&array_argument(x, "conj", "x")?, &OP, |x| Ok(x.clone()))
     }
 
     /// Runs `op` for complex arrays and `of_real` for all others.
@@ -394,9 +399,8 @@ mod py {
     /// The product of matrices, or of stacks of them.
     #[pyfunction]
     #[pyo3(signature = (x1, x2, /))]
-    pub(super) fn matmul(x1: &Bound<'_, PyAny>, x2: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
-        let [left, right] = [array_argument(x1, "matmul", "x1")?, array_argument(x2, "matmul", "x2")?];
-        super::matmul(x1.py(), left.get(), right.get())
+    pub(super) fn matmul(py: Python<'_>, x1: ArrayOperand, x2: ArrayOperand) -> PyResult<PyTensor> {
+        super::matmul(py, &x1, &x2)
     }
 }
 
@@ -461,6 +465,16 @@ fn apply_bitwise(
     bits: &'static StaticOp,
 ) -> PyResult<Tensor> {
     if x1.dtype() == Dtype::Bool { truths.call(py, &[&x1, &x2]) } else { bits.call(py, &[&x1, &x2]) }
+}
+
+/// True if any of these integers is below 0.
+fn has_negative(py: Python<'_>, x: &Tensor) -> PyResult<bool> {
+    static MIN: StaticOp = StaticOp::with_attributes("ReduceMin", &[("keepdims", 0)]);
+    if x.element_count() == 0 {
+        return Ok(false);
+    }
+    let least = MIN.call(py, &[&cast_tensor(py, x, Dtype::I64)?])?;
+    Ok(least.to_constant().and_then(|least| least.to_ints()).or_raise()?[0] < 0)
 }
 
 fn to_floats(py: Python<'_>, x: &Tensor) -> PyResult<Tensor> {

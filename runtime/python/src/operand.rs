@@ -1,11 +1,15 @@
-//! The other operand of an expression: an array or a Python number.
+//! The other operand of an expression: an array, a number, a list, or an array of another library.
+
+use std::sync::Arc;
 
 use oarlock_core::{Dtype, Tensor};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyFrozenSet, PyList, PySet, PyString, PyTuple};
 
+use crate::array::from_python;
 use crate::convert::cast_tensor;
+use crate::device;
 use crate::error::{OrRaise as _, type_name};
 use crate::promote;
 use crate::python_number::{PythonNumber, numpy_scalar};
@@ -16,12 +20,11 @@ pub(crate) enum ArrayOperand {
     Array(Tensor),
     Number(PythonNumber),
     Text(String),
-    /// An array of another library, by its type's name. It is refused here, because that library would raise an unhelpful
-    /// error, or return `False` for `==`.
-    Foreign(String),
-    /// A Python object that is not an operand, with the message to raise: Python's own error would only say that the types
-    /// are unsupported.
-    Refused(String),
+    /// An array made of a list or of another library's array. It goes to the device of the array beside it.
+    Imported(Tensor),
+    /// A Python object that is not an operand, with the error to raise: Python's own would only say that the types are
+    /// unsupported.
+    Refused(Arc<PyErr>),
 }
 
 impl FromPyObject<'_, '_> for ArrayOperand {
@@ -37,30 +40,37 @@ impl FromPyObject<'_, '_> for ArrayOperand {
         {
             Some(number) => Ok(Self::Number(number)),
             None if object.is_instance_of::<PyString>() => Ok(Self::Text(object.extract()?)),
-            None if object.hasattr("__dlpack__")? => {
-                Ok(Self::Foreign(object.get_type().fully_qualified_name()?.to_string()))
-            }
-            None if is_builtin_object(&object) => Ok(Self::Refused(describe_non_operand(&object))),
-            None => Err(PyTypeError::new_err(describe_non_operand(&object))),
+            None if is_array_like(&object)? => Ok(match from_python::asarray(&object, None, None, None) {
+                Ok(array) => Self::Imported(array.get().tensor()),
+                Err(error) => Self::Refused(Arc::new(error)),
+            }),
+            None if is_builtin_object(&object) => Ok(Self::Refused(Arc::new(non_operand_error(&object)))),
+            None => Err(non_operand_error(&object)),
         }
     }
 }
 
-/// True for Python's built-in types, which have no operators with arrays.
+/// True for lists and for arrays of other libraries, which become arrays. Tables, such as those of pandas, have operators of their
+/// own, which answer instead.
+#[inline]
+fn is_array_like(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let is_list = object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>();
+    Ok(is_list || object.hasattr("__dlpack__")?)
+}
+
+/// True for Python's built-in types that are no operands.
 #[cold]
 fn is_builtin_object(object: &Bound<'_, PyAny>) -> bool {
     object.is_none()
-        || object.is_exact_instance_of::<PyList>()
-        || object.is_exact_instance_of::<PyTuple>()
         || object.is_exact_instance_of::<PyBytes>()
         || object.is_exact_instance_of::<PyDict>()
         || object.is_exact_instance_of::<PySet>()
         || object.is_exact_instance_of::<PyFrozenSet>()
 }
 
-/// The message for an object that is no operand.
+/// The error for an object that is no operand.
 #[cold]
-fn describe_non_operand(object: &Bound<'_, PyAny>) -> String {
+fn non_operand_error(object: &Bound<'_, PyAny>) -> PyErr {
     let hint = if object.is_none() {
         "look where it comes from: a function without `return` gives it"
     } else if object.is_instance_of::<PyDict>() {
@@ -70,21 +80,42 @@ fn describe_non_operand(object: &Bound<'_, PyAny>) -> String {
     } else {
         "make it an array with `oarlock.asarray`"
     };
-    format!("expected an array or a number, found {}\nhint: {hint}", type_name(object))
+    PyTypeError::new_err(format!("expected an array or a number, found {}\nhint: {hint}", type_name(object)))
 }
 
-/// The array argument of a function; errors name it.
+/// The array argument of a function, which may be anything that an array can be made of; errors name it.
 #[inline]
-pub(crate) fn array_argument<'a, 'py>(
-    object: &'a Bound<'py, PyAny>,
+pub(crate) fn array_argument<'py>(
+    object: &Bound<'py, PyAny>,
     function: &str,
     name: &str,
-) -> PyResult<&'a Bound<'py, PyTensor>> {
-    object.cast::<PyTensor>().map_err(|_| {
+) -> PyResult<Bound<'py, PyTensor>> {
+    match object.cast::<PyTensor>() {
+        Ok(array) => Ok(array.clone()),
+        Err(_) => convert_argument(object, function, name),
+    }
+}
+
+#[cold]
+fn convert_argument<'py>(
+    object: &Bound<'py, PyAny>,
+    function: &str,
+    name: &str,
+) -> PyResult<Bound<'py, PyTensor>> {
+    if is_builtin_object(object) || object.is_instance_of::<PyString>() {
         let found = type_name(object);
-        PyTypeError::new_err(format!(
+        return Err(PyTypeError::new_err(format!(
             "`{function}` expected an array as `{name}`, found {found}\nhint: make it an array with `oarlock.asarray`"
-        ))
+        )));
+    }
+    from_python::asarray(object, None, None, None).map_err(|error| {
+        let py = object.py();
+        if error.is_instance_of::<PyTypeError>(py) || error.is_instance_of::<PyValueError>(py) {
+            let message = format!("`{function}` expected an array as `{name}`: {}", error.value(py));
+            let value = error.value(py);
+            let _ = value.setattr("args", (message,));
+        }
+        error
     })
 }
 
@@ -107,8 +138,8 @@ impl AsOperand for ArrayOperand {
             Self::Array(tensor) => Self::Array(tensor.clone()),
             Self::Number(number) => Self::Number(*number),
             Self::Text(text) => Self::Text(text.clone()),
-            Self::Foreign(name) => Self::Foreign(name.clone()),
-            Self::Refused(message) => Self::Refused(message.clone()),
+            Self::Imported(tensor) => Self::Imported(tensor.clone()),
+            Self::Refused(error) => Self::Refused(error.clone()),
         }
     }
 }
@@ -121,16 +152,7 @@ pub(crate) fn promote_operands(
     right: &impl AsOperand,
 ) -> PyResult<[Tensor; 2]> {
     match (left.as_operand(), right.as_operand()) {
-        (ArrayOperand::Array(left), ArrayOperand::Array(right)) => {
-            if left.dtype() == right.dtype() {
-                return Ok([left, right]);
-            }
-            if !left.device().is_same_device(right.device()) {
-                return Err(device_mismatch_error(&left, &right));
-            }
-            let dtype = promote::promote_dtypes(left.dtype(), right.dtype())?;
-            Ok([cast_tensor(py, &left, dtype)?, cast_tensor(py, &right, dtype)?])
-        }
+        (ArrayOperand::Array(left), ArrayOperand::Array(right)) => promote_arrays(py, left, right),
         (ArrayOperand::Array(array), ArrayOperand::Number(number)) => {
             let (array, number) = promote_number(py, &array, number)?;
             Ok([array, number])
@@ -139,37 +161,72 @@ pub(crate) fn promote_operands(
             let (array, number) = promote_number(py, &array, number)?;
             Ok([number, array])
         }
-        (ArrayOperand::Array(array), ArrayOperand::Text(text)) => {
-            let text = text_operand(&array, text)?;
-            Ok([array, text])
-        }
-        (ArrayOperand::Text(text), ArrayOperand::Array(array)) => Ok([text_operand(&array, text)?, array]),
-        (ArrayOperand::Refused(message), _) | (_, ArrayOperand::Refused(message)) => {
-            Err(PyTypeError::new_err(message))
-        }
-        (left @ ArrayOperand::Foreign(_), right) | (left, right @ ArrayOperand::Foreign(_)) => {
-            let message = |operand| match operand {
-                ArrayOperand::Array(_) => "`oarlock.Tensor`".to_owned(),
-                ArrayOperand::Number(_) => "a number".to_owned(),
-                ArrayOperand::Text(_) => "text".to_owned(),
-                ArrayOperand::Foreign(name) => format!("`{name}`"),
-                ArrayOperand::Refused(message) => message,
-            };
-            Err(foreign_operand_error(&format!("{} and {}", message(left), message(right))))
-        }
-        (
-            ArrayOperand::Number(_) | ArrayOperand::Text(_),
-            ArrayOperand::Number(_) | ArrayOperand::Text(_),
-        ) => Err(PyTypeError::new_err("expected an array among the operands, found none")),
+        (left, right) => promote_others(py, left, right),
     }
 }
 
+/// The same for less common operands.
 #[cold]
-pub(crate) fn foreign_operand_error(found: &str) -> PyErr {
-    PyTypeError::new_err(format!(
-        "expected arrays of Oarlock and numbers, found {found}\nhint: make arrays of other libraries into ones with \
-         `oarlock.asarray(…)`, which shares their memory where it can"
-    ))
+fn promote_others(py: Python<'_>, left: ArrayOperand, right: ArrayOperand) -> PyResult<[Tensor; 2]> {
+    use ArrayOperand::{Array, Imported, Number, Refused, Text};
+    match (left, right) {
+        (Refused(error), _) | (_, Refused(error)) => Err(error.clone_ref(py)),
+        (Array(array), Imported(other)) => {
+            let other = move_beside(&array, &other)?;
+            promote_arrays(py, array, other)
+        }
+        (Imported(other), Array(array)) => {
+            let other = move_beside(&array, &other)?;
+            promote_arrays(py, other, array)
+        }
+        (Array(array) | Imported(array), Text(text)) => {
+            let text = text_operand(&array, text)?;
+            Ok([array, text])
+        }
+        (Text(text), Array(array) | Imported(array)) => Ok([text_operand(&array, text)?, array]),
+        // Without an array of ours, the first one goes to the default device.
+        (Imported(left), right) => promote_operands(
+            py,
+            &Array(left.to_device(&device::resolve_device(py, None)?).or_raise()?),
+            &right,
+        ),
+        (left, Imported(right)) => promote_operands(
+            py,
+            &left,
+            &Array(right.to_device(&device::resolve_device(py, None)?).or_raise()?),
+        ),
+        (Number(left), right) => {
+            let left = left
+                .to_tensor(&device::resolve_device(py, None)?, promote::default_dtype(left.dtype_kind()))?;
+            promote_operands(py, &Array(left), &right)
+        }
+        (left, Number(right)) => {
+            let right = right
+                .to_tensor(&device::resolve_device(py, None)?, promote::default_dtype(right.dtype_kind()))?;
+            promote_operands(py, &left, &Array(right))
+        }
+        (Text(_), Text(_)) => {
+            Err(PyTypeError::new_err("expected an array among the operands, found two texts"))
+        }
+        (Array(left), Array(right)) => promote_arrays(py, left, right),
+    }
+}
+
+#[inline]
+fn promote_arrays(py: Python<'_>, left: Tensor, right: Tensor) -> PyResult<[Tensor; 2]> {
+    if left.dtype() == right.dtype() {
+        return Ok([left, right]);
+    }
+    if !left.device().is_same_device(right.device()) {
+        return Err(device_mismatch_error(&left, &right));
+    }
+    let dtype = promote::promote_dtypes(left.dtype(), right.dtype())?;
+    Ok([cast_tensor(py, &left, dtype)?, cast_tensor(py, &right, dtype)?])
+}
+
+/// An imported array on the device of another.
+fn move_beside(array: &Tensor, imported: &Tensor) -> PyResult<Tensor> {
+    imported.to_device(array.device()).or_raise()
 }
 
 /// The error for an in-place operator that would change dtype or shape.

@@ -99,7 +99,7 @@ pub(crate) fn _summands<'py>(
         (None, _) => Dtype::I64,
     };
     if dtype == own {
-        return Ok(array.clone());
+        return Ok(array);
     }
     Bound::new(py, PyTensor::new(cast_tensor(py, &tensor, dtype)?))
 }
@@ -107,7 +107,7 @@ pub(crate) fn _summands<'py>(
 /// Refuses arrays of text, which ops would read as numbers. The error names the called function.
 #[pyfunction]
 #[pyo3(signature = (x))]
-pub(crate) fn _numbers<'a, 'py>(x: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, PyTensor>> {
+pub(crate) fn _numbers<'py>(x: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTensor>> {
     let array = array_argument(x, "_numbers", "x")?;
     if array.get().tensor().dtype() != Dtype::String {
         return Ok(array);

@@ -174,7 +174,7 @@ def test_a_copy_that_a_library_made_is_none_of_its_arrays():
 def test_scalars_of_numpy_whose_dtype_is_not_known_are_refused(scalar):
     x = ol.ones(2)
     for call in (lambda: ol.asarray(scalar), lambda: ol.asarray([scalar]), lambda: x + scalar, lambda: ol.full(2, scalar)):
-        with pytest.raises(TypeError, match="longdouble"):
+        with pytest.raises(TypeError, match="longdouble|float128|complex256"):
             call()
 
 
@@ -185,7 +185,7 @@ def test_scalars_of_numpy_keep_their_dtype():
         same(ol.asarray([[scalar], [scalar]], dtype=ol.complex64), np.array([[scalar], [scalar]], np.complex64))
     same(ol.asarray(np.float64(1.5), dtype=ol.float32), np.float32(1.5))
     assert ol.asarray([1, True, 2.5]).dtype is ol.float32
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match=r"found elements of datetime64\[Y\]\nhint: "):
         ol.asarray([np.datetime64("2020")])
 
 
@@ -194,12 +194,6 @@ def test_bytes_in_the_order_of_another_machine_are_turned():
         theirs = np.arange(6).astype(dtype).reshape(2, 3)
         same(ol.asarray(theirs), theirs.astype(theirs.dtype.newbyteorder("=")))
         same(ol.asarray(theirs.T), theirs.T.astype(theirs.dtype.newbyteorder("=")))
-
-
-def test_arrays_of_numpy_do_not_mix_in_by_themselves():
-    with pytest.raises(TypeError):
-        [1.0] + ol.asarray([1.0])
-    same(np.float32(1) + ol.asarray([1.0]), np.array([2], np.float32))
 
 
 def test_lists_hold_arrays_and_numbers():

@@ -19,37 +19,6 @@ BINARY = [
 HUGE = 2**50
 
 
-@pytest.mark.parametrize("operation", BINARY, ids=lambda one: one.__name__)
-def test_an_array_of_another_library_in_an_expression_is_named_with_what_to_do(operation):
-    ours, theirs = ol.ones(3, dtype=ol.int32), np.ones(3, np.int32)
-    for operands in [(ours, theirs), (theirs, ours)]:
-        with pytest.raises(TypeError, match=r"oarlock\.asarray") as raised:
-            operation(*operands)
-        assert "`oarlock.Tensor`" in str(raised.value) and "`numpy.ndarray`" in str(raised.value)
-
-
-def changed(theirs, ours):
-    theirs += ours
-
-
-@pytest.mark.parametrize(
-    ("call", "function"),
-    [
-        (changed, "numpy.add"),
-        (lambda _, ours: np.add(ours, ours), "numpy.add"),
-        (lambda _, ours: np.exp(ours), "numpy.exp"),
-        (divmod, "numpy.divmod"),
-        (lambda _, ours: np.add.reduce(ours), "numpy.add.reduce"),
-        (lambda _, ours: np.add("text", ours), "numpy.add"),
-    ],
-)
-def test_a_function_of_numpy_that_is_given_an_array_says_what_to_do(call, function):
-    with pytest.raises(TypeError, match=r"numpy\.asarray.*oarlock\.asarray") as raised:
-        call(np.ones(3), ol.ones(3))
-    told = str(raised.value)
-    assert told.startswith(f"expected arrays of NumPy for `{function}`, found ") and "`oarlock.Tensor`" in told
-
-
 @pytest.mark.parametrize("operation", [each for each in BINARY if each is not operator.matmul], ids=lambda one: one.__name__)
 def test_a_scalar_of_numpy_stands_before_an_array_as_a_number(operation):
     ours = ol.asarray([1, 2, 3], dtype=ol.int32)
@@ -60,8 +29,6 @@ def test_a_scalar_of_numpy_stands_before_an_array_as_a_number(operation):
 @pytest.mark.parametrize(
     ("found", "hint"),
     [
-        ([1], r"it an array with `oarlock\.asarray`$"),
-        ((1,), r"it an array with `oarlock\.asarray`$"),
         (b"x", r"it an array with `oarlock\.asarray`$"),
         ({"a": 1}, r"an array of its values with `oarlock\.asarray\("),
         ({1}, r"an array of its elements with `oarlock\.asarray\("),
@@ -72,7 +39,7 @@ def test_a_scalar_of_numpy_stands_before_an_array_as_a_number(operation):
 def test_what_python_has_beside_numbers_is_told_in_an_expression(found, hint):
     equal = (operator.eq, operator.ne)
     for operation in BINARY + [operator.iadd, operator.imul, divmod]:
-        if operation in equal and not isinstance(found, (list, tuple, bytes)):
+        if operation in equal and not isinstance(found, bytes):
             assert operation(ol.ones(2), found) is (operation is operator.ne)
             continue
         for operands in [(ol.ones(2), found), (found, ol.ones(2))]:
@@ -170,17 +137,12 @@ def test_dtypes_have_the_names_of_python_and_what_somebody_named_keeps_its_own()
 @pytest.mark.parametrize(
     ("name", "call"),
     [
-        ("sin", lambda: ol.sin(3)),
-        ("isnan", lambda: ol.isnan([3])),
-        ("negative", lambda: ol.negative(3)),
-        ("positive", lambda: ol.positive(3)),
-        ("square", lambda: ol.square(3)),
-        ("real", lambda: ol.real(1j)),
-        ("matmul", lambda: ol.matmul(ol.ones(2), np.ones(2))),
-        ("reshape", lambda: ol.reshape([1], (1, 1))),
-        ("permute_dims", lambda: ol.permute_dims([1], (0,))),
-        ("sum", lambda: ol.sum([1])),
-        ("stack", lambda: ol.stack([1, 2])),
+        ("sin", lambda: ol.sin(None)),
+        ("isnan", lambda: ol.isnan({3})),
+        ("negative", lambda: ol.negative("3")),
+        ("real", lambda: ol.real(b"3")),
+        ("reshape", lambda: ol.reshape({}, (1, 1))),
+        ("permute_dims", lambda: ol.permute_dims(None, (0,))),
     ],
 )
 def test_what_is_no_array_is_refused_in_the_name_of_the_function(name, call):
@@ -338,11 +300,13 @@ TEXT = ol.asarray(["a", "b"])
         (lambda x: ol.set_flags(5), TypeError, "`set_flags` expected a dictionary .*, found int"),
         (lambda x: x.__dlpack__(max_version="x"), TypeError, "`__dlpack__` expected two numbers for `max_version`, found 'x'"),
         (lambda x: ol.var(x, correction="a"), TypeError, "a number for `correction`, found str"),
-        (lambda x: x == [1, 2], TypeError, r"found list\n.*asarray"),
-        (lambda x: x != (1, 2), TypeError, r"found tuple\n.*asarray"),
         (lambda x: x == b"x", TypeError, r"found bytes\n.*asarray"),
-        (lambda x: ol.add(x, [1]), TypeError, r"found list\n.*asarray"),
-        (lambda x: x.__setitem__(0, [1]), TypeError, r"found list\n.*asarray"),
+        (lambda x: ol.add(x, None), TypeError, r"found NoneType\nhint: "),
+        (lambda x: x.__setitem__(0, None), TypeError, r"found NoneType\nhint: "),
+        (lambda x: x.__setitem__(0, [1, 2]), ValueError, r"elements whose shape repeats to \[3\], found \[2\]"),
+        (lambda x: x + [[1], [2, 3]], ValueError, "expected lists of 1 items beside each other, found one of 2"),
+        (lambda x: ol.add("a", "b"), TypeError, "an array among the operands, found two texts"),
+        (lambda x: x.astype(int) ** -1, ValueError, "a power below 0\nhint: .*`astype`"),
     ],
 )
 def test_what_cannot_be_is_told_as_what_was_given(call, error, words):

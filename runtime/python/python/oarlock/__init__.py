@@ -20,7 +20,7 @@ from . import _install_conflict
 # First, before a module of another version can be loaded.
 _install_conflict.check(__path__[0])
 
-from . import _missing_methods, _oarlock
+from . import _missing_methods, _numpy_protocol, _oarlock
 from ._arguments import of_arrays
 from ._creation import (
     arange,
@@ -453,6 +453,7 @@ def astype(x: Tensor, dtype: DtypeLike, /, *, copy: builtins.bool = True, device
 
 
 _missing_methods.note()
+_numpy_protocol.add_protocols()
 
 e = 2.718281828459045
 inf = float("inf")

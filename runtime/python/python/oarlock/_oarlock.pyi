@@ -21,6 +21,9 @@ class DType:
     """The type of the elements of an array, such as `oarlock.float32`."""
 
     @property
+    def __numpy_dtype__(self) -> Any:
+        """NumPy's dtype of the same name, for `numpy.dtype(…)`."""
+    @property
     def name(self) -> builtins.str:
         """The name, as in NumPy."""
     @property
@@ -142,7 +145,8 @@ class Tensor:
 Created by `oarlock.asarray` and other functions of the namespace, which follows the Python array API standard.
 `==` compares elementwise with another array, a number or text; compared with `None` it is False."""
 
-    def __array_ufunc__(self, function: Any, method: builtins.str, /, *inputs: Any, **more: Any) -> Any: ...
+    def __array_ufunc__(self, function: Any, method: builtins.str, /, *inputs: Any, **named: Any) -> Any: ...
+    def __array_function__(self, function: Any, kinds: Any, inputs: Any, named: Any) -> Any: ...
     __hash__: ClassVar[None]  # type: ignore[assignment]
     @property
     def dtype(self) -> DType:
@@ -365,11 +369,11 @@ Tensor(shape=[2, 2], dtype=int64, place=Place(cpu:0), stop_gradient=True,
        [[7, 7],
         [7, 7]])"""
 
-def zeros(shape: Shape, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """An array of zeros."""
+def zeros(shape: Shape, *sizes: Any, dtype: DtypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """An array of zeros. The sizes may be one shape or several numbers, and the dtype may follow a shape."""
 
-def ones(shape: Shape, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """An array of ones."""
+def ones(shape: Shape, *sizes: Any, dtype: DtypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """An array of ones. The sizes may be one shape or several numbers, and the dtype may follow a shape."""
 
 def reshape(x: Tensor, /, shape: Shape, *, copy: builtins.bool | None = None) -> Tensor:
     """Changes the shape; one size may be -1 and is then inferred. The result shares memory unless the elements are not

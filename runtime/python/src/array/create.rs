@@ -3,7 +3,7 @@
 use oarlock_core::{Attribute, Attributes, Device, Dtype, Tensor};
 use pyo3::exceptions::{PyIndexError, PyNotImplementedError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyInt;
+use pyo3::types::{PyInt, PyTuple};
 
 use super::operand::array_argument;
 use super::python_number::PythonNumber;
@@ -75,44 +75,60 @@ pub(crate) fn full(
     full_of_number(py, "full", &shape.0, (number, dtype), &resolve_device(py, device)?)
 }
 
-/// An array of zeros.
+/// An array of zeros. The sizes may be one shape or several numbers, and the dtype may follow a shape.
+///
+/// >>> zeros(2, 3)
+/// Tensor(shape=[2, 3], dtype=float32, place=Place(cpu:0), stop_gradient=True,
+///        [[0., 0., 0.],
+///         [0., 0., 0.]])
 #[pyfunction]
-#[pyo3(signature = (shape, *, dtype=None, device=None))]
+#[pyo3(signature = (shape, *sizes, dtype=None, device=None))]
 pub(crate) fn zeros(
     shape: &Bound<'_, PyAny>,
+    sizes: &Bound<'_, PyTuple>,
     dtype: Option<DtypeLike>,
     device: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyTensor> {
-    let (py, shape) = (shape.py(), ShapeArgument::from_argument(shape, "zeros")?);
-    full_of_number(
-        py,
-        "zeros",
-        &shape.0,
-        (PythonNumber::Integer(0), dtype_or_float(dtype)),
-        &resolve_device(py, device)?,
-    )
+    filled_array("zeros", 0, (shape, sizes), dtype, device)
 }
 
-/// An array of ones.
+/// An array of ones. The sizes may be one shape or several numbers, and the dtype may follow a shape.
 #[pyfunction]
-#[pyo3(signature = (shape, *, dtype=None, device=None))]
+#[pyo3(signature = (shape, *sizes, dtype=None, device=None))]
 pub(crate) fn ones(
     shape: &Bound<'_, PyAny>,
+    sizes: &Bound<'_, PyTuple>,
     dtype: Option<DtypeLike>,
     device: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyTensor> {
-    let (py, shape) = (shape.py(), ShapeArgument::from_argument(shape, "ones")?);
-    full_of_number(
-        py,
-        "ones",
-        &shape.0,
-        (PythonNumber::Integer(1), dtype_or_float(dtype)),
-        &resolve_device(py, device)?,
-    )
+    filled_array("ones", 1, (shape, sizes), dtype, device)
 }
 
-fn dtype_or_float(dtype: Option<DtypeLike>) -> Dtype {
-    dtype.map_or(Dtype::F32, |dtype| dtype.0)
+fn filled_array(
+    function: &str,
+    number: i128,
+    (shape, sizes): (&Bound<'_, PyAny>, &Bound<'_, PyTuple>),
+    dtype: Option<DtypeLike>,
+    device: Option<&Bound<'_, PyAny>>,
+) -> PyResult<PyTensor> {
+    let py = shape.py();
+    let second = sizes.get_item(0).ok().filter(|_| sizes.len() == 1 && dtype.is_none());
+    let (shape, dtype) = match second.filter(is_dtype) {
+        Some(second) => (ShapeArgument::from_argument(shape, function)?, Some(second.extract()?)),
+        None if sizes.is_empty() => (ShapeArgument::from_argument(shape, function)?, dtype),
+        None => {
+            let sizes = std::iter::once(shape.clone()).chain(sizes);
+            let sizes = sizes.map(|size| parse_size(&size, function)).collect::<PyResult<_>>()?;
+            (ShapeArgument(sizes), dtype)
+        }
+    };
+    let number = (PythonNumber::Integer(number), dtype.map_or(Dtype::F32, |dtype| dtype.0));
+    full_of_number(py, function, &shape.0, number, &resolve_device(py, device)?)
+}
+
+/// True for dtypes, but not for sizes.
+fn is_dtype(object: &Bound<'_, PyAny>) -> bool {
+    !object.is_instance_of::<PyInt>() && object.extract::<DtypeLike>().is_ok()
 }
 
 /// Fills a shape with a number; errors name `function`.

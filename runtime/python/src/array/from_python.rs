@@ -3,11 +3,11 @@
 use oarlock_core::{Device, Dtype, Tensor};
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PySequence, PyString, PyTuple};
+use pyo3::types::{PyList, PySequence, PyString, PyTuple, PyType};
 
 use super::memory_import::check_copy_allowed;
 use super::python_number::{PythonNumber, numpy_scalar, python_number};
-use super::{PyTensor, cast_tensor, copy_tensor, dlpack};
+use super::{PyTensor, buffer, cast_tensor, copy_tensor, dlpack, numpy_arrays};
 use crate::device::resolve_device;
 use crate::dtype::DtypeLike;
 use crate::error::OrRaise as _;
@@ -107,22 +107,58 @@ fn import_foreign(obj: &Bound<'_, PyAny>, device: &Device, copy: Option<bool>) -
     {
         return Ok(None);
     }
+    numpy_arrays::refuse_masks(obj)?;
+    let mut refusal = None;
     if obj.hasattr("__dlpack__")? {
         match dlpack::import_tensor(obj, device, copy) {
             Ok(tensor) => return Ok(Some(tensor)),
-            // A producer without writable memory may still offer a buffer.
-            Err(error) if error.is_instance_of::<pyo3::exceptions::PyBufferError>(obj.py()) => {}
+            // Its elements may be in a buffer all the same, or be of a kind that DLPack does not have.
+            Err(error) if error.is_instance_of::<PyBufferError>(obj.py()) => refusal = Some(error),
             Err(error) => return Err(error),
         }
     }
-    match super::buffer::read_buffer(obj, device, copy) {
-        Ok(Some(tensor)) => Ok(Some(tensor)),
-        Err(error) if error.is_instance_of::<PyBufferError>(obj.py()) => Err(error),
-        other => match super::numpy_arrays::read_numpy(obj, device, copy)? {
-            Some(tensor) => Ok(Some(tensor)),
-            None => other,
-        },
+    let unknown = match buffer::read_buffer(obj, device, copy) {
+        Ok(Some(tensor)) => return Ok(Some(tensor)),
+        Err(error) if error.is_instance_of::<PyBufferError>(obj.py()) => return Err(error),
+        other => other,
+    };
+    if numpy_arrays::is_numpy(obj) {
+        return numpy_arrays::read_numpy(obj, device, copy);
     }
+    if let Some(refusal) = refusal {
+        return Err(refused_export(obj, refusal));
+    }
+    if is_convertible(obj)? {
+        check_copy_allowed(copy, "an object that NumPy has to convert")?;
+        let array = obj.py().import("numpy")?.call_method1("asarray", (obj,))?;
+        return import_foreign(&array, device, None);
+    }
+    unknown
+}
+
+/// True for images, tables and other objects that NumPy makes an array of.
+fn is_convertible(obj: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(!obj.is_instance_of::<PyType>()
+        && (obj.hasattr("__array__")? || obj.hasattr("__array_interface__")?))
+}
+
+/// The error for an array that its library does not give out, such as one with gradients.
+#[cold]
+fn refused_export(obj: &Bound<'_, PyAny>, cause: PyErr) -> PyErr {
+    let py = obj.py();
+    let found = obj.get_type().fully_qualified_name().map_or_else(|_| String::new(), |name| name.to_string());
+    let detach = if obj.hasattr("requires_grad").unwrap_or(false) {
+        "; gradients are left out by `detach()`"
+    } else {
+        ""
+    };
+    let error = PyBufferError::new_err(format!(
+        "expected an array whose elements can be read, found `{found}` whose library refuses: {}\nhint: make a plain array of it \
+         with its library first{detach}",
+        cause.value(py)
+    ));
+    error.set_cause(py, Some(cause));
+    error
 }
 
 /// The flattened contents of nested lists.
@@ -190,7 +226,7 @@ impl ListLeaves {
             return self.collect_items(all.len(), all.iter(), depth);
         }
         // Arrays of other libraries, and NumPy scalars, which have a dtype.
-        if (object.hasattr("__dlpack__")? || object.hasattr("dtype")?)
+        if (object.hasattr("__dlpack__")? || object.hasattr("dtype")? || is_convertible(object)?)
             && let Some(tensor) = import_foreign(object, &super::host_memory_device(object.py())?, None)?
         {
             return self.add_array(tensor, depth);

@@ -9,7 +9,7 @@ use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
 
-use super::operand::{foreign_operand_error, text_operand};
+use super::operand::text_operand;
 use super::python_number::{PythonNumber, numpy_scalar};
 use super::{ArrayOperand, PyTensor, cast_tensor, scalar_cache, single_output};
 use crate::error::{OrRaise as _, type_name};
@@ -397,11 +397,10 @@ pub(super) fn assign_index(
             .or_raise();
     }
     let value = match value {
-        ArrayOperand::Foreign(name) => return Err(foreign_operand_error(&format!("`{name}`"))),
-        ArrayOperand::Refused(message) => return Err(PyTypeError::new_err(message.clone())),
+        ArrayOperand::Refused(error) => return Err(error.clone_ref(py)),
         ArrayOperand::Number(number) => check_number(*number, dtype)?.to_tensor(&device, dtype)?,
         ArrayOperand::Text(text) => text_operand(&tensor, text.clone())?,
-        ArrayOperand::Array(value) => {
+        ArrayOperand::Array(value) | ArrayOperand::Imported(value) => {
             if crate::promote::promote_dtypes(dtype, value.dtype())? != dtype
                 && dtype_kind(value.dtype()) > dtype_kind(dtype)
             {

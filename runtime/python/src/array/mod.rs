@@ -13,7 +13,6 @@ pub(crate) mod from_python;
 mod index;
 pub(crate) mod join;
 mod memory_import;
-mod numpy;
 mod numpy_arrays;
 mod operators;
 mod owned_buffer;
@@ -23,7 +22,7 @@ use oarlock_core::{Dtype, Tensor};
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyString, PyTuple};
+use pyo3::types::{PyCapsule, PyString, PyTuple};
 
 use self::operators::refuse_modulo;
 use crate::convert::{cast_tensor, copy_tensor};
@@ -88,15 +87,12 @@ impl PyTensor {
         true
     }
 
-    /// The transpose of a matrix.
+    /// The array with its axes in reverse order: the transpose of a matrix.
     #[getter(T)]
     fn transposed(&self) -> PyResult<Self> {
-        match self.tensor().dims().len() {
-            2 => self.matrix_transposed(),
-            rank => Err(PyValueError::new_err(format!(
-                "expected two dimensions for `T`, found {rank}\nhint: use `mT` or `permute_dims`"
-            ))),
-        }
+        let tensor = self.tensor();
+        let order: Vec<usize> = (0..tensor.dims().len()).rev().collect();
+        tensor.transpose(&order).or_raise().map(Self::new)
     }
 
     /// The array with its last two axes swapped.
@@ -271,17 +267,6 @@ impl PyTensor {
     /// The interpreter calls it with a view that was filled.
     unsafe fn __releasebuffer__(&self, view: *mut pyo3::ffi::Py_buffer) {
         buffer::release_view(view);
-    }
-
-    #[pyo3(signature = (function, method, /, *inputs, **more))]
-    fn __array_ufunc__<'py>(
-        &self,
-        function: &Bound<'py, PyAny>,
-        method: &str,
-        inputs: &Bound<'py, PyTuple>,
-        more: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        numpy::call_ufunc(function, method, inputs, more)
     }
 
     fn __getitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<Self> {

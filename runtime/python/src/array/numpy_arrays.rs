@@ -10,6 +10,23 @@ use super::memory_import::check_copy_allowed;
 use crate::dtype::dtype_by_name;
 use crate::error::{OrRaise as _, type_name};
 
+/// True for arrays and scalars of NumPy.
+pub(super) fn is_numpy(object: &Bound<'_, PyAny>) -> bool {
+    let dtype = object.getattr("dtype").map(|dtype| dtype.get_type());
+    dtype.is_ok_and(|dtype| dtype.hasattr("newbyteorder").unwrap_or(false))
+        && object.hasattr("tobytes").unwrap_or(false)
+}
+
+/// Refuses masked arrays, whose mask would be lost.
+pub(super) fn refuse_masks(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    if object.get_type().name()? == "MaskedArray" {
+        return Err(PyTypeError::new_err(
+            "expected an array without a mask, found `numpy.ma.MaskedArray`\nhint: put numbers in the masked places with `filled(…)`",
+        ));
+    }
+    Ok(())
+}
+
 /// `None` if the object is no such array.
 pub(super) fn read_numpy(
     object: &Bound<'_, PyAny>,
@@ -29,7 +46,8 @@ pub(super) fn read_numpy(
         let texts = flat.try_iter()?.map(|item| item_text(&item?)).collect::<PyResult<Vec<String>>>()?;
         return Tensor::from_strings(device, &dims, texts).or_raise().map(Some);
     }
-    let Some(known) = dtype_by_name(&name.extract::<String>()?) else { return Ok(None) };
+    let name: String = name.extract()?;
+    let Some(known) = dtype_by_name(&name) else { return Err(unknown_dtype(kind, &name)) };
     check_copy_allowed(copy, "elements that have no buffer")?;
     let is_native = dtype.getattr("isnative").and_then(|native| native.is_truthy()).unwrap_or(true);
     let bytes = if is_native {
@@ -39,6 +57,18 @@ pub(super) fn read_numpy(
     };
     let bytes = pack_elements(known, bytes.extract()?);
     Tensor::from_bytes(device, known, &dims, &bytes).or_raise().map(Some)
+}
+
+#[cold]
+fn unknown_dtype(kind: char, name: &str) -> PyErr {
+    let hint = match kind {
+        'M' | 'm' => "count its units with `astype(\"int64\")` first",
+        'V' => "take its fields one by one, such as `array[\"name\"]`",
+        _ => "convert it with `astype` first",
+    };
+    PyTypeError::new_err(format!(
+        "expected numbers, truth values or text, found elements of {name}\nhint: {hint}"
+    ))
 }
 
 /// Creates a NumPy array from a tensor that has no buffer.

@@ -39,16 +39,16 @@ impl PyTensor {
 }
 
 /// The operand of a comparison; `None` for objects with a comparison of their own, such as one that equals anything, and for
-/// `None` under `==` and `!=`. Lists are an error as for other operators: `False` would look like an answer.
+/// `None` under `==` and `!=`. Bytes are an error as for other operators: `False` would look like an answer.
 pub(super) fn comparison_operand(other: &Bound<'_, PyAny>, by: CompareOp) -> PyResult<Option<ArrayOperand>> {
     let may_differ = matches!(by, CompareOp::Eq | CompareOp::Ne);
-    let is_said = other.is_instance_of::<PyList>()
+    let is_sequence = other.is_instance_of::<PyList>()
         || other.is_instance_of::<PyTuple>()
         || other.is_instance_of::<PyBytes>();
     match other.extract() {
-        Ok(ArrayOperand::Refused(_)) if may_differ && !is_said => Ok(None),
+        Ok(ArrayOperand::Refused(_)) if may_differ && !is_sequence => Ok(None),
         Ok(operand) => Ok(Some(operand)),
-        Err(error) if is_said || !error.is_instance_of::<PyTypeError>(other.py()) => Err(error),
+        Err(error) if is_sequence || !error.is_instance_of::<PyTypeError>(other.py()) => Err(error),
         Err(_) => Ok(None),
     }
 }
