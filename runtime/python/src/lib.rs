@@ -18,6 +18,7 @@ mod plan_report;
 mod probe;
 mod promote;
 mod python_number;
+mod random;
 mod recorder;
 mod reduce;
 mod scalar_cache;
@@ -61,6 +62,8 @@ mod _oarlock {
     use crate::probe::_probe;
     #[pymodule_export]
     use crate::promote::result_type;
+    #[pymodule_export]
+    use crate::random::_sampled;
     #[pymodule_export]
     use crate::recorder::Recorder;
     #[pymodule_export]

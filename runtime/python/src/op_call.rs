@@ -163,6 +163,22 @@ pub(crate) fn call_named_op(
     invoke_op(py, "", name, attributes, &OpInvocation { inputs, outputs, device: None, stream: None })
 }
 
+/// Calls an op of Oarlock's own domain that has one output.
+pub(crate) fn call_oarlock_op(
+    py: Python<'_>,
+    name: &str,
+    inputs: &[Option<&Tensor>],
+    attributes: Attributes,
+) -> PyResult<Vec<Tensor>> {
+    invoke_op(
+        py,
+        "oarlock",
+        name,
+        attributes,
+        &OpInvocation { inputs, outputs: 1, device: None, stream: None },
+    )
+}
+
 fn invoke_op(
     py: Python<'_>,
     domain: &str,

@@ -15,6 +15,7 @@ pub(super) const RULES: &[InferenceRule] = &[
     rule("RandomNormal RandomUniform", 1, LATEST, &[], infer_random),
     rule("RandomNormalLike RandomUniformLike Bernoulli", 1, LATEST, &[], infer_random_like),
     rule("Multinomial", 7, LATEST, &[], infer_multinomial),
+    rule("RandomSample", 1, LATEST, &[], infer_random_like).in_oarlock_domain(),
 ];
 
 fn infer_constant(call: &InferenceContext<'_>) -> Result<Vec<InferredOutput>> {

@@ -345,6 +345,7 @@ __all__ = [
     "pow",
     "prod",
     "profiler",
+    "random",
     "real",
     "reciprocal",
     "remainder",
@@ -403,7 +404,7 @@ if TYPE_CHECKING:
     from ._typing import DtypeLike
 
     # Loaded on first use.
-    from . import device, extension, fft, linalg, onnx_backend, onnxruntime, profiler
+    from . import device, extension, fft, linalg, onnx_backend, onnxruntime, profiler, random
 
 to_tensor = asarray
 
@@ -473,6 +474,6 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> ModuleType:
         """Loads parts of the package on first use."""
-        if name in ("device", "extension", "fft", "linalg", "onnx_backend", "onnxruntime", "profiler"):
+        if name in ("device", "extension", "fft", "linalg", "onnx_backend", "onnxruntime", "profiler", "random"):
             return import_module(f".{name}", __name__)
         raise AttributeError(f"module `oarlock` has no `{name}`")

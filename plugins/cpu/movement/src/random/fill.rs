@@ -17,7 +17,7 @@ use super::philox::PhiloxSource;
 use super::{cell_of_one, random_source, read_seed};
 
 /// All dtypes: only the shape of the input matters.
-const ANY_DTYPE: DtypeSet = DtypeSet((1 << (Dtype::STRING.0 + 1)) - 2);
+pub(super) const ANY_DTYPE: DtypeSet = DtypeSet((1 << (Dtype::STRING.0 + 1)) - 2);
 const RANDOM_FLOATS: DtypeSet = family::FLOATING_AND_HALF.union(DtypeSet::BF16);
 const BERNOULLI_DTYPES: DtypeSet = RANDOM_FLOATS
     .union(family::INTEGRAL)

@@ -9,9 +9,12 @@
 
 mod dropout;
 mod fill;
+mod lanes;
 mod mersenne_twister;
 mod multinomial;
 mod philox;
+mod sample;
+mod trials;
 
 use oarlock_cpu_base::device::Cpu;
 use oarlock_sdk::{Dtype, Kernel, KernelCall, Result, bf16, f16};
@@ -19,10 +22,13 @@ use oarlock_sdk::{Dtype, Kernel, KernelCall, Result, bf16, f16};
 use self::philox::PhiloxSource;
 
 pub(crate) fn random_kernels() -> Vec<Kernel<Cpu>> {
-    [fill::fill_kernels(), multinomial::multinomial_kernels(), dropout::dropout_kernels()]
-        .into_iter()
-        .flatten()
-        .collect()
+    let families: [fn() -> Vec<Kernel<Cpu>>; 4] = [
+        fill::fill_kernels,
+        multinomial::multinomial_kernels,
+        dropout::dropout_kernels,
+        sample::sample_kernels,
+    ];
+    families.iter().flat_map(|family| family()).collect()
 }
 
 /// The attribute `seed` of all ops but `Dropout`: a float whose bits are the seed.

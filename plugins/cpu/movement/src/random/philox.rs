@@ -2,6 +2,13 @@
 
 const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
 const KEY_STEPS: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
+const ROUNDS: usize = 10;
+
+/// The counters of a block.
+pub(super) const LANES: usize = 16;
+
+/// The words of a block: the first ones of all its counters, then the second ones, the third and the fourth.
+pub(super) type WordBlock = [[u32; LANES]; 4];
 
 /// Random numbers by index.
 #[derive(Clone, Copy)]
@@ -20,6 +27,38 @@ impl PhiloxSource {
         // 64 of the 128 bits of a counter are enough; the others stay 0.
         let counter = self.offset.wrapping_add(index);
         philox_rounds([counter as u32, (counter >> 32) as u32, 0, 0], self.key)
+    }
+
+    /// The words of a counter that is `trial` beyond the first ones of an index: as many as its number needs.
+    #[inline(always)]
+    pub(super) fn words_of_trial(self, index: u64, trial: u32) -> [u32; 4] {
+        let counter = self.offset.wrapping_add(index);
+        philox_rounds([counter as u32, (counter >> 32) as u32, trial, 0], self.key)
+    }
+
+    /// The words of the counters of a block.
+    #[inline(always)]
+    pub(super) fn block(self, block: u64) -> WordBlock {
+        let first = self.offset.wrapping_add(block * LANES as u64);
+        let mut words = [[0; LANES]; 4];
+        for lane in 0..LANES {
+            let counter = first.wrapping_add(lane as u64);
+            (words[0][lane], words[1][lane]) = (counter as u32, (counter >> 32) as u32);
+        }
+        let mut key = self.key;
+        for _ in 0..ROUNDS {
+            let [a, b, c, d] = &mut words;
+            for lane in 0..LANES {
+                let first = u64::from(MULTIPLIERS[0]) * u64::from(a[lane]);
+                let second = u64::from(MULTIPLIERS[1]) * u64::from(c[lane]);
+                a[lane] = (second >> 32) as u32 ^ b[lane] ^ key[0];
+                b[lane] = second as u32;
+                c[lane] = (first >> 32) as u32 ^ d[lane] ^ key[1];
+                d[lane] = first as u32;
+            }
+            key = next_key(key);
+        }
+        words
     }
 
     /// Number `index` in [0, 1), with 24 random bits.
@@ -50,7 +89,7 @@ fn f64_from_words(low: u32, high: u32) -> f64 {
 
 #[inline(always)]
 fn philox_rounds(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
-    for _ in 0..10 {
+    for _ in 0..ROUNDS {
         let first = u64::from(MULTIPLIERS[0]) * u64::from(counter[0]);
         let second = u64::from(MULTIPLIERS[1]) * u64::from(counter[2]);
         counter = [
@@ -59,9 +98,14 @@ fn philox_rounds(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
             (first >> 32) as u32 ^ counter[3] ^ key[1],
             first as u32,
         ];
-        key = [key[0].wrapping_add(KEY_STEPS[0]), key[1].wrapping_add(KEY_STEPS[1])];
+        key = next_key(key);
     }
     counter
+}
+
+#[inline(always)]
+fn next_key(key: [u32; 2]) -> [u32; 2] {
+    [key[0].wrapping_add(KEY_STEPS[0]), key[1].wrapping_add(KEY_STEPS[1])]
 }
 
 #[cfg(test)]
@@ -78,6 +122,18 @@ mod tests {
         let (counter, key) =
             ([0x243f_6a88, 0x85a3_08d3, 0x1319_8a2e, 0x0370_7344], [0xa409_3822, 0x299f_31d0]);
         assert_eq!(philox_rounds(counter, key), [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1]);
+    }
+
+    #[test]
+    fn a_block_has_the_words_of_its_counters() {
+        let source = PhiloxSource::new(7, u64::MAX - 20);
+        for block in [0, 1, 2, 1 << 40] {
+            let words = source.block(block);
+            for lane in 0..LANES {
+                let index = block * LANES as u64 + lane as u64;
+                assert_eq!(words.map(|row| row[lane]), source.words_at(index));
+            }
+        }
     }
 
     #[test]

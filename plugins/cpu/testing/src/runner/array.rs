@@ -129,7 +129,7 @@ impl TestArray {
         self.storage.is_guarded()
     }
 
-    pub(super) fn has_same_bytes(&self, other: &Self) -> bool {
+    pub fn has_same_bytes(&self, other: &Self) -> bool {
         self.storage.lines == other.storage.lines
     }
 
