@@ -217,7 +217,7 @@ def test_a_function_says_what_it_takes(scaling):
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda op: op([1.0]), TypeError, "expected an array as `x`, found list"),
+        (lambda op: op({1.0}), TypeError, "`scale` expected numbers, text, arrays or lists of them, found set"),
         (lambda op: op(), TypeError, "`scale` expected operands `x`: missing .*'x'"),
         (lambda op: op(ol.ones(1), ol.ones(1)), TypeError, "too many"),
         (lambda op: op(ol.asarray([1])), NotImplementedError, "as float32, and this is int64"),

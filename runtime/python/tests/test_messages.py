@@ -151,6 +151,23 @@ def test_what_is_no_array_is_refused_in_the_name_of_the_function(name, call):
 
 
 @pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("positive", lambda: ol.positive(None)),
+        ("square", lambda: ol.square({"a": 1})),
+        ("sum", lambda: ol.sum({1})),
+        ("take", lambda: ol.take(ol.ones(2), None)),
+        ("stack", lambda: ol.stack([ol.ones(1), None])),
+        ("concat", lambda: ol.concat([object()])),
+        ("zeros_like", lambda: ol.zeros_like(len)),
+    ],
+)
+def test_what_becomes_no_array_is_refused_in_the_name_of_the_function(name, call):
+    with pytest.raises(TypeError, match=rf"^`{name}` expected numbers, text, arrays or lists of them, found \w+"):
+        call()
+
+
+@pytest.mark.parametrize(
     ("call", "error", "says"),
     [
         (lambda: ol.roll(ol.ones(2), (1, 2), axis=0), ValueError, r"as many distances as dimensions for `roll`, found \(1, 2\) for 0"),
@@ -218,22 +235,38 @@ def test_who_called_an_op_by_its_name_is_told_of_it():
         ol.op("Add", [ol.asarray([True])] * 2)
 
 
-@pytest.mark.parametrize("name", ["sum", "reshape", "mean", "transpose", "copy"])
-def test_a_method_that_is_not_there_names_the_function(name):
+@pytest.mark.parametrize("name", ["flat", "strides", "permute_dims", "relu", "type"])
+def test_an_attribute_that_is_not_there_names_what_to_use(name):
     x = ol.ones(2)
-    with pytest.raises(AttributeError, match=f"found `{name}`\nhint: use `.*oarlock"):
+    with pytest.raises(AttributeError, match=f"found `{name}`\nhint: use `.+`$"):
         getattr(x, name)
-    assert not hasattr(x, name) and name not in dir(x) and {"shape", "astype"} <= set(dir(x))
-    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
-        x.nonsense
+    assert not hasattr(x, name) and name not in dir(x) and {"shape", "astype", "sum"} <= set(dir(x))
+    for other in ("nonsense", "fft", "float32", "_axis"):
+        with pytest.raises(AttributeError, match=f"no attribute '{other}'"):
+            getattr(x, other)
+    with pytest.raises(AttributeError, match="there are no gradients"):
+        x.backward()
 
 
-def test_functions_that_are_named_in_place_of_methods_are_there():
-    from oarlock._missing_methods import FUNCTIONS, INSTEAD
+def test_a_function_that_is_not_there_names_what_to_use():
+    from oarlock._absent import ATTRIBUTES, FUNCTIONS
 
-    assert [name for name in FUNCTIONS if not callable(getattr(ol, name, None))] == []
-    there = [re.findall(r"oarlock\.(\w+)", instead) for instead in INSTEAD.values()]
+    for name in FUNCTIONS:
+        with pytest.raises(AttributeError, match=f"^module `oarlock` has no `{name}`\nhint: use `.+`$"):
+            getattr(ol, name)
+    with pytest.raises(AttributeError, match="^module `oarlock` has no `nonsense`$"):
+        ol.nonsense
+    there = [re.findall(r"oarlock\.(\w+)", str(instead)) for instead in [*ATTRIBUTES.values(), *FUNCTIONS.values()]]
     assert [name for names in there for name in names if not hasattr(ol, name)] == []
+    there = [re.findall(r"\bx\.(\w+)", str(instead)) for instead in [*ATTRIBUTES.values(), *FUNCTIONS.values()]]
+    assert [name for names in there for name in names if not hasattr(ol.ones(1), name)] == []
+    assert [name for name in ATTRIBUTES if hasattr(ol.Tensor, name)] == []
+    assert [name for name in FUNCTIONS if name in ol.__all__] == []
+
+
+def test_help_of_arrays_has_what_exists():
+    shown = child("import oarlock as ol; help(ol.Tensor)")
+    assert "Absent" not in shown and "sum(x" in shown and "The cumulative sum" in shown
 
 
 def commands():

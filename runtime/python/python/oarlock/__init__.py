@@ -20,90 +20,69 @@ from . import _install_conflict
 # First, before a module of another version can be loaded.
 _install_conflict.check(__path__[0])
 
-from . import _missing_methods, _numpy_protocol, _oarlock
-from ._arguments import of_arrays
-from ._creation import (
-    arange,
-    empty,
-    empty_like,
-    eye,
-    full_like,
-    linspace,
-    meshgrid,
-    ones_like,
-    tril,
-    triu,
-    zeros_like,
+from . import (
+    _absent,
+    _aliases,
+    _calculus,
+    _comparison,
+    _creation,
+    _diagonal,
+    _editing,
+    _einsum,
+    _elementwise,
+    _histogram,
+    _indexing,
+    _information,
+    _joining,
+    _linear,
+    _manipulation,
+    _mathematics,
+    _methods,
+    _nan_statistics,
+    _numpy_protocol,
+    _oarlock,
+    _order_statistics,
+    _padding,
+    _polynomials,
+    _products,
+    _search,
+    _sequences,
+    _sets,
+    _shapes,
+    _splitting,
+    _statistics,
+    _weighted,
 )
-from ._elementwise import (
-    clip,
-    positive,
-    round,
-    square,
-)
-from ._information import (
-    __array_namespace_info__,
-    can_cast,
-    finfo,
-    iinfo,
-    isdtype,
-)
-from ._linear import (
-    matrix_transpose,
-    tensordot,
-    vecdot,
-)
-from ._manipulation import (
-    broadcast_arrays,
-    broadcast_shapes,
-    broadcast_to,
-    concat,
-    expand_dims,
-    flip,
-    moveaxis,
-    repeat,
-    roll,
-    squeeze,
-    stack,
-    tile,
-    unstack,
-)
+from ._aliases import *
+from ._calculus import *
+from ._comparison import *
+from ._creation import *
+from ._diagonal import *
+from ._editing import *
+from ._einsum import *
+from ._elementwise import *
+from ._histogram import *
+from ._indexing import *
+from ._information import *
+from ._joining import *
+from ._linear import *
+from ._manipulation import *
+from ._mathematics import *
+from ._nan_statistics import *
+from ._order_statistics import *
+from ._padding import *
+from ._polynomials import *
+from ._products import *
+from ._search import *
+from ._sequences import *
+from ._sets import *
+from ._shapes import *
+from ._splitting import *
+from ._statistics import *
+from ._weighted import *
+from ._arguments import in_own_name
 from ._model import Session
 from ._warning import FallbackWarning
-from ._search import (
-    UniqueAll,
-    UniqueCounts,
-    UniqueInverse,
-    argmax,
-    argmin,
-    argsort,
-    isin,
-    nonzero,
-    searchsorted,
-    sort,
-    take,
-    take_along_axis,
-    unique_all,
-    unique_counts,
-    unique_inverse,
-    unique_values,
-    where,
-)
-from ._statistics import (
-    all,
-    any,
-    count_nonzero,
-    cumulative_prod,
-    cumulative_sum,
-    diff,
-    max,
-    mean,
-    min,
-    prod,
-    std,
-    sum,
-    var,
-)
 from ._oarlock import (
     DType,
     Device,
@@ -149,7 +128,6 @@ from ._oarlock import (
     floor,
     floor_divide,
     from_dlpack,
-    full,
     get_flags,
     greater,
     greater_equal,
@@ -216,22 +194,12 @@ __all__ = [
     "Slot",
     "Stream",
     "Tensor",
-    "UniqueAll",
-    "UniqueCounts",
-    "UniqueInverse",
     "__array_api_version__",
-    "__array_namespace_info__",
     "__version__",
     "abs",
     "acos",
     "acosh",
     "add",
-    "all",
-    "any",
-    "arange",
-    "argmax",
-    "argmin",
-    "argsort",
     "asarray",
     "asin",
     "asinh",
@@ -247,67 +215,45 @@ __all__ = [
     "bitwise_right_shift",
     "bitwise_xor",
     "bool",
-    "broadcast_arrays",
-    "broadcast_shapes",
-    "broadcast_to",
-    "can_cast",
     "ceil",
-    "clip",
     "complex128",
     "complex64",
-    "concat",
     "conj",
     "copysign",
     "cos",
     "cosh",
-    "count_nonzero",
-    "cumulative_prod",
-    "cumulative_sum",
     "device",
     "devices",
-    "diff",
     "divide",
     "e",
-    "empty",
-    "empty_like",
     "equal",
     "exp",
-    "expand_dims",
     "expm1",
     "extension",
-    "eye",
     "fft",
-    "finfo",
-    "flip",
     "float16",
     "float32",
     "float64",
     "floor",
     "floor_divide",
     "from_dlpack",
-    "full",
-    "full_like",
     "get_device",
     "get_flags",
     "greater",
     "greater_equal",
     "hypot",
-    "iinfo",
     "imag",
     "inf",
     "int16",
     "int32",
     "int64",
     "int8",
-    "isdtype",
     "isfinite",
-    "isin",
     "isinf",
     "isnan",
     "less",
     "less_equal",
     "linalg",
-    "linspace",
     "load",
     "log",
     "log10",
@@ -319,89 +265,81 @@ __all__ = [
     "logical_or",
     "logical_xor",
     "matmul",
-    "matrix_transpose",
-    "max",
     "maximum",
-    "mean",
-    "meshgrid",
-    "min",
     "minimum",
-    "moveaxis",
     "multiply",
     "nan",
     "negative",
     "newaxis",
     "nextafter",
-    "nonzero",
     "not_equal",
     "ones",
-    "ones_like",
     "onnx_backend",
     "onnxruntime",
     "op",
     "permute_dims",
     "pi",
-    "positive",
     "pow",
-    "prod",
     "profiler",
     "random",
     "real",
     "reciprocal",
     "remainder",
-    "repeat",
     "reshape",
     "result_type",
-    "roll",
-    "round",
     "run_check",
-    "searchsorted",
     "set_device",
     "set_flags",
     "sign",
     "signbit",
     "sin",
     "sinh",
-    "sort",
     "sqrt",
-    "square",
-    "squeeze",
-    "stack",
-    "std",
     "subtract",
-    "sum",
-    "take",
-    "take_along_axis",
     "tan",
     "tanh",
-    "tensordot",
-    "tile",
     "to_tensor",
-    "tril",
-    "triu",
     "trunc",
     "uint16",
     "uint32",
     "uint64",
     "uint8",
-    "unique_all",
-    "unique_counts",
-    "unique_inverse",
-    "unique_values",
-    "unstack",
-    "var",
-    "vecdot",
-    "where",
     "zeros",
-    "zeros_like",
 ]
+__all__ += _aliases.__all__
+__all__ += _calculus.__all__
+__all__ += _comparison.__all__
+__all__ += _creation.__all__
+__all__ += _diagonal.__all__
+__all__ += _editing.__all__
+__all__ += _einsum.__all__
+__all__ += _elementwise.__all__
+__all__ += _histogram.__all__
+__all__ += _indexing.__all__
+__all__ += _information.__all__
+__all__ += _joining.__all__
+__all__ += _linear.__all__
+__all__ += _manipulation.__all__
+__all__ += _mathematics.__all__
+__all__ += _nan_statistics.__all__
+__all__ += _order_statistics.__all__
+__all__ += _padding.__all__
+__all__ += _polynomials.__all__
+__all__ += _products.__all__
+__all__ += _search.__all__
+__all__ += _sequences.__all__
+__all__ += _sets.__all__
+__all__ += _shapes.__all__
+__all__ += _splitting.__all__
+__all__ += _statistics.__all__
+__all__ += _weighted.__all__
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
     from types import ModuleType
 
-    from ._typing import DtypeLike
+    from ._typing import ArrayLike, DtypeLike
 
     # Loaded on first use.
     from . import device, extension, fft, linalg, onnx_backend, onnxruntime, profiler, random
@@ -446,14 +384,16 @@ def get_device() -> str:
     return _oarlock.default_device().name
 
 
-@of_arrays
-def astype(x: Tensor, dtype: DtypeLike, /, *, copy: builtins.bool = True, device: Device | None = None) -> Tensor:
+@in_own_name
+def astype(
+    x: ArrayLike, dtype: DtypeLike, /, *, copy: builtins.bool = True, device: Device | str | None = None
+) -> Tensor:
     """Converts an array to another dtype, on a device."""
-    made = x.astype(dtype, copy=copy)
+    made = asarray(x).astype(dtype, copy=copy)
     return made if device is None else made.to_device(device)
 
 
-_missing_methods.note()
+_methods.add()
 _numpy_protocol.add_protocols()
 
 e = 2.718281828459045
@@ -467,7 +407,7 @@ __array_api_version__ = "2024.12"
 
 def __dir__() -> list[str]:
     """The public names."""
-    return __all__
+    return sorted(__all__)
 
 
 if not TYPE_CHECKING:
@@ -476,4 +416,4 @@ if not TYPE_CHECKING:
         """Loads parts of the package on first use."""
         if name in ("device", "extension", "fft", "linalg", "onnx_backend", "onnxruntime", "profiler", "random"):
             return import_module(f".{name}", __name__)
-        raise AttributeError(f"module `oarlock` has no `{name}`")
+        raise _absent.function(name)

@@ -1,79 +1,95 @@
-"""Errors of functions of the package: they name the argument that is not an array, and the function instead of an op in it."""
+"""Arguments of the package's functions: operands that are no arrays yet, keywords of other libraries, and errors that name the
+function that was called."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from functools import wraps
-from types import NoneType
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from ._oarlock import Tensor, _in_name_of
+from ._oarlock import Tensor, _in_name_of, asarray, result_type
+
+if TYPE_CHECKING:
+    from ._typing import ArrayLike
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-
-def of_arrays(function: Callable[P, T]) -> Callable[P, T]:
-    """Makes a function's errors name the argument that should have been an array. The search starts only after a failure,
-    so calls that succeed do not pay for it."""
-
-    @wraps(function)
-    def checked(*given: P.args, **named: P.kwargs) -> T:
-        try:
-            return function(*given, **named)
-        except (AttributeError, TypeError) as error:
-            wrong = first_wrong(function, given, named)
-            if wrong is not None:
-                raise TypeError(wrong) from error
-            _in_name_of(function.__name__, error)
-            raise
-        except Exception as error:
-            _in_name_of(function.__name__, error)
-            raise
-
-    return checked
+KEYWORDS = {
+    "a_max": "max",
+    "a_min": "min",
+    "ddof": "correction",
+    "dim": "axis",
+    "dims": "axes",
+    "keepdim": "keepdims",
+    "unbiased": "correction",
+}
+"""Keywords of NumPy and PyTorch, and their names here."""
 
 
 def in_own_name(function: Callable[P, T]) -> Callable[P, T]:
-    """Makes errors of the ops inside a function name the function, which is what the caller knows."""
+    """Makes a function understand the keywords of other libraries, and its errors name it instead of the ops inside it. Both
+    cost nothing unless a call fails."""
 
     @wraps(function)
-    def named(*given: P.args, **named: P.kwargs) -> T:
+    def called(*given: P.args, **named: P.kwargs) -> T:
         try:
             return function(*given, **named)
         except Exception as error:
-            _in_name_of(function.__name__, error)
-            raise
+            if not _is_refusal(error):
+                _tell(function.__name__, error)
+                raise
+        again: Callable[..., T] = called
+        return again(*given, **_translated(function, given, named))
 
-    return named
+    return called
 
 
-def first_wrong(function: Callable[..., Any], given: tuple[Any, ...], named: dict[str, Any]) -> str | None:
-    """Describes the first argument that should be an array but is not."""
+def arrays_of(*operands: ArrayLike) -> tuple[Tensor, ...]:
+    """The operands as arrays. Those that are not yet arrays go to the device of the first that is one, and plain numbers get
+    the dtype that they have beside the others."""
+    first = next((x for x in operands if isinstance(x, Tensor)), None)
+    device = None if first is None else first.device
+    others = [x if isinstance(x, (int, float, complex)) else asarray(x, device=device) for x in operands]
+    known = [x for x in others if isinstance(x, Tensor)]
+    if len(known) == len(others):
+        return tuple(known)
+    return tuple(
+        x if isinstance(x, Tensor) else asarray(x, dtype=result_type(*known, x) if known else None, device=device)
+        for x in others
+    )
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether Python refused the arguments, so that the call never began."""
+    return isinstance(error, TypeError) and error.__traceback__ is not None and error.__traceback__.tb_next is None
+
+
+def _tell(function: str, error: Exception) -> None:
+    """Makes an error name the function."""
+    _in_name_of(function, error)
+    message = str(error)
+    if message.startswith("expected ") and f"`{function}`" not in message.partition("\n")[0]:
+        error.args = (f"`{function}` {message}",)
+        # A function that calls this one replaces the name by its own.
+        setattr(error, "_op", function)  # noqa: B010
+
+
+def _translated(function: Callable[..., Any], given: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+    """Keywords of other libraries under their names here."""
     # Importing it takes longer than importing the whole package.
-    from inspect import Parameter, signature
+    from inspect import Parameter, Signature, signature
 
-    parameters = signature(function).parameters
-    try:
-        bound = signature(function).bind(*given, **named).arguments
-    except TypeError:
-        return None
-    for name, value in bound.items():
-        parameter = parameters[name]
-        says = str(parameter.annotation)
-        if "Tensor" not in says:
-            continue
-        numbers = any(kind in says for kind in ("Number", "int", "float", "complex"))
-        fitting: tuple[type, ...] = (Tensor, bool, int, float, complex) if numbers else (Tensor,)
-        if "None" in says:
-            fitting += (NoneType,)
-        values: list[Any] = [value]
-        if parameter.kind is Parameter.VAR_POSITIONAL or "[" in says:
-            with suppress(TypeError):
-                values = list(value)
-        for each in values:
-            if not isinstance(each, fitting):
-                found = type(each).__name__
-                return f"`{function.__name__}` expected an array as `{name}`, found {found}\nhint: make it an array with `oarlock.asarray`"
-    return None
+    parameters = signature(function).parameters.values()
+    known = {each.name for each in parameters if each.kind in (Parameter.KEYWORD_ONLY, Parameter.POSITIONAL_OR_KEYWORD)}
+    translated = {(name if name in known else KEYWORDS.get(name, name)): value for name, value in named.items()}
+    if len(translated) == len(named) and translated.keys() != named.keys() and translated.keys() <= known:
+        return {name: int(value) if isinstance(value, bool) and name == "correction" else value for name, value in translated.items()}
+    plain = Signature([each.replace(annotation=Parameter.empty) for each in parameters])
+    call, hint = f"`{function.__name__}`", f"hint: call it as `{function.__name__}{plain}`"
+    unknown = [name for name in named if name not in known and KEYWORDS.get(name) not in known]
+    if unknown:
+        keywords = ", ".join(f"`{name}`" for name in sorted(known)) or "none"
+        raise TypeError(f"{call} expected of keywords {keywords}, found `{unknown[0]}`\n{hint}")
+    names = "".join(f", `{name}`" for name in named)
+    raise TypeError(f"{call} expected other arguments, found {len(given)} without a keyword{names}\n{hint}")

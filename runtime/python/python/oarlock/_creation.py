@@ -3,30 +3,117 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from . import _oarlock
-from ._arguments import in_own_name, of_arrays
-from ._oarlock import Tensor, _steps, asarray, full, op, zeros
+from ._arguments import arrays_of, in_own_name
+from ._oarlock import Tensor, _steps, asarray, op
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ._typing import DeviceLike, DtypeLike, Number, Shape
+    from ._typing import ArrayLike, DeviceLike, DtypeLike, Number, Shape
+
+__all__ = [
+    "arange",
+    "array",
+    "ascontiguousarray",
+    "copy",
+    "empty",
+    "empty_like",
+    "eye",
+    "full",
+    "full_like",
+    "linspace",
+    "meshgrid",
+    "ones",
+    "ones_like",
+    "tril",
+    "triu",
+    "zeros",
+    "zeros_like",
+]
+
+
+def array(
+    obj: ArrayLike, /, dtype: DtypeLike | None = None, *, device: DeviceLike | None = None, copy: bool | None = True
+) -> Tensor:
+    """A new array of the elements, which it does not share unless `copy` allows it."""
+    return asarray(obj, dtype=dtype, device=device, copy=copy)
 
 
 @in_own_name
-def empty(shape: Shape, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+def copy(x: ArrayLike, /) -> Tensor:
+    """A new array of the same elements."""
+    return asarray(x, copy=True)
+
+
+@in_own_name
+def ascontiguousarray(x: ArrayLike, /, dtype: DtypeLike | None = None) -> Tensor:
+    """An array of at least one dimension whose elements lie in memory in their order, as those of every result do."""
+    made = asarray(x, dtype=dtype)
+    return made if made.ndim else made[None]
+
+
+@in_own_name
+def full(
+    shape: Shape, fill_value: ArrayLike, dtype: DtypeLike | None = None, *, device: DeviceLike | None = None
+) -> Tensor:
+    """An array filled with a number.
+
+    >>> full((2, 2), 7)
+    Tensor(shape=[2, 2], dtype=int64, place=Place(cpu:0), stop_gradient=True,
+           [[7, 7],
+            [7, 7]])
+    """
+    return _oarlock.full(shape, fill_value, dtype=dtype, device=device)
+
+
+@in_own_name
+def zeros(
+    shape: Shape, *more: int | DtypeLike, dtype: DtypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
+    """An array of zeros. The sizes may be separate arguments: `zeros(3, 4)`."""
+    shape, dtype = _of_sizes(shape, more, dtype)
+    return _oarlock.zeros(shape, dtype=dtype, device=device)
+
+
+@in_own_name
+def ones(
+    shape: Shape, *more: int | DtypeLike, dtype: DtypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
+    """An array of ones. The sizes may be separate arguments: `ones(3, 4)`."""
+    shape, dtype = _of_sizes(shape, more, dtype)
+    return _oarlock.ones(shape, dtype=dtype, device=device)
+
+
+@in_own_name
+def empty(
+    shape: Shape, *more: int | DtypeLike, dtype: DtypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
     """An array whose elements will be written later; until then they are zeros."""
-    return zeros(shape, dtype=dtype, device=device)
+    shape, dtype = _of_sizes(shape, more, dtype)
+    return _oarlock.zeros(shape, dtype=dtype, device=device)
 
 
-@of_arrays
+def _of_sizes(shape: Shape, more: tuple[Any, ...], dtype: DtypeLike | None) -> tuple[Shape, DtypeLike | None]:
+    """The shape and the dtype, where either separate sizes or the dtype follow as arguments without keywords."""
+    if not more:
+        return shape, dtype
+    if len(more) == 1 and dtype is None and not isinstance(more[0], SupportsIndex):
+        return shape, more[0]
+    if not isinstance(shape, SupportsIndex):
+        raise TypeError(f"expected separate sizes or one shape, found {(shape, *more)}\nhint: give one tuple")
+    return (shape, *more), dtype
+
+
+@in_own_name
 def full_like(
-    x: Tensor, /, fill_value: Number, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None
+    x: ArrayLike, /, fill_value: Number, dtype: DtypeLike | None = None, *, device: DeviceLike | None = None
 ) -> Tensor:
     """An array with the shape of another, filled with a number."""
-    return full(
+    x = asarray(x)
+    return _oarlock.full(
         x.shape,
         fill_value,
         dtype=x.dtype if dtype is None else dtype,
@@ -34,20 +121,20 @@ def full_like(
     )
 
 
-@of_arrays
-def empty_like(x: Tensor, /, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+@in_own_name
+def empty_like(x: ArrayLike, /, dtype: DtypeLike | None = None, *, device: DeviceLike | None = None) -> Tensor:
     """An array with the shape of another, whose elements will be written later; until then they are zeros."""
     return full_like(x, 0, dtype=dtype, device=device)
 
 
-@of_arrays
-def zeros_like(x: Tensor, /, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+@in_own_name
+def zeros_like(x: ArrayLike, /, dtype: DtypeLike | None = None, *, device: DeviceLike | None = None) -> Tensor:
     """An array of zeros with the shape of another."""
     return full_like(x, 0, dtype=dtype, device=device)
 
 
-@of_arrays
-def ones_like(x: Tensor, /, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+@in_own_name
+def ones_like(x: ArrayLike, /, dtype: DtypeLike | None = None, *, device: DeviceLike | None = None) -> Tensor:
     """An array of ones with the shape of another."""
     return full_like(x, 1, dtype=dtype, device=device)
 
@@ -58,8 +145,8 @@ def arange(
     /,
     stop: float | None = None,
     step: float = 1,
-    *,
     dtype: DtypeLike | None = None,
+    *,
     device: DeviceLike | None = None,
 ) -> Tensor:
     """Numbers from `start` up to but not including `stop`, spaced by `step`.
@@ -84,7 +171,7 @@ def linspace(
     start: complex,
     stop: complex,
     /,
-    num: int,
+    num: int = 50,
     *,
     dtype: DtypeLike | None = None,
     device: DeviceLike | None = None,
@@ -110,9 +197,9 @@ def eye(
     n_rows: int,
     n_cols: int | None = None,
     /,
-    *,
     k: int = 0,
     dtype: DtypeLike | None = None,
+    *,
     device: DeviceLike | None = None,
 ) -> Tensor:
     """A matrix of zeros with ones on the `k`-th diagonal; 0 is the main one."""
@@ -123,9 +210,13 @@ def eye(
     return (rows == columns).astype(_oarlock.float32 if dtype is None else dtype, copy=False)
 
 
-@of_arrays
-def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
+@in_own_name
+def meshgrid(*arrays: ArrayLike, indexing: str = "xy") -> tuple[Tensor, ...]:
     """The coordinates of every point of a grid whose axes are the arrays."""
+    return _grid(arrays_of(*arrays), indexing)
+
+
+def _grid(arrays: tuple[Tensor, ...], indexing: str) -> tuple[Tensor, ...]:
     if indexing not in ("xy", "ij"):
         raise ValueError(f"expected `xy` or `ij` for `indexing`, found `{indexing}`")
     if len({x.dtype for x in arrays}) > 1:
@@ -145,18 +236,20 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
         shape = [1] * rank
         shape[axis] = x.size
         placed.append(op("Expand", [op("Reshape", [x, sizes_of(shape)], {"allowzero": 1}), target]))
-    return placed
+    return tuple(placed)
 
 
-@of_arrays
-def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
+@in_own_name
+def tril(x: ArrayLike, /, k: int = 0) -> Tensor:
     """Matrices with zeros above the `k`-th diagonal."""
+    x = asarray(x)
     return op("Trilu", [x, asarray(k, device=x.device)], {"upper": 0})
 
 
-@of_arrays
-def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
+@in_own_name
+def triu(x: ArrayLike, /, k: int = 0) -> Tensor:
     """Matrices with zeros below the `k`-th diagonal."""
+    x = asarray(x)
     return op("Trilu", [x, asarray(k, device=x.device)], {"upper": 1})
 
 

@@ -2,36 +2,69 @@
 
 from __future__ import annotations
 
+import builtins
+from typing import TYPE_CHECKING
+
 from . import _oarlock
-from ._arguments import of_arrays
+from ._arguments import in_own_name
 from ._information import iinfo, isdtype
-from ._oarlock import Tensor, op, result_type
+from ._oarlock import Tensor, asarray, op, result_type
+
+if TYPE_CHECKING:
+    from ._typing import ArrayLike
+
+__all__ = [
+    "clip",
+    "positive",
+    "round",
+    "square",
+]
 
 
-@of_arrays
-def square(x: Tensor, /) -> Tensor:
+@in_own_name
+def square(x: ArrayLike, /) -> Tensor:
     """The square of each element."""
+    x = asarray(x)
     return _oarlock.multiply(x, x)
 
 
-@of_arrays
-def positive(x: Tensor, /) -> Tensor:
+@in_own_name
+def positive(x: ArrayLike, /) -> Tensor:
     """Each element unchanged."""
-    # Not `+x`, which would accept plain numbers too.
-    return Tensor.__pos__(x)
+    return +asarray(x)
 
 
-@of_arrays
-def round(x: Tensor, /) -> Tensor:
-    """Rounds to the nearest integer, ties to even; of complex numbers, both parts."""
+@in_own_name
+def round(x: ArrayLike, /, decimals: int = 0) -> Tensor:
+    """Rounds to the nearest number with so many decimals, ties to even; of complex numbers, both parts. Below 0, `decimals` is the
+    number of digits before the point that become zeros."""
+    x = asarray(x)
     if x.dtype in (_oarlock.complex64, _oarlock.complex128):
-        return op("Complex", [_oarlock.round(_oarlock.real(x)), _oarlock.round(_oarlock.imag(x))], domain="oarlock")
-    return _oarlock.round(x)
+        return op("Complex", [round(part, decimals) for part in (_oarlock.real(x), _oarlock.imag(x))], domain="oarlock")
+    if isdtype(x.dtype, "integral"):
+        return x if decimals >= 0 else _rounded_down(x, 10**-decimals)
+    if decimals == 0 or x.dtype == _oarlock.bool:
+        return _oarlock.round(x)
+    factor = 10.0 ** builtins.abs(decimals)
+    return _oarlock.round(x * factor) / factor if decimals > 0 else _oarlock.round(x / factor) * factor
 
 
-@of_arrays
-def clip(x: Tensor, /, min: Tensor | float | None = None, max: Tensor | float | None = None) -> Tensor:
+def _rounded_down(x: Tensor, unit: int) -> Tensor:
+    """Integers rounded to multiples of a unit, ties to even multiples."""
+    if unit > iinfo(x.dtype).max:
+        return x * 0
+    whole = x // unit
+    rest, half = x - whole * unit, unit // 2
+    is_odd = (whole & 1) == 1
+    goes_up = _oarlock.logical_or(rest > half, _oarlock.logical_and(rest == half, is_odd))
+    return (whole + goes_up.astype(x.dtype)) * unit
+
+
+@in_own_name
+def clip(x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Tensor:
     """Limits each element to a range. The bounds of integers may exceed the range of the dtype."""
+    x = asarray(x)
+    min, max = (bound if bound is None or isinstance(bound, (int, float)) else asarray(bound, device=x.device) for bound in (min, max))
     dtype = result_type(x, *(bound for bound in (min, max) if bound is not None))
     x = +x.astype(dtype, copy=False)
     if isdtype(dtype, "integral"):

@@ -7,13 +7,15 @@ import warnings
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from . import _oarlock
-from ._arguments import first_wrong
+from ._arguments import arrays_of, in_own_name
 from ._compile import hidden
 from ._oarlock import Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from inspect import Signature
+
+    from ._typing import ArrayLike
 
     # Types cannot say how many outputs an op has that is compiled at run time.
     Function = Callable[..., Any]
@@ -88,8 +90,8 @@ class Keywords:
         for name in given:
             if words and name not in known:
                 message = f"`{op}` was given `{name}`, which stands nowhere in the sources of `{self._extension}`: no kernel can ask for it"
-                # The caller of the function.
-                warnings.warn(message, stacklevel=3)
+                # The caller of the function, which is called by another that names it in errors.
+                warnings.warn(message, stacklevel=4)
 
 
 def made(domain: str, op: str, kernels: list[Kernel], keywords: Keywords) -> Function:
@@ -99,7 +101,7 @@ def made(domain: str, op: str, kernels: list[Kernel], keywords: Keywords) -> Fun
     outputs = len(kernels[0]["outputs"])
     is_plain = all(each.kind is each.POSITIONAL_OR_KEYWORD for each in signature.parameters.values() if each.name in names)
 
-    def function(*given: Tensor | None, **named: Any) -> Tensor | tuple[Tensor, ...]:
+    def function(*given: ArrayLike | None, **named: Any) -> Tensor | tuple[Tensor, ...]:
         operands, attributes = given, named
         if not is_plain or len(given) != len(names):
             try:
@@ -110,13 +112,9 @@ def made(domain: str, op: str, kernels: list[Kernel], keywords: Keywords) -> Fun
             operands, attributes = bound.args, bound.kwargs
         if attributes:
             keywords.check(op, attributes)
-        try:
-            return _oarlock.op(op, operands, attributes, outputs=outputs, domain=domain)
-        except TypeError as error:
-            wrong = first_wrong(function, given, named)
-            if wrong is None:
-                raise
-            raise TypeError(wrong) from error
+        arrays = iter(arrays_of(*(x for x in operands if x is not None)))
+        inputs = [None if x is None else next(arrays) for x in operands]
+        return _oarlock.op(op, inputs, attributes, outputs=outputs, domain=domain)
 
     function.__name__ = function.__qualname__ = op
     function.__doc__ = described(domain, op, kernels)
@@ -124,7 +122,7 @@ def made(domain: str, op: str, kernels: list[Kernel], keywords: Keywords) -> Fun
     function.__annotations__ = {name: each.annotation for name, each in signature.parameters.items()}
     function.__annotations__["return"] = signature.return_annotation
     function.__signature__ = signature  # type: ignore[attr-defined]
-    return function
+    return in_own_name(function)
 
 
 def signature_of(kernels: list[Kernel]) -> Signature:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _oarlock
 from ._oarlock import Device, DType, Tensor, asarray, devices
+
+if TYPE_CHECKING:
+    from ._typing import DtypeLike
+
+__all__ = ["__array_namespace_info__", "can_cast", "finfo", "iinfo", "isdtype", "promote_types"]
 
 _SIGNED = ("int8", "int16", "int32", "int64")
 _UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
@@ -101,6 +106,11 @@ def can_cast(from_: DType | Tensor, to: DType, /) -> bool:
         return False
 
 
+def promote_types(first: DtypeLike, second: DtypeLike, /) -> DType:
+    """The dtype that two dtypes promote to."""
+    return _oarlock.result_type(*(_oarlock.zeros(0, dtype=dtype).dtype for dtype in (first, second)))
+
+
 class Info:
     """The inspection interface of the array API standard."""
 
@@ -121,9 +131,9 @@ class Info:
             "indexing": _oarlock.int64,
         }
 
-    def devices(self) -> list[Device]:
+    def devices(self) -> tuple[Device, ...]:
         """All devices."""
-        return devices()
+        return tuple(devices())
 
     def dtypes(
         self, *, device: Device | None = None, kind: str | tuple[str, ...] | None = None

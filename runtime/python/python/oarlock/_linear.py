@@ -4,23 +4,34 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ._arguments import of_arrays
-from ._manipulation import broadcast_arrays, moveaxis
-from ._oarlock import Tensor, _axis, conj, matmul, permute_dims, reshape
+from ._arguments import arrays_of, in_own_name
+from ._manipulation import broadcast_arrays, broadcast_shapes, broadcast_to, moveaxis, stack
+from ._oarlock import Tensor, _axis, asarray, conj, matmul, permute_dims, reshape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ._typing import ArrayLike
 
-@of_arrays
-def matrix_transpose(x: Tensor, /) -> Tensor:
+__all__ = [
+    "cross",
+    "matrix_transpose",
+    "tensordot",
+    "vecdot",
+]
+
+
+@in_own_name
+def matrix_transpose(x: ArrayLike, /) -> Tensor:
     """Swaps the rows and columns of matrices."""
+    x = asarray(x)
     return x.mT
 
 
-@of_arrays
-def tensordot(x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Tensor:
+@in_own_name
+def tensordot(x1: ArrayLike, x2: ArrayLike, /, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Tensor:
     """Sums products over dimensions of two arrays: the last of one and the first of the other, or the given ones."""
+    x1, x2 = arrays_of(x1, x2)
     if isinstance(axes, int):
         if not 0 <= axes <= min(x1.ndim, x2.ndim):
             raise ValueError(f"expected at least {axes} dimensions for `tensordot`, found the shapes {x1.shape} and {x2.shape}")
@@ -41,9 +52,10 @@ def tensordot(x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Seq
     return reshape(matmul(left, right), left_shape + right_shape)
 
 
-@of_arrays
-def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
+@in_own_name
+def vecdot(x1: ArrayLike, x2: ArrayLike, /, axis: int = -1) -> Tensor:
     """The dot products of two arrays along a dimension."""
+    x1, x2 = arrays_of(x1, x2)
     if not (-min(x1.ndim, x2.ndim) <= axis < 0):
         raise ValueError(f"expected a dimension of both counted from the last one, found {axis}")
     if x1.shape[axis] != x2.shape[axis]:
@@ -51,6 +63,22 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     x1, x2 = broadcast_arrays(x1, x2)
     x1, x2 = moveaxis(x1, axis, -1), moveaxis(x2, axis, -1)
     return matmul(conj(x1)[..., None, :], x2[..., None])[..., 0, 0]
+
+
+@in_own_name
+def cross(x1: ArrayLike, x2: ArrayLike, /, axis: int = -1) -> Tensor:
+    """The cross product of vectors with three elements."""
+    x1, x2 = arrays_of(x1, x2)
+    if x1.ndim == 0 or x2.ndim == 0:
+        raise ValueError("expected vectors of three elements for `cross`, found a number")
+    if x1.shape[axis] != 3 or x2.shape[axis] != 3:
+        raise ValueError(f"expected vectors of three elements, found {x1.shape[axis]} and {x2.shape[axis]}")
+    shape = broadcast_shapes(x1.shape, x2.shape)
+    a, b = (moveaxis(broadcast_to(x, shape), axis, -1) for x in (x1, x2))
+    parts = [
+        a[..., one] * b[..., other] - a[..., other] * b[..., one] for one, other in ((1, 2), (2, 0), (0, 1))
+    ]
+    return moveaxis(stack(parts, axis=-1), -1, axis)
 
 
 def _product(sizes: tuple[int, ...]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, SupportsIndex
 
 from . import _oarlock
-from ._arguments import of_arrays
+from ._arguments import arrays_of, in_own_name
 from ._creation import sizes_of
 from ._oarlock import Tensor, _axes, _axis, _joined, asarray, op, permute_dims, reshape
 from ._searchsorted import insertion_points
@@ -13,7 +13,23 @@ from ._searchsorted import insertion_points
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ._typing import Axes
+    from ._typing import ArrayLike, Axes
+
+__all__ = [
+    "broadcast_arrays",
+    "broadcast_shapes",
+    "broadcast_to",
+    "concat",
+    "expand_dims",
+    "flip",
+    "moveaxis",
+    "repeat",
+    "roll",
+    "squeeze",
+    "stack",
+    "tile",
+    "unstack",
+]
 
 
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
@@ -28,33 +44,36 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(found)
 
 
-@of_arrays
-def broadcast_to(x: Tensor, /, shape: tuple[int, ...]) -> Tensor:
+@in_own_name
+def broadcast_to(x: ArrayLike, /, shape: tuple[int, ...]) -> Tensor:
     """Broadcasts an array to a shape."""
+    x = asarray(x)
     if broadcast_shapes(x.shape, tuple(shape)) != tuple(shape):
         raise ValueError(f"expected a shape that {x.shape} repeats to, found {shape}")
     return op("Expand", [x, sizes_of(shape)]) if x.shape != tuple(shape) else x
 
 
-@of_arrays
-def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
+@in_own_name
+def broadcast_arrays(*arrays: ArrayLike) -> tuple[Tensor, ...]:
     """Broadcasts arrays against each other."""
-    shape = broadcast_shapes(*(x.shape for x in arrays))
-    return [broadcast_to(x, shape) for x in arrays]
+    made = arrays_of(*arrays)
+    shape = broadcast_shapes(*(x.shape for x in made))
+    return tuple(broadcast_to(x, shape) for x in made)
 
 
-@of_arrays
-def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
+@in_own_name
+def concat(arrays: Sequence[ArrayLike], /, axis: int | None = 0) -> Tensor:
     """Joins arrays along an axis; with `axis=None`, flattens them first."""
-    arrays = list(arrays)
+    parts = list(arrays_of(*arrays))
     if axis is None:
-        arrays, axis = [reshape(x, (-1,)) for x in arrays], 0
-    return _joined(arrays, _axis(axis, arrays[0].ndim) if arrays else 0, False)
+        parts, axis = [reshape(x, (-1,)) for x in parts], 0
+    return _joined(parts, _axis(axis, parts[0].ndim) if parts else 0, False)
 
 
-@of_arrays
-def expand_dims(x: Tensor, /, axis: Axes = 0) -> Tensor:
+@in_own_name
+def expand_dims(x: ArrayLike, /, axis: Axes = 0) -> Tensor:
     """Inserts axes of size 1 at these positions of the result."""
+    x = asarray(x)
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
     places = _axes(axes, x.ndim + len(axes))
     key: list[slice | None] = [slice(None)] * (x.ndim + len(axes))
@@ -63,26 +82,29 @@ def expand_dims(x: Tensor, /, axis: Axes = 0) -> Tensor:
     return x[tuple(key)]
 
 
-@of_arrays
-def squeeze(x: Tensor, /, axis: Axes) -> Tensor:
-    """Removes axes of size 1."""
-    places = _axes(axis, x.ndim)
+@in_own_name
+def squeeze(x: ArrayLike, /, axis: Axes | None = None) -> Tensor:
+    """Removes axes of size 1, by default all."""
+    x = asarray(x)
+    places = [at for at, size in enumerate(x.shape) if size == 1] if axis is None else _axes(axis, x.ndim)
     for place in places:
         if x.shape[place] != 1:
             raise ValueError(f"expected dimensions of one element to leave out, found {x.shape[place]} in {x.shape}")
     return x[tuple(0 if at in places else slice(None) for at in range(x.ndim))]
 
 
-@of_arrays
-def flip(x: Tensor, /, *, axis: Axes | None = None) -> Tensor:
+@in_own_name
+def flip(x: ArrayLike, /, axis: Axes | None = None) -> Tensor:
     """Reverses the elements along some axes."""
+    x = asarray(x)
     places = _axes(axis, x.ndim)
     return x[tuple(slice(None, None, -1 if at in places else None) for at in range(x.ndim))]
 
 
-@of_arrays
-def moveaxis(x: Tensor, source: Axes, destination: Axes, /) -> Tensor:
+@in_own_name
+def moveaxis(x: ArrayLike, source: Axes, destination: Axes, /) -> Tensor:
     """Moves axes to other positions; the rest keep their order."""
+    x = asarray(x)
     sources, destinations = _axes(source, x.ndim), _axes(destination, x.ndim)
     if len(sources) != len(destinations):
         raise ValueError(f"expected as many places as dimensions, found {destination} for {source}")
@@ -92,9 +114,10 @@ def moveaxis(x: Tensor, source: Axes, destination: Axes, /) -> Tensor:
     return permute_dims(x, tuple(order))
 
 
-@of_arrays
-def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> Tensor:
+@in_own_name
+def repeat(x: ArrayLike, repeats: ArrayLike, /, axis: int | None = None) -> Tensor:
     """Repeats each element."""
+    x = asarray(x)
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
     axis = _axis(axis, x.ndim)
@@ -125,9 +148,10 @@ def _repeat_each(x: Tensor, times: int, axis: int) -> Tensor:
     return reshape(broadcast_to(beside, (*before, size, times, *after)), (*before, size * times, *after))
 
 
-@of_arrays
-def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:
+@in_own_name
+def roll(x: ArrayLike, /, shift: Axes, axis: Axes | None = None) -> Tensor:
     """Shifts elements along axes; those past the end wrap around to the beginning."""
+    x = asarray(x)
     if axis is None:
         return reshape(roll(reshape(x, (-1,)), shift, axis=0), x.shape)
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
@@ -147,25 +171,27 @@ def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:
     return x
 
 
-@of_arrays
-def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
+@in_own_name
+def stack(arrays: Sequence[ArrayLike], /, axis: int = 0) -> Tensor:
     """Joins arrays of the same shape along a new axis."""
-    arrays = list(arrays)
-    return _joined(arrays, _axis(axis, arrays[0].ndim + 1) if arrays else 0, True)
+    parts = list(arrays_of(*arrays))
+    return _joined(parts, _axis(axis, parts[0].ndim + 1) if parts else 0, True)
 
 
-@of_arrays
-def tile(x: Tensor, repetitions: int | tuple[int, ...], /) -> Tensor:
+@in_own_name
+def tile(x: ArrayLike, repetitions: int | tuple[int, ...], /) -> Tensor:
     """Repeats an array along each axis."""
+    x = asarray(x)
     repetitions = (repetitions,) if isinstance(repetitions, int) else tuple(repetitions)
     rank = max(x.ndim, len(repetitions))
     x = reshape(x, (1,) * (rank - x.ndim) + x.shape)
     return op("Tile", [x, sizes_of((1,) * (rank - len(repetitions)) + tuple(repetitions))])
 
 
-@of_arrays
-def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
+@in_own_name
+def unstack(x: ArrayLike, /, axis: int = 0) -> tuple[Tensor, ...]:
     """Splits an array along an axis, which the parts do not have."""
+    x = asarray(x)
     at = _axis(axis, x.ndim)
     front = (slice(None),) * at
     return tuple(x[(*front, index)] for index in range(x.shape[at]))

@@ -2,26 +2,56 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 from . import _oarlock
-from ._arguments import of_arrays
+from ._arguments import arrays_of, in_own_name
 from ._creation import arange, full_like, sizes_of
+from ._information import isdtype
+from ._kinds import COMPLEX
 from ._manipulation import broadcast_to, concat, stack
 from ._oarlock import Tensor, _axis, _reduced, asarray, op, reshape, result_type
 from ._searchsorted import insertion_points
 from ._statistics import cumulative_sum
 
+if TYPE_CHECKING:
+    from ._typing import ArrayLike
 
-@of_arrays
-def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+__all__ = [
+    "UniqueAll",
+    "UniqueCounts",
+    "UniqueInverse",
+    "argmax",
+    "argmin",
+    "argsort",
+    "isin",
+    "nonzero",
+    "searchsorted",
+    "sort",
+    "take",
+    "take_along_axis",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
+    "where",
+]
+
+FEW = 16
+"""So many elements are compared with each other one by one."""
+
+
+@in_own_name
+def argmax(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """The index of the first maximum."""
+    x = asarray(x)
     return _place("ArgMax", x, axis, keepdims)
 
 
-@of_arrays
-def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+@in_own_name
+def argmin(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """The index of the first minimum."""
+    x = asarray(x)
     return _place("ArgMin", x, axis, keepdims)
 
 
@@ -32,96 +62,124 @@ def _place(name: str, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
     return op(name, [x], {"axis": _axis(axis, x.ndim), "keepdims": int(keepdims)})
 
 
-@of_arrays
-def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
+@in_own_name
+def nonzero(x: ArrayLike, /) -> tuple[Tensor, ...]:
     """The indices of nonzero elements, one array for each axis."""
+    x = asarray(x)
     if x.ndim == 0:
-        raise ValueError("expected dimensions, found an array without")
+        raise ValueError("expected dimensions, found an array without\nhint: `atleast_1d` gives it one")
     places = op("NonZero", [x])
     return tuple(places[axis] for axis in range(x.ndim))
 
 
-@of_arrays
-def searchsorted(
-    x1: Tensor, x2: Tensor | float, /, *, side: str = "left", sorter: Tensor | None = None
-) -> Tensor:
+@in_own_name
+def searchsorted(x1: ArrayLike, x2: ArrayLike, /, side: str = "left", sorter: ArrayLike | None = None) -> Tensor:
     """The positions at which elements would be inserted into a sorted array, before equal ones or behind them (`side="right"`)."""
     if side not in ("left", "right"):
         raise ValueError(f"expected `left` or `right` for `side`, found `{side}`")
-    ordered = x1 if sorter is None else take(x1, sorter)
-    wanted = x2 if isinstance(x2, Tensor) else asarray(x2, dtype=x1.dtype, device=x1.device)
+    ordered, wanted = arrays_of(x1, x2)
+    if sorter is not None:
+        ordered = take(ordered, sorter)
     if ordered.ndim != 1:
         raise ValueError(f"expected an array of one dimension to search in, found {ordered.ndim}")
     return insertion_points(ordered, wanted, after_equal=side == "right")
 
 
-@of_arrays
-def where(condition: Tensor, x1: Tensor | complex | str, x2: Tensor | complex | str, /) -> Tensor:
-    """Elements of one array where a condition is true, elsewhere those of another."""
-    x1, x2 = (asarray(x, device=condition.device) if isinstance(x, str) else x for x in (x1, x2))
-    dtype = result_type(x1, x2)
-    first, second = (
-        x.astype(dtype, copy=False) if isinstance(x, Tensor) else asarray(x, dtype=dtype, device=condition.device)
-        for x in (x1, x2)
-    )
-    return op("Where", [condition, first, second])
+@overload
+def where(condition: ArrayLike, /) -> tuple[Tensor, ...]: ...
+@overload
+def where(condition: ArrayLike, x1: ArrayLike, x2: ArrayLike, /) -> Tensor: ...
+@in_own_name
+def where(condition: ArrayLike, x1: ArrayLike | None = None, x2: ArrayLike | None = None, /) -> Tensor | tuple[Tensor, ...]:
+    """Elements of one array where a condition is true, elsewhere those of another. With the condition alone, the indices of its
+    nonzero elements, as `nonzero`."""
+    condition = asarray(condition)
+    if x1 is None and x2 is None:
+        return nonzero(condition)
+    if x1 is None or x2 is None:
+        raise TypeError("expected two arrays to choose from or none, found one")
+    first, second = arrays_of(x1, x2)
+    dtype = result_type(first, second)
+    chosen = [x.astype(dtype, copy=False).to_device(condition.device) for x in (first, second)]
+    return op("Where", [condition, *chosen])
 
 
-@of_arrays
-def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """Sorts along an axis."""
+@in_own_name
+def sort(x: ArrayLike, /, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
+    """Sorts along an axis; with `axis=None`, all elements in one dimension."""
+    x = asarray(x)
     values = op("TopK", *_in_order(x, axis, descending))
     return values.astype(x.dtype, copy=False)
 
 
-@of_arrays
-def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """The indices that sort along an axis. The sort is stable."""
+@in_own_name
+def argsort(x: ArrayLike, /, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
+    """The indices that sort along an axis; with `axis=None`, all elements in one dimension. The sort is stable."""
+    x = asarray(x)
     _, places = op("TopK", *_in_order(x, axis, descending), outputs=2)
     return places
 
 
-def _in_order(x: Tensor, axis: int, descending: bool) -> tuple[list[Tensor], dict[str, int]]:
+def _in_order(x: Tensor, axis: int | None, descending: bool) -> tuple[list[Tensor], dict[str, int]]:
     """All elements along an axis, sorted, with their indices."""
+    if axis is None:
+        x, axis = reshape(x, (-1,)), 0
     axis = _axis(axis, x.ndim)
     whole = x.astype(_oarlock.uint8) if x.dtype == _oarlock.bool else x
     return [whole, sizes_of([x.shape[axis]])], {"axis": axis, "largest": int(descending), "sorted": 1}
 
 
-@of_arrays
-def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
+@in_own_name
+def take(x: ArrayLike, indices: ArrayLike, /, axis: int | None = None) -> Tensor:
     """The slices at some indices of an axis."""
+    x = asarray(x)
     if axis is None:
         if x.ndim != 1:
             raise ValueError(f"expected an axis for an array of {x.ndim} dimensions, found none")
         axis = 0
     axis = _axis(axis, x.ndim)
+    indices = _whole(indices, x)
     if x.shape[axis] == 0 and indices.size:
         raise IndexError(f"`take` expected an element in dimension {axis}, found none in the shape {x.shape}")
-    return op("Gather", [x, indices.astype(_oarlock.int64, copy=False)], {"axis": axis})
+    return op("Gather", [x, indices], {"axis": axis})
 
 
-@of_arrays
-def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
+def _whole(indices: ArrayLike, x: Tensor) -> Tensor:
+    """Indices into an array. An empty list of them has no numbers that would tell its dtype."""
+    made = asarray(indices, device=None if isinstance(indices, Tensor) else x.device)
+    if made.size and not isdtype(made.dtype, "integral"):
+        raise TypeError(f"expected whole numbers as indices, found {made.dtype.name}")
+    return made.astype(_oarlock.int64, copy=False)
+
+
+@in_own_name
+def take_along_axis(x: ArrayLike, indices: ArrayLike, /, axis: int = -1) -> Tensor:
     """The elements at indices along an axis, with separate indices for each position of the other axes."""
+    x = asarray(x)
     axis = _axis(axis, x.ndim)
+    indices = _whole(indices, x)
     if indices.ndim != x.ndim:
         raise ValueError(f"`take_along_axis` expected indices of as many dimensions as the array, {x.ndim}, found {indices.ndim}")
     shape = tuple(size if at == axis else max(size, indices.shape[at]) for at, size in enumerate(x.shape))
     places = tuple(indices.shape[at] if at == axis else size for at, size in enumerate(shape))
-    indices = broadcast_to(indices.astype(_oarlock.int64, copy=False), places)
+    indices = broadcast_to(indices, places)
     return op("GatherElements", [broadcast_to(x, shape), indices], {"axis": axis})
 
 
-@of_arrays
-def isin(x1: Tensor | int, x2: Tensor | int, /, *, invert: bool = False) -> Tensor:
+@in_own_name
+def isin(x1: ArrayLike, x2: ArrayLike, /, *, invert: bool = False) -> Tensor:
     """Whether each element of one array is in another."""
-    first = x1 if isinstance(x1, Tensor) else asarray(x1)
-    second = x2 if isinstance(x2, Tensor) else asarray(x2)
-    found = _oarlock.equal(first[..., None], reshape(second, (-1,)))
-    is_in = _reduced("ReduceMax", found.astype(_oarlock.uint8), -1, False).astype(_oarlock.bool) if second.size else None
-    if is_in is None:
-        is_in = asarray(False) & (first == first)
+    first, second = arrays_of(x1, x2)
+    if second.size > FEW and result_type(first, second) not in COMPLEX + (_oarlock.str,):
+        # A search in sorted elements needs less memory than the comparison of all with all.
+        ordered = sort(reshape(second, (-1,)))
+        places = _oarlock.minimum(insertion_points(ordered, first, after_equal=False), ordered.size - 1)
+        is_in = _oarlock.equal(op("Gather", [ordered, places]), first)
+    elif second.size:
+        found = _oarlock.equal(first[..., None], reshape(second, (-1,)))
+        is_in = _reduced("ReduceMax", found.astype(_oarlock.uint8), -1, False).astype(_oarlock.bool)
+    else:
+        is_in = _oarlock.not_equal(first, first) & asarray(False, device=first.device)
     return ~is_in if invert else is_in
 
 
@@ -148,9 +206,10 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Tensor
 
 
-@of_arrays
-def unique_all(x: Tensor, /) -> UniqueAll:
+@in_own_name
+def unique_all(x: ArrayLike, /) -> UniqueAll:
     """The sorted unique elements, with the index of each first occurrence, the inverse indices and the counts."""
+    x = asarray(x)
     flat = reshape(x, (-1,))
     if x.dtype in (_oarlock.complex64, _oarlock.complex128):
         # A complex number is a row of its parts; NaN also gets its index as a part, because no two NaNs are equal.
@@ -183,21 +242,24 @@ def _told_apart(
     )
 
 
-@of_arrays
-def unique_counts(x: Tensor, /) -> UniqueCounts:
+@in_own_name
+def unique_counts(x: ArrayLike, /) -> UniqueCounts:
     """The sorted unique elements and their counts."""
+    x = asarray(x)
     found = unique_all(x)
     return UniqueCounts(found.values, found.counts)
 
 
-@of_arrays
-def unique_inverse(x: Tensor, /) -> UniqueInverse:
+@in_own_name
+def unique_inverse(x: ArrayLike, /) -> UniqueInverse:
     """The sorted unique elements, and the indices that restore the array from them."""
+    x = asarray(x)
     found = unique_all(x)
     return UniqueInverse(found.values, found.inverse_indices)
 
 
-@of_arrays
-def unique_values(x: Tensor, /) -> Tensor:
+@in_own_name
+def unique_values(x: ArrayLike, /) -> Tensor:
     """The sorted unique elements."""
+    x = asarray(x)
     return unique_all(x).values

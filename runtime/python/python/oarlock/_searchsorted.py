@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from . import _oarlock
 from ._creation import sizes_of
+from ._kinds import FLOATS
 from ._oarlock import Tensor, asarray, op
-
-_FLOATS = (_oarlock.float16, _oarlock.bfloat16, _oarlock.float32, _oarlock.float64)
 
 
 def insertion_points(ordered: Tensor, values: Tensor, *, after_equal: bool) -> Tensor:
@@ -17,7 +16,7 @@ def insertion_points(ordered: Tensor, values: Tensor, *, after_equal: bool) -> T
     comes earlier. So memory grows with the number of elements to insert, not with its product with the size of the array.
     """
     compare = _oarlock.less_equal if after_equal else _oarlock.less
-    is_nan = _oarlock.isnan(values) if values.dtype in _FLOATS else None
+    is_nan = _oarlock.isnan(values) if values.dtype in FLOATS else None
 
     def comes_before(last: Tensor) -> Tensor:
         is_before = compare(last, values)

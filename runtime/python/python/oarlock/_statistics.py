@@ -6,17 +6,34 @@ import builtins
 from typing import TYPE_CHECKING
 
 from . import _oarlock
-from ._arguments import of_arrays
-from ._manipulation import concat
-from ._oarlock import Tensor, _axes, _axis, _numbers, _reduced, _summands, asarray, full, op
+from ._arguments import arrays_of, in_own_name
+from ._kinds import COMPLEX, as_floats, expect_real
+from ._manipulation import broadcast_to, concat
+from ._oarlock import Tensor, _axes, _axis, _numbers, _reduced, _summands, asarray, full, op, reshape
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ._typing import Axes, DtypeLike
+    from ._typing import ArrayLike, Axes, DtypeLike
 
-_FLOATS = (_oarlock.float16, _oarlock.bfloat16, _oarlock.float32, _oarlock.float64)
-_COMPLEX = (_oarlock.complex64, _oarlock.complex128)
+__all__ = [
+    "all",
+    "any",
+    "count_nonzero",
+    "cumprod",
+    "cumsum",
+    "cumulative_prod",
+    "cumulative_sum",
+    "diff",
+    "max",
+    "mean",
+    "min",
+    "prod",
+    "ptp",
+    "std",
+    "sum",
+    "var",
+]
 
 
 def _of_parts(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
@@ -24,41 +41,47 @@ def _of_parts(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     return op("Complex", [function(_oarlock.real(x)), function(_oarlock.imag(x))], domain="oarlock")
 
 
-@of_arrays
-def max(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False) -> Tensor:
+@in_own_name
+def max(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False) -> Tensor:
     """The maximum."""
-    return _extreme("ReduceMax", x, axis, keepdims)
+    x = asarray(x)
+    return _reduced("ReduceMax", expect_real(x), axis, keepdims)
 
 
-@of_arrays
-def min(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False) -> Tensor:
+@in_own_name
+def min(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False) -> Tensor:
     """The minimum."""
-    return _extreme("ReduceMin", x, axis, keepdims)
+    x = asarray(x)
+    return _reduced("ReduceMin", expect_real(x), axis, keepdims)
 
 
-def _extreme(name: str, x: Tensor, axis: Axes | None, keepdims: bool) -> Tensor:
-    if x.dtype in _COMPLEX:
-        raise TypeError(f"expected real numbers, found {x.dtype.name}\nhint: take the `real` or `imag` part first")
-    return _reduced(name, x, axis, keepdims)
+@in_own_name
+def ptp(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False) -> Tensor:
+    """The distance from the minimum to the maximum."""
+    x = asarray(x)
+    return max(x, axis, keepdims=keepdims) - min(x, axis, keepdims=keepdims)
 
 
-@of_arrays
-def mean(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False) -> Tensor:
+@in_own_name
+def mean(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False) -> Tensor:
     """The arithmetic mean."""
-    return _reduced("ReduceMean", _as_floats(x), axis, keepdims)
+    x = asarray(x)
+    return _reduced("ReduceMean", as_floats(x), axis, keepdims)
 
 
-@of_arrays
-def sum(x: Tensor, /, *, axis: Axes | None = None, dtype: DtypeLike | None = None, keepdims: bool = False) -> Tensor:
+@in_own_name
+def sum(x: ArrayLike, /, axis: Axes | None = None, dtype: DtypeLike | None = None, *, keepdims: bool = False) -> Tensor:
     """The sum; 0 for no elements."""
+    x = asarray(x)
     return _reduced("ReduceSum", _summands(x, dtype), axis, keepdims)
 
 
-@of_arrays
-def prod(x: Tensor, /, *, axis: Axes | None = None, dtype: DtypeLike | None = None, keepdims: bool = False) -> Tensor:
+@in_own_name
+def prod(x: ArrayLike, /, axis: Axes | None = None, dtype: DtypeLike | None = None, *, keepdims: bool = False) -> Tensor:
     """The product; 1 for no elements."""
+    x = asarray(x)
     x = _summands(x, dtype)
-    if x.dtype not in _COMPLEX:
+    if x.dtype not in COMPLEX:
         return _reduced("ReduceProd", x, axis, keepdims)
     for at in _axes(axis, x.ndim):
         x = _halved(x, at)
@@ -79,15 +102,16 @@ def _halved(x: Tensor, axis: int) -> Tensor:
     return x
 
 
-@of_arrays
-def var(x: Tensor, /, *, axis: Axes | None = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+@in_own_name
+def var(x: ArrayLike, /, axis: Axes | None = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The variance: the mean squared deviation from the mean.
 
     `correction` is subtracted from the number of elements; 1 gives the sample variance.
     """
-    if x.dtype in _COMPLEX:
+    x = asarray(x)
+    if x.dtype in COMPLEX:
         raise TypeError(f"expected real numbers, found {x.dtype.name}\nhint: take the variance of the `real` and `imag` parts")
-    x = _as_floats(x)
+    x = as_floats(x)
     distances = x - _reduced("ReduceMean", x, axis, True)
     count = 1
     for at in _axes(axis, x.ndim):
@@ -100,26 +124,46 @@ def var(x: Tensor, /, *, axis: Axes | None = None, correction: float = 0.0, keep
     return squares / asarray(builtins.max(left, 0.0), dtype=x.dtype, device=x.device)
 
 
-@of_arrays
-def std(x: Tensor, /, *, axis: Axes | None = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+@in_own_name
+def std(x: ArrayLike, /, axis: Axes | None = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The standard deviation."""
+    x = asarray(x)
     return _oarlock.sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
 
 
-@of_arrays
+@in_own_name
 def cumulative_sum(
-    x: Tensor, /, *, axis: int | None = None, dtype: DtypeLike | None = None, include_initial: bool = False
+    x: ArrayLike, /, axis: int | None = None, dtype: DtypeLike | None = None, *, include_initial: bool = False
 ) -> Tensor:
     """The cumulative sum."""
+    x = asarray(x)
     return _cumulative("CumSum", 0, x, axis, dtype, include_initial)
 
 
-@of_arrays
+@in_own_name
 def cumulative_prod(
-    x: Tensor, /, *, axis: int | None = None, dtype: DtypeLike | None = None, include_initial: bool = False
+    x: ArrayLike, /, axis: int | None = None, dtype: DtypeLike | None = None, *, include_initial: bool = False
 ) -> Tensor:
     """The cumulative product."""
+    x = asarray(x)
     return _cumulative("CumProd", 1, x, axis, dtype, include_initial)
+
+
+@in_own_name
+def cumsum(x: ArrayLike, /, axis: int | None = None, dtype: DtypeLike | None = None) -> Tensor:
+    """The cumulative sum along an axis, by default of the elements in one dimension."""
+    return cumulative_sum(_along(x, axis), axis, dtype)
+
+
+@in_own_name
+def cumprod(x: ArrayLike, /, axis: int | None = None, dtype: DtypeLike | None = None) -> Tensor:
+    """The cumulative product along an axis, by default of the elements in one dimension."""
+    return cumulative_prod(_along(x, axis), axis, dtype)
+
+
+def _along(x: ArrayLike, axis: int | None) -> Tensor:
+    made = asarray(x)
+    return reshape(made, (-1,)) if axis is None else made
 
 
 def _cumulative(
@@ -131,7 +175,7 @@ def _cumulative(
         axis = 0
     axis = _axis(axis, x.ndim)
     x = _summands(x, dtype)
-    if x.dtype not in _COMPLEX:
+    if x.dtype not in COMPLEX:
         made = op(name, [_wide(x), asarray(axis, device=x.device)]).astype(x.dtype, copy=False)
     elif name == "CumSum":
         made = _of_parts(lambda part: op(name, [part, asarray(axis, device=x.device)]), x)
@@ -166,15 +210,17 @@ def _wide(x: Tensor) -> Tensor:
     return x.astype(wide.get(x.dtype, x.dtype), copy=False)
 
 
-@of_arrays
-def all(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False) -> Tensor:
+@in_own_name
+def all(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False) -> Tensor:
     """Whether all elements are true or nonzero."""
+    x = asarray(x)
     return _truth("ReduceMin", 1, x, axis, keepdims)
 
 
-@of_arrays
-def any(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False) -> Tensor:
+@in_own_name
+def any(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False) -> Tensor:
     """Whether any element is true or nonzero."""
+    x = asarray(x)
     return _truth("ReduceMax", 0, x, axis, keepdims)
 
 
@@ -187,20 +233,22 @@ def _truth(name: str, of_none: int, x: Tensor, axis: Axes | None, keepdims: bool
     return _reduced(name, truths.astype(_oarlock.uint8), axis, keepdims).astype(_oarlock.bool)
 
 
-@of_arrays
-def count_nonzero(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False) -> Tensor:
+@in_own_name
+def count_nonzero(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False) -> Tensor:
     """The number of nonzero elements."""
+    x = asarray(x)
     truths = _numbers(x).astype(_oarlock.bool, copy=False)
     return _reduced("ReduceSum", truths.astype(_oarlock.int64), axis, keepdims)
 
 
-@of_arrays
+@in_own_name
 def diff(
-    x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None, append: Tensor | None = None
+    x: ArrayLike, /, n: int = 1, axis: int = -1, *, prepend: ArrayLike | None = None, append: ArrayLike | None = None
 ) -> Tensor:
     """The differences of adjacent elements, taken `n` times."""
+    x = asarray(x)
     at = _axis(axis, x.ndim)
-    x = concat([part for part in (prepend, x, append) if part is not None], axis=at)
+    x = concat([_beside(x, part, at) for part in (prepend, x, append) if part is not None], axis=at)
     front = (slice(None),) * at
     if n < 0:
         raise ValueError(f"expected differences to be taken 0 times or more, found {n}")
@@ -211,5 +259,7 @@ def diff(
     return x
 
 
-def _as_floats(x: Tensor) -> Tensor:
-    return x if x.dtype in _FLOATS + _COMPLEX else _numbers(x).astype(_oarlock.float32)
+def _beside(x: Tensor, part: ArrayLike, axis: int) -> Tensor:
+    """What is put before or behind an array; a number stands for one slice of it."""
+    _, made = arrays_of(x, part)
+    return made if made.ndim else broadcast_to(made, (*x.shape[:axis], 1, *x.shape[axis + 1 :]))

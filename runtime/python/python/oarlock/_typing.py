@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import EllipsisType
-from typing import Any, SupportsIndex, TypeAlias
+from typing import Any, Protocol, SupportsIndex, TypeAlias
 
 from ._oarlock import Device, DType, Tensor
 
+
+class HasArray(Protocol):
+    """An object that makes a NumPy array of itself, such as a column of a table."""
+
+    def __array__(self) -> Any: ...
+
+
+class HasDLPack(Protocol):
+    """An array of another library."""
+
+    def __dlpack__(self) -> Any: ...
+
+
 Number: TypeAlias = bool | int | float | complex
+ArrayLike: TypeAlias = "Tensor | Number | str | HasArray | HasDLPack | Sequence[ArrayLike]"
 Shape: TypeAlias = int | Sequence[int]
 Axes: TypeAlias = int | Sequence[int]
 DtypeLike: TypeAlias = DType | type | str | Any

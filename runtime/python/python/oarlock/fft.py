@@ -6,15 +6,16 @@ import math
 from typing import TYPE_CHECKING
 
 from . import _oarlock
-from ._arguments import in_own_name, of_arrays
+from ._arguments import in_own_name
 from ._creation import arange
+from ._kinds import COMPLEX
 from ._manipulation import concat, roll
 from ._oarlock import Tensor, _axes, _axis, _of_parts, _parts, asarray, conj, op
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ._typing import DeviceLike, DtypeLike
+    from ._typing import ArrayLike, DeviceLike, DtypeLike
 
 __all__ = [
     "fft",
@@ -33,63 +34,67 @@ __all__ = [
     "rfftn",
 ]
 
-_COMPLEX = (_oarlock.complex64, _oarlock.complex128)
-
-
-@of_arrays
-def fft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+@in_own_name
+def fft(x: ArrayLike, /, n: int | None = None, axis: int = -1, *, norm: str = "backward") -> Tensor:
     """The transform along an axis, truncated or padded with zeros to `n` elements."""
+    x = asarray(x)
     return _transformed(x, n, axis, norm, is_inverse=False)
 
 
-@of_arrays
-def ifft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+@in_own_name
+def ifft(x: ArrayLike, /, n: int | None = None, axis: int = -1, *, norm: str = "backward") -> Tensor:
     """The inverse transform along an axis."""
+    x = asarray(x)
     return _transformed(x, n, axis, norm, is_inverse=True)
 
 
-@of_arrays
+@in_own_name
 def fftn(
-    x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+    x: ArrayLike, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, *, norm: str = "backward"
 ) -> Tensor:
     """The transform along several axes."""
+    x = asarray(x)
     for axis, n in _each(x, s, axes):
         x = fft(x, n=n, axis=axis, norm=norm)
     return x
 
 
-@of_arrays
+@in_own_name
 def ifftn(
-    x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+    x: ArrayLike, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, *, norm: str = "backward"
 ) -> Tensor:
     """The inverse transform along several axes."""
+    x = asarray(x)
     for axis, n in _each(x, s, axes):
         x = ifft(x, n=n, axis=axis, norm=norm)
     return x
 
 
-@of_arrays
-def rfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+@in_own_name
+def rfft(x: ArrayLike, /, n: int | None = None, axis: int = -1, *, norm: str = "backward") -> Tensor:
     """The non-redundant half of the transform of real numbers."""
-    if x.dtype in _COMPLEX:
+    x = asarray(x)
+    if x.dtype in COMPLEX:
         raise TypeError(f"expected real numbers, found {x.dtype}\nhint: `fft` takes complex ones")
     return _transformed(x, n, axis, norm, is_onesided=True)
 
 
-@of_arrays
-def irfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+@in_own_name
+def irfft(x: ArrayLike, /, n: int | None = None, axis: int = -1, *, norm: str = "backward") -> Tensor:
     """The inverse of `rfft`: `n` real numbers."""
+    x = asarray(x)
     size = 2 * (x.shape[axis] - 1) if n is None else n
     if size < 1:
         raise ValueError(f"expected one number at least to be made, found {size}")
     return _transformed(_as_complex(x), size, axis, norm, is_inverse=True, is_onesided=True)
 
 
-@of_arrays
+@in_own_name
 def rfftn(
-    x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+    x: ArrayLike, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, *, norm: str = "backward"
 ) -> Tensor:
     """The transform of real numbers along several axes, of which the last is halved."""
+    x = asarray(x)
     *others, (axis, n) = _each(x, s, axes)
     x = rfft(x, n=n, axis=axis, norm=norm)
     for axis, n in others:
@@ -97,32 +102,35 @@ def rfftn(
     return x
 
 
-@of_arrays
+@in_own_name
 def irfftn(
-    x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+    x: ArrayLike, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, *, norm: str = "backward"
 ) -> Tensor:
     """The inverse of `rfftn`."""
+    x = asarray(x)
     *others, (axis, n) = _each(x, s, axes)
     for other, size in others:
         x = ifft(x, n=size, axis=other, norm=norm)
     return irfft(x, n=n if s is not None else None, axis=axis, norm=norm)
 
 
-@of_arrays
-def hfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+@in_own_name
+def hfft(x: ArrayLike, /, n: int | None = None, axis: int = -1, *, norm: str = "backward") -> Tensor:
     """The real transform of Hermitian-symmetric numbers."""
+    x = asarray(x)
     return irfft(conj(_as_complex(x)), n=n, axis=axis, norm=_OPPOSITE[_known(norm)])
 
 
-@of_arrays
-def ihfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+@in_own_name
+def ihfft(x: ArrayLike, /, n: int | None = None, axis: int = -1, *, norm: str = "backward") -> Tensor:
     """The inverse of `hfft`."""
+    x = asarray(x)
     return conj(rfft(x, n=n, axis=axis, norm=_OPPOSITE[_known(norm)]))
 
 
 @in_own_name
 def fftfreq(
-    n: int, /, *, d: float = 1.0, dtype: DtypeLike | None = None, device: DeviceLike | None = None
+    n: int, /, d: float = 1.0, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
     """The frequencies of the elements of a transform, for samples at a distance of `d`."""
     places = concat([arange((n - 1) // 2 + 1, device=device), arange(-(n // 2), 0, device=device)])
@@ -131,22 +139,24 @@ def fftfreq(
 
 @in_own_name
 def rfftfreq(
-    n: int, /, *, d: float = 1.0, dtype: DtypeLike | None = None, device: DeviceLike | None = None
+    n: int, /, d: float = 1.0, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
     """The same for the half that `rfft` returns."""
     return _frequencies(arange(n // 2 + 1, device=device), n, d, dtype)
 
 
-@of_arrays
-def fftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
+@in_own_name
+def fftshift(x: ArrayLike, /, axes: int | Sequence[int] | None = None) -> Tensor:
     """Moves the frequency 0 to the middle."""
+    x = asarray(x)
     places = _axes(axes, x.ndim)
     return roll(x, tuple(x.shape[at] // 2 for at in places), axis=tuple(places))
 
 
-@of_arrays
-def ifftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
+@in_own_name
+def ifftshift(x: ArrayLike, /, axes: int | Sequence[int] | None = None) -> Tensor:
     """Moves the frequency 0 back to the beginning."""
+    x = asarray(x)
     places = _axes(axes, x.ndim)
     return roll(x, tuple(-(x.shape[at] // 2) for at in places), axis=tuple(places))
 
@@ -169,7 +179,7 @@ def _transformed(
     if size < 1:
         raise ValueError(f"expected one element at least to transform, found {size}")
     # The op has the parts of complex numbers as the last dimension; it truncates or pads the transformed one.
-    parts = _parts(x) if x.dtype in _COMPLEX else _as_float(x)[..., None]
+    parts = _parts(x) if x.dtype in COMPLEX else _as_float(x)[..., None]
     attributes = {"inverse": int(is_inverse), "onesided": int(is_onesided)}
     lengths = [asarray(number, dtype=_oarlock.int64, device="cpu") for number in (size, axis)]
     made = op("DFT", [parts, *lengths], attributes)
@@ -188,7 +198,7 @@ def _as_float(x: Tensor) -> Tensor:
 
 
 def _as_complex(x: Tensor) -> Tensor:
-    if x.dtype in _COMPLEX:
+    if x.dtype in COMPLEX:
         return x
     return x.astype(_oarlock.complex128 if x.dtype == _oarlock.float64 else _oarlock.complex64)
 

@@ -7,17 +7,18 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from . import _oarlock
-from ._arguments import of_arrays
+from ._arguments import arrays_of, in_own_name
 from ._creation import eye
+from ._diagonal import last_diagonals
 from ._information import finfo
-from ._linear import matrix_transpose, tensordot, vecdot
-from ._manipulation import broadcast_shapes, broadcast_to, moveaxis, stack
+from ._linear import cross, matrix_transpose, tensordot, vecdot
+from ._manipulation import broadcast_shapes, broadcast_to, moveaxis
 from ._oarlock import Tensor, _axes, abs, asarray, conj, exp, matmul, op, reshape, result_type, sqrt
 from ._search import where
 from ._statistics import max, min, sum
 
 if TYPE_CHECKING:
-    from ._typing import Axes, DtypeLike
+    from ._typing import ArrayLike, Axes, DtypeLike
 
 __all__ = [
     "cholesky",
@@ -32,6 +33,7 @@ __all__ = [
     "matrix_power",
     "matrix_rank",
     "matrix_transpose",
+    "norm",
     "outer",
     "pinv",
     "qr",
@@ -95,70 +97,57 @@ def _greatest(sizes: Tensor, axis: Axes | None, keepdims: bool = False) -> Tenso
     return (sum if has_none else max)(sizes, axis=axis, keepdims=keepdims)
 
 
-@of_arrays
-def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
+@in_own_name
+def cholesky(x: ArrayLike, /, *, upper: bool = False) -> Tensor:
     """The Cholesky factor of positive definite matrices."""
+    x = asarray(x)
     # The op reads one triangle only, so the other is copied there.
     (lower,) = _own("Cholesky", _adjoint(x) if upper else x, 1)
     return _adjoint(lower) if upper else lower
 
 
-@of_arrays
-def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    """The cross product of vectors with three elements."""
-    if x1.ndim == 0 or x2.ndim == 0:
-        raise ValueError("expected vectors of three elements for `cross`, found a number")
-    if x1.shape[axis] != 3 or x2.shape[axis] != 3:
-        raise ValueError(f"expected vectors of three elements, found {x1.shape[axis]} and {x2.shape[axis]}")
-    shape = broadcast_shapes(x1.shape, x2.shape)
-    a, b = (moveaxis(broadcast_to(x, shape), axis, -1) for x in (x1, x2))
-    parts = [
-        a[..., one] * b[..., other] - a[..., other] * b[..., one] for one, other in ((1, 2), (2, 0), (0, 1))
-    ]
-    return moveaxis(stack(parts, axis=-1), -1, axis)
-
-
-@of_arrays
-def det(x: Tensor, /) -> Tensor:
+@in_own_name
+def det(x: ArrayLike, /) -> Tensor:
     """The determinants of matrices."""
+    x = asarray(x)
     sign, logarithm = slogdet(x)
     return sign * exp(logarithm).astype(sign.dtype, copy=False)
 
 
-@of_arrays
-def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
+@in_own_name
+def diagonal(x: ArrayLike, /, offset: int = 0) -> Tensor:
     """The `offset`-th diagonals of matrices."""
+    x = asarray(x)
     _expect_matrices("diagonal", x)
-    rows, columns = x.shape[-2:]
-    count = builtins.max(0, builtins.min(rows, columns - offset) if offset >= 0 else builtins.min(rows + offset, columns))
-    first = offset if offset >= 0 else -offset * columns
-    flat = reshape(x, (*x.shape[:-2], rows * columns))
-    places = [first + at * (columns + 1) for at in range(count)]
-    return op("Gather", [flat, asarray(places, dtype=_oarlock.int64)], {"axis": flat.ndim - 1})
+    return last_diagonals(x, offset)
 
 
-@of_arrays
-def eigh(x: Tensor, /) -> EighResult:
+@in_own_name
+def eigh(x: ArrayLike, /) -> EighResult:
     """The eigenvalues of Hermitian matrices in ascending order, and the eigenvectors as columns."""
+    x = asarray(x)
     return EighResult(*_own("Eigh", x, 2))
 
 
-@of_arrays
-def eigvalsh(x: Tensor, /) -> Tensor:
+@in_own_name
+def eigvalsh(x: ArrayLike, /) -> Tensor:
     """The eigenvalues of Hermitian matrices in ascending order."""
+    x = asarray(x)
     return _own("Eigvalsh", x, 1)[0]
 
 
-@of_arrays
-def inv(x: Tensor, /) -> Tensor:
+@in_own_name
+def inv(x: ArrayLike, /) -> Tensor:
     """The inverses of matrices."""
+    x = asarray(x)
     size = x.shape[-1]
     return solve(x, eye(size, dtype=x.dtype, device=x.device))
 
 
-@of_arrays
-def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: float | str = "fro") -> Tensor:
+@in_own_name
+def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: float | str = "fro") -> Tensor:
     """The norms of matrices: Frobenius, from singular values, or from sums of rows or columns."""
+    x = asarray(x)
     _expect_matrices("matrix_norm", x)
     if ord == "fro":
         made = sqrt(sum(abs(x) ** 2, axis=(-2, -1)))
@@ -174,9 +163,10 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: float | str = "fro
     return made[..., None, None] if keepdims else made
 
 
-@of_arrays
-def matrix_power(x: Tensor, n: int, /) -> Tensor:
+@in_own_name
+def matrix_power(x: ArrayLike, n: int, /) -> Tensor:
     """The `n`-th powers of matrices; of their inverses if `n` is negative."""
+    x = asarray(x)
     _expect_matrices("matrix_power", x)
     if n < 0:
         x, n = inv(x), -n
@@ -189,53 +179,81 @@ def matrix_power(x: Tensor, n: int, /) -> Tensor:
     return made
 
 
-@of_arrays
-def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
+@in_own_name
+def matrix_rank(x: ArrayLike, /, rtol: ArrayLike | None = None) -> Tensor:
     """The number of singular values above rounding error."""
+    x = asarray(x)
     values = svdvals(x)
     if rtol is None:
         rtol = builtins.max(x.shape[-2:]) * finfo(values.dtype).eps
-    bound = rtol[..., None] if isinstance(rtol, Tensor) and rtol.ndim else rtol
+    bound = rtol if isinstance(rtol, (int, float)) else asarray(rtol, device=x.device)[..., None]
     return sum((values > _greatest(values, axis=-1, keepdims=True) * bound).astype(_oarlock.int64), axis=-1)
 
 
-@of_arrays
-def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
+@in_own_name
+def norm(
+    x: ArrayLike, /, ord: float | str | None = None, axis: Axes | None = None, *, keepdims: bool = False
+) -> Tensor:
+    """The norms of vectors along one axis, or of the matrices in two; without axes, that of the whole vector or matrix.
+
+    Without an order, the root of the sum of the squares of all elements along the axes, however many.
+    """
+    x = asarray(x)
+    if axis is None and (ord is None or x.ndim == 1 and ord == 2 or x.ndim == 2 and ord in ("f", "fro")):
+        return vector_norm(x, keepdims=keepdims)
+    axes = _axes(axis, x.ndim)
+    if len(axes) == 1:
+        if isinstance(ord, str):
+            raise ValueError(f"expected a number for the norm of vectors, found `{ord}`\nhint: matrices have two axes")
+        return vector_norm(x, axis=axes[0], keepdims=keepdims, ord=2 if ord is None else ord)
+    if len(axes) != 2:
+        raise ValueError(f"expected one axis for norms of vectors or two for those of matrices, found {len(axes)}")
+    made = matrix_norm(moveaxis(x, tuple(axes), (-2, -1)), ord="fro" if ord in (None, "f") else ord)
+    return reshape(made, tuple(1 if at in axes else size for at, size in enumerate(x.shape))) if keepdims else made
+
+
+@in_own_name
+def outer(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The outer product of two vectors."""
+    x1, x2 = arrays_of(x1, x2)
     if x1.ndim != 1 or x2.ndim != 1:
         raise ValueError(f"expected vectors, found {x1.shape} and {x2.shape}")
     return x1[:, None] * x2[None, :]
 
 
-@of_arrays
-def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
+@in_own_name
+def pinv(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Tensor:
     """The pseudoinverses of matrices."""
+    x = asarray(x)
     left, values, right = svd(x, full_matrices=False)
     if rtol is None:
         rtol = builtins.max(x.shape[-2:]) * finfo(values.dtype).eps
-    bound = rtol[..., None] if isinstance(rtol, Tensor) and rtol.ndim else rtol
+    bound = rtol if isinstance(rtol, (int, float)) else asarray(rtol, device=x.device)[..., None]
     is_kept = values > _greatest(values, axis=-1, keepdims=True) * bound
     inverse = where(is_kept, 1 / where(is_kept, values, 1.0), 0.0).astype(x.dtype, copy=False)
     return matmul(_adjoint(right) * inverse[..., None, :], _adjoint(left))
 
 
-@of_arrays
-def qr(x: Tensor, /, *, mode: str = "reduced") -> QRResult:
+@in_own_name
+def qr(x: ArrayLike, /, mode: str = "reduced") -> QRResult:
     """The QR decomposition."""
+    x = asarray(x)
     if mode not in ("reduced", "complete"):
         raise ValueError(f"expected `reduced` or `complete` for `mode`, found `{mode}`")
     return QRResult(*_own("Qr", x, 2, complete=int(mode == "complete")))
 
 
-@of_arrays
-def slogdet(x: Tensor, /) -> SlogdetResult:
+@in_own_name
+def slogdet(x: ArrayLike, /) -> SlogdetResult:
     """The signs of determinants, and the logarithms of their magnitudes, which cannot overflow."""
+    x = asarray(x)
     return SlogdetResult(*_own("SlogDet", x, 2))
 
 
-@of_arrays
-def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
+@in_own_name
+def solve(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """Solves `x1 @ x = x2`, where `x2` is a vector or matrices."""
+    x1, x2 = arrays_of(x1, x2)
     dtype = result_type(x1, x2)
     x1, x2 = x1.astype(dtype, copy=False), x2.astype(dtype, copy=False)
     is_vector = x2.ndim == 1
@@ -247,28 +265,32 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
     return made[..., 0] if is_vector else made
 
 
-@of_arrays
-def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
+@in_own_name
+def svd(x: ArrayLike, /, full_matrices: bool = True) -> SVDResult:
     """The singular value decomposition, with singular values in descending order."""
+    x = asarray(x)
     return SVDResult(*_own("Svd", x, 3, complete=int(full_matrices)))
 
 
-@of_arrays
-def svdvals(x: Tensor, /) -> Tensor:
+@in_own_name
+def svdvals(x: ArrayLike, /) -> Tensor:
     """The singular values of matrices in descending order."""
+    x = asarray(x)
     return _own("Svdvals", x, 1)[0]
 
 
-@of_arrays
-def trace(x: Tensor, /, *, offset: int = 0, dtype: DtypeLike | None = None) -> Tensor:
+@in_own_name
+def trace(x: ArrayLike, /, offset: int = 0, dtype: DtypeLike | None = None) -> Tensor:
     """The traces of matrices."""
+    x = asarray(x)
     _expect_matrices("trace", x)
     return sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
 
 
-@of_arrays
-def vector_norm(x: Tensor, /, *, axis: Axes | None = None, keepdims: bool = False, ord: float = 2) -> Tensor:
+@in_own_name
+def vector_norm(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False, ord: float = 2) -> Tensor:
     """The norms of vectors: the p-th root of the sum of p-th powers, or the largest or smallest magnitude."""
+    x = asarray(x)
     size = abs(x)
     if ord == math.inf:
         return _greatest(size, axis=axis, keepdims=keepdims)

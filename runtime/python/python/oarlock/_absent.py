@@ -1,0 +1,83 @@
+"""Names of other libraries that are absent here: the error says what to use instead."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+ATTRIBUTES = {
+    "backward": None,
+    "ctypes": "x.numpy().ctypes",
+    "data": "x",
+    "flags": "x.numpy().flags",
+    "flat": "x.ravel()",
+    "grad": None,
+    "put": "x[indices] = …",
+    "relu": "oarlock.maximum(x, 0)",
+    "requires_grad": None,
+    "requires_grad_": None,
+    "resize": "x.reshape(…)` or `oarlock.pad(x, …)",
+    "resize_": "x.reshape(…)` or `oarlock.pad(x, …)",
+    "sigmoid": 'oarlock.op("Sigmoid", [x])',
+    "softmax": 'oarlock.op("Softmax", [x])',
+    "strides": "x.numpy().strides",
+    "tofile": "x.numpy().tofile(…)",
+    "type": "x.astype(…)",
+    "type_as": "x.to(other)",
+    "unbind": "oarlock.unstack(x)",
+    "view_as": "x.view(other.shape)",
+}
+"""Attributes of arrays that are absent here, and what to use; `None` for those of gradients."""
+
+FUNCTIONS = {
+    "apply_over_axes": "a tuple as `axis`",
+    "as_tensor": "oarlock.asarray(…)",
+    "block": "oarlock.concat(…)",
+    "c_": "oarlock.column_stack(…)",
+    "copyto": "x[...] = …",
+    "cuda": 'oarlock.Device("cuda")',
+    "find_common_type": "oarlock.result_type(…)",
+    "from_numpy": "oarlock.asarray(…)",
+    "frompyfunc": "functions of whole arrays",
+    "mat": "oarlock.asarray(…)",
+    "matrix": "oarlock.asarray(…)",
+    "mgrid": 'oarlock.meshgrid(…, indexing="ij")',
+    "msort": "oarlock.sort(x, 0)",
+    "ndarray": "oarlock.Tensor",
+    "ogrid": "oarlock.indices(…, sparse=True)",
+    "product": "oarlock.prod(x)",
+    "put": "x[indices] = …",
+    "put_along_axis": "oarlock.where(…)",
+    "putmask": "oarlock.where(mask, values, x)",
+    "r_": "oarlock.concat(…)",
+    "relu": "oarlock.maximum(x, 0)",
+    "resize": "oarlock.reshape(…)` or `oarlock.pad(…)",
+    "rollaxis": "oarlock.moveaxis(x, …)",
+    "row_stack": "oarlock.vstack(…)",
+    "sigmoid": 'oarlock.op("Sigmoid", [x])',
+    "softmax": 'oarlock.op("Softmax", [x])',
+    "trapz": "oarlock.trapezoid(…)",
+    "vectorize": "functions of whole arrays` or `oarlock.apply_along_axis(…)",
+}
+"""Functions of NumPy and PyTorch that the package lacks, and what to use."""
+
+
+def attribute(array: Any, name: str) -> Any:
+    """Tells that arrays lack an attribute. Python calls it after it has not found the name."""
+    package = sys.modules["oarlock"]
+    instead = ATTRIBUTES.get(name)
+    if instead is None and name in package.__all__ and callable(getattr(package, name)):
+        instead = f"oarlock.{name}(x, …)"
+    if instead is not None:
+        message = f"expected an attribute that arrays have, found `{name}`\nhint: use `{instead}`"
+    elif name in ATTRIBUTES:
+        message = f"expected an attribute that arrays have, found `{name}`\nhint: there are no gradients; leave it out"
+    else:
+        message = f"'{type(array).__name__}' object has no attribute '{name}'"
+    raise AttributeError(message, name=name, obj=array)
+
+
+def function(name: str) -> AttributeError:
+    """The error that the package lacks a name."""
+    hint = f"\nhint: use `{FUNCTIONS[name]}`" if name in FUNCTIONS else ""
+    return AttributeError(f"module `oarlock` has no `{name}`{hint}", name=name, obj=sys.modules["oarlock"])

@@ -1,0 +1,161 @@
+"""Functions of samples: interpolation, differences, integrals and convolution."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from . import _oarlock
+from ._arguments import arrays_of, in_own_name
+from ._elementwise import clip
+from ._kinds import COMPLEX, FLOATS, as_floats, expect_real
+from ._manipulation import concat, flip
+from ._oarlock import Tensor, _axes, _axis, asarray, conj, isnan, matmul, op, reshape, result_type, zeros
+from ._search import argsort, searchsorted, take, where
+from ._statistics import diff, sum
+
+if TYPE_CHECKING:
+    from ._typing import ArrayLike, Axes
+
+__all__ = ["convolve", "correlate", "gradient", "interp", "trapezoid"]
+
+
+@in_own_name
+def interp(
+    x: ArrayLike,
+    xp: ArrayLike,
+    fp: ArrayLike,
+    /,
+    left: complex | None = None,
+    right: complex | None = None,
+    period: float | None = None,
+) -> Tensor:
+    """Values at `x` on the lines between points with ascending coordinates `xp` and values `fp`. Outside, `left` and `right` are
+    the values, by default those of the first and the last point; with a period, the points repeat."""
+    x, points, values = arrays_of(x, xp, fp)
+    if points.ndim != 1 or points.shape != values.shape or points.size == 0:
+        raise ValueError(f"expected one value or more and as many coordinates, found the shapes {points.shape} and {values.shape}")
+    x, points, values = (as_floats(each) for each in (expect_real(x), expect_real(points), values))
+    if period is not None:
+        x, points = x % abs(period), points % abs(period)
+        order = argsort(points)
+        points, values = take(points, order), take(values, order)
+        points = concat([points[-1:] - abs(period), points, points[:1] + abs(period)])
+        values, left, right = concat([values[-1:], values, values[:1]]), None, None
+    low = clip(searchsorted(points, x, "right") - 1, 0, max(points.size - 2, 0))
+    high = clip(low + 1, 0, points.size - 1)
+    here, there, first, last = points[low], points[high], values[low], values[high]
+    width = where(there == here, 1.0, there - here)
+    made = where(x == there, last, first + (x - here) * ((last - first) / width))
+    made = where(x < points[0], values[0] if left is None else left, made)
+    made = where(x > points[-1], values[-1] if right is None else right, where(x == points[-1], values[-1], made))
+    return where(isnan(x), float("nan"), made)
+
+
+@in_own_name
+def gradient(
+    x: ArrayLike, /, *varargs: ArrayLike, axis: Axes | None = None, edge_order: int = 1
+) -> Tensor | tuple[Tensor, ...]:
+    """The slopes along each axis, from differences of both neighbours, and of one at the ends; a tuple for several axes.
+
+    Behind the array follow distances of samples, or their coordinates, for all axes or for each.
+    """
+    x = as_floats(asarray(x))
+    axes = _axes(axis, x.ndim)
+    if len(varargs) not in (0, 1, len(axes)) or (len(varargs) == 1 and len(axes) > 1 and asarray(varargs[0]).ndim):
+        raise ValueError(f"expected one distance for all or each of {len(axes)} axes, found {len(varargs)}")
+    if edge_order not in (1, 2):
+        raise ValueError(f"expected 1 or 2 for `edge_order`, found {edge_order}")
+    distances = list(varargs or (1.0,))
+    if len(distances) == 1:
+        distances *= len(axes)
+    made = tuple(_slopes(x, distance, at, edge_order) for distance, at in zip(distances, axes, strict=True))
+    return made[0] if len(made) == 1 else made
+
+
+def _slopes(x: Tensor, distance: ArrayLike, axis: int, edge_order: int) -> Tensor:
+    size = x.shape[axis]
+    if size <= edge_order:
+        raise ValueError(f"expected {edge_order + 1} elements at least along axis {axis}, found {size}")
+    steps = asarray(distance, device=x.device)
+    if steps.ndim == 0:
+        steps = as_floats(steps).astype(result_type(x, 1.0), copy=False) * _oarlock.ones(size - 1, dtype=x.dtype, device=x.device)
+    elif steps.shape != (size,):
+        raise ValueError(f"expected {size} coordinates along axis {axis}, found the shape {steps.shape}")
+    else:
+        steps = diff(as_floats(steps))
+    front, back = (slice(None),) * axis, (None,) * (x.ndim - axis - 1)
+
+    def part(start: int | None, stop: int | None) -> Tensor:
+        return x[(*front, slice(start, stop))]
+
+    rises = (part(1, None) - part(None, -1)) / steps[(slice(None), *back)]
+    before, behind = steps[:-1][(slice(None), *back)], steps[1:][(slice(None), *back)]
+    lower, upper = rises[(*front, slice(None, -1))], rises[(*front, slice(1, None))]
+    inner = (lower * behind + upper * before) / (before + behind)
+    first, last = rises[(*front, slice(None, 1))], rises[(*front, slice(-1, None))]
+    if edge_order == 2:
+        # The slope of the parabola through the three elements at each end.
+        first = first - before[:1] * (upper[(*front, slice(None, 1))] - first) / (before[:1] + behind[:1])
+        last = last + behind[-1:] * (last - lower[(*front, slice(-1, None))]) / (before[-1:] + behind[-1:])
+    return concat([first, inner, last], axis)
+
+
+@in_own_name
+def trapezoid(y: ArrayLike, /, x: ArrayLike | None = None, dx: float = 1.0, axis: int = -1) -> Tensor:
+    """The integral along an axis of the lines between samples, at the coordinates `x` or at distances of `dx`."""
+    y = as_floats(asarray(y))
+    axis = _axis(axis, y.ndim)
+    front = (slice(None),) * axis
+    middle = (y[(*front, slice(1, None))] + y[(*front, slice(None, -1))]) / 2
+    if x is None:
+        return sum(middle * dx, axis)
+    places = asarray(x, device=y.device)
+    widths = reshape(diff(places), (-1, *(1,) * (y.ndim - axis - 1))) if places.ndim == 1 else diff(places, axis=axis)
+    return sum(middle * widths, axis)
+
+
+@in_own_name
+def convolve(x1: ArrayLike, x2: ArrayLike, /, mode: str = "full") -> Tensor:
+    """The convolution of two vectors: all of it, as many elements as the longer has (`same`), or those for which both overlap
+    entirely (`valid`)."""
+    x1, x2 = (reshape(x, (-1,)) for x in _vectors(x1, x2))
+    longer, shorter = (x1, x2) if x1.size >= x2.size else (x2, x1)
+    return _slid(longer, flip(shorter), mode)
+
+
+@in_own_name
+def correlate(x1: ArrayLike, x2: ArrayLike, /, mode: str = "valid") -> Tensor:
+    """The cross-correlation of two vectors: the sums of products with the conjugates of the other, for every shift."""
+    x1, x2 = _vectors(x1, x2)
+    if x1.size >= x2.size:
+        return _slid(x1, conj(x2), mode)
+    return flip(_slid(conj(x2), x1, mode))
+
+
+def _vectors(x1: ArrayLike, x2: ArrayLike) -> tuple[Tensor, ...]:
+    made = arrays_of(x1, x2)
+    dtype = result_type(*made)
+    for x in made:
+        if x.ndim > 1 or x.size == 0:
+            raise ValueError(f"expected vectors with an element at least, found the shape {x.shape}")
+    return tuple(reshape(x.astype(dtype, copy=False), (-1,)) for x in made)
+
+
+def _slid(x: Tensor, weights: Tensor, mode: str) -> Tensor:
+    """The sums of products of weights with as many elements of a longer vector, for every place."""
+    if mode not in ("full", "same", "valid"):
+        raise ValueError(f"expected `full`, `same` or `valid` for `mode`, found `{mode}`")
+    overlap = weights.size - 1
+    before = {"full": overlap, "same": weights.size // 2, "valid": 0}[mode]
+    behind = {"full": overlap, "same": overlap - weights.size // 2, "valid": 0}[mode]
+    if x.dtype in COMPLEX:
+        parts = [_slid(each, one, mode) for each in (_oarlock.real(x), _oarlock.imag(x)) for one in (_oarlock.real(weights), _oarlock.imag(weights))]
+        return op("Complex", [parts[0] - parts[3], parts[1] + parts[2]], domain="oarlock")
+    if x.dtype in FLOATS:
+        made = op("Conv", [reshape(x, (1, 1, -1)), reshape(weights, (1, 1, -1))], {"pads": [before, behind]})
+        return reshape(made, (-1,))
+    # The op takes no integers: a matrix has the elements that each result is made of.
+    around = [zeros(count, dtype=x.dtype, device=x.device) for count in (before, behind)]
+    padded = concat([around[0], x, around[1]])
+    places, offsets = (_oarlock._steps(count, 0, 1, x.device) for count in (padded.size - overlap, weights.size))
+    return matmul(take(padded, places[:, None] + offsets[None, :]), weights)

@@ -1,0 +1,84 @@
+"""Functions that insert and delete elements."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from . import _oarlock
+from ._arguments import arrays_of, in_own_name
+from ._creation import arange
+from ._information import isdtype
+from ._manipulation import broadcast_to, concat, moveaxis
+from ._oarlock import Tensor, _axis, asarray, reshape
+from ._search import argsort, isin, nonzero, take, where
+from ._statistics import any
+
+if TYPE_CHECKING:
+    from ._typing import ArrayLike
+
+__all__ = ["delete", "insert", "trim_zeros"]
+
+
+@in_own_name
+def insert(x: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, /, axis: int | None = None) -> Tensor:
+    """An array with values inserted before some indices of an axis; without an axis, of the elements in one dimension."""
+    x, added = arrays_of(x, values)
+    if axis is None:
+        x, axis = reshape(x, (-1,)), 0
+    axis = _axis(axis, x.ndim)
+    size = x.shape[axis]
+    places = _places(obj, size, size + 1, x)
+    count = places.size
+    if not places.ndim and added.ndim:
+        # The first axis of what is put before one index is that of the array.
+        added = moveaxis(broadcast_to(added, (1,) * (x.ndim - added.ndim) + added.shape), 0, axis)
+        count = added.shape[axis]
+    before, behind = x.shape[:axis], x.shape[axis + 1 :]
+    added = broadcast_to(added, (*before, count, *behind)).astype(x.dtype, copy=False)
+    # An inserted element comes before that at its index, and behind those that are inserted before it.
+    places = broadcast_to(reshape(places, (-1,)), (count,))
+    order = argsort(concat([arange(size, device=x.device) * 2 + 1, places * 2]))
+    return take(concat([x, added], axis), order, axis)
+
+
+@in_own_name
+def delete(x: ArrayLike, obj: ArrayLike | slice, /, axis: int | None = None) -> Tensor:
+    """An array without some indices of an axis; without an axis, of the elements in one dimension."""
+    x = asarray(x)
+    if axis is None:
+        x, axis = reshape(x, (-1,)), 0
+    axis = _axis(axis, x.ndim)
+    size = x.shape[axis]
+    places = _places(obj, size, size, x)
+    return take(x, nonzero(isin(arange(size, device=x.device), places, invert=True))[0], axis)
+
+
+def _places(obj: ArrayLike | slice, size: int, count: int, x: Tensor) -> Tensor:
+    """Indices of at least 0 among `count`, of which negative ones count from behind an axis; truth values stand for indices."""
+    if isinstance(obj, slice):
+        return arange(*obj.indices(size), device=x.device)
+    made = asarray(obj, device=x.device)
+    if made.dtype == _oarlock.bool and made.ndim:
+        return nonzero(made)[0]
+    if made.size and not isdtype(made.dtype, "integral"):
+        raise TypeError(f"expected whole numbers as indices, found {made.dtype.name}")
+    made = made.astype(_oarlock.int64, copy=False)
+    if bool(any((made < -size) | (made >= count))):
+        raise IndexError(f"expected indices of -{size} to before {count}, found {made.tolist()}")
+    return where(made < 0, made + size, made)
+
+
+@in_own_name
+def trim_zeros(x: ArrayLike, /, trim: str = "fb") -> Tensor:
+    """A vector without the zeros at its front (`f`), its back (`b`) or both."""
+    x = asarray(x)
+    if x.ndim != 1:
+        raise ValueError(f"expected a vector, found the shape {x.shape}")
+    ends = trim.lower()
+    if not ends or not set(ends) <= {"f", "b"}:
+        raise ValueError(f"expected `f`, `b` or `fb` for `trim`, found `{trim}`")
+    places = nonzero(x)[0]
+    if places.size == 0:
+        return x[:0]
+    first, last = int(places[0]), int(places[-1]) + 1
+    return x[first if "f" in ends else 0 : last if "b" in ends else x.size]

@@ -1,0 +1,148 @@
+"""Functions that count elements."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from . import _oarlock
+from ._arguments import arrays_of, in_own_name
+from ._creation import linspace
+from ._information import isdtype
+from ._kinds import as_exact_floats, expect_real
+from ._oarlock import Tensor, asarray, op, reshape, zeros
+from ._search import searchsorted, where
+from ._statistics import all, any, diff, max, min, sum
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ._typing import ArrayLike
+
+    Range = tuple[float, float] | list[float]
+
+__all__ = ["bincount", "digitize", "histogram", "histogram2d", "histogram_bin_edges"]
+
+
+@in_own_name
+def bincount(x: ArrayLike, /, weights: ArrayLike | None = None, minlength: int = 0) -> Tensor:
+    """How often each number from 0 on occurs in a vector of integers; with weights, the sums of their weights."""
+    x = asarray(x)
+    if x.ndim != 1 or (x.size and not isdtype(x.dtype, "integral")):
+        raise TypeError(f"expected a vector of integers, found {x.dtype.name} of the shape {x.shape}")
+    places = x.astype(_oarlock.int64, copy=False)
+    if minlength < 0 or (x.size and int(min(places)) < 0):
+        raise ValueError("expected numbers of at least 0 to count, found one below")
+    size = int(max(places)) + 1 if x.size else 0
+    added = None
+    if weights is not None:
+        added = as_exact_floats(asarray(weights, device=x.device))
+        if added.shape != x.shape:
+            raise ValueError(f"expected a weight for each element of the shape {x.shape}, found the shape {added.shape}")
+    return _counted(places, added, size if size > minlength else minlength)
+
+
+def _counted(places: Tensor, weights: Tensor | None, size: int) -> Tensor:
+    """The sums of weights, by default 1, at each of some places."""
+    added = _oarlock.ones(places.shape, dtype=_oarlock.int64, device=places.device) if weights is None else weights
+    nothing = zeros(size, dtype=added.dtype, device=added.device)
+    return op("ScatterElements", [nothing, places, added], {"axis": 0, "reduction": "add"}) if places.size else nothing
+
+
+@in_own_name
+def digitize(x: ArrayLike, bins: ArrayLike, /, right: bool = False) -> Tensor:
+    """The index of the bin of each element, from 0 for those before the first edge. Edges ascend or descend; an element that is
+    equal to one lies behind it, or before it if `right` is true."""
+    x, edges = arrays_of(x, bins)
+    if edges.ndim != 1:
+        raise ValueError(f"expected a vector of edges, found the shape {edges.shape}")
+    steps = diff(edges)
+    side = "left" if right else "right"
+    if edges.size < 2 or bool(all(steps >= 0)):
+        return searchsorted(edges, x, side)
+    if not bool(all(steps <= 0)):
+        raise ValueError("expected edges that ascend or descend, found some that do both")
+    return edges.size - searchsorted(edges[::-1], x, "right" if right else "left")
+
+
+@in_own_name
+def histogram_bin_edges(x: ArrayLike, /, bins: ArrayLike = 10, range: Range | None = None) -> Tensor:
+    """The edges of the bins of `histogram`: `bins` are the edges, or a number of bins of one width in a range, by default that of
+    the elements."""
+    x = as_exact_floats(expect_real(asarray(x)))
+    if isinstance(bins, str):
+        raise NotImplementedError(f"expected a number of bins or their edges, found `{bins}`\nhint: give a number of bins")
+    if not isinstance(bins, int):
+        edges = asarray(bins, device=x.device)
+        if edges.ndim != 1 or bool(any(diff(edges) < 0)):
+            raise ValueError("expected a vector of edges that ascend, found another array")
+        return edges
+    if bins < 1:
+        raise ValueError(f"expected one bin at least, found {bins}")
+    first, last = (float(end) for end in range or ((min(x), max(x)) if x.size else (0.0, 1.0)))
+    # NaN compares as false.
+    if not -float("inf") < first <= last < float("inf"):
+        raise ValueError(f"expected a finite range of elements, found {first} to {last}\nhint: give another with `range=`")
+    if first == last:
+        first, last = first - 0.5, last + 0.5
+    return linspace(first, last, bins + 1, dtype=x.dtype, device=x.device)
+
+
+@in_own_name
+def histogram(
+    x: ArrayLike,
+    /,
+    bins: ArrayLike = 10,
+    range: Range | None = None,
+    density: bool = False,
+    weights: ArrayLike | None = None,
+) -> tuple[Tensor, Tensor]:
+    """How many elements lie in each bin, and the edges of the bins. The last bin has its upper edge, too.
+
+    With weights, the sums of the weights of the elements. With `density`, divided so that the integral over all bins is 1.
+    """
+    x = as_exact_floats(expect_real(asarray(x)))
+    edges = histogram_bin_edges(x, bins, range)
+    places, inside = _bins_of(reshape(x, (-1,)), edges)
+    added = None if weights is None else reshape(asarray(weights, device=x.device), (-1,))[inside]
+    counts = _counted(places[inside], added, edges.size - 1)
+    if density:
+        widths = diff(edges)
+        return counts / widths / sum(counts), edges
+    return counts, edges
+
+
+def _bins_of(x: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
+    """The index of the bin of each element, and whether there is one."""
+    places = searchsorted(edges, x, "right") - 1
+    places = where(x == edges[-1], edges.size - 2, places)
+    return places, (x >= edges[0]) & (x <= edges[-1])
+
+
+@in_own_name
+def histogram2d(
+    x: ArrayLike,
+    y: ArrayLike,
+    /,
+    bins: int | Sequence[ArrayLike] = 10,
+    range: Sequence[Range | None] | None = None,
+    density: bool = False,
+    weights: ArrayLike | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """How many points lie in each cell of a grid, and the edges of its rows and columns."""
+    x, y = (as_exact_floats(expect_real(each)) for each in arrays_of(x, y))
+    if x.ndim != 1 or x.shape != y.shape:
+        raise ValueError(f"expected two vectors of one size, found the shapes {x.shape} and {y.shape}")
+    each_bins = (bins, bins) if isinstance(bins, int) or len(bins) != 2 else bins
+    first, second = (
+        histogram_bin_edges(one, edges, within) for one, edges, within in zip((x, y), each_bins, range or (None, None), strict=True)
+    )
+    rows, in_rows = _bins_of(x, first)
+    columns, in_columns = _bins_of(y, second)
+    inside = in_rows & in_columns
+    shape = (first.size - 1, second.size - 1)
+    added = None if weights is None else asarray(weights, device=x.device)[inside]
+    counts = reshape(_counted((rows * shape[1] + columns)[inside], added, shape[0] * shape[1]), shape)
+    counts = counts.astype(x.dtype, copy=False)
+    if density:
+        counts = counts / (diff(first)[:, None] * diff(second)[None, :]) / sum(counts)
+    return counts, first, second

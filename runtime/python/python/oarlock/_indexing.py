@@ -1,0 +1,202 @@
+"""Functions that choose elements, and that compute with indices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from . import _oarlock
+from ._arguments import arrays_of, in_own_name
+from ._information import isdtype
+from ._manipulation import broadcast_arrays, broadcast_to, moveaxis, stack
+from ._oarlock import Tensor, _axis, asarray, reshape, result_type, zeros
+from ._search import argsort, nonzero, take, take_along_axis, where
+from ._statistics import any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ._typing import ArrayLike
+
+__all__ = [
+    "apply_along_axis",
+    "argwhere",
+    "choose",
+    "compress",
+    "extract",
+    "flatnonzero",
+    "ix_",
+    "lexsort",
+    "piecewise",
+    "ravel_multi_index",
+    "select",
+    "unravel_index",
+]
+
+
+@in_own_name
+def argwhere(x: ArrayLike, /) -> Tensor:
+    """The indices of nonzero elements, a row for each."""
+    x = asarray(x)
+    if x.ndim == 0:
+        return zeros((int(bool(x)), 0), dtype=_oarlock.int64, device=x.device)
+    return stack(nonzero(x), 1)
+
+
+@in_own_name
+def flatnonzero(x: ArrayLike, /) -> Tensor:
+    """The indices of nonzero elements among all in one dimension."""
+    return nonzero(reshape(asarray(x), (-1,)))[0]
+
+
+@in_own_name
+def compress(condition: ArrayLike, x: ArrayLike, /, axis: int | None = None) -> Tensor:
+    """The slices of an axis for which a condition is true; without an axis, of the elements in one dimension."""
+    chosen, x = asarray(condition), asarray(x)
+    if chosen.ndim != 1:
+        raise ValueError(f"expected a vector as condition, found the shape {chosen.shape}")
+    if axis is None:
+        x, axis = reshape(x, (-1,)), 0
+    return take(x, flatnonzero(chosen), axis)
+
+
+@in_own_name
+def extract(condition: ArrayLike, x: ArrayLike, /) -> Tensor:
+    """The elements for which a condition is true, in one dimension."""
+    return compress(reshape(asarray(condition), (-1,)), x)
+
+
+@in_own_name
+def choose(x: ArrayLike, choices: Sequence[ArrayLike], /, mode: str = "raise") -> Tensor:
+    """Elements of several arrays: each is that of the array whose number stands at its place. Numbers beyond the arrays are an
+    error, or count from the start (`wrap`), or are the first or last (`clip`)."""
+    number = asarray(x)
+    if not isdtype(number.dtype, "integral") and number.dtype != _oarlock.bool:
+        raise TypeError(f"expected whole numbers to choose by, found {number.dtype.name}")
+    number = number.astype(_oarlock.int64, copy=False)
+    number, *made = broadcast_arrays(number, *arrays_of(*choices))
+    if mode == "raise" and bool(any((number < 0) | (number >= len(made)))):
+        raise ValueError(f"expected numbers of 0 to before {len(made)}, found others\nhint: `mode` may be `wrap` or `clip`")
+    if mode == "wrap":
+        number = number % len(made)
+    elif mode == "clip":
+        number = _oarlock.minimum(_oarlock.maximum(number, 0), len(made) - 1)
+    elif mode != "raise":
+        raise ValueError(f"expected `raise`, `wrap` or `clip` for `mode`, found `{mode}`")
+    return take_along_axis(stack(made), number[None], 0)[0]
+
+
+@in_own_name
+def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], /, default: ArrayLike = 0) -> Tensor:
+    """Elements of the first array whose condition is true, or the default."""
+    if len(condlist) != len(choicelist) or not condlist:
+        raise ValueError(f"expected as many conditions as arrays, found {len(condlist)} and {len(choicelist)}")
+    *choices, made = arrays_of(*choicelist, default)
+    dtype = result_type(*choices, made)
+    made = made.astype(dtype, copy=False)
+    for condition, choice in zip(reversed(condlist), reversed(choices), strict=True):
+        made = where(condition, choice, made)
+    return made
+
+
+@in_own_name
+def piecewise(
+    x: ArrayLike,
+    condlist: ArrayLike | Sequence[ArrayLike],
+    funclist: Sequence[Callable[..., Any] | complex],
+    /,
+    *more: Any,
+    **named: Any,
+) -> Tensor:
+    """What the function, or the number, of the last true condition is for each element. One more than conditions is for elements
+    without a true one, by default 0."""
+    x = asarray(x)
+    several = isinstance(condlist, (list, tuple)) and (not condlist or not isinstance(condlist[0], (bool, int)))
+    conditions = [asarray(each, device=x.device) for each in (condlist if several else [condlist])]  # type: ignore[union-attr]
+    if len(funclist) not in (len(conditions), len(conditions) + 1):
+        raise ValueError(f"expected a function for each of {len(conditions)} conditions, found {len(funclist)}")
+    made = zeros(x.shape, dtype=x.dtype, device=x.device)
+    pieces = [
+        (each(x, *more, **named) if callable(each) else each) for each in funclist
+    ]
+    if len(pieces) > len(conditions):
+        made = broadcast_to(asarray(pieces[-1], device=x.device), x.shape).astype(x.dtype)
+    for condition, piece in zip(conditions, pieces, strict=False):
+        made = where(condition, asarray(piece, device=x.device).astype(x.dtype), made)
+    return made
+
+
+@in_own_name
+def lexsort(keys: Sequence[ArrayLike] | Tensor, /, axis: int = -1) -> Tensor:
+    """The indices that sort by several keys along an axis; the last key counts first."""
+    first, *others = arrays_of(*keys)
+    order = argsort(first, axis)
+    for key in others:
+        order = take_along_axis(order, argsort(take_along_axis(key, order, axis), axis), axis)
+    return order
+
+
+@in_own_name
+def ix_(*vectors: ArrayLike) -> tuple[Tensor, ...]:
+    """Indices for each axis that broadcast to a grid: `x[ix_(rows, columns)]`. Truth values stand for the indices of true ones."""
+    made = list[Tensor]()
+    for at, each in enumerate(vectors):
+        x = asarray(each)
+        if x.ndim != 1:
+            raise ValueError(f"expected vectors of indices, found the shape {x.shape}")
+        x = nonzero(x)[0] if x.dtype == _oarlock.bool else x if x.size else x.astype(_oarlock.int64)
+        made.append(reshape(x, (1,) * at + (-1,) + (1,) * (len(vectors) - at - 1)))
+    return tuple(made)
+
+
+@in_own_name
+def unravel_index(indices: ArrayLike, shape: int | Sequence[int], /) -> tuple[Tensor, ...]:
+    """The indices along each axis of a shape, of elements given by their index among all."""
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    rest = _whole(indices)
+    count = 1
+    for size in sizes:
+        count *= size
+    if bool(any((rest < 0) | (rest >= count))):
+        raise ValueError(f"expected indices of 0 to before {count}, found others")
+    made = list[Tensor]()
+    for size in reversed(sizes):
+        made.insert(0, rest % size)
+        rest = rest // size
+    return tuple(made)
+
+
+@in_own_name
+def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], /) -> Tensor:
+    """The index among all elements of a shape, of elements given by their indices along each axis."""
+    if len(multi_index) != len(dims):
+        raise ValueError(f"expected indices for each of {len(dims)} axes, found {len(multi_index)}")
+    made: Tensor | None = None
+    for each, size in zip(multi_index, dims, strict=True):
+        places = _whole(each)
+        if bool(any((places < 0) | (places >= size))):
+            raise ValueError(f"expected indices of 0 to before {size}, found others")
+        made = places if made is None else made * size + places
+    return asarray(0) if made is None else made
+
+
+def _whole(indices: ArrayLike) -> Tensor:
+    made = asarray(indices)
+    if made.size and not isdtype(made.dtype, "integral"):
+        raise TypeError(f"expected whole numbers as indices, found {made.dtype.name}")
+    return made.astype(_oarlock.int64, copy=False)
+
+
+@in_own_name
+def apply_along_axis(function: Callable[..., Any], axis: int, x: ArrayLike, /, *more: Any, **named: Any) -> Tensor:
+    """What a function makes of each vector along an axis. Its result takes the place of the axis."""
+    x = asarray(x)
+    axis = _axis(axis, x.ndim)
+    last = moveaxis(x, axis, -1)
+    rows = reshape(last, (-1, x.shape[axis]))
+    if rows.shape[0] == 0:
+        raise ValueError(f"expected vectors to apply a function to, found none in the shape {x.shape}")
+    made = stack([asarray(function(rows[at], *more, **named)) for at in range(rows.shape[0])])
+    whole = reshape(made, last.shape[:-1] + made.shape[1:])
+    # The axes of a result stand where the axis was.
+    count = made.ndim - 1
+    return moveaxis(whole, tuple(range(whole.ndim - count, whole.ndim)), tuple(range(axis, axis + count)))

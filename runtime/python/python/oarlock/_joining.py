@@ -1,0 +1,48 @@
+"""Functions that join arrays, and that add elements to them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ._arguments import arrays_of, in_own_name
+from ._manipulation import concat
+from ._oarlock import Tensor, reshape
+from ._shapes import atleast_1d, atleast_2d, atleast_3d
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ._typing import ArrayLike
+
+__all__ = ["append", "column_stack", "dstack", "hstack", "vstack"]
+
+
+@in_own_name
+def vstack(arrays: Sequence[ArrayLike], /) -> Tensor:
+    """Joins arrays along the first axis; vectors become rows."""
+    return concat([atleast_2d(x) for x in arrays_of(*arrays)])
+
+
+@in_own_name
+def hstack(arrays: Sequence[ArrayLike], /) -> Tensor:
+    """Joins arrays along the second axis, vectors along their only one."""
+    parts = [atleast_1d(x) for x in arrays_of(*arrays)]
+    return concat(parts, axis=1 if parts and parts[0].ndim > 1 else 0)
+
+
+@in_own_name
+def dstack(arrays: Sequence[ArrayLike], /) -> Tensor:
+    """Joins arrays along the third axis."""
+    return concat([atleast_3d(x) for x in arrays_of(*arrays)], axis=2)
+
+
+@in_own_name
+def column_stack(arrays: Sequence[ArrayLike], /) -> Tensor:
+    """Joins arrays along the second axis; vectors become columns."""
+    return concat([x if x.ndim > 1 else reshape(x, (-1, 1)) for x in arrays_of(*arrays)], axis=1)
+
+
+@in_own_name
+def append(x: ArrayLike, values: ArrayLike, /, axis: int | None = None) -> Tensor:
+    """An array with values behind its own. Without an axis, both are flattened first."""
+    return concat(arrays_of(x, values), axis=axis)

@@ -1,0 +1,122 @@
+"""Statistics of the elements that are not NaN."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ._arguments import in_own_name
+from ._kinds import COMPLEX, FLOATS, as_floats, expect_real
+from ._oarlock import Tensor, asarray, isnan, logical_not, maximum, sqrt
+from ._search import argmax, argmin, where
+from ._statistics import all, any, cumprod, cumsum, max, min, prod, sum
+
+if TYPE_CHECKING:
+    from ._typing import ArrayLike, Axes, DtypeLike
+
+__all__ = [
+    "nanargmax",
+    "nanargmin",
+    "nancumprod",
+    "nancumsum",
+    "nanmax",
+    "nanmean",
+    "nanmin",
+    "nanprod",
+    "nanstd",
+    "nansum",
+    "nanvar",
+]
+
+
+def _replaced(x: Tensor, number: float) -> Tensor:
+    """The array with a number in place of NaN."""
+    return where(isnan(x), number, x) if x.dtype in FLOATS + COMPLEX else x
+
+
+@in_own_name
+def nansum(x: ArrayLike, /, axis: Axes | None = None, dtype: DtypeLike | None = None, *, keepdims: bool = False) -> Tensor:
+    """The sum."""
+    return sum(_replaced(asarray(x), 0.0), axis, dtype, keepdims=keepdims)
+
+
+@in_own_name
+def nanprod(x: ArrayLike, /, axis: Axes | None = None, dtype: DtypeLike | None = None, *, keepdims: bool = False) -> Tensor:
+    """The product."""
+    return prod(_replaced(asarray(x), 1.0), axis, dtype, keepdims=keepdims)
+
+
+@in_own_name
+def nancumsum(x: ArrayLike, /, axis: int | None = None, dtype: DtypeLike | None = None) -> Tensor:
+    """The cumulative sum along an axis, by default of the elements in one dimension."""
+    return cumsum(_replaced(asarray(x), 0.0), axis, dtype)
+
+
+@in_own_name
+def nancumprod(x: ArrayLike, /, axis: int | None = None, dtype: DtypeLike | None = None) -> Tensor:
+    """The cumulative product along an axis, by default of the elements in one dimension."""
+    return cumprod(_replaced(asarray(x), 1.0), axis, dtype)
+
+
+@in_own_name
+def nanmax(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False) -> Tensor:
+    """The maximum; NaN if there is nothing but NaN."""
+    x = expect_real(asarray(x))
+    made = max(_replaced(x, -float("inf")), axis, keepdims=keepdims)
+    return where(all(isnan(x), axis, keepdims=keepdims), float("nan"), made) if x.dtype in FLOATS else made
+
+
+@in_own_name
+def nanmin(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False) -> Tensor:
+    """The minimum; NaN if there is nothing but NaN."""
+    x = expect_real(asarray(x))
+    made = min(_replaced(x, float("inf")), axis, keepdims=keepdims)
+    return where(all(isnan(x), axis, keepdims=keepdims), float("nan"), made) if x.dtype in FLOATS else made
+
+
+@in_own_name
+def nanargmax(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
+    """The index of the first maximum."""
+    x = _with_numbers(x, axis)
+    return argmax(_replaced(x, -float("inf")), axis, keepdims=keepdims)
+
+
+@in_own_name
+def nanargmin(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
+    """The index of the first minimum."""
+    x = _with_numbers(x, axis)
+    return argmin(_replaced(x, float("inf")), axis, keepdims=keepdims)
+
+
+def _with_numbers(x: ArrayLike, axis: int | None) -> Tensor:
+    made = expect_real(asarray(x))
+    if made.dtype in FLOATS and any(all(isnan(made), axis)):
+        raise ValueError("expected a number among the elements to compare, found nothing but NaN")
+    return made
+
+
+@in_own_name
+def nanmean(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False) -> Tensor:
+    """The arithmetic mean; NaN if there is nothing but NaN."""
+    x = as_floats(asarray(x))
+    count = sum(logical_not(isnan(x)), axis, keepdims=keepdims)
+    return sum(_replaced(x, 0.0), axis, keepdims=keepdims) / count.astype(x.dtype)
+
+
+@in_own_name
+def nanvar(
+    x: ArrayLike, /, axis: Axes | None = None, *, correction: float = 0.0, keepdims: bool = False
+) -> Tensor:
+    """The variance. `correction` is subtracted from the number of elements."""
+    x = as_floats(expect_real(asarray(x)))
+    distances = _replaced(x - nanmean(x, axis, keepdims=True), 0.0)
+    left = sum(logical_not(isnan(x)), axis, keepdims=keepdims).astype(x.dtype) - correction
+    made = sum(distances * distances, axis, keepdims=keepdims) / maximum(left, 0.0)
+    return where(left <= 0, float("nan"), made)
+
+
+@in_own_name
+def nanstd(
+    x: ArrayLike, /, axis: Axes | None = None, *, correction: float = 0.0, keepdims: bool = False
+) -> Tensor:
+    """The standard deviation. `correction` is subtracted from the number of elements."""
+    return sqrt(nanvar(x, axis, correction=correction, keepdims=keepdims))

@@ -1,0 +1,85 @@
+"""Arrays as sets of their elements."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ._arguments import arrays_of, in_own_name
+from ._kinds import COMPLEX
+from ._manipulation import concat
+from ._oarlock import Tensor, _axis, asarray, op, reshape, result_type
+from ._search import isin, sort, unique_all
+
+if TYPE_CHECKING:
+    from ._typing import ArrayLike
+
+__all__ = ["in1d", "intersect1d", "setdiff1d", "setxor1d", "union1d", "unique"]
+
+
+@in_own_name
+def unique(
+    x: ArrayLike,
+    /,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+) -> Tensor | tuple[Tensor, ...]:
+    """The sorted unique elements, or the unique slices of an axis. All NaNs are one element.
+
+    Asked for, a tuple also has the indices of the first occurrences, those that restore the array, and the counts.
+    """
+    x = asarray(x)
+    if x.dtype in COMPLEX and axis is None:
+        values, first, inverse, counts = unique_all(x)
+    else:
+        whole, along = (reshape(x, (-1,)), 0) if axis is None else (x, _axis(axis, x.ndim))
+        values, first, inverse, counts = op("Unique", [whole], {"sorted": 1, "axis": along}, outputs=4)
+        inverse = reshape(inverse, x.shape) if axis is None else inverse
+    asked = [made for made, is_asked in ((first, return_index), (inverse, return_inverse), (counts, return_counts)) if is_asked]
+    return (values, *asked) if asked else values
+
+
+def _values(x: Tensor) -> Tensor:
+    """The sorted unique elements."""
+    made = unique(x)
+    return made if isinstance(made, Tensor) else made[0]
+
+
+@in_own_name
+def in1d(x1: ArrayLike, x2: ArrayLike, /, *, invert: bool = False) -> Tensor:
+    """Whether each element of one array, in one dimension, is in another."""
+    return reshape(isin(x1, x2, invert=invert), (-1,))
+
+
+@in_own_name
+def union1d(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+    """The sorted unique elements of two arrays."""
+    return _values(concat(arrays_of(x1, x2), None))
+
+
+@in_own_name
+def intersect1d(x1: ArrayLike, x2: ArrayLike, /, *, return_indices: bool = False) -> Tensor | tuple[Tensor, ...]:
+    """The sorted unique elements that are in both arrays; with `return_indices`, also where each is first in both."""
+    x1, x2 = arrays_of(x1, x2)
+    dtype = result_type(x1, x2)
+    first, second = (unique_all(x.astype(dtype, copy=False)) for x in (x1, x2))
+    in_first, in_second = isin(first.values, second.values), isin(second.values, first.values)
+    common = first.values[in_first]
+    return (common, first.indices[in_first], second.indices[in_second]) if return_indices else common
+
+
+@in_own_name
+def setdiff1d(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+    """The sorted unique elements of one array that are not in another."""
+    x1, x2 = arrays_of(x1, x2)
+    values = _values(x1)
+    return values[isin(values, x2, invert=True)]
+
+
+@in_own_name
+def setxor1d(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+    """The sorted unique elements that are in one of two arrays only."""
+    x1, x2 = arrays_of(x1, x2)
+    first, second = _values(x1), _values(x2)
+    return sort(concat([first[isin(first, second, invert=True)], second[isin(second, first, invert=True)]]))

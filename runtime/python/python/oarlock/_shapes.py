@@ -1,0 +1,147 @@
+"""Functions that change the shape of an array or the order of its axes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, overload
+
+from ._arguments import in_own_name
+from ._manipulation import flip
+from ._oarlock import Tensor, _axes, _axis, asarray, permute_dims, reshape
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ._typing import ArrayLike
+
+__all__ = [
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "flatten",
+    "fliplr",
+    "flipud",
+    "ndim",
+    "ravel",
+    "rot90",
+    "shape",
+    "size",
+    "swapaxes",
+    "transpose",
+]
+
+
+@in_own_name
+def transpose(x: ArrayLike, /, axes: Sequence[int] | None = None) -> Tensor:
+    """Permutes the axes of an array; by default, reverses them."""
+    x = asarray(x)
+    return permute_dims(x, tuple(reversed(range(x.ndim))) if axes is None else tuple(axes))
+
+
+@in_own_name
+def swapaxes(x: ArrayLike, axis1: int, axis2: int, /) -> Tensor:
+    """Swaps two axes."""
+    x = asarray(x)
+    first, second = _axis(axis1, x.ndim), _axis(axis2, x.ndim)
+    order = list(range(x.ndim))
+    order[first], order[second] = second, first
+    return permute_dims(x, tuple(order))
+
+
+@in_own_name
+def ravel(x: ArrayLike, /) -> Tensor:
+    """The elements in one dimension."""
+    return reshape(asarray(x), (-1,))
+
+
+@in_own_name
+def flatten(x: ArrayLike, /, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """Merges the axes from one to another, by default all, into one."""
+    x = asarray(x)
+    if x.ndim == 0:
+        return reshape(x, (1,))
+    first, last = _axis(start_dim, x.ndim), _axis(end_dim, x.ndim)
+    if first > last:
+        raise ValueError(f"expected a first axis before the last one, found {start_dim} and {end_dim} of {x.ndim}")
+    merged = 1
+    for size_ in x.shape[first : last + 1]:
+        merged *= size_
+    return reshape(x, (*x.shape[:first], merged, *x.shape[last + 1 :]))
+
+
+@overload
+def atleast_1d(x: ArrayLike, /) -> Tensor: ...
+@overload
+def atleast_1d(*arrays: ArrayLike) -> Tensor | tuple[Tensor, ...]: ...
+@in_own_name
+def atleast_1d(*arrays: ArrayLike) -> Tensor | tuple[Tensor, ...]:
+    """Arrays with at least one axis; a tuple of them if several are given."""
+    made = tuple(x if x.ndim else reshape(x, (1,)) for x in map(asarray, arrays))
+    return made[0] if len(made) == 1 else made
+
+
+@overload
+def atleast_2d(x: ArrayLike, /) -> Tensor: ...
+@overload
+def atleast_2d(*arrays: ArrayLike) -> Tensor | tuple[Tensor, ...]: ...
+@in_own_name
+def atleast_2d(*arrays: ArrayLike) -> Tensor | tuple[Tensor, ...]:
+    """Arrays with at least two axes, the new ones first; a tuple of them if several are given."""
+    made = tuple(reshape(x, (1,) * (2 - x.ndim) + x.shape) if x.ndim < 2 else x for x in map(asarray, arrays))
+    return made[0] if len(made) == 1 else made
+
+
+@overload
+def atleast_3d(x: ArrayLike, /) -> Tensor: ...
+@overload
+def atleast_3d(*arrays: ArrayLike) -> Tensor | tuple[Tensor, ...]: ...
+@in_own_name
+def atleast_3d(*arrays: ArrayLike) -> Tensor | tuple[Tensor, ...]:
+    """Arrays with at least three axes: vectors get one before and one behind, matrices one behind."""
+    made = tuple(
+        x if x.ndim > 2 else x[..., None] if x.ndim == 2 else reshape(x, (1, -1, 1)) for x in map(asarray, arrays)
+    )
+    return made[0] if len(made) == 1 else made
+
+
+@in_own_name
+def rot90(x: ArrayLike, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
+    """Rotates an array by 90 degrees in the plane of two axes, `k` times, from the first towards the second."""
+    x = asarray(x)
+    first, second = _axes(tuple(axes), x.ndim)
+    turns = k % 4
+    if turns == 2:
+        return flip(x, (first, second))
+    if turns == 1:
+        return swapaxes(flip(x, second), first, second)
+    return flip(swapaxes(x, first, second), second) if turns else x
+
+
+@in_own_name
+def fliplr(x: ArrayLike, /) -> Tensor:
+    """Reverses the elements along the second axis."""
+    return flip(x, 1)
+
+
+@in_own_name
+def flipud(x: ArrayLike, /) -> Tensor:
+    """Reverses the elements along the first axis."""
+    return flip(x, 0)
+
+
+@in_own_name
+def shape(x: ArrayLike, /) -> tuple[int, ...]:
+    """The shape of an array."""
+    return asarray(x).shape
+
+
+@in_own_name
+def ndim(x: ArrayLike, /) -> int:
+    """The number of axes of an array."""
+    return asarray(x).ndim
+
+
+@in_own_name
+def size(x: ArrayLike, /, axis: int | None = None) -> int:
+    """The number of elements of an array, or of one axis."""
+    x = asarray(x)
+    return x.size if axis is None else x.shape[_axis(axis, x.ndim)]

@@ -1,0 +1,360 @@
+"""Functions that arrays have as methods only."""
+
+from __future__ import annotations
+
+import builtins
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+from . import _oarlock
+from ._arguments import in_own_name
+from ._elementwise import clip
+from ._manipulation import broadcast_to
+from ._oarlock import Device, Tensor, _axis, asarray, op, permute_dims
+from ._search import sort as sorted_
+from ._search import take, take_along_axis
+from ._search import where as choose
+from ._shapes import swapaxes
+from ._splitting import parts_of_sizes
+
+if TYPE_CHECKING:
+    from ._typing import ArrayLike, DeviceLike, DtypeLike
+
+__all__ = [
+    "add_",
+    "bfloat16",
+    "bool",
+    "clamp_",
+    "clone",
+    "contiguous",
+    "copy_",
+    "cpu",
+    "cuda",
+    "detach",
+    "dim",
+    "div_",
+    "double",
+    "expand",
+    "fill",
+    "fill_",
+    "float",
+    "gather",
+    "half",
+    "index_select",
+    "int",
+    "long",
+    "masked_fill",
+    "mul_",
+    "nelement",
+    "norm",
+    "numel",
+    "permute",
+    "reshape",
+    "sort",
+    "split",
+    "sub_",
+    "to",
+    "tobytes",
+    "transpose",
+    "view",
+    "where",
+    "zero_",
+]
+
+ONNX_DTYPES = {
+    "float32": 1,
+    "uint8": 2,
+    "int8": 3,
+    "uint16": 4,
+    "int16": 5,
+    "int32": 6,
+    "int64": 7,
+    "bool": 9,
+    "float16": 10,
+    "float64": 11,
+    "uint32": 12,
+    "uint64": 13,
+    "complex64": 14,
+    "complex128": 15,
+    "bfloat16": 16,
+}
+"""The numbers of dtypes in ONNX."""
+
+
+def _numbers_of(given: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Numbers that were given as separate arguments or as one sequence."""
+    if len(given) == 1 and not isinstance(given[0], SupportsIndex):
+        return tuple(given[0])
+    return given
+
+
+@in_own_name
+def reshape(x: Tensor, /, *shape: Any, copy: builtins.bool | None = None) -> Tensor:
+    """The elements in another shape, given as numbers or as a tuple. One size may be -1 and is then inferred."""
+    return _oarlock.reshape(x, _numbers_of(shape), copy=copy)
+
+
+@in_own_name
+def view(x: Tensor, /, *shape: Any) -> Tensor:
+    """The elements in another shape, or the same bytes as elements of another dtype of that size."""
+    if len(shape) != 1 or isinstance(shape[0], (SupportsIndex, tuple, list)):
+        return _oarlock.reshape(x, _numbers_of(shape))
+    dtype = _oarlock.zeros(0, dtype=shape[0]).dtype
+    if dtype.itemsize != x.dtype.itemsize or dtype.name not in ONNX_DTYPES:
+        raise TypeError(f"expected a dtype of {x.dtype.itemsize} bytes like {x.dtype.name}, found {dtype.name}")
+    return x if dtype == x.dtype else op("BitCast", [x], {"to": ONNX_DTYPES[dtype.name]})
+
+
+@in_own_name
+def transpose(x: Tensor, /, *axes: Any) -> Tensor:
+    """The axes in another order: reversed, or as numbers or a tuple say. Of more than two axes, two numbers swap these two."""
+    order = _numbers_of(axes) if axes and axes != (None,) else tuple(reversed(range(x.ndim)))
+    if len(axes) == 2 and x.ndim > 2:
+        return swapaxes(x, *axes)
+    return permute_dims(x, order)
+
+
+@in_own_name
+def permute(x: Tensor, /, *dims: Any) -> Tensor:
+    """The axes in another order, given as numbers or as a tuple."""
+    return permute_dims(x, _numbers_of(dims))
+
+
+@in_own_name
+def expand(x: Tensor, /, *sizes: Any) -> Tensor:
+    """The array broadcast to a shape, in which -1 stands for a size that stays."""
+    shape = _numbers_of(sizes)
+    before = len(shape) - x.ndim
+    if before < 0:
+        raise ValueError(f"expected {x.ndim} sizes at least, found {shape}")
+    return broadcast_to(x, tuple(x.shape[at - before] if size == -1 and at >= before else size for at, size in enumerate(shape)))
+
+
+@in_own_name
+def split(x: Tensor, split_size: Any, /, axis: builtins.int = 0) -> tuple[Tensor, ...]:
+    """Parts along an axis: all of one size but the last, or of the sizes in a list. This is PyTorch's method; NumPy's is the
+    function `oarlock.split`."""
+    return parts_of_sizes(x, split_size, _axis(axis, x.ndim))
+
+
+@in_own_name
+def sort(x: Tensor, /, axis: builtins.int = -1, *, descending: builtins.bool = False) -> None:
+    """Sorts the array itself along an axis, as NumPy's method does. `oarlock.sort` makes a new array."""
+    x[...] = sorted_(x, axis, descending=descending)
+
+
+@in_own_name
+def fill(x: Tensor, value: ArrayLike, /) -> None:
+    """Writes a number to all elements."""
+    fill_(x, value)
+
+
+@in_own_name
+def fill_(x: Tensor, value: ArrayLike, /) -> Tensor:
+    """Writes a number to all elements, and returns the array."""
+    number = asarray(value, device=x.device)
+    if number.size != 1:
+        raise ValueError(f"expected one number to fill with, found an array of the shape {number.shape}")
+    return copy_(x, number)
+
+
+@in_own_name
+def zero_(x: Tensor, /) -> Tensor:
+    """Writes 0 to all elements, and returns the array."""
+    return fill_(x, 0)
+
+
+@in_own_name
+def copy_(x: Tensor, source: ArrayLike, /) -> Tensor:
+    """Writes the elements of another array, broadcast to the shape, and returns the array."""
+    x[...] = asarray(source, device=x.device).astype(x.dtype, copy=False)
+    return x
+
+
+@in_own_name
+def add_(x: Tensor, other: ArrayLike, /, *, alpha: builtins.float = 1) -> Tensor:
+    """Adds another array, multiplied by `alpha`, to the array itself, and returns it."""
+    added = _operand(other, x)
+    x += added if alpha == 1 else added * alpha
+    return x
+
+
+@in_own_name
+def sub_(x: Tensor, other: ArrayLike, /, *, alpha: builtins.float = 1) -> Tensor:
+    """Subtracts another array, multiplied by `alpha`, from the array itself, and returns it."""
+    subtracted = _operand(other, x)
+    x -= subtracted if alpha == 1 else subtracted * alpha
+    return x
+
+
+@in_own_name
+def mul_(x: Tensor, other: ArrayLike, /) -> Tensor:
+    """Multiplies the array itself by another, and returns it."""
+    x *= _operand(other, x)
+    return x
+
+
+@in_own_name
+def div_(x: Tensor, other: ArrayLike, /) -> Tensor:
+    """Divides the array itself by another, and returns it."""
+    x /= _operand(other, x)
+    return x
+
+
+@in_own_name
+def clamp_(x: Tensor, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Tensor:
+    """Limits the elements of the array itself to a range, and returns it."""
+    return copy_(x, clip(x, min, max))
+
+
+def _operand(other: ArrayLike, x: Tensor) -> Any:
+    """An operand of an operator: a number stays one, so that it does not change the dtype."""
+    return other if isinstance(other, (builtins.int, builtins.float, complex)) else asarray(other, device=x.device)
+
+
+@in_own_name
+def masked_fill(x: Tensor, mask: ArrayLike, value: ArrayLike, /) -> Tensor:
+    """The array with a number where a mask is true."""
+    return choose(mask, asarray(value, dtype=x.dtype, device=x.device), x)
+
+
+@in_own_name
+def gather(x: Tensor, axis: builtins.int, index: ArrayLike, /) -> Tensor:
+    """The elements at indices along an axis, as `oarlock.take_along_axis` has them."""
+    return take_along_axis(x, index, axis)
+
+
+@in_own_name
+def index_select(x: Tensor, axis: builtins.int, index: ArrayLike, /) -> Tensor:
+    """The slices at some indices of an axis."""
+    return take(x, index, axis)
+
+
+@in_own_name
+def where(x: Tensor, condition: ArrayLike, other: ArrayLike, /) -> Tensor:
+    """The elements where a condition is true, elsewhere those of another array."""
+    return choose(condition, x, other)
+
+
+@in_own_name
+def norm(x: Tensor, /, ord: builtins.float | str | None = None, axis: Any = None, *, keepdims: builtins.bool = False) -> Tensor:
+    """The norms, as `oarlock.linalg.norm` has them."""
+    # Loaded on first use.
+    from .linalg import norm as norm_
+
+    return norm_(x, ord, axis, keepdims=keepdims)
+
+
+@in_own_name
+def to(
+    x: Tensor, /, *places_and_dtypes: Any, device: DeviceLike | None = None, dtype: DtypeLike | None = None, copy: builtins.bool = False
+) -> Tensor:
+    """The array on a device, or with a dtype, or both; without a copy if it has them already, unless `copy` is true. Another array
+    stands for its device and dtype."""
+    for each in places_and_dtypes:
+        if isinstance(each, Tensor):
+            device, dtype = each.device, each.dtype
+        elif isinstance(each, Device) or (isinstance(each, str) and not _is_dtype(each)):
+            device = each
+        else:
+            dtype = each
+    made = x if dtype is None else x.astype(dtype, copy=False)
+    made = made if device is None else made.to_device(device)
+    return asarray(made, copy=True) if copy and made is x else made
+
+
+def _is_dtype(name: str) -> builtins.bool:
+    try:
+        _oarlock.zeros(0, dtype=name)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+@in_own_name
+def cpu(x: Tensor, /) -> Tensor:
+    """The array on the CPU."""
+    return x.to_device("cpu")
+
+
+@in_own_name
+def cuda(x: Tensor, device: builtins.int | DeviceLike | None = None, /) -> Tensor:
+    """The array on an NVIDIA GPU, by default the first."""
+    return x.to_device(f"cuda:{device or 0}" if device is None or isinstance(device, builtins.int) else device)
+
+
+@in_own_name
+def float(x: Tensor, /) -> Tensor:
+    """The array as `float32`, as in PyTorch."""
+    return x.astype(_oarlock.float32, copy=False)
+
+
+@in_own_name
+def double(x: Tensor, /) -> Tensor:
+    """The array as `float64`."""
+    return x.astype(_oarlock.float64, copy=False)
+
+
+@in_own_name
+def half(x: Tensor, /) -> Tensor:
+    """The array as `float16`."""
+    return x.astype(_oarlock.float16, copy=False)
+
+
+@in_own_name
+def bfloat16(x: Tensor, /) -> Tensor:
+    """The array as `bfloat16`."""
+    return x.astype(_oarlock.bfloat16, copy=False)
+
+
+@in_own_name
+def int(x: Tensor, /) -> Tensor:
+    """The array as `int32`, as in PyTorch."""
+    return x.astype(_oarlock.int32, copy=False)
+
+
+@in_own_name
+def long(x: Tensor, /) -> Tensor:
+    """The array as `int64`."""
+    return x.astype(_oarlock.int64, copy=False)
+
+
+@in_own_name
+def bool(x: Tensor, /) -> Tensor:
+    """The array as truth values."""
+    return x.astype(_oarlock.bool, copy=False)
+
+
+def contiguous(x: Tensor, /) -> Tensor:
+    """The array itself, since its elements lie in memory in their order wherever that matters."""
+    return x
+
+
+def detach(x: Tensor, /) -> Tensor:
+    """The array itself, since arrays have no gradients."""
+    return x
+
+
+def clone(x: Tensor, /) -> Tensor:
+    """A new array of the same elements."""
+    return asarray(x, copy=True)
+
+
+def dim(x: Tensor, /) -> builtins.int:
+    """The number of axes."""
+    return x.ndim
+
+
+def numel(x: Tensor, /) -> builtins.int:
+    """The number of elements."""
+    return x.size
+
+
+def nelement(x: Tensor, /) -> builtins.int:
+    """The number of elements."""
+    return x.size
+
+
+@in_own_name
+def tobytes(x: Tensor, /) -> bytes:
+    """The bytes of the elements in their order."""
+    return memoryview(x.to_device("cpu")).tobytes()
