@@ -7,10 +7,23 @@ from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from ._oarlock import Tensor, _in_name_of, asarray, result_type
+from ._oarlock import (
+    Tensor,
+    _in_name_of,
+    asarray,
+    complex64,
+    complex128,
+    float32,
+    float64,
+    result_type,
+)
 
 if TYPE_CHECKING:
-    from ._typing import ArrayLike
+    from ._oarlock import Device, DType
+    from ._typing import ArrayLike, Number
+
+NARROW, WIDE = (float32, complex64), (float64, complex128)
+"""The dtypes of fractions in lists, and those beside which they are read anew."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -46,18 +59,26 @@ def in_own_name(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def arrays_of(*operands: ArrayLike) -> tuple[Tensor, ...]:
-    """The operands as arrays. Those that are not yet arrays go to the device of the first that is one, and plain numbers get
-    the dtype that they have beside the others."""
+    """The operands as arrays. Those that are not yet arrays go to the device of the first that is one. Plain numbers get the dtype
+    that they have beside the others, and fractions in lists their precision."""
     first = next((x for x in operands if isinstance(x, Tensor)), None)
     device = None if first is None else first.device
-    others = [x if isinstance(x, (int, float, complex)) else asarray(x, device=device) for x in operands]
-    known = [x for x in others if isinstance(x, Tensor)]
-    if len(known) == len(others):
-        return tuple(known)
-    return tuple(
-        x if isinstance(x, Tensor) else asarray(x, dtype=result_type(*known, x) if known else None, device=device)
-        for x in others
-    )
+    known = [x for x in operands if hasattr(x, "dtype")]
+    if len(known) == len(operands):
+        return tuple(asarray(x, device=device) if not isinstance(x, Tensor) else x for x in known)
+    made = [x if isinstance(x, (Tensor, int, float, complex)) else asarray(x, device=device) for x in operands]
+    dtypes = [x for x in made if isinstance(x, Tensor)]
+    common = result_type(*dtypes) if dtypes else None
+    return tuple(_beside(common, x, each, device) for x, each in zip(operands, made, strict=True))
+
+
+def _beside(common: DType | None, x: ArrayLike, made: Tensor | Number, device: Device | None) -> Tensor:
+    """An operand as an array beside others of a common dtype."""
+    if not isinstance(made, Tensor):
+        return asarray(made, dtype=None if common is None else result_type(common, made), device=device)
+    if common in WIDE and made.dtype in NARROW and not hasattr(x, "dtype"):
+        return asarray(x, dtype=WIDE[NARROW.index(made.dtype)], device=device)
+    return made
 
 
 def _is_refusal(error: Exception) -> bool:

@@ -76,9 +76,9 @@ def _slopes(x: Tensor, distance: ArrayLike, axis: int, edge_order: int) -> Tenso
     size = x.shape[axis]
     if size <= edge_order:
         raise ValueError(f"expected {edge_order + 1} elements at least along axis {axis}, found {size}")
-    steps = asarray(distance, device=x.device)
+    _, steps = arrays_of(x, distance)
     if steps.ndim == 0:
-        steps = as_floats(steps).astype(result_type(x, 1.0), copy=False) * _oarlock.ones(size - 1, dtype=x.dtype, device=x.device)
+        steps = steps * _oarlock.ones(size - 1, dtype=x.dtype, device=x.device)
     elif steps.shape != (size,):
         raise ValueError(f"expected {size} coordinates along axis {axis}, found the shape {steps.shape}")
     else:
@@ -109,7 +109,7 @@ def trapezoid(y: ArrayLike, /, x: ArrayLike | None = None, dx: float = 1.0, axis
     middle = (y[(*front, slice(1, None))] + y[(*front, slice(None, -1))]) / 2
     if x is None:
         return sum(middle * dx, axis)
-    places = asarray(x, device=y.device)
+    _, places = arrays_of(y, x)
     widths = reshape(diff(places), (-1, *(1,) * (y.ndim - axis - 1))) if places.ndim == 1 else diff(places, axis=axis)
     return sum(middle * widths, axis)
 

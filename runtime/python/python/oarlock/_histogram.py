@@ -61,7 +61,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, /, right: bool = False) -> Tensor:
         return searchsorted(edges, x, side)
     if not bool(all(steps <= 0)):
         raise ValueError("expected edges that ascend or descend, found some that do both")
-    return edges.size - searchsorted(edges[::-1], x, "right" if right else "left")
+    return edges.size - searchsorted(edges[::-1], x, side)
 
 
 @in_own_name
@@ -72,7 +72,7 @@ def histogram_bin_edges(x: ArrayLike, /, bins: ArrayLike = 10, range: Range | No
     if isinstance(bins, str):
         raise NotImplementedError(f"expected a number of bins or their edges, found `{bins}`\nhint: give a number of bins")
     if not isinstance(bins, int):
-        edges = asarray(bins, device=x.device)
+        _, edges = arrays_of(x, bins)
         if edges.ndim != 1 or bool(any(diff(edges) < 0)):
             raise ValueError("expected a vector of edges that ascend, found another array")
         return edges

@@ -120,14 +120,14 @@ def nanmedian(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = Fal
 
 
 def _of_percent(q: ArrayLike) -> Tensor:
-    return asarray(q).astype(_oarlock.float64) / 100
+    return asarray(q, dtype=_oarlock.float64) / 100
 
 
 def _quantiles(x: ArrayLike, q: ArrayLike, axis: Axes | None, method: str, keepdims: bool, *, skips_nan: bool) -> Tensor:
     if method not in METHODS:
         raise ValueError(f"expected {', '.join(f'`{name}`' for name in METHODS)} for `method`, found `{method}`")
     x = expect_real(_numbers(asarray(x)))
-    shares = asarray(q).astype(_oarlock.float64).to_device(x.device)
+    shares = asarray(q, dtype=_oarlock.float64, device=x.device)
     if not bool(all((shares >= 0) & (shares <= 1))):
         raise ValueError(f"expected shares of 0 to 1, or 0 to 100 percent, found {shares.tolist()}")
     axes = _axes(axis, x.ndim)
