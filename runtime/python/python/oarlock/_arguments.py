@@ -59,8 +59,8 @@ def in_own_name(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def arrays_of(*operands: ArrayLike) -> tuple[Tensor, ...]:
-    """The operands as arrays. Those that are not yet arrays go to the device of the first that is one. Plain numbers get the dtype
-    that they have beside the others, and fractions in lists their precision."""
+    """The operands as arrays. Those that are not yet arrays go to the device of the first that is one. Plain numbers get the
+    dtype that they have beside the others, and fractions in lists their precision."""
     first = next((x for x in operands if isinstance(x, Tensor)), None)
     device = None if first is None else first.device
     known = [x for x in operands if hasattr(x, "dtype")]
@@ -105,7 +105,8 @@ def _translated(function: Callable[..., Any], given: tuple[Any, ...], named: dic
     known = {each.name for each in parameters if each.kind in (Parameter.KEYWORD_ONLY, Parameter.POSITIONAL_OR_KEYWORD)}
     translated = {(name if name in known else KEYWORDS.get(name, name)): value for name, value in named.items()}
     if len(translated) == len(named) and translated.keys() != named.keys() and translated.keys() <= known:
-        return {name: int(value) if isinstance(value, bool) and name == "correction" else value for name, value in translated.items()}
+        # PyTorch's `unbiased` is a truth value.
+        return {name: int(value) if name == "correction" and isinstance(value, bool) else value for name, value in translated.items()}
     plain = Signature([each.replace(annotation=Parameter.empty) for each in parameters])
     call, hint = f"`{function.__name__}`", f"hint: call it as `{function.__name__}{plain}`"
     unknown = [name for name in named if name not in known and KEYWORDS.get(name) not in known]

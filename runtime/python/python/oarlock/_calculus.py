@@ -33,7 +33,7 @@ def interp(
     the values, by default those of the first and the last point; with a period, the points repeat."""
     x, points, values = arrays_of(x, xp, fp)
     if points.ndim != 1 or points.shape != values.shape or points.size == 0:
-        raise ValueError(f"expected one value or more and as many coordinates, found the shapes {points.shape} and {values.shape}")
+        raise ValueError(f"expected as many values as coordinates, at least one, found the shapes {points.shape} and {values.shape}")
     x, points, values = (as_floats(each) for each in (expect_real(x), expect_real(points), values))
     if period is not None:
         x, points = x % abs(period), points % abs(period)
@@ -149,8 +149,9 @@ def _slid(x: Tensor, weights: Tensor, mode: str) -> Tensor:
     before = {"full": overlap, "same": weights.size // 2, "valid": 0}[mode]
     behind = {"full": overlap, "same": overlap - weights.size // 2, "valid": 0}[mode]
     if x.dtype in COMPLEX:
-        parts = [_slid(each, one, mode) for each in (_oarlock.real(x), _oarlock.imag(x)) for one in (_oarlock.real(weights), _oarlock.imag(weights))]
-        return op("Complex", [parts[0] - parts[3], parts[1] + parts[2]], domain="oarlock")
+        (a, b), (c, d) = ((_oarlock.real(each), _oarlock.imag(each)) for each in (x, weights))
+        whole = _slid(a, c, mode) - _slid(b, d, mode), _slid(a, d, mode) + _slid(b, c, mode)
+        return op("Complex", whole, domain="oarlock")
     if x.dtype in FLOATS:
         made = op("Conv", [reshape(x, (1, 1, -1)), reshape(weights, (1, 1, -1))], {"pads": [before, behind]})
         return reshape(made, (-1,))

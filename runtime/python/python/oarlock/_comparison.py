@@ -116,6 +116,7 @@ def isrealobj(x: ArrayLike, /) -> bool:
 
 def isscalar(x: object, /) -> bool:
     """Whether an object is a number or text of Python or NumPy, and no array."""
-    return isinstance(x, (bool, int, float, complex, str, bytes)) or (
-        not isinstance(x, Tensor) and hasattr(x, "dtype") and hasattr(x, "item") and getattr(x, "shape", None) == () and not hasattr(x, "__setitem__")
-    )
+    if isinstance(x, (bool, int, float, complex, str, bytes)):
+        return True
+    # Scalars of NumPy have what arrays have, but nothing can be written to them.
+    return getattr(x, "shape", None) == () and hasattr(x, "dtype") and not hasattr(x, "__setitem__")

@@ -74,11 +74,10 @@ def trim_zeros(x: ArrayLike, /, trim: str = "fb") -> Tensor:
     x = asarray(x)
     if x.ndim != 1:
         raise ValueError(f"expected a vector, found the shape {x.shape}")
-    ends = trim.lower()
-    if not ends or not set(ends) <= {"f", "b"}:
+    if trim not in ("f", "b", "fb", "bf"):
         raise ValueError(f"expected `f`, `b` or `fb` for `trim`, found `{trim}`")
     places = nonzero(x)[0]
     if places.size == 0:
         return x[:0]
     first, last = int(places[0]), int(places[-1]) + 1
-    return x[first if "f" in ends else 0 : last if "b" in ends else x.size]
+    return x[first if "f" in trim else 0 : last if "b" in trim else x.size]

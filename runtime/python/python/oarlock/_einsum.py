@@ -32,6 +32,8 @@ def einsum(subscripts: str, /, *operands: ArrayLike) -> Tensor:
     Axes of one letter belong together. Those that the result does not name are summed over; without an arrow, the result has
     the letters that occur once, in alphabetical order. An ellipsis stands for further axes, which are broadcast.
     """
+    if not isinstance(subscripts, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"expected text such as `ij,jk->ik` first, found {type(subscripts).__name__}")
     arrays = arrays_of(*operands)
     inputs, output = _parsed(subscripts, arrays)
     dtype = result_type(*arrays)

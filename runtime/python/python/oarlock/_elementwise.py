@@ -6,7 +6,7 @@ import builtins
 from typing import TYPE_CHECKING
 
 from . import _oarlock
-from ._arguments import in_own_name
+from ._arguments import arrays_of, in_own_name
 from ._information import iinfo, isdtype
 from ._oarlock import Tensor, asarray, op, result_type
 
@@ -36,8 +36,8 @@ def positive(x: ArrayLike, /) -> Tensor:
 
 @in_own_name
 def round(x: ArrayLike, /, decimals: int = 0) -> Tensor:
-    """Rounds to the nearest number with so many decimals, ties to even; of complex numbers, both parts. Below 0, `decimals` is the
-    number of digits before the point that become zeros."""
+    """Rounds to the nearest number with so many decimals, ties to even; of complex numbers, both parts. Below 0, `decimals` is
+    the number of digits before the point that become zeros."""
     x = asarray(x)
     if x.dtype in (_oarlock.complex64, _oarlock.complex128):
         return op("Complex", [round(part, decimals) for part in (_oarlock.real(x), _oarlock.imag(x))], domain="oarlock")
@@ -64,7 +64,7 @@ def _rounded_down(x: Tensor, unit: int) -> Tensor:
 def clip(x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Tensor:
     """Limits each element to a range. The bounds of integers may exceed the range of the dtype."""
     x = asarray(x)
-    min, max = (bound if bound is None or isinstance(bound, (int, float)) else asarray(bound, device=x.device) for bound in (min, max))
+    min, max = (each if each is None or isinstance(each, (int, float)) else arrays_of(x, each)[1] for each in (min, max))
     dtype = result_type(x, *(bound for bound in (min, max) if bound is not None))
     x = +x.astype(dtype, copy=False)
     if isdtype(dtype, "integral"):

@@ -1,16 +1,17 @@
 """Methods of arrays. Most are functions of the namespace: `x.sum(0)` is `sum(x, 0)`.
 
-Where NumPy and PyTorch have different methods of one name, each says which it is.
+The class of arrays is native. At run time it gets the methods from the class here; for type checkers it is a subclass of it.
+Where NumPy and PyTorch have different methods of one name, the method says which it is.
 """
 
 from __future__ import annotations
 
+import builtins
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from . import (
     _absent,
-    _aliases,
     _comparison,
     _creation,
     _diagonal,
@@ -28,87 +29,210 @@ from . import (
     _statistics,
     _tensor_methods,
 )
-from ._oarlock import Tensor
+from ._oarlock import Tensor, asarray
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-FUNCTIONS: dict[object, str] = {
-    _comparison: "allclose isclose",
-    _creation: "copy tril triu",
-    _diagonal: "diagonal trace",
-    _elementwise: "clip round square",
-    _aliases: "clamp unsqueeze",
-    _indexing: "argwhere choose compress",
-    _linear: "tensordot vecdot",
-    _manipulation: "flip moveaxis repeat roll squeeze tile",
-    _order_statistics: "argpartition quantile topk",
-    _products: "dot inner outer",
-    _search: "argmax argmin argsort nonzero searchsorted take",
-    _sets: "unique",
-    _shapes: "flatten ravel swapaxes",
-    _splitting: "chunk",
-    _statistics: "all any count_nonzero cumprod cumsum diff max mean min prod ptp std sum var",
-    _tensor_methods: " ".join(_tensor_methods.__all__),
-}
-"""Functions whose first argument is the array, by module."""
 
-NATIVE = """
-    abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_or bitwise_xor ceil conj cos cosh exp expm1 floor
-    isfinite isinf isnan log log10 log1p log2 logical_and logical_not logical_or logical_xor matmul maximum minimum multiply
-    pow reciprocal remainder sign sin sinh sqrt subtract tan tanh trunc
-""".split()
-"""Functions of the native half, which are no descriptors."""
-
-SHORT = {
-    "absolute": "abs",
-    "arccos": "acos",
-    "arcsin": "asin",
-    "arctan": "atan",
-    "bmm": "matmul",
-    "conjugate": "conj",
-    "div": "divide",
-    "divide": "divide",
-    "eq": "equal",
-    "ge": "greater_equal",
-    "gt": "greater",
-    "le": "less_equal",
-    "lt": "less",
-    "mm": "matmul",
-    "mul": "multiply",
-    "ne": "not_equal",
-    "neg": "negative",
-    "negative": "negative",
-    "sub": "subtract",
-}
-"""Methods that the native half has under another name."""
-
-PROPERTIES = ("imag", "real")
-"""Functions of the native half that arrays have as attributes."""
-
-
-def _method(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """A native function as a method. Its name is that of the function it calls, which errors speak of."""
+def _of_one(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """A native function, which is no descriptor, as a method."""
 
     @wraps(function)
-    def method(self: Tensor, *others: Any) -> Tensor:
-        return function(self, *others)
+    def method(x: Tensor, /) -> Tensor:
+        return function(x)
 
-    del method.__wrapped__
-    method.__name__ = name
-    method.__qualname__ = f"Tensor.{name}"
     return method
+
+
+def _of_two(function: Callable[[Tensor, Any], Tensor]) -> Callable[[Tensor, Any], Tensor]:
+    """The same for a function of two arrays."""
+
+    @wraps(function)
+    def method(x1: Tensor, x2: Any, /) -> Tensor:
+        return function(x1, x2)
+
+    return method
+
+
+class Methods:
+    """The methods and properties that arrays get from Python."""
+
+    abs = _of_one(_oarlock.abs)
+    absolute = _of_one(_oarlock.abs)
+    acos = _of_one(_oarlock.acos)
+    acosh = _of_one(_oarlock.acosh)
+    add = _of_two(_oarlock.add)
+    add_ = _tensor_methods.add_
+    all = _statistics.all
+    allclose = _comparison.allclose
+    any = _statistics.any
+    arccos = _of_one(_oarlock.acos)
+    arcsin = _of_one(_oarlock.asin)
+    arctan = _of_one(_oarlock.atan)
+    argmax = _search.argmax
+    argmin = _search.argmin
+    argpartition = _order_statistics.argpartition
+    argsort = _search.argsort
+    argwhere = _indexing.argwhere
+    asin = _of_one(_oarlock.asin)
+    asinh = _of_one(_oarlock.asinh)
+    atan = _of_one(_oarlock.atan)
+    atan2 = _of_two(_oarlock.atan2)
+    atanh = _of_one(_oarlock.atanh)
+    bfloat16 = _tensor_methods.bfloat16
+    bitwise_and = _of_two(_oarlock.bitwise_and)
+    bitwise_or = _of_two(_oarlock.bitwise_or)
+    bitwise_xor = _of_two(_oarlock.bitwise_xor)
+    bmm = _of_two(_oarlock.matmul)
+    bool = _tensor_methods.bool
+    ceil = _of_one(_oarlock.ceil)
+    choose = _indexing.choose
+    chunk = _splitting.chunk
+    clamp = _elementwise.clip
+    clamp_ = _tensor_methods.clamp_
+    clip = _elementwise.clip
+    clone = _tensor_methods.clone
+    compress = _tensor_methods.compress
+    conj = _of_one(_oarlock.conj)
+    conjugate = _of_one(_oarlock.conj)
+    contiguous = _tensor_methods.contiguous
+    copy = _creation.copy
+    copy_ = _tensor_methods.copy_
+    cos = _of_one(_oarlock.cos)
+    cosh = _of_one(_oarlock.cosh)
+    count_nonzero = _statistics.count_nonzero
+    cpu = _tensor_methods.cpu
+    cuda = _tensor_methods.cuda
+    cumprod = _statistics.cumprod
+    cumsum = _statistics.cumsum
+    detach = _tensor_methods.detach
+    diagonal = _diagonal.diagonal
+    diff = _statistics.diff
+    dim = _tensor_methods.dim
+    div = _of_two(_oarlock.divide)
+    div_ = _tensor_methods.div_
+    divide = _of_two(_oarlock.divide)
+    dot = _products.dot
+    double = _tensor_methods.double
+    eq = _of_two(_oarlock.equal)
+    exp = _of_one(_oarlock.exp)
+    expand = _tensor_methods.expand
+    expm1 = _of_one(_oarlock.expm1)
+    fill = _tensor_methods.fill
+    fill_ = _tensor_methods.fill_
+    flatten = _shapes.flatten
+    flip = _manipulation.flip
+    float = _tensor_methods.float
+    floor = _of_one(_oarlock.floor)
+    gather = _tensor_methods.gather
+    ge = _of_two(_oarlock.greater_equal)
+    gt = _of_two(_oarlock.greater)
+    half = _tensor_methods.half
+    index_select = _tensor_methods.index_select
+    inner = _products.inner
+    int = _tensor_methods.int
+    isclose = _comparison.isclose
+    isfinite = _of_one(_oarlock.isfinite)
+    isinf = _of_one(_oarlock.isinf)
+    isnan = _of_one(_oarlock.isnan)
+    le = _of_two(_oarlock.less_equal)
+    log = _of_one(_oarlock.log)
+    log10 = _of_one(_oarlock.log10)
+    log1p = _of_one(_oarlock.log1p)
+    log2 = _of_one(_oarlock.log2)
+    logical_and = _of_two(_oarlock.logical_and)
+    logical_not = _of_one(_oarlock.logical_not)
+    logical_or = _of_two(_oarlock.logical_or)
+    logical_xor = _of_two(_oarlock.logical_xor)
+    long = _tensor_methods.long
+    lt = _of_two(_oarlock.less)
+    masked_fill = _tensor_methods.masked_fill
+    matmul = _of_two(_oarlock.matmul)
+    max = _statistics.max
+    maximum = _of_two(_oarlock.maximum)
+    mean = _statistics.mean
+    min = _statistics.min
+    minimum = _of_two(_oarlock.minimum)
+    mm = _of_two(_oarlock.matmul)
+    moveaxis = _manipulation.moveaxis
+    mul = _of_two(_oarlock.multiply)
+    mul_ = _tensor_methods.mul_
+    multiply = _of_two(_oarlock.multiply)
+    ne = _of_two(_oarlock.not_equal)
+    neg = _of_one(_oarlock.negative)
+    negative = _of_one(_oarlock.negative)
+    nelement = _tensor_methods.nelement
+    nonzero = _search.nonzero
+    norm = _tensor_methods.norm
+    numel = _tensor_methods.numel
+    outer = _products.outer
+    permute = _tensor_methods.permute
+    pow = _of_two(_oarlock.pow)
+    prod = _statistics.prod
+    ptp = _statistics.ptp
+    quantile = _order_statistics.quantile
+    ravel = _shapes.ravel
+    reciprocal = _of_one(_oarlock.reciprocal)
+    remainder = _of_two(_oarlock.remainder)
+    repeat = _manipulation.repeat
+    reshape = _tensor_methods.reshape
+    roll = _manipulation.roll
+    round = _elementwise.round
+    searchsorted = _search.searchsorted
+    sign = _of_one(_oarlock.sign)
+    sin = _of_one(_oarlock.sin)
+    sinh = _of_one(_oarlock.sinh)
+    sort = _tensor_methods.sort
+    split = _tensor_methods.split
+    sqrt = _of_one(_oarlock.sqrt)
+    square = _elementwise.square
+    squeeze = _manipulation.squeeze
+    std = _statistics.std
+    sub = _of_two(_oarlock.subtract)
+    sub_ = _tensor_methods.sub_
+    subtract = _of_two(_oarlock.subtract)
+    sum = _statistics.sum
+    swapaxes = _shapes.swapaxes
+    take = _search.take
+    tan = _of_one(_oarlock.tan)
+    tanh = _of_one(_oarlock.tanh)
+    tensordot = _linear.tensordot
+    tile = _manipulation.tile
+    to = _tensor_methods.to
+    tobytes = _tensor_methods.tobytes
+    topk = _order_statistics.topk
+    trace = _diagonal.trace
+    transpose = _tensor_methods.transpose
+    tril = _creation.tril
+    triu = _creation.triu
+    trunc = _of_one(_oarlock.trunc)
+    unique = _sets.unique
+    unsqueeze = _manipulation.expand_dims
+    var = _statistics.var
+    vecdot = _linear.vecdot
+    view = _tensor_methods.view
+    where = _tensor_methods.where
+    zero_ = _tensor_methods.zero_
+    @property
+    def real(self) -> Tensor:
+        """The real part; real numbers stay as they are."""
+        return _oarlock.real(asarray(self))
+
+    @property
+    def imag(self) -> Tensor:
+        """The imaginary part; 0 for real numbers."""
+        return _oarlock.imag(asarray(self))
+
+    @property
+    def itemsize(self) -> builtins.int:
+        """The size of an element in bytes."""
+        return asarray(self).dtype.itemsize
 
 
 def add() -> None:
     """Adds the methods to the class of arrays."""
-    for module, names in FUNCTIONS.items():
-        for name in names.split():
-            setattr(Tensor, name, getattr(module, name))
-    for name, function in (dict.fromkeys(NATIVE) | SHORT).items():
-        setattr(Tensor, name, _method(name, getattr(_oarlock, function or name)))
-    for name in PROPERTIES:
-        function = getattr(_oarlock, name)
-        setattr(Tensor, name, property(function, doc=function.__doc__))
-    setattr(Tensor, "itemsize", property(lambda x: x.dtype.itemsize, doc="The size of an element in bytes."))  # noqa: B010
+    for name, value in vars(Methods).items():
+        if not name.startswith("__"):
+            setattr(Tensor, name, value)
     setattr(Tensor, "__getattr__", _absent.attribute)  # noqa: B010

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final, Literal, NoReturn, Self, SupportsIndex,
 from numpy.typing import NDArray
 from typing_extensions import CapsuleType
 
+from ._methods import Methods
 from ._typing import DeviceLike, DtypeLike, Index, Number, Shape
 
 _Other: TypeAlias = Tensor | Number
@@ -139,7 +140,7 @@ class Event:
         """The milliseconds from this event to another; `None` if the device does not measure time."""
 
 @final
-class Tensor:
+class Tensor(Methods):
     """Elements of one dtype in a shape, on a device.
 
 Created by `oarlock.asarray` and other functions of the namespace, which follows the Python array API standard.

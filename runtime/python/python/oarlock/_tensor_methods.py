@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 from . import _oarlock
 from ._arguments import in_own_name
 from ._elementwise import clip
+from ._indexing import compress as compressed
 from ._manipulation import broadcast_to
 from ._oarlock import Device, Tensor, _axis, asarray, op, permute_dims
 from ._search import sort as sorted_
@@ -18,47 +19,6 @@ from ._splitting import parts_of_sizes
 
 if TYPE_CHECKING:
     from ._typing import ArrayLike, DeviceLike, DtypeLike
-
-__all__ = [
-    "add_",
-    "bfloat16",
-    "bool",
-    "clamp_",
-    "clone",
-    "contiguous",
-    "copy_",
-    "cpu",
-    "cuda",
-    "detach",
-    "dim",
-    "div_",
-    "double",
-    "expand",
-    "fill",
-    "fill_",
-    "float",
-    "gather",
-    "half",
-    "index_select",
-    "int",
-    "long",
-    "masked_fill",
-    "mul_",
-    "nelement",
-    "norm",
-    "numel",
-    "permute",
-    "reshape",
-    "sort",
-    "split",
-    "sub_",
-    "to",
-    "tobytes",
-    "transpose",
-    "view",
-    "where",
-    "zero_",
-]
 
 ONNX_DTYPES = {
     "float32": 1,
@@ -227,6 +187,12 @@ def gather(x: Tensor, axis: builtins.int, index: ArrayLike, /) -> Tensor:
 def index_select(x: Tensor, axis: builtins.int, index: ArrayLike, /) -> Tensor:
     """The slices at some indices of an axis."""
     return take(x, index, axis)
+
+
+@in_own_name
+def compress(x: Tensor, condition: ArrayLike, /, axis: builtins.int | None = None) -> Tensor:
+    """The slices of an axis for which a condition is true; without an axis, of the elements in one dimension."""
+    return compressed(condition, x, axis)
 
 
 @in_own_name
