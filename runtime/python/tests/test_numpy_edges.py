@@ -252,3 +252,13 @@ def test_a_list_goes_to_the_device_of_the_array_beside_it():
         x = ol.ones(2, device=device)
         for made in [ol.concat([[1.0], x]), ol.where([True, False], x, 2), ol.take(x, [0]), ol.append(x, 3), ol.interp(x, [0, 1], [2, 3])]:
             assert made.device == device
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("bins", [1, 7, 10, 100, [0, 1, 5, 20]])
+def test_elements_at_the_edges_of_bins_are_counted_as_in_numpy(dtype, bins):
+    a = (np.random.default_rng(5).integers(0, 100, 5000) / 10).astype(dtype)
+    x = ol.asarray(a)
+    for limits in [None] if isinstance(bins, list) else [None, (1, 8)]:
+        same(ol.histogram(x, bins, limits)[0], np.histogram(a, bins, limits)[0])
+    near(ol.histogram2d(x[:2500], x[2500:], bins)[0], np.histogram2d(a[:2500], a[2500:], bins)[0])

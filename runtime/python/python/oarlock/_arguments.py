@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from ._oarlock import (
     Tensor,
@@ -58,18 +58,22 @@ def in_own_name(function: Callable[P, T]) -> Callable[P, T]:
     return called
 
 
-def arrays_of(*operands: ArrayLike) -> tuple[Tensor, ...]:
-    """The operands as arrays. Those that are not yet arrays go to the device of the first that is one. Plain numbers get the
-    dtype that they have beside the others, and fractions in lists their precision."""
+def arrays_of(*operands: ArrayLike, device: Device | None = None) -> tuple[Tensor, ...]:
+    """The operands as arrays. Those that are not yet arrays go to the device of the first that is one, or else to the given one.
+    Plain numbers get the dtype that they have beside the others, and fractions in lists their precision."""
+    for x in operands:
+        if type(x) is not Tensor:
+            break
+    else:
+        return cast("tuple[Tensor, ...]", operands)
     first = next((x for x in operands if isinstance(x, Tensor)), None)
-    device = None if first is None else first.device
-    known = [x for x in operands if hasattr(x, "dtype")]
-    if len(known) == len(operands):
-        return tuple(asarray(x, device=device) if not isinstance(x, Tensor) else x for x in known)
+    device = device if first is None else first.device
     made = [x if isinstance(x, (Tensor, int, float, complex)) else asarray(x, device=device) for x in operands]
     dtypes = [x for x in made if isinstance(x, Tensor)]
     common = result_type(*dtypes) if dtypes else None
-    return tuple(_beside(common, x, each, device) for x, each in zip(operands, made, strict=True))
+    return tuple(
+        x if isinstance(x, Tensor) else _beside(common, x, each, device) for x, each in zip(operands, made, strict=True)
+    )
 
 
 def _beside(common: DType | None, x: ArrayLike, made: Tensor | Number, device: Device | None) -> Tensor:

@@ -9,9 +9,9 @@ from ._arguments import arrays_of, in_own_name
 from ._creation import arange
 from ._information import isdtype
 from ._manipulation import broadcast_to, concat, moveaxis
-from ._oarlock import Tensor, _axis, asarray, reshape
-from ._search import argsort, isin, nonzero, take, where
-from ._statistics import any
+from ._oarlock import Tensor, _axis, asarray, logical_not, ones, op, reshape, zeros
+from ._search import argsort, nonzero, take, where
+from ._statistics import any, cumulative_sum
 
 if TYPE_CHECKING:
     from ._typing import ArrayLike
@@ -35,10 +35,20 @@ def insert(x: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, /, axis: int
         count = added.shape[axis]
     before, behind = x.shape[:axis], x.shape[axis + 1 :]
     added = broadcast_to(added, (*before, count, *behind)).astype(x.dtype, copy=False)
-    # An inserted element comes before that at its index, and behind those that are inserted before it.
+    # Places in the result of what is inserted; all other places have the elements of the array in their order.
     places = broadcast_to(reshape(places, (-1,)), (count,))
-    order = argsort(concat([arange(size, device=x.device) * 2 + 1, places * 2]))
-    return take(concat([x, added], axis), order, axis)
+    order = argsort(places)
+    targets = take(places, order) + arange(count, device=x.device)
+    is_new = _marked(size + count, targets)
+    sources = cumulative_sum(logical_not(is_new), dtype=_oarlock.int64) - 1
+    sources = op("ScatterElements", [sources, targets, order + size], {"axis": 0})
+    return take(concat([x, added], axis), sources, axis)
+
+
+def _marked(size: int, places: Tensor) -> Tensor:
+    """Truth values of which those at some places are true."""
+    nothing = zeros(size, dtype=_oarlock.bool, device=places.device)
+    return op("ScatterElements", [nothing, places, ones(places.shape, dtype=_oarlock.bool, device=places.device)], {"axis": 0})
 
 
 @in_own_name
@@ -50,7 +60,7 @@ def delete(x: ArrayLike, obj: ArrayLike | slice, /, axis: int | None = None) -> 
     axis = _axis(axis, x.ndim)
     size = x.shape[axis]
     places = _places(obj, size, size, x)
-    return take(x, nonzero(isin(arange(size, device=x.device), places, invert=True))[0], axis)
+    return op("Compress", [x, logical_not(_marked(size, reshape(places, (-1,))))], {"axis": axis})
 
 
 def _places(obj: ArrayLike | slice, size: int, count: int, x: Tensor) -> Tensor:

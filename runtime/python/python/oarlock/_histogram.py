@@ -10,7 +10,7 @@ from ._creation import linspace
 from ._information import isdtype
 from ._kinds import as_exact_floats, expect_real
 from ._oarlock import Tensor, asarray, op, reshape, zeros
-from ._search import searchsorted, where
+from ._search import searchsorted
 from ._statistics import all, any, diff, max, min, sum
 
 if TYPE_CHECKING:
@@ -102,20 +102,31 @@ def histogram(
     """
     x = as_exact_floats(expect_real(asarray(x)))
     edges = histogram_bin_edges(x, bins, range)
-    places, inside = _bins_of(reshape(x, (-1,)), edges)
+    x = reshape(x, (-1,))
+    inside = _inside(x, edges)
     added = None if weights is None else reshape(asarray(weights, device=x.device), (-1,))[inside]
-    counts = _counted(places[inside], added, edges.size - 1)
+    counts = _counted(_bins_of(x[inside], edges, isinstance(bins, int)), added, edges.size - 1)
     if density:
         widths = diff(edges)
         return counts / widths / sum(counts), edges
     return counts, edges
 
 
-def _bins_of(x: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
-    """The index of the bin of each element, and whether there is one."""
-    places = searchsorted(edges, x, "right") - 1
-    places = where(x == edges[-1], edges.size - 2, places)
-    return places, (x >= edges[0]) & (x <= edges[-1])
+def _inside(x: Tensor, edges: Tensor) -> Tensor:
+    """Whether there is a bin for each element."""
+    return (x >= edges[0]) & (x <= edges[-1])
+
+
+def _bins_of(x: Tensor, edges: Tensor, is_even: bool) -> Tensor:
+    """The index of the bin of each element, all of which have one."""
+    count = edges.size - 1
+    if not is_even:
+        # The last bin has its upper edge, too.
+        return _oarlock.minimum(searchsorted(edges, x, "right") - 1, count - 1)
+    # Between edges of one distance, a quotient finds the bin, except that rounding may find the one beside it.
+    places = _oarlock.minimum(((x - edges[0]) * (count / (edges[-1] - edges[0]))).astype(_oarlock.int64), count - 1)
+    places = places - (x < edges[places]).astype(_oarlock.int64)
+    return places + ((x >= edges[places + 1]) & (places < count - 1)).astype(_oarlock.int64)
 
 
 @in_own_name
@@ -136,12 +147,14 @@ def histogram2d(
     first, second = (
         histogram_bin_edges(one, edges, within) for one, edges, within in zip((x, y), each_bins, range or (None, None), strict=True)
     )
-    rows, in_rows = _bins_of(x, first)
-    columns, in_columns = _bins_of(y, second)
-    inside = in_rows & in_columns
+    inside = _inside(x, first) & _inside(y, second)
+    rows, columns = (
+        _bins_of(points[inside], edges, isinstance(each, int))
+        for points, edges, each in zip((x, y), (first, second), each_bins, strict=True)
+    )
     shape = (first.size - 1, second.size - 1)
     added = None if weights is None else asarray(weights, device=x.device)[inside]
-    counts = reshape(_counted((rows * shape[1] + columns)[inside], added, shape[0] * shape[1]), shape)
+    counts = reshape(_counted(rows * shape[1] + columns, added, shape[0] * shape[1]), shape)
     counts = counts.astype(x.dtype, copy=False)
     if density:
         counts = counts / (diff(first)[:, None] * diff(second)[None, :]) / sum(counts)

@@ -98,10 +98,9 @@ def where(condition: ArrayLike, x1: ArrayLike | None = None, x2: ArrayLike | Non
         return nonzero(condition)
     if x1 is None or x2 is None:
         raise TypeError("expected two arrays to choose from or none, found one")
-    first, second = arrays_of(x1, x2)
+    first, second = arrays_of(x1, x2, device=condition.device)
     dtype = result_type(first, second)
-    chosen = [x.astype(dtype, copy=False).to_device(condition.device) for x in (first, second)]
-    return op("Where", [condition, *chosen])
+    return op("Where", [condition, first.astype(dtype, copy=False), second.astype(dtype, copy=False)])
 
 
 @in_own_name
