@@ -184,7 +184,7 @@ from ._oarlock import (
     zeros,
 )
 
-__all__ = [
+__all__: list[str] = [
     "DType",
     "Device",
     "Error",

@@ -110,7 +110,7 @@ def _translated(function: Callable[..., Any], given: tuple[Any, ...], named: dic
     translated = {(name if name in known else KEYWORDS.get(name, name)): value for name, value in named.items()}
     if len(translated) == len(named) and translated.keys() != named.keys() and translated.keys() <= known:
         # PyTorch's `unbiased` is a truth value.
-        return {name: int(value) if name == "correction" and isinstance(value, bool) else value for name, value in translated.items()}
+        return {name: int(each) if name == "correction" and isinstance(each, bool) else each for name, each in translated.items()}
     plain = Signature([each.replace(annotation=Parameter.empty) for each in parameters])
     call, hint = f"`{function.__name__}`", f"hint: call it as `{function.__name__}{plain}`"
     unknown = [name for name in named if name not in known and KEYWORDS.get(name) not in known]

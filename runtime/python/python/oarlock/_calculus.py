@@ -33,7 +33,7 @@ def interp(
     the values, by default those of the first and the last point; with a period, the points repeat."""
     x, points, values = arrays_of(x, xp, fp)
     if points.ndim != 1 or points.shape != values.shape or points.size == 0:
-        raise ValueError(f"expected as many values as coordinates, at least one, found the shapes {points.shape} and {values.shape}")
+        raise ValueError(f"expected values for coordinates, at least one, found the shapes {values.shape} and {points.shape}")
     x, points, values = (as_floats(each) for each in (expect_real(x), expect_real(points), values))
     if period is not None:
         x, points = x % abs(period), points % abs(period)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any
 
 from . import _oarlock
 from ._arguments import arrays_of, in_own_name
-from ._oarlock import Tensor, _steps, asarray, op
+from ._oarlock import Tensor, _steps, asarray, op, zeros
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,11 +26,9 @@ __all__ = [
     "full_like",
     "linspace",
     "meshgrid",
-    "ones",
     "ones_like",
     "tril",
     "triu",
-    "zeros",
     "zeros_like",
 ]
 
@@ -70,41 +68,9 @@ def full(
 
 
 @in_own_name
-def zeros(
-    shape: Shape, *more: int | DtypeLike, dtype: DtypeLike | None = None, device: DeviceLike | None = None
-) -> Tensor:
-    """An array of zeros. The sizes may be separate arguments: `zeros(3, 4)`."""
-    shape, dtype = _of_sizes(shape, more, dtype)
-    return _oarlock.zeros(shape, dtype=dtype, device=device)
-
-
-@in_own_name
-def ones(
-    shape: Shape, *more: int | DtypeLike, dtype: DtypeLike | None = None, device: DeviceLike | None = None
-) -> Tensor:
-    """An array of ones. The sizes may be separate arguments: `ones(3, 4)`."""
-    shape, dtype = _of_sizes(shape, more, dtype)
-    return _oarlock.ones(shape, dtype=dtype, device=device)
-
-
-@in_own_name
-def empty(
-    shape: Shape, *more: int | DtypeLike, dtype: DtypeLike | None = None, device: DeviceLike | None = None
-) -> Tensor:
+def empty(shape: Shape, *sizes: Any, dtype: DtypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """An array whose elements will be written later; until then they are zeros."""
-    shape, dtype = _of_sizes(shape, more, dtype)
-    return _oarlock.zeros(shape, dtype=dtype, device=device)
-
-
-def _of_sizes(shape: Shape, more: tuple[Any, ...], dtype: DtypeLike | None) -> tuple[Shape, DtypeLike | None]:
-    """The shape and the dtype, where either separate sizes or the dtype follow as arguments without keywords."""
-    if not more:
-        return shape, dtype
-    if len(more) == 1 and dtype is None and not isinstance(more[0], SupportsIndex):
-        return shape, more[0]
-    if not isinstance(shape, SupportsIndex):
-        raise TypeError(f"expected separate sizes or one shape, found {(shape, *more)}\nhint: give one tuple")
-    return (shape, *more), dtype
+    return zeros(shape, *sizes, dtype=dtype, device=device)
 
 
 @in_own_name

@@ -145,7 +145,8 @@ def histogram2d(
         raise ValueError(f"expected two vectors of one size, found the shapes {x.shape} and {y.shape}")
     each_bins = (bins, bins) if isinstance(bins, int) or len(bins) != 2 else bins
     first, second = (
-        histogram_bin_edges(one, edges, within) for one, edges, within in zip((x, y), each_bins, range or (None, None), strict=True)
+        histogram_bin_edges(points, edges, within)
+        for points, edges, within in zip((x, y), each_bins, range or (None, None), strict=True)
     )
     inside = _inside(x, first) & _inside(y, second)
     rows, columns = (

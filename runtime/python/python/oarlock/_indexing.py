@@ -137,7 +137,7 @@ def lexsort(keys: Sequence[ArrayLike] | Tensor, /, axis: int = -1) -> Tensor:
 
 @in_own_name
 def ix_(*vectors: ArrayLike) -> tuple[Tensor, ...]:
-    """Indices for each axis that broadcast to a grid: `x[ix_(rows, columns)]`. Truth values stand for the indices of true ones."""
+    """Indices for each axis that broadcast to a grid: `x[ix_(rows, columns)]`. Truth values stand for indices of true ones."""
     made = list[Tensor]()
     for at, each in enumerate(vectors):
         x = asarray(each)

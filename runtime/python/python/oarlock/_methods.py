@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from . import (
     _absent,
     _comparison,
+    _conversions,
     _creation,
     _diagonal,
     _elementwise,
@@ -80,12 +81,12 @@ class Methods:
     atan = _of_one(_oarlock.atan)
     atan2 = _of_two(_oarlock.atan2)
     atanh = _of_one(_oarlock.atanh)
-    bfloat16 = _tensor_methods.bfloat16
+    bfloat16 = _conversions.bfloat16
     bitwise_and = _of_two(_oarlock.bitwise_and)
     bitwise_or = _of_two(_oarlock.bitwise_or)
     bitwise_xor = _of_two(_oarlock.bitwise_xor)
     bmm = _of_two(_oarlock.matmul)
-    bool = _tensor_methods.bool
+    bool = _conversions.bool
     ceil = _of_one(_oarlock.ceil)
     choose = _indexing.choose
     chunk = _splitting.chunk
@@ -102,8 +103,8 @@ class Methods:
     cos = _of_one(_oarlock.cos)
     cosh = _of_one(_oarlock.cosh)
     count_nonzero = _statistics.count_nonzero
-    cpu = _tensor_methods.cpu
-    cuda = _tensor_methods.cuda
+    cpu = _conversions.cpu
+    cuda = _conversions.cuda
     cumprod = _statistics.cumprod
     cumsum = _statistics.cumsum
     detach = _tensor_methods.detach
@@ -114,7 +115,7 @@ class Methods:
     div_ = _tensor_methods.div_
     divide = _of_two(_oarlock.divide)
     dot = _products.dot
-    double = _tensor_methods.double
+    double = _conversions.double
     eq = _of_two(_oarlock.equal)
     exp = _of_one(_oarlock.exp)
     expand = _tensor_methods.expand
@@ -123,15 +124,15 @@ class Methods:
     fill_ = _tensor_methods.fill_
     flatten = _shapes.flatten
     flip = _manipulation.flip
-    float = _tensor_methods.float
+    float = _conversions.float
     floor = _of_one(_oarlock.floor)
     gather = _tensor_methods.gather
     ge = _of_two(_oarlock.greater_equal)
     gt = _of_two(_oarlock.greater)
-    half = _tensor_methods.half
+    half = _conversions.half
     index_select = _tensor_methods.index_select
     inner = _products.inner
-    int = _tensor_methods.int
+    int = _conversions.int
     isclose = _comparison.isclose
     isfinite = _of_one(_oarlock.isfinite)
     isinf = _of_one(_oarlock.isinf)
@@ -145,7 +146,7 @@ class Methods:
     logical_not = _of_one(_oarlock.logical_not)
     logical_or = _of_two(_oarlock.logical_or)
     logical_xor = _of_two(_oarlock.logical_xor)
-    long = _tensor_methods.long
+    long = _conversions.long
     lt = _of_two(_oarlock.less)
     masked_fill = _tensor_methods.masked_fill
     matmul = _of_two(_oarlock.matmul)
@@ -199,7 +200,7 @@ class Methods:
     tanh = _of_one(_oarlock.tanh)
     tensordot = _linear.tensordot
     tile = _manipulation.tile
-    to = _tensor_methods.to
+    to = _conversions.to
     tobytes = _tensor_methods.tobytes
     topk = _order_statistics.topk
     trace = _diagonal.trace

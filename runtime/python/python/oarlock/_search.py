@@ -74,7 +74,7 @@ def nonzero(x: ArrayLike, /) -> tuple[Tensor, ...]:
 
 @in_own_name
 def searchsorted(x1: ArrayLike, x2: ArrayLike, /, side: str = "left", sorter: ArrayLike | None = None) -> Tensor:
-    """The positions at which elements would be inserted into a sorted array, before equal ones or behind them (`side="right"`)."""
+    """The positions at which elements would be inserted into a sorted array, before equal ones or (`side="right"`) behind them."""
     if side not in ("left", "right"):
         raise ValueError(f"expected `left` or `right` for `side`, found `{side}`")
     ordered, wanted = arrays_of(x1, x2)

@@ -49,7 +49,8 @@ def logspace(
     is_complex = isinstance(start, complex) or isinstance(stop, complex)
     wide, narrow = (_oarlock.complex128, _oarlock.complex64) if is_complex else (_oarlock.float64, _oarlock.float32)
     exponents = linspace(start, stop, num, dtype=wide, device=device, endpoint=endpoint)
-    return _oarlock.pow(asarray(base, dtype=wide, device=device), exponents).astype(narrow if dtype is None else dtype, copy=False)
+    made = _oarlock.pow(asarray(base, dtype=wide, device=device), exponents)
+    return made.astype(narrow if dtype is None else dtype, copy=False)
 
 
 @in_own_name

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import builtins
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from . import _oarlock
 from ._arguments import arrays_of, in_own_name
 from ._creation import eye
+from ._decompositions import adjoint, cholesky, eigh, eigvalsh, qr, slogdet, svd, svdvals
 from ._diagonal import last_diagonals
 from ._information import finfo
 from ._linear import cross, matrix_transpose, tensordot, vecdot
 from ._manipulation import broadcast_shapes, broadcast_to, moveaxis
-from ._oarlock import Tensor, _axes, abs, asarray, conj, exp, matmul, op, reshape, result_type, sqrt
+from ._oarlock import Tensor, _axes, abs, asarray, exp, matmul, op, reshape, result_type, sqrt
 from ._search import where
 from ._statistics import max, min, sum
 
@@ -48,44 +49,6 @@ __all__ = [
 ]
 
 
-class EighResult(NamedTuple):
-    """The result of `eigh`."""
-
-    eigenvalues: Tensor
-    eigenvectors: Tensor
-
-
-class QRResult(NamedTuple):
-    """The result of `qr`."""
-
-    Q: Tensor
-    R: Tensor
-
-
-class SlogdetResult(NamedTuple):
-    """The result of `slogdet`."""
-
-    sign: Tensor
-    logabsdet: Tensor
-
-
-class SVDResult(NamedTuple):
-    """The result of `svd`."""
-
-    U: Tensor
-    S: Tensor
-    Vh: Tensor
-
-
-def _own(name: str, x: Tensor, outputs: int, **attributes: int) -> tuple[Tensor, ...]:
-    made = op(name, [x], attributes, outputs=outputs, domain="oarlock")
-    return made if isinstance(made, tuple) else (made,)
-
-
-def _adjoint(x: Tensor) -> Tensor:
-    return conj(x).mT
-
-
 def _expect_matrices(function: str, x: Tensor) -> None:
     if x.ndim < 2:
         raise ValueError(f"expected matrices for `{function}`, found the shape {x.shape}")
@@ -95,15 +58,6 @@ def _greatest(sizes: Tensor, axis: Axes | None, keepdims: bool = False) -> Tenso
     """The maximum of nonnegative numbers; 0 for none."""
     has_none = 0 in [sizes.shape[at] for at in _axes(axis, sizes.ndim)]
     return (sum if has_none else max)(sizes, axis=axis, keepdims=keepdims)
-
-
-@in_own_name
-def cholesky(x: ArrayLike, /, *, upper: bool = False) -> Tensor:
-    """The Cholesky factor of positive definite matrices."""
-    x = asarray(x)
-    # The op reads one triangle only, so the other is copied there.
-    (lower,) = _own("Cholesky", _adjoint(x) if upper else x, 1)
-    return _adjoint(lower) if upper else lower
 
 
 @in_own_name
@@ -120,20 +74,6 @@ def diagonal(x: ArrayLike, /, offset: int = 0) -> Tensor:
     x = asarray(x)
     _expect_matrices("diagonal", x)
     return last_diagonals(x, offset)
-
-
-@in_own_name
-def eigh(x: ArrayLike, /) -> EighResult:
-    """The eigenvalues of Hermitian matrices in ascending order, and the eigenvectors as columns."""
-    x = asarray(x)
-    return EighResult(*_own("Eigh", x, 2))
-
-
-@in_own_name
-def eigvalsh(x: ArrayLike, /) -> Tensor:
-    """The eigenvalues of Hermitian matrices in ascending order."""
-    x = asarray(x)
-    return _own("Eigvalsh", x, 1)[0]
 
 
 @in_own_name
@@ -231,23 +171,7 @@ def pinv(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Tensor:
     bound = rtol if isinstance(rtol, (int, float)) else asarray(rtol, device=x.device)[..., None]
     is_kept = values > _greatest(values, axis=-1, keepdims=True) * bound
     inverse = where(is_kept, 1 / where(is_kept, values, 1.0), 0.0).astype(x.dtype, copy=False)
-    return matmul(_adjoint(right) * inverse[..., None, :], _adjoint(left))
-
-
-@in_own_name
-def qr(x: ArrayLike, /, mode: str = "reduced") -> QRResult:
-    """The QR decomposition."""
-    x = asarray(x)
-    if mode not in ("reduced", "complete"):
-        raise ValueError(f"expected `reduced` or `complete` for `mode`, found `{mode}`")
-    return QRResult(*_own("Qr", x, 2, complete=int(mode == "complete")))
-
-
-@in_own_name
-def slogdet(x: ArrayLike, /) -> SlogdetResult:
-    """The signs of determinants, and the logarithms of their magnitudes, which cannot overflow."""
-    x = asarray(x)
-    return SlogdetResult(*_own("SlogDet", x, 2))
+    return matmul(adjoint(right) * inverse[..., None, :], adjoint(left))
 
 
 @in_own_name
@@ -263,20 +187,6 @@ def solve(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     right = broadcast_to(right, stack_ + right.shape[-2:])
     made = op("Solve", [left, right], domain="oarlock")
     return made[..., 0] if is_vector else made
-
-
-@in_own_name
-def svd(x: ArrayLike, /, full_matrices: bool = True) -> SVDResult:
-    """The singular value decomposition, with singular values in descending order."""
-    x = asarray(x)
-    return SVDResult(*_own("Svd", x, 3, complete=int(full_matrices)))
-
-
-@in_own_name
-def svdvals(x: ArrayLike, /) -> Tensor:
-    """The singular values of matrices in descending order."""
-    x = asarray(x)
-    return _own("Svdvals", x, 1)[0]
 
 
 @in_own_name
