@@ -174,7 +174,7 @@ EMPTY = ol.zeros((0, 3))
         (lambda: ol.split(ol.ones(5), 2), ValueError, "^`split` expected a number .* divides 5, found 2\nhint: `array_split`"),
         (lambda: ol.array_split(ol.ones(5), 0), ValueError, "^`array_split` expected one part at least, found 0"),
         (lambda: ol.einsum("ij,jk", ol.ones((2, 3))), ValueError, "^`einsum` expected as many .* terms in `ij,jk`, 2, found 1"),
-        (lambda: ol.einsum("ij,jk", ol.ones((2, 3)), ol.ones((2, 3))), ValueError, "expected one size for `j` in `ij,jk`, found 3 and 2"),
+        (lambda: ol.einsum("ij,jk", [[1, 2]], [[1]] * 3), ValueError, "^`einsum` expected one size for `j` in .*, found 2 and 3"),
         (lambda: ol.einsum("ij->ik", ol.ones((2, 3))), ValueError, "^`einsum` expected letters of operands"),
         (lambda: ol.einsum("i1", ol.ones((2, 3))), ValueError, "^`einsum` expected letters for the 2 axes"),
         (lambda: ol.einsum("i", ol.ones((2, 3))), ValueError, "^`einsum` expected letters for the 2 axes"),
@@ -203,9 +203,9 @@ EMPTY = ol.zeros((0, 3))
         (lambda: ol.diag(ol.ones((1, 1, 1))), ValueError, "^`diag` expected a vector or a matrix, found the shape"),
         (lambda: ol.linalg.norm(ol.ones(3), "fro", 0), ValueError, "^`norm` expected a number for .*, found `fro`"),
         (lambda: ol.linalg.norm(ol.ones((1, 1, 1)), 2), ValueError, "^`norm` expected one axis for norms of vectors or two"),
-        (lambda: ol.sum([1], 0, None, False), TypeError, r"^`sum` expected other arguments, found 4 without .*\nhint: call it as `sum\("),
+        (lambda: ol.sum([1], 0, None, False), TypeError, r"^`sum` expected other arguments, found 4 .*\nhint: call it as `sum\("),
         (lambda: ol.sum(), TypeError, r"^`sum` expected other arguments, found 0 without a keyword\nhint: call it as `sum\("),
-        (lambda: ol.sum([1], foo=1), TypeError, "^`sum` expected of keywords `axis`, `dtype`, `keepdims`, found `foo`\nhint: "),
+        (lambda: ol.sum([1], foo=1), TypeError, "^`sum` expected no keyword but `axis`, `dtype`, `keepdims`, found `foo`\nhint: "),
         (lambda: ol.sum([1], axis=0, dim=0), TypeError, "^`sum` expected other arguments, found 1 .*, `axis`, `dim`"),
         (lambda: ol.swapaxes(ol.ones((2, 2)), 0, 2), IndexError, "^`swapaxes` expected a dimension of -2 to before 2, found 2"),
     ],
@@ -221,6 +221,8 @@ def test_keywords_of_other_libraries_are_understood():
     same(ol.var(x, ddof=1), x.var(ddof=1))
     same(ol.std(x, dim=0, unbiased=True), x.std(0, ddof=1))
     same(ol.concatenate([x, x], dim=1), np.concatenate([x, x], 1))
+    same(ol.flip(x, dims=(0,)), np.flip(x, 0))
+    same(ol.transpose(x, dims=(1, 0)), x.T)
     same(ol.clip(x, a_min=1, a_max=2), x.clip(1, 2))
     same(ol.permute(x, (1, 0)), x.T)
 

@@ -1,6 +1,8 @@
 """Functions that NumPy has, with NumPy's results as the truth. Each expression is computed by both, and by Oarlock once more with
 lists and with arrays of NumPy in place of its own."""
 
+import re
+
 import numpy as np
 import oarlock as ol
 import pytest
@@ -171,10 +173,38 @@ m.arcsinh(F) | m.arccosh(m.exp(m.abs(F))) | m.arctanh(m.tanh(F)) | m.conjugate(C
 m.left_shift(A, 2) | m.right_shift(A, 1) | m.select([T, m.less(F, 0)], [F, A])
 m.piecewise(V, [m.less(V, 0), m.greater_equal(V, 1)], [-1, lambda x: x * 2, 5.0])
 m.piecewise(V, [m.less(V, 0)], [lambda v: -v])
+m.atan(F) | m.asinh(F) | m.ceil(F) | m.cos(F) | m.cosh(F) | m.expm1(F) | m.floor(F) | m.isfinite(F) | m.isinf(F) | m.isnan(F)
+m.negative(F) | m.sign(F) | m.signbit(F) | m.sin(F) | m.sinh(F) | m.tan(F) | m.trunc(F) | m.real(F) | m.imag(F) | m.conj(F)
+m.reciprocal(F) | m.log(m.exp(F)) | m.log10(m.exp(F)) | m.log1p(m.exp(F)) | m.log2(m.exp(F)) | m.sqrt(m.exp(F))
+m.acosh(m.cosh(F)) | m.acos(m.tanh(F)) | m.asin(m.tanh(F)) | m.atanh(m.tanh(F)) | m.conj(C) | m.real(C) | m.imag(C)
+m.bitwise_invert(A) | m.logical_not(T) | m.add(F, B) | m.subtract(F, B) | m.multiply(F, B) | m.divide(B, m.exp(F))
+m.maximum(F, B) | m.minimum(F, B) | m.greater(F, B) | m.less_equal(F, B) | m.equal(F, B) | m.not_equal(F, B) | m.copysign(F, B)
+m.hypot(F, B) | m.logaddexp(F, B) | m.atan2(F, B) | m.floor_divide(B, 4) | m.remainder(A, 5) | m.nextafter(I, 9.0).shape
+m.pow(m.exp(F), B) | m.bitwise_and(A, B) | m.bitwise_or(A, B) | m.bitwise_xor(A, B) | m.bitwise_left_shift(A, 3)
+m.bitwise_right_shift(A, 2) | m.logical_and(T, T) | m.logical_or(T, T) | m.logical_xor(T, T) | m.reshape(F, (4, 3))
+m.min(F, 1) | m.ones_like(F) | m.cumulative_prod(V) | m.sort(m.unique_values(I)) | m.unique_counts(I) | m.unique_inverse(I)
+m.unique_all(I) | m.linalg.cholesky(m.eye(3) * 4.0) | m.linalg.diagonal(H) | m.linalg.eigvalsh(m.eye(3))
+m.linalg.eigh(m.eye(3))[0] | m.linalg.matmul(F, G) | m.linalg.matrix_norm(F) | m.linalg.matrix_transpose(F)
+m.linalg.slogdet(S) | m.linalg.svd(F)[1] | m.linalg.tensordot(F, G, axes=1) | m.linalg.vecdot(F, F) | m.linalg.vector_norm(F)
+m.fft.hfft(D) | m.fft.ifftn(C) | m.fft.ifftshift(V) | m.fft.ihfft(V) | m.fft.irfft(D) | m.fft.irfftn(C) | m.fft.rfftfreq(5)
+m.fft.rfftn(F)
 """  # fmt: skip
 
 # The dtype or the shape of a list is not that of the array.
 OF_ARRAYS = "m.nan_to_num(X) | m.pad(E, 1)"
+
+# NumPy has no function of the name, or another one.
+OF_OARLOCK = """
+m.topk(F, 2) | m.topk(V, 3, largest=False) | m.chunk(V, 3) | m.flatten(H, 1) | m.cat([F, A]) | m.clamp(F, 0, 1)
+m.permute(H, (2, 0, 1)) | m.tensor(F) | m.to_tensor(F) | m.unsqueeze(F, 0) | m.argpartition(V, 2) | m.in1d(A, I)
+m.partition(F, 1)
+"""
+
+# They take no arrays, or only arrays of Oarlock or of other libraries.
+APART = """
+    __array_namespace_info__ broadcast_shapes can_cast devices empty finfo from_dlpack get_device get_flags iinfo isdtype load op
+    promote_types result_type run_check set_device set_flags
+""".split()
 
 
 def cases(expressions):
@@ -225,3 +255,18 @@ def test_lists_and_arrays_of_numpy_do_as_well(expression):
     expected = evaluated(expression, np, lambda value: value)
     agree(evaluated(expression, ol, lambda value: value), expected, exactly=True)
     agree(evaluated(expression, ol, lambda value: value.tolist()), expected, exactly=False)
+
+
+@pytest.mark.parametrize("expression", cases(OF_OARLOCK))
+def test_what_only_oarlock_has_takes_lists_and_arrays_of_numpy_too(expression):
+    found = evaluated(expression, ol, ol.asarray)
+    expected = tuple(map(np.asarray, found)) if isinstance(found, tuple) else np.asarray(found)
+    agree(evaluated(expression, ol, lambda value: value), expected, exactly=True)
+    agree(evaluated(expression, ol, lambda value: value.tolist()), expected, exactly=False)
+
+
+def test_every_function_of_arrays_is_among_the_expressions():
+    names = [name for name in ol.__all__ if callable(getattr(ol, name)) and not isinstance(getattr(ol, name), type)]
+    names += [f"linalg.{name}" for name in ol.linalg.__all__] + [f"fft.{name}" for name in ol.fft.__all__]
+    used = set(re.findall(r"\bm\.((?:linalg\.|fft\.)?\w+)", EXPRESSIONS + OF_ARRAYS + OF_OARLOCK))
+    assert [name for name in names if name not in used and name not in APART] == []

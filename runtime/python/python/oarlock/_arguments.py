@@ -29,15 +29,15 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 KEYWORDS = {
-    "a_max": "max",
-    "a_min": "min",
-    "ddof": "correction",
-    "dim": "axis",
-    "dims": "axes",
-    "keepdim": "keepdims",
-    "unbiased": "correction",
+    "a_max": ("max",),
+    "a_min": ("min",),
+    "ddof": ("correction",),
+    "dim": ("axis",),
+    "dims": ("axes", "axis"),
+    "keepdim": ("keepdims",),
+    "unbiased": ("correction",),
 }
-"""Keywords of NumPy and PyTorch, and their names here."""
+"""Keywords of NumPy and PyTorch, and their names here, of which a function has one."""
 
 
 def in_own_name(function: Callable[P, T]) -> Callable[P, T]:
@@ -107,15 +107,16 @@ def _translated(function: Callable[..., Any], given: tuple[Any, ...], named: dic
 
     parameters = signature(function).parameters.values()
     known = {each.name for each in parameters if each.kind in (Parameter.KEYWORD_ONLY, Parameter.POSITIONAL_OR_KEYWORD)}
-    translated = {(name if name in known else KEYWORDS.get(name, name)): value for name, value in named.items()}
-    if len(translated) == len(named) and translated.keys() != named.keys() and translated.keys() <= known:
+    ours = {name: next((each for each in (name, *KEYWORDS.get(name, ())) if each in known), None) for name in named}
+    translated = {each or name: named[name] for name, each in ours.items()}
+    if None not in ours.values() and len(translated) == len(named) and translated.keys() != named.keys():
         # PyTorch's `unbiased` is a truth value.
-        return {name: int(each) if name == "correction" and isinstance(each, bool) else each for name, each in translated.items()}
+        return {name: +each if name == "correction" and isinstance(each, bool) else each for name, each in translated.items()}
     plain = Signature([each.replace(annotation=Parameter.empty) for each in parameters])
     call, hint = f"`{function.__name__}`", f"hint: call it as `{function.__name__}{plain}`"
-    unknown = [name for name in named if name not in known and KEYWORDS.get(name) not in known]
+    unknown = [name for name, each in ours.items() if each is None]
     if unknown:
-        keywords = ", ".join(f"`{name}`" for name in sorted(known)) or "none"
-        raise TypeError(f"{call} expected of keywords {keywords}, found `{unknown[0]}`\n{hint}")
+        others = f"keyword but {', '.join(f'`{name}`' for name in sorted(known))}" if known else "keywords"
+        raise TypeError(f"{call} expected no {others}, found `{unknown[0]}`\n{hint}")
     names = "".join(f", `{name}`" for name in named)
     raise TypeError(f"{call} expected other arguments, found {len(given)} without a keyword{names}\n{hint}")
