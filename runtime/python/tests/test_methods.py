@@ -75,7 +75,11 @@ def test_methods_of_pytorch_do_what_they_do_there():
     same(x.masked_fill(x > 0, 0), np.where(F > 0, 0, F))
     same(x.where(x > 0, -1.0), np.where(F > 0, F, -1.0))
     same(x.index_select(2, [0, 3]), F[:, :, [0, 3]])
-    same(x.gather(2, [[[0, 1]], [[3, 2]]]), np.take_along_axis(F, np.array([[[0, 1]] * 3, [[3, 2]] * 3]), 2))
+    index = np.array([[[0, 1], [1, 1]], [[3, 2], [0, 0]]])
+    same(x.gather(2, index), np.take_along_axis(F[:, :2], index, 2))
+    same(x.gather(1, index[:1, :, :1]), np.take_along_axis(F[:1, :, :1], index[:1, :, :1], 1))
+    with pytest.raises(ValueError, match=r"^`gather` expected indices with at most the sizes \(2, 3, 4\) along other axes"):
+        x.gather(2, index[:, 0])
     values, places = x.topk(2)
     same(values, F[..., :-3:-1])
     same(places, np.broadcast_to([3, 2], (2, 3, 2)))
@@ -88,6 +92,7 @@ def test_methods_of_pytorch_do_what_they_do_there():
     for name in ["ne", "lt", "le", "gt", "ge"]:
         same(getattr(x, name)(1), getattr(F, f"__{name}__")(1))
     np.testing.assert_allclose(float(x.norm()), np.linalg.norm(F))
+    np.testing.assert_allclose(np.asarray(x.norm(p=1, dim=-1)), np.abs(F).sum(-1))
 
 
 def test_dtypes_and_devices_are_methods():

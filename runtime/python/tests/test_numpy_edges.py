@@ -91,6 +91,12 @@ def test_order_statistics_are_those_of_numpy(a, data):
     same(ol.topk(along, k, at, largest=False).values, ordered.take(range(k), at))
 
 
+def test_the_middle_of_large_numbers_is_finite():
+    for numbers in [[1.5e308, 1.7e308], [-1.5e308, 1.7e308]]:
+        np.testing.assert_allclose(float(ol.median(np.array(numbers))), numbers[0] / 2 + numbers[1] / 2)
+    assert ol.median([float("inf")] * 2).item() == float("inf") and np.isnan(ol.median([float("-inf"), float("inf")]).item())
+
+
 @given(st.sampled_from(["float16", "float32", "float64"]), st.data())
 def test_what_is_nan_is_left_out_as_in_numpy(dtype, data):
     shape = data.draw(arrays.array_shapes(max_dims=2, max_side=4))
@@ -269,3 +275,11 @@ def test_elements_at_the_edges_of_bins_are_counted_as_in_numpy(dtype, bins):
     for limits in [None] if isinstance(bins, list) else [None, (1, 8)]:
         same(ol.histogram(x, bins, limits)[0], np.histogram(a, bins, limits)[0])
     near(ol.histogram2d(x[:2500], x[2500:], bins)[0], np.histogram2d(a[:2500], a[2500:], bins)[0])
+
+
+def test_products_between_the_operands_and_the_result_stay_small():
+    ones = ol.ones(200_000, dtype=ol.float64)
+    # From left to right, the first product would have 4 * 10**10 elements.
+    assert ol.einsum("a,b,a,b->", ones, ones, ones, ones).item() == 4e10
+    many = [np.arange(6.0).reshape(2, 3), np.ones((3, 4)), np.ones((4, 2)), np.arange(2.0)]
+    same(ol.einsum("ab,bc,cd,d->ad", *map(ol.asarray, many)), np.einsum("ab,bc,cd,d->ad", *many))

@@ -6,7 +6,8 @@
 Tensor(shape=[2], dtype=float32, place=Place(cpu:0), stop_gradient=True,
        [2., 4.])
 
-The namespace follows the Python array API standard. Models are loaded with `load` and called like functions.
+The namespace follows the Python array API standard; it also has functions of NumPy and PyTorch that the standard lacks, and
+arrays have their methods. Models are loaded with `load` and called like functions.
 """
 
 from __future__ import annotations

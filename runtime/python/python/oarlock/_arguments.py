@@ -35,6 +35,7 @@ KEYWORDS = {
     "dim": ("axis",),
     "dims": ("axes", "axis"),
     "keepdim": ("keepdims",),
+    "p": ("ord",),
     "unbiased": ("correction",),
 }
 """Keywords of NumPy and PyTorch, and their names here, of which a function has one."""

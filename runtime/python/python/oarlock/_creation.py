@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 
+@in_own_name
 def array(
     obj: ArrayLike, /, dtype: DtypeLike | None = None, *, device: DeviceLike | None = None, copy: bool | None = True
 ) -> Tensor:

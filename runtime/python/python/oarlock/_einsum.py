@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import string
+from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 from . import _oarlock
@@ -50,11 +52,28 @@ def einsum(subscripts: str, /, *operands: ArrayLike) -> Tensor:
         Named(broadcast_to(x, tuple(sizes[label] for label in labels)).astype(number, copy=False), labels)
         for x, labels in parts
     ]
-    made = parts[0]
-    for at, other in enumerate(parts[1:], 2):
-        made = _product(made, other, set(output).union(*(part.labels for part in parts[at:])))
-    made = _summed(made, set(output))
+    while len(parts) > 1:
+        first, second = _smallest_pair(parts, output, sizes)
+        others = [part for at, part in enumerate(parts) if at not in (first, second)]
+        parts = [*others, _product(parts[first], parts[second], _kept(others, output))]
+    made = _summed(parts[0], set(output))
     return permute_dims(made.array, tuple(made.labels.index(label) for label in output)).astype(dtype, copy=False)
+
+
+def _smallest_pair(parts: list[Named], output: str, sizes: dict[str, int]) -> tuple[int, int]:
+    """The two arrays whose product is the smallest, so that those between the operands and the result stay small."""
+
+    def size(pair: tuple[int, int]) -> int:
+        kept = _kept([part for at, part in enumerate(parts) if at not in pair], output)
+        labels = set(parts[pair[0]].labels + parts[pair[1]].labels)
+        return math.prod(sizes[label] for label in labels if label in kept)
+
+    return min(combinations(range(len(parts)), 2), key=size)
+
+
+def _kept(others: list[Named], output: str) -> set[str]:
+    """The labels that other arrays or the result need."""
+    return set(output).union(*(part.labels for part in others))
 
 
 def _parsed(subscripts: str, arrays: tuple[Tensor, ...]) -> tuple[list[str], str]:
@@ -116,7 +135,8 @@ def _product(left: Named, right: Named, kept: set[str]) -> Named:
     def grouped(part: Named, *groups: list[str]) -> Tensor:
         order = [label for group in (stacked, *groups) for label in group]
         turned = permute_dims(part.array, tuple(part.labels.index(label) for label in order))
-        return reshape(turned, (*(sizes[label] for label in stacked), *(_count(group, sizes) for group in groups)))
+        merged = (math.prod(sizes[label] for label in group) for group in groups)
+        return reshape(turned, (*(sizes[label] for label in stacked), *merged))
 
     if common:
         made = matmul(grouped(left, rows, common), grouped(right, common, columns))
@@ -124,10 +144,3 @@ def _product(left: Named, right: Named, kept: set[str]) -> Named:
         made = grouped(left, rows, []) * grouped(right, [], columns)
     labels = [*stacked, *rows, *columns]
     return Named(reshape(made, tuple(sizes[label] for label in labels)), "".join(labels))
-
-
-def _count(labels: list[str], sizes: dict[str, int]) -> int:
-    count = 1
-    for label in labels:
-        count *= sizes[label]
-    return count

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from . import _oarlock
@@ -153,9 +154,7 @@ def unravel_index(indices: ArrayLike, shape: int | Sequence[int], /) -> tuple[Te
     """The indices along each axis of a shape, of elements given by their index among all."""
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     rest = _whole(indices)
-    count = 1
-    for size in sizes:
-        count *= size
+    count = math.prod(sizes)
     if bool(any((rest < 0) | (rest >= count))):
         raise ValueError(f"expected indices of 0 to before {count}, found others")
     made = list[Tensor]()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from . import _oarlock
@@ -135,9 +136,7 @@ def _quantiles(x: ArrayLike, q: ArrayLike, axis: Axes | None, method: str, keepd
     # One row of sorted elements for each element of the result, and one column for each share.
     others = [at for at in range(x.ndim) if at not in axes]
     rows = permute_dims(x, (*others, *axes))
-    count = 1
-    for at in axes:
-        count *= x.shape[at]
+    count = math.prod(x.shape[at] for at in axes)
     rows = reshape(rows, (*(x.shape[at] for at in others), count))
     if count == 0:
         return full(shares.shape + kept, float("nan"), dtype=as_floats(x).dtype, device=x.device)
@@ -164,7 +163,8 @@ def _between(ordered: Tensor, shares: Tensor, method: str, skips_nan: bool) -> T
     if method == "linear":
         made = _mixed(before, behind, share)
     elif method == "midpoint":
-        made = where(before == behind, before, before + (behind - before) * 0.5)
+        # Neither the sum nor the difference of large numbers may be finite.
+        made = where(before == behind, before, before * 0.5 + behind * 0.5)
     elif method == "nearest":
         # Of two elements at the same distance, the one at an even place.
         is_behind = (share > 0.5) | ((share == 0.5) & (_oarlock.remainder(below, 2.0) == 1.0))

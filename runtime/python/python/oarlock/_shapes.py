@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, overload
 
 from ._arguments import in_own_name
@@ -62,10 +63,7 @@ def flatten(x: ArrayLike, /, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     first, last = _axis(start_dim, x.ndim), _axis(end_dim, x.ndim)
     if first > last:
         raise ValueError(f"expected a first axis before the last one, found {start_dim} and {end_dim} of {x.ndim}")
-    merged = 1
-    for size_ in x.shape[first : last + 1]:
-        merged *= size_
-    return reshape(x, (*x.shape[:first], merged, *x.shape[last + 1 :]))
+    return reshape(x, (*x.shape[:first], math.prod(x.shape[first : last + 1]), *x.shape[last + 1 :]))
 
 
 @overload

@@ -179,8 +179,14 @@ def masked_fill(x: Tensor, mask: ArrayLike, value: ArrayLike, /) -> Tensor:
 
 @in_own_name
 def gather(x: Tensor, axis: builtins.int, index: ArrayLike, /) -> Tensor:
-    """The elements at indices along an axis, as `oarlock.take_along_axis` has them."""
-    return take_along_axis(x, index, axis)
+    """The elements at indices along an axis, in the shape of the indices. Along other axes these may be fewer than the array
+    has; unlike those of `oarlock.take_along_axis`, they are not broadcast."""
+    at, places = _axis(axis, x.ndim), asarray(index, device=x.device)
+    fitting = places.ndim == x.ndim and all(places.shape[each] <= x.shape[each] for each in range(x.ndim) if each != at)
+    if not fitting:
+        raise ValueError(f"expected indices with at most the sizes {x.shape} along other axes, found the shape {places.shape}")
+    part = x[tuple(slice(None) if each == at else slice(size) for each, size in enumerate(places.shape))]
+    return take_along_axis(part, places, at)
 
 
 @in_own_name
