@@ -249,14 +249,17 @@ def test_an_attribute_that_is_not_there_names_what_to_use(name):
 
 
 def test_a_function_that_is_not_there_names_what_to_use():
-    from oarlock._absent import ATTRIBUTES, FUNCTIONS
+    from oarlock._absent import ATTRIBUTES, FUNCTIONS, MATRICES
 
+    for name in MATRICES:
+        with pytest.raises(AttributeError, match=f"^module `oarlock.linalg` has no `{name}`\nhint: use `.+`$"):
+            getattr(ol.linalg, name)
     for name in FUNCTIONS:
         with pytest.raises(AttributeError, match=f"^module `oarlock` has no `{name}`\nhint: use `.+`$"):
             getattr(ol, name)
     with pytest.raises(AttributeError, match="^module `oarlock` has no `nonsense`$"):
         ol.nonsense
-    there = [re.findall(r"oarlock\.(\w+)", str(instead)) for instead in [*ATTRIBUTES.values(), *FUNCTIONS.values()]]
+    there = [re.findall(r"oarlock\.(\w+)", str(each)) for each in [*ATTRIBUTES.values(), *FUNCTIONS.values(), *MATRICES.values()]]
     assert [name for names in there for name in names if not hasattr(ol, name)] == []
     there = [re.findall(r"\bx\.(\w+)", str(instead)) for instead in [*ATTRIBUTES.values(), *FUNCTIONS.values()]]
     assert [name for names in there for name in names if not hasattr(ol.ones(1), name)] == []

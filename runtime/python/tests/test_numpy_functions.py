@@ -163,6 +163,9 @@ m.linalg.norm(C) | m.linalg.norm(F, keepdims=True) | m.linalg.norm(V, -2, keepdi
 m.linalg.matrix_power(S, 3) | m.linalg.inv(S) | m.linalg.det(S) | m.linalg.solve(S, G) | m.linalg.qr(F)[1].shape
 m.linalg.svdvals(F) | m.linalg.pinv(F) | m.linalg.matrix_rank(F) | m.linalg.outer(V, W) | m.linalg.trace(H)
 m.linalg.cross([1.0, 0, 2], [3.0, 1, 1])
+m.linalg.lstsq(G, m.ones(4))[:2] | m.linalg.lstsq(G, S)[0] | m.linalg.lstsq(F, m.ones(3))[0] | m.linalg.lstsq(A, [1, 2, 3])[3]
+m.linalg.lstsq(m.ones((4, 2)), V[:4])[:2] | int(m.linalg.lstsq(m.ones((4, 2)), V[:4])[2]) | m.linalg.cond(S)
+m.linalg.cond(S, 1) | m.linalg.cond(F) | m.linalg.cond(S, -2) | m.linalg.cond(S, "fro")
 m.fft.fft(V) | m.fft.ifft(D, 4) | m.fft.rfft(F, 3, 0) | m.fft.fftfreq(5, 0.1) | m.fft.fftshift(V) | m.fft.fftn(F)
 m.copy(F) | m.ascontiguousarray(Z) | m.array([[1, 2], [3, 4]]) | m.array(F) | m.asarray(V) | m.square(A) | m.positive(F)
 m.matrix_transpose(F) | m.permute_dims(H, (2, 0, 1)) if m is np else m.permute_dims(m.asarray(H), (2, 0, 1)) | m.vecdot(F, F)
@@ -213,7 +216,7 @@ def cases(expressions):
 
 def evaluated(expression, module, made):
     names = {name: made(value) for name, value in OPERANDS.items()}
-    return eval(expression, {"m": module, "INF": INF, "np": np, "hasattr": hasattr} | names)
+    return eval(expression, {"m": module, "INF": INF, "np": np, "hasattr": hasattr, "int": int} | names)
 
 
 def agree(found, expected, *, exactly):

@@ -62,6 +62,16 @@ FUNCTIONS = {
 """Functions of NumPy and PyTorch that the package lacks, and what to use."""
 
 
+MATRICES = {
+    "eig": "oarlock.linalg.eigh(…)",
+    "eigvals": "oarlock.linalg.eigvalsh(…)",
+    "multi_dot": "oarlock.einsum(…)",
+    "tensorinv": "oarlock.linalg.inv(…)",
+    "tensorsolve": "oarlock.linalg.solve(…)",
+}
+"""The same for the functions of linear algebra. There are eigenvalues of Hermitian matrices only."""
+
+
 def attribute(array: Any, name: str) -> Any:
     """Tells that arrays lack an attribute. Python calls it after it has not found the name."""
     package = sys.modules["oarlock"]
@@ -77,7 +87,8 @@ def attribute(array: Any, name: str) -> Any:
     raise AttributeError(message, name=name, obj=array)
 
 
-def function(name: str) -> AttributeError:
-    """The error that the package lacks a name."""
-    hint = f"\nhint: use `{FUNCTIONS[name]}`" if name in FUNCTIONS else ""
-    return AttributeError(f"module `oarlock` has no `{name}`{hint}", name=name, obj=sys.modules["oarlock"])
+def function(name: str, module: str = "oarlock") -> AttributeError:
+    """The error that a module lacks a name."""
+    instead = (FUNCTIONS if module == "oarlock" else MATRICES).get(name)
+    hint = f"\nhint: use `{instead}`" if instead else ""
+    return AttributeError(f"module `{module}` has no `{name}`{hint}", name=name, obj=sys.modules[module])

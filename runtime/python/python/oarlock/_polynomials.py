@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from . import _oarlock
 from ._arguments import arrays_of, in_own_name
+from ._information import finfo
 from ._kinds import as_exact_floats, as_floats
-from ._oarlock import Tensor, matmul, result_type, sqrt, zeros
+from ._oarlock import Tensor, result_type, sqrt, zeros
 from ._sequences import vander
 from ._statistics import sum
 
@@ -33,7 +34,7 @@ def polyval(p: ArrayLike, x: ArrayLike, /) -> Tensor:
 def polyfit(x: ArrayLike, y: ArrayLike, deg: int, /) -> Tensor:
     """The coefficients of the polynomial of a degree that has the least squares of distances from some points."""
     # Loaded on first use.
-    from .linalg import pinv
+    from .linalg import lstsq
 
     x, y = arrays_of(x, y)
     if x.ndim != 1 or y.ndim not in (1, 2) or x.shape[0] != y.shape[0] or x.size == 0:
@@ -44,5 +45,5 @@ def polyfit(x: ArrayLike, y: ArrayLike, deg: int, /) -> Tensor:
     # High powers need more digits than most dtypes have.
     powers = vander(as_exact_floats(x).astype(_oarlock.float64), deg + 1)
     scale = sqrt(sum(powers * powers, 0))
-    solved = matmul(pinv(powers / scale, rtol=x.size * 2.220446049250313e-16), y.astype(_oarlock.float64))
+    solved = lstsq(powers / scale, y.astype(_oarlock.float64), x.size * finfo(_oarlock.float64).eps).solution
     return (solved / (scale if y.ndim == 1 else scale[:, None])).astype(dtype)

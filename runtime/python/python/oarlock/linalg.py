@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import builtins
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import _oarlock
+from . import _absent, _oarlock
 from ._arguments import arrays_of, in_own_name
 from ._creation import eye
 from ._decompositions import adjoint, cholesky, eigh, eigvalsh, qr, slogdet, svd, svdvals
 from ._diagonal import last_diagonals
 from ._information import finfo
+from ._kinds import as_floats
 from ._linear import cross, matrix_transpose, tensordot, vecdot
 from ._manipulation import broadcast_shapes, broadcast_to, moveaxis
 from ._oarlock import Tensor, _axes, abs, asarray, exp, matmul, op, reshape, result_type, sqrt
@@ -23,12 +24,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "cholesky",
+    "cond",
     "cross",
     "det",
     "diagonal",
     "eigh",
     "eigvalsh",
     "inv",
+    "lstsq",
     "matmul",
     "matrix_norm",
     "matrix_power",
@@ -82,6 +85,49 @@ def inv(x: ArrayLike, /) -> Tensor:
     x = asarray(x)
     size = x.shape[-1]
     return solve(x, eye(size, dtype=x.dtype, device=x.device))
+
+
+class LstsqResult(NamedTuple):
+    """The result of `lstsq`."""
+
+    solution: Tensor
+    residuals: Tensor
+    rank: int
+    singular_values: Tensor
+
+
+@in_own_name
+def lstsq(x1: ArrayLike, x2: ArrayLike, /, rcond: float | None = None) -> LstsqResult:
+    """The solution of `x1 @ x = x2` with the least squares of the differences, or the smallest of several.
+
+    Singular values below `rcond` times the largest count as 0; by default, those of rounding errors. The sums of squares are
+    empty unless the solution is the only one and there are more equations than unknowns.
+    """
+    matrix, right = (as_floats(x) for x in arrays_of(x1, x2))
+    if matrix.ndim != 2 or right.ndim not in (1, 2) or matrix.shape[0] != right.shape[0]:
+        raise ValueError(f"expected a matrix and a value for each row, found the shapes {matrix.shape} and {right.shape}")
+    dtype = result_type(matrix, right)
+    matrix, right = matrix.astype(dtype, copy=False), right.astype(dtype, copy=False)
+    left, values, rows = svd(matrix, full_matrices=False)
+    bound = builtins.max(matrix.shape) * finfo(values.dtype).eps if rcond is None else rcond
+    is_kept = values > _greatest(values, axis=-1) * bound
+    inverse = where(is_kept, 1 / where(is_kept, values, 1.0), 0.0).astype(dtype, copy=False)
+    solution = matmul(adjoint(rows), matmul(adjoint(left), right) * (inverse if right.ndim == 1 else inverse[:, None]))
+    rank = int(sum(is_kept.astype(_oarlock.int64)))
+    squares = reshape(sum(abs(right - matmul(matrix, solution)) ** 2, axis=0), (-1,))
+    is_only = rank == matrix.shape[1] < matrix.shape[0]
+    return LstsqResult(solution, squares if is_only else squares[:0], rank, values)
+
+
+@in_own_name
+def cond(x: ArrayLike, /, ord: float | str | None = None) -> Tensor:
+    """The condition numbers of matrices: the norms times those of the inverses, by default from singular values."""
+    x = as_floats(asarray(x))
+    if ord in (None, 2, -2):
+        values = svdvals(x)
+        largest, smallest = values[..., 0], values[..., -1]
+        return smallest / largest if ord == -2 else largest / smallest
+    return matrix_norm(x, ord=ord) * matrix_norm(inv(x), ord=ord)
 
 
 @in_own_name
@@ -218,3 +264,10 @@ def vector_norm(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = F
 def __dir__() -> list[str]:
     """The public names."""
     return __all__
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Tells what to use in place of functions that are absent here."""
+        raise _absent.function(name, "oarlock.linalg")
