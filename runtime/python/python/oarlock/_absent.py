@@ -76,7 +76,8 @@ def attribute(array: Any, name: str) -> Any:
     """Tells that arrays lack an attribute. Python calls it after it has not found the name."""
     package = sys.modules["oarlock"]
     instead = ATTRIBUTES.get(name)
-    if instead is None and name in package.__all__ and callable(getattr(package, name)):
+    # Most names that others ask for are nowhere, which a dictionary tells sooner than a list.
+    if instead is None and callable(vars(package).get(name)) and name in package.__all__:
         instead = f"oarlock.{name}(x, …)"
     if instead is not None:
         message = f"expected an attribute that arrays have, found `{name}`\nhint: use `{instead}`"

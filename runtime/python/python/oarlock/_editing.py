@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from . import _oarlock
 from ._arguments import arrays_of, in_own_name
 from ._creation import arange
-from ._information import isdtype
+from ._kinds import whole_numbers
 from ._manipulation import broadcast_to, concat, moveaxis
 from ._oarlock import Tensor, _axis, asarray, logical_not, ones, op, reshape, zeros
 from ._search import argsort, nonzero, take, where
@@ -70,9 +70,7 @@ def _places(obj: ArrayLike | slice, size: int, count: int, x: Tensor) -> Tensor:
     made = asarray(obj, device=x.device)
     if made.dtype == _oarlock.bool and made.ndim:
         return nonzero(made)[0]
-    if made.size and not isdtype(made.dtype, "integral"):
-        raise TypeError(f"expected whole numbers as indices, found {made.dtype.name}")
-    made = made.astype(_oarlock.int64, copy=False)
+    made = whole_numbers(made)
     if bool(any((made < -size) | (made >= count))):
         raise IndexError(f"expected indices of -{size} to before {count}, found {made.tolist()}")
     return where(made < 0, made + size, made)

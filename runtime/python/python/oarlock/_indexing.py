@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _oarlock
 from ._arguments import arrays_of, in_own_name
-from ._information import isdtype
+from ._kinds import whole_numbers
 from ._manipulation import broadcast_arrays, broadcast_to, moveaxis, stack
 from ._oarlock import Tensor, _axis, asarray, reshape, result_type, zeros
 from ._search import argsort, nonzero, take, take_along_axis, where
@@ -71,9 +71,7 @@ def choose(x: ArrayLike, choices: Sequence[ArrayLike], /, mode: str = "raise") -
     """Elements of several arrays: each is that of the array whose number stands at its place. Numbers beyond the arrays are an
     error, or count from the start (`wrap`), or are the first or last (`clip`)."""
     number = asarray(x)
-    if not isdtype(number.dtype, "integral") and number.dtype != _oarlock.bool:
-        raise TypeError(f"expected whole numbers to choose by, found {number.dtype.name}")
-    number = number.astype(_oarlock.int64, copy=False)
+    number = whole_numbers(number.astype(_oarlock.int64) if number.dtype == _oarlock.bool else number)
     number, *made = broadcast_arrays(number, *arrays_of(*choices))
     if mode == "raise" and bool(any((number < 0) | (number >= len(made)))):
         raise ValueError(f"expected numbers of 0 to before {len(made)}, found others\nhint: `mode` may be `wrap` or `clip`")
@@ -153,7 +151,7 @@ def ix_(*vectors: ArrayLike) -> tuple[Tensor, ...]:
 def unravel_index(indices: ArrayLike, shape: int | Sequence[int], /) -> tuple[Tensor, ...]:
     """The indices along each axis of a shape, of elements given by their index among all."""
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-    rest = _whole(indices)
+    rest = whole_numbers(asarray(indices))
     count = math.prod(sizes)
     if bool(any((rest < 0) | (rest >= count))):
         raise ValueError(f"expected indices of 0 to before {count}, found others")
@@ -171,18 +169,11 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], /) 
         raise ValueError(f"expected indices for each of {len(dims)} axes, found {len(multi_index)}")
     made: Tensor | None = None
     for each, size in zip(multi_index, dims, strict=True):
-        places = _whole(each)
+        places = whole_numbers(asarray(each))
         if bool(any((places < 0) | (places >= size))):
             raise ValueError(f"expected indices of 0 to before {size}, found others")
         made = places if made is None else made * size + places
     return asarray(0) if made is None else made
-
-
-def _whole(indices: ArrayLike) -> Tensor:
-    made = asarray(indices)
-    if made.size and not isdtype(made.dtype, "integral"):
-        raise TypeError(f"expected whole numbers as indices, found {made.dtype.name}")
-    return made.astype(_oarlock.int64, copy=False)
 
 
 @in_own_name

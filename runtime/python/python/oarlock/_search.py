@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 from . import _oarlock
 from ._arguments import arrays_of, in_own_name
 from ._creation import arange, full_like, sizes_of
-from ._information import isdtype
-from ._kinds import COMPLEX
+from ._kinds import COMPLEX, whole_numbers
 from ._manipulation import broadcast_to, concat, stack
 from ._oarlock import Tensor, _axis, _reduced, asarray, op, reshape, result_type
 from ._searchsorted import insertion_points
@@ -137,18 +136,14 @@ def take(x: ArrayLike, indices: ArrayLike, /, axis: int | None = None) -> Tensor
             raise ValueError(f"expected an axis for an array of {x.ndim} dimensions, found none")
         axis = 0
     axis = _axis(axis, x.ndim)
-    indices = _whole(indices, x)
+    indices = _indices_beside(x, indices)
     if x.shape[axis] == 0 and indices.size:
         raise IndexError(f"`take` expected an element in dimension {axis}, found none in the shape {x.shape}")
     return op("Gather", [x, indices], {"axis": axis})
 
 
-def _whole(indices: ArrayLike, x: Tensor) -> Tensor:
-    """Indices into an array. An empty list of them has no numbers that would tell its dtype."""
-    made = asarray(indices, device=None if isinstance(indices, Tensor) else x.device)
-    if made.size and not isdtype(made.dtype, "integral"):
-        raise TypeError(f"expected whole numbers as indices, found {made.dtype.name}")
-    return made.astype(_oarlock.int64, copy=False)
+def _indices_beside(x: Tensor, indices: ArrayLike) -> Tensor:
+    return whole_numbers(indices if isinstance(indices, Tensor) else asarray(indices, device=x.device))
 
 
 @in_own_name
@@ -156,7 +151,7 @@ def take_along_axis(x: ArrayLike, indices: ArrayLike, /, axis: int = -1) -> Tens
     """The elements at indices along an axis, with separate indices for each position of the other axes."""
     x = asarray(x)
     axis = _axis(axis, x.ndim)
-    indices = _whole(indices, x)
+    indices = _indices_beside(x, indices)
     if indices.ndim != x.ndim:
         raise ValueError(f"`take_along_axis` expected indices of as many dimensions as the array, {x.ndim}, found {indices.ndim}")
     shape = tuple(size if at == axis else max(size, indices.shape[at]) for at, size in enumerate(x.shape))
