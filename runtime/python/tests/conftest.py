@@ -73,6 +73,22 @@ def model_with(domain, op, **attributes):
     return ol.load(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString())
 
 
+def node_model(op, domain="", inputs=("x",), element="FLOAT", **attributes):
+    """The file of a model of one node, which computes `y`; each input has one axis, and `at` has whole numbers."""
+    helper, types = onnx.helper, onnx.TensorProto
+    node = helper.make_node(op, list(inputs), ["y"], domain=domain, **attributes)
+    given = [helper.make_tensor_value_info(name, types.INT64 if name == "at" else types.DataType.Value(element), [None]) for name in inputs]
+    graph = helper.make_graph([node], "graph", given, [helper.make_tensor_value_info("y", types.DataType.Value(element), None)])
+    opsets = [helper.make_opsetid("", 17)] + ([helper.make_opsetid(domain, 1)] if domain else [])
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+
+
+@pytest.fixture(params=["oarlock.onnxruntime", "onnxruntime"])
+def either(request):
+    """Oarlock's adapter, and onnxruntime itself."""
+    return pytest.importorskip(request.param)
+
+
 def c_template():
     """The compiler arguments for the C plugin template."""
     sources = sorted((REPOSITORY / "device-sdk/templates/c").glob("*.c"))

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import oarlock
 import pytest
+from conftest import node_model as model
 from oarlock import onnxruntime as ort
 
 MODELS = Path(__file__).parents[3] / "docs/src/models"
@@ -54,12 +55,6 @@ def test_values_may_stay_where_they_are(session):
 def test_outputs_that_are_not_there_are_named(session):
     with pytest.raises(ValueError, match="`nothing`"):
         session.run(["nothing"], {"image": np.load(MODELS / "digits.npy")})
-
-
-@pytest.fixture(params=["oarlock.onnxruntime", "onnxruntime"])
-def either(request):
-    """Oarlock's adapter, and onnxruntime itself."""
-    return pytest.importorskip(request.param)
 
 
 @pytest.fixture
@@ -166,16 +161,6 @@ def test_a_run_in_the_background_calls_back(digits, images):
         assert made == [] and wrong
     with pytest.raises(ValueError, match="image"):
         digits.run_async(None, {}, print, None)
-
-
-def model(op, domain="", inputs=("x",), element="FLOAT", **attributes):
-    onnx = pytest.importorskip("onnx")
-    helper, types = onnx.helper, onnx.TensorProto
-    node = helper.make_node(op, list(inputs), ["y"], domain=domain, **attributes)
-    given = [helper.make_tensor_value_info(name, types.INT64 if name == "at" else types.DataType.Value(element), [None]) for name in inputs]
-    graph = helper.make_graph([node], "graph", given, [helper.make_tensor_value_info("y", types.DataType.Value(element), None)])
-    opsets = [helper.make_opsetid("", 17)] + ([helper.make_opsetid(domain, 1)] if domain else [])
-    return helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
 
 
 def test_models_that_cannot_be_loaded_raise_what_they_raise_there(either, raised_by, tmp_path):
@@ -331,9 +316,9 @@ def test_options_that_are_not_there_or_of_another_kind_are_refused(either):
 @pytest.mark.parametrize(
     ("where", "name"),
     [
-        (ort, "set_seed"),
+        (ort, "get_ep_devices"),
         (ort.SessionOptions(), "register_custom_ops_library"),
-        ("session", "set_providers"),
+        ("session", "get_tuning_results"),
         (ort.SessionOptions(), "add_initializer"),
         (ort.RunOptions(), "add_active_adapter"),
     ],

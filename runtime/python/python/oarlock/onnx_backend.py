@@ -15,7 +15,8 @@ from onnx.backend.base import Backend, BackendRep
 
 from . import devices
 from ._model import Session
-from .onnxruntime._values import fed, to_numpy
+from .onnxruntime._feeds import to_feeds
+from .onnxruntime._values import to_numpy
 
 __all__ = ["OarlockBackend", "OarlockModel", "is_compatible", "prepare", "run_model", "run_node", "supports_device"]
 
@@ -28,15 +29,15 @@ class OarlockModel(BackendRep):
 
     def run(self, inputs: Any, **_others: Any) -> tuple[Any, ...]:
         """Runs the model on NumPy arrays, in the order of its inputs or by name."""
+        slots = [*self._session.inputs, *self._session.optional_inputs]
         feeds: dict[str, Any]
         if _is_mapping(inputs):
             feeds = dict(inputs)
         else:
             given = list(inputs) if _is_sequence(inputs) else [inputs]
-            slots = [*self._session.inputs, *self._session.optional_inputs]
             feeds = {slot.name: value for slot, value in zip(slots, given, strict=False)}
-        made = self._session.run({name: fed(value) for name, value in feeds.items()})
-        return tuple(to_numpy(value) for value in made.values())
+        made = self._session.run(to_feeds(feeds, {slot.name: slot for slot in slots}))
+        return tuple(to_numpy(value, is_owned=True) for value in made.values())
 
 
 class OarlockBackend(Backend):

@@ -21,7 +21,7 @@ class IOBinding:
         self._session = session
         self._inputs: dict[str, Any] = {}
         self._outputs: dict[str, Bound] = {}
-        self._made: list[OrtValue] = []
+        self._made: dict[str, OrtValue] = {}
 
     def bind_cpu_input(self, name: str, arr_on_cpu: Any) -> None:
         """Binds an input to a NumPy array; each run reads its current elements."""
@@ -68,11 +68,15 @@ class IOBinding:
 
     def get_outputs(self) -> list[OrtValue]:
         """The outputs of the last run, in the order of their binding."""
-        return list(self._made)
+        return list(self._made.values())
+
+    def get_outputs_as_ortvaluevector(self) -> list[OrtValue]:
+        """The same: here, such a vector is a list."""
+        return self.get_outputs()
 
     def copy_outputs_to_cpu(self) -> list[Any]:
-        """The outputs of the last run as NumPy arrays."""
-        return [value.numpy().copy() for value in self._made]
+        """Copies of the outputs of the last run, as `run` gives them."""
+        return [self._session._given(name, value._value, is_owned=False) for name, value in self._made.items()]
 
     def clear_binding_inputs(self) -> None:
         """Removes the bindings of all inputs."""
@@ -102,4 +106,4 @@ class IOBinding:
         if not self._outputs:
             raise InvalidArgument("expected an output that is bound, found none\nhint: `bind_output` names one")
         made = self._session._run(list(self._outputs), self._inputs, options)
-        self._made = [to.take(value) for to, value in zip(self._outputs.values(), made, strict=True)]
+        self._made = {name: to.take(value) for (name, to), value in zip(self._outputs.items(), made, strict=True)}

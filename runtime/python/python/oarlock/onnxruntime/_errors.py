@@ -46,6 +46,10 @@ class RuntimeException(Fail):
 
 
 # Oarlock never raises these; programs name them to catch them.
+class DeviceReset(Fail):
+    """A device that was reset."""
+
+
 class EPFail(Fail):
     """An error of a provider."""
 
@@ -54,12 +58,24 @@ class EngineError(Fail):
     """An error of an engine."""
 
 
+class ModelLoadCanceled(Fail):
+    """A load that was canceled."""
+
+
 class ModelLoaded(Fail):
     """A model that was already loaded."""
 
 
+class ModelRequiresCompilation(Fail):
+    """A model that a provider must compile first."""
+
+
 class NoModel(Fail):
     """No model is loaded."""
+
+
+class NotFound(Fail):
+    """Something that does not exist."""
 
 
 def of_load(error: Exception) -> Exception:

@@ -4,38 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from enum import IntEnum
 from operator import index
 from typing import Any
 
 from .._oarlock import Stop
 from ._absent import absent
+from ._enumerations import ExecutionMode, ExecutionOrder, GraphOptimizationLevel
 from ._errors import Fail
-
-
-class GraphOptimizationLevel(IntEnum):
-    """How much onnxruntime optimizes. Oarlock always optimizes."""
-
-    ORT_DISABLE_ALL = 0
-    ORT_ENABLE_BASIC = 1
-    ORT_ENABLE_EXTENDED = 2
-    ORT_ENABLE_LAYOUT = 3
-    ORT_ENABLE_ALL = 99
-
-
-class ExecutionMode(IntEnum):
-    """Whether onnxruntime runs ops in sequence."""
-
-    ORT_SEQUENTIAL = 0
-    ORT_PARALLEL = 1
-
-
-class ExecutionOrder(IntEnum):
-    """The order in which onnxruntime runs ready ops."""
-
-    DEFAULT = 0
-    PRIORITY_BASED = 1
-    MEMORY_EFFICIENT = 2
 
 
 def _itself(value: Any) -> Any:

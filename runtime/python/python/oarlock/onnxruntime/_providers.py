@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .. import _oarlock, devices
+from ._logger import log
 
-log = logging.getLogger("oarlock.onnxruntime")
+# Names of providers, each alone or with its options.
+Providers = Sequence[str | tuple[str, Mapping[str, Any]]]
 
 _SUFFIX = "ExecutionProvider"
+
+# Options that tune how onnxruntime works inside. Results without them are as good, so they are passed over in silence.
+_TUNING = frozenset({
+    "arena_extend_strategy", "cudnn_conv1d_pad_to_nc1d", "cudnn_conv_algo_search", "cudnn_conv_use_max_workspace",
+    "do_copy_in_default_stream", "enable_cuda_graph", "fuse_conv_bias", "initial_chunk_size_bytes", "prefer_nhwc", "sdpa_kernel",
+    "tunable_op_enable", "tunable_op_max_tuning_duration_ms", "tunable_op_tuning_enable", "use_arena",
+    "use_ep_level_unified_stream",
+})  # fmt: skip
+
+# What was warned of, so that it is said once.
+_warned: set[tuple[str, str]] = set()
 
 
 def get_available_providers() -> list[str]:
@@ -29,23 +41,6 @@ def get_device() -> str:
     return _oarlock.default_device().type.upper()
 
 
-def set_default_logger_severity(severity: int) -> None:
-    """Has no effect: errors are raised as exceptions."""
-
-
-def enable_telemetry_events() -> None:
-    """Has no effect: there is no telemetry."""
-
-
-def disable_telemetry_events() -> None:
-    """Has no effect: there is no telemetry."""
-
-
-def get_build_info() -> str:
-    """The version of Oarlock that replaces onnxruntime."""
-    return f"Oarlock Build Info: version={_oarlock.__version__}"
-
-
 def provider_of(device: str) -> str:
     return {"cpu": "CPU", "cuda": "CUDA", "rocm": "ROCM", "xpu": "XPU", "opencl": "OpenCL"}.get(device, device) + _SUFFIX
 
@@ -57,7 +52,7 @@ def device_of(provider: str) -> str:
 
 
 def available(
-    providers: Sequence[str | tuple[str, Mapping[str, Any]]] | None,
+    providers: Providers | None,
     options: Sequence[Mapping[str, Any]] | None,
 ) -> list[tuple[str, Mapping[str, Any]]]:
     """The available providers of a list, with their options."""
@@ -75,4 +70,14 @@ def available(
     for name, _ in given:
         if device_of(name) not in types:
             log.warning("there is no device for %s, only for %s", name, ", ".join(get_available_providers()))
+    for name, chosen in found:
+        _warn_of_options(name, chosen)
     return found or [("CPU" + _SUFFIX, {})]
+
+
+def _warn_of_options(provider: str, options: Mapping[str, Any]) -> None:
+    """Names the options that programs may miss, each once."""
+    for option in options:
+        if option != "device_id" and option not in _TUNING and (provider, option) not in _warned:
+            _warned.add((provider, option))
+            log.warning("the option `%s` of %s has no effect; of the options, `device_id` has one", option, provider)

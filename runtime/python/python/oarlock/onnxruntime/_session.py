@@ -7,50 +7,27 @@ from copy import deepcopy
 from datetime import datetime
 from os import PathLike
 from threading import Thread
+from time import monotonic_ns
 from typing import Any
 
-from .. import Error, set_flags
 from .._model import Session
-from .._oarlock import Slot
 from ..profiler import Profiler
 from ._absent import absent
 from ._binding import IOBinding
+from ._description import ModelMetadata, NodeArg
+from ._enumerations import OrtAllocatorType, OrtMemType
+from ._environment import choose_threads
 from ._errors import InvalidArgument, of_load, of_run
+from ._feeds import to_feeds
+from ._logger import log
+from ._maps import labels_of, to_maps
+from ._memory import OrtMemoryInfo
 from ._options import RunOptions, SessionOptions
-from ._providers import available, device_of, log
-from ._values import OrtValue, fed, to_numpy, type_of
-
+from ._providers import Providers, available, device_of
+from ._values import OrtValue, to_numpy
 
 # The entry of onnxruntime that forbids the fallback to the CPU.
 _NO_FALLBACK = "session.disable_cpu_ep_fallback"
-
-
-class NodeArg:
-    """An input or output of a model."""
-
-    def __init__(self, slot: Slot) -> None:
-        self.name = slot.name
-        self.type = _type(slot)
-        self.shape = None if slot.shape is None else list(slot.shape)
-
-    def __repr__(self) -> str:
-        return f"NodeArg(name={self.name!r}, type={self.type!r}, shape={self.shape!r})"
-
-
-class ModelMetadata:
-    """The metadata of a model."""
-
-    def __init__(self, facts: Mapping[str, Any]) -> None:
-        self.producer_name: str = facts["producer_name"]
-        self.domain: str = facts["domain"]
-        self.version: int = facts["version"]
-        self.description: str = facts["description"]
-        self.graph_name: str = facts["graph"]
-        self.graph_description: str = facts["graph_description"]
-        self.custom_metadata_map: dict[str, str] = dict(facts["metadata"])
-
-    def __getattr__(self, name: str) -> Any:
-        raise absent(self, name, type(self).__name__)
 
 
 class _LoggedSession(Session):
@@ -67,26 +44,34 @@ class InferenceSession:
         self,
         path_or_bytes: str | bytes | PathLike[str],
         sess_options: SessionOptions | None = None,
-        providers: Sequence[str | tuple[str, Mapping[str, Any]]] | None = None,
+        providers: Providers | None = None,
         provider_options: Sequence[Mapping[str, Any]] | None = None,
         **_others: Any,
     ) -> None:
+        self._model = path_or_bytes
         self._options = sess_options or SessionOptions()
-        _choose_threads(self._options)
-        self._providers = available(providers or self._options._providers, provider_options)
-        named = [f"{device_of(name)}:{options.get('device_id', 0)}" for name, options in self._providers]
-        fallback = "error" if self._options._entries.get(_NO_FALLBACK) == "1" else None
-        try:
-            self._session = _LoggedSession(path_or_bytes, device=list(dict.fromkeys(named)), fallback=fallback)
-        except Exception as error:
-            raise of_load(error) from error
-        self._names = [slot.name for slot in self._session.outputs]
-        self._dtypes = {slot.name: slot.dtype for slot in [*self._session.inputs, *self._session.optional_inputs]}
+        choose_threads(self._options.intra_op_num_threads, "`intra_op_num_threads`")
+        self._load(providers or self._options._providers, provider_options)
         if self._options.optimized_model_filepath:
             self._session.save(self._options.optimized_model_filepath)
         self._profiler = Profiler() if self._options.enable_profiling else None
+        self._profiling_start = 0
         if self._profiler:
+            self._profiling_start = monotonic_ns()
             self._profiler.start()
+
+    def _load(self, providers: Providers | None, options: Sequence[Mapping[str, Any]] | None) -> None:
+        """Loads the model for these providers."""
+        self._providers = available(providers, options)
+        named = [f"{device_of(name)}:{options.get('device_id', 0)}" for name, options in self._providers]
+        fallback = "error" if self._options._entries.get(_NO_FALLBACK) == "1" else None
+        try:
+            self._session = _LoggedSession(self._model, device=list(dict.fromkeys(named)), fallback=fallback)
+        except Exception as error:
+            raise of_load(error) from error
+        self._names = [slot.name for slot in self._session.outputs]
+        self._slots = {slot.name: slot for slot in [*self._session.inputs, *self._session.optional_inputs]}
+        self._labels = labels_of(self._session._about)
 
     def run(
         self,
@@ -95,13 +80,18 @@ class InferenceSession:
         run_options: RunOptions | None = None,
     ) -> list[Any]:
         """Runs the model and returns the named outputs, or all of them, as NumPy arrays."""
-        made = self._run(output_names, input_feed, run_options)
+        names = output_names or self._names
+        made = self._run(names, input_feed, run_options)
         given = list[Any]()
         for at, value in enumerate(made):
             # An output that is named twice becomes two arrays.
             same = at and next((before for before in range(at) if made[before] is value), at)
-            given.append(to_numpy(value) if same == at else deepcopy(given[same]))
+            given.append(self._given(names[at], value) if same == at else deepcopy(given[same]))
         return given
+
+    def _given(self, name: str, value: Any, *, is_owned: bool = True) -> Any:
+        """An output in onnxruntime's form; `is_owned` says that it has no other owner."""
+        return to_maps(value, self._labels[name]) if name in self._labels else to_numpy(value, is_owned=is_owned)
 
     def run_with_ort_values(
         self,
@@ -110,7 +100,7 @@ class InferenceSession:
         run_options: RunOptions | None = None,
     ) -> list[OrtValue]:
         """Runs the model on values that are already on a device."""
-        feeds = {name: value._array for name, value in input_dict_ort_values.items()}
+        feeds = {name: value._value for name, value in input_dict_ort_values.items()}
         return [OrtValue(value) for value in self._run(output_names, feeds, run_options)]
 
     def run_async(
@@ -158,8 +148,7 @@ class InferenceSession:
             if name not in self._names:
                 raise InvalidArgument(f"expected one of the outputs {', '.join(self._names)}, found `{name}`")
         try:
-            given = {name: fed(value, self._dtypes.get(name)) for name, value in feeds.items() if value is not None}
-            made = self._session.run(given, stop=options._stop if options else None)
+            made = self._session.run(to_feeds(feeds, self._slots), stop=options._stop if options else None)
         except Exception as error:
             raise of_run(error) from error
         return [made[name] for name in output_names or self._names]
@@ -170,7 +159,7 @@ class InferenceSession:
 
     def get_outputs(self) -> list[NodeArg]:
         """The outputs."""
-        return [NodeArg(slot) for slot in self._session.outputs]
+        return [NodeArg(slot, self._labels.get(slot.name)) for slot in self._session.outputs]
 
     def get_overridable_initializers(self) -> list[NodeArg]:
         """The optional inputs."""
@@ -188,9 +177,40 @@ class InferenceSession:
         """The options of the providers."""
         return {name: {key: str(value) for key, value in options.items()} for name, options in self._providers}
 
+    def set_providers(
+        self, providers: Providers | None = None, provider_options: Sequence[Mapping[str, Any]] | None = None
+    ) -> None:
+        """Loads the model again, for other providers."""
+        self._load(providers, provider_options)
+
+    def get_input_memory_infos(self) -> list[OrtMemoryInfo]:
+        """Where inputs are taken from without a copy."""
+        return [self._memory_info() for _ in self._session.inputs]
+
+    def get_output_memory_infos(self) -> list[OrtMemoryInfo]:
+        """Where outputs are made."""
+        return [self._memory_info() for _ in self._session.outputs]
+
+    def _memory_info(self) -> OrtMemoryInfo:
+        device = self._session.devices[0]
+        return OrtMemoryInfo(device.type.capitalize(), OrtAllocatorType.ORT_ARENA_ALLOCATOR, device.index, OrtMemType.DEFAULT)
+
+    def create_ortvalue_from_shape_and_type(
+        self, shape: Sequence[int], element_type: Any, device_type: str, device_id: int = 0, vendor_id: int = -1
+    ) -> OrtValue:
+        """Zeros to be written to, as `OrtValue.ortvalue_from_shape_and_type` makes them."""
+        return OrtValue.ortvalue_from_shape_and_type(shape, element_type, device_type, device_id, vendor_id)
+
+    def release_captured_graph(self, graph_annotation_id: int = 0) -> None:
+        """Has no effect: runs are not captured."""
+
     def get_session_options(self) -> SessionOptions:
         """The options that the session was created with."""
         return self._options
+
+    def get_profiling_start_time_ns(self) -> int:
+        """When `enable_profiling` began to record, as `time.monotonic_ns` counts, or 0."""
+        return self._profiling_start
 
     def end_profiling(self) -> str:
         """Ends the profiling that `enable_profiling` began: writes a trace of everything that ran since the session was created,
@@ -212,18 +232,3 @@ class InferenceSession:
 
     def disable_fallback(self) -> None:
         """Has no effect: after a failure, no other provider is tried."""
-
-
-def _choose_threads(options: SessionOptions) -> None:
-    if options.intra_op_num_threads > 0:
-        try:
-            set_flags({"threads": options.intra_op_num_threads})
-        except Error:
-            log.warning("`intra_op_num_threads` is chosen by the first session; this one uses the same threads")
-
-
-def _type(slot: Slot) -> str:
-    if slot.dtype is not None:
-        return type_of(slot.dtype.name)
-    outer, _, inner = slot.kind.partition("sequence of ")
-    return slot.kind if outer or not inner else f"seq({type_of(inner.partition('[')[0])})"

@@ -5,71 +5,123 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard
 
 import numpy
 
-from .. import asarray, zeros
-from .._oarlock import Device, DType, Tensor
+from .. import asarray, from_dlpack, zeros
+from .._oarlock import Device, Tensor
 from ._errors import InvalidArgument, NotImplemented
+from ._sparse import refuse_sparse
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from ._memory import OrtMemoryInfo
+    from ._sparse import SparseTensor
+
+# An array, a sequence of arrays, or an optional value that is absent.
+Value = Tensor | list[Tensor] | None
 
 # The dtype numbers of ONNX, in the order of the format.
 _NUMBERED = [
     "", "float32", "uint8", "int8", "uint16", "int16", "int32", "int64", "str", "bool", "float16", "float64", "uint32", "uint64",
     "complex64", "complex128", "bfloat16",
 ]  # fmt: skip
-_WHOLE = ("int32", "int64")
-_FLOATS = ("float16", "float32", "float64", "bfloat16")
+# Those that NumPy has.
+NUMPY_DTYPES = frozenset(_NUMBERED[1:-1]) - {"str"}
 _ELEMENTS = {"float32": "float", "float64": "double", "str": "string"}
 
 
 class OrtValue:
-    """An array on a device."""
+    """An array on a device, a sequence of arrays, or an optional value that is absent."""
 
-    def __init__(self, array: Tensor, memory: NDArray[Any] | None = None) -> None:
-        self._array = array
+    def __init__(self, value: Value, memory: NDArray[Any] | None = None) -> None:
+        self._value = value
         # The memory that runs write to, if another object owns it.
         self._memory = memory
 
-    @staticmethod
-    def ortvalue_from_numpy(numpy_obj: NDArray[Any], device_type: str = "cpu", device_id: int = 0) -> OrtValue:
+    @classmethod
+    def ortvalue_from_numpy(
+        cls, numpy_obj: NDArray[Any], /, device_type: str = "cpu", device_id: int = 0, vendor_id: int = -1
+    ) -> OrtValue:
         """A NumPy array on a device; on the CPU, without a copy."""
         is_here = device_type.lower() == "cpu" and numpy_obj.flags.writeable
         array = asarray(numpy_obj, device=_place(device_type, device_id))
-        return OrtValue(array, numpy_obj if is_here else None)
+        return cls(array, numpy_obj if is_here else None)
 
-    @staticmethod
+    @classmethod
+    def ortvalue_from_numpy_with_onnx_type(cls, data: NDArray[Any], /, onnx_element_type: int) -> OrtValue:
+        """The bits of a NumPy array as elements of an ONNX dtype number, such as 16 for bfloat16, which NumPy does not have."""
+        dtype = _named(onnx_element_type)
+        if dtype == "bfloat16":
+            # The upper half of a float32 is a bfloat16.
+            wide = (data.view(numpy.uint16).astype(numpy.uint32) << 16).view(numpy.float32)
+            return cls(asarray(wide).astype(dtype))
+        return cls.ortvalue_from_numpy(data.view(dtype))
+
+    @classmethod
     def ortvalue_from_shape_and_type(
-        shape: Sequence[int], element_type: Any, device_type: str = "cpu", device_id: int = 0
+        cls,
+        shape: Sequence[int],
+        element_type: Any,
+        device_type: str = "cpu",
+        device_id: int = 0,
+        vendor_id: int = -1,
+        memory_info: OrtMemoryInfo | None = None,
     ) -> OrtValue:
         """Zeros of a NumPy dtype or an ONNX dtype number, to be written to."""
+        if memory_info is not None:
+            device_type, device_id = memory_info.name, memory_info.device_id
         dtype = _named(element_type)
-        if device_type.lower() == "cpu" and dtype in _NUMBERED[:-1] and dtype != "str":
-            return OrtValue.ortvalue_from_numpy(numpy.zeros(tuple(shape), dtype))
-        return OrtValue(zeros(tuple(shape), dtype=dtype, device=_place(device_type, device_id)))
+        if device_type.lower() == "cpu" and dtype in NUMPY_DTYPES:
+            return cls.ortvalue_from_numpy(numpy.zeros(tuple(shape), dtype))
+        return cls(zeros(tuple(shape), dtype=dtype, device=_place(device_type, device_id)))
+
+    @classmethod
+    def from_dlpack(cls, data: Any, /) -> OrtValue:
+        """Another library's array, whose memory is shared if possible."""
+        return cls(from_dlpack(data))
+
+    @classmethod
+    def ort_value_from_sparse_tensor(cls, sparse_tensor: SparseTensor, /) -> NoReturn:
+        """Is not supported."""
+        refuse_sparse()
+
+    def as_sparse_tensor(self) -> NoReturn:
+        """Is not supported."""
+        refuse_sparse()
 
     def numpy(self) -> NDArray[Any]:
         """The elements as a NumPy array."""
         return self._array.numpy()
 
-    def update_inplace(self, np_arr: NDArray[Any]) -> None:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        elements = self.numpy()
+        return numpy.array(elements, dtype) if copy else numpy.asarray(elements, dtype)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._array.__dlpack_device__()
+
+    def update_inplace(self, data: NDArray[Any] | OrtValue) -> None:
         """Overwrites the elements with others of the same shape and dtype."""
-        self._write(asarray(np_arr))
+        self._write(data._array if isinstance(data, OrtValue) else asarray(data))
 
     def shape(self) -> list[int]:
         """The shape."""
         return list(self._array.shape)
 
     def data_type(self) -> str:
-        """The type, such as `tensor(float)`."""
-        return type_of(self._array.dtype.name)
+        """The type, such as `tensor(float)` or `seq(tensor(float))`."""
+        text = type_of(self._first.dtype.name)
+        return f"seq({text})" if is_list(self._value) else text
 
     def element_type(self) -> int:
-        """The ONNX dtype number."""
-        name = self._array.dtype.name
+        """The ONNX dtype number of an array, or of the arrays of a sequence."""
+        name = self._first.dtype.name
         if name not in _NUMBERED:
             raise NotImplemented(f"expected a dtype whose number is known, found {name}")
         return _NUMBERED.index(name)
@@ -89,20 +141,35 @@ class OrtValue:
         return self._array.device.type
 
     def has_value(self) -> bool:
-        """Always true."""
-        return True
+        """Whether there is a value, which is always so unless a model's output is optional."""
+        return self._value is not None
 
     def is_tensor(self) -> bool:
-        """Always true."""
-        return True
+        """Whether it is an array."""
+        return isinstance(self._value, Tensor)
 
     def is_sparse_tensor(self) -> bool:
         """Always false."""
         return False
 
     def is_tensor_sequence(self) -> bool:
-        """Always false."""
-        return False
+        """Whether it is a sequence of arrays."""
+        return is_list(self._value)
+
+    @property
+    def _array(self) -> Tensor:
+        if isinstance(self._value, Tensor):
+            return self._value
+        raise InvalidArgument(f"expected a value that is an array, found {'a sequence' if is_list(self._value) else 'nothing'}")
+
+    @property
+    def _first(self) -> Tensor:
+        """The array, or the first of a sequence, which tells the dtype of all."""
+        if not isinstance(self._value, list):
+            return self._array
+        if not self._value:
+            raise InvalidArgument("expected a sequence whose arrays tell their dtype, found an empty one")
+        return self._value[0]
 
     def _write(self, array: Tensor) -> None:
         here = self._array
@@ -111,10 +178,10 @@ class OrtValue:
                 f"expected {here.dtype}{list(here.shape)} for the memory that is there, found {array.dtype}{list(array.shape)}"
             )
         if self._memory is None:
-            self._array = array.to_device(here.device)
+            self._value = array.to_device(here.device)
         else:
             numpy.copyto(self._memory, array.numpy())
-            self._array = asarray(self._memory, device=here.device)
+            self._value = asarray(self._memory, device=here.device)
 
 
 class Bound:
@@ -124,8 +191,10 @@ class Bound:
         self._device = device
         self._value = value
 
-    def take(self, made: Tensor) -> OrtValue:
+    def take(self, made: Value) -> OrtValue:
         """Stores an output in its target."""
+        if not isinstance(made, Tensor):
+            return OrtValue(made)
         if self._value is None:
             return OrtValue(made.to_device(self._device))
         self._value._write(made)
@@ -171,27 +240,19 @@ def type_of(dtype: str) -> str:
     return f"tensor({_ELEMENTS.get(dtype, dtype)})"
 
 
-def fed(value: Any, dtype: DType | None = None) -> Any:
-    """Converts an input from onnxruntime's form to ours; `dtype` is that of the input if it is an array."""
-    if isinstance(value, OrtValue):
-        return value._array
-    if is_list(value) and dtype is not None:
-        array = asarray(value)
-        # Python integers fit any dtype, and so do empty lists.
-        is_any = array.size == 0 or (array.dtype.name in _WHOLE and dtype.name in _FLOATS)
-        return array.astype(dtype) if is_any else array
-    if is_list(value) and value and isinstance(value[0], numpy.ndarray):
-        return [asarray(each) for each in value]
-    return value
-
-
-def to_numpy(value: Any) -> Any:
-    """Converts an output of ours, which has no other owner, to onnxruntime's form: writable arrays."""
+def to_numpy(value: Any, *, is_owned: bool) -> Any:
+    """Converts an output of ours to onnxruntime's form: writable arrays, without a copy if it has no other owner."""
     if isinstance(value, Tensor):
-        return value._given_up()
-    return [to_numpy(each) for each in value] if is_list(value) else value
+        return value._given_up() if is_owned else value.numpy().copy()
+    return [to_numpy(each, is_owned=is_owned) for each in value] if is_list(value) else value
 
 
 def is_list(value: object) -> TypeGuard[list[Any]]:
     """Whether a value is a list."""
     return isinstance(value, list)
+
+
+def copy_tensors(src: Sequence[OrtValue], dst: Sequence[OrtValue], stream: object = None) -> None:
+    """Overwrites the elements of values with those of others."""
+    for one, other in zip(src, dst, strict=True):
+        other.update_inplace(one)

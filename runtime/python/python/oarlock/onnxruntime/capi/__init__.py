@@ -1,1 +1,1 @@
-"""The package in which onnxruntime has its native module."""
+"""The package in which onnxruntime has its native module, and modules that other packages import from."""
