@@ -131,10 +131,11 @@ class OrtMemoryInfo:
 
 
 class OrtArenaCfg:
-    """How onnxruntime keeps freed memory: four numbers, or a dictionary with some of the names below. Unset numbers are -1."""
+    """How onnxruntime keeps freed memory: four numbers, or a dictionary with some of the names below. Unset numbers are -1,
+    which lets onnxruntime choose; memory is unlimited."""
 
     def __init__(self, max_mem: int | Mapping[str, int], *numbers: int) -> None:
-        self.max_mem = -1
+        self.max_mem = 0
         self.arena_extend_strategy = -1
         self.initial_chunk_size_bytes = -1
         self.max_dead_bytes_per_chunk = -1

@@ -7,7 +7,7 @@ from copy import deepcopy
 from datetime import datetime
 from os import PathLike
 from threading import Thread
-from time import monotonic_ns
+from time import time_ns
 from typing import Any
 
 from .._model import Session
@@ -57,7 +57,7 @@ class InferenceSession:
         self._profiler = Profiler() if self._options.enable_profiling else None
         self._profiling_start = 0
         if self._profiler:
-            self._profiling_start = monotonic_ns()
+            self._profiling_start = time_ns()
             self._profiler.start()
 
     def _load(self, providers: Providers | None, options: Sequence[Mapping[str, Any]] | None) -> None:
@@ -209,7 +209,7 @@ class InferenceSession:
         return self._options
 
     def get_profiling_start_time_ns(self) -> int:
-        """When `enable_profiling` began to record, as `time.monotonic_ns` counts, or 0."""
+        """When `enable_profiling` began to record, in nanoseconds, as `time.time_ns` counts, or 0."""
         return self._profiling_start
 
     def end_profiling(self) -> str:
