@@ -1,0 +1,63 @@
+"""Runs packages on onnxruntime and on Oarlock, each in a process of its own, and compares what they say.
+
+`python compare.py [NAME...]` runs the named ones, or all. It ends with 1 if an answer differs or a package fails.
+"""
+
+import json
+import math
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).parent
+# Both runtimes round sums in another order. Logarithms of tiny numbers and differences of large ones show that most.
+TOLERANCE = 5e-3
+
+
+def said(name, runtime):
+    """The answer of a package, with the seconds that the process took, or the end of its error."""
+    begin = time.perf_counter()
+    command = [sys.executable, *runtime, str(HERE / "answer.py"), name]
+    outcome = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    if outcome.returncode:
+        return None, "\n".join(outcome.stderr.strip().splitlines()[-3:])
+    return json.loads(outcome.stdout.splitlines()[-1]), time.perf_counter() - begin
+
+
+def difference(one, other):
+    """The largest difference of two answers: relative to the larger number for large ones, infinite if they are of another form."""
+    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
+        return max((difference(one[key], other[key]) for key in one), default=0)
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        return max(map(difference, one, other), default=0)
+    if isinstance(one, float | int) and isinstance(other, float | int):
+        if one == other or (math.isnan(one) and math.isnan(other)):
+            return 0
+        return abs(one - other) / max(1, abs(one), abs(other))
+    return 0 if one == other else math.inf
+
+
+def main():
+    # Imported late, because other programs import `difference`.
+    from answer import ANSWERS
+
+    wrong = 0
+    for name in sys.argv[1:] or ANSWERS:
+        expected, their_time = said(name, [])
+        found, our_time = said(name, ["-m", "oarlock.onnxruntime"])
+        if expected is None or found is None:
+            who, error = ("onnxruntime", their_time) if expected is None else ("Oarlock", our_time)
+            print(f"{name}: fails on {who}:\n{error}")
+            wrong += 1
+            continue
+        assert expected["by"].startswith("onnxruntime.") and found["by"].startswith("oarlock."), "both ran on the same runtime"
+        off = difference(expected["answer"], found["answer"])
+        wrong += off > TOLERANCE
+        verdict = "agrees" if off <= TOLERANCE else "DIFFERS"
+        print(f"{name}: {verdict}, by at most {off:.2g}; process {our_time:.1f} s, with onnxruntime {their_time:.1f} s", flush=True)
+    return wrong > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,67 @@
+"""Packages that listen to sounds. Each function says what one of them hears."""
+
+import tempfile
+import wave
+from pathlib import Path
+
+import numpy as np
+from samples import RATE, sound
+
+
+def faster_whisper():
+    from faster_whisper.vad import get_speech_timestamps, get_vad_model
+
+    padded = np.pad(sound(), (0, -len(sound()) % 512))
+    return [get_vad_model()(padded), get_speech_timestamps(sound())]
+
+
+def swift_f0():
+    from swift_f0 import SwiftF0
+
+    heard = SwiftF0().detect(sound(), RATE)
+    return [heard.pitch_hz, heard.confidence]
+
+
+def basic_pitch():
+    from basic_pitch import FilenameSuffix, build_icassp_2022_model_path
+    from basic_pitch.inference import Model, predict
+
+    model = Model(build_icassp_2022_model_path(FilenameSuffix.onnx))
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory) / "sound.wav"
+        with wave.open(str(file), "wb") as writer:
+            writer.setparams((1, 2, RATE, 0, "NONE", ""))
+            writer.writeframes((sound() * 32767).astype("<i2").tobytes())
+        made, _, notes = predict(file, model)
+    return [made, [note[:3] for note in notes]]
+
+
+def speechmos():
+    from speechmos import dnsmos, plcmos
+
+    long = np.tile(sound(), 3)
+    return [dnsmos.run(long, RATE, return_df=False), plcmos.run(long, RATE, return_df=False)]
+
+
+def onnx_asr():
+    from onnx_asr.preprocessors.preprocessor import OnnxPreprocessor
+
+    waves, lengths = np.stack([sound(), -sound()]), np.array([len(sound()), 20000])
+    names = ["gigaam_v2", "gigaam_v3", "kaldi", "nemo80", "nemo128", "whisper80", "whisper128"]
+    return [OnnxPreprocessor(name, {"providers": ["CPUExecutionProvider"]})(waves, lengths) for name in names]
+
+
+def onnx_asr_resampling():
+    import importlib.resources as resources
+
+    import onnxruntime
+
+    data = resources.files("onnx_asr.preprocessors") / "data"
+    waves, lengths = np.stack([sound(), -sound()]), np.array([len(sound()), 20000])
+    found = {}
+    for file in sorted(data.iterdir(), key=lambda file: file.name):
+        if file.name.startswith("resample_"):
+            session = onnxruntime.InferenceSession(file.read_bytes(), providers=["CPUExecutionProvider"])
+            feeds = dict(zip([each.name for each in session.get_inputs()], (waves, lengths), strict=True))
+            found[file.name] = session.run(None, feeds)
+    return found
