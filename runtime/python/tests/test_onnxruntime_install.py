@@ -65,7 +65,7 @@ def test_the_command_says_how_it_is_used(tmp_path):
 
 def test_installed_modules_are_ours():
     said = child("""
-        import importlib.util, sys
+        import importlib.metadata, importlib.util, sys
         from oarlock import onnxruntime as ort
         ort.install()
         ort.install()
@@ -73,6 +73,9 @@ def test_installed_modules_are_ours():
         import oarlock.onnxruntime.capi.onnxruntime_pybind11_state as ours
         assert onnxruntime is ort and state is ours and sys.modules["onnxruntime"] is ort
         assert ort.__spec__.name == "oarlock.onnxruntime"
+        assert importlib.metadata.version("onnxruntime") == ort.__version__
+        assert importlib.metadata.requires("onnxruntime") is importlib.metadata.files("onnxruntime") is None
+        assert importlib.metadata.version("numpy")
         assert importlib.util.find_spec("onnxruntime") is not None
         for name in ("onnxruntime.quantization", "onnxruntime.training"):
             assert importlib.util.find_spec(name) is None

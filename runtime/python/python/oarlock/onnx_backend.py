@@ -15,7 +15,7 @@ from onnx.backend.base import Backend, BackendRep
 
 from . import devices
 from ._model import Session
-from .onnxruntime._feeds import to_feeds
+from .onnxruntime._feeds import Feeds
 from .onnxruntime._values import to_numpy
 
 __all__ = ["OarlockBackend", "OarlockModel", "is_compatible", "prepare", "run_model", "run_node", "supports_device"]
@@ -36,7 +36,7 @@ class OarlockModel(BackendRep):
         else:
             given = list(inputs) if _is_sequence(inputs) else [inputs]
             feeds = {slot.name: value for slot, value in zip(slots, given, strict=False)}
-        made = self._session.run(to_feeds(feeds, {slot.name: slot for slot in slots}))
+        made = self._session.run(Feeds(slots).take(feeds))
         return tuple(to_numpy(value, is_owned=True) for value in made.values())
 
 

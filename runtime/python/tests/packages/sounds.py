@@ -1,5 +1,6 @@
 """Packages that listen to sounds. Each function says what one of them hears."""
 
+import importlib.util
 import tempfile
 import wave
 from pathlib import Path
@@ -64,4 +65,24 @@ def onnx_asr_resampling():
             session = onnxruntime.InferenceSession(file.read_bytes(), providers=["CPUExecutionProvider"])
             feeds = dict(zip([each.name for each in session.get_inputs()], (waves, lengths), strict=True))
             found[file.name] = session.run(None, feeds)
+    return found
+
+
+def silero_vad():
+    """Its models alone, because its Python half needs PyTorch."""
+    import onnxruntime
+
+    (place,) = importlib.util.find_spec("silero_vad").submodule_search_locations
+    found = {}
+    for name in ["silero_vad", "silero_vad_16k_op15", "silero_vad_half", "silero_vad_op18_ifless"]:
+        session = onnxruntime.InferenceSession(f"{place}/data/{name}.onnx", providers=["CPUExecutionProvider"])
+        known = {each.name for each in session.get_inputs()}
+        state, context = np.zeros((2, 1, 128), np.float32), np.zeros((1, 64), np.float32)
+        found[name] = []
+        for at in range(0, len(sound()) - 512, 512):
+            window = np.concatenate([context, sound()[None, at : at + 512]], axis=1)
+            feeds = {"input": window, "state": state, "sr": np.array(RATE, np.int64)}
+            speech, state = session.run(None, {each: value for each, value in feeds.items() if each in known})
+            context = window[:, -64:]
+            found[name].append(speech)
     return found

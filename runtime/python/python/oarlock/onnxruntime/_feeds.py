@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy
@@ -14,49 +14,62 @@ from ._values import NUMPY_DTYPES, OrtValue, is_list
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from .._oarlock import DType, Slot, Tensor
+    from .._oarlock import Slot, Tensor
 
 
-def to_feeds(given: Mapping[str, Any], slots: Mapping[str, Slot]) -> dict[str, Any]:
-    """Converts the values of inputs; `slots` describes all inputs of the model. `None` counts for optional values alone."""
-    return {
-        name: _fed(name, value, slots.get(name))
-        for name, value in given.items()
-        if value is not None or (name in slots and slots[name].kind.startswith("optional "))
-    }
+class Feeds:
+    """The inputs that a model has."""
+
+    def __init__(self, slots: Iterable[Slot]) -> None:
+        self._inputs = {slot.name: _Input(slot) for slot in slots}
+
+    def take(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Converts the values of inputs by name. An input that the model does not have is left to the run, which refuses it."""
+        taken = dict[str, Any]()
+        for name, value in given.items():
+            known = self._inputs.get(name)
+            # `None` is a value of optional inputs, and says nothing about others.
+            if value is not None or (known and known.is_optional):
+                taken[name] = known.take(value) if known else value
+        return taken
 
 
-def _fed(name: str, value: Any, slot: Slot | None) -> Any:
-    """Converts the value of an input; `slot` describes it, if the model has an input with this name.
+class _Input:
+    """An input: its dtype if it is an array, and whether it may be absent."""
 
-    Lists become arrays of the input's dtype, as in onnxruntime. Tuples and numbers do as well, which onnxruntime refuses. An
-    array keeps its dtype, which must then be that of the input.
-    """
-    if isinstance(value, OrtValue):
-        return value._value
-    # Numbers of NumPy have a dtype, like arrays.
-    if slot is None or _is_scalar(value):
-        return value
-    if slot.dtype is None:
-        return [asarray(each) if _is_array(each) else each for each in value] if is_list(value) else value
-    if isinstance(value, (list, tuple, int, float)):
-        return _of_list(name, value, slot.dtype)
-    if _is_array(value) and value.dtype.kind == "O":
-        return _of_text(value)
-    return value
+    def __init__(self, slot: Slot) -> None:
+        self._name = slot.name
+        self._dtype = slot.dtype
+        self.is_optional = slot.kind.startswith("optional ")
 
+    def take(self, value: Any) -> Any:
+        """Converts the value for a run.
 
-def _of_list(name: str, value: Any, dtype: DType) -> Tensor:
-    """An array of a dtype with the elements of nested lists."""
-    if dtype.name == "str":
-        return _of_text(numpy.array(value, object))
-    named = dtype.name if dtype.name in NUMPY_DTYPES else "float32"
-    try:
-        return asarray(numpy.array(value, named)).astype(dtype)
-    except (ValueError, TypeError, OverflowError) as error:
-        raise InvalidArgument(
-            f"input `{name}`: expected lists of one shape, with elements that {dtype} holds, found others: {error}"
-        ) from error
+        Lists become arrays of the input's dtype, as in onnxruntime. Tuples and numbers do as well, which onnxruntime refuses.
+        An array keeps its dtype, which must then be that of the input.
+        """
+        if _is_array(value):
+            return _of_text(value) if value.dtype.kind == "O" else value
+        if isinstance(value, OrtValue):
+            return value._value
+        if self._dtype is None:
+            return [asarray(each) if _is_array(each) else each for each in value] if is_list(value) else value
+        return self._of_list(value) if _is_plain(value) else value
+
+    def _of_list(self, value: Any) -> Tensor:
+        """An array of the input's dtype with the elements of nested lists."""
+        assert self._dtype is not None
+        name = self._dtype.name
+        if name == "str":
+            return _of_text(numpy.array(value, object))
+        try:
+            if name in NUMPY_DTYPES:
+                return asarray(numpy.array(value, name))
+            return asarray(numpy.array(value, numpy.float32)).astype(self._dtype)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise InvalidArgument(
+                f"input `{self._name}`: expected lists of one shape, with elements that {name} holds, found others: {error}"
+            ) from error
 
 
 def _of_text(array: NDArray[Any]) -> Tensor:
@@ -69,5 +82,6 @@ def _is_array(value: object) -> TypeGuard[NDArray[Any]]:
     return isinstance(value, numpy.ndarray)
 
 
-def _is_scalar(value: object) -> bool:
-    return isinstance(value, numpy.generic)
+def _is_plain(value: object) -> bool:
+    """Whether a value is a list or a number of Python; numbers of NumPy have a dtype, like arrays."""
+    return isinstance(value, (list, tuple, int, float)) and not isinstance(value, numpy.generic)

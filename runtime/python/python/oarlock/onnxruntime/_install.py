@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
+from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
+from importlib.metadata import Distribution, DistributionFinder
 from importlib.util import find_spec
 from types import ModuleType
+
+from ._distribution import AdapterDistribution
 
 _OURS = __name__.rpartition(".")[0]
 _THEIRS = "onnxruntime"
@@ -34,7 +38,7 @@ def install(*, replace: bool = False) -> None:
     import_module(_THEIRS)
 
 
-class _Finder(MetaPathFinder):
+class _Finder(DistributionFinder):
     """Finds modules of onnxruntime among ours, by the same name."""
 
     def find_spec(self, fullname: str, path: object = None, target: ModuleType | None = None) -> ModuleSpec | None:
@@ -43,6 +47,10 @@ class _Finder(MetaPathFinder):
             return None
         ours = _OURS + fullname.removeprefix(_THEIRS)
         return None if find_spec(ours) is None else ModuleSpec(fullname, _Alias(ours), origin=ours)
+
+    def find_distributions(self, context: DistributionFinder.Context = DistributionFinder.Context()) -> Iterable[Distribution]:
+        """What programs learn when they ask which version of onnxruntime is installed."""
+        return [AdapterDistribution()] if context.name == _THEIRS else []
 
 
 class _Alias(Loader):

@@ -18,7 +18,7 @@ from ._description import ModelMetadata, NodeArg
 from ._enumerations import OrtAllocatorType, OrtMemType
 from ._environment import choose_threads
 from ._errors import InvalidArgument, of_load, of_run
-from ._feeds import to_feeds
+from ._feeds import Feeds
 from ._logger import log
 from ._maps import labels_of, to_maps
 from ._memory import OrtMemoryInfo
@@ -70,7 +70,7 @@ class InferenceSession:
         except Exception as error:
             raise of_load(error) from error
         self._names = [slot.name for slot in self._session.outputs]
-        self._slots = {slot.name: slot for slot in [*self._session.inputs, *self._session.optional_inputs]}
+        self._feeds = Feeds([*self._session.inputs, *self._session.optional_inputs])
         self._labels = labels_of(self._session._about)
 
     def run(
@@ -148,7 +148,7 @@ class InferenceSession:
             if name not in self._names:
                 raise InvalidArgument(f"expected one of the outputs {', '.join(self._names)}, found `{name}`")
         try:
-            made = self._session.run(to_feeds(feeds, self._slots), stop=options._stop if options else None)
+            made = self._session.run(self._feeds.take(feeds), stop=options._stop if options else None)
         except Exception as error:
             raise of_run(error) from error
         return [made[name] for name in output_names or self._names]
