@@ -164,6 +164,23 @@ def test_other_providers_are_set_afterwards(either):
     assert session.run(None, {"x": [-1, 1]})[0].tolist() == [0, 1]
 
 
+@pytest.mark.filterwarnings("ignore:Duplicate provider")
+def test_providers_and_their_options_belong_together(either, caplog):
+    cpu = "CPUExecutionProvider"
+
+    def load(providers, options=None):
+        return either.InferenceSession(node_model("Relu"), None, providers, options)
+
+    for providers, options in [([cpu], []), ([cpu], [{}, {}]), ([cpu], ["x"]), ([(cpu, 1)], None)]:
+        assert load(providers, options).get_provider_options() == {cpu: {}}
+        if either is ort:
+            assert "options" in caplog.text
+            caplog.clear()
+    session = load([cpu, (cpu, {"arena_extend_strategy": "kSameAsRequested"})])
+    assert session.get_provider_options() == {cpu: {}}
+    assert load([cpu], [{}]).get_providers() == [cpu]
+
+
 def test_options_without_an_effect_are_named_once(caplog):
     options = {"device_id": "0", "gpu_mem_limit": 1, "arena_extend_strategy": "kSameAsRequested"}
     for _ in range(2):

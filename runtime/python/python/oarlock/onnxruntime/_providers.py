@@ -59,12 +59,7 @@ def available(
     if not providers:
         default = _oarlock.default_device()
         return [(provider_of(default.type), {"device_id": default.index})]
-    if isinstance(providers, str):
-        raise ValueError(f'expected a list of providers, found text\nhint: write `providers=["{providers}"]`')
-    given: list[tuple[str, Mapping[str, Any]]] = []
-    for at, provider in enumerate(providers):
-        beside: Mapping[str, Any] = options[at] if options and at < len(options) else {}
-        given.append((provider, beside) if isinstance(provider, str) else (provider[0], provider[1]))
+    given = _with_options(providers, options)
     types = {device.type for device in devices()}
     found = [pair for pair in given if device_of(pair[0]) in types]
     for name, _ in given:
@@ -73,6 +68,32 @@ def available(
     for name, chosen in found:
         _warn_of_options(name, chosen)
     return found or [("CPU" + _SUFFIX, {})]
+
+
+def _with_options(
+    providers: Providers, options: Sequence[Mapping[str, Any]] | None
+) -> list[tuple[str, Mapping[str, Any]]]:
+    """Each provider once, with its options from either argument. Options that do not belong to one are left out, because
+    onnxruntime runs such programs as well: after a message, on the CPU."""
+    if isinstance(providers, str):
+        raise ValueError(f'expected a list of providers, found text\nhint: write `providers=["{providers}"]`')
+    if options is not None and len(options) != len(providers):
+        log.warning("expected options for each of %d providers, found %d", len(providers), len(options))
+    given: dict[str, Mapping[str, Any]] = {}
+    for at, provider in enumerate(providers):
+        beside: Mapping[str, Any] = options[at] if options and at < len(options) else {}
+        name, chosen = (provider, beside) if isinstance(provider, str) else provider
+        if not _is_mapping(chosen):
+            log.warning("expected a dictionary with the options of %s, found %s", name, type(chosen).__name__)
+            chosen = {}
+        if name in given:
+            log.warning("the provider %s is named twice; its first options count", name)
+        given.setdefault(name, chosen)
+    return list(given.items())
+
+
+def _is_mapping(value: object) -> bool:
+    return isinstance(value, Mapping)
 
 
 def _warn_of_options(provider: str, options: Mapping[str, Any]) -> None:
