@@ -35,8 +35,8 @@ CLASSES = [
 ]
 # Names that are only there because a module of onnxruntime uses them.
 USED = {
-    "Any", "Callable", "IntEnum", "Sequence", "annotations", "C", "collections", "contextlib", "np", "onnxruntime_validation", "os",
-    "platform", "typing", "warnings", "weakref",
+    "Any", "C", "Callable", "IntEnum", "Sequence", "annotations", "collections", "contextlib", "np", "onnxruntime_validation",
+    "os", "platform", "typing", "warnings", "weakref",
 }  # fmt: skip
 # Names for its own Python half, and aliases for type checkers.
 INTERNAL = {

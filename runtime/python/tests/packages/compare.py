@@ -26,7 +26,7 @@ def said(name, runtime):
 
 
 def difference(one, other):
-    """The largest difference of two answers: relative to the larger number for large ones, infinite if they are of another form."""
+    """The largest difference of two answers: relative for numbers beyond 1, and infinite if their form differs."""
     if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
         return max((difference(one[key], other[key]) for key in one), default=0)
     if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
@@ -55,7 +55,8 @@ def main():
         off = difference(expected["answer"], found["answer"])
         wrong += off > TOLERANCE
         verdict = "agrees" if off <= TOLERANCE else "DIFFERS"
-        print(f"{name}: {verdict}, by at most {off:.2g}; process {our_time:.1f} s, with onnxruntime {their_time:.1f} s", flush=True)
+        times = f"process {our_time:.1f} s, with onnxruntime {their_time:.1f} s"
+        print(f"{name}: {verdict}, by at most {off:.2g}; {times}", flush=True)
     return wrong > 0
 
 

@@ -114,11 +114,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> ModuleType:
-    """Loads the modules below, which few programs name; for unsupported names, says what to do instead."""
+    """Loads the package of the modules below, which few programs name; for unsupported names, says what to do instead."""
     if name == "capi":
-        import_module(".capi._pybind_state", __name__)
-        import_module(".capi.onnxruntime_inference_collection", __name__)
-        return sys.modules[f"{__name__}.capi"]
+        return import_module(".capi", __name__)
     raise absent(sys.modules[__name__], name, "oarlock.onnxruntime")
 
 

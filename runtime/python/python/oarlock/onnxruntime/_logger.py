@@ -26,7 +26,7 @@ class _Callback(logging.Handler):
 
 
 def set_default_logger_severity(severity: int) -> None:
-    """Sets the least severity that the logger `oarlock.onnxruntime` writes: 0 for everything, 2 for warnings, 4 for almost nothing."""
+    """Sets the least severity that the logger `oarlock.onnxruntime` writes: 0 is everything, 2 warnings, 4 almost nothing."""
     if not 0 <= severity < len(_LEVELS):
         raise InvalidArgument(f"expected a severity of 0 to 4, found {severity}")
     log.setLevel(_LEVELS[severity])
