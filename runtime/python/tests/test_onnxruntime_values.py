@@ -1,5 +1,8 @@
 """Values, devices and memory of the adapter behave as those of onnxruntime."""
 
+import subprocess
+import sys
+
 import numpy as np
 import oarlock
 import pytest
@@ -188,3 +191,28 @@ def test_options_without_an_effect_are_named_once(caplog):
     assert caplog.text.count("the option `gpu_mem_limit` of CPUExecutionProvider has no effect") == 1
     assert "arena_extend_strategy" not in caplog.text and "option `device_id`" not in caplog.text
     assert session.get_provider_options() == {"CPUExecutionProvider": {name: str(value) for name, value in options.items()}}
+
+
+def test_values_stay_on_a_device_of_a_plugin(with_custom_cpu, tmp_path):
+    model = tmp_path / "model.onnx"
+    model.write_bytes(node_model("Add", inputs=("x", "z")))
+    code = f"""
+import logging, numpy as np
+from oarlock import onnxruntime as ort
+logging.disable()
+session = ort.InferenceSession({str(model)!r}, providers=["CustomCPUExecutionProvider", "CPUExecutionProvider"])
+assert session.get_providers()[0] == ort.get_available_providers()[0] == "CustomCPUExecutionProvider"
+x = np.ones(2, np.float32)
+values = [ort.OrtValue.ortvalue_from_numpy(x, name, 0) for name in ("CustomCPU", "customcpu")]
+binding = session.io_binding()
+for name, value in zip("xz", values):
+    binding.bind_ortvalue_input(name, value)
+binding.bind_output("y", values[0].device_name())
+session.run_with_iobinding(binding)
+print([value.device_name() for value in [*values, *binding.get_outputs()]], binding.copy_outputs_to_cpu()[0].tolist())
+session.set_providers(["CPUExecutionProvider"])
+print(session.get_providers(), session.get_input_memory_infos()[0].name, session.run(None, {{"x": x, "z": x}})[0].tolist())
+"""
+    command = [sys.executable, "-c", code]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True, env=with_custom_cpu).stdout.splitlines()
+    assert said == ["['CustomCPU', 'CustomCPU', 'CustomCPU'] [2.0, 2.0]", "['CPUExecutionProvider'] Cpu [2.0, 2.0]"]

@@ -12,6 +12,7 @@ import numpy
 from .. import asarray, from_dlpack, zeros
 from .._oarlock import Device, Tensor
 from ._errors import InvalidArgument, NotImplemented
+from ._providers import device_of
 from ._sparse import refuse_sparse
 
 if TYPE_CHECKING:
@@ -223,7 +224,7 @@ class Bound:
 
 
 def _place(device_type: str, device_id: int) -> str:
-    return f"{device_type.lower()}:{device_id}"
+    return f"{device_of(device_type)}:{device_id}"
 
 
 def _named(element_type: Any) -> str:
