@@ -46,7 +46,7 @@ def is_told(monkeypatch, labels):
 def test_scores_come_in_maps(either, labels):
     session = session_of(either, labels)
     key = "string" if isinstance(labels[0], str) else "int64"
-    assert [(end.name, end.type) for end in session.get_outputs()][0] == ("maps", f"seq(map({key},tensor(float)))")
+    assert next((end.name, end.type) for end in session.get_outputs()) == ("maps", f"seq(map({key},tensor(float)))")
     maps, scores = session.run(None, {"x": SCORES})
     assert maps == [dict(zip(labels, row, strict=True)) for row in SCORES.tolist()]
     assert {type(each) for row in maps for each in [*row, *row.values()]} == {type(labels[0]), float}

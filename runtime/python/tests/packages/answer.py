@@ -27,7 +27,7 @@ def main():
     import onnxruntime
 
     # Some packages draw random numbers.
-    np.random.seed(0)  # noqa: NPY002
+    np.random.seed(0)
     answer = ANSWERS[sys.argv[1]]()
     # Packages print to standard output as well, so the answer is the last line.
     print(json.dumps({"by": onnxruntime.InferenceSession.__module__, "answer": answer}, default=plain))
