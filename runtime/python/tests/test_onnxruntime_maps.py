@@ -4,7 +4,6 @@ import numpy as np
 import onnx
 import pytest
 from oarlock import onnxruntime as ort
-from oarlock.onnxruntime import _session
 
 SCORES = np.array([[0.25, 0.75, 0], [0.1, 0.2, 0.7]], np.float32)
 LABELS = {"text": ["cat", "dog", ""], "whole numbers": [7, -1, 2**40]}
@@ -36,13 +35,6 @@ def labels(request):
     return LABELS[request.param]
 
 
-@pytest.fixture
-def is_told(monkeypatch, labels):
-    """Stands in for the native half, which does not yet say which labels a `ZipMap` had."""
-    monkeypatch.setattr(_session, "labels_of", lambda _facts: {"maps": labels})
-
-
-@pytest.mark.usefixtures("is_told")
 def test_scores_come_in_maps(either, labels):
     session = session_of(either, labels)
     key = "string" if isinstance(labels[0], str) else "int64"
@@ -55,7 +47,6 @@ def test_scores_come_in_maps(either, labels):
     assert session.run(["maps"], {"x": SCORES[:1]}) == [maps[:1]]
 
 
-@pytest.mark.usefixtures("is_told")
 def test_bound_maps_are_copied_as_maps(either, labels):
     session = session_of(either, labels)
     binding = session.io_binding()
@@ -68,6 +59,5 @@ def test_bound_maps_are_copied_as_maps(either, labels):
     assert maps == session.run(["maps"], {"x": SCORES})[0]
 
 
-@pytest.mark.xfail(strict=True, reason="the native half does not say which labels a `ZipMap` had")
 def test_labels_are_those_of_the_model(labels):
     assert session_of(ort, labels).run(["maps"], {"x": SCORES})[0][0] == dict(zip(labels, SCORES[0].tolist(), strict=True))

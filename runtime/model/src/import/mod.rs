@@ -30,6 +30,8 @@ pub struct Model {
     pub metadata: BTreeMap<String, String>,
     /// Dedicated metadata fields of ONNX.
     pub labels: ModelMetadata,
+    /// The keys of outputs that are lists of maps in ONNX, in the order of the columns of the matrix that they are here.
+    pub maps: BTreeMap<String, MapKeys>,
     /// Files beside the model that its weights were read from.
     pub weight_files: Vec<PathBuf>,
 }
@@ -47,6 +49,15 @@ pub struct ModelMetadata {
     pub description: String,
     /// Description of the graph, for people.
     pub graph_description: String,
+}
+
+/// The keys of the maps that a `ZipMap` makes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MapKeys {
+    /// Integers.
+    Numbers(Vec<i64>),
+    /// Texts.
+    Texts(Vec<String>),
 }
 
 /// Reads a model: a Paddle program if the file is called `__model__` or its name ends in `.pdmodel` or `.json`, else an ONNX

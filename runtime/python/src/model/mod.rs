@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use oarlock_core::Dtype;
 use oarlock_core::flags::FallbackScope;
-use oarlock_engine::import::{self, ModelMetadata};
+use oarlock_engine::import::{self, MapKeys, ModelMetadata};
 use oarlock_engine::{Model, PrecisionMode, RuntimeValue, SessionOptions};
 use pyo3::exceptions::{PyFileNotFoundError, PyIsADirectoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -44,6 +44,7 @@ struct ModelProperties {
     opsets: BTreeMap<String, u32>,
     metadata: BTreeMap<String, String>,
     labels: ModelMetadata,
+    maps: BTreeMap<String, MapKeys>,
 }
 
 #[pymethods]
@@ -71,7 +72,7 @@ impl Session {
         let read = || -> oarlock_core::Result<Self> {
             let model = source.read_model()?;
             let session = oarlock_engine::Session::new(runtime, &model, &options)?;
-            let Model { graph, format, producer, opsets, metadata, labels, .. } = model;
+            let Model { graph, format, producer, opsets, metadata, labels, maps, .. } = model;
             let session = Box::new(session);
             Ok(Self {
                 session,
@@ -83,6 +84,7 @@ impl Session {
                     opsets,
                     metadata,
                     labels,
+                    maps,
                 },
             })
         };
@@ -172,7 +174,7 @@ impl Session {
     /// The metadata of the model.
     #[getter]
     fn _about<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let ModelProperties { format, producer, graph, opsets, metadata, labels } = &self.about;
+        let ModelProperties { format, producer, graph, opsets, metadata, labels, maps } = &self.about;
         let all = PyDict::new(py);
         all.set_item("format", format)?;
         all.set_item("producer", producer)?;
@@ -184,6 +186,14 @@ impl Session {
         all.set_item("version", labels.version)?;
         all.set_item("description", &labels.description)?;
         all.set_item("graph_description", &labels.graph_description)?;
+        let keys = PyDict::new(py);
+        for (output, found) in maps {
+            match found {
+                MapKeys::Numbers(numbers) => keys.set_item(output, numbers)?,
+                MapKeys::Texts(texts) => keys.set_item(output, texts)?,
+            }
+        }
+        all.set_item("maps", keys)?;
         Ok(all)
     }
 

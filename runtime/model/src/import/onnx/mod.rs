@@ -30,7 +30,7 @@ mod traditional_ml;
 mod typed_data;
 mod value_types;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
@@ -39,14 +39,14 @@ use prost::{DecodeError, Message as _};
 
 use self::external_data::ExternalFiles;
 use self::importer::OnnxImporter;
-use self::messages::{ModelProto, TensorProto};
-use super::ModelMetadata;
+use self::messages::{GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
 use super::error_location::{ErrorLocation as _, invalid_model, quote_name};
 use super::file_format::name_format;
 use super::model_file::ModelFile;
+use super::{MapKeys, ModelMetadata};
 use crate::Model;
 use crate::graph::Weight;
-use oarlock_core::schema::{displayed_domain, normalize_domain};
+use oarlock_core::schema::{ONNX_ML_DOMAIN, displayed_domain, normalize_domain};
 
 /// Supported versions of the file format. A newer one could change what a model means.
 const IR_VERSIONS: std::ops::RangeInclusive<i64> = 3..=14;
@@ -124,6 +124,7 @@ fn import_onnx(
     let opsets = opsets::read_opset_imports(&model.opset_import)?;
     let graph = model.graph.as_ref().ok_or_else(|| invalid_model("a graph", "a model without one"))?;
     shadowed_names::check_shadowing(graph)?;
+    let maps = map_keys(graph)?;
     let (graph, weight_files) = OnnxImporter::new(model, &opsets, directories)?.import_model(graph)?;
     let producer = [&model.producer_name, &model.producer_version];
     let producer: Vec<&str> = producer.into_iter().flatten().map(String::as_str).collect();
@@ -140,6 +141,7 @@ fn import_onnx(
     Ok(Model {
         graph,
         labels,
+        maps,
         weight_files,
         format: format!("ONNX, IR {ir_version}"),
         producer: producer.join(" ").trim().to_owned(),
@@ -149,4 +151,28 @@ fn import_onnx(
             .map(|(domain, opset)| (displayed_domain(domain).to_owned(), opset))
             .collect::<BTreeMap<_, _>>(),
     })
+}
+
+/// The keys of the graph's outputs that a `ZipMap` makes. The node itself becomes an `Identity`.
+fn map_keys(graph: &GraphProto) -> Result<BTreeMap<String, MapKeys>> {
+    let outputs: HashSet<&str> = graph.output.iter().map(ValueInfoProto::name).collect();
+    let is_map = |node: &&NodeProto| node.op_type() == "ZipMap" && node.domain() == ONNX_ML_DOMAIN;
+    let mut keys = BTreeMap::new();
+    for node in graph.node.iter().filter(is_map) {
+        let Some(name) = node.output.first().filter(|name| outputs.contains(name.as_str())) else { continue };
+        for attribute in &node.attribute {
+            let found = match attribute.name() {
+                "classlabels_int64s" if !attribute.ints.is_empty() => {
+                    MapKeys::Numbers(attribute.ints.clone())
+                }
+                "classlabels_strings" if !attribute.strings.is_empty() => {
+                    let texts = attribute.strings.iter().map(|text| tensor::utf8_text(text));
+                    MapKeys::Texts(texts.collect::<Result<_>>()?)
+                }
+                _ => continue,
+            };
+            keys.insert(name.clone(), found);
+        }
+    }
+    Ok(keys)
 }

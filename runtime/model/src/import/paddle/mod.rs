@@ -119,6 +119,7 @@ fn import_paddle(program: Bytes, parameters: Option<ParameterFiles>) -> Result<M
         opsets: BTreeMap::from([(schema::ONNX_DOMAIN.to_owned(), WRITTEN_OPSET)]),
         metadata: BTreeMap::new(),
         labels: ModelMetadata::default(),
+        maps: BTreeMap::new(),
         weight_files: weight_files.into_iter().collect(),
     })
 }
