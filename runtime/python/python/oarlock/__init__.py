@@ -12,76 +12,15 @@ arrays have their methods. Models are loaded with `load` and called like functio
 
 from __future__ import annotations
 
-import builtins
-from importlib import import_module
-from typing import TYPE_CHECKING
+# Not from `typing`, which takes longer to import than the whole package.
+TYPE_CHECKING = False
 
 from . import _install_conflict
 
 # First, before a module of another version can be loaded.
 _install_conflict.check(__path__[0])
 
-from . import (
-    _absent,
-    _aliases,
-    _calculus,
-    _comparison,
-    _creation,
-    _diagonal,
-    _editing,
-    _einsum,
-    _elementwise,
-    _histogram,
-    _indexing,
-    _information,
-    _joining,
-    _linear,
-    _manipulation,
-    _mathematics,
-    _methods,
-    _nan_statistics,
-    _numpy_protocol,
-    _oarlock,
-    _order_statistics,
-    _padding,
-    _polynomials,
-    _products,
-    _search,
-    _sequences,
-    _sets,
-    _shapes,
-    _splitting,
-    _statistics,
-    _weighted,
-)
-from ._aliases import *
-from ._calculus import *
-from ._comparison import *
-from ._creation import *
-from ._diagonal import *
-from ._editing import *
-from ._einsum import *
-from ._elementwise import *
-from ._histogram import *
-from ._indexing import *
-from ._information import *
-from ._joining import *
-from ._linear import *
-from ._manipulation import *
-from ._mathematics import *
-from ._nan_statistics import *
-from ._order_statistics import *
-from ._padding import *
-from ._polynomials import *
-from ._products import *
-from ._search import *
-from ._sequences import *
-from ._sets import *
-from ._shapes import *
-from ._splitting import *
-from ._statistics import *
-from ._weighted import *
-from ._arguments import in_own_name
+from . import _loading, _names, _numpy_protocol, _oarlock
 from ._model import Session
 from ._warning import FallbackWarning
 from ._oarlock import (
@@ -91,7 +30,6 @@ from ._oarlock import (
     Event,
     Slot,
     Stream,
-    Tensor,
     __version__,
     abs,
     acos,
@@ -204,7 +142,6 @@ __all__: list[str] = [
     "asarray",
     "asin",
     "asinh",
-    "astype",
     "atan",
     "atan2",
     "atanh",
@@ -307,43 +244,109 @@ __all__: list[str] = [
     "uint8",
     "zeros",
 ]
-__all__ += _aliases.__all__
-__all__ += _calculus.__all__
-__all__ += _comparison.__all__
-__all__ += _creation.__all__
-__all__ += _diagonal.__all__
-__all__ += _editing.__all__
-__all__ += _einsum.__all__
-__all__ += _elementwise.__all__
-__all__ += _histogram.__all__
-__all__ += _indexing.__all__
-__all__ += _information.__all__
-__all__ += _joining.__all__
-__all__ += _linear.__all__
-__all__ += _manipulation.__all__
-__all__ += _mathematics.__all__
-__all__ += _nan_statistics.__all__
-__all__ += _order_statistics.__all__
-__all__ += _padding.__all__
-__all__ += _polynomials.__all__
-__all__ += _products.__all__
-__all__ += _search.__all__
-__all__ += _sequences.__all__
-__all__ += _sets.__all__
-__all__ += _shapes.__all__
-__all__ += _splitting.__all__
-__all__ += _statistics.__all__
-__all__ += _weighted.__all__
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
-    from types import ModuleType
+    from typing import Any
 
-    from ._typing import ArrayLike, DtypeLike
+    from ._oarlock import Tensor
 
-    # Loaded on first use.
-    from . import device, extension, fft, linalg, onnx_backend, onnxruntime, profiler, random
+    # Loaded on first use, all of it.
+    from . import (
+        _aliases,
+        _calculus,
+        _comparison,
+        _creation,
+        _diagonal,
+        _editing,
+        _einsum,
+        _elementwise,
+        _histogram,
+        _indexing,
+        _information,
+        _joining,
+        _linear,
+        _manipulation,
+        _mathematics,
+        _nan_statistics,
+        _order_statistics,
+        _padding,
+        _polynomials,
+        _products,
+        _search,
+        _sequences,
+        _sets,
+        _shapes,
+        _splitting,
+        _statistics,
+        _weighted,
+        device,
+        extension,
+        fft,
+        linalg,
+        onnx_backend,
+        onnxruntime,
+        profiler,
+        random,
+    )
+    from ._aliases import *
+    from ._calculus import *
+    from ._comparison import *
+    from ._creation import *
+    from ._diagonal import *
+    from ._editing import *
+    from ._einsum import *
+    from ._elementwise import *
+    from ._histogram import *
+    from ._indexing import *
+    from ._information import *
+    from ._joining import *
+    from ._linear import *
+    from ._manipulation import *
+    from ._mathematics import *
+    from ._nan_statistics import *
+    from ._order_statistics import *
+    from ._padding import *
+    from ._polynomials import *
+    from ._products import *
+    from ._search import *
+    from ._sequences import *
+    from ._sets import *
+    from ._shapes import *
+    from ._splitting import *
+    from ._statistics import *
+    from ._weighted import *
+
+    __all__ += _aliases.__all__
+    __all__ += _calculus.__all__
+    __all__ += _comparison.__all__
+    __all__ += _creation.__all__
+    __all__ += _diagonal.__all__
+    __all__ += _editing.__all__
+    __all__ += _einsum.__all__
+    __all__ += _elementwise.__all__
+    __all__ += _histogram.__all__
+    __all__ += _indexing.__all__
+    __all__ += _information.__all__
+    __all__ += _joining.__all__
+    __all__ += _linear.__all__
+    __all__ += _manipulation.__all__
+    __all__ += _mathematics.__all__
+    __all__ += _nan_statistics.__all__
+    __all__ += _order_statistics.__all__
+    __all__ += _padding.__all__
+    __all__ += _polynomials.__all__
+    __all__ += _products.__all__
+    __all__ += _search.__all__
+    __all__ += _sequences.__all__
+    __all__ += _sets.__all__
+    __all__ += _shapes.__all__
+    __all__ += _splitting.__all__
+    __all__ += _statistics.__all__
+    __all__ += _weighted.__all__
+else:
+    __all__ += _names.LOADED_ON_USE
 
 to_tensor = asarray
 
@@ -385,16 +388,7 @@ def get_device() -> str:
     return _oarlock.default_device().name
 
 
-@in_own_name
-def astype(
-    x: ArrayLike, dtype: DtypeLike, /, *, copy: builtins.bool = True, device: Device | str | None = None
-) -> Tensor:
-    """Converts an array to another dtype, on a device."""
-    made = asarray(x).astype(dtype, copy=copy)
-    return made if device is None else made.to_device(device)
-
-
-_methods.add()
+_loading.prepare_arrays()
 _numpy_protocol.add_protocols()
 
 e = 2.718281828459045
@@ -413,8 +407,9 @@ def __dir__() -> list[str]:
 
 if not TYPE_CHECKING:
 
-    def __getattr__(name: str) -> ModuleType:
-        """Loads parts of the package on first use."""
-        if name in ("device", "extension", "fft", "linalg", "onnx_backend", "onnxruntime", "profiler", "random"):
-            return import_module(f".{name}", __name__)
-        raise _absent.function(name)
+    def __getattr__(name: str) -> Any:
+        """Loads a part of the package on first use, or a function with the module it is in."""
+        found = _loading.load_name(name)
+        if name in __all__:
+            globals()[name] = found
+        return found

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from ._names import LOADED_ON_USE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 ATTRIBUTES = {
     "backward": None,
@@ -77,7 +81,7 @@ def attribute(array: Any, name: str) -> Any:
     package = sys.modules["oarlock"]
     instead = ATTRIBUTES.get(name)
     # Most names that others ask for are nowhere, which a dictionary tells sooner than a list.
-    if instead is None and callable(vars(package).get(name)) and name in package.__all__:
+    if instead is None and (name in LOADED_ON_USE or callable(vars(package).get(name)) and name in package.__all__):
         instead = f"oarlock.{name}(x, …)"
     if instead is not None:
         message = f"expected an attribute that arrays have, found `{name}`\nhint: use `{instead}`"

@@ -10,7 +10,7 @@ from ._mathematics import deg2rad, rad2deg
 from ._oarlock import permute_dims
 from ._statistics import max, min
 
-__all__ = [
+__all__: list[str] = [
     "absolute",
     "amax",
     "amin",

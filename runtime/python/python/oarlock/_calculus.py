@@ -16,7 +16,7 @@ from ._statistics import diff, sum
 if TYPE_CHECKING:
     from ._typing import ArrayLike, Axes
 
-__all__ = ["convolve", "correlate", "gradient", "interp", "trapezoid"]
+__all__: list[str] = ["convolve", "correlate", "gradient", "interp", "trapezoid"]
 
 
 @in_own_name

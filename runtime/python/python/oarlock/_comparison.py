@@ -15,7 +15,7 @@ from ._statistics import all
 if TYPE_CHECKING:
     from ._typing import ArrayLike
 
-__all__ = [
+__all__: list[str] = [
     "allclose",
     "array_equal",
     "array_equiv",

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
     from ._typing import ArrayLike, DeviceLike, DtypeLike, Number, Shape
 
-__all__ = [
+__all__: list[str] = [
     "arange",
     "array",
     "ascontiguousarray",
+    "astype",
     "copy",
     "empty",
     "empty_like",
@@ -39,6 +40,15 @@ def array(
 ) -> Tensor:
     """A new array of the elements, which it does not share unless `copy` allows it."""
     return asarray(obj, dtype=dtype, device=device, copy=copy)
+
+
+@in_own_name
+def astype(
+    x: ArrayLike, dtype: DtypeLike, /, *, copy: bool = True, device: DeviceLike | None = None
+) -> Tensor:
+    """Converts an array to another dtype, on a device."""
+    made = asarray(x).astype(dtype, copy=copy)
+    return made if device is None else made.to_device(device)
 
 
 @in_own_name

@@ -12,7 +12,7 @@ from ._statistics import sum
 if TYPE_CHECKING:
     from ._typing import ArrayLike, DtypeLike
 
-__all__ = ["diag", "diagflat", "diagonal", "trace"]
+__all__: list[str] = ["diag", "diagflat", "diagonal", "trace"]
 
 
 def last_diagonals(x: Tensor, offset: int) -> Tensor:

@@ -16,7 +16,7 @@ from ._statistics import any, cumulative_sum
 if TYPE_CHECKING:
     from ._typing import ArrayLike
 
-__all__ = ["delete", "insert", "trim_zeros"]
+__all__: list[str] = ["delete", "insert", "trim_zeros"]
 
 
 @in_own_name

@@ -17,7 +17,7 @@ from ._statistics import sum
 if TYPE_CHECKING:
     from ._typing import ArrayLike
 
-__all__ = ["einsum"]
+__all__: list[str] = ["einsum"]
 
 
 class Named(NamedTuple):

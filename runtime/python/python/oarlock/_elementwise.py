@@ -13,7 +13,7 @@ from ._oarlock import Tensor, asarray, op, result_type
 if TYPE_CHECKING:
     from ._typing import ArrayLike
 
-__all__ = [
+__all__: list[str] = [
     "clip",
     "positive",
     "round",

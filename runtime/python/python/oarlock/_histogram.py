@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Range = tuple[float, float] | list[float]
 
-__all__ = ["bincount", "digitize", "histogram", "histogram2d", "histogram_bin_edges"]
+__all__: list[str] = ["bincount", "digitize", "histogram", "histogram2d", "histogram_bin_edges"]
 
 
 @in_own_name

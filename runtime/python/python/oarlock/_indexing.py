@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ._typing import ArrayLike
 
-__all__ = [
+__all__: list[str] = [
     "apply_along_axis",
     "argwhere",
     "choose",

@@ -10,7 +10,7 @@ from ._oarlock import Device, DType, Tensor, asarray, devices
 if TYPE_CHECKING:
     from ._typing import DtypeLike
 
-__all__ = ["__array_namespace_info__", "can_cast", "finfo", "iinfo", "isdtype", "promote_types"]
+__all__: list[str] = ["__array_namespace_info__", "can_cast", "finfo", "iinfo", "isdtype", "promote_types"]
 
 _SIGNED = ("int8", "int16", "int32", "int64")
 _UNSIGNED = ("uint8", "uint16", "uint32", "uint64")

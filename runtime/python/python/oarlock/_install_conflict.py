@@ -9,18 +9,10 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import NamedTuple
 
 NAME = "oarlock"
 
 ENDING = ".dist-info"
-
-
-class Owner(NamedTuple):
-    """An installed distribution."""
-
-    name: str
-    version: str
 
 
 def check(package: str) -> None:
@@ -34,22 +26,24 @@ def check(package: str) -> None:
     owners = sorted(_owner(name) for name in found if _owns(os.path.join(above, name)))
     if len(owners) > 1:
         raise ImportError(_in_words(package, owners))
-    if owners and owners[0].name == NAME:
+    name, installed = owners[0] if owners else ("", "")
+    if name == NAME:
         from ._oarlock import __version__
 
         # The version of a wheel may have a local suffix or a new build number, which does not change the module; before
         # a release it is spelled differently.
-        version = owners[0].version.partition("+")[0].partition(".post")[0]
+        version = installed.partition("+")[0].partition(".post")[0]
         if version != __version__ and __version__.replace(".", "").isdigit():
             raise ImportError(
-                f"expected files of one version in `{package}`, found a module of {__version__} in `{NAME}` {owners[0].version}\n"
-                f"hint: run `{_install()} --force-reinstall --no-deps {NAME}=={owners[0].version}`"
+                f"expected files of one version in `{package}`, found a module of {__version__} in `{NAME}` {installed}\n"
+                f"hint: run `{_install()} --force-reinstall --no-deps {NAME}=={installed}`"
             )
 
 
-def _owner(about: str) -> Owner:
+def _owner(about: str) -> tuple[str, str]:
+    """The name and the version of a distribution."""
     name, _, version = about.removesuffix(ENDING).partition("-")
-    return Owner(name.replace("_", "-"), version)
+    return name.replace("_", "-"), version
 
 
 def _owns(about: str) -> bool:
@@ -85,7 +79,7 @@ def problem(package: str) -> str | None:
     return f"expected one distribution that owns `{package}`, found `{NAME}` and `{'`, `'.join(found)}`; {_remedy(package, [NAME, *found])}"
 
 
-def _in_words(package: str, owners: list[Owner]) -> str:
+def _in_words(package: str, owners: list[tuple[str, str]]) -> str:
     told = " and ".join(f"`{name}` {version}" for name, version in owners)
     names = list(dict.fromkeys(name for name, _ in owners))
     return f"expected one distribution that owns `{package}`, found {told}, whose files may be mixed\nhint: {_remedy(package, names)}"

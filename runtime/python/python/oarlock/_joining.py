@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ._typing import ArrayLike
 
-__all__ = ["append", "column_stack", "dstack", "hstack", "vstack"]
+__all__: list[str] = ["append", "column_stack", "dstack", "hstack", "vstack"]
 
 
 @in_own_name

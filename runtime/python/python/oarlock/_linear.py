@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from ._typing import ArrayLike
 
-__all__ = [
+__all__: list[str] = [
     "cross",
     "matrix_transpose",
     "tensordot",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ._typing import ArrayLike, Axes
 
-__all__ = [
+__all__: list[str] = [
     "broadcast_arrays",
     "broadcast_shapes",
     "broadcast_to",

@@ -15,7 +15,7 @@ from ._search import where
 if TYPE_CHECKING:
     from ._typing import ArrayLike
 
-__all__ = [
+__all__: list[str] = [
     "angle",
     "cbrt",
     "deg2rad",

@@ -13,7 +13,7 @@ from ._statistics import all, any, cumprod, cumsum, max, min, prod, sum
 if TYPE_CHECKING:
     from ._typing import ArrayLike, Axes, DtypeLike
 
-__all__ = [
+__all__: list[str] = [
     "nanargmax",
     "nanargmin",
     "nancumprod",

@@ -6,12 +6,12 @@ NumPy asks for this by two protocols: `__array_ufunc__` for elementwise function
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Any
 
 from ._oarlock import Tensor, asarray
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
     from collections.abc import Callable
 
 REDUCTIONS = {
@@ -44,7 +44,7 @@ def answer_ufunc(self: Tensor, function: Any, method: str, /, *inputs: Any, **na
         found = namesake(ACCUMULATIONS.get(name, ""))
         named.setdefault("axis", 0)
     elif method == "outer" and (of_pair := namesake(name)) is not None:
-        found = partial(outer, of_pair)
+        return outer(of_pair, *inputs)
     else:
         found = None
     if found is None:

@@ -16,7 +16,7 @@ from ._statistics import all, any, sum
 if TYPE_CHECKING:
     from ._typing import ArrayLike, Axes
 
-__all__ = [
+__all__: list[str] = [
     "argpartition",
     "median",
     "nanmedian",

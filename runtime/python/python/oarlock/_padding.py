@@ -14,7 +14,7 @@ from ._search import take, where
 if TYPE_CHECKING:
     from ._typing import ArrayLike
 
-__all__ = ["pad"]
+__all__: list[str] = ["pad"]
 
 MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 

@@ -15,7 +15,7 @@ from ._statistics import sum
 if TYPE_CHECKING:
     from ._typing import ArrayLike
 
-__all__ = ["polyfit", "polyval"]
+__all__: list[str] = ["polyfit", "polyval"]
 
 
 @in_own_name

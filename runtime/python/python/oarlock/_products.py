@@ -11,7 +11,7 @@ from ._oarlock import Tensor, conj, matmul, reshape
 if TYPE_CHECKING:
     from ._typing import ArrayLike
 
-__all__ = ["dot", "inner", "kron", "outer", "vdot"]
+__all__: list[str] = ["dot", "inner", "kron", "outer", "vdot"]
 
 
 @in_own_name

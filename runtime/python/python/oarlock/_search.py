@@ -16,7 +16,7 @@ from ._statistics import cumulative_sum
 if TYPE_CHECKING:
     from ._typing import ArrayLike
 
-__all__ = [
+__all__: list[str] = [
     "UniqueAll",
     "UniqueCounts",
     "UniqueInverse",

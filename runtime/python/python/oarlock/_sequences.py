@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ._typing import ArrayLike, DeviceLike, DtypeLike
 
-__all__ = [
+__all__: list[str] = [
     "fromfunction",
     "geomspace",
     "identity",

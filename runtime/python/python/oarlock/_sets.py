@@ -13,7 +13,7 @@ from ._search import isin, sort, unique_all
 if TYPE_CHECKING:
     from ._typing import ArrayLike
 
-__all__ = ["in1d", "intersect1d", "setdiff1d", "setxor1d", "union1d", "unique"]
+__all__: list[str] = ["in1d", "intersect1d", "setdiff1d", "setxor1d", "union1d", "unique"]
 
 
 @in_own_name

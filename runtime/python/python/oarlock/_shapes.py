@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ._typing import ArrayLike
 
-__all__ = [
+__all__: list[str] = [
     "atleast_1d",
     "atleast_2d",
     "atleast_3d",

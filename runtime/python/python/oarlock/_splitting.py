@@ -10,7 +10,7 @@ from ._oarlock import Tensor, _axis, asarray
 if TYPE_CHECKING:
     from ._typing import ArrayLike
 
-__all__ = ["array_split", "chunk", "dsplit", "hsplit", "split", "vsplit"]
+__all__: list[str] = ["array_split", "chunk", "dsplit", "hsplit", "split", "vsplit"]
 
 
 @in_own_name

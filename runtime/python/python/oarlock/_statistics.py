@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ._typing import ArrayLike, Axes, DtypeLike
 
-__all__ = [
+__all__: list[str] = [
     "all",
     "any",
     "count_nonzero",

@@ -15,7 +15,7 @@ from ._statistics import any, mean, sum
 if TYPE_CHECKING:
     from ._typing import ArrayLike, Axes
 
-__all__ = ["average", "corrcoef", "cov"]
+__all__: list[str] = ["average", "corrcoef", "cov"]
 
 
 @overload
