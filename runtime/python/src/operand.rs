@@ -108,14 +108,12 @@ fn convert_argument<'py>(
             "`{function}` expected an array as `{name}`, found {found}\nhint: make it an array with `oarlock.asarray`"
         )));
     }
-    from_python::asarray(object, None, None, None).map_err(|error| {
+    from_python::asarray(object, None, None, None).inspect_err(|error| {
         let py = object.py();
         if error.is_instance_of::<PyTypeError>(py) || error.is_instance_of::<PyValueError>(py) {
             let message = format!("`{function}` expected an array as `{name}`: {}", error.value(py));
-            let value = error.value(py);
-            let _ = value.setattr("args", (message,));
+            let _ = error.value(py).setattr("args", (message,));
         }
-        error
     })
 }
 

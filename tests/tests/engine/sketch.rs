@@ -122,6 +122,8 @@ impl GraphSketch {
             opsets: BTreeMap::new(),
             metadata: BTreeMap::new(),
             labels: Default::default(),
+            maps: Default::default(),
+            weight_files: Default::default(),
         }
     }
 

@@ -85,6 +85,8 @@ pub(crate) fn random_model(source: &mut ChoiceSource<'_>) -> Model {
         opsets: Default::default(),
         metadata: Default::default(),
         labels: Default::default(),
+        maps: Default::default(),
+        weight_files: Default::default(),
     }
 }
 

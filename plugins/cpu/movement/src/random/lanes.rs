@@ -156,7 +156,7 @@ pub(super) fn normal_f64(words: [u32; 4]) -> f64 {
 fn circle_point_f64(low: u32, high: u32) -> [f64; 2] {
     /// The coefficients of the sine behind the first, from the highest power on.
     const SINE: [f64; 6] = [
-        1.589_690_995_211_550_1e-10,
+        1.589_690_995_211_55e-10,
         -2.505_076_025_340_686_3e-8,
         2.755_731_370_707_007e-6,
         -1.984_126_982_985_795e-4,

@@ -40,25 +40,24 @@ impl PhiloxSource {
     #[inline(always)]
     pub(super) fn block(self, block: u64) -> WordBlock {
         let first = self.offset.wrapping_add(block * LANES as u64);
-        let mut words = [[0; LANES]; 4];
-        for lane in 0..LANES {
+        let [mut a, mut b, mut c, mut d] = [[0; LANES]; 4];
+        for (lane, (a, b)) in a.iter_mut().zip(&mut b).enumerate() {
             let counter = first.wrapping_add(lane as u64);
-            (words[0][lane], words[1][lane]) = (counter as u32, (counter >> 32) as u32);
+            (*a, *b) = (counter as u32, (counter >> 32) as u32);
         }
         let mut key = self.key;
         for _ in 0..ROUNDS {
-            let [a, b, c, d] = &mut words;
-            for lane in 0..LANES {
-                let first = u64::from(MULTIPLIERS[0]) * u64::from(a[lane]);
-                let second = u64::from(MULTIPLIERS[1]) * u64::from(c[lane]);
-                a[lane] = (second >> 32) as u32 ^ b[lane] ^ key[0];
-                b[lane] = second as u32;
-                c[lane] = (first >> 32) as u32 ^ d[lane] ^ key[1];
-                d[lane] = first as u32;
+            for ((a, b), (c, d)) in a.iter_mut().zip(&mut b).zip(c.iter_mut().zip(&mut d)) {
+                let first = u64::from(MULTIPLIERS[0]) * u64::from(*a);
+                let second = u64::from(MULTIPLIERS[1]) * u64::from(*c);
+                *a = (second >> 32) as u32 ^ *b ^ key[0];
+                *b = second as u32;
+                *c = (first >> 32) as u32 ^ *d ^ key[1];
+                *d = first as u32;
             }
             key = next_key(key);
         }
-        words
+        [a, b, c, d]
     }
 
     /// Number `index` in [0, 1), with 24 random bits.

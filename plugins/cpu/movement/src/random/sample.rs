@@ -247,11 +247,11 @@ fn below<F: SampleFloat>(number: F, a: F, b: F) -> F {
 }
 
 /// The parts of a range of numbers that lie in blocks: for each, the number of the block, the first place in it, and its elements.
-fn block_parts<'p, T>(
+fn block_parts<T>(
     begin: usize,
-    part: &'p mut [T],
+    part: &mut [T],
     numbers: usize,
-) -> impl Iterator<Item = (usize, usize, &'p mut [T])> {
+) -> impl Iterator<Item = (usize, usize, &mut [T])> {
     let (mut rest, mut next) = (part, begin);
     std::iter::from_fn(move || {
         let (block, first) = (next / numbers, next % numbers);
