@@ -9,6 +9,7 @@ mod device;
 mod dtype;
 mod elementwise;
 mod error;
+mod exchange;
 mod extension;
 mod interpreter;
 mod model;
@@ -33,8 +34,6 @@ mod _oarlock {
     #[pymodule_export]
     use crate::array::create::{_of_parts, _parts, _steps, full, ones, permute_dims, reshape, zeros};
     #[pymodule_export]
-    use crate::array::from_python::{asarray, from_dlpack};
-    #[pymodule_export]
     use crate::array::join::_joined;
     #[pymodule_export]
     use crate::array::pickle::_restored;
@@ -46,6 +45,8 @@ mod _oarlock {
     use crate::dtype::{_dtype, DType};
     #[pymodule_export]
     use crate::error::_in_name_of;
+    #[pymodule_export]
+    use crate::exchange::from_python::{asarray, from_dlpack};
     #[pymodule_export]
     use crate::extension::function::_add_function;
     #[pymodule_export]

@@ -7,10 +7,10 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyFrozenSet, PyList, PySet, PyString, PyTuple};
 
-use crate::array::from_python;
 use crate::convert::cast_tensor;
 use crate::device;
 use crate::error::{OrRaise as _, type_name};
+use crate::exchange::from_python;
 use crate::promote;
 use crate::python_number::{PythonNumber, numpy_scalar};
 use crate::scalar_cache;

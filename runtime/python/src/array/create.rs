@@ -7,10 +7,11 @@ use pyo3::types::{PyInt, PyTuple};
 
 use super::operand::array_argument;
 use super::python_number::PythonNumber;
-use super::{PyTensor, copy_tensor, from_python, single_output};
+use super::{PyTensor, copy_tensor, single_output};
 use crate::device::resolve_device;
 use crate::dtype::DtypeLike;
 use crate::error::{OrRaise as _, call_exception, rename_op, type_name, with_function_name};
+use crate::exchange::from_python;
 use crate::op_call::{StaticOp, call_named_op};
 use crate::promote::default_dtype;
 

@@ -71,7 +71,7 @@ fn parse_part<'py>(device: &Device, key: &Bound<'py, PyAny>) -> PyResult<KeyPart
         return Ok(KeyPart::Places(Tensor::from_slice::<i64>(device, &[0], &[]).or_raise()?));
     }
     if is_array {
-        let read = super::from_python::asarray(key, None, None, None)?.get().tensor();
+        let read = crate::exchange::from_python::asarray(key, None, None, None)?.get().tensor();
         return parse_index_array(read.to_device(device).or_raise()?);
     }
     if let Some(truth @ PythonNumber::Bool(_)) = numpy_scalar(key)? {

@@ -5,17 +5,11 @@
     reason = "the interpreter asks for buffers through functions that are not safe to call"
 )]
 
-mod buffer;
 pub(crate) mod create;
 mod display;
-mod dlpack;
-pub(crate) mod from_python;
 mod index;
 pub(crate) mod join;
-mod memory_import;
-mod numpy_arrays;
 mod operators;
-mod owned_buffer;
 pub(crate) mod pickle;
 
 use oarlock_core::{Dtype, Tensor};
@@ -30,6 +24,7 @@ use crate::device::{self, PyDevice};
 use crate::dtype::{self, DType};
 use crate::elementwise as ops;
 use crate::error::OrRaise as _;
+use crate::exchange::{buffer, dlpack, numpy_arrays, owned_buffer};
 use crate::operand::{self, ArrayOperand};
 use crate::python_number;
 use crate::startup::host_memory_device;

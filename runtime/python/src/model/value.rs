@@ -4,7 +4,7 @@ use oarlock_engine::RuntimeValue;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use crate::array::from_python::asarray;
+use crate::exchange::from_python::asarray;
 use crate::tensor::PyTensor;
 
 /// Accepts an array, a list of arrays, or `None`.

@@ -6,12 +6,15 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PySequence, PyString, PyTuple, PyType};
 
 use super::memory_import::check_copy_allowed;
-use super::python_number::{PythonNumber, numpy_scalar, python_number};
-use super::{PyTensor, buffer, cast_tensor, copy_tensor, dlpack, numpy_arrays};
+use super::{buffer, dlpack, numpy_arrays};
+use crate::convert::{cast_tensor, copy_tensor};
 use crate::device::resolve_device;
 use crate::dtype::DtypeLike;
 use crate::error::OrRaise as _;
 use crate::promote::{DtypeKind, default_dtype, promote_dtypes, promote_with_number};
+use crate::python_number::{PythonNumber, numpy_scalar, python_number};
+use crate::startup::host_memory_device;
+use crate::tensor::PyTensor;
 
 /// Maximum nesting of lists.
 const MAX_LIST_DEPTH: usize = 32;
@@ -92,7 +95,7 @@ pub(crate) fn from_dlpack(
     }
     let device = match device {
         Some(device) => resolve_device(x.py(), Some(device))?,
-        None => super::host_memory_device(x.py())?,
+        None => host_memory_device(x.py())?,
     };
     dlpack::import_tensor(x, &device, copy).map(PyTensor::new)
 }
@@ -227,7 +230,7 @@ impl ListLeaves {
         }
         // Arrays of other libraries, and NumPy scalars, which have a dtype.
         if (object.hasattr("__dlpack__")? || object.hasattr("dtype")? || is_convertible(object)?)
-            && let Some(tensor) = import_foreign(object, &super::host_memory_device(object.py())?, None)?
+            && let Some(tensor) = import_foreign(object, &host_memory_device(object.py())?, None)?
         {
             return self.add_array(tensor, depth);
         }

@@ -34,7 +34,7 @@ const BUFFER_FORMATS: [(Dtype, &str); 14] = [
 ];
 
 /// True if Python's buffer protocol has a format for the dtype.
-pub(super) fn has_buffer_format(dtype: Dtype) -> bool {
+pub(crate) fn has_buffer_format(dtype: Dtype) -> bool {
     BUFFER_FORMATS.iter().any(|(known, _)| *known == dtype)
 }
 
@@ -47,7 +47,7 @@ struct BufferExport {
 }
 
 /// Fills a view that keeps the tensor alive. It is writable only if the tensor has no other owner.
-pub(super) fn fill_view(
+pub(crate) fn fill_view(
     owner: Bound<'_, PyAny>,
     tensor: Tensor,
     view: *mut ffi::Py_buffer,
@@ -111,7 +111,7 @@ pub(super) fn fill_view(
 }
 
 /// Releases the owner behind a view.
-pub(super) fn release_view(view: *mut ffi::Py_buffer) {
+pub(crate) fn release_view(view: *mut ffi::Py_buffer) {
     // SAFETY: the interpreter hands back, once, a view that `fill_view` filled.
     let lent = unsafe { std::mem::replace(&mut (*view).internal, ptr::null_mut()) };
     if !lent.is_null() {
@@ -135,7 +135,7 @@ impl AsRef<[u8]> for BorrowedBuffer {
 }
 
 /// `None` if the object has no buffer.
-pub(super) fn read_buffer(
+pub(crate) fn read_buffer(
     object: &Bound<'_, PyAny>,
     device: &Device,
     copy: Option<bool>,

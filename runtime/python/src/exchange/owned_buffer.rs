@@ -8,7 +8,8 @@ use oarlock_core::Tensor;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use super::{buffer, copy_tensor};
+use super::buffer;
+use crate::convert::copy_tensor;
 use crate::error::OrRaise as _;
 
 /// A tensor that nobody else has, and that nobody is given.
@@ -34,7 +35,7 @@ impl OwnedBuffer {
 }
 
 /// Creates a NumPy array in the memory of a tensor, or in a copy if the memory is shared.
-pub(super) fn to_numpy(py: Python<'_>, mut tensor: Tensor) -> PyResult<Bound<'_, PyAny>> {
+pub(crate) fn to_numpy(py: Python<'_>, mut tensor: Tensor) -> PyResult<Bound<'_, PyAny>> {
     if tensor.exclusive_address().or_raise()?.is_none() {
         tensor = copy_tensor(py, &tensor)?;
     }

@@ -11,14 +11,14 @@ use crate::dtype::dtype_by_name;
 use crate::error::{OrRaise as _, type_name};
 
 /// True for arrays and scalars of NumPy.
-pub(super) fn is_numpy(object: &Bound<'_, PyAny>) -> bool {
+pub(crate) fn is_numpy(object: &Bound<'_, PyAny>) -> bool {
     let dtype = object.getattr("dtype").map(|dtype| dtype.get_type());
     dtype.is_ok_and(|dtype| dtype.hasattr("newbyteorder").unwrap_or(false))
         && object.hasattr("tobytes").unwrap_or(false)
 }
 
 /// Refuses masked arrays, whose mask would be lost.
-pub(super) fn refuse_masks(object: &Bound<'_, PyAny>) -> PyResult<()> {
+pub(crate) fn refuse_masks(object: &Bound<'_, PyAny>) -> PyResult<()> {
     if object.get_type().name()? == "MaskedArray" {
         return Err(PyTypeError::new_err(
             "expected an array without a mask, found `numpy.ma.MaskedArray`\nhint: put numbers in the masked places with `filled(…)`",
@@ -28,7 +28,7 @@ pub(super) fn refuse_masks(object: &Bound<'_, PyAny>) -> PyResult<()> {
 }
 
 /// `None` if the object is no such array.
-pub(super) fn read_numpy(
+pub(crate) fn read_numpy(
     object: &Bound<'_, PyAny>,
     device: &Device,
     copy: Option<bool>,
@@ -72,7 +72,7 @@ fn unknown_dtype(kind: char, name: &str) -> PyErr {
 }
 
 /// Creates a NumPy array from a tensor that has no buffer.
-pub(super) fn write_numpy<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn write_numpy<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
     let numpy = py.import("numpy")?;
     let dims = tensor.dims().to_vec();
     if tensor.dtype() == Dtype::String {

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use crate::error::OrRaise as _;
 
 /// Fails if `copy=False` forbids the copy.
-pub(super) fn check_copy_allowed(copy: Option<bool>, found: &str) -> PyResult<()> {
+pub(crate) fn check_copy_allowed(copy: Option<bool>, found: &str) -> PyResult<()> {
     if copy != Some(false) {
         return Ok(());
     }
@@ -18,7 +18,7 @@ pub(super) fn check_copy_allowed(copy: Option<bool>, found: &str) -> PyResult<()
 }
 
 /// Makes a tensor over borrowed memory: in place if possible and allowed, else as a copy.
-pub(super) fn tensor_from_memory(
+pub(crate) fn tensor_from_memory(
     device: &Device,
     dtype: Dtype,
     dims: &[i64],

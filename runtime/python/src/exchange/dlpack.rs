@@ -13,7 +13,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
 use super::memory_import::{check_copy_allowed, tensor_from_memory};
+use crate::convert::copy_tensor;
 use crate::error::{OrRaise as _, type_name};
+use crate::startup::host_memory_device;
 
 /// DLPack's code for host memory.
 const HOST_DEVICE: i32 = 1;
@@ -95,14 +97,14 @@ const DTYPE_CODES: [(Dtype, u8, u8); 21] = [
 ];
 
 /// The keyword arguments of `__dlpack__`.
-pub(super) struct ExportRequest {
-    pub(super) max_version: Option<(u32, u32)>,
-    pub(super) device: Option<(i32, i32)>,
-    pub(super) copy: Option<bool>,
+pub(crate) struct ExportRequest {
+    pub(crate) max_version: Option<(u32, u32)>,
+    pub(crate) device: Option<(i32, i32)>,
+    pub(crate) copy: Option<bool>,
 }
 
 /// Extracts a keyword argument, which may be missing or `None`.
-pub(super) fn optional_argument<T: for<'a, 'py> FromPyObject<'a, 'py>>(
+pub(crate) fn optional_argument<T: for<'a, 'py> FromPyObject<'a, 'py>>(
     given: Option<&Bound<'_, PyAny>>,
     name: &str,
     expected: &str,
@@ -115,7 +117,7 @@ pub(super) fn optional_argument<T: for<'a, 'py> FromPyObject<'a, 'py>>(
 }
 
 /// DLPack's code and index of the tensor's device.
-pub(super) fn dlpack_device(tensor: &Tensor) -> PyResult<(i32, i32)> {
+pub(crate) fn dlpack_device(tensor: &Tensor) -> PyResult<(i32, i32)> {
     if tensor.host_address().or_raise()?.is_some() {
         return Ok((HOST_DEVICE, 0));
     }
@@ -156,10 +158,10 @@ fn reachable_tensor(py: Python<'_>, tensor: &Tensor, wish: &ExportRequest) -> Py
                      `copy=False`",
                 ));
             }
-            Ok((if is_copied { super::copy_tensor(py, tensor)? } else { tensor.clone() }, is_copied))
+            Ok((if is_copied { copy_tensor(py, tensor)? } else { tensor.clone() }, is_copied))
         }
         (_, (HOST_DEVICE, 0)) if may_copy => {
-            Ok((tensor.to_device(&super::host_memory_device(py)?).or_raise()?, true))
+            Ok((tensor.to_device(&host_memory_device(py)?).or_raise()?, true))
         }
         (kind, _) if kind != HOST_DEVICE && (wanted == own || wanted == (HOST_DEVICE, 0)) => {
             Err(PyBufferError::new_err(format!(
@@ -181,7 +183,7 @@ struct DlpackExport<M> {
 }
 
 /// Exports a tensor in a capsule.
-pub(super) fn export_tensor<'py>(
+pub(crate) fn export_tensor<'py>(
     py: Python<'py>,
     tensor: &Tensor,
     wish: &ExportRequest,
@@ -407,7 +409,7 @@ impl AsRef<[u8]> for ImportedElements {
 }
 
 /// Imports an object through `__dlpack__`.
-pub(super) fn import_tensor(
+pub(crate) fn import_tensor(
     object: &Bound<'_, PyAny>,
     device: &Device,
     copy: Option<bool>,
