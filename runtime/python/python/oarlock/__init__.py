@@ -273,6 +273,7 @@ if TYPE_CHECKING:
         _order_statistics,
         _padding,
         _polynomials,
+        _printing,
         _products,
         _search,
         _sequences,
@@ -309,6 +310,7 @@ if TYPE_CHECKING:
     from ._order_statistics import *
     from ._padding import *
     from ._polynomials import *
+    from ._printing import *
     from ._products import *
     from ._search import *
     from ._sequences import *
@@ -337,6 +339,7 @@ if TYPE_CHECKING:
     __all__ += _order_statistics.__all__
     __all__ += _padding.__all__
     __all__ += _polynomials.__all__
+    __all__ += _printing.__all__
     __all__ += _products.__all__
     __all__ += _search.__all__
     __all__ += _sequences.__all__
