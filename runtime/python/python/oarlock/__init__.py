@@ -400,7 +400,7 @@ nan = float("nan")
 newaxis = None
 pi = 3.141592653589793
 
-__array_api_version__ = "2024.12"
+__array_api_version__ = "2025.12"
 
 
 def __dir__() -> list[str]:
