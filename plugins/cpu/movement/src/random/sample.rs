@@ -16,7 +16,7 @@ use oarlock_sdk::{
 use super::fill::ANY_DTYPE;
 use super::lanes::{MAX_NUMBERS, SampleFloat, exponentials};
 use super::philox::{LANES, PhiloxSource, WordBlock};
-use super::trials::{TrialWords, sample_binomial, sample_gamma, sample_poisson};
+use super::trials::{MakeFirstTrials, TrialWords, sample_binomial, sample_gamma, sample_poisson};
 
 const PARAMETERS: DtypeSet = dtype_set(&[Dtype::F64, Dtype::I64, Dtype::U64]);
 const NUMBERS: DtypeSet = dtype_set(&[Dtype::F32, Dtype::F64, Dtype::I64, Dtype::U64, Dtype::U32]);
@@ -247,14 +247,17 @@ impl Sampling<'_, '_, '_> {
         let (cpu, source, count) = (self.cpu, self.source, self.count);
         let output = OutputRows::new(self.operands.write_output::<N>(0)?, 1);
         parallel_for_parts(cpu, count, grain_for(64), output, |begin, part| {
-            for (index, number) in (begin..).zip(part) {
-                let (a, b) = (a.at(index), b.at(index));
-                let mut words = TrialWords::new(source, index as u64);
-                *number = N::from_f64(match distribution {
-                    SampleDistribution::Gamma => sample_gamma(&mut words, a) * b,
-                    SampleDistribution::Poisson => sample_poisson(&mut words, a),
-                    _ => sample_binomial(&mut words, a, b),
-                });
+            for (block, first, part) in block_parts(begin, part, LANES) {
+                let trials = cpu.isa().vectorize(MakeFirstTrials { source, block: block as u64 });
+                for (index, number) in (block * LANES + first..).zip(part) {
+                    let (a, b) = (a.at(index), b.at(index));
+                    let mut words = TrialWords::new(source, index as u64, &trials);
+                    *number = N::from_f64(match distribution {
+                        SampleDistribution::Gamma => sample_gamma(&mut words, a) * b,
+                        SampleDistribution::Poisson => sample_poisson(&mut words, a),
+                        _ => sample_binomial(&mut words, a, b),
+                    });
+                }
             }
         });
         Ok(())
