@@ -19,14 +19,17 @@ BOOK = REPOSITORY / "docs/src/user/python.md"
 
 
 def examples():
-    """Every text with examples, and the names that it uses."""
+    """Every text with examples, once, and the names that it uses."""
     modules = [oarlock, *(importlib.import_module(f"oarlock.{name}") for name in MODULES)]
+    known = set()
     for module in modules:
         own = [member for member in vars(module).values() if getattr(member, "__module__", "").startswith("oarlock")]
         classes = [member for member in own if inspect.isclass(member)]
-        for described in [module, *own, *(member for one in classes for member in vars(one).values())]:
+        bases = {base: None for one in classes for base in one.__mro__ if base.__module__.startswith("oarlock")}
+        for described in [module, *own, *(member for one in bases for member in vars(one).values())]:
             text = getattr(described, "__doc__", None)
-            if isinstance(text, str) and ">>>" in text:
+            if isinstance(text, str) and ">>>" in text and text not in known:
+                known.add(text)
                 yield getattr(described, "__qualname__", getattr(described, "__name__", "?")), text, dict(vars(module))
     yield "book", BOOK.read_text().replace("```", ""), {}
 
@@ -35,7 +38,7 @@ def examples():
 def test_an_example_shows_what_happens(name, text, names, monkeypatch, tmp_path):
     monkeypatch.chdir(REPOSITORY)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    names |= {"oarlock": oarlock}
+    names |= {"oarlock": oarlock, "ol": oarlock}
     test = doctest.DocTestParser().get_doctest(text, names, name, None, 0)
     told = []
     doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test, out=told.append)

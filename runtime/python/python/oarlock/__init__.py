@@ -369,6 +369,9 @@ def load(
 
     With several devices, each node runs on the first one that has a kernel for it. If none has, it falls back to the CPU. This
     raises a `FallbackWarning` unless the CPU is one of the devices; with `fallback="error"`, the run fails instead.
+
+    >>> ol.load("docs/src/models/digits.onnx").outputs
+    [Slot("probabilities", float32[batch, 10])]
     """
     return Session(model, device=device, precision=precision, fallback=fallback)
 
@@ -381,13 +384,21 @@ def run_check() -> None:
 
 
 def set_device(device: Device | str) -> Device:
-    """Sets the default device and returns it."""
+    """Sets the default device and returns it.
+
+    >>> ol.set_device("cpu")
+    Place(cpu:0)
+    """
     _oarlock.set_default_device(device)
     return _oarlock.default_device()
 
 
 def get_device() -> str:
-    """The name of the default device."""
+    """The name of the default device.
+
+    >>> ol.get_device()
+    'cpu:0'
+    """
     return _oarlock.default_device().name
 
 

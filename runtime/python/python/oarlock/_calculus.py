@@ -30,7 +30,11 @@ def interp(
     period: float | None = None,
 ) -> Tensor:
     """Values at `x` on the lines between points with ascending coordinates `xp` and values `fp`. Outside, `left` and `right` are
-    the values, by default those of the first and the last point; with a period, the points repeat."""
+    the values, by default those of the first and the last point; with a period, the points repeat.
+
+    >>> ol.interp(1.5, [1, 2], [10.0, 20.0]).item()
+    15.0
+    """
     x, points, values = arrays_of(x, xp, fp)
     if points.ndim != 1 or points.shape != values.shape or points.size == 0:
         raise ValueError(f"expected values for coordinates, at least one, found the shapes {values.shape} and {points.shape}")
@@ -58,6 +62,9 @@ def gradient(
     """The slopes along each axis, from differences of both neighbours, and of one at the ends; a tuple for several axes.
 
     Behind the array follow distances of samples, or their coordinates, for all axes or for each.
+
+    >>> ol.gradient([1.0, 4.0, 9.0]).tolist()
+    [3.0, 4.0, 5.0]
     """
     x = as_floats(asarray(x))
     axes = _axes(axis, x.ndim)
@@ -102,7 +109,11 @@ def _slopes(x: Tensor, distance: ArrayLike, axis: int, edge_order: int) -> Tenso
 
 @in_own_name
 def trapezoid(y: ArrayLike, /, x: ArrayLike | None = None, dx: float = 1.0, axis: int = -1) -> Tensor:
-    """The integral along an axis of the lines between samples, at the coordinates `x` or at distances of `dx`."""
+    """The integral along an axis of the lines between samples, at the coordinates `x` or at distances of `dx`.
+
+    >>> ol.trapezoid([1.0, 2.0, 3.0]).item()
+    4.0
+    """
     y = as_floats(asarray(y))
     axis = _axis(axis, y.ndim)
     front = (slice(None),) * axis
@@ -117,7 +128,11 @@ def trapezoid(y: ArrayLike, /, x: ArrayLike | None = None, dx: float = 1.0, axis
 @in_own_name
 def convolve(x1: ArrayLike, x2: ArrayLike, /, mode: str = "full") -> Tensor:
     """The convolution of two vectors: all of it, as many elements as the longer has (`same`), or those for which both overlap
-    entirely (`valid`)."""
+    entirely (`valid`).
+
+    >>> ol.convolve([1, 2, 3], [1, 1]).tolist()
+    [1, 3, 5, 3]
+    """
     x1, x2 = (reshape(x, (-1,)) for x in _vectors(x1, x2))
     longer, shorter = (x1, x2) if x1.size >= x2.size else (x2, x1)
     return _slid(longer, flip(shorter), mode)
@@ -125,7 +140,11 @@ def convolve(x1: ArrayLike, x2: ArrayLike, /, mode: str = "full") -> Tensor:
 
 @in_own_name
 def correlate(x1: ArrayLike, x2: ArrayLike, /, mode: str = "valid") -> Tensor:
-    """The cross-correlation of two vectors: the sums of products with the conjugates of the other, for every shift."""
+    """The cross-correlation of two vectors: the sums of products with the conjugates of the other, for every shift.
+
+    >>> ol.correlate([1, 2, 3], [1, 1]).tolist()
+    [3, 5]
+    """
     x1, x2 = _vectors(x1, x2)
     if x1.size >= x2.size:
         return _slid(x1, conj(x2), mode)

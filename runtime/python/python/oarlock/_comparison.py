@@ -34,7 +34,11 @@ __all__: list[str] = [
 def isclose(
     x1: ArrayLike, x2: ArrayLike, /, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Tensor:
-    """Whether elements differ by at most `atol + rtol * abs(x2)`. Infinities are close to themselves only."""
+    """Whether elements differ by at most `atol + rtol * abs(x2)`. Infinities are close to themselves only.
+
+    >>> ol.isclose([1.0, 2.0], [1.0, 2.1]).tolist()
+    [True, False]
+    """
     x1, x2 = (as_exact_floats(x) for x in arrays_of(x1, x2))
     both_finite = logical_and(isfinite(x1), isfinite(x2))
     near = abs(x1 - x2) <= atol + rtol * abs(x2)
@@ -46,13 +50,21 @@ def isclose(
 def allclose(
     x1: ArrayLike, x2: ArrayLike, /, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> bool:
-    """Whether all elements are close to each other, as `isclose` says."""
+    """Whether all elements are close to each other, as `isclose` says.
+
+    >>> ol.allclose([1.0, 2.0], [1.0, 2.000001])
+    True
+    """
     return bool(all(isclose(x1, x2, rtol, atol, equal_nan)))
 
 
 @in_own_name
 def array_equal(x1: ArrayLike, x2: ArrayLike, /, equal_nan: bool = False) -> bool:
-    """Whether two arrays have the same shape and equal elements."""
+    """Whether two arrays have the same shape and equal elements.
+
+    >>> ol.array_equal([1, 2], [1, 2])
+    True
+    """
     x1, x2 = arrays_of(x1, x2)
     if x1.shape != x2.shape:
         return False
@@ -64,7 +76,11 @@ def array_equal(x1: ArrayLike, x2: ArrayLike, /, equal_nan: bool = False) -> boo
 
 @in_own_name
 def array_equiv(x1: ArrayLike, x2: ArrayLike, /) -> bool:
-    """Whether two arrays have equal elements once they are broadcast to one shape."""
+    """Whether two arrays have equal elements once they are broadcast to one shape.
+
+    >>> ol.array_equiv([1, 1], [[1, 1], [1, 1]])
+    True
+    """
     x1, x2 = arrays_of(x1, x2)
     try:
         broadcast_shapes(x1.shape, x2.shape)
@@ -75,13 +91,21 @@ def array_equiv(x1: ArrayLike, x2: ArrayLike, /) -> bool:
 
 @in_own_name
 def isneginf(x: ArrayLike, /) -> Tensor:
-    """Whether each element is negative infinity."""
+    """Whether each element is negative infinity.
+
+    >>> ol.isneginf([-ol.inf, ol.inf, 0]).tolist()
+    [True, False, False]
+    """
     return _infinite(x, negative=True)
 
 
 @in_own_name
 def isposinf(x: ArrayLike, /) -> Tensor:
-    """Whether each element is positive infinity."""
+    """Whether each element is positive infinity.
+
+    >>> ol.isposinf([-ol.inf, ol.inf, 0]).tolist()
+    [False, True, False]
+    """
     return _infinite(x, negative=False)
 
 
@@ -92,30 +116,50 @@ def _infinite(x: ArrayLike, *, negative: bool) -> Tensor:
 
 @in_own_name
 def iscomplex(x: ArrayLike, /) -> Tensor:
-    """Whether each element has an imaginary part other than 0."""
+    """Whether each element has an imaginary part other than 0.
+
+    >>> ol.iscomplex([1 + 0j, 1 + 2j]).tolist()
+    [False, True]
+    """
     return _oarlock.imag(asarray(x)) != 0
 
 
 @in_own_name
 def isreal(x: ArrayLike, /) -> Tensor:
-    """Whether each element has no imaginary part other than 0."""
+    """Whether each element has no imaginary part other than 0.
+
+    >>> ol.isreal([1 + 0j, 1 + 2j]).tolist()
+    [True, False]
+    """
     return _oarlock.imag(asarray(x)) == 0
 
 
 @in_own_name
 def iscomplexobj(x: ArrayLike, /) -> bool:
-    """Whether the dtype of an array is complex."""
+    """Whether the dtype of an array is complex.
+
+    >>> ol.iscomplexobj([1 + 0j])
+    True
+    """
     return asarray(x).dtype in COMPLEX
 
 
 @in_own_name
 def isrealobj(x: ArrayLike, /) -> bool:
-    """Whether the dtype of an array is not complex."""
+    """Whether the dtype of an array is not complex.
+
+    >>> ol.isrealobj([1.0])
+    True
+    """
     return asarray(x).dtype not in COMPLEX
 
 
 def isscalar(x: object, /) -> bool:
-    """Whether an object is a number or text of Python or NumPy, and no array."""
+    """Whether an object is a number or text of Python or NumPy, and no array.
+
+    >>> ol.isscalar(3.1), ol.isscalar([3.1])
+    (True, False)
+    """
     if isinstance(x, (bool, int, float, complex, str, bytes)):
         return True
     # Scalars of NumPy have what arrays have, but nothing can be written to them.

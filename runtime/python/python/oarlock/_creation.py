@@ -38,7 +38,11 @@ __all__: list[str] = [
 def array(
     obj: ArrayLike, /, dtype: DtypeLike | None = None, *, device: DeviceLike | None = None, copy: bool | None = True
 ) -> Tensor:
-    """A new array of the elements, which it does not share unless `copy` allows it."""
+    """A new array of the elements, which it does not share unless `copy` allows it.
+
+    >>> ol.array([1, 2], dtype="float32").dtype
+    oarlock.float32
+    """
     return asarray(obj, dtype=dtype, device=device, copy=copy)
 
 
@@ -46,20 +50,32 @@ def array(
 def astype(
     x: ArrayLike, dtype: DtypeLike, /, *, copy: bool = True, device: DeviceLike | None = None
 ) -> Tensor:
-    """Converts an array to another dtype, on a device."""
+    """Converts an array to another dtype, on a device.
+
+    >>> ol.astype([1.7, -1.7], ol.int32).tolist()
+    [1, -1]
+    """
     made = asarray(x).astype(dtype, copy=copy)
     return made if device is None else made.to_device(device)
 
 
 @in_own_name
 def copy(x: ArrayLike, /) -> Tensor:
-    """A new array of the same elements."""
+    """A new array of the same elements.
+
+    >>> ol.copy([1, 2]).tolist()
+    [1, 2]
+    """
     return asarray(x, copy=True)
 
 
 @in_own_name
 def ascontiguousarray(x: ArrayLike, /, dtype: DtypeLike | None = None) -> Tensor:
-    """An array of at least one dimension whose elements lie in memory in their order, as those of every result do."""
+    """An array of at least one dimension whose elements lie in memory in their order, as those of every result do.
+
+    >>> ol.ascontiguousarray([[1, 2], [3, 4]]).shape
+    (2, 2)
+    """
     made = asarray(x, dtype=dtype)
     return made if made.ndim else made[None]
 
@@ -80,7 +96,11 @@ def full(
 
 @in_own_name
 def empty(shape: Shape, *sizes: Any, dtype: DtypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
-    """An array whose elements will be written later; until then they are zeros."""
+    """An array whose elements will be written later; until then they are zeros.
+
+    >>> ol.empty((2, 3)).shape
+    (2, 3)
+    """
     return zeros(shape, *sizes, dtype=dtype, device=device)
 
 
@@ -88,7 +108,11 @@ def empty(shape: Shape, *sizes: Any, dtype: DtypeLike | None = None, device: Dev
 def full_like(
     x: ArrayLike, /, fill_value: Number, dtype: DtypeLike | None = None, *, device: DeviceLike | None = None
 ) -> Tensor:
-    """An array with the shape of another, filled with a number."""
+    """An array with the shape of another, filled with a number.
+
+    >>> ol.full_like([1, 2], 7).tolist()
+    [7, 7]
+    """
     x = asarray(x)
     return _oarlock.full(
         x.shape,
@@ -100,19 +124,31 @@ def full_like(
 
 @in_own_name
 def empty_like(x: ArrayLike, /, dtype: DtypeLike | None = None, *, device: DeviceLike | None = None) -> Tensor:
-    """An array with the shape of another, whose elements will be written later; until then they are zeros."""
+    """An array with the shape of another, whose elements will be written later; until then they are zeros.
+
+    >>> ol.empty_like([1, 2, 3]).shape
+    (3,)
+    """
     return full_like(x, 0, dtype=dtype, device=device)
 
 
 @in_own_name
 def zeros_like(x: ArrayLike, /, dtype: DtypeLike | None = None, *, device: DeviceLike | None = None) -> Tensor:
-    """An array of zeros with the shape of another."""
+    """An array of zeros with the shape of another.
+
+    >>> ol.zeros_like([5, 6]).tolist()
+    [0, 0]
+    """
     return full_like(x, 0, dtype=dtype, device=device)
 
 
 @in_own_name
 def ones_like(x: ArrayLike, /, dtype: DtypeLike | None = None, *, device: DeviceLike | None = None) -> Tensor:
-    """An array of ones with the shape of another."""
+    """An array of ones with the shape of another.
+
+    >>> ol.ones_like([5, 6]).tolist()
+    [1, 1]
+    """
     return full_like(x, 1, dtype=dtype, device=device)
 
 
@@ -154,7 +190,11 @@ def linspace(
     device: DeviceLike | None = None,
     endpoint: bool = True,
 ) -> Tensor:
-    """`num` evenly spaced numbers; the last is `stop` unless `endpoint` is false."""
+    """`num` evenly spaced numbers; the last is `stop` unless `endpoint` is false.
+
+    >>> ol.linspace(0, 1, 5).tolist()
+    [0.0, 0.25, 0.5, 0.75, 1.0]
+    """
     if isinstance(start, complex) or isinstance(stop, complex):
         ends = [(complex(start).real, complex(stop).real), (complex(start).imag, complex(stop).imag)]
         parts = [linspace(*each, num, dtype=_oarlock.float64, device=device, endpoint=endpoint) for each in ends]
@@ -179,7 +219,11 @@ def eye(
     *,
     device: DeviceLike | None = None,
 ) -> Tensor:
-    """A matrix of zeros with ones on the `k`-th diagonal; 0 is the main one."""
+    """A matrix of zeros with ones on the `k`-th diagonal; 0 is the main one.
+
+    >>> ol.eye(2).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
     width = n_rows if n_cols is None else n_cols
     # First, so that a matrix that is too large is refused before anything else takes memory.
     flat = reshape(zeros((n_rows, width), _oarlock.float32 if dtype is None else dtype, device=device), (-1,))
@@ -192,7 +236,12 @@ def eye(
 
 @in_own_name
 def meshgrid(*arrays: ArrayLike, indexing: str = "xy") -> tuple[Tensor, ...]:
-    """The coordinates of every point of a grid whose axes are the arrays."""
+    """The coordinates of every point of a grid whose axes are the arrays.
+
+    >>> x, y = ol.meshgrid([1, 2, 3], [4, 5])
+    >>> x.tolist(), y.tolist()
+    ([[1, 2, 3], [1, 2, 3]], [[4, 4, 4], [5, 5, 5]])
+    """
     return _grid(arrays_of(*arrays), indexing)
 
 
@@ -221,14 +270,22 @@ def _grid(arrays: tuple[Tensor, ...], indexing: str) -> tuple[Tensor, ...]:
 
 @in_own_name
 def tril(x: ArrayLike, /, k: int = 0) -> Tensor:
-    """Matrices with zeros above the `k`-th diagonal."""
+    """Matrices with zeros above the `k`-th diagonal.
+
+    >>> ol.tril([[1, 2], [3, 4]]).tolist()
+    [[1, 0], [3, 4]]
+    """
     x = asarray(x)
     return op("Trilu", [x, asarray(k, device=x.device)], {"upper": 0})
 
 
 @in_own_name
 def triu(x: ArrayLike, /, k: int = 0) -> Tensor:
-    """Matrices with zeros below the `k`-th diagonal."""
+    """Matrices with zeros below the `k`-th diagonal.
+
+    >>> ol.triu([[1, 2], [3, 4]]).tolist()
+    [[1, 2], [0, 4]]
+    """
     x = asarray(x)
     return op("Trilu", [x, asarray(k, device=x.device)], {"upper": 1})
 

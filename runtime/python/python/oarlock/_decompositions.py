@@ -59,7 +59,11 @@ def adjoint(x: Tensor) -> Tensor:
 
 @in_own_name
 def cholesky(x: ArrayLike, /, *, upper: bool = False) -> Tensor:
-    """The Cholesky factor of positive definite matrices."""
+    """The Cholesky factor of positive definite matrices.
+
+    >>> ol.linalg.cholesky([[4.0, 0.0], [0.0, 9.0]]).tolist()
+    [[2.0, 0.0], [0.0, 3.0]]
+    """
     x = asarray(x)
     # The op reads one triangle only, so the other is copied there.
     (lower,) = _own("Cholesky", adjoint(x) if upper else x, 1)
@@ -89,21 +93,33 @@ def eigvals(x: ArrayLike, /) -> Tensor:
 
 @in_own_name
 def eigh(x: ArrayLike, /) -> EighResult:
-    """The eigenvalues of Hermitian matrices in ascending order, and the eigenvectors as columns."""
+    """The eigenvalues of Hermitian matrices in ascending order, and the eigenvectors as columns.
+
+    >>> ol.round(ol.linalg.eigh([[2.0, 0.0], [0.0, 1.0]]).eigenvalues, 3).tolist()
+    [1.0, 2.0]
+    """
     x = asarray(x)
     return EighResult(*_own("Eigh", x, 2))
 
 
 @in_own_name
 def eigvalsh(x: ArrayLike, /) -> Tensor:
-    """The eigenvalues of Hermitian matrices in ascending order."""
+    """The eigenvalues of Hermitian matrices in ascending order.
+
+    >>> ol.round(ol.linalg.eigvalsh([[2.0, 0.0], [0.0, 1.0]]), 3).tolist()
+    [1.0, 2.0]
+    """
     x = asarray(x)
     return _own("Eigvalsh", x, 1)[0]
 
 
 @in_own_name
 def qr(x: ArrayLike, /, mode: str = "reduced") -> QRResult:
-    """The QR decomposition."""
+    """The QR decomposition.
+
+    >>> ol.linalg.qr([[1.0, 0.0], [0.0, 1.0]]).R.shape
+    (2, 2)
+    """
     x = asarray(x)
     if mode not in ("reduced", "complete"):
         raise ValueError(f"expected `reduced` or `complete` for `mode`, found `{mode}`")
@@ -112,20 +128,32 @@ def qr(x: ArrayLike, /, mode: str = "reduced") -> QRResult:
 
 @in_own_name
 def slogdet(x: ArrayLike, /) -> SlogdetResult:
-    """The signs of determinants, and the logarithms of their magnitudes, which cannot overflow."""
+    """The signs of determinants, and the logarithms of their magnitudes, which cannot overflow.
+
+    >>> ol.linalg.slogdet([[1.0, 0.0], [0.0, -1.0]]).sign.item()
+    -1.0
+    """
     x = asarray(x)
     return SlogdetResult(*_own("SlogDet", x, 2))
 
 
 @in_own_name
 def svd(x: ArrayLike, /, full_matrices: bool = True) -> SVDResult:
-    """The singular value decomposition, with singular values in descending order."""
+    """The singular value decomposition, with singular values in descending order.
+
+    >>> ol.round(ol.linalg.svd([[2.0, 0.0], [0.0, 1.0]]).S, 3).tolist()
+    [2.0, 1.0]
+    """
     x = asarray(x)
     return SVDResult(*_own("Svd", x, 3, complete=int(full_matrices)))
 
 
 @in_own_name
 def svdvals(x: ArrayLike, /) -> Tensor:
-    """The singular values of matrices in descending order."""
+    """The singular values of matrices in descending order.
+
+    >>> ol.round(ol.linalg.svdvals([[2.0, 0.0], [0.0, 1.0]]), 3).tolist()
+    [2.0, 1.0]
+    """
     x = asarray(x)
     return _own("Svdvals", x, 1)[0]

@@ -29,13 +29,21 @@ def last_diagonals(x: Tensor, offset: int) -> Tensor:
 
 @in_own_name
 def diagonal(x: ArrayLike, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
-    """The `offset`-th diagonals of the matrices in two axes; they become the last axis."""
+    """The `offset`-th diagonals of the matrices in two axes; they become the last axis.
+
+    >>> ol.diagonal([[1, 2], [3, 4]]).tolist()
+    [1, 4]
+    """
     return last_diagonals(_with_matrices_last(x, axis1, axis2), offset)
 
 
 @in_own_name
 def trace(x: ArrayLike, /, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DtypeLike | None = None) -> Tensor:
-    """The sums of the `offset`-th diagonals of the matrices in two axes."""
+    """The sums of the `offset`-th diagonals of the matrices in two axes.
+
+    >>> ol.trace([[1, 2], [3, 4]]).item()
+    5
+    """
     return sum(last_diagonals(_with_matrices_last(x, axis1, axis2), offset), -1, dtype)
 
 
@@ -48,7 +56,11 @@ def _with_matrices_last(x: ArrayLike, axis1: int, axis2: int) -> Tensor:
 
 @in_own_name
 def diag(x: ArrayLike, /, k: int = 0) -> Tensor:
-    """The matrix with a vector as its `k`-th diagonal and zeros elsewhere; of a matrix, its `k`-th diagonal."""
+    """The matrix with a vector as its `k`-th diagonal and zeros elsewhere; of a matrix, its `k`-th diagonal.
+
+    >>> ol.diag([1, 2]).tolist(), ol.diag([[1, 2], [3, 4]]).tolist()
+    ([[1, 0], [0, 2]], [1, 4])
+    """
     x = asarray(x)
     if x.ndim == 2:
         return last_diagonals(x, k)
@@ -65,5 +77,9 @@ def diag(x: ArrayLike, /, k: int = 0) -> Tensor:
 
 @in_own_name
 def diagflat(x: ArrayLike, /, k: int = 0) -> Tensor:
-    """The matrix with all elements of an array as its `k`-th diagonal, and zeros elsewhere."""
+    """The matrix with all elements of an array as its `k`-th diagonal, and zeros elsewhere.
+
+    >>> ol.diagflat([1, 2]).tolist()
+    [[1, 0], [0, 2]]
+    """
     return diag(reshape(asarray(x), (-1,)), k)

@@ -21,7 +21,11 @@ __all__: list[str] = ["delete", "insert", "trim_zeros"]
 
 @in_own_name
 def insert(x: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, /, axis: int | None = None) -> Tensor:
-    """An array with values inserted before some indices of an axis; without an axis, of the elements in one dimension."""
+    """An array with values inserted before some indices of an axis; without an axis, of the elements in one dimension.
+
+    >>> ol.insert([1, 3], 1, 2).tolist()
+    [1, 2, 3]
+    """
     x, added = arrays_of(x, values)
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
@@ -53,7 +57,11 @@ def _marked(size: int, places: Tensor) -> Tensor:
 
 @in_own_name
 def delete(x: ArrayLike, obj: ArrayLike | slice, /, axis: int | None = None) -> Tensor:
-    """An array without some indices of an axis; without an axis, of the elements in one dimension."""
+    """An array without some indices of an axis; without an axis, of the elements in one dimension.
+
+    >>> ol.delete([1, 2, 3], 1).tolist()
+    [1, 3]
+    """
     x = asarray(x)
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
@@ -78,7 +86,11 @@ def _places(obj: ArrayLike | slice, size: int, count: int, x: Tensor) -> Tensor:
 
 @in_own_name
 def trim_zeros(x: ArrayLike, /, trim: str = "fb") -> Tensor:
-    """A vector without the zeros at its front (`f`), its back (`b`) or both."""
+    """A vector without the zeros at its front (`f`), its back (`b`) or both.
+
+    >>> ol.trim_zeros([0, 1, 2, 0]).tolist()
+    [1, 2]
+    """
     x = asarray(x)
     if x.ndim != 1:
         raise ValueError(f"expected a vector, found the shape {x.shape}")

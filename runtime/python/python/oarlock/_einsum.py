@@ -33,6 +33,9 @@ def einsum(subscripts: str, /, *operands: ArrayLike) -> Tensor:
 
     Axes of one letter belong together. Those that the result does not name are summed over; without an arrow, the result has
     the letters that occur once, in alphabetical order. An ellipsis stands for further axes, which are broadcast.
+
+    >>> ol.einsum("ij,j->i", [[1, 2], [3, 4]], [1, 1]).tolist()
+    [3, 7]
     """
     if not isinstance(subscripts, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"expected text such as `ij,jk->ik` first, found {type(subscripts).__name__}")

@@ -23,21 +23,33 @@ __all__: list[str] = [
 
 @in_own_name
 def square(x: ArrayLike, /) -> Tensor:
-    """The square of each element."""
+    """The square of each element.
+
+    >>> ol.square([1, -2, 3]).tolist()
+    [1, 4, 9]
+    """
     x = asarray(x)
     return _oarlock.multiply(x, x)
 
 
 @in_own_name
 def positive(x: ArrayLike, /) -> Tensor:
-    """Each element unchanged."""
+    """Each element unchanged.
+
+    >>> ol.positive([1, -2]).tolist()
+    [1, -2]
+    """
     return +asarray(x)
 
 
 @in_own_name
 def round(x: ArrayLike, /, decimals: int = 0) -> Tensor:
     """Rounds to the nearest number with so many decimals, ties to even; of complex numbers, both parts. Below 0, `decimals` is
-    the number of digits before the point that become zeros."""
+    the number of digits before the point that become zeros.
+
+    >>> ol.round([0.5, 1.5, 2.7]).tolist()
+    [0.0, 2.0, 3.0]
+    """
     x = asarray(x)
     if x.dtype in (_oarlock.complex64, _oarlock.complex128):
         return op("Complex", [round(part, decimals) for part in (_oarlock.real(x), _oarlock.imag(x))], domain="oarlock")
@@ -62,7 +74,11 @@ def _rounded_down(x: Tensor, unit: int) -> Tensor:
 
 @in_own_name
 def clip(x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Tensor:
-    """Limits each element to a range. The bounds of integers may exceed the range of the dtype."""
+    """Limits each element to a range. The bounds of integers may exceed the range of the dtype.
+
+    >>> ol.clip([-1, 5, 20], 0, 10).tolist()
+    [0, 5, 10]
+    """
     x = asarray(x)
     min, max = (each if each is None or isinstance(each, (int, float)) else arrays_of(x, each)[1] for each in (min, max))
     dtype = result_type(x, *(bound for bound in (min, max) if bound is not None))

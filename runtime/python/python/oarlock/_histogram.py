@@ -25,7 +25,11 @@ __all__: list[str] = ["bincount", "digitize", "histogram", "histogram2d", "histo
 
 @in_own_name
 def bincount(x: ArrayLike, /, weights: ArrayLike | None = None, minlength: int = 0) -> Tensor:
-    """How often each number from 0 on occurs in a vector of integers; with weights, the sums of their weights."""
+    """How often each number from 0 on occurs in a vector of integers; with weights, the sums of their weights.
+
+    >>> ol.bincount([0, 1, 1, 3]).tolist()
+    [1, 2, 0, 1]
+    """
     x = asarray(x)
     if x.ndim != 1 or (x.size and not isdtype(x.dtype, "integral")):
         raise TypeError(f"expected a vector of integers, found {x.dtype.name} of the shape {x.shape}")
@@ -51,7 +55,11 @@ def _counted(places: Tensor, weights: Tensor | None, size: int) -> Tensor:
 @in_own_name
 def digitize(x: ArrayLike, bins: ArrayLike, /, right: bool = False) -> Tensor:
     """The index of the bin of each element, from 0 for those before the first edge. Edges ascend or descend; an element that is
-    equal to one lies behind it, or before it if `right` is true."""
+    equal to one lies behind it, or before it if `right` is true.
+
+    >>> ol.digitize([0.5, 1.5, 9.0], [1.0, 2.0]).tolist()
+    [0, 1, 2]
+    """
     x, edges = arrays_of(x, bins)
     if edges.ndim != 1:
         raise ValueError(f"expected a vector of edges, found the shape {edges.shape}")
@@ -67,7 +75,11 @@ def digitize(x: ArrayLike, bins: ArrayLike, /, right: bool = False) -> Tensor:
 @in_own_name
 def histogram_bin_edges(x: ArrayLike, /, bins: ArrayLike = 10, range: Range | None = None) -> Tensor:
     """The edges of the bins of `histogram`: `bins` are the edges, or a number of bins of one width in a range, by default that of
-    the elements."""
+    the elements.
+
+    >>> ol.histogram_bin_edges([1, 2, 4], bins=3).tolist()
+    [1.0, 2.0, 3.0, 4.0]
+    """
     x = as_exact_floats(expect_real(asarray(x)))
     if isinstance(bins, str):
         raise NotImplementedError(f"expected a number of bins or their edges, found `{bins}`\nhint: give a number of bins")
@@ -99,6 +111,10 @@ def histogram(
     """How many elements lie in each bin, and the edges of the bins. The last bin has its upper edge, too.
 
     With weights, the sums of the weights of the elements. With `density`, divided so that the integral over all bins is 1.
+
+    >>> counts, edges = ol.histogram([1, 2, 2, 4], bins=3)
+    >>> counts.tolist(), edges.tolist()
+    ([1, 2, 1], [1.0, 2.0, 3.0, 4.0])
     """
     x = as_exact_floats(expect_real(asarray(x)))
     edges = histogram_bin_edges(x, bins, range)
@@ -139,7 +155,11 @@ def histogram2d(
     density: bool = False,
     weights: ArrayLike | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """How many points lie in each cell of a grid, and the edges of its rows and columns."""
+    """How many points lie in each cell of a grid, and the edges of its rows and columns.
+
+    >>> ol.histogram2d([0, 1, 1], [0, 1, 1], bins=2)[0].tolist()
+    [[1.0, 0.0], [0.0, 2.0]]
+    """
     x, y = (as_exact_floats(expect_real(each)) for each in arrays_of(x, y))
     if x.ndim != 1 or x.shape != y.shape:
         raise ValueError(f"expected two vectors of one size, found the shapes {x.shape} and {y.shape}")

@@ -36,7 +36,11 @@ __all__: list[str] = [
 
 @in_own_name
 def argwhere(x: ArrayLike, /) -> Tensor:
-    """The indices of nonzero elements, a row for each."""
+    """The indices of nonzero elements, a row for each.
+
+    >>> ol.argwhere([[0, 1], [1, 0]]).tolist()
+    [[0, 1], [1, 0]]
+    """
     x = asarray(x)
     if x.ndim == 0:
         return zeros((int(bool(x)), 0), dtype=_oarlock.int64, device=x.device)
@@ -45,13 +49,21 @@ def argwhere(x: ArrayLike, /) -> Tensor:
 
 @in_own_name
 def flatnonzero(x: ArrayLike, /) -> Tensor:
-    """The indices of nonzero elements among all in one dimension."""
+    """The indices of nonzero elements among all in one dimension.
+
+    >>> ol.flatnonzero([[0, 1], [1, 0]]).tolist()
+    [1, 2]
+    """
     return nonzero(reshape(asarray(x), (-1,)))[0]
 
 
 @in_own_name
 def compress(condition: ArrayLike, x: ArrayLike, /, axis: int | None = None) -> Tensor:
-    """The slices of an axis for which a condition is true; without an axis, of the elements in one dimension."""
+    """The slices of an axis for which a condition is true; without an axis, of the elements in one dimension.
+
+    >>> ol.compress([True, False, True], [1, 2, 3]).tolist()
+    [1, 3]
+    """
     chosen, x = asarray(condition), asarray(x)
     if chosen.ndim != 1:
         raise ValueError(f"expected a vector as condition, found the shape {chosen.shape}")
@@ -62,14 +74,22 @@ def compress(condition: ArrayLike, x: ArrayLike, /, axis: int | None = None) -> 
 
 @in_own_name
 def extract(condition: ArrayLike, x: ArrayLike, /) -> Tensor:
-    """The elements for which a condition is true, in one dimension."""
+    """The elements for which a condition is true, in one dimension.
+
+    >>> ol.extract([True, False, True], [1, 2, 3]).tolist()
+    [1, 3]
+    """
     return compress(reshape(asarray(condition), (-1,)), x)
 
 
 @in_own_name
 def choose(x: ArrayLike, choices: Sequence[ArrayLike], /, mode: str = "raise") -> Tensor:
     """Elements of several arrays: each is that of the array whose number stands at its place. Numbers beyond the arrays are an
-    error, or count from the start (`wrap`), or are the first or last (`clip`)."""
+    error, or count from the start (`wrap`), or are the first or last (`clip`).
+
+    >>> ol.choose([0, 1, 0], [[1, 2, 3], [10, 20, 30]]).tolist()
+    [1, 20, 3]
+    """
     number = asarray(x)
     number = whole_numbers(number.astype(_oarlock.int64) if number.dtype == _oarlock.bool else number)
     number, *made = broadcast_arrays(number, *arrays_of(*choices))
@@ -86,7 +106,11 @@ def choose(x: ArrayLike, choices: Sequence[ArrayLike], /, mode: str = "raise") -
 
 @in_own_name
 def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], /, default: ArrayLike = 0) -> Tensor:
-    """Elements of the first array whose condition is true, or the default."""
+    """Elements of the first array whose condition is true, or the default.
+
+    >>> ol.select([[True, False], [False, False]], [[1, 2], [3, 4]], default=9).tolist()
+    [1, 9]
+    """
     if len(condlist) != len(choicelist) or not condlist:
         raise ValueError(f"expected as many conditions as arrays, found {len(condlist)} and {len(choicelist)}")
     *choices, made = arrays_of(*choicelist, default)
@@ -107,7 +131,11 @@ def piecewise(
     **named: Any,
 ) -> Tensor:
     """What the function, or the number, of the last true condition is for each element. One more than conditions is for elements
-    without a true one, by default 0."""
+    without a true one, by default 0.
+
+    >>> ol.piecewise([-1.0, 2.0], [[True, False], [False, True]], [0, lambda x: x * 10]).tolist()
+    [0.0, 20.0]
+    """
     x = asarray(x)
     several = isinstance(condlist, (list, tuple)) and (not condlist or not isinstance(condlist[0], (bool, int)))
     conditions = [asarray(each, device=x.device) for each in (condlist if several else [condlist])]  # type: ignore[union-attr]
@@ -126,7 +154,11 @@ def piecewise(
 
 @in_own_name
 def lexsort(keys: Sequence[ArrayLike] | Tensor, /, axis: int = -1) -> Tensor:
-    """The indices that sort by several keys along an axis; the last key counts first."""
+    """The indices that sort by several keys along an axis; the last key counts first.
+
+    >>> ol.lexsort([[1, 0, 1], [2, 2, 1]]).tolist()
+    [2, 1, 0]
+    """
     first, *others = arrays_of(*keys)
     order = argsort(first, axis)
     for key in others:
@@ -136,7 +168,11 @@ def lexsort(keys: Sequence[ArrayLike] | Tensor, /, axis: int = -1) -> Tensor:
 
 @in_own_name
 def ix_(*vectors: ArrayLike) -> tuple[Tensor, ...]:
-    """Indices for each axis that broadcast to a grid: `x[ix_(rows, columns)]`. Truth values stand for indices of true ones."""
+    """Indices for each axis that broadcast to a grid: `x[ix_(rows, columns)]`. Truth values stand for indices of true ones.
+
+    >>> ol.arange(9).reshape(3, 3)[ol.ix_([0, 2], [0, 1])].tolist()
+    [[0, 1], [6, 7]]
+    """
     made = list[Tensor]()
     for at, each in enumerate(vectors):
         x = asarray(each)
@@ -149,7 +185,11 @@ def ix_(*vectors: ArrayLike) -> tuple[Tensor, ...]:
 
 @in_own_name
 def unravel_index(indices: ArrayLike, shape: int | Sequence[int], /) -> tuple[Tensor, ...]:
-    """The indices along each axis of a shape, of elements given by their index among all."""
+    """The indices along each axis of a shape, of elements given by their index among all.
+
+    >>> [each.tolist() for each in ol.unravel_index([2, 3], (2, 3))]
+    [[0, 1], [2, 0]]
+    """
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     rest = whole_numbers(asarray(indices))
     count = math.prod(sizes)
@@ -164,7 +204,11 @@ def unravel_index(indices: ArrayLike, shape: int | Sequence[int], /) -> tuple[Te
 
 @in_own_name
 def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], /) -> Tensor:
-    """The index among all elements of a shape, of elements given by their indices along each axis."""
+    """The index among all elements of a shape, of elements given by their indices along each axis.
+
+    >>> ol.ravel_multi_index(([0, 1], [2, 0]), (2, 3)).tolist()
+    [2, 3]
+    """
     if len(multi_index) != len(dims):
         raise ValueError(f"expected indices for each of {len(dims)} axes, found {len(multi_index)}")
     made: Tensor | None = None
@@ -178,7 +222,11 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], /) 
 
 @in_own_name
 def apply_along_axis(function: Callable[..., Any], axis: int, x: ArrayLike, /, *more: Any, **named: Any) -> Tensor:
-    """What a function makes of each vector along an axis. Its result takes the place of the axis."""
+    """What a function makes of each vector along an axis. Its result takes the place of the axis.
+
+    >>> ol.apply_along_axis(ol.sum, 1, [[1, 2], [3, 4]]).tolist()
+    [3, 7]
+    """
     x = asarray(x)
     axis = _axis(axis, x.ndim)
     last = moveaxis(x, axis, -1)

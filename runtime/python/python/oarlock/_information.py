@@ -66,7 +66,11 @@ def dtype_of(of: Any) -> DType:
 
 
 def finfo(type: Any, /) -> finfo_object:
-    """The limits of a floating-point dtype; for complex numbers, of their parts."""
+    """The limits of a floating-point dtype; for complex numbers, of their parts.
+
+    >>> ol.finfo(ol.float32).bits
+    32
+    """
     dtype = dtype_of(type)
     parts = {"complex64": _oarlock.float32, "complex128": _oarlock.float64}.get(dtype.name, dtype)
     if parts.name not in _FLOATS:
@@ -76,7 +80,11 @@ def finfo(type: Any, /) -> finfo_object:
 
 
 def iinfo(type: Any, /) -> iinfo_object:
-    """The limits of an integer dtype."""
+    """The limits of an integer dtype.
+
+    >>> ol.iinfo(ol.int8).max
+    127
+    """
     dtype = dtype_of(type)
     if dtype.name not in _SIGNED + _UNSIGNED:
         raise ValueError(f"expected a dtype of integers, found {dtype}")
@@ -87,7 +95,11 @@ def iinfo(type: Any, /) -> iinfo_object:
 
 
 def isdtype(dtype: DType, kind: DType | str | tuple[DType | str, ...]) -> bool:
-    """Whether a dtype equals another, or is of a kind such as `"real floating"`."""
+    """Whether a dtype equals another, or is of a kind such as `"real floating"`.
+
+    >>> ol.isdtype(ol.float32, "real floating")
+    True
+    """
     if isinstance(kind, tuple):
         return any(isdtype(dtype, one) for one in kind)
     if isinstance(kind, DType):
@@ -99,7 +111,11 @@ def isdtype(dtype: DType, kind: DType | str | tuple[DType | str, ...]) -> bool:
 
 
 def can_cast(from_: DType | Tensor, to: DType, /) -> bool:
-    """Whether promotion can convert one dtype to another."""
+    """Whether promotion can convert one dtype to another.
+
+    >>> ol.can_cast(ol.int32, ol.int64), ol.can_cast(ol.float64, ol.float32)
+    (True, False)
+    """
     try:
         return _oarlock.result_type(dtype_of(from_), to) == to
     except TypeError:
@@ -107,7 +123,11 @@ def can_cast(from_: DType | Tensor, to: DType, /) -> bool:
 
 
 def promote_types(first: DtypeLike, second: DtypeLike, /) -> DType:
-    """The dtype that two dtypes promote to."""
+    """The dtype that two dtypes promote to.
+
+    >>> ol.promote_types(ol.int8, ol.float32)
+    oarlock.float32
+    """
     return _oarlock.result_type(*(_oarlock.zeros(0, dtype=dtype).dtype for dtype in (first, second)))
 
 
@@ -150,5 +170,9 @@ class Info:
 
 
 def __array_namespace_info__() -> Info:
-    """The inspection interface of the array API standard."""
+    """The inspection interface of the array API standard.
+
+    >>> ol.__array_namespace_info__().default_dtypes()["real floating"]
+    oarlock.float32
+    """
     return Info()

@@ -19,30 +19,50 @@ __all__: list[str] = ["append", "column_stack", "dstack", "hstack", "vstack"]
 
 @in_own_name
 def vstack(arrays: Sequence[ArrayLike], /) -> Tensor:
-    """Joins arrays along the first axis; vectors become rows."""
+    """Joins arrays along the first axis; vectors become rows.
+
+    >>> ol.vstack([[1, 2], [3, 4]]).tolist()
+    [[1, 2], [3, 4]]
+    """
     return concat([atleast_2d(x) for x in arrays_of(*arrays)])
 
 
 @in_own_name
 def hstack(arrays: Sequence[ArrayLike], /) -> Tensor:
-    """Joins arrays along the second axis, vectors along their only one."""
+    """Joins arrays along the second axis, vectors along their only one.
+
+    >>> ol.hstack([[1, 2], [3]]).tolist()
+    [1, 2, 3]
+    """
     parts = [atleast_1d(x) for x in arrays_of(*arrays)]
     return concat(parts, axis=1 if parts and parts[0].ndim > 1 else 0)
 
 
 @in_own_name
 def dstack(arrays: Sequence[ArrayLike], /) -> Tensor:
-    """Joins arrays along the third axis."""
+    """Joins arrays along the third axis.
+
+    >>> ol.dstack([[1, 2], [3, 4]]).shape
+    (1, 2, 2)
+    """
     return concat([atleast_3d(x) for x in arrays_of(*arrays)], axis=2)
 
 
 @in_own_name
 def column_stack(arrays: Sequence[ArrayLike], /) -> Tensor:
-    """Joins arrays along the second axis; vectors become columns."""
+    """Joins arrays along the second axis; vectors become columns.
+
+    >>> ol.column_stack([[1, 2], [3, 4]]).tolist()
+    [[1, 3], [2, 4]]
+    """
     return concat([x if x.ndim > 1 else reshape(x, (-1, 1)) for x in arrays_of(*arrays)], axis=1)
 
 
 @in_own_name
 def append(x: ArrayLike, values: ArrayLike, /, axis: int | None = None) -> Tensor:
-    """An array with values behind its own. Without an axis, both are flattened first."""
+    """An array with values behind its own. Without an axis, both are flattened first.
+
+    >>> ol.append([1, 2], [3]).tolist()
+    [1, 2, 3]
+    """
     return concat(arrays_of(x, values), axis=axis)

@@ -23,14 +23,22 @@ __all__: list[str] = [
 
 @in_own_name
 def matrix_transpose(x: ArrayLike, /) -> Tensor:
-    """Swaps the rows and columns of matrices."""
+    """Swaps the rows and columns of matrices.
+
+    >>> ol.matrix_transpose([[1, 2], [3, 4]]).tolist()
+    [[1, 3], [2, 4]]
+    """
     x = asarray(x)
     return x.mT
 
 
 @in_own_name
 def tensordot(x1: ArrayLike, x2: ArrayLike, /, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Tensor:
-    """Sums products over dimensions of two arrays: the last of one and the first of the other, or the given ones."""
+    """Sums products over dimensions of two arrays: the last of one and the first of the other, or the given ones.
+
+    >>> ol.tensordot([[1, 2], [3, 4]], [1, 1], axes=1).tolist()
+    [3, 7]
+    """
     x1, x2 = arrays_of(x1, x2)
     if isinstance(axes, int):
         if not 0 <= axes <= min(x1.ndim, x2.ndim):
@@ -54,7 +62,11 @@ def tensordot(x1: ArrayLike, x2: ArrayLike, /, axes: int | tuple[Sequence[int], 
 
 @in_own_name
 def vecdot(x1: ArrayLike, x2: ArrayLike, /, axis: int = -1) -> Tensor:
-    """The dot products of two arrays along a dimension."""
+    """The dot products of two arrays along a dimension.
+
+    >>> ol.vecdot([[1, 2], [3, 4]], [1, 1]).tolist()
+    [3, 7]
+    """
     x1, x2 = arrays_of(x1, x2)
     if not (-min(x1.ndim, x2.ndim) <= axis < 0):
         raise ValueError(f"expected a dimension of both counted from the last one, found {axis}")
@@ -67,7 +79,11 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, axis: int = -1) -> Tensor:
 
 @in_own_name
 def cross(x1: ArrayLike, x2: ArrayLike, /, axis: int = -1) -> Tensor:
-    """The cross product of vectors with three elements."""
+    """The cross product of vectors with three elements.
+
+    >>> ol.cross([1, 0, 0], [0, 1, 0]).tolist()
+    [0, 0, 1]
+    """
     x1, x2 = arrays_of(x1, x2)
     if x1.ndim == 0 or x2.ndim == 0:
         raise ValueError("expected vectors of three elements for `cross`, found a number")

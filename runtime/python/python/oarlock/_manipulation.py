@@ -33,7 +33,11 @@ __all__: list[str] = [
 
 
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape that these shapes broadcast to."""
+    """The shape that these shapes broadcast to.
+
+    >>> ol.broadcast_shapes((2, 1), (3,))
+    (2, 3)
+    """
     rank = max(map(len, shapes), default=0)
     found = [1] * rank
     for shape in shapes:
@@ -46,7 +50,11 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 @in_own_name
 def broadcast_to(x: ArrayLike, /, shape: tuple[int, ...]) -> Tensor:
-    """Broadcasts an array to a shape."""
+    """Broadcasts an array to a shape.
+
+    >>> ol.broadcast_to([1, 2], (2, 2)).tolist()
+    [[1, 2], [1, 2]]
+    """
     x = asarray(x)
     if broadcast_shapes(x.shape, tuple(shape)) != tuple(shape):
         raise ValueError(f"expected a shape that {x.shape} repeats to, found {shape}")
@@ -55,7 +63,11 @@ def broadcast_to(x: ArrayLike, /, shape: tuple[int, ...]) -> Tensor:
 
 @in_own_name
 def broadcast_arrays(*arrays: ArrayLike) -> tuple[Tensor, ...]:
-    """Broadcasts arrays against each other."""
+    """Broadcasts arrays against each other.
+
+    >>> [each.shape for each in ol.broadcast_arrays([1, 2], [[3], [4]])]
+    [(2, 2), (2, 2)]
+    """
     made = arrays_of(*arrays)
     shape = broadcast_shapes(*(x.shape for x in made))
     return tuple(broadcast_to(x, shape) for x in made)
@@ -63,7 +75,11 @@ def broadcast_arrays(*arrays: ArrayLike) -> tuple[Tensor, ...]:
 
 @in_own_name
 def concat(arrays: Sequence[ArrayLike], /, axis: int | None = 0) -> Tensor:
-    """Joins arrays along an axis; with `axis=None`, flattens them first."""
+    """Joins arrays along an axis; with `axis=None`, flattens them first.
+
+    >>> ol.concat([[1, 2], [3]]).tolist()
+    [1, 2, 3]
+    """
     parts = list(arrays_of(*arrays))
     if axis is None:
         parts, axis = [reshape(x, (-1,)) for x in parts], 0
@@ -72,7 +88,11 @@ def concat(arrays: Sequence[ArrayLike], /, axis: int | None = 0) -> Tensor:
 
 @in_own_name
 def expand_dims(x: ArrayLike, /, axis: Axes = 0) -> Tensor:
-    """Inserts axes of size 1 at these positions of the result."""
+    """Inserts axes of size 1 at these positions of the result.
+
+    >>> ol.expand_dims([1, 2]).shape
+    (1, 2)
+    """
     x = asarray(x)
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
     places = _axes(axes, x.ndim + len(axes))
@@ -84,7 +104,11 @@ def expand_dims(x: ArrayLike, /, axis: Axes = 0) -> Tensor:
 
 @in_own_name
 def squeeze(x: ArrayLike, /, axis: Axes | None = None) -> Tensor:
-    """Removes axes of size 1, by default all."""
+    """Removes axes of size 1, by default all.
+
+    >>> ol.squeeze(ol.zeros((1, 3, 1))).shape
+    (3,)
+    """
     x = asarray(x)
     places = [at for at, size in enumerate(x.shape) if size == 1] if axis is None else _axes(axis, x.ndim)
     for place in places:
@@ -95,7 +119,11 @@ def squeeze(x: ArrayLike, /, axis: Axes | None = None) -> Tensor:
 
 @in_own_name
 def flip(x: ArrayLike, /, axis: Axes | None = None) -> Tensor:
-    """Reverses the elements along some axes."""
+    """Reverses the elements along some axes.
+
+    >>> ol.flip([1, 2, 3]).tolist()
+    [3, 2, 1]
+    """
     x = asarray(x)
     places = _axes(axis, x.ndim)
     return x[tuple(slice(None, None, -1 if at in places else None) for at in range(x.ndim))]
@@ -103,7 +131,11 @@ def flip(x: ArrayLike, /, axis: Axes | None = None) -> Tensor:
 
 @in_own_name
 def moveaxis(x: ArrayLike, source: Axes, destination: Axes, /) -> Tensor:
-    """Moves axes to other positions; the rest keep their order."""
+    """Moves axes to other positions; the rest keep their order.
+
+    >>> ol.moveaxis(ol.zeros((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
     x = asarray(x)
     sources, destinations = _axes(source, x.ndim), _axes(destination, x.ndim)
     if len(sources) != len(destinations):
@@ -116,7 +148,11 @@ def moveaxis(x: ArrayLike, source: Axes, destination: Axes, /) -> Tensor:
 
 @in_own_name
 def repeat(x: ArrayLike, repeats: ArrayLike, /, axis: int | None = None) -> Tensor:
-    """Repeats each element."""
+    """Repeats each element.
+
+    >>> ol.repeat([1, 2], 2).tolist()
+    [1, 1, 2, 2]
+    """
     x = asarray(x)
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
@@ -150,7 +186,11 @@ def _repeat_each(x: Tensor, times: int, axis: int) -> Tensor:
 
 @in_own_name
 def roll(x: ArrayLike, /, shift: Axes, axis: Axes | None = None) -> Tensor:
-    """Shifts elements along axes; those past the end wrap around to the beginning."""
+    """Shifts elements along axes; those past the end wrap around to the beginning.
+
+    >>> ol.roll([1, 2, 3], 1).tolist()
+    [3, 1, 2]
+    """
     x = asarray(x)
     if axis is None:
         return reshape(roll(reshape(x, (-1,)), shift, axis=0), x.shape)
@@ -173,14 +213,22 @@ def roll(x: ArrayLike, /, shift: Axes, axis: Axes | None = None) -> Tensor:
 
 @in_own_name
 def stack(arrays: Sequence[ArrayLike], /, axis: int = 0) -> Tensor:
-    """Joins arrays of the same shape along a new axis."""
+    """Joins arrays of the same shape along a new axis.
+
+    >>> ol.stack([[1, 2], [3, 4]], axis=1).tolist()
+    [[1, 3], [2, 4]]
+    """
     parts = list(arrays_of(*arrays))
     return _joined(parts, _axis(axis, parts[0].ndim + 1) if parts else 0, True)
 
 
 @in_own_name
 def tile(x: ArrayLike, repetitions: int | tuple[int, ...], /) -> Tensor:
-    """Repeats an array along each axis."""
+    """Repeats an array along each axis.
+
+    >>> ol.tile([1, 2], (2,)).tolist()
+    [1, 2, 1, 2]
+    """
     x = asarray(x)
     repetitions = (repetitions,) if isinstance(repetitions, int) else tuple(repetitions)
     rank = max(x.ndim, len(repetitions))
@@ -190,7 +238,11 @@ def tile(x: ArrayLike, repetitions: int | tuple[int, ...], /) -> Tensor:
 
 @in_own_name
 def unstack(x: ArrayLike, /, axis: int = 0) -> tuple[Tensor, ...]:
-    """Splits an array along an axis, which the parts do not have."""
+    """Splits an array along an axis, which the parts do not have.
+
+    >>> [row.tolist() for row in ol.unstack([[1, 2], [3, 4]])]
+    [[1, 2], [3, 4]]
+    """
     x = asarray(x)
     at = _axis(axis, x.ndim)
     front = (slice(None),) * at

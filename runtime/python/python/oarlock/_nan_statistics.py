@@ -35,31 +35,51 @@ def _replaced(x: Tensor, number: float) -> Tensor:
 
 @in_own_name
 def nansum(x: ArrayLike, /, axis: Axes | None = None, dtype: DtypeLike | None = None, *, keepdims: bool = False) -> Tensor:
-    """The sum."""
+    """The sum.
+
+    >>> ol.nansum([ol.nan, 1.0, 3.0]).item()
+    4.0
+    """
     return sum(_replaced(asarray(x), 0.0), axis, dtype, keepdims=keepdims)
 
 
 @in_own_name
 def nanprod(x: ArrayLike, /, axis: Axes | None = None, dtype: DtypeLike | None = None, *, keepdims: bool = False) -> Tensor:
-    """The product."""
+    """The product.
+
+    >>> ol.nanprod([ol.nan, 2.0, 3.0]).item()
+    6.0
+    """
     return prod(_replaced(asarray(x), 1.0), axis, dtype, keepdims=keepdims)
 
 
 @in_own_name
 def nancumsum(x: ArrayLike, /, axis: int | None = None, dtype: DtypeLike | None = None) -> Tensor:
-    """The cumulative sum along an axis, by default of the elements in one dimension."""
+    """The cumulative sum along an axis, by default of the elements in one dimension.
+
+    >>> ol.nancumsum([1.0, ol.nan, 3.0]).tolist()
+    [1.0, 1.0, 4.0]
+    """
     return cumsum(_replaced(asarray(x), 0.0), axis, dtype)
 
 
 @in_own_name
 def nancumprod(x: ArrayLike, /, axis: int | None = None, dtype: DtypeLike | None = None) -> Tensor:
-    """The cumulative product along an axis, by default of the elements in one dimension."""
+    """The cumulative product along an axis, by default of the elements in one dimension.
+
+    >>> ol.nancumprod([2.0, ol.nan, 3.0]).tolist()
+    [2.0, 2.0, 6.0]
+    """
     return cumprod(_replaced(asarray(x), 1.0), axis, dtype)
 
 
 @in_own_name
 def nanmax(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False) -> Tensor:
-    """The maximum; NaN if there is nothing but NaN."""
+    """The maximum; NaN if there is nothing but NaN.
+
+    >>> ol.nanmax([ol.nan, 1.0, 3.0]).item()
+    3.0
+    """
     x = expect_real(asarray(x))
     made = max(_replaced(x, -float("inf")), axis, keepdims=keepdims)
     return where(all(isnan(x), axis, keepdims=keepdims), float("nan"), made) if x.dtype in FLOATS else made
@@ -67,7 +87,11 @@ def nanmax(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False)
 
 @in_own_name
 def nanmin(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False) -> Tensor:
-    """The minimum; NaN if there is nothing but NaN."""
+    """The minimum; NaN if there is nothing but NaN.
+
+    >>> ol.nanmin([ol.nan, 1.0, 3.0]).item()
+    1.0
+    """
     x = expect_real(asarray(x))
     made = min(_replaced(x, float("inf")), axis, keepdims=keepdims)
     return where(all(isnan(x), axis, keepdims=keepdims), float("nan"), made) if x.dtype in FLOATS else made
@@ -75,14 +99,22 @@ def nanmin(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False)
 
 @in_own_name
 def nanargmax(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
-    """The index of the first maximum."""
+    """The index of the first maximum.
+
+    >>> ol.nanargmax([ol.nan, 1.0, 3.0]).item()
+    2
+    """
     x = _with_numbers(x, axis)
     return argmax(_replaced(x, -float("inf")), axis, keepdims=keepdims)
 
 
 @in_own_name
 def nanargmin(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
-    """The index of the first minimum."""
+    """The index of the first minimum.
+
+    >>> ol.nanargmin([ol.nan, 1.0, 3.0]).item()
+    1
+    """
     x = _with_numbers(x, axis)
     return argmin(_replaced(x, float("inf")), axis, keepdims=keepdims)
 
@@ -96,7 +128,11 @@ def _with_numbers(x: ArrayLike, axis: int | None) -> Tensor:
 
 @in_own_name
 def nanmean(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False) -> Tensor:
-    """The arithmetic mean; NaN if there is nothing but NaN."""
+    """The arithmetic mean; NaN if there is nothing but NaN.
+
+    >>> ol.nanmean([ol.nan, 1.0, 3.0]).item()
+    2.0
+    """
     x = as_floats(asarray(x))
     count = sum(logical_not(isnan(x)), axis, keepdims=keepdims)
     return sum(_replaced(x, 0.0), axis, keepdims=keepdims) / count.astype(x.dtype)
@@ -106,7 +142,11 @@ def nanmean(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False
 def nanvar(
     x: ArrayLike, /, axis: Axes | None = None, *, correction: float = 0.0, keepdims: bool = False
 ) -> Tensor:
-    """The variance. `correction` is subtracted from the number of elements."""
+    """The variance. `correction` is subtracted from the number of elements.
+
+    >>> ol.nanvar([ol.nan, 1.0, 3.0]).item()
+    1.0
+    """
     x = as_floats(expect_real(asarray(x)))
     distances = _replaced(x - nanmean(x, axis, keepdims=True), 0.0)
     left = sum(logical_not(isnan(x)), axis, keepdims=keepdims).astype(x.dtype) - correction
@@ -118,5 +158,9 @@ def nanvar(
 def nanstd(
     x: ArrayLike, /, axis: Axes | None = None, *, correction: float = 0.0, keepdims: bool = False
 ) -> Tensor:
-    """The standard deviation. `correction` is subtracted from the number of elements."""
+    """The standard deviation. `correction` is subtracted from the number of elements.
+
+    >>> ol.nanstd([ol.nan, 1.0, 3.0]).item()
+    1.0
+    """
     return sqrt(nanvar(x, axis, correction=correction, keepdims=keepdims))

@@ -40,7 +40,12 @@ class TopK(NamedTuple):
 
 @in_own_name
 def topk(x: ArrayLike, k: int, /, axis: int = -1, *, largest: bool = True, sorted: bool = True) -> TopK:
-    """The `k` largest or smallest elements along an axis, in order, and their indices."""
+    """The `k` largest or smallest elements along an axis, in order, and their indices.
+
+    >>> values, indices = ol.topk([1, 9, 5], 2)
+    >>> values.tolist(), indices.tolist()
+    ([9, 5], [1, 2])
+    """
     x = expect_real(_numbers(asarray(x)))
     axis = _axis(axis, x.ndim)
     if not 0 <= k <= x.shape[axis]:
@@ -53,13 +58,21 @@ def topk(x: ArrayLike, k: int, /, axis: int = -1, *, largest: bool = True, sorte
 
 @in_own_name
 def partition(x: ArrayLike, kth: int | list[int], /, axis: int | None = -1) -> Tensor:
-    """The elements along an axis in an order in which the `kth` is where sorting puts it: they are sorted."""
+    """The elements along an axis in an order in which the `kth` is where sorting puts it: they are sorted.
+
+    >>> ol.partition([3, 1, 2], 1)[1].item()
+    2
+    """
     return sort(_with_places(x, kth, axis), axis)
 
 
 @in_own_name
 def argpartition(x: ArrayLike, kth: int | list[int], /, axis: int | None = -1) -> Tensor:
-    """The indices that bring the elements along an axis in the order of `partition`."""
+    """The indices that bring the elements along an axis in the order of `partition`.
+
+    >>> ol.argpartition([3, 1, 2], 0)[0].item()
+    1
+    """
     return argsort(_with_places(x, kth, axis), axis)
 
 
@@ -80,6 +93,9 @@ def quantile(
     a first axis.
 
     Between two elements, `method` decides: `linear`, `lower`, `higher`, `nearest` or `midpoint`.
+
+    >>> ol.quantile([1.0, 2.0, 3.0], [0.0, 0.5]).tolist()
+    [1.0, 2.0]
     """
     return _quantiles(x, q, axis, method, keepdims, skips_nan=False)
 
@@ -88,13 +104,21 @@ def quantile(
 def percentile(
     x: ArrayLike, q: ArrayLike, /, axis: Axes | None = None, *, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
-    """The quantiles for shares in percent."""
+    """The quantiles for shares in percent.
+
+    >>> ol.percentile([1.0, 2.0, 3.0], 25).item()
+    1.5
+    """
     return _quantiles(x, _of_percent(q), axis, method, keepdims, skips_nan=False)
 
 
 @in_own_name
 def median(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False) -> Tensor:
-    """The middle of the sorted elements, or the mean of the two in the middle."""
+    """The middle of the sorted elements, or the mean of the two in the middle.
+
+    >>> ol.median([1.0, 9.0, 2.0]).item()
+    2.0
+    """
     return _quantiles(x, 0.5, axis, "midpoint", keepdims, skips_nan=False)
 
 
@@ -102,7 +126,11 @@ def median(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False)
 def nanquantile(
     x: ArrayLike, q: ArrayLike, /, axis: Axes | None = None, *, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
-    """The quantiles of the elements that are not NaN."""
+    """The quantiles of the elements that are not NaN.
+
+    >>> ol.nanquantile([1.0, ol.nan, 3.0], 0.5).item()
+    2.0
+    """
     return _quantiles(x, q, axis, method, keepdims, skips_nan=True)
 
 
@@ -110,13 +138,21 @@ def nanquantile(
 def nanpercentile(
     x: ArrayLike, q: ArrayLike, /, axis: Axes | None = None, *, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
-    """The quantiles of the elements that are not NaN, for shares in percent."""
+    """The quantiles of the elements that are not NaN, for shares in percent.
+
+    >>> ol.nanpercentile([1.0, ol.nan, 3.0], 50).item()
+    2.0
+    """
     return _quantiles(x, _of_percent(q), axis, method, keepdims, skips_nan=True)
 
 
 @in_own_name
 def nanmedian(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False) -> Tensor:
-    """The median of the elements that are not NaN."""
+    """The median of the elements that are not NaN.
+
+    >>> ol.nanmedian([1.0, ol.nan, 2.0]).item()
+    1.5
+    """
     return _quantiles(x, 0.5, axis, "midpoint", keepdims, skips_nan=True)
 
 

@@ -26,6 +26,9 @@ def pad(x: ArrayLike, pad_width: ArrayLike, /, mode: str = "constant", *, consta
 
     They are constant, those at the edge, those inside in reverse without (`reflect`) or with (`symmetric`) the edge, or those of
     the other end (`wrap`).
+
+    >>> ol.pad([1, 2], (1, 2)).tolist()
+    [0, 1, 2, 0, 0]
     """
     x = asarray(x)
     if mode not in MODES:

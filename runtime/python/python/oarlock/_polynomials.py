@@ -20,7 +20,11 @@ __all__: list[str] = ["polyfit", "polyval"]
 
 @in_own_name
 def polyval(p: ArrayLike, x: ArrayLike, /) -> Tensor:
-    """The values of a polynomial."""
+    """The values of a polynomial.
+
+    >>> ol.polyval([2, 1], [0, 1, 2]).tolist()
+    [1, 3, 5]
+    """
     coefficients, x = arrays_of(p, x)
     if coefficients.ndim != 1:
         raise ValueError(f"expected a vector of coefficients, found the shape {coefficients.shape}")
@@ -32,7 +36,11 @@ def polyval(p: ArrayLike, x: ArrayLike, /) -> Tensor:
 
 @in_own_name
 def polyfit(x: ArrayLike, y: ArrayLike, deg: int, /) -> Tensor:
-    """The coefficients of the polynomial of a degree that has the least squares of distances from some points."""
+    """The coefficients of the polynomial of a degree that has the least squares of distances from some points.
+
+    >>> ol.round(ol.polyfit([0.0, 1.0, 2.0], [1.0, 3.0, 5.0], 1), 3).tolist()
+    [2.0, 1.0]
+    """
     # Loaded on first use.
     from .linalg import lstsq
 

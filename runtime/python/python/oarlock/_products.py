@@ -17,7 +17,11 @@ __all__: list[str] = ["dot", "inner", "kron", "outer", "vdot"]
 @in_own_name
 def dot(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The product of vectors or matrices; of more dimensions, the sums of products over the last of one and the last but one of
-    the other. A number multiplies every element."""
+    the other. A number multiplies every element.
+
+    >>> ol.dot([1, 2], [3, 4]).item()
+    11
+    """
     x1, x2 = arrays_of(x1, x2)
     if x1.ndim == 0 or x2.ndim == 0:
         return x1 * x2
@@ -28,14 +32,22 @@ def dot(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 
 @in_own_name
 def vdot(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-    """The sum of the products of all elements, with the conjugates of the first array."""
+    """The sum of the products of all elements, with the conjugates of the first array.
+
+    >>> ol.vdot([1j, 1], [1j, 1]).item()
+    (2+0j)
+    """
     x1, x2 = arrays_of(x1, x2)
     return matmul(reshape(conj(x1), (-1,)), reshape(x2, (-1,)))
 
 
 @in_own_name
 def inner(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-    """The sums of products over the last axes of two arrays. A number multiplies every element."""
+    """The sums of products over the last axes of two arrays. A number multiplies every element.
+
+    >>> ol.inner([[1, 2], [3, 4]], [1, 1]).tolist()
+    [3, 7]
+    """
     x1, x2 = arrays_of(x1, x2)
     if x1.ndim == 0 or x2.ndim == 0:
         return x1 * x2
@@ -44,14 +56,22 @@ def inner(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 
 @in_own_name
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-    """The products of every element of one array with every element of another, as a matrix."""
+    """The products of every element of one array with every element of another, as a matrix.
+
+    >>> ol.outer([1, 2], [3, 4]).tolist()
+    [[3, 4], [6, 8]]
+    """
     x1, x2 = arrays_of(x1, x2)
     return reshape(x1, (-1, 1)) * reshape(x2, (1, -1))
 
 
 @in_own_name
 def kron(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-    """The Kronecker product: a block of the second array, multiplied, for each element of the first."""
+    """The Kronecker product: a block of the second array, multiplied, for each element of the first.
+
+    >>> ol.kron([1, 10], [1, 2]).tolist()
+    [1, 2, 10, 20]
+    """
     x1, x2 = arrays_of(x1, x2)
     rank = max(x1.ndim, x2.ndim)
     outside = (1,) * (rank - x1.ndim) + x1.shape

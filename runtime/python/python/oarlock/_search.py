@@ -42,14 +42,22 @@ FEW = 16
 
 @in_own_name
 def argmax(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
-    """The index of the first maximum."""
+    """The index of the first maximum.
+
+    >>> ol.argmax([1.0, 3.0, 2.0]).item()
+    1
+    """
     x = asarray(x)
     return _place("ArgMax", x, axis, keepdims)
 
 
 @in_own_name
 def argmin(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
-    """The index of the first minimum."""
+    """The index of the first minimum.
+
+    >>> ol.argmin([1.0, 3.0, 2.0]).item()
+    0
+    """
     x = asarray(x)
     return _place("ArgMin", x, axis, keepdims)
 
@@ -63,7 +71,11 @@ def _place(name: str, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
 
 @in_own_name
 def nonzero(x: ArrayLike, /) -> tuple[Tensor, ...]:
-    """The indices of nonzero elements, one array for each axis."""
+    """The indices of nonzero elements, one array for each axis.
+
+    >>> ol.nonzero([0, 5, 6])[0].tolist()
+    [1, 2]
+    """
     x = asarray(x)
     if x.ndim == 0:
         raise ValueError("expected dimensions, found an array without\nhint: `atleast_1d` gives it one")
@@ -73,7 +85,11 @@ def nonzero(x: ArrayLike, /) -> tuple[Tensor, ...]:
 
 @in_own_name
 def searchsorted(x1: ArrayLike, x2: ArrayLike, /, side: str = "left", sorter: ArrayLike | None = None) -> Tensor:
-    """The positions at which elements would be inserted into a sorted array, before equal ones or (`side="right"`) behind them."""
+    """The positions at which elements would be inserted into a sorted array, before equal ones or (`side="right"`) behind them.
+
+    >>> ol.searchsorted([1, 3, 5], [2, 5]).tolist()
+    [1, 2]
+    """
     if side not in ("left", "right"):
         raise ValueError(f"expected `left` or `right` for `side`, found `{side}`")
     ordered, wanted = arrays_of(x1, x2)
@@ -91,7 +107,11 @@ def where(condition: ArrayLike, x1: ArrayLike, x2: ArrayLike, /) -> Tensor: ...
 @in_own_name
 def where(condition: ArrayLike, x1: ArrayLike | None = None, x2: ArrayLike | None = None, /) -> Tensor | tuple[Tensor, ...]:
     """Elements of one array where a condition is true, elsewhere those of another. With the condition alone, the indices of its
-    nonzero elements, as `nonzero`."""
+    nonzero elements, as `nonzero`.
+
+    >>> ol.where([True, False], [1, 2], [10, 20]).tolist()
+    [1, 20]
+    """
     condition = asarray(condition)
     if x1 is None and x2 is None:
         return nonzero(condition)
@@ -104,7 +124,11 @@ def where(condition: ArrayLike, x1: ArrayLike | None = None, x2: ArrayLike | Non
 
 @in_own_name
 def sort(x: ArrayLike, /, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
-    """Sorts along an axis; with `axis=None`, all elements in one dimension."""
+    """Sorts along an axis; with `axis=None`, all elements in one dimension.
+
+    >>> ol.sort([3, 1, 2], descending=True).tolist()
+    [3, 2, 1]
+    """
     x = asarray(x)
     values = op("TopK", *_in_order(x, axis, descending))
     return values.astype(x.dtype, copy=False)
@@ -112,7 +136,11 @@ def sort(x: ArrayLike, /, axis: int | None = -1, *, descending: bool = False, st
 
 @in_own_name
 def argsort(x: ArrayLike, /, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
-    """The indices that sort along an axis; with `axis=None`, all elements in one dimension. The sort is stable."""
+    """The indices that sort along an axis; with `axis=None`, all elements in one dimension. The sort is stable.
+
+    >>> ol.argsort([3, 1, 2]).tolist()
+    [1, 2, 0]
+    """
     x = asarray(x)
     _, places = op("TopK", *_in_order(x, axis, descending), outputs=2)
     return places
@@ -129,7 +157,11 @@ def _in_order(x: Tensor, axis: int | None, descending: bool) -> tuple[list[Tenso
 
 @in_own_name
 def take(x: ArrayLike, indices: ArrayLike, /, axis: int | None = None) -> Tensor:
-    """The slices at some indices of an axis."""
+    """The slices at some indices of an axis.
+
+    >>> ol.take([10, 20, 30], [2, 0]).tolist()
+    [30, 10]
+    """
     x = asarray(x)
     if axis is None:
         if x.ndim != 1:
@@ -148,7 +180,11 @@ def _indices_beside(x: Tensor, indices: ArrayLike) -> Tensor:
 
 @in_own_name
 def take_along_axis(x: ArrayLike, indices: ArrayLike, /, axis: int = -1) -> Tensor:
-    """The elements at indices along an axis, with separate indices for each position of the other axes."""
+    """The elements at indices along an axis, with separate indices for each position of the other axes.
+
+    >>> ol.take_along_axis([[3, 1], [1, 2]], [[1], [0]], axis=1).tolist()
+    [[1], [1]]
+    """
     x = asarray(x)
     axis = _axis(axis, x.ndim)
     indices = _indices_beside(x, indices)
@@ -162,7 +198,11 @@ def take_along_axis(x: ArrayLike, indices: ArrayLike, /, axis: int = -1) -> Tens
 
 @in_own_name
 def isin(x1: ArrayLike, x2: ArrayLike, /, *, invert: bool = False) -> Tensor:
-    """Whether each element of one array is in another."""
+    """Whether each element of one array is in another.
+
+    >>> ol.isin([1, 2, 3], [2, 5]).tolist()
+    [False, True, False]
+    """
     first, second = arrays_of(x1, x2)
     if second.size > FEW and result_type(first, second) not in COMPLEX + (_oarlock.str,):
         # A search in sorted elements needs less memory than the comparison of all with all.
@@ -178,7 +218,11 @@ def isin(x1: ArrayLike, x2: ArrayLike, /, *, invert: bool = False) -> Tensor:
 
 
 class UniqueAll(NamedTuple):
-    """The result of `unique_all`."""
+    """The result of `unique_all`.
+
+    >>> ol.unique_all([5, 3, 5]).indices.tolist()
+    [1, 0]
+    """
 
     values: Tensor
     indices: Tensor
@@ -187,14 +231,22 @@ class UniqueAll(NamedTuple):
 
 
 class UniqueCounts(NamedTuple):
-    """The result of `unique_counts`."""
+    """The result of `unique_counts`.
+
+    >>> ol.unique_counts([5, 3, 5]).counts.tolist()
+    [1, 2]
+    """
 
     values: Tensor
     counts: Tensor
 
 
 class UniqueInverse(NamedTuple):
-    """The result of `unique_inverse`."""
+    """The result of `unique_inverse`.
+
+    >>> ol.unique_inverse([5, 3, 5]).inverse_indices.tolist()
+    [1, 0, 1]
+    """
 
     values: Tensor
     inverse_indices: Tensor
@@ -202,7 +254,11 @@ class UniqueInverse(NamedTuple):
 
 @in_own_name
 def unique_all(x: ArrayLike, /) -> UniqueAll:
-    """The sorted unique elements, with the index of each first occurrence, the inverse indices and the counts."""
+    """The sorted unique elements, with the index of each first occurrence, the inverse indices and the counts.
+
+    >>> [each.tolist() for each in ol.unique_all([5, 3, 5])]
+    [[3, 5], [1, 0], [1, 0, 1], [1, 2]]
+    """
     x = asarray(x)
     flat = reshape(x, (-1,))
     if x.dtype in (_oarlock.complex64, _oarlock.complex128):
@@ -238,7 +294,11 @@ def _told_apart(
 
 @in_own_name
 def unique_counts(x: ArrayLike, /) -> UniqueCounts:
-    """The sorted unique elements and their counts."""
+    """The sorted unique elements and their counts.
+
+    >>> [each.tolist() for each in ol.unique_counts([5, 3, 5])]
+    [[3, 5], [1, 2]]
+    """
     x = asarray(x)
     found = unique_all(x)
     return UniqueCounts(found.values, found.counts)
@@ -246,7 +306,11 @@ def unique_counts(x: ArrayLike, /) -> UniqueCounts:
 
 @in_own_name
 def unique_inverse(x: ArrayLike, /) -> UniqueInverse:
-    """The sorted unique elements, and the indices that restore the array from them."""
+    """The sorted unique elements, and the indices that restore the array from them.
+
+    >>> [each.tolist() for each in ol.unique_inverse([5, 3, 5])]
+    [[3, 5], [1, 0, 1]]
+    """
     x = asarray(x)
     found = unique_all(x)
     return UniqueInverse(found.values, found.inverse_indices)
@@ -254,6 +318,10 @@ def unique_inverse(x: ArrayLike, /) -> UniqueInverse:
 
 @in_own_name
 def unique_values(x: ArrayLike, /) -> Tensor:
-    """The sorted unique elements."""
+    """The sorted unique elements.
+
+    >>> ol.unique_values([5, 3, 5]).tolist()
+    [3, 5]
+    """
     x = asarray(x)
     return unique_all(x).values

@@ -29,7 +29,11 @@ __all__: list[str] = [
 
 @in_own_name
 def identity(n: int, /, dtype: DtypeLike | None = None, *, device: DeviceLike | None = None) -> Tensor:
-    """A square matrix of zeros with ones on the diagonal."""
+    """A square matrix of zeros with ones on the diagonal.
+
+    >>> ol.identity(2).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
     return eye(n, dtype=dtype, device=device)
 
 
@@ -45,7 +49,11 @@ def logspace(
     dtype: DtypeLike | None = None,
     device: DeviceLike | None = None,
 ) -> Tensor:
-    """`num` numbers from `base**start` to `base**stop`, of which each is the one before times the same factor."""
+    """`num` numbers from `base**start` to `base**stop`, of which each is the one before times the same factor.
+
+    >>> ol.round(ol.logspace(0, 2, 3), 3).tolist()
+    [1.0, 10.0, 100.0]
+    """
     is_complex = isinstance(start, complex) or isinstance(stop, complex)
     wide, narrow = (_oarlock.complex128, _oarlock.complex64) if is_complex else (_oarlock.float64, _oarlock.float32)
     exponents = linspace(start, stop, num, dtype=wide, device=device, endpoint=endpoint)
@@ -64,7 +72,11 @@ def geomspace(
     dtype: DtypeLike | None = None,
     device: DeviceLike | None = None,
 ) -> Tensor:
-    """`num` numbers from `start` to `stop`, of which each is the one before times the same factor."""
+    """`num` numbers from `start` to `stop`, of which each is the one before times the same factor.
+
+    >>> ol.round(ol.geomspace(1, 100, 3), 3).tolist()
+    [1.0, 10.0, 100.0]
+    """
     if not start * stop > 0:
         raise ValueError(f"expected two numbers of the same sign other than 0, found {start} and {stop}")
     sign = math.copysign(1.0, start)
@@ -89,13 +101,21 @@ def tri(
     *,
     device: DeviceLike | None = None,
 ) -> Tensor:
-    """A matrix of ones up to the `k`-th diagonal and zeros above it."""
+    """A matrix of ones up to the `k`-th diagonal and zeros above it.
+
+    >>> ol.tri(2).tolist()
+    [[1.0, 0.0], [1.0, 1.0]]
+    """
     return tril(_oarlock.ones((n_rows, n_rows if n_cols is None else n_cols), dtype=dtype, device=device), k=k)
 
 
 @in_own_name
 def vander(x: ArrayLike, n: int | None = None, /, increasing: bool = False) -> Tensor:
-    """The first `n` powers of each element in a row, by default as many as there are elements, from the highest to 1."""
+    """The first `n` powers of each element in a row, by default as many as there are elements, from the highest to 1.
+
+    >>> ol.vander([1, 2, 3]).tolist()
+    [[1, 1, 1], [4, 2, 1], [9, 3, 1]]
+    """
     x = asarray(x)
     if x.ndim != 1:
         raise ValueError(f"expected a vector, found the shape {x.shape}")
@@ -113,7 +133,11 @@ def indices(
     dimensions: Sequence[int], dtype: DtypeLike | None = None, *, sparse: bool = False, device: DeviceLike | None = None
 ) -> Tensor | tuple[Tensor, ...]:
     """The indices of every element of a shape, along each axis, joined along a first axis. With `sparse`, a tuple of arrays that
-    broadcast to them."""
+    broadcast to them.
+
+    >>> ol.indices((2, 2)).tolist()
+    [[[0, 0], [1, 1]], [[0, 1], [0, 1]]]
+    """
     kind = _oarlock.int64 if dtype is None else dtype
     axes = [arange(size, dtype=kind, device=device) for size in dimensions]
     rank = len(axes)
@@ -134,7 +158,11 @@ def fromfunction(
     device: DeviceLike | None = None,
     **more: Any,
 ) -> Any:
-    """What a function makes of the indices of every element of a shape, given as an array for each axis."""
+    """What a function makes of the indices of every element of a shape, given as an array for each axis.
+
+    >>> ol.fromfunction(lambda i, j: i + j, (2, 2)).tolist()
+    [[0.0, 1.0], [1.0, 2.0]]
+    """
     kind = _oarlock.float32 if dtype is None else dtype
     made = indices(shape, kind, device=device)
     return function(*(made[at] for at in range(len(shape))), **more)

@@ -28,6 +28,10 @@ def unique(
     """The sorted unique elements, or the unique slices of an axis. All NaNs are one element.
 
     Asked for, a tuple also has the indices of the first occurrences, those that restore the array, and the counts.
+
+    >>> values, counts = ol.unique([5, 3, 5], return_counts=True)
+    >>> values.tolist(), counts.tolist()
+    ([3, 5], [1, 2])
     """
     x = asarray(x)
     if x.dtype in COMPLEX and axis is None:
@@ -48,19 +52,31 @@ def _values(x: Tensor) -> Tensor:
 
 @in_own_name
 def in1d(x1: ArrayLike, x2: ArrayLike, /, *, invert: bool = False) -> Tensor:
-    """Whether each element of one array, in one dimension, is in another."""
+    """Whether each element of one array, in one dimension, is in another.
+
+    >>> ol.in1d([1, 2, 3], [2]).tolist()
+    [False, True, False]
+    """
     return reshape(isin(x1, x2, invert=invert), (-1,))
 
 
 @in_own_name
 def union1d(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-    """The sorted unique elements of two arrays."""
+    """The sorted unique elements of two arrays.
+
+    >>> ol.union1d([1, 2], [2, 3]).tolist()
+    [1, 2, 3]
+    """
     return _values(concat(arrays_of(x1, x2), None))
 
 
 @in_own_name
 def intersect1d(x1: ArrayLike, x2: ArrayLike, /, *, return_indices: bool = False) -> Tensor | tuple[Tensor, ...]:
-    """The sorted unique elements that are in both arrays; with `return_indices`, also where each is first in both."""
+    """The sorted unique elements that are in both arrays; with `return_indices`, also where each is first in both.
+
+    >>> ol.intersect1d([1, 2, 3], [2, 3, 4]).tolist()
+    [2, 3]
+    """
     x1, x2 = arrays_of(x1, x2)
     dtype = result_type(x1, x2)
     first, second = (unique_all(x.astype(dtype, copy=False)) for x in (x1, x2))
@@ -71,7 +87,11 @@ def intersect1d(x1: ArrayLike, x2: ArrayLike, /, *, return_indices: bool = False
 
 @in_own_name
 def setdiff1d(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-    """The sorted unique elements of one array that are not in another."""
+    """The sorted unique elements of one array that are not in another.
+
+    >>> ol.setdiff1d([1, 2, 3], [2]).tolist()
+    [1, 3]
+    """
     x1, x2 = arrays_of(x1, x2)
     values = _values(x1)
     return values[isin(values, x2, invert=True)]
@@ -79,7 +99,11 @@ def setdiff1d(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 
 @in_own_name
 def setxor1d(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-    """The sorted unique elements that are in one of two arrays only."""
+    """The sorted unique elements that are in one of two arrays only.
+
+    >>> ol.setxor1d([1, 2], [2, 3]).tolist()
+    [1, 3]
+    """
     x1, x2 = arrays_of(x1, x2)
     first, second = _values(x1), _values(x2)
     return sort(concat([first[isin(first, second, invert=True)], second[isin(second, first, invert=True)]]))

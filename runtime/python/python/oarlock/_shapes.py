@@ -33,14 +33,22 @@ __all__: list[str] = [
 
 @in_own_name
 def transpose(x: ArrayLike, /, axes: Sequence[int] | None = None) -> Tensor:
-    """Permutes the axes of an array; by default, reverses them."""
+    """Permutes the axes of an array; by default, reverses them.
+
+    >>> ol.transpose([[1, 2], [3, 4]]).tolist()
+    [[1, 3], [2, 4]]
+    """
     x = asarray(x)
     return permute_dims(x, tuple(reversed(range(x.ndim))) if axes is None else tuple(axes))
 
 
 @in_own_name
 def swapaxes(x: ArrayLike, axis1: int, axis2: int, /) -> Tensor:
-    """Swaps two axes."""
+    """Swaps two axes.
+
+    >>> ol.swapaxes(ol.zeros((2, 3, 4)), 0, 2).shape
+    (4, 3, 2)
+    """
     x = asarray(x)
     first, second = _axis(axis1, x.ndim), _axis(axis2, x.ndim)
     order = list(range(x.ndim))
@@ -50,13 +58,21 @@ def swapaxes(x: ArrayLike, axis1: int, axis2: int, /) -> Tensor:
 
 @in_own_name
 def ravel(x: ArrayLike, /) -> Tensor:
-    """The elements in one dimension."""
+    """The elements in one dimension.
+
+    >>> ol.ravel([[1, 2], [3, 4]]).tolist()
+    [1, 2, 3, 4]
+    """
     return reshape(asarray(x), (-1,))
 
 
 @in_own_name
 def flatten(x: ArrayLike, /, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """Merges the axes from one to another, by default all, into one."""
+    """Merges the axes from one to another, by default all, into one.
+
+    >>> ol.flatten([[1, 2], [3, 4]]).tolist()
+    [1, 2, 3, 4]
+    """
     x = asarray(x)
     if x.ndim == 0:
         return reshape(x, (1,))
@@ -72,7 +88,11 @@ def atleast_1d(x: ArrayLike, /) -> Tensor: ...
 def atleast_1d(*arrays: ArrayLike) -> Tensor | tuple[Tensor, ...]: ...
 @in_own_name
 def atleast_1d(*arrays: ArrayLike) -> Tensor | tuple[Tensor, ...]:
-    """Arrays with at least one axis; a tuple of them if several are given."""
+    """Arrays with at least one axis; a tuple of them if several are given.
+
+    >>> ol.atleast_1d(5).shape
+    (1,)
+    """
     made = tuple(x if x.ndim else reshape(x, (1,)) for x in map(asarray, arrays))
     return made[0] if len(made) == 1 else made
 
@@ -83,7 +103,11 @@ def atleast_2d(x: ArrayLike, /) -> Tensor: ...
 def atleast_2d(*arrays: ArrayLike) -> Tensor | tuple[Tensor, ...]: ...
 @in_own_name
 def atleast_2d(*arrays: ArrayLike) -> Tensor | tuple[Tensor, ...]:
-    """Arrays with at least two axes, the new ones first; a tuple of them if several are given."""
+    """Arrays with at least two axes, the new ones first; a tuple of them if several are given.
+
+    >>> ol.atleast_2d([1, 2]).shape
+    (1, 2)
+    """
     made = tuple(reshape(x, (1,) * (2 - x.ndim) + x.shape) if x.ndim < 2 else x for x in map(asarray, arrays))
     return made[0] if len(made) == 1 else made
 
@@ -94,7 +118,11 @@ def atleast_3d(x: ArrayLike, /) -> Tensor: ...
 def atleast_3d(*arrays: ArrayLike) -> Tensor | tuple[Tensor, ...]: ...
 @in_own_name
 def atleast_3d(*arrays: ArrayLike) -> Tensor | tuple[Tensor, ...]:
-    """Arrays with at least three axes: vectors get one before and one behind, matrices one behind."""
+    """Arrays with at least three axes: vectors get one before and one behind, matrices one behind.
+
+    >>> ol.atleast_3d([1, 2]).shape
+    (1, 2, 1)
+    """
     made = tuple(
         x if x.ndim > 2 else x[..., None] if x.ndim == 2 else reshape(x, (1, -1, 1)) for x in map(asarray, arrays)
     )
@@ -103,7 +131,11 @@ def atleast_3d(*arrays: ArrayLike) -> Tensor | tuple[Tensor, ...]:
 
 @in_own_name
 def rot90(x: ArrayLike, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
-    """Rotates an array by 90 degrees in the plane of two axes, `k` times, from the first towards the second."""
+    """Rotates an array by 90 degrees in the plane of two axes, `k` times, from the first towards the second.
+
+    >>> ol.rot90([[1, 2], [3, 4]]).tolist()
+    [[2, 4], [1, 3]]
+    """
     x = asarray(x)
     first, second = _axes(tuple(axes), x.ndim)
     turns = k % 4
@@ -116,30 +148,50 @@ def rot90(x: ArrayLike, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
 
 @in_own_name
 def fliplr(x: ArrayLike, /) -> Tensor:
-    """Reverses the elements along the second axis."""
+    """Reverses the elements along the second axis.
+
+    >>> ol.fliplr([[1, 2], [3, 4]]).tolist()
+    [[2, 1], [4, 3]]
+    """
     return flip(x, 1)
 
 
 @in_own_name
 def flipud(x: ArrayLike, /) -> Tensor:
-    """Reverses the elements along the first axis."""
+    """Reverses the elements along the first axis.
+
+    >>> ol.flipud([[1, 2], [3, 4]]).tolist()
+    [[3, 4], [1, 2]]
+    """
     return flip(x, 0)
 
 
 @in_own_name
 def shape(x: ArrayLike, /) -> tuple[int, ...]:
-    """The shape of an array."""
+    """The shape of an array.
+
+    >>> ol.shape([[1, 2], [3, 4]])
+    (2, 2)
+    """
     return asarray(x).shape
 
 
 @in_own_name
 def ndim(x: ArrayLike, /) -> int:
-    """The number of axes of an array."""
+    """The number of axes of an array.
+
+    >>> ol.ndim([[1, 2], [3, 4]])
+    2
+    """
     return asarray(x).ndim
 
 
 @in_own_name
 def size(x: ArrayLike, /, axis: int | None = None) -> int:
-    """The number of elements of an array, or of one axis."""
+    """The number of elements of an array, or of one axis.
+
+    >>> ol.size([[1, 2], [3, 4]])
+    4
+    """
     x = asarray(x)
     return x.size if axis is None else x.shape[_axis(axis, x.ndim)]

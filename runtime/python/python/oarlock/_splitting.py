@@ -15,7 +15,11 @@ __all__: list[str] = ["array_split", "chunk", "dsplit", "hsplit", "split", "vspl
 
 @in_own_name
 def array_split(x: ArrayLike, indices_or_sections: ArrayLike, /, axis: int = 0) -> list[Tensor]:
-    """Splits an array along an axis, at some indices or into a number of parts, of which the first may be longer by one."""
+    """Splits an array along an axis, at some indices or into a number of parts, of which the first may be longer by one.
+
+    >>> [part.tolist() for part in ol.array_split([1, 2, 3], 2)]
+    [[1, 2], [3]]
+    """
     x = asarray(x)
     axis = _axis(axis, x.ndim)
     if isinstance(indices_or_sections, int):
@@ -31,7 +35,11 @@ def array_split(x: ArrayLike, indices_or_sections: ArrayLike, /, axis: int = 0) 
 
 @in_own_name
 def split(x: ArrayLike, indices_or_sections: ArrayLike, /, axis: int = 0) -> list[Tensor]:
-    """Splits an array along an axis, at some indices or into a number of equal parts."""
+    """Splits an array along an axis, at some indices or into a number of equal parts.
+
+    >>> [part.tolist() for part in ol.split([1, 2, 3, 4], [1, 3])]
+    [[1], [2, 3], [4]]
+    """
     x = asarray(x)
     at = _axis(axis, x.ndim)
     if isinstance(indices_or_sections, int) and indices_or_sections > 0 and x.shape[at] % indices_or_sections:
@@ -44,26 +52,42 @@ def split(x: ArrayLike, indices_or_sections: ArrayLike, /, axis: int = 0) -> lis
 
 @in_own_name
 def vsplit(x: ArrayLike, indices_or_sections: ArrayLike, /) -> list[Tensor]:
-    """Splits an array along its first axis."""
+    """Splits an array along its first axis.
+
+    >>> [part.tolist() for part in ol.vsplit([[1, 2], [3, 4]], 2)]
+    [[[1, 2]], [[3, 4]]]
+    """
     return split(_with_axes(x, 2), indices_or_sections, 0)
 
 
 @in_own_name
 def hsplit(x: ArrayLike, indices_or_sections: ArrayLike, /) -> list[Tensor]:
-    """Splits an array along its second axis, a vector along its only one."""
+    """Splits an array along its second axis, a vector along its only one.
+
+    >>> [part.tolist() for part in ol.hsplit([[1, 2], [3, 4]], 2)]
+    [[[1], [3]], [[2], [4]]]
+    """
     x = _with_axes(x, 1)
     return split(x, indices_or_sections, 1 if x.ndim > 1 else 0)
 
 
 @in_own_name
 def dsplit(x: ArrayLike, indices_or_sections: ArrayLike, /) -> list[Tensor]:
-    """Splits an array along its third axis."""
+    """Splits an array along its third axis.
+
+    >>> [part.shape for part in ol.dsplit(ol.zeros((2, 2, 4)), 2)]
+    [(2, 2, 2), (2, 2, 2)]
+    """
     return split(_with_axes(x, 3), indices_or_sections, 2)
 
 
 @in_own_name
 def chunk(x: ArrayLike, chunks: int, /, axis: int = 0) -> tuple[Tensor, ...]:
-    """Splits an array along an axis into at most so many parts of one size, of which the last may be smaller."""
+    """Splits an array along an axis into at most so many parts of one size, of which the last may be smaller.
+
+    >>> [part.tolist() for part in ol.chunk([1, 2, 3], 2)]
+    [[1, 2], [3]]
+    """
     x = asarray(x)
     if chunks < 1:
         raise ValueError(f"expected one part at least, found {chunks}")

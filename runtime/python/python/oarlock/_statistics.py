@@ -43,42 +43,66 @@ def _of_parts(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
 
 @in_own_name
 def max(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False) -> Tensor:
-    """The maximum."""
+    """The maximum.
+
+    >>> ol.max([[1, 5], [7, 2]], axis=0).tolist()
+    [7, 5]
+    """
     x = asarray(x)
     return _reduced("ReduceMax", expect_real(x), axis, keepdims)
 
 
 @in_own_name
 def min(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False) -> Tensor:
-    """The minimum."""
+    """The minimum.
+
+    >>> ol.min([[1, 5], [7, 2]], axis=0).tolist()
+    [1, 2]
+    """
     x = asarray(x)
     return _reduced("ReduceMin", expect_real(x), axis, keepdims)
 
 
 @in_own_name
 def ptp(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False) -> Tensor:
-    """The distance from the minimum to the maximum."""
+    """The distance from the minimum to the maximum.
+
+    >>> ol.ptp([1, 5, 3]).item()
+    4
+    """
     x = asarray(x)
     return max(x, axis, keepdims=keepdims) - min(x, axis, keepdims=keepdims)
 
 
 @in_own_name
 def mean(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False) -> Tensor:
-    """The arithmetic mean."""
+    """The arithmetic mean.
+
+    >>> ol.mean([[1.0, 2.0], [3.0, 4.0]], axis=1).tolist()
+    [1.5, 3.5]
+    """
     x = asarray(x)
     return _reduced("ReduceMean", as_floats(x), axis, keepdims)
 
 
 @in_own_name
 def sum(x: ArrayLike, /, axis: Axes | None = None, dtype: DtypeLike | None = None, *, keepdims: bool = False) -> Tensor:
-    """The sum; 0 for no elements."""
+    """The sum; 0 for no elements.
+
+    >>> ol.sum([[1, 2], [3, 4]], axis=0).tolist()
+    [4, 6]
+    """
     x = asarray(x)
     return _reduced("ReduceSum", _summands(x, dtype), axis, keepdims)
 
 
 @in_own_name
 def prod(x: ArrayLike, /, axis: Axes | None = None, dtype: DtypeLike | None = None, *, keepdims: bool = False) -> Tensor:
-    """The product; 1 for no elements."""
+    """The product; 1 for no elements.
+
+    >>> ol.prod([2, 3, 4]).item()
+    24
+    """
     x = asarray(x)
     x = _summands(x, dtype)
     if x.dtype not in COMPLEX:
@@ -107,6 +131,9 @@ def var(x: ArrayLike, /, axis: Axes | None = None, *, correction: float = 0.0, k
     """The variance: the mean squared deviation from the mean.
 
     `correction` is subtracted from the number of elements; 1 gives the sample variance.
+
+    >>> ol.var([1.0, 3.0], correction=1).item()
+    2.0
     """
     x = asarray(x)
     if x.dtype in COMPLEX:
@@ -126,7 +153,11 @@ def var(x: ArrayLike, /, axis: Axes | None = None, *, correction: float = 0.0, k
 
 @in_own_name
 def std(x: ArrayLike, /, axis: Axes | None = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """The standard deviation."""
+    """The standard deviation.
+
+    >>> ol.std([1.0, 3.0]).item()
+    1.0
+    """
     x = asarray(x)
     return _oarlock.sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
 
@@ -135,7 +166,11 @@ def std(x: ArrayLike, /, axis: Axes | None = None, *, correction: float = 0.0, k
 def cumulative_sum(
     x: ArrayLike, /, axis: int | None = None, dtype: DtypeLike | None = None, *, include_initial: bool = False
 ) -> Tensor:
-    """The cumulative sum."""
+    """The cumulative sum.
+
+    >>> ol.cumulative_sum([1, 2, 3], include_initial=True).tolist()
+    [0, 1, 3, 6]
+    """
     x = asarray(x)
     return _cumulative("CumSum", 0, x, axis, dtype, include_initial)
 
@@ -144,20 +179,32 @@ def cumulative_sum(
 def cumulative_prod(
     x: ArrayLike, /, axis: int | None = None, dtype: DtypeLike | None = None, *, include_initial: bool = False
 ) -> Tensor:
-    """The cumulative product."""
+    """The cumulative product.
+
+    >>> ol.cumulative_prod([1, 2, 3]).tolist()
+    [1, 2, 6]
+    """
     x = asarray(x)
     return _cumulative("CumProd", 1, x, axis, dtype, include_initial)
 
 
 @in_own_name
 def cumsum(x: ArrayLike, /, axis: int | None = None, dtype: DtypeLike | None = None) -> Tensor:
-    """The cumulative sum along an axis, by default of the elements in one dimension."""
+    """The cumulative sum along an axis, by default of the elements in one dimension.
+
+    >>> ol.cumsum([1, 2, 3]).tolist()
+    [1, 3, 6]
+    """
     return cumulative_sum(_along(x, axis), axis, dtype)
 
 
 @in_own_name
 def cumprod(x: ArrayLike, /, axis: int | None = None, dtype: DtypeLike | None = None) -> Tensor:
-    """The cumulative product along an axis, by default of the elements in one dimension."""
+    """The cumulative product along an axis, by default of the elements in one dimension.
+
+    >>> ol.cumprod([1, 2, 3]).tolist()
+    [1, 2, 6]
+    """
     return cumulative_prod(_along(x, axis), axis, dtype)
 
 
@@ -212,14 +259,22 @@ def _wide(x: Tensor) -> Tensor:
 
 @in_own_name
 def all(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False) -> Tensor:
-    """Whether all elements are true or nonzero."""
+    """Whether all elements are true or nonzero.
+
+    >>> ol.all([[True, False], [True, True]], axis=1).tolist()
+    [False, True]
+    """
     x = asarray(x)
     return _truth("ReduceMin", 1, x, axis, keepdims)
 
 
 @in_own_name
 def any(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False) -> Tensor:
-    """Whether any element is true or nonzero."""
+    """Whether any element is true or nonzero.
+
+    >>> ol.any([[False, False], [True, False]], axis=1).tolist()
+    [False, True]
+    """
     x = asarray(x)
     return _truth("ReduceMax", 0, x, axis, keepdims)
 
@@ -235,7 +290,11 @@ def _truth(name: str, of_none: int, x: Tensor, axis: Axes | None, keepdims: bool
 
 @in_own_name
 def count_nonzero(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False) -> Tensor:
-    """The number of nonzero elements."""
+    """The number of nonzero elements.
+
+    >>> ol.count_nonzero([0, 5, 6]).item()
+    2
+    """
     x = asarray(x)
     truths = _numbers(x).astype(_oarlock.bool, copy=False)
     return _reduced("ReduceSum", truths.astype(_oarlock.int64), axis, keepdims)
@@ -245,7 +304,11 @@ def count_nonzero(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool =
 def diff(
     x: ArrayLike, /, n: int = 1, axis: int = -1, *, prepend: ArrayLike | None = None, append: ArrayLike | None = None
 ) -> Tensor:
-    """The differences of adjacent elements, taken `n` times."""
+    """The differences of adjacent elements, taken `n` times.
+
+    >>> ol.diff([1, 4, 9]).tolist()
+    [3, 5]
+    """
     x = asarray(x)
     at = _axis(axis, x.ndim)
     x = concat([_beside(x, part, at) for part in (prepend, x, append) if part is not None], axis=at)

@@ -48,7 +48,11 @@ def average(
     *,
     keepdims: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """The mean of elements with weights; with `returned`, also the sums of the weights."""
+    """The mean of elements with weights; with `returned`, also the sums of the weights.
+
+    >>> ol.average([1.0, 3.0], weights=[3, 1]).item()
+    1.5
+    """
     x = asarray(x)
     if weights is None:
         made = mean(x, axis, keepdims=keepdims)
@@ -81,6 +85,9 @@ def cov(
     """The covariances of variables, which are the rows of a matrix, or its columns if `rowvar` is false.
 
     `correction` is subtracted from the number of observations; by default 1, with `bias` 0.
+
+    >>> ol.cov([1.0, 2.0, 3.0]).item()
+    1.0
     """
     variables = _rows(x, rowvar)
     if y is not None:
@@ -102,7 +109,11 @@ def _rows(x: ArrayLike, rowvar: bool) -> Tensor:
 
 @in_own_name
 def corrcoef(x: ArrayLike, y: ArrayLike | None = None, /, rowvar: bool = True) -> Tensor:
-    """The correlation coefficients of variables, which are the rows of a matrix, or its columns if `rowvar` is false."""
+    """The correlation coefficients of variables, which are the rows of a matrix, or its columns if `rowvar` is false.
+
+    >>> ol.round(ol.corrcoef([1.0, 2.0, 3.0], [2.0, 4.0, 6.0]), 3).tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
     covariances = cov(x, y, rowvar)
     if covariances.ndim == 0:
         return covariances / covariances

@@ -52,6 +52,10 @@ def load(
 
     Attributes are keyword arguments of the functions. A kernel does not declare its attributes, but one whose name occurs
     nowhere in the sources is a mistake, and raises a warning.
+
+    >>> acme = ol.extension.load("acme", "runtime/python/examples/swish.c", libraries=["m"])
+    >>> acme.swish(ol.asarray([0.0, 100.0]), sharpness=2.0).tolist()
+    [0.0, 100.0]
     """
     file = compiled(recipe(name, sources, flags, include, libraries), Path(cache) if cache else None, verbose=verbose)
     with _loading:
@@ -105,7 +109,12 @@ def op(name: str, *, outputs: int = 1, deterministic: bool = False) -> Callable[
 
 
 def include_directory() -> str:
-    """The include directory of `oarlock/op.h` and `oarlock/plugin.h`, for builds with other tools."""
+    """The include directory of `oarlock/op.h` and `oarlock/plugin.h`, for builds with other tools.
+
+    >>> from pathlib import Path
+    >>> (Path(ol.extension.include_directory()) / "oarlock/op.h").exists()
+    True
+    """
     return str(headers())
 
 
@@ -117,6 +126,10 @@ def sdk_directory() -> str:
         oarlock-sdk = { path = "the result of `sdk_directory()`" }
 
     It changes with the version of the package.
+
+    >>> from pathlib import Path
+    >>> Path(ol.extension.sdk_directory()).is_dir()
+    True
     """
     return str(sdk())
 

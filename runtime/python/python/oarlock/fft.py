@@ -36,14 +36,22 @@ __all__ = [
 
 @in_own_name
 def fft(x: ArrayLike, /, n: int | None = None, axis: int = -1, *, norm: str = "backward") -> Tensor:
-    """The transform along an axis, truncated or padded with zeros to `n` elements."""
+    """The transform along an axis, truncated or padded with zeros to `n` elements.
+
+    >>> ol.fft.fft([1.0, 0.0, 0.0, 0.0]).real.tolist()
+    [1.0, 1.0, 1.0, 1.0]
+    """
     x = asarray(x)
     return _transformed(x, n, axis, norm, is_inverse=False)
 
 
 @in_own_name
 def ifft(x: ArrayLike, /, n: int | None = None, axis: int = -1, *, norm: str = "backward") -> Tensor:
-    """The inverse transform along an axis."""
+    """The inverse transform along an axis.
+
+    >>> ol.fft.ifft([4.0, 0.0, 0.0, 0.0]).real.tolist()
+    [1.0, 1.0, 1.0, 1.0]
+    """
     x = asarray(x)
     return _transformed(x, n, axis, norm, is_inverse=True)
 
@@ -52,7 +60,11 @@ def ifft(x: ArrayLike, /, n: int | None = None, axis: int = -1, *, norm: str = "
 def fftn(
     x: ArrayLike, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, *, norm: str = "backward"
 ) -> Tensor:
-    """The transform along several axes."""
+    """The transform along several axes.
+
+    >>> ol.fft.fftn([[1.0, 0.0], [0.0, 0.0]]).real.tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
     x = asarray(x)
     for axis, n in _each(x, s, axes):
         x = fft(x, n=n, axis=axis, norm=norm)
@@ -63,7 +75,11 @@ def fftn(
 def ifftn(
     x: ArrayLike, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, *, norm: str = "backward"
 ) -> Tensor:
-    """The inverse transform along several axes."""
+    """The inverse transform along several axes.
+
+    >>> ol.fft.ifftn([[4.0, 0.0], [0.0, 0.0]]).real.tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
     x = asarray(x)
     for axis, n in _each(x, s, axes):
         x = ifft(x, n=n, axis=axis, norm=norm)
@@ -72,7 +88,11 @@ def ifftn(
 
 @in_own_name
 def rfft(x: ArrayLike, /, n: int | None = None, axis: int = -1, *, norm: str = "backward") -> Tensor:
-    """The non-redundant half of the transform of real numbers."""
+    """The non-redundant half of the transform of real numbers.
+
+    >>> ol.fft.rfft([1.0, 0.0, 0.0, 0.0]).real.tolist()
+    [1.0, 1.0, 1.0]
+    """
     x = asarray(x)
     if x.dtype in COMPLEX:
         raise TypeError(f"expected real numbers, found {x.dtype}\nhint: `fft` takes complex ones")
@@ -81,7 +101,11 @@ def rfft(x: ArrayLike, /, n: int | None = None, axis: int = -1, *, norm: str = "
 
 @in_own_name
 def irfft(x: ArrayLike, /, n: int | None = None, axis: int = -1, *, norm: str = "backward") -> Tensor:
-    """The inverse of `rfft`: `n` real numbers."""
+    """The inverse of `rfft`: `n` real numbers.
+
+    >>> ol.fft.irfft([4.0, 0.0, 0.0]).tolist()
+    [1.0, 1.0, 1.0, 1.0]
+    """
     x = asarray(x)
     size = 2 * (x.shape[axis] - 1) if n is None else n
     if size < 1:
@@ -93,7 +117,11 @@ def irfft(x: ArrayLike, /, n: int | None = None, axis: int = -1, *, norm: str = 
 def rfftn(
     x: ArrayLike, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, *, norm: str = "backward"
 ) -> Tensor:
-    """The transform of real numbers along several axes, of which the last is halved."""
+    """The transform of real numbers along several axes, of which the last is halved.
+
+    >>> ol.fft.rfftn([[1.0, 0.0], [0.0, 0.0]]).real.tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
     x = asarray(x)
     *others, (axis, n) = _each(x, s, axes)
     x = rfft(x, n=n, axis=axis, norm=norm)
@@ -106,7 +134,11 @@ def rfftn(
 def irfftn(
     x: ArrayLike, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, *, norm: str = "backward"
 ) -> Tensor:
-    """The inverse of `rfftn`."""
+    """The inverse of `rfftn`.
+
+    >>> ol.fft.irfftn([[4.0, 0.0], [0.0, 0.0]]).tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
     x = asarray(x)
     *others, (axis, n) = _each(x, s, axes)
     for other, size in others:
@@ -116,14 +148,22 @@ def irfftn(
 
 @in_own_name
 def hfft(x: ArrayLike, /, n: int | None = None, axis: int = -1, *, norm: str = "backward") -> Tensor:
-    """The real transform of Hermitian-symmetric numbers."""
+    """The real transform of Hermitian-symmetric numbers.
+
+    >>> ol.fft.hfft([1.0, 0.0, 0.0]).tolist()
+    [1.0, 1.0, 1.0, 1.0]
+    """
     x = asarray(x)
     return irfft(conj(_as_complex(x)), n=n, axis=axis, norm=_OPPOSITE[_known(norm)])
 
 
 @in_own_name
 def ihfft(x: ArrayLike, /, n: int | None = None, axis: int = -1, *, norm: str = "backward") -> Tensor:
-    """The inverse of `hfft`."""
+    """The inverse of `hfft`.
+
+    >>> ol.fft.ihfft([4.0, 0.0, 0.0, 0.0]).real.tolist()
+    [1.0, 1.0, 1.0]
+    """
     x = asarray(x)
     return conj(rfft(x, n=n, axis=axis, norm=_OPPOSITE[_known(norm)]))
 
@@ -132,7 +172,11 @@ def ihfft(x: ArrayLike, /, n: int | None = None, axis: int = -1, *, norm: str = 
 def fftfreq(
     n: int, /, d: float = 1.0, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
-    """The frequencies of the elements of a transform, for samples at a distance of `d`."""
+    """The frequencies of the elements of a transform, for samples at a distance of `d`.
+
+    >>> ol.fft.fftfreq(4).tolist()
+    [0.0, 0.25, -0.5, -0.25]
+    """
     places = concat([arange((n - 1) // 2 + 1, device=device), arange(-(n // 2), 0, device=device)])
     return _frequencies(places, n, d, dtype)
 
@@ -141,13 +185,21 @@ def fftfreq(
 def rfftfreq(
     n: int, /, d: float = 1.0, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
-    """The same for the half that `rfft` returns."""
+    """The same for the half that `rfft` returns.
+
+    >>> ol.fft.rfftfreq(4).tolist()
+    [0.0, 0.25, 0.5]
+    """
     return _frequencies(arange(n // 2 + 1, device=device), n, d, dtype)
 
 
 @in_own_name
 def fftshift(x: ArrayLike, /, axes: int | Sequence[int] | None = None) -> Tensor:
-    """Moves the frequency 0 to the middle."""
+    """Moves the frequency 0 to the middle.
+
+    >>> ol.fft.fftshift([0, 1, -2, -1]).tolist()
+    [-2, -1, 0, 1]
+    """
     x = asarray(x)
     places = _axes(axes, x.ndim)
     return roll(x, tuple(x.shape[at] // 2 for at in places), axis=tuple(places))
@@ -155,7 +207,11 @@ def fftshift(x: ArrayLike, /, axes: int | Sequence[int] | None = None) -> Tensor
 
 @in_own_name
 def ifftshift(x: ArrayLike, /, axes: int | Sequence[int] | None = None) -> Tensor:
-    """Moves the frequency 0 back to the beginning."""
+    """Moves the frequency 0 back to the beginning.
+
+    >>> ol.fft.ifftshift([-2, -1, 0, 1]).tolist()
+    [0, 1, -2, -1]
+    """
     x = asarray(x)
     places = _axes(axes, x.ndim)
     return roll(x, tuple(-(x.shape[at] // 2) for at in places), axis=tuple(places))

@@ -67,7 +67,11 @@ def _greatest(sizes: Tensor, axis: Axes | None, keepdims: bool = False) -> Tenso
 
 @in_own_name
 def det(x: ArrayLike, /) -> Tensor:
-    """The determinants of matrices."""
+    """The determinants of matrices.
+
+    >>> ol.linalg.det([[2.0, 0.0], [0.0, 3.0]]).item()
+    6.0
+    """
     x = asarray(x)
     sign, logarithm = slogdet(x)
     return sign * exp(logarithm).astype(sign.dtype, copy=False)
@@ -75,7 +79,11 @@ def det(x: ArrayLike, /) -> Tensor:
 
 @in_own_name
 def diagonal(x: ArrayLike, /, offset: int = 0) -> Tensor:
-    """The `offset`-th diagonals of matrices."""
+    """The `offset`-th diagonals of matrices.
+
+    >>> ol.linalg.diagonal([[1, 2], [3, 4]]).tolist()
+    [1, 4]
+    """
     x = asarray(x)
     _expect_matrices("diagonal", x)
     return last_diagonals(x, offset)
@@ -83,7 +91,11 @@ def diagonal(x: ArrayLike, /, offset: int = 0) -> Tensor:
 
 @in_own_name
 def inv(x: ArrayLike, /) -> Tensor:
-    """The inverses of matrices."""
+    """The inverses of matrices.
+
+    >>> ol.linalg.inv([[2.0, 0.0], [0.0, 4.0]]).tolist()
+    [[0.5, 0.0], [0.0, 0.25]]
+    """
     x = asarray(x)
     size = x.shape[-1]
     return solve(x, eye(size, dtype=x.dtype, device=x.device))
@@ -104,6 +116,9 @@ def lstsq(x1: ArrayLike, x2: ArrayLike, /, rcond: float | None = None) -> LstsqR
 
     Singular values below `rcond` times the largest count as 0; by default, those of rounding errors. The sums of squares are
     empty unless the solution is the only one and there are more equations than unknowns.
+
+    >>> ol.round(ol.linalg.lstsq([[1.0, 0.0], [0.0, 2.0]], [3.0, 4.0]).solution, 3).tolist()
+    [3.0, 2.0]
     """
     matrix, right = (as_floats(x) for x in arrays_of(x1, x2))
     if matrix.ndim != 2 or right.ndim not in (1, 2) or matrix.shape[0] != right.shape[0]:
@@ -123,7 +138,11 @@ def lstsq(x1: ArrayLike, x2: ArrayLike, /, rcond: float | None = None) -> LstsqR
 
 @in_own_name
 def cond(x: ArrayLike, /, ord: float | str | None = None) -> Tensor:
-    """The condition numbers of matrices: the norms times those of the inverses, by default from singular values."""
+    """The condition numbers of matrices: the norms times those of the inverses, by default from singular values.
+
+    >>> ol.round(ol.linalg.cond([[2.0, 0.0], [0.0, 1.0]]), 3).item()
+    2.0
+    """
     x = as_floats(asarray(x))
     if ord in (None, 2, -2):
         values = svdvals(x)
@@ -134,7 +153,11 @@ def cond(x: ArrayLike, /, ord: float | str | None = None) -> Tensor:
 
 @in_own_name
 def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: float | str = "fro") -> Tensor:
-    """The norms of matrices: Frobenius, from singular values, or from sums of rows or columns."""
+    """The norms of matrices: Frobenius, from singular values, or from sums of rows or columns.
+
+    >>> ol.round(ol.linalg.matrix_norm([[3.0, 0.0], [0.0, 4.0]]), 3).item()
+    5.0
+    """
     x = asarray(x)
     _expect_matrices("matrix_norm", x)
     if ord == "fro":
@@ -153,7 +176,11 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: float | str = "
 
 @in_own_name
 def matrix_power(x: ArrayLike, n: int, /) -> Tensor:
-    """The `n`-th powers of matrices; of their inverses if `n` is negative."""
+    """The `n`-th powers of matrices; of their inverses if `n` is negative.
+
+    >>> ol.linalg.matrix_power([[1, 1], [0, 1]], 3).tolist()
+    [[1, 3], [0, 1]]
+    """
     x = asarray(x)
     _expect_matrices("matrix_power", x)
     if n < 0:
@@ -169,7 +196,11 @@ def matrix_power(x: ArrayLike, n: int, /) -> Tensor:
 
 @in_own_name
 def matrix_rank(x: ArrayLike, /, rtol: ArrayLike | None = None) -> Tensor:
-    """The number of singular values above rounding error."""
+    """The number of singular values above rounding error.
+
+    >>> ol.linalg.matrix_rank([[1.0, 2.0], [2.0, 4.0]]).item()
+    1
+    """
     x = asarray(x)
     values = svdvals(x)
     if rtol is None:
@@ -185,6 +216,9 @@ def norm(
     """The norms of vectors along one axis, or of the matrices in two; without axes, that of the whole vector or matrix.
 
     Without an order, the root of the sum of the squares of all elements along the axes, however many.
+
+    >>> ol.linalg.norm([3.0, 4.0]).item()
+    5.0
     """
     x = asarray(x)
     if axis is None and (ord is None or x.ndim == 1 and ord == 2 or x.ndim == 2 and ord in ("f", "fro")):
@@ -202,7 +236,11 @@ def norm(
 
 @in_own_name
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-    """The outer product of two vectors."""
+    """The outer product of two vectors.
+
+    >>> ol.linalg.outer([1, 2], [3, 4]).tolist()
+    [[3, 4], [6, 8]]
+    """
     x1, x2 = arrays_of(x1, x2)
     if x1.ndim != 1 or x2.ndim != 1:
         raise ValueError(f"expected vectors, found {x1.shape} and {x2.shape}")
@@ -211,7 +249,11 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 
 @in_own_name
 def pinv(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Tensor:
-    """The pseudoinverses of matrices."""
+    """The pseudoinverses of matrices.
+
+    >>> ol.round(ol.linalg.pinv([[2.0, 0.0], [0.0, 0.0]]), 3).tolist()
+    [[0.5, 0.0], [0.0, 0.0]]
+    """
     x = asarray(x)
     left, values, right = svd(x, full_matrices=False)
     if rtol is None:
@@ -224,7 +266,11 @@ def pinv(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Tensor:
 
 @in_own_name
 def solve(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
-    """Solves `x1 @ x = x2`, where `x2` is a vector or matrices."""
+    """Solves `x1 @ x = x2`, where `x2` is a vector or matrices.
+
+    >>> ol.linalg.solve([[2.0, 0.0], [0.0, 4.0]], [2.0, 4.0]).tolist()
+    [1.0, 1.0]
+    """
     x1, x2 = arrays_of(x1, x2)
     dtype = result_type(x1, x2)
     x1, x2 = x1.astype(dtype, copy=False), x2.astype(dtype, copy=False)
@@ -239,7 +285,11 @@ def solve(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 
 @in_own_name
 def trace(x: ArrayLike, /, offset: int = 0, dtype: DtypeLike | None = None) -> Tensor:
-    """The traces of matrices."""
+    """The traces of matrices.
+
+    >>> ol.linalg.trace([[1, 2], [3, 4]]).item()
+    5
+    """
     x = asarray(x)
     _expect_matrices("trace", x)
     return sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
@@ -247,7 +297,11 @@ def trace(x: ArrayLike, /, offset: int = 0, dtype: DtypeLike | None = None) -> T
 
 @in_own_name
 def vector_norm(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False, ord: float = 2) -> Tensor:
-    """The norms of vectors: the p-th root of the sum of p-th powers, or the largest or smallest magnitude."""
+    """The norms of vectors: the p-th root of the sum of p-th powers, or the largest or smallest magnitude.
+
+    >>> ol.linalg.vector_norm([[3.0, 4.0], [6.0, 8.0]], axis=1).tolist()
+    [5.0, 10.0]
+    """
     x = asarray(x)
     size = abs(x)
     if ord == math.inf:

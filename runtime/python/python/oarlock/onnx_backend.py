@@ -22,7 +22,13 @@ __all__ = ["OarlockBackend", "OarlockModel", "is_compatible", "prepare", "run_mo
 
 
 class OarlockModel(BackendRep):
-    """A model that is ready to run."""
+    """A model that is ready to run.
+
+    >>> import numpy, onnx
+    >>> model = ol.onnx_backend.prepare(onnx.load("docs/src/models/digits.onnx"))
+    >>> model.run([numpy.zeros((1, 1, 8, 8), "float32")])[0].shape
+    (1, 10)
+    """
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -41,23 +47,45 @@ class OarlockModel(BackendRep):
 
 
 class OarlockBackend(Backend):
-    """Runs ONNX models."""
+    """Runs ONNX models.
+
+    >>> import onnx
+    >>> model = ol.onnx_backend.prepare(onnx.load("docs/src/models/digits.onnx"))
+    >>> isinstance(model, ol.onnx_backend.OarlockModel)
+    True
+    """
 
     @classmethod
     def prepare(cls, model: ModelProto, device: str = "CPU", **_others: Any) -> OarlockModel:
-        """Prepares a model on a device, such as `CPU` or `CUDA:1`."""
+        """Prepares a model on a device, such as `CPU` or `CUDA:1`.
+
+        >>> import onnx
+        >>> model = ol.onnx_backend.prepare(onnx.load("docs/src/models/digits.onnx"), "CPU")
+        """
         return OarlockModel(Session(model.SerializeToString(), device=device.lower()))
 
     @classmethod
     def run_model(cls, model: ModelProto, inputs: Any, device: str = "CPU", **_others: Any) -> tuple[Any, ...]:
-        """Prepares a model and runs it."""
+        """Prepares a model and runs it.
+
+        >>> import numpy, onnx
+        >>> model = onnx.load("docs/src/models/digits.onnx")
+        >>> ol.onnx_backend.run_model(model, [numpy.zeros((1, 1, 8, 8), "float32")])[0].shape
+        (1, 10)
+        """
         return cls.prepare(model, device).run(inputs)
 
     @classmethod
     def run_node(
         cls, node: NodeProto, inputs: Any, device: str = "CPU", outputs_info: Any = None, **others: Any
     ) -> tuple[Any, ...]:
-        """Runs one node on NumPy arrays, in the newest opset unless `opset_version` names another."""
+        """Runs one node on NumPy arrays, in the newest opset unless `opset_version` names another.
+
+        >>> import numpy, onnx
+        >>> node = onnx.helper.make_node("Neg", ["x"], ["y"])
+        >>> ol.onnx_backend.run_node(node, [numpy.float32([1, 2])])[0].tolist()
+        [-1.0, -2.0]
+        """
         names = [name for name in node.input if name]
         given = dict(zip(names, inputs if _is_sequence(inputs) else [inputs], strict=True))
         slots = [
@@ -72,7 +100,11 @@ class OarlockBackend(Backend):
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        """Whether the device exists."""
+        """Whether the device exists.
+
+        >>> ol.onnx_backend.supports_device("CPU")
+        True
+        """
         wanted = device.lower()
         return any(wanted in (each.type, each.name) for each in devices())
 

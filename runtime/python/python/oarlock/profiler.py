@@ -31,7 +31,13 @@ _active: Profiler | None = None
 
 
 class Profiler:
-    """Records the program between `start` and `stop`, or in a `with` block. `step` marks the end of a step."""
+    """Records the program between `start` and `stop`, or in a `with` block. `step` marks the end of a step.
+
+    >>> with ol.profiler.Profiler() as profiler:
+    ...     total = ol.ones(3).sum()
+    >>> "ReduceSum" in profiler.summary()
+    True
+    """
 
     def __init__(self) -> None:
         self._recorder = _oarlock.Recorder()
@@ -110,7 +116,11 @@ class Profiler:
 
 
 class RecordEvent:
-    """A named region of the program that an active profiler records: a `with` block, or from `begin` to `end`."""
+    """A named region of the program that an active profiler records: a `with` block, or from `begin` to `end`.
+
+    >>> with ol.profiler.RecordEvent("decode"):
+    ...     total = ol.ones(3).sum()
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -15,7 +15,17 @@ if TYPE_CHECKING:
 
 
 class IOBinding:
-    """The memory that the inputs of a session are read from and its outputs are written to."""
+    """The memory that the inputs of a session are read from and its outputs are written to.
+
+    >>> import numpy
+    >>> session = ol.onnxruntime.InferenceSession("docs/src/models/digits.onnx")
+    >>> binding = session.io_binding()
+    >>> binding.bind_cpu_input("image", numpy.zeros((1, 1, 8, 8), "float32"))
+    >>> binding.bind_output("probabilities")
+    >>> session.run_with_iobinding(binding)
+    >>> binding.copy_outputs_to_cpu()[0].shape
+    (1, 10)
+    """
 
     def __init__(self, session: InferenceSession) -> None:
         self._session = session

@@ -14,7 +14,12 @@ if TYPE_CHECKING:
 
 
 class NodeArg:
-    """An input or output of a model. Like in onnxruntime, its shape is an empty list if the model does not state it."""
+    """An input or output of a model. Like in onnxruntime, its shape is an empty list if the model does not state it.
+
+    >>> session = ol.onnxruntime.InferenceSession("docs/src/models/digits.onnx")
+    >>> [(each.name, each.type, each.shape) for each in session.get_inputs()]
+    [('image', 'tensor(float)', ['batch', 1, 8, 8])]
+    """
 
     def __init__(self, slot: Slot, labels: list[Label] | None = None) -> None:
         self.name = slot.name
@@ -26,7 +31,12 @@ class NodeArg:
 
 
 class ModelMetadata:
-    """The metadata of a model."""
+    """The metadata of a model.
+
+    >>> session = ol.onnxruntime.InferenceSession("docs/src/models/digits.onnx")
+    >>> session.get_modelmeta().custom_metadata_map
+    {}
+    """
 
     def __init__(self, facts: Mapping[str, Any]) -> None:
         self.producer_name: str = facts["producer_name"]

@@ -6,7 +6,11 @@ from enum import IntEnum
 
 
 class GraphOptimizationLevel(IntEnum):
-    """How much onnxruntime optimizes. Oarlock always optimizes."""
+    """How much onnxruntime optimizes. Oarlock always optimizes.
+
+    >>> ol.onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL.name
+    'ORT_ENABLE_ALL'
+    """
 
     ORT_DISABLE_ALL = 0
     ORT_ENABLE_BASIC = 1
@@ -16,14 +20,22 @@ class GraphOptimizationLevel(IntEnum):
 
 
 class ExecutionMode(IntEnum):
-    """Whether onnxruntime runs ops in sequence."""
+    """Whether onnxruntime runs ops in sequence.
+
+    >>> ol.onnxruntime.ExecutionMode.ORT_SEQUENTIAL.name
+    'ORT_SEQUENTIAL'
+    """
 
     ORT_SEQUENTIAL = 0
     ORT_PARALLEL = 1
 
 
 class ExecutionOrder(IntEnum):
-    """The order in which onnxruntime runs ready ops."""
+    """The order in which onnxruntime runs ready ops.
+
+    >>> ol.onnxruntime.ExecutionOrder.DEFAULT.name
+    'DEFAULT'
+    """
 
     DEFAULT = 0
     PRIORITY_BASED = 1

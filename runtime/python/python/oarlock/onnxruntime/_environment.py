@@ -34,15 +34,24 @@ def _set_flag(name: str, value: int, caller: str) -> None:
 
 
 def preload_dlls(cuda: bool = True, cudnn: bool = True, msvc: bool = True, directory: str | None = None) -> None:
-    """Has no effect: libraries are loaded when a device needs them."""
+    """Has no effect: libraries are loaded when a device needs them.
+
+    >>> ol.onnxruntime.preload_dlls()
+    """
 
 
 def enable_telemetry_events() -> None:
-    """Has no effect: there is no telemetry."""
+    """Has no effect: there is no telemetry.
+
+    >>> ol.onnxruntime.enable_telemetry_events()
+    """
 
 
 def disable_telemetry_events() -> None:
-    """Has no effect: there is no telemetry."""
+    """Has no effect: there is no telemetry.
+
+    >>> ol.onnxruntime.disable_telemetry_events()
+    """
 
 
 def create_and_register_allocator(memory_info: OrtMemoryInfo, arena_cfg: OrtArenaCfg | None, /) -> None:
@@ -56,5 +65,9 @@ def create_and_register_allocator_v2(
 
 
 def has_collective_ops() -> bool:
-    """Always false: no op works on several processes."""
+    """Always false: no op works on several processes.
+
+    >>> ol.onnxruntime.has_collective_ops()
+    False
+    """
     return False

@@ -26,14 +26,20 @@ class _Callback(logging.Handler):
 
 
 def set_default_logger_severity(severity: int) -> None:
-    """Sets the least severity that the logger `oarlock.onnxruntime` writes: 0 is everything, 2 warnings, 4 almost nothing."""
+    """Sets the least severity that the logger `oarlock.onnxruntime` writes: 0 is everything, 2 warnings, 4 almost nothing.
+
+    >>> ol.onnxruntime.set_default_logger_severity(2)
+    """
     if not 0 <= severity < len(_LEVELS):
         raise InvalidArgument(f"expected a severity of 0 to 4, found {severity}")
     log.setLevel(_LEVELS[severity])
 
 
 def set_default_logger_verbosity(verbosity: int) -> None:
-    """Has no effect: nothing is logged more than once at a severity."""
+    """Has no effect: nothing is logged more than once at a severity.
+
+    >>> ol.onnxruntime.set_default_logger_verbosity(0)
+    """
 
 
 def set_default_logger_callback(callback: Callable[[int, str, str, str, str], object] | None, severity: int = 2) -> None:

@@ -21,7 +21,11 @@ _VENDORS = {
 
 
 class OrtDevice:
-    """A device by number: its type, the type of memory, the vendor if one is given, and which of them it is."""
+    """A device by number: its type, the type of memory, the vendor if one is given, and which of them it is.
+
+    >>> ol.onnxruntime.OrtDevice.make("cpu", 0).device_id()
+    0
+    """
 
     def __init__(self, device_type: int, memory: int, vendor_or_id: int, device_id: int | None = None, /) -> None:
         self._type = device_type
@@ -102,7 +106,12 @@ class OrtDevice:
 
 
 class OrtMemoryInfo:
-    """A description of memory of a device."""
+    """A description of memory of a device.
+
+    >>> ort = ol.onnxruntime
+    >>> ort.OrtMemoryInfo("Cpu", ort.OrtAllocatorType.ORT_DEVICE_ALLOCATOR, 0, ort.OrtMemType.DEFAULT).name
+    'Cpu'
+    """
 
     def __init__(self, name: str, allocator_type: OrtAllocatorType, device_id: int, mem_type: OrtMemType, /) -> None:
         self.name = name
@@ -132,7 +141,11 @@ class OrtMemoryInfo:
 
 class OrtArenaCfg:
     """How onnxruntime keeps freed memory: four numbers, or a dictionary with some of the names below. Unset numbers are -1,
-    which lets onnxruntime choose; memory is unlimited."""
+    which lets onnxruntime choose; memory is unlimited.
+
+    >>> ol.onnxruntime.OrtArenaCfg({"max_mem": 1024}).max_mem
+    1024
+    """
 
     def __init__(self, max_mem: int | Mapping[str, int], *numbers: int) -> None:
         self.max_mem = 0

@@ -55,7 +55,13 @@ class SessionOptions(_Options):
     """Options of a session. `intra_op_num_threads` takes effect if it is set before the first session. `enable_profiling`
     records runs, and `profile_file_prefix` names the file. `optimized_model_filepath` is the file that the optimized model is
     written to. Added providers are used by sessions that name none. The other options are stored and have no effect. Of the
-    entries, `session.disable_cpu_ep_fallback` set to `1` makes a fallback to the CPU an error."""
+    entries, `session.disable_cpu_ep_fallback` set to `1` makes a fallback to the CPU an error.
+
+    >>> options = ol.onnxruntime.SessionOptions()
+    >>> options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
+    >>> options.get_session_config_entry("session.disable_cpu_ep_fallback")
+    '1'
+    """
 
     def __init__(self) -> None:
         self.graph_optimization_level = GraphOptimizationLevel.ORT_ENABLE_ALL
@@ -101,7 +107,11 @@ class SessionOptions(_Options):
 
 
 class RunOptions(_Options):
-    """Options of a run. `terminate`, also from another thread, stops it before its next step; the others are stored."""
+    """Options of a run. `terminate`, also from another thread, stops it before its next step; the others are stored.
+
+    >>> options = ol.onnxruntime.RunOptions()
+    >>> options.terminate = True
+    """
 
     def __init__(self) -> None:
         self.log_severity_level = -1

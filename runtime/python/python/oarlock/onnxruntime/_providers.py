@@ -26,18 +26,30 @@ _warned: set[tuple[str, str]] = set()
 
 
 def get_available_providers() -> list[str]:
-    """The providers that have a device."""
+    """The providers that have a device.
+
+    >>> ol.onnxruntime.get_available_providers()
+    ['CPUExecutionProvider']
+    """
     types = dict.fromkeys(device.type for device in devices())
     return [provider_of(name) for name in sorted(types, key=lambda name: name == "cpu")]
 
 
 def get_all_providers() -> list[str]:
-    """The same: devices of plugins that are not installed are unknown."""
+    """The same: devices of plugins that are not installed are unknown.
+
+    >>> ol.onnxruntime.get_all_providers()
+    ['CPUExecutionProvider']
+    """
     return get_available_providers()
 
 
 def get_device() -> str:
-    """The type of the default device."""
+    """The type of the default device.
+
+    >>> ol.onnxruntime.get_device()
+    'CPU'
+    """
     return _oarlock.default_device().type.upper()
 
 

@@ -38,7 +38,14 @@ class _LoggedSession(Session):
 
 
 class InferenceSession:
-    """A model that is ready to run."""
+    """A model that is ready to run.
+
+    >>> import numpy
+    >>> session = ol.onnxruntime.InferenceSession("docs/src/models/digits.onnx")
+    >>> outputs = session.run(None, {"image": numpy.zeros((1, 1, 8, 8), "float32")})
+    >>> outputs[0].shape
+    (1, 10)
+    """
 
     def __init__(
         self,

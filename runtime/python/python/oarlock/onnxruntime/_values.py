@@ -35,7 +35,12 @@ _ELEMENTS = {"float32": "float", "float64": "double", "str": "string"}
 
 
 class OrtValue:
-    """An array on a device, a sequence of arrays, or an optional value that is absent."""
+    """An array on a device, a sequence of arrays, or an optional value that is absent.
+
+    >>> import numpy
+    >>> ol.onnxruntime.OrtValue.ortvalue_from_numpy(numpy.ones((2, 3), "float32")).data_type()
+    'tensor(float)'
+    """
 
     def __init__(self, value: Value, memory: NDArray[Any] | None = None) -> None:
         self._value = value
@@ -254,6 +259,13 @@ def is_list(value: object) -> TypeGuard[list[Any]]:
 
 
 def copy_tensors(src: Sequence[OrtValue], dst: Sequence[OrtValue], stream: object = None) -> None:
-    """Overwrites the elements of values with those of others."""
+    """Overwrites the elements of values with those of others.
+
+    >>> import numpy
+    >>> one, two = (ol.onnxruntime.OrtValue.ortvalue_from_numpy(numpy.full(2, number)) for number in (1, 2))
+    >>> ol.onnxruntime.copy_tensors([one], [two])
+    >>> two.numpy().tolist()
+    [1, 1]
+    """
     for one, other in zip(src, dst, strict=True):
         other.update_inplace(one)

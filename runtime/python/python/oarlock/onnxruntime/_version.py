@@ -17,12 +17,20 @@ cuda_version = ""
 
 
 def get_version_string() -> str:
-    """The version of the interface, with that of Oarlock as its local part."""
+    """The version of the interface, with that of Oarlock as its local part.
+
+    >>> ol.onnxruntime.get_version_string().split("+")[0]
+    '1.32.0'
+    """
     return f"{__version__}+oarlock.{oarlock_version}"
 
 
 def get_build_info() -> str:
-    """Both versions in words."""
+    """Both versions in words.
+
+    >>> "Oarlock" in ol.onnxruntime.get_build_info()
+    True
+    """
     return f"Oarlock Build Info: version={oarlock_version}, interface=onnxruntime {__version__}"
 
 

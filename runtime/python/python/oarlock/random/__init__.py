@@ -80,48 +80,89 @@ __all__ = [
 
 
 def seed(seed: Seed = None) -> None:
-    """Starts the shared generator again: the numbers that follow are those of this seed."""
+    """Starts the shared generator again: the numbers that follow are those of this seed.
+
+    >>> ol.random.seed(7)
+    >>> ol.random.integers(0, 10, size=3).tolist()
+    [5, 4, 0]
+    """
     _shared.seed(seed)
 
 
 def manual_seed(seed: Seed) -> Generator:
-    """Starts the shared generator again, as PyTorch's function of this name does, and returns it."""
+    """Starts the shared generator again, as PyTorch's function of this name does, and returns it.
+
+    >>> rng = ol.random.manual_seed(7)
+    >>> rng.integers(0, 10, size=3).tolist()
+    [5, 4, 0]
+    """
     _shared.seed(seed)
     return _shared
 
 
 def get_state() -> dict[str, int]:
-    """What the next numbers of the shared generator depend on."""
+    """What the next numbers of the shared generator depend on.
+
+    >>> sorted(ol.random.get_state())
+    ['children', 'key', 'offset']
+    """
     return _shared.state
 
 
 def set_state(state: dict[str, int]) -> None:
-    """Brings the shared generator back to a state."""
+    """Brings the shared generator back to a state.
+
+    >>> state = ol.random.get_state()
+    >>> first = ol.random.rand(3)
+    >>> ol.random.set_state(state)
+    >>> ol.array_equal(ol.random.rand(3), first)
+    True
+    """
     _shared.state = state
 
 
 def rand(*size: Any, dtype: DtypeLike | None = None) -> Tensor:
-    """Numbers from 0 up to but not including 1; the sizes may be numbers or one shape."""
+    """Numbers from 0 up to but not including 1; the sizes may be numbers or one shape.
+
+    >>> ol.random.rand(2, 3).shape
+    (2, 3)
+    """
     return _shared.random(size_of(size), dtype)
 
 
 def randn(*size: Any, dtype: DtypeLike | None = None) -> Tensor:
-    """Numbers of the normal distribution; the sizes may be numbers or one shape."""
+    """Numbers of the normal distribution; the sizes may be numbers or one shape.
+
+    >>> ol.random.randn(2, 3).shape
+    (2, 3)
+    """
     return _shared.standard_normal(size_of(size), dtype)
 
 
 def randint(low: Any, high: Any = None, size: Size = None, dtype: Any = int) -> Tensor:
-    """Integers from `low` up to but not including `high`; from 0 on if only one is given."""
+    """Integers from `low` up to but not including `high`; from 0 on if only one is given.
+
+    >>> ol.random.randint(0, 10, size=(2, 3)).shape
+    (2, 3)
+    """
     return _shared.integers(low, high, size, dtype)
 
 
 def random_sample(size: Size = None) -> Tensor:
-    """Numbers from 0 up to but not including 1."""
+    """Numbers from 0 up to but not including 1.
+
+    >>> ol.random.random_sample((2, 3)).shape
+    (2, 3)
+    """
     return _shared.random(size)
 
 
 def randperm(n: int) -> Tensor:
-    """The numbers below `n` in random order."""
+    """The numbers below `n` in random order.
+
+    >>> ol.sort(ol.random.randperm(5)).tolist()
+    [0, 1, 2, 3, 4]
+    """
     return _shared.permutation(n)
 
 

@@ -43,33 +43,61 @@ class Distributions:
         def _shape(size: Size, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]: ...
 
     def random(self, size: Size = None, dtype: DtypeLike | None = None, *, device: DeviceLike | None = None) -> Tensor:
-        """Numbers from 0 up to but not including 1."""
+        """Numbers from 0 up to but not including 1.
+
+        >>> ol.random.default_rng(7).random(3).shape
+        (3,)
+        """
         return self._drawn("uniform", size, (), floats(dtype), device=device)
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Size = None, dtype: DtypeLike | None = None) -> Tensor:
-        """Numbers from `low` up to but not including `high`, all equally likely."""
+        """Numbers from `low` up to but not including `high`, all equally likely.
+
+        >>> ol.random.default_rng(7).uniform(-1, 1, size=3).shape
+        (3,)
+        """
         return self._drawn("uniform", size, (low, high), floats(dtype))
 
     def standard_normal(self, size: Size = None, dtype: DtypeLike | None = None, *, device: DeviceLike | None = None) -> Tensor:
-        """Numbers of the normal distribution around 0 with deviation 1."""
+        """Numbers of the normal distribution around 0 with deviation 1.
+
+        >>> ol.random.default_rng(7).standard_normal((2, 3)).shape
+        (2, 3)
+        """
         return self._drawn("normal", size, (), floats(dtype), device=device)
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None, dtype: DtypeLike | None = None) -> Tensor:
-        """Numbers of the normal distribution around `loc` with the deviation `scale`."""
+        """Numbers of the normal distribution around `loc` with the deviation `scale`.
+
+        >>> ol.random.default_rng(7).normal(10.0, 2.0, size=3).shape
+        (3,)
+        """
         return self._drawn("normal", size, (loc, at_least(0, "scale", scale)), floats(dtype))
 
     def standard_exponential(self, size: Size = None, dtype: DtypeLike | None = None) -> Tensor:
-        """Numbers of the exponential distribution with mean 1."""
+        """Numbers of the exponential distribution with mean 1.
+
+        >>> ol.random.default_rng(7).standard_exponential(3).shape
+        (3,)
+        """
         return self._drawn("exponential", size, (), floats(dtype))
 
     def exponential(self, scale: Any = 1.0, size: Size = None, dtype: DtypeLike | None = None) -> Tensor:
-        """Numbers of the exponential distribution with the mean `scale`."""
+        """Numbers of the exponential distribution with the mean `scale`.
+
+        >>> ol.random.default_rng(7).exponential(2.0, size=3).shape
+        (3,)
+        """
         return self._drawn("exponential", size, (at_least(0, "scale", scale),), floats(dtype))
 
     def integers(
         self, low: Any, high: Any = None, size: Size = None, dtype: DtypeLike = _oarlock.int64, endpoint: bool = False
     ) -> Tensor:
-        """Integers from `low` up to but not including `high`, or including it (`endpoint=True`); from 0 on if only one is given."""
+        """Integers from `low` up to but not including `high`, or including it (`endpoint=True`); from 0 on if only one is given.
+
+        >>> ol.random.default_rng(7).integers(0, 10, size=5).tolist()
+        [5, 4, 0, 7, 2]
+        """
         if high is None:
             low, high = 0, low
         wanted = _oarlock._dtype(dtype)
@@ -85,104 +113,184 @@ class Distributions:
         return self._drawn("integers", size, (low, last), wide, wide).astype(wanted, copy=False)
 
     def bytes(self, length: int) -> bytes:
-        """Random bytes."""
+        """Random bytes.
+
+        >>> len(ol.random.default_rng(7).bytes(5))
+        5
+        """
         return self._drawn("bits", (length + 3) // 4, (), _oarlock.uint32, device="cpu").numpy().tobytes()[:length]
 
     def bernoulli(self, p: Any = 0.5, size: Size = None) -> Tensor:
-        """Truth values that are true with the probability `p`."""
+        """Truth values that are true with the probability `p`.
+
+        >>> ol.random.default_rng(7).bernoulli(0.5, size=3).dtype
+        oarlock.bool
+        """
         p = asarray(between(0, 1, "p", p), dtype=_oarlock.float64, device="cpu")
         shape = self._shape(size, [p.shape])
         return self._placed(self._drawn("uniform", shape, (), _oarlock.float64, device="cpu") < p, None)
 
     def standard_gamma(self, shape: Any, size: Size = None, dtype: DtypeLike | None = None) -> Tensor:
-        """Numbers of the gamma distribution with this shape and scale 1."""
+        """Numbers of the gamma distribution with this shape and scale 1.
+
+        >>> ol.random.default_rng(7).standard_gamma(2.0, size=3).shape
+        (3,)
+        """
         return self._drawn("gamma", size, (at_least(0, "shape", shape),), floats(dtype))
 
     def gamma(self, shape: Any, scale: Any = 1.0, size: Size = None, dtype: DtypeLike | None = None) -> Tensor:
-        """Numbers of the gamma distribution."""
+        """Numbers of the gamma distribution.
+
+        >>> ol.random.default_rng(7).gamma(2.0, 3.0, size=3).shape
+        (3,)
+        """
         return self._drawn("gamma", size, (at_least(0, "shape", shape), at_least(0, "scale", scale)), floats(dtype))
 
     def poisson(self, lam: Any = 1.0, size: Size = None) -> Tensor:
-        """Numbers of events of which `lam` are expected."""
+        """Numbers of events of which `lam` are expected.
+
+        >>> ol.random.default_rng(7).poisson(4.0, size=5).tolist()
+        [10, 7, 5, 3, 4]
+        """
         return self._drawn("poisson", size, (between(0, 2.0**62, "lam", lam),), _oarlock.int64)
 
     def binomial(self, n: Any, p: Any, size: Size = None) -> Tensor:
-        """How many of `n` trials succeed, each with the probability `p`."""
+        """How many of `n` trials succeed, each with the probability `p`.
+
+        >>> ol.random.default_rng(7).binomial(10, 0.5, size=5).tolist()
+        [9, 7, 6, 5, 7]
+        """
         return self._drawn("binomial", size, (between(0, 2.0**53, "n", n), between(0, 1, "p", p)), _oarlock.int64)
 
     def chisquare(self, df: Any, size: Size = None, dtype: DtypeLike | None = None) -> Tensor:
-        """Sums of the squares of `df` normal numbers."""
+        """Sums of the squares of `df` normal numbers.
+
+        >>> ol.random.default_rng(7).chisquare(2, size=3).shape
+        (3,)
+        """
         return self._drawn("gamma", size, (number(at_least(0, "df", df)) / 2, 2.0), floats(dtype))
 
     def beta(self, a: Any, b: Any, size: Size = None, dtype: DtypeLike | None = None) -> Tensor:
-        """Numbers of the beta distribution."""
+        """Numbers of the beta distribution.
+
+        >>> ol.random.default_rng(7).beta(2.0, 3.0, size=3).shape
+        (3,)
+        """
         size = self._size(size, a, b)
         first = self._drawn("gamma", size, (at_least(0, "a", a),), _oarlock.float64)
         second = self._drawn("gamma", size, (at_least(0, "b", b),), _oarlock.float64)
         return (first / (first + second)).astype(floats(dtype), copy=False)
 
     def f(self, dfnum: Any, dfden: Any, size: Size = None, dtype: DtypeLike | None = None) -> Tensor:
-        """Quotients of two chi-square numbers, each divided by its degrees of freedom."""
+        """Quotients of two chi-square numbers, each divided by its degrees of freedom.
+
+        >>> ol.random.default_rng(7).f(2, 3, size=3).shape
+        (3,)
+        """
         size = self._size(size, dfnum, dfden)
         above = self.chisquare(dfnum, size, _oarlock.float64) / number(dfnum)
         below = self.chisquare(dfden, size, _oarlock.float64) / number(dfden)
         return (above / below).astype(floats(dtype), copy=False)
 
     def standard_t(self, df: Any, size: Size = None, dtype: DtypeLike | None = None) -> Tensor:
-        """Numbers of Student's distribution with `df` degrees of freedom."""
+        """Numbers of Student's distribution with `df` degrees of freedom.
+
+        >>> ol.random.default_rng(7).standard_t(5, size=3).shape
+        (3,)
+        """
         size = self._size(size, df)
         normal = self.standard_normal(size, _oarlock.float64)
         spread = self.chisquare(df, size, _oarlock.float64) / number(df)
         return (normal / _oarlock.sqrt(spread)).astype(floats(dtype), copy=False)
 
     def standard_cauchy(self, size: Size = None, dtype: DtypeLike | None = None) -> Tensor:
-        """Quotients of two normal numbers."""
+        """Quotients of two normal numbers.
+
+        >>> ol.random.default_rng(7).standard_cauchy(3).shape
+        (3,)
+        """
         return self.standard_normal(size, dtype) / self.standard_normal(size, dtype)
 
     def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Size = None, dtype: DtypeLike | None = None) -> Tensor:
-        """Numbers whose logarithm is normally distributed."""
+        """Numbers whose logarithm is normally distributed.
+
+        >>> ol.random.default_rng(7).lognormal(size=3).shape
+        (3,)
+        """
         return _oarlock.exp(self.normal(mean, at_least(0, "sigma", sigma), size, dtype))
 
     def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None, dtype: DtypeLike | None = None) -> Tensor:
-        """Numbers of the Laplace distribution: differences of two exponential ones."""
+        """Numbers of the Laplace distribution: differences of two exponential ones.
+
+        >>> ol.random.default_rng(7).laplace(size=3).shape
+        (3,)
+        """
         size = self._size(size, loc, scale)
         spread = self.standard_exponential(size, dtype) - self.standard_exponential(size, dtype)
         return self._scaled(spread, loc, at_least(0, "scale", scale))
 
     def logistic(self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None, dtype: DtypeLike | None = None) -> Tensor:
-        """Numbers of the logistic distribution: logarithms of quotients of two exponential ones."""
+        """Numbers of the logistic distribution: logarithms of quotients of two exponential ones.
+
+        >>> ol.random.default_rng(7).logistic(size=3).shape
+        (3,)
+        """
         size = self._size(size, loc, scale)
         spread = _oarlock.log(self.standard_exponential(size, dtype) / self.standard_exponential(size, dtype))
         return self._scaled(spread, loc, at_least(0, "scale", scale))
 
     def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None, dtype: DtypeLike | None = None) -> Tensor:
-        """Numbers of the Gumbel distribution, which the greatest of many numbers has."""
+        """Numbers of the Gumbel distribution, which the greatest of many numbers has.
+
+        >>> ol.random.default_rng(7).gumbel(size=3).shape
+        (3,)
+        """
         size = self._size(size, loc, scale)
         return self._scaled(-_oarlock.log(self.standard_exponential(size, dtype)), loc, at_least(0, "scale", scale))
 
     def rayleigh(self, scale: Any = 1.0, size: Size = None, dtype: DtypeLike | None = None) -> Tensor:
-        """Lengths of vectors of two normal numbers."""
+        """Lengths of vectors of two normal numbers.
+
+        >>> ol.random.default_rng(7).rayleigh(2.0, size=3).shape
+        (3,)
+        """
         size = self._size(size, scale)
         length = _oarlock.sqrt(2 * self.standard_exponential(size, dtype))
         return self._scaled(length, 0.0, at_least(0, "scale", scale))
 
     def weibull(self, a: Any, size: Size = None, dtype: DtypeLike | None = None) -> Tensor:
-        """Numbers of the Weibull distribution of shape `a` and scale 1."""
+        """Numbers of the Weibull distribution of shape `a` and scale 1.
+
+        >>> ol.random.default_rng(7).weibull(2.0, size=3).shape
+        (3,)
+        """
         exponential = self.standard_exponential(self._size(size, a), dtype)
         return exponential ** self._fitting(exponential, 1 / number(above(0, "a", a)))
 
     def pareto(self, a: Any, size: Size = None, dtype: DtypeLike | None = None) -> Tensor:
-        """Numbers of the Pareto distribution of shape `a`, moved to begin at 0."""
+        """Numbers of the Pareto distribution of shape `a`, moved to begin at 0.
+
+        >>> ol.random.default_rng(7).pareto(3.0, size=3).shape
+        (3,)
+        """
         exponential = self.standard_exponential(self._size(size, a), dtype)
         return _oarlock.expm1(exponential / self._fitting(exponential, above(0, "a", a)))
 
     def power(self, a: Any, size: Size = None, dtype: DtypeLike | None = None) -> Tensor:
-        """Numbers from 0 to 1 whose density grows with the power `a - 1`."""
+        """Numbers from 0 to 1 whose density grows with the power `a - 1`.
+
+        >>> ol.random.default_rng(7).power(3.0, size=3).shape
+        (3,)
+        """
         exponential = self.standard_exponential(self._size(size, a), dtype)
         return _oarlock.exp(-exponential / self._fitting(exponential, above(0, "a", a)))
 
     def geometric(self, p: Any, size: Size = None) -> Tensor:
-        """How many trials it takes to succeed, each with the probability `p`."""
+        """How many trials it takes to succeed, each with the probability `p`.
+
+        >>> ol.random.default_rng(7).geometric(0.5, size=3).shape
+        (3,)
+        """
         size = self._size(size, p)
         chance = asarray(number(between(0, 1, "p", above(0, "p", p))), dtype=_oarlock.float64)
         # Of a chance of 1, the quotient is 0, and the first trial succeeds.
@@ -190,14 +298,22 @@ class Distributions:
         return _oarlock.minimum(_oarlock.maximum(trials, 1.0), 2.0**62).astype(_oarlock.int64)
 
     def negative_binomial(self, n: Any, p: Any, size: Size = None) -> Tensor:
-        """How many trials fail before `n` succeed, each with the probability `p`."""
+        """How many trials fail before `n` succeed, each with the probability `p`.
+
+        >>> ol.random.default_rng(7).negative_binomial(3, 0.5, size=3).shape
+        (3,)
+        """
         size = self._size(size, n, p)
         chance = number(between(0, 1, "p", above(0, "p", p)))
         mean = self.gamma(above(0, "n", n), (1 - chance) / chance, size, _oarlock.float64)
         return self.poisson(mean, size)
 
     def triangular(self, left: Any, mode: Any, right: Any, size: Size = None, dtype: DtypeLike | None = None) -> Tensor:
-        """Numbers from `left` to `right` whose density rises up to `mode` and falls behind it."""
+        """Numbers from `left` to `right` whose density rises up to `mode` and falls behind it.
+
+        >>> ol.random.default_rng(7).triangular(0.0, 1.0, 2.0, size=3).shape
+        (3,)
+        """
         size = self._size(size, left, mode, right)
         start, middle, end = (asarray(number(each), dtype=_oarlock.float64) for each in (left, mode, right))
         if bool(any_of((start > middle) | (middle > end) | (start == end))):
@@ -209,7 +325,11 @@ class Distributions:
         return where(uniform * width < middle - start, rising, falling).astype(floats(dtype), copy=False)
 
     def wald(self, mean: Any, scale: Any, size: Size = None, dtype: DtypeLike | None = None) -> Tensor:
-        """Numbers of the Wald, or inverse Gaussian, distribution."""
+        """Numbers of the Wald, or inverse Gaussian, distribution.
+
+        >>> ol.random.default_rng(7).wald(1.0, 2.0, size=3).shape
+        (3,)
+        """
         size = self._size(size, mean, scale)
         mu = asarray(number(above(0, "mean", mean)), dtype=_oarlock.float64)
         twice = 2 * asarray(number(above(0, "scale", scale)), dtype=_oarlock.float64)
@@ -219,7 +339,11 @@ class Distributions:
         return where(is_root, root, mu * mu / root).astype(floats(dtype), copy=False)
 
     def dirichlet(self, alpha: Any, size: Size = None, dtype: DtypeLike | None = None) -> Tensor:
-        """Shares of a whole, in a last dimension of as many as `alpha` has."""
+        """Shares of a whole, in a last dimension of as many as `alpha` has.
+
+        >>> ol.random.default_rng(7).dirichlet([1.0, 1.0, 1.0]).shape
+        (3,)
+        """
         weights = asarray(above(0, "alpha", alpha), dtype=_oarlock.float64)
         if weights.ndim != 1:
             raise ValueError(f"expected `alpha` to have one dimension, found {weights.ndim}")
@@ -227,7 +351,11 @@ class Distributions:
         return (parts / sum_of(parts, axis=-1, keepdims=True)).astype(floats(dtype), copy=False)
 
     def multinomial(self, n: int, pvals: Any, size: Size = None) -> Tensor:
-        """How many of `n` trials have each of the outcomes, in a last dimension of as many as `pvals` has."""
+        """How many of `n` trials have each of the outcomes, in a last dimension of as many as `pvals` has.
+
+        >>> ol.random.default_rng(7).multinomial(10, [0.5, 0.5]).sum().item()
+        10
+        """
         chances = [float(chance) for chance in asarray(between(0, 1, "pvals", pvals), dtype=_oarlock.float64).tolist()]
         if not math.isclose(sum(chances), 1, abs_tol=1e-6):
             raise ValueError(f"expected probabilities with the sum 1, found {sum(chances)}")
@@ -242,7 +370,11 @@ class Distributions:
         return concat([expand_dims(each, -1) for each in counts], axis=-1)
 
     def multivariate_normal(self, mean: Any, cov: Any, size: Size = None, dtype: DtypeLike | None = None) -> Tensor:
-        """Normally distributed vectors, in a last dimension, around `mean` with the covariances `cov`."""
+        """Normally distributed vectors, in a last dimension, around `mean` with the covariances `cov`.
+
+        >>> ol.random.default_rng(7).multivariate_normal([0.0, 0.0], [[1.0, 0.0], [0.0, 1.0]], size=3).shape
+        (3, 2)
+        """
         from ..linalg import eigh
 
         middle, spread = (asarray(given, dtype=_oarlock.float64) for given in (mean, cov))
@@ -256,7 +388,11 @@ class Distributions:
         return (middle + matmul(normal, matrix_transpose(root))).astype(floats(dtype), copy=False)
 
     def permutation(self, x: Any, axis: int = 0) -> Tensor:
-        """The slices of an array in random order, or the numbers below a number."""
+        """The slices of an array in random order, or the numbers below a number.
+
+        >>> ol.sort(ol.random.default_rng(7).permutation(5)).tolist()
+        [0, 1, 2, 3, 4]
+        """
         if isinstance(x, int):
             return self._placed(self._order(x), None)
         given = asarray(x)
@@ -264,7 +400,13 @@ class Distributions:
         return take(given, self._order(given.shape[at]).to_device(given.device), axis=at)
 
     def shuffle(self, x: Tensor | MutableSequence[Any], axis: int = 0) -> None:
-        """Brings the slices of an array, or the items of a list, into random order, in place."""
+        """Brings the slices of an array, or the items of a list, into random order, in place.
+
+        >>> cards = [1, 2, 3]
+        >>> ol.random.default_rng(7).shuffle(cards)
+        >>> sorted(cards)
+        [1, 2, 3]
+        """
         if isinstance(x, Tensor):
             x[...] = self.permutation(x, axis)
             return
@@ -275,7 +417,11 @@ class Distributions:
             x[place] = items[item]
 
     def permuted(self, x: Any, axis: int | None = None) -> Tensor:
-        """The elements in random order: all of them, or along an axis, each line on its own."""
+        """The elements in random order: all of them, or along an axis, each line on its own.
+
+        >>> ol.random.default_rng(7).permuted([[1, 2], [3, 4]], axis=1).sum(1).tolist()
+        [3, 7]
+        """
         given = asarray(x)
         if axis is None:
             return reshape(self.permutation(reshape(given, (-1,))), given.shape)
@@ -285,7 +431,11 @@ class Distributions:
 
     def choice(self, a: Any, size: Size = None, replace: bool = True, p: Any = None, axis: int = 0) -> Tensor:
         """Slices of an array, or numbers below a number: each time any, or each only once (`replace=False`), all equally likely or with
-        the probabilities `p`."""
+        the probabilities `p`.
+
+        >>> ol.random.default_rng(7).choice(5, size=3, replace=False).shape
+        (3,)
+        """
         given = None if isinstance(a, int) else asarray(a)
         available = a if given is None else given.shape[_axis(axis, given.ndim)]
         shape = self._shape(size, [])

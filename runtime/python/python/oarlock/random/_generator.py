@@ -61,13 +61,22 @@ class Generator(Distributions):
             self._key, self._offset, self._children = key, offset, children
 
     def seed(self, seed: Seed = None) -> None:
-        """Starts again, from another seed or, without one, from a key of the operating system."""
+        """Starts again, from another seed or, without one, from a key of the operating system.
+
+        >>> rng = ol.random.default_rng()
+        >>> rng.seed(7)
+        >>> rng.integers(0, 10, size=3).tolist()
+        [5, 4, 0]
+        """
         self.state = {"key": key_of(seed), "offset": 0, "children": 0}
 
     def spawn(self, n_children: int) -> list[Generator]:
         """Generators whose numbers are independent of each other and of this one's, for work in parallel.
 
         They follow from the seed and from how many were spawned before, not from how many numbers were drawn.
+
+        >>> [child.random().shape for child in ol.random.default_rng(7).spawn(2)]
+        [(), ()]
         """
         if n_children < 0:
             raise ValueError(f"expected a number of generators of at least 0, found {n_children}")
@@ -132,5 +141,9 @@ def _restored(state: dict[str, int], device: DeviceLike | None) -> Generator:
 
 
 def default_rng(seed: Seed | Generator = None, *, device: DeviceLike | None = None) -> Generator:
-    """A generator, as NumPy's function of this name gives one; a generator is returned unchanged."""
+    """A generator, as NumPy's function of this name gives one; a generator is returned unchanged.
+
+    >>> ol.random.default_rng(7).integers(0, 10, size=3).tolist()
+    [5, 4, 0]
+    """
     return seed if isinstance(seed, Generator) else Generator(seed, device=device)
