@@ -377,7 +377,12 @@ def load(
 
 
 def run_check() -> None:
-    """Tests every device with a small computation, prints the results, and raises an error if one fails."""
+    """Tests every device with a small computation, prints the results, and raises an error if one fails.
+
+    >>> ol.run_check()
+    Oarlock works well on 1 cpu.
+    Oarlock is installed successfully!
+    """
     from ._doctor import run_check as check
 
     check()

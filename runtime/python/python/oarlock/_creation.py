@@ -86,7 +86,7 @@ def full(
 ) -> Tensor:
     """An array filled with a number.
 
-    >>> full((2, 2), 7)
+    >>> ol.full((2, 2), 7)
     Tensor(shape=[2, 2], dtype=int64, place=Place(cpu:0), stop_gradient=True,
            [[7, 7],
             [7, 7]])
@@ -164,7 +164,7 @@ def arange(
 ) -> Tensor:
     """Numbers from `start` up to but not including `stop`, spaced by `step`.
 
-    >>> arange(3)
+    >>> ol.arange(3)
     Tensor(shape=[3], dtype=int64, place=Place(cpu:0), stop_gradient=True,
            [0, 1, 2])
     """

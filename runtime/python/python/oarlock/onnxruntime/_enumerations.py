@@ -43,7 +43,11 @@ class ExecutionOrder(IntEnum):
 
 
 class OrtAllocatorType(IntEnum):
-    """Whether an allocator keeps freed memory. That of Oarlock always does."""
+    """Whether an allocator keeps freed memory. That of Oarlock always does.
+
+    >>> ol.onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR.value
+    1
+    """
 
     INVALID = -1
     ORT_DEVICE_ALLOCATOR = 0
@@ -51,7 +55,11 @@ class OrtAllocatorType(IntEnum):
 
 
 class OrtMemType(IntEnum):
-    """What memory is for, as seen by a provider."""
+    """What memory is for, as seen by a provider.
+
+    >>> ol.onnxruntime.OrtMemType.DEFAULT.value
+    0
+    """
 
     CPU_INPUT = -2
     CPU_OUTPUT = -1
@@ -60,14 +68,22 @@ class OrtMemType(IntEnum):
 
 
 class OrtDeviceMemoryType(IntEnum):
-    """Whether the host can read memory of a device."""
+    """Whether the host can read memory of a device.
+
+    >>> ol.onnxruntime.OrtDeviceMemoryType.DEFAULT.value
+    0
+    """
 
     DEFAULT = 0
     HOST_ACCESSIBLE = 5
 
 
 class OrtMemoryInfoDeviceType(IntEnum):
-    """The kind of device that memory belongs to."""
+    """The kind of device that memory belongs to.
+
+    >>> ol.onnxruntime.OrtMemoryInfoDeviceType.CPU.value
+    0
+    """
 
     CPU = 0
     GPU = 1
@@ -76,7 +92,11 @@ class OrtMemoryInfoDeviceType(IntEnum):
 
 
 class OrtHardwareDeviceType(IntEnum):
-    """The kind of a device."""
+    """The kind of a device.
+
+    >>> ol.onnxruntime.OrtHardwareDeviceType.GPU.value
+    1
+    """
 
     CPU = 0
     GPU = 1
@@ -84,7 +104,11 @@ class OrtHardwareDeviceType(IntEnum):
 
 
 class OrtDeviceVendorId(IntEnum):
-    """The vendor of a device, as PCI numbers it."""
+    """The vendor of a device, as PCI numbers it.
+
+    >>> ol.onnxruntime.OrtDeviceVendorId.NVIDIA.value
+    4318
+    """
 
     NONE = 0
     AMD = 0x1002
@@ -97,7 +121,11 @@ class OrtDeviceVendorId(IntEnum):
 
 
 class OrtSparseFormat(IntEnum):
-    """How a sparse tensor is stored."""
+    """How a sparse tensor is stored.
+
+    >>> ol.onnxruntime.OrtSparseFormat.ORT_SPARSE_COO.value
+    1
+    """
 
     ORT_SPARSE_UNDEFINED = 0
     ORT_SPARSE_COO = 1

@@ -55,13 +55,23 @@ def disable_telemetry_events() -> None:
 
 
 def create_and_register_allocator(memory_info: OrtMemoryInfo, arena_cfg: OrtArenaCfg | None, /) -> None:
-    """Has no effect: memory is managed by itself."""
+    """Has no effect: memory is managed by itself.
+
+    >>> ort = ol.onnxruntime
+    >>> memory = ort.OrtMemoryInfo("Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT)
+    >>> ort.create_and_register_allocator(memory, None)
+    """
 
 
 def create_and_register_allocator_v2(
     provider_type: str, memory_info: OrtMemoryInfo, options: Mapping[str, Any], arena_cfg: OrtArenaCfg | None, /
 ) -> None:
-    """Has no effect: memory is managed by itself."""
+    """Has no effect: memory is managed by itself.
+
+    >>> ort = ol.onnxruntime
+    >>> memory = ort.OrtMemoryInfo("Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT)
+    >>> ort.create_and_register_allocator_v2("CPUExecutionProvider", memory, {}, None)
+    """
 
 
 def has_collective_ops() -> bool:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Generator(Distributions):
     """Random numbers from a seed: the same ones on every device, with any number of threads, in any process.
 
-    >>> rng = Generator(7)
+    >>> rng = ol.random.Generator(7)
     >>> rng.integers(0, 10, size=5)
     Tensor(shape=[5], dtype=int64, place=Place(cpu:0), stop_gradient=True,
            [5, 4, 0, 7, 2])
