@@ -15,7 +15,7 @@ import pytest
 from conftest import REPOSITORY
 
 MODULES = [module.name for module in pkgutil.iter_modules(oarlock.__path__) if module.name not in ("__main__", "_oarlock")]
-BOOK = REPOSITORY / "docs/src/user/python.md"
+BOOK = [REPOSITORY / "docs/src/user" / f"{page}.md" for page in ("python", "from-numpy", "from-pytorch", "from-paddle")]
 
 
 def examples():
@@ -31,7 +31,7 @@ def examples():
             if isinstance(text, str) and ">>>" in text and text not in known:
                 known.add(text)
                 yield getattr(described, "__qualname__", getattr(described, "__name__", "?")), text, dict(vars(module))
-    yield "book", BOOK.read_text().replace("```", ""), {}
+    yield from ((page.stem, page.read_text().replace("```", ""), {}) for page in BOOK)
 
 
 @pytest.mark.parametrize(("name", "text", "names"), [pytest.param(*example, id=example[0]) for example in examples()])
