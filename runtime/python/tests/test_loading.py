@@ -4,7 +4,7 @@ from importlib import import_module
 
 import oarlock as ol
 import pytest
-from conftest import child
+from conftest import child, node_model
 from oarlock import _names as names
 from oarlock._methods import Methods
 
@@ -33,6 +33,16 @@ def test_every_public_name_is_there_once():
     for name in ol.__all__:
         assert getattr(ol, name) is not None or name == "newaxis"
     assert dir(ol) == sorted(ol.__all__)
+
+
+def test_completion_offers_public_names_only():
+    model = {"run", "arun", "inputs", "explain"}
+    for owner, public in [(ol.ones(3), {"sum", "shape", "T", *names.METHODS}), (ol.load(node_model("Neg")), model)]:
+        offered = dir(owner)
+        assert public <= set(offered)
+        assert [name for name in offered if name.startswith("_") and not name.startswith("__")] == []
+    unloaded = child("import oarlock as ol; print(*dir(ol.ones(3)))").split()
+    assert unloaded == dir(ol.ones(3))
 
 
 @pytest.mark.parametrize(

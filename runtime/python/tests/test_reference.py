@@ -1,6 +1,7 @@
 """The reference of the Python package in the book is complete, and says what the package says."""
 
 import os
+import pydoc
 
 import oarlock
 import pytest
@@ -57,6 +58,13 @@ def test_every_function_has_an_example():
 def test_every_method_of_arrays_has_an_example():
     methods = {name for name in sources.stub_of_methods().keys() | own_members().keys() if not is_other_name(name)}
     assert methods == examples.METHODS.keys()
+
+
+def test_help_shows_what_the_reference_says():
+    for name, value in Links().values.items():
+        if callable(value):
+            told = pydoc.plain(pydoc.render_doc(value))
+            assert (value.__doc__ or "").strip().splitlines()[0] in told, name
 
 
 def test_no_example_is_there_twice():

@@ -9,6 +9,7 @@ from ._oarlock import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
 
@@ -47,9 +48,14 @@ def attribute(array: Tensor, name: str) -> Any:
     return absent_attribute(array, name)
 
 
+def public(names: Iterable[str]) -> list[str]:
+    """The names without those that begin with one underscore, which are the package's own."""
+    return sorted(name for name in names if name.startswith("__") or not name.startswith("_"))
+
+
 def attributes(array: Tensor) -> list[str]:
-    """The names of the attributes of an array."""
-    return sorted({*object.__dir__(array), *METHODS})
+    """The names of the public attributes of an array, whether or not its methods are loaded."""
+    return public({*object.__dir__(array), *METHODS})
 
 
 def prepare_arrays() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from operator import index
 
-from . import _oarlock
+from . import _loading, _oarlock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +29,10 @@ class Session(_oarlock.Session):
     >>> model(ol.asarray([1.0, 2.0])).tolist()
     [2.0, 4.0]
     """
+
+    def __dir__(self) -> list[str]:
+        """The names of the public attributes."""
+        return _loading.public(object.__dir__(self))
 
     def _tell_fallback(self, sentence: str) -> None:
         """Warns about ops that fall back to the CPU. Runs call it once for each op."""

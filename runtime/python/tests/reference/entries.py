@@ -83,7 +83,7 @@ def class_entry(name, cls, links):
         listed = ", ".join(links.to(f"{part}.{member}", member) for member in sorted(same))
         lines += [f"Methods that are functions of the module too: {listed}.", ""]
     if cls is oarlock.Tensor:
-        return lines + ["[Its properties and methods](tensor.md) have a page, and so have [functions as methods](methods.md).", ""]
+        return [*lines, "[Properties and methods](tensor.md) have a page, and so have [functions as methods](methods.md).", ""]
     for member, definition in sorted(found.items()):
         if member not in same:
             lines += member_entry(f"{name}.{member}", definition, inspect.getattr_static(cls, member))

@@ -208,3 +208,8 @@ triangular = _shared.triangular
 uniform = _shared.uniform
 wald = _shared.wald
 weibull = _shared.weibull
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return __all__
