@@ -11,7 +11,7 @@ from . import examples, sources, texts
 CONSTANTS = {
     "__array_api_version__": "The version of the array API standard that the namespace follows, as text.",
     "__version__": "The version of the package, as text.",
-    "cuda_version": "The version of CUDA that onnxruntime would have been built for, as text.",
+    "cuda_version": "An empty text: the package is not built for one version of CUDA.",
     "e": "The base of the natural logarithm, 2.718281828459045.",
     "inf": "Infinity.",
     "nan": "Not a number.",

@@ -1,6 +1,9 @@
 """Docstrings as Markdown."""
 
+import ast
 import inspect
+
+from . import sources
 
 
 def described(obj):
@@ -15,10 +18,12 @@ def exemplified(obj):
 
 def blocks(obj):
     """The paragraphs of a docstring, each with whether it is an example. Indented ones are code in Markdown as they are."""
-    text = obj.__doc__ or ""
-    # That of a module is not indented, so that what is indented is code.
-    clean = text.strip() if inspect.ismodule(obj) else inspect.cleandoc(text)
-    paragraphs = [each.splitlines() for each in clean.split("\n\n")]
+    if inspect.ismodule(obj):
+        # From the source, because Python from 3.13 on removes indentation, even if all that is indented is code.
+        text = ast.get_docstring(sources.tree(obj.__name__), clean=False).strip()
+    else:
+        text = inspect.cleandoc(obj.__doc__ or "")
+    paragraphs = [each.splitlines() for each in text.split("\n\n")]
     return [(each[0].startswith(">>>"), each) for each in paragraphs if each]
 
 
