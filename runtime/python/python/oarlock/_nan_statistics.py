@@ -35,7 +35,7 @@ def _replaced(x: Tensor, number: float) -> Tensor:
 
 @in_own_name
 def nansum(x: ArrayLike, /, axis: Axes | None = None, dtype: DtypeLike | None = None, *, keepdims: bool = False) -> Tensor:
-    """The sum.
+    """The sum of the elements that are not NaN.
 
     >>> ol.nansum([ol.nan, 1.0, 3.0]).item()
     4.0
@@ -45,7 +45,7 @@ def nansum(x: ArrayLike, /, axis: Axes | None = None, dtype: DtypeLike | None = 
 
 @in_own_name
 def nanprod(x: ArrayLike, /, axis: Axes | None = None, dtype: DtypeLike | None = None, *, keepdims: bool = False) -> Tensor:
-    """The product.
+    """The product of the elements that are not NaN.
 
     >>> ol.nanprod([ol.nan, 2.0, 3.0]).item()
     6.0
@@ -55,7 +55,7 @@ def nanprod(x: ArrayLike, /, axis: Axes | None = None, dtype: DtypeLike | None =
 
 @in_own_name
 def nancumsum(x: ArrayLike, /, axis: int | None = None, dtype: DtypeLike | None = None) -> Tensor:
-    """The cumulative sum along an axis, by default of the elements in one dimension.
+    """The cumulative sum along an axis, in which NaN counts as 0, by default of the elements in one dimension.
 
     >>> ol.nancumsum([1.0, ol.nan, 3.0]).tolist()
     [1.0, 1.0, 4.0]
@@ -65,7 +65,7 @@ def nancumsum(x: ArrayLike, /, axis: int | None = None, dtype: DtypeLike | None 
 
 @in_own_name
 def nancumprod(x: ArrayLike, /, axis: int | None = None, dtype: DtypeLike | None = None) -> Tensor:
-    """The cumulative product along an axis, by default of the elements in one dimension.
+    """The cumulative product along an axis, in which NaN counts as 1, by default of the elements in one dimension.
 
     >>> ol.nancumprod([2.0, ol.nan, 3.0]).tolist()
     [2.0, 2.0, 6.0]
@@ -75,7 +75,7 @@ def nancumprod(x: ArrayLike, /, axis: int | None = None, dtype: DtypeLike | None
 
 @in_own_name
 def nanmax(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False) -> Tensor:
-    """The maximum; NaN if there is nothing but NaN.
+    """The maximum of the elements that are not NaN; NaN if there is nothing but NaN.
 
     >>> ol.nanmax([ol.nan, 1.0, 3.0]).item()
     3.0
@@ -87,7 +87,7 @@ def nanmax(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False)
 
 @in_own_name
 def nanmin(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False) -> Tensor:
-    """The minimum; NaN if there is nothing but NaN.
+    """The minimum of the elements that are not NaN; NaN if there is nothing but NaN.
 
     >>> ol.nanmin([ol.nan, 1.0, 3.0]).item()
     1.0
@@ -99,7 +99,7 @@ def nanmin(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False)
 
 @in_own_name
 def nanargmax(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
-    """The index of the first maximum.
+    """The index of the first maximum; NaN does not count.
 
     >>> ol.nanargmax([ol.nan, 1.0, 3.0]).item()
     2
@@ -110,7 +110,7 @@ def nanargmax(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = Fals
 
 @in_own_name
 def nanargmin(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
-    """The index of the first minimum.
+    """The index of the first minimum; NaN does not count.
 
     >>> ol.nanargmin([ol.nan, 1.0, 3.0]).item()
     1
@@ -128,7 +128,7 @@ def _with_numbers(x: ArrayLike, axis: int | None) -> Tensor:
 
 @in_own_name
 def nanmean(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False) -> Tensor:
-    """The arithmetic mean; NaN if there is nothing but NaN.
+    """The arithmetic mean of the elements that are not NaN; NaN if there is nothing but NaN.
 
     >>> ol.nanmean([ol.nan, 1.0, 3.0]).item()
     2.0
@@ -142,7 +142,7 @@ def nanmean(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False
 def nanvar(
     x: ArrayLike, /, axis: Axes | None = None, *, correction: float = 0.0, keepdims: bool = False
 ) -> Tensor:
-    """The variance. `correction` is subtracted from the number of elements.
+    """The variance of the elements that are not NaN. `correction` is subtracted from the number of elements.
 
     >>> ol.nanvar([ol.nan, 1.0, 3.0]).item()
     1.0
@@ -158,7 +158,7 @@ def nanvar(
 def nanstd(
     x: ArrayLike, /, axis: Axes | None = None, *, correction: float = 0.0, keepdims: bool = False
 ) -> Tensor:
-    """The standard deviation. `correction` is subtracted from the number of elements.
+    """The standard deviation of the elements that are not NaN. `correction` is subtracted from the number of elements.
 
     >>> ol.nanstd([ol.nan, 1.0, 3.0]).item()
     1.0

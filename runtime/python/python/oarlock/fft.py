@@ -185,7 +185,7 @@ def fftfreq(
 def rfftfreq(
     n: int, /, d: float = 1.0, *, dtype: DtypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
-    """The same for the half that `rfft` returns.
+    """The frequencies of the elements that `rfft` gives, for samples at a distance of `d`.
 
     >>> ol.fft.rfftfreq(4).tolist()
     [0.0, 0.25, 0.5]

@@ -52,10 +52,7 @@ def entry(name, value, links):
 def function_entry(name, function):
     """The section of a function."""
     called = sources.signatures(function, name)
-    told = texts.described(function)
-    if not called:
-        # `onnx_backend` has one that is of the package `onnx`.
-        told = ["It is inherited from the package `onnx`."]
+    told = texts.described(function) if sources.is_ours(function) else ["It is inherited from the package `onnx`."]
     example = texts.exemplified(function) or examples.of_function(name)
     return section(2, name, called, told, example)
 

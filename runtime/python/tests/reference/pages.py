@@ -193,4 +193,4 @@ def summary(name, links):
         return told
     if links.home(value) != name:
         return f"The same as {links.to(links.home(value))}."
-    return texts.sentence(value) if sources.definitions(value) else "It is inherited from the package `onnx`."
+    return texts.sentence(value) if sources.is_ours(value) else "It is inherited from the package `onnx`."

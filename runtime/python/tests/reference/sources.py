@@ -43,12 +43,17 @@ def all_named(scope, name):
     return [each for each in [*scope.body, *nested] if getattr(each, "name", None) == name]
 
 
+def is_ours(obj):
+    """Whether a function or class is of the package; a method of `onnx_backend` is inherited."""
+    return (getattr(obj, "__func__", obj).__module__ or "").split(".")[0] == "oarlock"
+
+
 def definitions(obj):
     """The definitions of a function or class in the sources; none if it is not of the package."""
-    plain = inspect.unwrap(getattr(obj, "__func__", obj))
-    module = plain.__module__ or ""
-    if module.split(".")[0] != "oarlock":
+    if not is_ours(obj):
         return []
+    plain = inspect.unwrap(getattr(obj, "__func__", obj))
+    module = plain.__module__
     scope = tree("oarlock._oarlock" if module == "oarlock" and not inspect.isfunction(plain) else module)
     *outer, name = plain.__qualname__.split(".")
     for each in outer:
@@ -111,8 +116,6 @@ def members(cls):
     """The public methods and properties of a class: name and definition, those of its bases of the package too."""
     found = {}
     for base in reversed(cls.__mro__):
-        if base.__module__.split(".")[0] != "oarlock":
-            continue
         for definition in definitions(base):
             for each in definition.body:
                 if isinstance(each, FUNCTIONS) and not each.name.startswith("_") and not is_setter(each):

@@ -81,7 +81,7 @@ class IOBinding:
         return list(self._made.values())
 
     def get_outputs_as_ortvaluevector(self) -> list[OrtValue]:
-        """The same: here, such a vector is a list."""
+        """The outputs of the last run, as `get_outputs` gives them: here, such a vector is a list."""
         return self.get_outputs()
 
     def copy_outputs_to_cpu(self) -> list[Any]:

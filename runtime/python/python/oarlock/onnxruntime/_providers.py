@@ -36,7 +36,7 @@ def get_available_providers() -> list[str]:
 
 
 def get_all_providers() -> list[str]:
-    """The same: devices of plugins that are not installed are unknown.
+    """The providers that have a device, because devices of plugins that are not installed are unknown.
 
     >>> ol.onnxruntime.get_all_providers()
     ['CPUExecutionProvider']
