@@ -72,7 +72,11 @@ def cholesky(x: ArrayLike, /, *, upper: bool = False) -> Tensor:
 
 @in_own_name
 def eig(x: ArrayLike, /) -> EigResult:
-    """The eigenvalues of square matrices, in no particular order, and the eigenvectors as columns of length 1; all are complex."""
+    """The eigenvalues of square matrices, in no particular order, and the eigenvectors as columns of length 1; all are complex.
+
+    >>> ol.round(ol.linalg.eig([[2.0, 0.0], [0.0, 2.0]]).eigenvalues.real, 3).tolist()
+    [2.0, 2.0]
+    """
     x = asarray(x)
     narrow = x.dtype in (float32, complex64)
     if not narrow and x.dtype not in (float64, complex128):
@@ -87,7 +91,11 @@ def eig(x: ArrayLike, /) -> EigResult:
 
 @in_own_name
 def eigvals(x: ArrayLike, /) -> Tensor:
-    """The eigenvalues of square matrices, in no particular order; all are complex."""
+    """The eigenvalues of square matrices, in no particular order; all are complex.
+
+    >>> ol.round(ol.linalg.eigvals([[2.0, 0.0], [0.0, 2.0]]).real, 3).tolist()
+    [2.0, 2.0]
+    """
     return eig(x).eigenvalues
 
 

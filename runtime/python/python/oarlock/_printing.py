@@ -45,14 +45,24 @@ def set_printoptions(
 
 
 def get_printoptions() -> dict[str, Any]:
-    """The settings of `set_printoptions`; a `precision` of -1 stands for as many digits as a number needs."""
+    """The settings of `set_printoptions`; a `precision` of -1 stands for as many digits as a number needs.
+
+    >>> ol.get_printoptions()["precision"]
+    -1
+    """
     precision, *others = _print_options()
     return dict(zip(NAMES, (-1 if precision is None else precision, *others), strict=True))
 
 
 @contextmanager
 def printoptions(**options: Any) -> Generator[dict[str, Any]]:
-    """Sets how arrays are printed within a `with` statement."""
+    """Sets how arrays are printed within a `with` statement.
+
+    >>> with ol.printoptions(precision=2):
+    ...     ol.asarray([2 / 3])
+    Tensor(shape=[1], dtype=float32, place=Place(cpu:0), stop_gradient=True,
+           [0.67])
+    """
     before = get_printoptions()
     set_printoptions(**options)
     try:
