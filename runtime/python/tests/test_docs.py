@@ -101,7 +101,7 @@ def test_everything_public_is_described():
     assert [one.__name__ for one in callables if not (one.__doc__ or "").strip()] == []
 
 
-NAMESPACES = ["", ".device", ".extension", ".fft", ".linalg", ".onnx_backend", ".onnxruntime", ".profiler"]
+NAMESPACES = ["", ".device", ".extension", ".fft", ".linalg", ".nn", ".nn.functional", ".onnx_backend", ".onnxruntime", ".profiler"]
 
 
 @pytest.mark.parametrize("name", NAMESPACES)
