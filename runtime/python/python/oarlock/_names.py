@@ -27,11 +27,13 @@ MODULES = {
     "_information": "__array_namespace_info__ can_cast finfo iinfo isdtype promote_types",
     "_joining": "append column_stack dstack hstack vstack",
     "_linear": "cross matrix_transpose tensordot vecdot",
+    "_load": "load",
     "_manipulation": """
         broadcast_arrays broadcast_shapes broadcast_to concat expand_dims flip moveaxis repeat roll squeeze stack tile unstack
     """,
     "_mathematics": "angle cbrt deg2rad exp2 float_power fmax fmin fmod heaviside nan_to_num rad2deg sinc",
     "_nan_statistics": "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar",
+    "_npy": "save savez savez_compressed",
     "_order_statistics": "argpartition median nanmedian nanpercentile nanquantile partition percentile quantile topk",
     "_padding": "pad",
     "_polynomials": "polyfit polyval",
@@ -49,6 +51,7 @@ MODULES = {
     "_statistics": """
         all any count_nonzero cumprod cumsum cumulative_prod cumulative_sum diff max mean min prod ptp std sum var
     """,
+    "_text_files": "genfromtxt loadtxt savetxt",
     "_weighted": "average corrcoef cov",
 }
 """The public names of each module."""
