@@ -63,10 +63,11 @@ def load(
 
 def _source(file: Any) -> str | IO[bytes]:
     """The path of a file, or an object to read from, in which one can go back."""
+    content: Any = file
     if isinstance(file, (str, PathLike)):
-        return fsdecode(file)
+        return fsdecode(content)
     if isinstance(file, (bytes, bytearray, memoryview)):
-        return BytesIO(file)
+        return BytesIO(content)
     if hasattr(file, "SerializeToString"):
         return BytesIO(file.SerializeToString())
     if not hasattr(file, "read"):

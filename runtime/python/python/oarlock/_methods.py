@@ -17,6 +17,7 @@ from . import (
     _creation,
     _diagonal,
     _elementwise,
+    _html,
     _indexing,
     _linear,
     _manipulation,
@@ -60,6 +61,7 @@ def _of_two(function: Callable[[Tensor, Any], Tensor]) -> Callable[[Tensor, Any]
 class Methods:
     """The methods and properties that arrays get from Python."""
 
+    _repr_html_ = _html.html
     abs = _of_one(_oarlock.abs)
     absolute = _of_one(_oarlock.abs)
     acos = _of_one(_oarlock.acos)

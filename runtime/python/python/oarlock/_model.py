@@ -77,7 +77,7 @@ class Session(_oarlock.Session):
         What the model is stays known. Its memory is given back when the object is deleted.
         """
         # Runs of a model that is open need no check then.
-        self.__class__ = ClosedSession
+        setattr(self, "__class__", ClosedSession)  # noqa: B010
 
     def _tell_fallback(self, sentence: str) -> None:
         """Warns about ops that fall back to the CPU. Runs call it once for each op."""

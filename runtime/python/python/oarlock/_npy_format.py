@@ -102,7 +102,7 @@ def read_array(stream: IO[bytes], device: Device | str | None = None) -> Tensor:
 def _header(stream: IO[bytes]) -> tuple[str, bool, tuple[int, ...]]:
     """The description of the dtype, whether the first axis is that of neighbors, and the shape."""
     start = read_bytes(stream, 8, "the start of an array")
-    if start[:6] != MAGIC:
+    if bytes(start[:6]) != MAGIC:
         raise ValueError(f"expected the start `\\x93NUMPY` of an array, found {bytes(start[:6])!r}")
     if start[6] not in (1, 2, 3):
         raise ValueError(f"expected a version of the format from 1 to 3, found {start[6]}")

@@ -161,7 +161,7 @@ def _lines(source: Source, encoding: str | None) -> Iterator[str | bytes]:
     if isinstance(source, (str, PathLike)):
         with open(fsdecode(source), encoding=encoding or "utf-8") as stream:
             yield from stream
-    elif isinstance(source, Iterable):
+    elif hasattr(source, "__iter__"):
         yield from source
     else:
         raise TypeError(f"expected the path of a file, an object to read from, or lines, found {type(source).__name__}")
