@@ -266,6 +266,16 @@ def test_arrays_are_saved_and_read_without_numpy(tmp_path):
     assert child(code).strip() == "[1.5, 2.0] ['a'] [1j]"
 
 
+def test_functions_of_numpy_write_arrays_of_oarlock(tmp_path):
+    x = ol.asarray([[1.5, 2.0]])
+    np.save(tmp_path / "x", x, allow_pickle=False)
+    np.savez(tmp_path / "x", x, y=x, allow_pickle=False)
+    np.savetxt(tmp_path / "x.txt", x)
+    same(ol.load(tmp_path / "x.npy", None, True), x.numpy())
+    assert ol.load(tmp_path / "x.npz").files == np.load(tmp_path / "x.npz").files == ["y", "arr_0"]
+    assert np.loadtxt(tmp_path / "x.txt").tolist() == [1.5, 2.0]
+
+
 @pytest.mark.parametrize("name", ["frombuffer", "fromfile", "fromstring"])
 def test_functions_that_are_absent_name_others(name):
     with pytest.raises(AttributeError, match=f"^module `oarlock` has no `{name}`\nhint: use `oarlock"):

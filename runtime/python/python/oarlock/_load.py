@@ -27,6 +27,7 @@ def load(
     file: str | PathLike[str] | bytes | bytearray | memoryview | IO[bytes] | Any,
     /,
     mmap_mode: None = None,
+    allow_pickle: bool = False,
     *,
     device: Device | str | Sequence[Device | str] | None = None,
     precision: DType = float32,
@@ -43,7 +44,8 @@ def load(
     raises a `FallbackWarning` unless the CPU is one of the devices; with `fallback="error"`, the run fails instead.
 
     From a file of NumPy's format `.npy`, it makes the array on the device, and from one of `.npz` a mapping of names to arrays,
-    which reads each when it is asked for and closes the file as a context manager. Files with pickled objects are refused.
+    which reads each when it is asked for and closes the file as a context manager. Pickled objects are refused, whatever
+    `allow_pickle` says.
     """
     if mmap_mode is not None:
         raise ValueError(

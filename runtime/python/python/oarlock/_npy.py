@@ -19,24 +19,28 @@ __all__: list[str] = ["save", "savez", "savez_compressed"]
 
 
 @in_own_name
-def save(file: str | PathLike[str] | IO[bytes], arr: ArrayLike, /) -> None:
+def save(file: str | PathLike[str] | IO[bytes], arr: ArrayLike, allow_pickle: bool = True) -> None:
     """Writes an array to a file in NumPy's format `.npy`, which `load` and NumPy read.
 
     A path without the ending `.npy` gets it. The file is replaced when all is written. Numbers in `bfloat16` are written as the
-    package `ml_dtypes` writes them.
+    package `ml_dtypes` writes them. `allow_pickle` has no effect, as no array has objects.
     """
     x = asarray(arr)
     write_to(file, ".npy", lambda stream: write_array(stream, x))
 
 
 @in_own_name
-def savez(file: str | PathLike[str] | IO[bytes], /, *args: ArrayLike, **kwds: ArrayLike) -> None:
+def savez(
+    file: str | PathLike[str] | IO[bytes], /, *args: ArrayLike, allow_pickle: bool = True, **kwds: ArrayLike
+) -> None:
     """Writes several arrays to a file in NumPy's format `.npz`: those without a name as `arr_0`, `arr_1` and so on."""
     _write_all(file, args, kwds, zipfile.ZIP_STORED)
 
 
 @in_own_name
-def savez_compressed(file: str | PathLike[str] | IO[bytes], /, *args: ArrayLike, **kwds: ArrayLike) -> None:
+def savez_compressed(
+    file: str | PathLike[str] | IO[bytes], /, *args: ArrayLike, allow_pickle: bool = True, **kwds: ArrayLike
+) -> None:
     """Writes several arrays to a file like `savez`, which takes longer and makes it smaller."""
     _write_all(file, args, kwds, zipfile.ZIP_DEFLATED)
 

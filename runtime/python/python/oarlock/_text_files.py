@@ -40,6 +40,7 @@ def savetxt(
 
     There may be a format for each column, or one for all of a line. Lines of the header and the footer begin with `comments`.
     """
+    _expect_text(delimiter=delimiter, newline=newline, header=header, footer=footer, comments=comments)
     x = expect_real(asarray(X))
     if x.ndim not in (1, 2):
         raise ValueError(f"expected one or two axes, found the shape {x.shape}")
@@ -143,17 +144,33 @@ def _rows(
     source: Source, comments: str | Sequence[str] | None, delimiter: str | None, skipped: int, encoding: str | None
 ) -> Iterator[tuple[int, list[str]]]:
     """The fields of each line that has any, with its number from 1 on."""
+    if delimiter is not None:
+        _expect_text(delimiter=delimiter)
     marks = [comments] if isinstance(comments, str) else list(comments or ())
     for number, line in enumerate(_lines(source, encoding), 1):
         if number <= skipped:
             continue
-        text = line if isinstance(line, str) else line.decode(encoding or "utf-8")
+        text = line if isinstance(line, str) else _decoded(line, encoding)
         for mark in marks:
             text = text.partition(mark)[0] if mark else text
         text = text.rstrip("\r\n")
         fields = text.split(delimiter)
         if delimiter is None and fields or delimiter is not None and text.strip():
             yield number, [field.strip() for field in fields]
+
+
+def _decoded(line: Any, encoding: str | None) -> str:
+    """A line of bytes as text."""
+    if not isinstance(line, (bytes, bytearray)):
+        raise TypeError(f"expected lines of text, found {type(line).__name__}")
+    return line.decode(encoding or "utf-8")
+
+
+def _expect_text(**named: Any) -> None:
+    """Refuses arguments that are no text."""
+    for name, value in named.items():
+        if not isinstance(value, str):
+            raise TypeError(f"expected text for `{name}`, found {type(value).__name__}")
 
 
 def _lines(source: Source, encoding: str | None) -> Iterator[str | bytes]:
