@@ -254,6 +254,15 @@ def test_a_damaged_file_gives_arrays_or_an_error_that_is_meant(seed, changes, en
         assert "expected" in str(error), repr(error)
 
 
+@pytest.mark.parametrize("save", ["savez", "savez_compressed"])
+def test_an_element_that_changed_is_found(save):
+    content = bytearray(file_of(x=np.zeros(100), save=getattr(ol, save)).getvalue())
+    # Behind the names and sizes at the start, and before those at the end.
+    content[len(content) // 2 if save == "savez" else content.index(b"x.npy") + 90] ^= 1
+    with pytest.raises(ValueError, match="^expected .*, found a broken part of the file"):
+        ol.load(content)["x"]
+
+
 def test_arrays_are_saved_and_read_without_numpy(tmp_path):
     code = f"""
         import sys

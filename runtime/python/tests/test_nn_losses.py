@@ -118,3 +118,4 @@ def test_losses_of_classes_refuse_what_is_no_class():
     assert math.isnan(F.cross_entropy(x, [-100, -100, -100]))
     # What is impossible and does not count is no reason for NaN.
     near(F.cross_entropy([[0.0, -math.inf]], [0]), 0)
+    near(F.cross_entropy([[-math.inf, 0.0], [0.0, -math.inf]], [-100, 0]), 0)
