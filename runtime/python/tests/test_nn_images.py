@@ -104,6 +104,19 @@ def test_interpolate_takes_the_mean_of_an_area_and_empty_batches():
         assert F.interpolate(ol.asarray(x).astype(dtype), 4, mode="bicubic").dtype.name == dtype
 
 
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_interpolate_with_antialias_is_that_of_pillow(mode):
+    image = pytest.importorskip("PIL.Image")
+    x = some(11, 13, dtype="float32")
+    for size in [(4, 5), (5, 13), (20, 17), (3, 40), (1, 1), (11, 13)]:
+        expected = image.fromarray(x).resize(size[::-1], getattr(image, mode.upper()))
+        near(F.interpolate(x[None, None], size, mode=mode, antialias=True), np.asarray(expected)[None, None])
+    with pytest.raises(ValueError, match="^`interpolate` expected the mode `bilinear` or `bicubic` .*, found `nearest`$"):
+        F.interpolate(x[None, None], 3, antialias=True)
+    with pytest.raises(ValueError, match="for `antialias`, found `bilinear` with `align_corners`$"):
+        F.interpolate(x[None, None], 3, mode="bilinear", align_corners=True, antialias=True)
+
+
 def test_interpolate_refuses_what_does_not_fit():
     x = some(1, 2, 4)
     for message, call in {

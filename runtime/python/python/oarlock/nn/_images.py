@@ -39,12 +39,14 @@ def interpolate(
     mode: str = "nearest",
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
 ) -> Tensor:
     """The array at another size, or multiplied by a factor, of the axes behind the channels.
 
     Elements are the `nearest` ones, the means of an `area`, or on a line (`linear`, `bilinear`, `trilinear`) or a cubic curve
     (`bicubic`) through the elements around. With `align_corners`, the ends are in the same places; with
-    `recompute_scale_factor`, places follow from the sizes and not from the factor.
+    `recompute_scale_factor`, places follow from the sizes and not from the factor. With `antialias`, the modes `bilinear` and
+    `bicubic` weigh all elements that a smaller image shows in one, as Pillow does.
     """
     x = one_of_floats(input)
     rank = x.ndim - 2
@@ -57,6 +59,9 @@ def interpolate(
         raise ValueError("expected one of `size` and `scale_factor`, found " + ("none" if size is None else "both"))
     if align_corners is not None and mode not in SMOOTH:
         raise ValueError(f"expected no `align_corners` for the mode `{mode}`, found {align_corners}")
+    if antialias and (mode not in ("bilinear", "bicubic") or align_corners):
+        found = f"`{mode}`{' with `align_corners`' if align_corners else ''}"
+        raise ValueError(f"expected the mode `bilinear` or `bicubic` without `align_corners` for `antialias`, found {found}")
     factors = None if scale_factor is None else _factors(scale_factor, rank)
     if size is not None:
         if recompute_scale_factor:
@@ -68,7 +73,7 @@ def interpolate(
         raise ValueError(f"expected elements in the input and the result, found the sizes {x.shape[2:]} and {tuple(sizes)}")
     if mode == "area":
         return (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[rank - 1](x, sizes)
-    attributes = _attributes(mode, bool(align_corners))
+    attributes = _attributes(mode, bool(align_corners), antialias)
     if factors is not None and not recompute_scale_factor:
         scales = asarray([1.0, 1.0, *factors], dtype=_oarlock.float32, device="cpu")
         return op("Resize", [x, None, scales], attributes)
@@ -126,13 +131,16 @@ def _factors(given: float | Sequence[float], rank: int) -> list[float]:
     return factors
 
 
-def _attributes(mode: str, align_corners: bool) -> dict[str, str | float]:
+def _attributes(mode: str, align_corners: bool, antialias: bool) -> dict[str, str | float]:
     """The attributes of the op for a mode."""
     if mode == "nearest":
         return {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
     if mode == "nearest-exact":
         return {"mode": "nearest", "coordinate_transformation_mode": "half_pixel", "nearest_mode": "round_prefer_ceil"}
-    places = "align_corners" if align_corners else "half_pixel"
+    places: dict[str, str | float] = {"coordinate_transformation_mode": "align_corners" if align_corners else "half_pixel"}
+    if antialias:
+        # With the filter of Pillow, and its weights at the edges.
+        places |= {"antialias": 1, "exclude_outside": 1}
     if mode == "bicubic":
-        return {"mode": "cubic", "coordinate_transformation_mode": places, "cubic_coeff_a": -0.75}
-    return {"mode": "linear", "coordinate_transformation_mode": places}
+        return {"mode": "cubic", "cubic_coeff_a": -0.5 if antialias else -0.75, **places}
+    return {"mode": "linear", **places}
