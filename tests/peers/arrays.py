@@ -130,6 +130,59 @@ def cases():
     yield "rfft, 1048576 f64", transform("rfft", kinds["f64"][: 1 << 20])
     yield "irfft, 1048576 f64", transform("irfft", np.fft.rfft(kinds["f64"][: 1 << 20]))
     yield "fftn, 1000×1024 c64", transform("fftn", (floats[: 1000 * 1024] * np.complex64(1 + 1j)).reshape(1000, 1024))
+    yield "fft, 262144 c64", transform("fft", floats[: 1 << 18] * np.complex64(1 + 1j))
+    thousand = floats[:1_000_000].reshape(1000, 1000)
+    yield "asarray(a.T, copy=True), 1000×1000", fixed(lambda namespace, a: namespace.asarray(a.T, copy=True), thousand)
+    yield "asarray(a[::2, 1:], copy=True), 1000×1000", fixed(lambda namespace, a: namespace.asarray(a[::2, 1:], copy=True), thousand)
+
+    def added(namespace, array):
+        copy = array(thousand.copy())
+
+        def add():
+            nonlocal copy
+            copy += 1
+
+        return add
+
+    yield "a += 1, 1000×1000", added
+    yield "a.sum(), 10", fixed(lambda _, a: a.sum(), floats[:10])
+    yield "a.max(axis=0), 8×8", fixed(lambda _, a: a.max(axis=0), matrix)
+    yield "a.reshape(-1), 8×8", fixed(lambda _, a: a.reshape(-1), matrix)
+    yield "a.tolist(), 1M", fixed(lambda _, a: a.tolist(), floats[:1_000_000])
+    symmetric = square[:200, :200] + square[:200, :200].T
+    yield "eigh, 200×200", fixed(lambda namespace, a: namespace.linalg.eigh(a), symmetric)
+    yield "eig, 100×100 f64", fixed(lambda namespace, a: namespace.linalg.eig(a), kinds["f64"][:10_000].reshape(100, 100))
+    yield "median, 1M", fixed(lambda namespace, a: namespace.median(a), floats[:1_000_000])
+    yield "histogram, 1M", fixed(lambda namespace, a: namespace.histogram(a, 20), floats[:1_000_000])
+    yield "einsum ij,jk->ik, 200", fixed(lambda namespace, a, b: namespace.einsum("ij,jk->ik", a, b), symmetric, symmetric)
+    for name, arguments in DRAWN.items():
+        yield f"random.{name}, 1M", drawn(name, arguments)
+
+
+DRAWN = {
+    "random": (),
+    "standard_normal": (),
+    "standard_exponential": (),
+    "integers": (0, 1000),
+    "gamma": (2.5,),
+    "poisson": (4.0,),
+    "binomial": (100, 0.3),
+    "permutation": None,
+}
+"""Methods of a generator, with arguments before the size; `None` where a number stands for it."""
+
+
+def drawn(name, arguments):
+    """A million random numbers, of f32 where both have them."""
+
+    def of(namespace, _):
+        draw = getattr(namespace.random.default_rng(1), name)
+        if arguments is None:
+            return lambda: draw(1_000_000)
+        narrow = {"dtype": namespace.float32} if name in ("random", "standard_normal", "standard_exponential") else {}
+        return lambda: draw(*arguments, size=1_000_000, **narrow)
+
+    return of
 
 
 def calibrated(call, seconds):

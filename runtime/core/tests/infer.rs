@@ -116,6 +116,7 @@ const SHAPE_CASES: &str = "
     oarlock:Abs 1 c64[2,?] -> f32[2,?]
     oarlock:Add 1 c128[2,1] c128[3] -> c128[2,3]
     oarlock:Complex 1 f64[2] f64[1] -> c128[2]
+    oarlock:Eigenvectors 1 c64[2,3,3] -> c64[2,3,3]
     oarlock:Eigh 1 c64[2,3,3] -> f32[2,3] c64[2,3,3]
     oarlock:Eigvalsh 1 c64[2,3,3] -> f32[2,3]
     oarlock:Qr 1 (complete=1) f64[4,2] -> f64[4,4] f64[4,2]

@@ -8,6 +8,7 @@ use crate::error::OrRaise as _;
 use crate::op_call::StaticOp;
 use crate::promote::{DtypeKind, dtype_kind};
 use crate::python_number::PythonNumber;
+use crate::startup::shared_runtime;
 use crate::tensor::single_output;
 
 pub(crate) fn cast_tensor(py: Python<'_>, tensor: &Tensor, to: Dtype) -> PyResult<Tensor> {
@@ -63,6 +64,10 @@ pub(crate) fn copy_tensor(py: Python<'_>, tensor: &Tensor) -> PyResult<Tensor> {
     if tensor.dtype() == Dtype::String || tensor.host_address().or_raise()?.is_none() {
         return Ok(tensor.clone());
     }
-    let copy = || Tensor::from_bytes(tensor.device(), tensor.dtype(), tensor.dims(), &tensor.to_bytes()?);
+    let runtime = shared_runtime(py)?;
+    let copy = || match tensor.host_bytes()? {
+        Some(bytes) => Tensor::from_bytes(tensor.device(), tensor.dtype(), tensor.dims(), bytes),
+        None => runtime.make_contiguous(tensor, tensor.device().default_stream()?),
+    };
     py.detach(copy).or_raise()
 }

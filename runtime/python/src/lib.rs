@@ -38,6 +38,8 @@ mod _oarlock {
     #[pymodule_export]
     use crate::array::pickle::_restored;
     #[pymodule_export]
+    use crate::array::print_options::{_print_options, _set_print_options};
+    #[pymodule_export]
     use crate::device::stream::{Event, Stream};
     #[pymodule_export]
     use crate::device::{_plugins, PyDevice, default_device, devices, set_default_device};

@@ -61,6 +61,11 @@ def test_a_large_array_is_abbreviated_as_its_text_is(shape):
     assert ("..." in repr(ol.asarray(values))) == is_long
 
 
+def test_a_table_follows_the_options_of_printing():
+    with ol.printoptions(precision=2, threshold=3, edgeitems=1):
+        assert Table(ol.asarray([1 / 3, 1.0, 2.0, 2 / 3])._repr_html_()).rows == [["0.33", "…", "0.67"]]
+
+
 @pytest.mark.parametrize("shape", [(), (0,), (2, 0), (1, 2, 3)])
 def test_other_arrays_are_their_text(shape):
     x = ol.ones(shape)

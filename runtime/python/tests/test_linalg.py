@@ -125,3 +125,26 @@ def test_matrices_without_elements_are_what_they_are_to_numpy(shape):
 def test_what_is_no_matrix_is_refused_in_the_name_of_the_function(name):
     with pytest.raises(ValueError, match=rf"expected matrices for `{name}`, found the shape \(3,\)"):
         getattr(ol.linalg, name)(ol.ones(3))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_eigenvalues_of_any_square_matrix_are_those_of_numpy(dtype):
+    rng = np.random.default_rng(3)
+    for shape in [(1, 1), (5, 5), (2, 3, 7, 7), (0, 3, 3), (0, 0)]:
+        theirs = rng.standard_normal(shape)
+        theirs = (theirs + 1j * rng.standard_normal(shape) if dtype.startswith("complex") else theirs).astype(dtype)
+        values, vectors = ol.linalg.eig(ol.asarray(theirs))
+        assert values.shape == shape[:-1] and vectors.shape == shape
+        assert values.dtype == vectors.dtype == ("complex64" if dtype in ("float32", "complex64") else "complex128")
+        tolerance = 1e-4 if values.dtype == "complex64" else 1e-11
+        values, vectors = np.asarray(values), np.asarray(vectors)
+        np.testing.assert_allclose(theirs @ vectors, vectors * values[..., None, :], atol=tolerance)
+        found, expected = (np.sort_complex(np.round(each, 3)) for each in (np.asarray(ol.linalg.eigvals(theirs)), np.linalg.eigvals(theirs)))
+        np.testing.assert_allclose(found, expected, atol=2e-3)
+
+
+def test_eigenvalues_of_what_has_none_are_refused():
+    with pytest.raises(ValueError, match="square"):
+        ol.linalg.eig(ol.ones(2, 3))
+    with pytest.raises(TypeError, match="`eig` expected matrices of floats or complex numbers, found int64\nhint: "):
+        ol.linalg.eig([[1, 2], [3, 4]])

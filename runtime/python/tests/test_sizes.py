@@ -3,6 +3,7 @@
 import numpy as np
 import oarlock as ol
 import pytest
+from conftest import child, same
 
 BEYOND = [(2**62,), (2**40, 2**40), (2**62, 2), (2**63 - 1,) * 3, (10**15,), (2**33, 2**31)]
 NO_SHAPE = [(-1,), (3, -1), (0, -1), (1,) * 65]
@@ -90,3 +91,27 @@ def test_memory_grows_with_what_is_repeated_and_looked_for_and_not_with_their_pr
     assert int(ol.repeat(many, 3)[-1]) == 199_999
     assert ol.repeat(many, ol.ones(200_000, dtype=ol.int64)).shape == (200_000,)
     assert int(ol.searchsorted(many, many, side="right")[-1]) == 200_000
+
+
+def test_matrices_that_memory_cannot_hold_are_refused_before_they_take_any():
+    code = """
+        import resource
+        import oarlock as ol
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for make in [lambda: ol.eye(10**9), lambda: ol.identity(10**9), lambda: ol.tri(10**9), lambda: ol.zeros(10**9, 10**9)]:
+            try:
+                make()
+            except MemoryError:
+                pass
+            else:
+                raise SystemExit("no error")
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000)
+    """
+    assert child(code).strip() == "True"
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (2, 5), (5, 2), (1, 1), (0, 3), (3, 0)])
+@pytest.mark.parametrize("k", [0, 1, -1, 2, -4, 7])
+def test_the_diagonal_of_eye_is_that_of_numpy(shape, k):
+    for dtype in ["float32", "int8", "bool", "complex64"]:
+        same(ol.eye(*shape, k=k, dtype=dtype), np.eye(*shape, k=k, dtype=dtype))

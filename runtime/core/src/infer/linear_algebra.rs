@@ -7,7 +7,7 @@ use super::rule::{InferenceRule, LATEST, rule};
 use crate::{Dtype, Result};
 
 pub(super) const RULES: &[InferenceRule] = &[
-    rule("Cholesky", 1, LATEST, &[], |call| {
+    rule("Cholesky Eigenvectors", 1, LATEST, &[], |call| {
         square_matrices(call)?;
         single_output(call.input_shape(0)?)
     })

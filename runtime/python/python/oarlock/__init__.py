@@ -273,6 +273,7 @@ if TYPE_CHECKING:
         _order_statistics,
         _padding,
         _polynomials,
+        _printing,
         _products,
         _search,
         _sequences,
@@ -313,6 +314,7 @@ if TYPE_CHECKING:
     from ._order_statistics import *
     from ._padding import *
     from ._polynomials import *
+    from ._printing import *
     from ._products import *
     from ._search import *
     from ._sequences import *
@@ -344,6 +346,7 @@ if TYPE_CHECKING:
     __all__ += _order_statistics.__all__
     __all__ += _padding.__all__
     __all__ += _polynomials.__all__
+    __all__ += _printing.__all__
     __all__ += _products.__all__
     __all__ += _search.__all__
     __all__ += _sequences.__all__
@@ -386,7 +389,7 @@ nan = float("nan")
 newaxis = None
 pi = 3.141592653589793
 
-__array_api_version__ = "2024.12"
+__array_api_version__ = "2025.12"
 
 
 def __dir__() -> list[str]:

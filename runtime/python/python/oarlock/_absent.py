@@ -67,13 +67,11 @@ FUNCTIONS = {
 
 
 MATRICES = {
-    "eig": "oarlock.linalg.eigh(…)",
-    "eigvals": "oarlock.linalg.eigvalsh(…)",
     "multi_dot": "oarlock.einsum(…)",
     "tensorinv": "oarlock.linalg.inv(…)",
     "tensorsolve": "oarlock.linalg.solve(…)",
 }
-"""The same for the functions of linear algebra. There are eigenvalues of Hermitian matrices only."""
+"""The same for the functions of linear algebra."""
 
 
 def attribute(array: Any, name: str) -> Any:

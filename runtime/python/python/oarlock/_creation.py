@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _oarlock
 from ._arguments import arrays_of, in_own_name
-from ._oarlock import Tensor, _steps, asarray, op, zeros
+from ._oarlock import Tensor, _steps, asarray, op, reshape, zeros
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -181,10 +181,13 @@ def eye(
 ) -> Tensor:
     """A matrix of zeros with ones on the `k`-th diagonal; 0 is the main one."""
     width = n_rows if n_cols is None else n_cols
-    # Beyond the matrix there is no diagonal.
-    rows = _steps(n_rows, 0, 1, device)[:, None] + max(-n_rows, min(k, width))
-    columns = _steps(width, 0, 1, device)[None, :]
-    return (rows == columns).astype(_oarlock.float32 if dtype is None else dtype, copy=False)
+    # First, so that a matrix that is too large is refused before anything else takes memory.
+    flat = reshape(zeros((n_rows, width), _oarlock.float32 if dtype is None else dtype, device=device), (-1,))
+    first = k if k >= 0 else -k * width
+    length = min(n_rows + min(k, 0), width - max(k, 0))
+    if length > 0:
+        flat[first : first + length * (width + 1) : width + 1] = True
+    return reshape(flat, (n_rows, width))
 
 
 @in_own_name

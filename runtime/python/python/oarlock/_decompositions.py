@@ -5,10 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ._arguments import in_own_name
-from ._oarlock import Tensor, asarray, conj, op
+from ._oarlock import Tensor, asarray, complex64, complex128, conj, float32, float64, matmul, op
+from ._statistics import sum
 
 if TYPE_CHECKING:
     from ._typing import ArrayLike
+
+
+class EigResult(NamedTuple):
+    """The result of `eig`."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
 
 
 class EighResult(NamedTuple):
@@ -56,6 +64,27 @@ def cholesky(x: ArrayLike, /, *, upper: bool = False) -> Tensor:
     # The op reads one triangle only, so the other is copied there.
     (lower,) = _own("Cholesky", adjoint(x) if upper else x, 1)
     return adjoint(lower) if upper else lower
+
+
+@in_own_name
+def eig(x: ArrayLike, /) -> EigResult:
+    """The eigenvalues of square matrices, in no particular order, and the eigenvectors as columns of length 1; all are complex."""
+    x = asarray(x)
+    narrow = x.dtype in (float32, complex64)
+    if not narrow and x.dtype not in (float64, complex128):
+        raise TypeError(f"expected matrices of floats or complex numbers, found {x.dtype}\nhint: convert them with `astype`")
+    wide = x.astype(complex128, copy=False)
+    (vectors,) = _own("Eigenvectors", wide, 1)
+    # A vector of length 1 times what the matrix makes of it.
+    values = sum(conj(vectors) * matmul(wide, vectors), -2)
+    dtype = complex64 if narrow else complex128
+    return EigResult(values.astype(dtype, copy=False), vectors.astype(dtype, copy=False))
+
+
+@in_own_name
+def eigvals(x: ArrayLike, /) -> Tensor:
+    """The eigenvalues of square matrices, in no particular order; all are complex."""
+    return eig(x).eigenvalues
 
 
 @in_own_name

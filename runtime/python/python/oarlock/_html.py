@@ -5,9 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from ._oarlock import Tensor, reshape
-
-MOST, ENDS = 1000, 3
-"""Larger arrays are abbreviated to so many elements at either end of each axis, as `repr` does."""
+from ._printing import get_printoptions
 
 
 WIDER = {"int2": "int8", "int4": "int8", "uint2": "uint8", "uint4": "uint8", "float4_e2m1fn": "float32"}
@@ -28,10 +26,12 @@ def html(x: Tensor, /) -> str:
 
 
 def _shown(size: int, elements: int) -> list[int | None]:
-    """The places that are shown along an axis, with `None` for those between."""
-    if elements <= MOST or size <= 2 * ENDS:
+    """The places that are shown along an axis, as `set_printoptions` says, with `None` for those between."""
+    options = get_printoptions()
+    most, ends = options["threshold"], options["edgeitems"]
+    if elements <= most or size <= 2 * ends:
         return list(range(size))
-    return [*range(ENDS), None, *range(size - ENDS, size)]
+    return [*range(ends), None, *range(size - ends, size)]
 
 
 def _cell(matrix: Tensor, row: int | None, column: int | None) -> str:

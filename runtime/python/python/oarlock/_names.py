@@ -37,6 +37,7 @@ MODULES = {
     "_order_statistics": "argpartition median nanmedian nanpercentile nanquantile partition percentile quantile topk",
     "_padding": "pad",
     "_polynomials": "polyfit polyval",
+    "_printing": "get_printoptions printoptions set_printoptions",
     "_products": "dot inner kron outer vdot",
     "_search": """
         UniqueAll UniqueCounts UniqueInverse argmax argmin argsort isin nonzero searchsorted sort take take_along_axis

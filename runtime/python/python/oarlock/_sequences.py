@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _oarlock
 from ._arguments import in_own_name
-from ._creation import arange, eye, linspace, meshgrid
+from ._creation import arange, eye, linspace, meshgrid, tril
 from ._manipulation import flip, stack
 from ._oarlock import Tensor, asarray, reshape, result_type
 
@@ -90,8 +90,7 @@ def tri(
     device: DeviceLike | None = None,
 ) -> Tensor:
     """A matrix of ones up to the `k`-th diagonal and zeros above it."""
-    rows, columns = arange(n_rows, device=device), arange(n_rows if n_cols is None else n_cols, device=device)
-    return (columns[None, :] <= rows[:, None] + k).astype(_oarlock.float32 if dtype is None else dtype)
+    return tril(_oarlock.ones((n_rows, n_rows if n_cols is None else n_cols), dtype=dtype, device=device), k=k)
 
 
 @in_own_name

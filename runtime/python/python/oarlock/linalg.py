@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from . import _absent, _oarlock
 from ._arguments import arrays_of, in_own_name
 from ._creation import eye
-from ._decompositions import adjoint, cholesky, eigh, eigvalsh, qr, slogdet, svd, svdvals
+from ._decompositions import adjoint, cholesky, eig, eigh, eigvals, eigvalsh, qr, slogdet, svd, svdvals
 from ._diagonal import last_diagonals
 from ._information import finfo
 from ._kinds import as_floats
@@ -28,7 +28,9 @@ __all__ = [
     "cross",
     "det",
     "diagonal",
+    "eig",
     "eigh",
+    "eigvals",
     "eigvalsh",
     "inv",
     "lstsq",

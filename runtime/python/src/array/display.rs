@@ -8,13 +8,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyString};
 
 use super::cast_tensor;
+use super::print_options::{PrintOptions, print_options};
 use crate::error::OrRaise as _;
 
-/// Larger arrays are abbreviated.
-const MAX_SHOWN_ELEMENTS: u64 = 1000;
-/// Indices shown at either end.
-const EDGE_ELEMENTS: usize = 3;
-const MAX_LINE_WIDTH: usize = 88;
+/// Lists of more elements let other threads run, and signals be heard, every so many elements.
+const ELEMENTS_BETWEEN_PAUSES: usize = 1 << 16;
 
 #[derive(Clone, Debug)]
 enum PrintedElement {
@@ -73,37 +71,51 @@ impl PrintedElement {
         })
     }
 
-    fn to_text(&self) -> String {
+    fn to_text(&self, options: &PrintOptions) -> String {
         match self {
             Self::Bool(value) => if *value { "True" } else { "False" }.to_owned(),
             Self::Integer(value) => value.to_string(),
             Self::Unsigned(value) => value.to_string(),
-            Self::Float(value, is_wide) => format_float(*value, *is_wide),
+            Self::Float(value, is_wide) => format_float(*value, *is_wide, options),
             Self::Complex(real, imaginary) => {
                 let sign = if imaginary.is_sign_negative() { "" } else { "+" };
-                format!("{}{sign}{}j", format_float(*real, false), format_float(*imaginary, false))
+                let part = |value: f64| format_float(value, false, options);
+                format!("{}{sign}{}j", part(*real), part(*imaginary))
             }
             Self::Text(text) => format!("{text:?}"),
         }
     }
 }
 
-/// The shortest text that parses back to the same value of this precision.
-fn format_float(value: f64, is_wide: bool) -> String {
+/// The shortest text that parses back to the same value of this precision, unless fewer digits are asked for.
+fn format_float(value: f64, is_wide: bool, options: &PrintOptions) -> String {
     if value.is_nan() {
         return "nan".to_owned();
     }
     if value.is_infinite() {
         return if value > 0.0 { "inf" } else { "-inf" }.to_owned();
     }
-    let is_far = value != 0.0 && !(1e-4..1e16).contains(&value.abs());
-    let text = match (is_wide, is_far) {
+    let is_far = value != 0.0 && !(1e-4..1e16).contains(&value.abs()) && !options.is_plain;
+    let shortest = match (is_wide, is_far) {
         (true, true) => format!("{value:e}"),
         (true, false) => value.to_string(),
         (false, true) => format!("{:e}", value as f32),
         (false, false) => (value as f32).to_string(),
     };
+    let text = match options.precision {
+        Some(digits) if digits_behind_point(&shortest) > digits && is_far => format!("{value:.digits$e}"),
+        Some(digits) if digits_behind_point(&shortest) > digits => {
+            let rounded = format!("{value:.digits$}");
+            if rounded.contains('.') { rounded.trim_end_matches('0').to_owned() } else { rounded }
+        }
+        _ => shortest,
+    };
     if is_far || text.contains('.') { text } else { format!("{text}.") }
+}
+
+fn digits_behind_point(number: &str) -> usize {
+    let mantissa = number.split('e').next().unwrap_or_default();
+    mantissa.split_once('.').map_or(0, |(_, digits)| digits.len())
 }
 
 /// The single element as a Python object.
@@ -142,14 +154,22 @@ pub(super) fn nested_lists<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bo
         py: Python<'py>,
         dims: &[i64],
         values: &[PrintedElement],
+        made: &mut usize,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let Some((first, rest)) = dims.split_first() else { return values[0].to_object(py) };
+        let Some((first, rest)) = dims.split_first() else {
+            *made += 1;
+            if made.is_multiple_of(ELEMENTS_BETWEEN_PAUSES) {
+                py.detach(|| ());
+                py.check_signals()?;
+            }
+            return values[0].to_object(py);
+        };
         let count = usize::try_from(*first)?;
         let size = values.len().checked_div(count).unwrap_or(0);
-        let parts = (0..count).map(|at| build_list(py, rest, &values[at * size..(at + 1) * size]));
+        let parts = (0..count).map(|at| build_list(py, rest, &values[at * size..(at + 1) * size], made));
         Ok(PyList::new(py, parts.collect::<PyResult<Vec<_>>>()?)?.into_any())
     }
-    build_list(py, tensor.dims(), &read_values(py, tensor)?)
+    build_list(py, tensor.dims(), &read_values(py, tensor)?, &mut 0)
 }
 
 pub(super) fn tensor_repr(py: Python<'_>, tensor: &Tensor) -> PyResult<String> {
@@ -166,26 +186,27 @@ pub(super) fn tensor_repr(py: Python<'_>, tensor: &Tensor) -> PyResult<String> {
 /// Formats a tensor that has elements.
 fn format_elements(py: Python<'_>, tensor: &Tensor) -> PyResult<String> {
     let dims = tensor.dims();
-    let is_long = tensor.element_count() > MAX_SHOWN_ELEMENTS;
+    let options = print_options();
+    let is_long = tensor.element_count() > options.threshold;
     // Do not read elements that are not shown: a large array is cut to its ends first.
     let mut shown = tensor.clone();
     if is_long {
         for axis in 0..dims.len() {
-            shown = edge_indices(py, &shown, axis)?;
+            shown = edge_indices(py, &shown, axis, options.edge_items as u64)?;
         }
     }
-    let texts: Vec<String> = read_values(py, &shown)?.iter().map(PrintedElement::to_text).collect();
+    let texts: Vec<String> = read_values(py, &shown)?.iter().map(|value| value.to_text(&options)).collect();
     let width = texts.iter().map(String::len).max().unwrap_or(0);
     let mut body = String::new();
-    write_nested(&mut body, dims, shown.dims(), &texts, (width, 1));
+    let layout = PrintLayout { width, depth: 1, options };
+    layout.write_nested(&mut body, dims, shown.dims(), &texts);
     Ok(body)
 }
 
 /// Indices at both ends of an axis.
-fn edge_indices(py: Python<'_>, tensor: &Tensor, axis: usize) -> PyResult<Tensor> {
+fn edge_indices(py: Python<'_>, tensor: &Tensor, axis: usize, ends: u64) -> PyResult<Tensor> {
     let size = tensor.dims()[axis].unsigned_abs();
-    let ends = EDGE_ELEMENTS as u64;
-    if size <= 2 * ends || tensor.dtype().is_packed() {
+    if size <= ends.saturating_mul(2) || tensor.dtype().is_packed() {
         return Ok(tensor.clone());
     }
     let at = axis as i64;
@@ -201,45 +222,53 @@ fn edge_indices(py: Python<'_>, tensor: &Tensor, axis: usize) -> PyResult<Tensor
     )?)
 }
 
-/// Writes nested brackets. `dims` is the full shape, `shown` that of the abbreviated tensor.
-fn write_nested(
-    into: &mut String,
-    dims: &[i64],
-    shown: &[i64],
-    texts: &[String],
-    (width, depth): (usize, usize),
-) {
-    let (Some((size, dims)), Some((count, inner))) = (dims.split_first(), shown.split_first()) else {
-        return into.push_str(texts.first().map_or("", String::as_str));
-    };
-    let count = usize::try_from(*count).unwrap_or(0);
-    let each = texts.len().checked_div(count).unwrap_or(0);
-    let separator =
-        if inner.is_empty() { " ".to_owned() } else { "\n".repeat(inner.len()) + &" ".repeat(depth) };
-    into.push('[');
-    let mut column = depth;
-    for at in 0..count {
-        if at > 0 {
-            into.push(',');
-            if inner.is_empty() && column + width + 2 > MAX_LINE_WIDTH {
-                into.push('\n');
-                into.push_str(&" ".repeat(depth));
-                column = depth;
-            } else {
+/// How elements are laid out.
+#[derive(Clone, Copy)]
+struct PrintLayout {
+    /// The width of an element.
+    width: usize,
+    /// The brackets that are open.
+    depth: usize,
+    options: PrintOptions,
+}
+
+impl PrintLayout {
+    /// Writes nested brackets. `dims` is the full shape, `shown` that of the abbreviated tensor.
+    fn write_nested(self, into: &mut String, dims: &[i64], shown: &[i64], texts: &[String]) {
+        let (Some((size, dims)), Some((count, inner))) = (dims.split_first(), shown.split_first()) else {
+            return into.push_str(texts.first().map_or("", String::as_str));
+        };
+        let Self { width, depth, options } = self;
+        let count = usize::try_from(*count).unwrap_or(0);
+        let each = texts.len().checked_div(count).unwrap_or(0);
+        let separator =
+            if inner.is_empty() { " ".to_owned() } else { "\n".repeat(inner.len()) + &" ".repeat(depth) };
+        into.push('[');
+        let mut column = depth;
+        for at in 0..count {
+            if at > 0 {
+                into.push(',');
+                if inner.is_empty() && column + width + 2 > options.line_width {
+                    into.push('\n');
+                    into.push_str(&" ".repeat(depth));
+                    column = depth;
+                } else {
+                    into.push_str(&separator);
+                }
+            }
+            if at == options.edge_items && *size > count as i64 {
+                into.push_str("...,");
                 into.push_str(&separator);
             }
+            if inner.is_empty() {
+                into.push_str(&" ".repeat(width - texts[at].len()));
+                into.push_str(&texts[at]);
+                column += width + 2;
+            } else {
+                let within = Self { depth: depth + 1, ..self };
+                within.write_nested(into, dims, inner, &texts[at * each..(at + 1) * each]);
+            }
         }
-        if at == EDGE_ELEMENTS && *size > count as i64 {
-            into.push_str("...,");
-            into.push_str(&separator);
-        }
-        if inner.is_empty() {
-            into.push_str(&" ".repeat(width - texts[at].len()));
-            into.push_str(&texts[at]);
-            column += width + 2;
-        } else {
-            write_nested(into, dims, inner, &texts[at * each..(at + 1) * each], (width, depth + 1));
-        }
+        into.push(']');
     }
-    into.push(']');
 }

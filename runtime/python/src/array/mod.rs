@@ -11,6 +11,7 @@ mod index;
 pub(crate) mod join;
 mod operators;
 pub(crate) mod pickle;
+pub(crate) mod print_options;
 
 use oarlock_core::{Dtype, Tensor};
 use pyo3::basic::CompareOp;

@@ -162,8 +162,9 @@ fn missing_device_error(py: Python<'_>, name: &str, error: oarlock_core::Error) 
 
 /// All devices, in order of preference.
 #[pyfunction]
-pub(crate) fn devices(py: Python<'_>) -> PyResult<Vec<PyDevice>> {
-    Ok(shared_runtime(py)?.devices().iter().cloned().map(PyDevice).collect())
+pub(crate) fn devices(py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
+    let all: Vec<PyDevice> = shared_runtime(py)?.devices().iter().cloned().map(PyDevice).collect();
+    PyTuple::new(py, all)
 }
 
 /// The default device.

@@ -5,6 +5,7 @@
 //! and their vectors are NaN; the other methods compute with such elements as with any.
 
 mod eigen;
+mod eigenvectors;
 mod field;
 mod householder;
 mod matrix;
@@ -35,6 +36,8 @@ use self::stored_scalar::StoredScalar;
 const FIELD_DTYPES: DtypeSet = dtype_set(&[Dtype::F32, Dtype::F64, Dtype::C64, Dtype::C128]);
 const COMPONENT_DTYPES: DtypeSet = dtype_set(&[Dtype::F32, Dtype::F64]);
 
+const COMPLEX_DTYPES: DtypeSet = dtype_set(&[Dtype::C64, Dtype::C128]);
+
 /// Runs a function that is generic over the element type of the first input.
 macro_rules! for_numbers {
     ($function:ident) => {
@@ -61,6 +64,12 @@ pub(super) fn linear_algebra_kernels() -> Vec<Kernel<Cpu>> {
         operand_kernel("Cholesky", plain, for_numbers!(cholesky))
             .with_inputs([matrix])
             .with_outputs([number]),
+        operand_kernel("Eigenvectors", plain, eigenvectors_of_stack)
+            .with_inputs([OperandSpec::new(COMPLEX_DTYPES)
+                .with_name("X")
+                .with_rank(2, u32::MAX)
+                .with_dtype_group(1)])
+            .with_outputs([OperandSpec::new(COMPLEX_DTYPES).with_dtype_group(1)]),
         operand_kernel("Eigh", plain, for_numbers!(eigh)).with_inputs([matrix]).with_outputs([part, number]),
         operand_kernel("Eigvalsh", plain, for_numbers!(eigvalsh)).with_inputs([matrix]).with_outputs([part]),
         operand_kernel("Qr", is_complete, for_numbers!(qr))
@@ -80,6 +89,14 @@ pub(super) fn linear_algebra_kernels() -> Vec<Kernel<Cpu>> {
     .into_iter()
     .map(|kernel| kernel.with_domain(OARLOCK_DOMAIN))
     .collect()
+}
+
+fn eigenvectors_of_stack(cpu: &Cpu, is_complete: &bool, operands: &KernelOperands<'_, '_>) -> Result<()> {
+    let stack = MatrixStack { cpu, operands, is_complete: *is_complete };
+    match operands.call().input(0)?.dtype() {
+        Dtype::C64 => stack.eigenvectors::<Complex<f32>>(),
+        _ => stack.eigenvectors::<Complex<f64>>(),
+    }
 }
 
 /// Stacks of matrices of the same size.
@@ -184,6 +201,15 @@ impl<'a> MatrixStack<'_, '_, 'a> {
             let (found, turned) = eigen::eigh(self.cpu, matrix, true)?;
             write_components::<T>(&mut values[item_range(at, size)], &found);
             write_elements(&mut vectors[item_range(at, size * size)], &turned.elements);
+            Ok(())
+        })
+    }
+
+    fn eigenvectors<T: StoredScalar<Field = Complex<f64>>>(&self) -> Result<()> {
+        let size = self.square_size()?;
+        self.for_each_matrix::<T, _>(self.output_rows::<T>(0, &[size, size])?, |matrix, [_, at], y| {
+            let vectors = eigenvectors::eigenvectors(matrix)?;
+            write_elements(&mut y[item_range(at, size * size)], &vectors.elements);
             Ok(())
         })
     }

@@ -6,10 +6,11 @@ use oarlock_cpu_testing::runner::{TestArray, TestAttribute};
 use oarlock_cpu_testing::test_team::TestTeam;
 use oarlock_sdk::{Complex, Dtype, Element};
 
+use super::field::ScalarField as _;
 use super::matrix::DenseMatrix;
 use super::product::MatrixScalar;
 use super::singular_values::SingularVectors;
-use super::{eigen, householder, singular_values, triangular};
+use super::{eigen, eigenvectors, householder, singular_values, triangular};
 use crate::KERNELS;
 
 type ComplexF64 = Complex<f64>;
@@ -300,4 +301,73 @@ fn a_tiny_determinant_has_a_sign() {
     let (sign, logarithm) =
         (TestArray::from_values(&[], &[-1.0f64]), TestArray::from_values(&[], &[1e-310f64.ln()]));
     KERNELS.check_kernel("oarlock:SlogDet", 1, &[], &[Some(&x)], &[sign, logarithm]);
+}
+
+/// Checks that a matrix times each vector is the vector times a number, and returns these numbers.
+#[track_caller]
+fn check_eigenvectors(matrix: &DenseMatrix<ComplexF64>, tolerance: f64) -> Vec<ComplexF64> {
+    let copy = DenseMatrix { rows: matrix.rows, columns: matrix.columns, elements: matrix.elements.clone() };
+    let vectors = eigenvectors::eigenvectors(copy).unwrap();
+    let turned = multiply_naive(matrix, &vectors);
+    let most = matrix.max_component();
+    let column = |of: &DenseMatrix<ComplexF64>, at: usize| -> Vec<ComplexF64> {
+        (0..of.rows).map(|row| of.element_at(row, at)).collect()
+    };
+    let value = |at: usize| {
+        let (vector, turned) = (column(&vectors, at), column(&turned, at));
+        let length: f64 = vector.iter().map(|element| element.norm_sqr()).sum();
+        assert!((length - 1.0).abs() < 1e-12, "{length}");
+        let value: ComplexF64 = vector.iter().zip(&turned).map(|(left, right)| left.conj() * right).sum();
+        for (element, turned) in vector.iter().zip(&turned) {
+            assert!(
+                (turned - element * value).magnitude() <= tolerance * most,
+                "{turned} {}",
+                element * value
+            );
+        }
+        value
+    };
+    (0..matrix.rows).map(value).collect()
+}
+
+#[test]
+fn eigenvectors_keep_their_direction() {
+    for size in SIZES {
+        let matrix = sample_matrix::<ComplexF64>(size, size);
+        let values = check_eigenvectors(&matrix, 1e-12);
+        let (sum, trace): (ComplexF64, ComplexF64) =
+            (values.iter().sum(), (0..size).map(|at| matrix.element_at(at, at)).sum());
+        assert!((sum - trace).magnitude() < 1e-11, "{sum} {trace}");
+    }
+}
+
+#[test]
+fn eigenvectors_of_special_matrices() {
+    let of = |rows: &[&[f64]]| DenseMatrix {
+        rows: rows.len(),
+        columns: rows.len(),
+        elements: rows.iter().flat_map(|row| row.iter().map(|real| ComplexF64::new(*real, 0.0))).collect(),
+    };
+    // A rotation, whose eigenvalues are not real; a cycle, which shifts by itself would never leave; equal eigenvalues with and
+    // without as many vectors; zeros; and numbers of very different sizes.
+    let near = |values: &[ComplexF64], expected: ComplexF64| {
+        values.iter().any(|value| (value - expected).magnitude() < 1e-7)
+    };
+    let values = check_eigenvectors(&of(&[&[0.0, -1.0], &[1.0, 0.0]]), 1e-14);
+    assert!(near(&values, ComplexF64::I) && near(&values, -ComplexF64::I), "{values:?}");
+    let values = check_eigenvectors(&of(&[&[0.0, 0.0, 1.0], &[1.0, 0.0, 0.0], &[0.0, 1.0, 0.0]]), 1e-14);
+    assert!(
+        near(&values, ComplexF64::new(1.0, 0.0)) && near(&values, ComplexF64::new(-0.5, 0.75f64.sqrt())),
+        "{values:?}"
+    );
+    check_eigenvectors(&of(&[&[2.0, 1.0, 0.0], &[0.0, 2.0, 1.0], &[0.0, 0.0, 2.0]]), 1e-10);
+    let mut chain = DenseMatrix::filled_with(ComplexF64::ZERO, 40, 40).unwrap();
+    (0..39).for_each(|at| *chain.element_at_mut(at, at + 1) = ComplexF64::ONE);
+    check_eigenvectors(&chain, 1e-10);
+    check_eigenvectors(&of(&[&[3.0, 0.0], &[0.0, 3.0]]), 1e-14);
+    check_eigenvectors(&of(&[&[0.0, 0.0], &[0.0, 0.0]]), 1e-14);
+    check_eigenvectors(&of(&[&[1e200, 1e190], &[1e180, -1e200]]), 1e-13);
+    check_eigenvectors(&of(&[&[1e-300, 2e-300], &[3e-300, 4e-300]]), 1e-13);
+    let broken = eigenvectors::eigenvectors(of(&[&[1.0, f64::NAN], &[0.0, 1.0]])).unwrap();
+    assert!(broken.elements.iter().all(|element| element.re.is_nan()));
 }

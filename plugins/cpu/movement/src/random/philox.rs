@@ -39,8 +39,14 @@ impl PhiloxSource {
     /// The words of the counters of a block.
     #[inline(always)]
     pub(super) fn block(self, block: u64) -> WordBlock {
+        self.block_of_trial(block, 0)
+    }
+
+    /// The words of [`Self::words_of_trial`] for the indices of a block.
+    #[inline(always)]
+    pub(super) fn block_of_trial(self, block: u64, trial: u32) -> WordBlock {
         let first = self.offset.wrapping_add(block * LANES as u64);
-        let [mut a, mut b, mut c, mut d] = [[0; LANES]; 4];
+        let [mut a, mut b, mut c, mut d] = [[0; LANES], [0; LANES], [trial; LANES], [0; LANES]];
         for (lane, (a, b)) in a.iter_mut().zip(&mut b).enumerate() {
             let counter = first.wrapping_add(lane as u64);
             (*a, *b) = (counter as u32, (counter >> 32) as u32);
@@ -131,6 +137,10 @@ mod tests {
             for lane in 0..LANES {
                 let index = block * LANES as u64 + lane as u64;
                 assert_eq!(words.map(|row| row[lane]), source.words_at(index));
+                assert_eq!(
+                    source.block_of_trial(block, 7).map(|row| row[lane]),
+                    source.words_of_trial(index, 7)
+                );
             }
         }
     }

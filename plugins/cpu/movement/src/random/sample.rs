@@ -16,7 +16,7 @@ use oarlock_sdk::{
 use super::fill::ANY_DTYPE;
 use super::lanes::{MAX_NUMBERS, SampleFloat, exponentials};
 use super::philox::{LANES, PhiloxSource, WordBlock};
-use super::trials::{TrialWords, sample_binomial, sample_gamma, sample_poisson};
+use super::trials::{MakeFirstTrials, TrialWords, sample_binomial, sample_gamma, sample_poisson};
 
 const PARAMETERS: DtypeSet = dtype_set(&[Dtype::F64, Dtype::I64, Dtype::U64]);
 const NUMBERS: DtypeSet = dtype_set(&[Dtype::F32, Dtype::F64, Dtype::I64, Dtype::U64, Dtype::U32]);
@@ -57,10 +57,12 @@ enum SampleDistribution {
     Poisson,
     /// Successes among a trials with probability b.
     Binomial,
+    /// The numbers below the number of elements, each once.
+    Permutation,
 }
 
 impl SampleDistribution {
-    const ALL: [(&str, Self); 8] = [
+    const ALL: [(&str, Self); 9] = [
         ("bits", Self::Bits),
         ("uniform", Self::Uniform),
         ("normal", Self::Normal),
@@ -69,6 +71,7 @@ impl SampleDistribution {
         ("gamma", Self::Gamma),
         ("poisson", Self::Poisson),
         ("binomial", Self::Binomial),
+        ("permutation", Self::Permutation),
     ];
 
     fn new(call: &KernelCall<'_>) -> Result<Self> {
@@ -128,6 +131,7 @@ fn run_sample(cpu: &Cpu, distribution: &SampleDistribution, operands: &KernelOpe
         (Dtype::U64, SampleDistribution::Bits) => sampling.fill_bits::<u64>(),
         (Dtype::I64, SampleDistribution::Integers) => sampling.fill_integers::<i64>(),
         (Dtype::U64, SampleDistribution::Integers) => sampling.fill_integers::<u64>(),
+        (Dtype::I64, SampleDistribution::Permutation) => sampling.fill_permutation(),
         (Dtype::F32, SampleDistribution::Gamma) => sampling.fill_trials::<f32>(*distribution),
         (Dtype::F64, SampleDistribution::Gamma) => sampling.fill_trials::<f64>(*distribution),
         (Dtype::I64, SampleDistribution::Poisson | SampleDistribution::Binomial) => {
@@ -220,20 +224,40 @@ impl Sampling<'_, '_, '_> {
         Ok(())
     }
 
+    /// Fisher and Yates' shuffle, which one thread does: each exchange follows from those before.
+    fn fill_permutation(&self) -> Result<()> {
+        let places = self.operands.write_output::<i64>(0)?;
+        for (place, element) in (0..).zip(places.iter_mut()) {
+            *element = place;
+        }
+        let mut words = [0; <u64 as RandomWord>::NUMBERS];
+        // From the last place on, so that each is exchanged with any before it or with itself.
+        for (at, last) in (1..self.count).rev().enumerate() {
+            if at.is_multiple_of(words.len()) {
+                self.cpu.isa().vectorize(FillWords { source: self.source, begin: at, part: &mut words });
+            }
+            places.swap(last, u64::between(0, last as u64, words[at % words.len()]) as usize);
+        }
+        Ok(())
+    }
+
     fn fill_trials<N: TrialNumber>(&self, distribution: SampleDistribution) -> Result<()> {
         let a = SampleParameter::<f64>::read(self.operands, 2, self.count, 1.0)?;
         let b = SampleParameter::<f64>::read(self.operands, 3, self.count, 1.0)?;
         let (cpu, source, count) = (self.cpu, self.source, self.count);
         let output = OutputRows::new(self.operands.write_output::<N>(0)?, 1);
         parallel_for_parts(cpu, count, grain_for(64), output, |begin, part| {
-            for (index, number) in (begin..).zip(part) {
-                let (a, b) = (a.at(index), b.at(index));
-                let mut words = TrialWords::new(source, index as u64);
-                *number = N::from_f64(match distribution {
-                    SampleDistribution::Gamma => sample_gamma(&mut words, a) * b,
-                    SampleDistribution::Poisson => sample_poisson(&mut words, a),
-                    _ => sample_binomial(&mut words, a, b),
-                });
+            for (block, first, part) in block_parts(begin, part, LANES) {
+                let trials = cpu.isa().vectorize(MakeFirstTrials { source, block: block as u64 });
+                for (index, number) in (block * LANES + first..).zip(part) {
+                    let (a, b) = (a.at(index), b.at(index));
+                    let mut words = TrialWords::new(source, index as u64, &trials);
+                    *number = N::from_f64(match distribution {
+                        SampleDistribution::Gamma => sample_gamma(&mut words, a) * b,
+                        SampleDistribution::Poisson => sample_poisson(&mut words, a),
+                        _ => sample_binomial(&mut words, a, b),
+                    });
+                }
             }
         });
         Ok(())

@@ -217,6 +217,20 @@ fn each_number_may_have_parameters_of_its_own() {
 }
 
 #[test]
+fn permutations_have_each_number_once_and_every_order() {
+    for count in [0, 1, 2, 31, 32, 33, 5000] {
+        let mut values = sample(Isa::best_level(), "permutation", Dtype::I64, count, &[]).values::<i64>();
+        assert!(count < 31 || !values.is_sorted());
+        values.sort_unstable();
+        assert!(values.into_iter().eq(0..count));
+    }
+    let first = sample(Isa::Scalar, "permutation", Dtype::I64, 5000, &[]);
+    isa_levels().for_each(|isa| {
+        assert!(sample(isa, "permutation", Dtype::I64, 5000, &[]).has_same_bytes(&first), "{isa}");
+    });
+}
+
+#[test]
 fn integers_reach_both_ends_of_every_range() {
     let ends = |low: i64, high: i64| [low, high].map(|end| TestArray::from_values(&[1], &[end])).to_vec();
     let values = sample(Isa::best_level(), "integers", Dtype::I64, 500, &ends(-2, 2)).values::<i64>();
@@ -253,7 +267,8 @@ fn what_a_distribution_does_not_have_is_refused() {
             .unwrap_err()
     };
     assert!(
-        run("cauchy", &STATE, Dtype::F32).contains("`poisson`, `binomial` as `distribution`, found `cauchy`")
+        run("cauchy", &STATE, Dtype::F32)
+            .contains("`binomial`, `permutation` as `distribution`, found `cauchy`")
     );
     assert!(
         run("normal", &[1], Dtype::F32).contains("expected a key and an offset as state, found 1 numbers")

@@ -3,32 +3,64 @@
 //!
 //! As in [`super::lanes`], nothing here depends on the processor.
 
-use oarlock_cpu_base::isa::BaselineTarget;
+use oarlock_cpu_base::isa::{BaselineTarget, SimdTarget, SimdTask};
 use oarlock_cpu_base::math;
 
 use super::lanes::{normal_f64, positive_f64, uniform_f64};
-use super::philox::PhiloxSource;
+use super::philox::{LANES, PhiloxSource, WordBlock};
 
 /// Above this mean, inverting the distribution takes longer than rejection.
 const FEW_EVENTS: f64 = 10.0;
 
+/// The words of the first trials of a block, which are made together.
+pub(super) struct FirstTrials {
+    blocks: [WordBlock; FIRST_TRIALS],
+}
+
+/// Most numbers need no more trials.
+const FIRST_TRIALS: usize = 3;
+
+/// Makes the words of the first trials of a block.
+pub(super) struct MakeFirstTrials {
+    pub(super) source: PhiloxSource,
+    pub(super) block: u64,
+}
+
+impl SimdTask for MakeFirstTrials {
+    type Output = FirstTrials;
+
+    #[inline(always)]
+    fn run_on_target<T: SimdTarget>(self) -> FirstTrials {
+        let mut blocks = [[[0; LANES]; 4]; FIRST_TRIALS];
+        for (trial, words) in (1..).zip(&mut blocks) {
+            *words = self.source.block_of_trial(self.block, trial);
+        }
+        FirstTrials { blocks }
+    }
+}
+
 /// The words of one number, of which two or four are taken at a time.
-pub(super) struct TrialWords {
+pub(super) struct TrialWords<'f> {
     source: PhiloxSource,
     index: u64,
+    first: &'f FirstTrials,
     trial: u32,
     /// The words that were not taken.
     left: Option<[u32; 2]>,
 }
 
-impl TrialWords {
-    pub(super) fn new(source: PhiloxSource, index: u64) -> Self {
-        Self { source, index, trial: 0, left: None }
+impl<'f> TrialWords<'f> {
+    pub(super) fn new(source: PhiloxSource, index: u64, first: &'f FirstTrials) -> Self {
+        Self { source, index, first, trial: 0, left: None }
     }
 
     fn next_four(&mut self) -> [u32; 4] {
+        let words = match self.first.blocks.get(self.trial as usize) {
+            Some(block) => block.map(|row| row[self.index as usize % LANES]),
+            None => self.source.words_of_trial(self.index, self.trial.wrapping_add(1)),
+        };
         self.trial = self.trial.wrapping_add(1);
-        self.source.words_of_trial(self.index, self.trial)
+        words
     }
 
     fn next_two(&mut self) -> [u32; 2] {
@@ -62,7 +94,7 @@ fn exp(x: f64) -> f64 {
 }
 
 /// A number of the gamma distribution with scale 1, by Marsaglia and Tsang.
-pub(super) fn sample_gamma(words: &mut TrialWords, shape: f64) -> f64 {
+pub(super) fn sample_gamma(words: &mut TrialWords<'_>, shape: f64) -> f64 {
     if shape == 0.0 {
         return 0.0;
     }
@@ -92,7 +124,7 @@ pub(super) fn sample_gamma(words: &mut TrialWords, shape: f64) -> f64 {
 }
 
 /// A number of events with this mean: by multiplication of uniform numbers if they are few, else by Hörmann's transformed rejection.
-pub(super) fn sample_poisson(words: &mut TrialWords, mean: f64) -> f64 {
+pub(super) fn sample_poisson(words: &mut TrialWords<'_>, mean: f64) -> f64 {
     if mean == 0.0 {
         return 0.0;
     }
@@ -130,7 +162,7 @@ pub(super) fn sample_poisson(words: &mut TrialWords, mean: f64) -> f64 {
 }
 
 /// How many of `count` trials succeed: by the distances between successes if they are few, else by Hörmann's transformed rejection.
-pub(super) fn sample_binomial(words: &mut TrialWords, count: f64, probability: f64) -> f64 {
+pub(super) fn sample_binomial(words: &mut TrialWords<'_>, count: f64, probability: f64) -> f64 {
     if probability > 0.5 {
         return count - sample_binomial(words, count, 1.0 - probability);
     }

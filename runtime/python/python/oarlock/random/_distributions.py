@@ -322,7 +322,7 @@ class Distributions:
 
     def _order(self, count: int) -> Tensor:
         """The numbers below a number in random order."""
-        return argsort(self._drawn("bits", (count,), (), _oarlock.uint64, device="cpu"))
+        return self._drawn("permutation", (count,), (), _oarlock.int64, device="cpu")
 
     def _size(self, size: Size, *parameters: Any) -> tuple[int, ...]:
         """The size that numbers have which are drawn in several steps."""
@@ -340,7 +340,9 @@ class Distributions:
 
 def floats(dtype: DtypeLike | None) -> DType:
     """The dtype of random floats; float32 if none is given."""
-    found = _oarlock.float32 if dtype is None else _oarlock._dtype(dtype)
+    if dtype is None:
+        return _oarlock.float32
+    found = _oarlock._dtype(dtype)
     if found not in FLOATS:
         raise TypeError(f"expected float32 or float64 for random numbers, found {found}\nhint: convert them with `astype`")
     return found

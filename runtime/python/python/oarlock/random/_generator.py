@@ -107,7 +107,7 @@ class Generator(Distributions):
     @staticmethod
     def _shape(size: Size, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         """The shape of the result: the size, which the parameters have to fit, or what they have in common."""
-        common = broadcast_shapes(*shapes)
+        common = broadcast_shapes(*shapes) if shapes else ()
         if size is None:
             return common
         try:
