@@ -42,8 +42,10 @@ SPECIAL = ["__getitem__", "__add__", "__rsub__", "__pow__", "__matmul__", "__lsh
 
 @pytest.fixture(autouse=True)
 def _elsewhere(tmp_path, monkeypatch):
-    # Some functions write files.
+    # Some functions write files, and some change how arrays are printed.
     monkeypatch.chdir(tmp_path)
+    with ol.printoptions():
+        yield
 
 
 def call(function, positional, named):
