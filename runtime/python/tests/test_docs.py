@@ -104,7 +104,9 @@ def test_everything_public_is_described():
     assert [one.__name__ for one in callables if not (one.__doc__ or "").strip()] == []
 
 
-NAMESPACES = ["", ".device", ".extension", ".fft", ".linalg", ".onnx_backend", ".onnxruntime", ".profiler", ".random"]
+NAMESPACES = [
+    "", ".device", ".extension", ".fft", ".linalg", ".nn", ".nn.functional", ".onnx_backend", ".onnxruntime", ".profiler", ".random",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NAMESPACES)

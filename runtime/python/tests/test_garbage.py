@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-FITTING = (TypeError, ValueError, IndexError, OverflowError, MemoryError, NotImplementedError, BufferError, ol.Error)
+FITTING = (TypeError, ValueError, IndexError, OverflowError, MemoryError, NotImplementedError, BufferError, OSError, ol.Error)
 # They accept functions, start other parts of the package, or close what other tests use.
 APART = {"run_check", "set_device", "set_flags", "device", "fft", "onnx_backend", "onnxruntime", "profiler", "load"}
 
@@ -35,8 +35,17 @@ GARBAGE = [
 ]  # fmt: skip
 NAMES = sorted(name for name in ol.__all__ if name not in APART and callable(getattr(ol, name)))
 NAMES += [f"linalg.{name}" for name in ol.linalg.__all__] + [f"fft.{name}" for name in ol.fft.__all__]
+NAMES += [f"nn.functional.{name}" for name in ol.nn.functional.__all__]
 METHODS = sorted(name for name in dir(ol.Tensor) if callable(getattr(ol.Tensor, name)) and not name.startswith("__"))
 SPECIAL = ["__getitem__", "__add__", "__rsub__", "__pow__", "__matmul__", "__lshift__", "__dlpack__", "__array_namespace__", "__eq__"]
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    # Some functions write files, and some change how arrays are printed.
+    monkeypatch.chdir(tmp_path)
+    with ol.printoptions():
+        yield
 
 
 def call(function, positional, named):

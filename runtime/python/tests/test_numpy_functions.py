@@ -203,10 +203,11 @@ m.permute(H, (2, 0, 1)) | m.tensor(F) | m.to_tensor(F) | m.unsqueeze(F, 0) | m.a
 m.partition(F, 1)
 """
 
-# They take no arrays, or only arrays of Oarlock or of other libraries.
+# They take no arrays, or only arrays of Oarlock or of other libraries, or read and write files.
 APART = """
-    __array_namespace_info__ broadcast_shapes can_cast devices empty finfo from_dlpack get_device get_flags iinfo isdtype load op
-    promote_types result_type run_check set_device set_flags
+    __array_namespace_info__ broadcast_shapes can_cast devices empty finfo from_dlpack genfromtxt get_device get_flags
+    get_printoptions iinfo isdtype load loadtxt op printoptions promote_types result_type run_check save savetxt savez savez_compressed
+    set_device set_flags set_printoptions
 """.split()
 
 

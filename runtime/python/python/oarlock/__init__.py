@@ -192,7 +192,6 @@ __all__: list[str] = [
     "less",
     "less_equal",
     "linalg",
-    "load",
     "log",
     "log10",
     "log1p",
@@ -210,6 +209,7 @@ __all__: list[str] = [
     "negative",
     "newaxis",
     "nextafter",
+    "nn",
     "not_equal",
     "ones",
     "onnx_backend",
@@ -246,8 +246,6 @@ __all__: list[str] = [
 ]
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from os import PathLike
     from typing import Any
 
     from ._oarlock import Tensor
@@ -267,9 +265,11 @@ if TYPE_CHECKING:
         _information,
         _joining,
         _linear,
+        _load,
         _manipulation,
         _mathematics,
         _nan_statistics,
+        _npy,
         _order_statistics,
         _padding,
         _polynomials,
@@ -281,11 +281,13 @@ if TYPE_CHECKING:
         _shapes,
         _splitting,
         _statistics,
+        _text_files,
         _weighted,
         device,
         extension,
         fft,
         linalg,
+        nn,
         onnx_backend,
         onnxruntime,
         profiler,
@@ -304,9 +306,11 @@ if TYPE_CHECKING:
     from ._information import *
     from ._joining import *
     from ._linear import *
+    from ._load import *
     from ._manipulation import *
     from ._mathematics import *
     from ._nan_statistics import *
+    from ._npy import *
     from ._order_statistics import *
     from ._padding import *
     from ._polynomials import *
@@ -318,6 +322,7 @@ if TYPE_CHECKING:
     from ._shapes import *
     from ._splitting import *
     from ._statistics import *
+    from ._text_files import *
     from ._weighted import *
 
     __all__ += _aliases.__all__
@@ -333,9 +338,11 @@ if TYPE_CHECKING:
     __all__ += _information.__all__
     __all__ += _joining.__all__
     __all__ += _linear.__all__
+    __all__ += _load.__all__
     __all__ += _manipulation.__all__
     __all__ += _mathematics.__all__
     __all__ += _nan_statistics.__all__
+    __all__ += _npy.__all__
     __all__ += _order_statistics.__all__
     __all__ += _padding.__all__
     __all__ += _polynomials.__all__
@@ -347,33 +354,12 @@ if TYPE_CHECKING:
     __all__ += _shapes.__all__
     __all__ += _splitting.__all__
     __all__ += _statistics.__all__
+    __all__ += _text_files.__all__
     __all__ += _weighted.__all__
 else:
     __all__ += _names.LOADED_ON_USE
 
 to_tensor = asarray
-
-
-def load(
-    model: str | PathLike[str] | bytes,
-    /,
-    *,
-    device: Device | str | Sequence[Device | str] | None = None,
-    precision: DType = float32,
-    fallback: str | None = None,
-) -> Session:
-    """Loads a model from an ONNX file or its bytes, or from a Paddle `.pdmodel` with its parameters beside it.
-
-    Call the model with arrays, of Oarlock or of another library, in the order of its inputs; `run` takes and returns them by
-    name. With `precision=bfloat16`, matrix products and convolutions may round their operands to bfloat16 if that is faster.
-
-    With several devices, each node runs on the first one that has a kernel for it. If none has, it falls back to the CPU. This
-    raises a `FallbackWarning` unless the CPU is one of the devices; with `fallback="error"`, the run fails instead.
-
-    >>> ol.load("docs/src/models/digits.onnx").outputs
-    [Slot("probabilities", float32[batch, 10])]
-    """
-    return Session(model, device=device, precision=precision, fallback=fallback)
 
 
 def run_check() -> None:

@@ -31,10 +31,12 @@ T = TypeVar("T")
 KEYWORDS = {
     "a_max": ("max",),
     "a_min": ("min",),
+    "axis": ("dim",),
     "ddof": ("correction",),
     "dim": ("axis",),
     "dims": ("axes", "axis"),
     "keepdim": ("keepdims",),
+    "keepdims": ("keepdim",),
     "p": ("ord",),
     "unbiased": ("correction",),
 }

@@ -17,6 +17,7 @@ from . import (
     _creation,
     _diagonal,
     _elementwise,
+    _html,
     _indexing,
     _linear,
     _manipulation,
@@ -31,6 +32,7 @@ from . import (
     _tensor_methods,
 )
 from ._oarlock import Tensor, asarray
+from .nn import _activations, _softmax
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,6 +61,7 @@ def _of_two(function: Callable[[Tensor, Any], Tensor]) -> Callable[[Tensor, Any]
 class Methods:
     """The methods and properties that arrays get from Python."""
 
+    _repr_html_ = _html.html
     abs = _of_one(_oarlock.abs)
     absolute = _of_one(_oarlock.abs)
     acos = _of_one(_oarlock.acos)
@@ -175,15 +178,18 @@ class Methods:
     quantile = _order_statistics.quantile
     ravel = _shapes.ravel
     reciprocal = _of_one(_oarlock.reciprocal)
+    relu = _activations.relu
     remainder = _of_two(_oarlock.remainder)
     repeat = _manipulation.repeat
     reshape = _tensor_methods.reshape
     roll = _manipulation.roll
     round = _elementwise.round
     searchsorted = _search.searchsorted
+    sigmoid = _activations.sigmoid
     sign = _of_one(_oarlock.sign)
     sin = _of_one(_oarlock.sin)
     sinh = _of_one(_oarlock.sinh)
+    softmax = _softmax.softmax
     sort = _tensor_methods.sort
     split = _tensor_methods.split
     sqrt = _of_one(_oarlock.sqrt)

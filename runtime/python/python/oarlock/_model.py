@@ -8,7 +8,7 @@ from . import _loading, _oarlock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, NoReturn, Self
     from collections.abc import Mapping
     from os import PathLike
 
@@ -33,6 +33,55 @@ class Session(_oarlock.Session):
     def __dir__(self) -> list[str]:
         """The names of the public attributes."""
         return _loading.public(object.__dir__(self))
+
+    @property
+    def graph_name(self) -> str:
+        """The name of the graph."""
+        name: str = self._about["graph"]
+        return name
+
+    @property
+    def producer(self) -> str:
+        """The program that made the model, with its version."""
+        name: str = self._about["producer"]
+        return name
+
+    @property
+    def description(self) -> str:
+        """What the model says about itself."""
+        told: str = self._about["description"]
+        return told
+
+    @property
+    def opsets(self) -> dict[str, int]:
+        """The versions of the sets of ops by domain."""
+        versions: dict[str, int] = self._about["opsets"]
+        return versions
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """What else whoever made the model wrote into it, by key."""
+        properties: dict[str, str] = self._about["metadata"]
+        return properties
+
+    def __repr__(self) -> str:
+        from ._model_text import text
+
+        return text(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_raised: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the use of the model: later runs raise an error. Runs that have begun end as they would.
+
+        What the model is stays known. Its memory is given back when the object is deleted.
+        """
+        # Runs of a model that is open need no check then.
+        setattr(self, "__class__", ClosedSession)  # noqa: B010
 
     def _tell_fallback(self, sentence: str) -> None:
         """Warns about ops that fall back to the CPU. Runs call it once for each op."""
@@ -91,3 +140,18 @@ class Session(_oarlock.Session):
                 self(*given)
                 profiler.step()
         return profiler.profile
+
+
+class ClosedSession(Session):
+    """A model after `close`."""
+
+    def __repr__(self) -> str:
+        from ._model_text import text
+
+        return text(self, ", closed")
+
+    def _refuse(self, *_inputs: Any, **_named: Any) -> NoReturn:
+        """Raises the error for all that needs an open model."""
+        raise _oarlock.Error("expected a model that is open, found one that was closed\nhint: load it again with `oarlock.load`")
+
+    __call__ = run = arun = save = explain = profile = __enter__ = _plan = _onnx = _refuse

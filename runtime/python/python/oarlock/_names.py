@@ -27,11 +27,13 @@ MODULES = {
     "_information": "__array_namespace_info__ can_cast finfo iinfo isdtype promote_types",
     "_joining": "append column_stack dstack hstack vstack",
     "_linear": "cross matrix_transpose tensordot vecdot",
+    "_load": "load",
     "_manipulation": """
         broadcast_arrays broadcast_shapes broadcast_to concat expand_dims flip moveaxis repeat roll squeeze stack tile unstack
     """,
     "_mathematics": "angle cbrt deg2rad exp2 float_power fmax fmin fmod heaviside nan_to_num rad2deg sinc",
     "_nan_statistics": "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar",
+    "_npy": "save savez savez_compressed",
     "_order_statistics": "argpartition median nanmedian nanpercentile nanquantile partition percentile quantile topk",
     "_padding": "pad",
     "_polynomials": "polyfit polyval",
@@ -50,6 +52,7 @@ MODULES = {
     "_statistics": """
         all any count_nonzero cumprod cumsum cumulative_prod cumulative_sum diff max mean min prod ptp std sum var
     """,
+    "_text_files": "genfromtxt loadtxt savetxt",
     "_weighted": "average corrcoef cov",
 }
 """The public names of each module."""
@@ -57,18 +60,18 @@ MODULES = {
 LOADED_ON_USE = {name: module for module, names in MODULES.items() for name in names.split()}
 """The module of each public name."""
 
-PARTS = {"device", "extension", "fft", "linalg", "onnx_backend", "onnxruntime", "profiler", "random"}
+PARTS = {"device", "extension", "fft", "linalg", "nn", "onnx_backend", "onnxruntime", "profiler", "random"}
 """The public modules."""
 
 METHODS = set("""
-    abs absolute acos acosh add add_ all allclose any arccos arcsin arctan argmax argmin argpartition argsort argwhere asin
-    asinh atan atan2 atanh bfloat16 bitwise_and bitwise_or bitwise_xor bmm bool ceil choose chunk clamp clamp_ clip clone
-    compress conj conjugate contiguous copy copy_ cos cosh count_nonzero cpu cuda cumprod cumsum detach diagonal diff dim div
-    div_ divide dot double eq exp expand expm1 fill fill_ flatten flip float floor gather ge gt half imag index_select inner
-    int isclose isfinite isinf isnan itemsize le log log10 log1p log2 logical_and logical_not logical_or logical_xor long lt
-    masked_fill matmul max maximum mean min minimum mm moveaxis mul mul_ multiply ne neg negative nelement nonzero norm numel
-    outer permute pow prod ptp quantile ravel real reciprocal remainder repeat reshape roll round searchsorted sign sin sinh
-    sort split sqrt square squeeze std sub sub_ subtract sum swapaxes take tan tanh tensordot tile to tobytes topk trace
-    transpose tril triu trunc unique unsqueeze var vecdot view where zero_
+    _repr_html_ abs absolute acos acosh add add_ all allclose any arccos arcsin arctan argmax argmin argpartition argsort
+    argwhere asin asinh atan atan2 atanh bfloat16 bitwise_and bitwise_or bitwise_xor bmm bool ceil choose chunk clamp clamp_
+    clip clone compress conj conjugate contiguous copy copy_ cos cosh count_nonzero cpu cuda cumprod cumsum detach diagonal
+    diff dim div div_ divide dot double eq exp expand expm1 fill fill_ flatten flip float floor gather ge gt half imag
+    index_select inner int isclose isfinite isinf isnan itemsize le log log10 log1p log2 logical_and logical_not logical_or
+    logical_xor long lt masked_fill matmul max maximum mean min minimum mm moveaxis mul mul_ multiply ne neg negative nelement
+    nonzero norm numel outer permute pow prod ptp quantile ravel real reciprocal relu remainder repeat reshape roll round
+    searchsorted sigmoid sign sin sinh softmax sort split sqrt square squeeze std sub sub_ subtract sum swapaxes take tan tanh
+    tensordot tile to tobytes topk trace transpose tril triu trunc unique unsqueeze var vecdot view where zero_
 """.split())
 """The methods and properties that arrays get from Python."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import threading
 from typing import IO, TYPE_CHECKING
 
+from ._files import path_of, replace
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from os import PathLike
 
     from ._oarlock import Session
@@ -16,10 +15,7 @@ if TYPE_CHECKING:
 
 def save(model: Session, file: str | PathLike[str]) -> None:
     """Writes the weights before the model, which is useless without them."""
-    try:
-        path = os.fsdecode(file)
-    except TypeError:
-        raise TypeError(f"`save` expected the path of a file, found {type(file).__name__}") from None
+    path = path_of(file, "save")
     beside = f"{path}.data"
     content, parts = model._onnx(os.path.basename(beside))
 
@@ -29,23 +25,5 @@ def save(model: Session, file: str | PathLike[str]) -> None:
             stream.write(part)
 
     if parts:
-        _replace(beside, put)
-    _replace(path, lambda stream: stream.write(content))
-
-
-def _replace(path: str, write: Callable[[IO[bytes]], object]) -> None:
-    """Replaces a file atomically, so that no reader sees half of it."""
-    # Replaces the target of a link, not the link.
-    path = os.path.realpath(path)
-    new = f"{path}.{os.getpid()}.{threading.get_ident()}.part"
-    try:
-        with open(new, "xb") as stream:
-            write(stream)
-        os.replace(new, path)
-    except BaseException as error:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(new)
-        if isinstance(error, OSError) and error.filename == new:
-            # The caller knows only the final name.
-            raise OSError(error.errno, error.strerror, path) from None
-        raise
+        replace(beside, put)
+    replace(path, lambda stream: stream.write(content))
