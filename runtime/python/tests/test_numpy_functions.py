@@ -200,7 +200,7 @@ OF_ARRAYS = "m.nan_to_num(X) | m.pad(E, 1)"
 OF_OARLOCK = """
 m.topk(F, 2) | m.topk(V, 3, largest=False) | m.chunk(V, 3) | m.flatten(H, 1) | m.cat([F, A]) | m.clamp(F, 0, 1)
 m.permute(H, (2, 0, 1)) | m.tensor(F) | m.to_tensor(F) | m.unsqueeze(F, 0) | m.argpartition(V, 2) | m.in1d(A, I)
-m.partition(F, 1)
+m.partition(F, 1) | m.linalg.eigvals(m.eye(3)) | m.linalg.eig(m.eye(3))[1]
 """
 
 # They take no arrays, or only arrays of Oarlock or of other libraries, or read and write files.

@@ -57,7 +57,7 @@ def test_the_settings_are_kept_and_come_back():
 
 
 def test_other_threads_run_while_a_long_list_is_made():
-    x, ticks, is_done = ol.zeros(4_000_000), [], threading.Event()
+    x, ticks, is_done = ol.zeros(8_000_000), [], threading.Event()
 
     def tick():
         while not is_done.is_set():
@@ -67,8 +67,8 @@ def test_other_threads_run_while_a_long_list_is_made():
     thread = threading.Thread(target=tick)
     thread.start()
     begin = time.monotonic()
-    assert len(x.tolist()) == 4_000_000
+    assert len(x.tolist()) == 8_000_000
     end = time.monotonic()
     is_done.set()
     thread.join()
-    assert sum(begin < moment < end for moment in ticks) >= 5
+    assert sum(begin < moment < end for moment in ticks) >= 2

@@ -46,6 +46,9 @@ def load(
     From a file of NumPy's format `.npy`, it makes the array on the device, and from one of `.npz` a mapping of names to arrays,
     which reads each when it is asked for and closes the file as a context manager. Pickled objects are refused, whatever
     `allow_pickle` says.
+
+    >>> ol.load("docs/src/models/digits.onnx").outputs
+    [Slot("probabilities", float32[batch, 10])]
     """
     if mmap_mode is not None:
         raise ValueError(

@@ -78,11 +78,14 @@ AREAS = (
     ),
     Area("fft", "Fourier transforms", "", part="fft"),
     Area("random", "Random numbers", "", part="random"),
+    Area("nn", "Functions for neural networks", "", part="nn.functional"),
+    Area("files", "Arrays in files", "Arrays in files of NumPy's formats, and as text. `oarlock.load` reads them too.", ("_npy", "_text_files")),
     Area(
         "models",
         "Models and single ops",
         "Loading and running models, and calling one op by its name.",
-        names="FallbackWarning Session Slot load op",
+        modules=("_load",),
+        names="FallbackWarning Session Slot op",
         results="_explain.Explanation _profile.Profile",
     ),
     Area(

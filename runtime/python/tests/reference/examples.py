@@ -9,6 +9,8 @@ import io
 
 import oarlock
 
+from .examples_nn import CALLS
+
 BEFORE = "x = ol.asarray([[1.0, 2.0], [3.0, 4.0]])"
 """What precedes each example of a method."""
 
@@ -23,6 +25,12 @@ FUNCTIONS = {
     "Tensor": "isinstance(ol.ones(3), ol.Tensor)",
     "Explanation": 'ol.load("docs/src/models/digits.onnx").explain().inputs',
     "Profile": 'len(ol.load("docs/src/models/digits.onnx").profile(runs=1).views())',
+    "genfromtxt": 'import io\nol.genfromtxt(io.StringIO("1,2\\n3,"), delimiter=",").tolist()',
+    "loadtxt": 'import io\nol.loadtxt(io.StringIO("1 2\\n3 4")).tolist()',
+    "save": "import io\nfile = io.BytesIO()\nol.save(file, [1, 2])\nol.load(file.getvalue()).tolist()",
+    "savetxt": 'import io\nfile = io.StringIO()\nol.savetxt(file, [[1, 2], [3, 4]], fmt="%d")\nfile.getvalue()',
+    "savez": "import io\nfile = io.BytesIO()\nol.savez(file, a=[1, 2], b=[3.5])\nol.load(file.getvalue()).files",
+    "savez_compressed": "import io\nfile = io.BytesIO()\nol.savez_compressed(file, a=ol.zeros(1000))\nlen(file.getvalue()) < 1000",
     "abs": "ol.abs([-1, 2]).tolist()",
     "acos": "ol.acos([1.0]).tolist()",
     "acosh": "ol.acosh([1.0]).tolist()",
@@ -121,11 +129,14 @@ NOT_RUN = {
 }
 """What they do depends on files or on the machine, stays for the whole process, or has to happen before the first array."""
 
+FUNCTIONS |= {f"nn.functional.{name}": f"ol.nn.functional.{call}" for name, call in CALLS.items()}
+
 METHODS = {
     "T": "x.T.tolist()",
     "abs": "(-x).abs().tolist()",
     "acos": "(x - x + 1).acos().tolist()",
     "acosh": "(x - x + 1).acosh().tolist()",
+    "_repr_html_": "x._repr_html_()[:7]",
     "add": "x.add(1).tolist()",
     "add_": "x.add_(1, alpha=10).tolist()",
     "all": "(x > 1).all(1).tolist()",
@@ -240,6 +251,7 @@ METHODS = {
     "ravel": "x.ravel().tolist()",
     "real": "x.real.tolist()",
     "reciprocal": "(x * 0 + 2).reciprocal().tolist()",
+    "relu": "(x - 2).relu().tolist()",
     "remainder": "x.remainder(2).tolist()",
     "repeat": "x.repeat(2, axis=1).tolist()",
     "reshape": "x.reshape(4).tolist(), x.reshape(-1, 1).shape",
@@ -247,10 +259,12 @@ METHODS = {
     "round": "(x / 2).round().tolist()",
     "searchsorted": "ol.asarray([1, 3, 5]).searchsorted([2, 5]).tolist()",
     "shape": "x.shape",
+    "sigmoid": "(x - x).sigmoid().tolist()",
     "sign": "(x - 2).sign().tolist()",
     "sin": "(x - x).sin().tolist()",
     "sinh": "(x - x).sinh().tolist()",
     "size": "x.size",
+    "softmax": "(x - x).softmax(1).tolist()",
     "sort": "y = ol.asarray([3, 1, 2])\ny.sort()\ny.tolist()",
     "split": "[part.tolist() for part in ol.arange(5).split(2)]",
     "sqrt": "(x * 0 + 4).sqrt().tolist()",
