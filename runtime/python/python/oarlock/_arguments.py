@@ -58,6 +58,8 @@ def in_own_name(function: Callable[P, T]) -> Callable[P, T]:
         again: Callable[..., T] = called
         return again(*given, **_translated(function, given, named))
 
+    # From CPython 3.14 on, `wraps` copies what makes annotations, which those that were set do not have.
+    called.__annotations__ = function.__annotations__
     return called
 
 
