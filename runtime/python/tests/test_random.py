@@ -246,6 +246,23 @@ def test_choices_follow_their_probabilities():
             wrong()
 
 
+def test_few_of_very_many_are_chosen_at_once():
+    rng = ol.random.default_rng(2)
+    found = rng.choice(10**15, 1000, replace=False).tolist()
+    assert len(set(found)) == 1000 and min(found) < 10**13 and max(found) > 99 * 10**13
+    counts = np.zeros((20, 2), int)
+    for _ in range(2000):
+        for place, number in enumerate(rng.choice(40, 2, replace=False).tolist()):
+            counts[number // 2, place] += 1
+    assert counts.min() > 60 and counts.max() < 140
+
+
+def test_numbers_that_are_hard_to_compute():
+    rng = ol.random.default_rng(2)
+    assert bool(ol.all(rng.wald(1e9, 1, 10_000, dtype=ol.float64) > 0))
+    assert np.asarray(rng.uniform(-3e38, 3e38, 1000, ol.float64)).std() > 1e38
+
+
 def test_vectors_have_their_means_and_covariances():
     rng = ol.random.default_rng(4)
     covariances = np.array([[2.0, 0.6], [0.6, 0.5]])
@@ -298,6 +315,8 @@ def test_integers_of_every_dtype_and_range():
         (lambda: ol.random.random(-1), ValueError, "a size of at least 0, found -1"),
         (lambda: ol.random.random(2.5), TypeError, "a whole number or a shape as `size`, found 2.5"),
         (lambda: ol.random.random(2**62), MemoryError, "memory|bytes|elements"),
+        (lambda: ol.random.uniform(-3e38, 3e38, 4), OverflowError, "a range whose width float32 has, found -3e\\+38 to 3e\\+38\nhint: "),
+        (lambda: ol.random.uniform(0, float("inf")), OverflowError, "a range whose width float32 has"),
         (lambda: ol.random.triangular(2, 1, 3), ValueError, "`left` <= `mode` <= `right`"),
         (lambda: ol.random.multinomial(3, [0.5, 0.6]), ValueError, "probabilities with the sum 1"),
         (lambda: ol.random.multivariate_normal([0, 0], [[1, 2], [2, 1]]), ValueError, "no negative eigenvalue"),

@@ -10,6 +10,7 @@ from .._linear import matrix_transpose
 from .._manipulation import concat, expand_dims, moveaxis
 from .._oarlock import DType, Tensor, _axis, asarray, matmul, reshape
 from .._search import argsort, searchsorted, take, take_along_axis, where
+from .._statistics import all as all_of
 from .._statistics import any as any_of
 from .._statistics import cumulative_sum
 from .._statistics import sum as sum_of
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     Size = int | Sequence[int] | None
 
 FLOATS = (_oarlock.float32, _oarlock.float64)
+
+FEW_OF_MANY = 16
+"""If there are this many times more numbers than are chosen, not all are put in order."""
 
 
 class Distributions:
@@ -56,7 +60,11 @@ class Distributions:
         >>> ol.random.default_rng(7).uniform(-1, 1, size=3).shape
         (3,)
         """
-        return self._drawn("uniform", size, (low, high), floats(dtype))
+        dtype = floats(dtype)
+        width = asarray(number(high) - number(low), dtype=_oarlock.float64).astype(dtype, copy=False)
+        if not bool(all_of(_oarlock.isfinite(width))):
+            raise OverflowError(f"expected a range whose width {dtype} has, found {low} to {high}\nhint: use `dtype=\"float64\"`")
+        return self._drawn("uniform", size, (low, high), dtype)
 
     def standard_normal(self, size: Size = None, dtype: DtypeLike | None = None, *, device: DeviceLike | None = None) -> Tensor:
         """Numbers of the normal distribution around 0 with deviation 1.
@@ -333,8 +341,9 @@ class Distributions:
         size = self._size(size, mean, scale)
         mu = asarray(number(above(0, "mean", mean)), dtype=_oarlock.float64)
         twice = 2 * asarray(number(above(0, "scale", scale)), dtype=_oarlock.float64)
-        square = mu * self.standard_normal(size, _oarlock.float64) ** 2
-        root = mu + mu / twice * (square - _oarlock.sqrt(square * (2 * twice + square)))
+        square = mu / twice * self.standard_normal(size, _oarlock.float64) ** 2
+        # The smaller root of a quadratic equation, without the difference in which its digits would cancel.
+        root = mu / (1 + square + _oarlock.sqrt(square * (2 + square)))
         is_root = self.random(size, _oarlock.float64) <= mu / (mu + root)
         return where(is_root, root, mu * mu / root).astype(floats(dtype), copy=False)
 
@@ -449,7 +458,7 @@ class Distributions:
         else:
             if count > available:
                 raise ValueError(f"expected at most {available} to be chosen without replacement, found {count}")
-            places = reshape(self._order(available)[:count], shape)
+            places = reshape(self._distinct(available, count), shape)
         if given is None:
             return self._placed(places, None)
         return take(given, places.to_device(given.device), axis=axis)
@@ -469,6 +478,19 @@ class Distributions:
         # The first of several exponential numbers divided by their weights is each one with its probability.
         times = self._drawn("exponential", (available,), (), _oarlock.float64, device="cpu") / chances
         return reshape(argsort(times)[:count], shape)
+
+    def _distinct(self, available: int, count: int) -> Tensor:
+        """Different numbers below a number, in random order."""
+        if count * FEW_OF_MANY >= available:
+            return self._order(available)[:count]
+        # Floyd's way, whose work grows with the numbers that are chosen: each is any up to a bound, or the bound if it was chosen before.
+        bounds = range(available - count, available)
+        ends = asarray(list(bounds), dtype=_oarlock.int64, device="cpu")
+        drawn = self._drawn("integers", (count,), (0, ends), _oarlock.int64, _oarlock.int64, "cpu").tolist()
+        chosen: dict[int, None] = {}
+        for bound, place in zip(bounds, drawn, strict=True):
+            chosen[bound if place in chosen else place] = None
+        return take(asarray(list(chosen), dtype=_oarlock.int64, device="cpu"), self._order(count))
 
     def _order(self, count: int) -> Tensor:
         """The numbers below a number in random order."""
