@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ._arguments import in_own_name
-from ._oarlock import Tensor, asarray, complex64, complex128, conj, float32, float64, matmul, op
+from ._kinds import as_floats
+from ._oarlock import Tensor, _numbers, asarray, complex64, complex128, conj, float64, matmul, op
 from ._statistics import sum
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class SVDResult(NamedTuple):
 
 
 def _own(name: str, x: Tensor, outputs: int, **attributes: int) -> tuple[Tensor, ...]:
-    made = op(name, [x], attributes, outputs=outputs, domain="oarlock")
+    made = op(name, [as_floats(x)], attributes, outputs=outputs, domain="oarlock")
     return made if isinstance(made, tuple) else (made,)
 
 
@@ -78,10 +79,8 @@ def eig(x: ArrayLike, /) -> EigResult:
     [2.0, 2.0]
     """
     x = asarray(x)
-    narrow = x.dtype in (float32, complex64)
-    if not narrow and x.dtype not in (float64, complex128):
-        raise TypeError(f"expected matrices of floats or complex numbers, found {x.dtype}\nhint: convert them with `astype`")
-    wide = x.astype(complex128, copy=False)
+    narrow = x.dtype not in (float64, complex128)
+    wide = _numbers(x).astype(complex128, copy=False)
     (vectors,) = _own("Eigenvectors", wide, 1)
     # A vector of length 1 times what the matrix makes of it.
     values = sum(conj(vectors) * matmul(wide, vectors), -2)

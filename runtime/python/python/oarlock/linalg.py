@@ -72,7 +72,7 @@ def det(x: ArrayLike, /) -> Tensor:
     >>> ol.linalg.det([[2.0, 0.0], [0.0, 3.0]]).item()
     6.0
     """
-    x = asarray(x)
+    x = as_floats(asarray(x))
     sign, logarithm = slogdet(x)
     return sign * exp(logarithm).astype(sign.dtype, copy=False)
 
@@ -96,7 +96,7 @@ def inv(x: ArrayLike, /) -> Tensor:
     >>> ol.linalg.inv([[2.0, 0.0], [0.0, 4.0]]).tolist()
     [[0.5, 0.0], [0.0, 0.25]]
     """
-    x = asarray(x)
+    x = as_floats(asarray(x))
     size = x.shape[-1]
     return solve(x, eye(size, dtype=x.dtype, device=x.device))
 
@@ -201,7 +201,7 @@ def matrix_rank(x: ArrayLike, /, rtol: ArrayLike | None = None) -> Tensor:
     >>> ol.linalg.matrix_rank([[1.0, 2.0], [2.0, 4.0]]).item()
     1
     """
-    x = asarray(x)
+    x = as_floats(asarray(x))
     values = svdvals(x)
     if rtol is None:
         rtol = builtins.max(x.shape[-2:]) * finfo(values.dtype).eps
@@ -254,7 +254,7 @@ def pinv(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Tensor:
     >>> ol.round(ol.linalg.pinv([[2.0, 0.0], [0.0, 0.0]]), 3).tolist()
     [[0.5, 0.0], [0.0, 0.0]]
     """
-    x = asarray(x)
+    x = as_floats(asarray(x))
     left, values, right = svd(x, full_matrices=False)
     if rtol is None:
         rtol = builtins.max(x.shape[-2:]) * finfo(values.dtype).eps
@@ -279,7 +279,7 @@ def solve(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     stack_ = broadcast_shapes(x1.shape[:-2], right.shape[:-2])
     left = broadcast_to(x1, stack_ + x1.shape[-2:])
     right = broadcast_to(right, stack_ + right.shape[-2:])
-    made = op("Solve", [left, right], domain="oarlock")
+    made = op("Solve", [as_floats(left), as_floats(right)], domain="oarlock")
     return made[..., 0] if is_vector else made
 
 
