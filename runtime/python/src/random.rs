@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 
 use crate::convert::{cast_tensor, copy_tensor};
 use crate::dtype::DtypeLike;
-use crate::error::{OrRaise as _, call_exception};
+use crate::error::{OrRaise as _, call_exception, rename_op};
 use crate::op_call::call_oarlock_op;
 use crate::startup::host_memory_device;
 use crate::tensor::{PyTensor, single_output};
@@ -40,5 +40,6 @@ pub(crate) fn _sampled(
     let attributes = Attributes::new()
         .with_attribute("distribution", Attribute::String(distribution.to_owned()))
         .with_attribute("dtype", Attribute::Int(dtype.0.onnx_number()));
-    single_output(call_oarlock_op(py, "RandomSample", &inputs, attributes)?).map(PyTensor::new)
+    let made = call_oarlock_op(py, "RandomSample", &inputs, attributes).and_then(single_output);
+    made.map(PyTensor::new).map_err(|error| rename_op(py, "random", error))
 }

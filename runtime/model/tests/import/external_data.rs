@@ -220,3 +220,20 @@ fn weights_of_files_begin_at_cache_lines() {
         assert_eq!(bytes.as_ptr().addr() % 64, 0);
     }
 }
+
+#[test]
+fn tensors_that_overlap_cannot_take_any_amount_of_memory() {
+    let overlapping = |count: usize| {
+        let names: Vec<String> = (0..count).map(|at| format!("w{at}")).collect();
+        let mut proto = build_graph(&[], Vec::new(), &names.iter().map(String::as_str).collect::<Vec<_>>());
+        let tensor = |(at, name): (usize, &String)| {
+            let offset = (4 * at).to_string();
+            let tensor = external_tensor(&[("location", "weights"), ("offset", &offset)], &[90]);
+            TensorProto { name: Some(name.clone()), ..tensor }
+        };
+        proto.initializer = names.iter().enumerate().map(tensor).collect();
+        load_from(weights_directory().path(), &build_model(proto))
+    };
+    assert!(overlapping(4).is_ok());
+    assert_contains(&overlapping(6).unwrap_err().to_string(), &["at most 4 times the size of their file"]);
+}

@@ -6,7 +6,7 @@
 use oarlock_cpu_base::isa::BaselineTarget;
 use oarlock_cpu_base::math::{self, MathFloat};
 
-use super::philox::{LANES, WordBlock};
+use super::philox::{LANES, WordBlock, f32_from_word, f64_from_words, word_pair};
 
 /// The most numbers that a block has.
 pub(super) const MAX_NUMBERS: usize = 4 * LANES;
@@ -46,8 +46,7 @@ impl SampleFloat for f32 {
     fn uniforms(words: &WordBlock, numbers: &mut [Self; MAX_NUMBERS]) {
         for (row, numbers) in words.iter().zip(numbers.chunks_exact_mut(LANES)) {
             for (word, number) in row.iter().zip(numbers) {
-                // As many bits as an `f32` holds, so that no number rounds up to 1.
-                *number = (word >> 8).cast_signed() as f32 * (1.0 / 16_777_216.0);
+                *number = f32_from_word(*word);
             }
         }
     }
@@ -106,7 +105,7 @@ impl SampleFloat for f64 {
     fn uniforms(words: &WordBlock, numbers: &mut [Self; MAX_NUMBERS]) {
         for (rows, numbers) in words.chunks_exact(2).zip(numbers.chunks_exact_mut(LANES)) {
             for lane in 0..LANES {
-                numbers[lane] = uniform_f64(rows[0][lane], rows[1][lane]);
+                numbers[lane] = f64_from_words(rows[0][lane], rows[1][lane]);
             }
         }
     }
@@ -131,17 +130,10 @@ impl SampleFloat for f64 {
     }
 }
 
-/// A number in [0, 1) with 53 random bits.
-#[inline(always)]
-pub(super) fn uniform_f64(low: u32, high: u32) -> f64 {
-    let bits = (u64::from(high) << 32 | u64::from(low)) >> 11;
-    bits.cast_signed() as f64 * (1.0 / 9_007_199_254_740_992.0)
-}
-
 /// A number in (0, 1].
 #[inline(always)]
 pub(super) fn positive_f64(low: u32, high: u32) -> f64 {
-    let bits = (u64::from(high) << 32 | u64::from(low)) >> 1;
+    let bits = word_pair(low, high) >> 1;
     (bits.cast_signed() as f64 + 0.5) * (1.0 / 9_223_372_036_854_775_808.0)
 }
 
@@ -172,7 +164,7 @@ fn circle_point_f64(low: u32, high: u32) -> [f64; 2] {
         -1.388_888_888_887_411e-3,
         4.166_666_666_666_66e-2,
     ];
-    let bits = ((u64::from(high) << 34 | u64::from(low) << 2) >> 11).cast_signed();
+    let bits = ((word_pair(low, high) << 2) >> 11).cast_signed();
     let angle = (bits as f64 * (1.0 / 9_007_199_254_740_992.0) - 0.5) * std::f64::consts::FRAC_PI_2;
     let square = angle * angle;
     let (mut sine, mut cosine) = (0.0, 0.0);

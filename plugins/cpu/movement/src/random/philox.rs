@@ -80,16 +80,21 @@ impl PhiloxSource {
     }
 }
 
+/// A number in [0, 1) with as many random bits as an `f32` holds, so that none rounds up to 1.
 #[inline(always)]
-fn f32_from_word(word: u32) -> f32 {
-    // As many bits as an `f32` holds, so that no number rounds up to 1.
-    (word >> 8) as f32 * (1.0 / 16_777_216.0)
+pub(super) fn f32_from_word(word: u32) -> f32 {
+    (word >> 8).cast_signed() as f32 * (1.0 / 16_777_216.0)
+}
+
+/// A number in [0, 1) with as many random bits as an `f64` holds.
+#[inline(always)]
+pub(super) fn f64_from_words(low: u32, high: u32) -> f64 {
+    (word_pair(low, high) >> 11).cast_signed() as f64 * (1.0 / 9_007_199_254_740_992.0)
 }
 
 #[inline(always)]
-fn f64_from_words(low: u32, high: u32) -> f64 {
-    // As many bits as an `f64` holds.
-    ((u64::from(high) << 32 | u64::from(low)) >> 11) as f64 * (1.0 / 9_007_199_254_740_992.0)
+pub(super) fn word_pair(low: u32, high: u32) -> u64 {
+    u64::from(high) << 32 | u64::from(low)
 }
 
 #[inline(always)]

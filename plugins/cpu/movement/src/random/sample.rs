@@ -1,6 +1,8 @@
 //! `RandomSample` of the domain `oarlock`: numbers of a distribution that depend on a state, their index and their parameters alone, so
 //! they are the same on every device, whatever the number of threads.
 
+use std::ops::RangeInclusive;
+
 use oarlock_cpu_base::OARLOCK_DOMAIN;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::isa::{SimdTarget, SimdTask};
@@ -15,10 +17,14 @@ use oarlock_sdk::{
 
 use super::fill::ANY_DTYPE;
 use super::lanes::{MAX_NUMBERS, SampleFloat, exponentials};
-use super::philox::{LANES, PhiloxSource, WordBlock};
+use super::philox::{LANES, PhiloxSource, WordBlock, word_pair};
 use super::trials::{MakeFirstTrials, TrialWords, sample_binomial, sample_gamma, sample_poisson};
 
 const PARAMETERS: DtypeSet = dtype_set(&[Dtype::F64, Dtype::I64, Dtype::U64]);
+/// The largest mean of a number of events, which an `i64` has to hold.
+const MOST_EVENTS: f64 = (1u64 << 62) as f64;
+/// The largest number of trials: beyond it, an `f64` does not hold every integer.
+const MOST_TRIALS: f64 = (1u64 << 53) as f64;
 const NUMBERS: DtypeSet = dtype_set(&[Dtype::F32, Dtype::F64, Dtype::I64, Dtype::U64, Dtype::U32]);
 
 pub(super) fn sample_kernels() -> Vec<Kernel<Cpu>> {
@@ -114,6 +120,23 @@ impl<'a, T: Element + Copy> SampleParameter<'a, T> {
     }
 }
 
+impl SampleParameter<'_, f64> {
+    fn expect_within(self, name: &str, range: &RangeInclusive<f64>) -> Result<()> {
+        let values = match &self {
+            Self::Shared(value) => std::slice::from_ref(value),
+            Self::Each(values) => values,
+        };
+        match values.iter().find(|value| !range.contains(value)) {
+            None => Ok(()),
+            Some(found) => Err(PluginError::invalid_argument(format!(
+                "expected `{name}` from {} to {}, found {found}",
+                range.start(),
+                range.end()
+            ))),
+        }
+    }
+}
+
 fn run_sample(cpu: &Cpu, distribution: &SampleDistribution, operands: &KernelOperands<'_, '_>) -> Result<()> {
     let (like, output) = (operands.call().input(0)?, operands.call().output(0)?);
     operands.expect_dims(&output, "output", like.dims())?;
@@ -125,7 +148,7 @@ fn run_sample(cpu: &Cpu, distribution: &SampleDistribution, operands: &KernelOpe
         "expected a key and an offset as state, found {} numbers",
         state.len()
     );
-    let sampling = Sampling { cpu, operands, source: PhiloxSource::new(state[0], state[1]), count };
+    let sampling = SampleOutput { cpu, operands, source: PhiloxSource::new(state[0], state[1]), count };
     match (output.dtype(), *distribution) {
         (Dtype::U32, SampleDistribution::Bits) => sampling.fill_bits::<u32>(),
         (Dtype::U64, SampleDistribution::Bits) => sampling.fill_bits::<u64>(),
@@ -146,22 +169,24 @@ fn run_sample(cpu: &Cpu, distribution: &SampleDistribution, operands: &KernelOpe
     }
 }
 
-struct Sampling<'s, 'c, 'a> {
+/// The output of a call, which is filled with numbers.
+struct SampleOutput<'s, 'c, 'a> {
     cpu: &'s Cpu,
     operands: &'s KernelOperands<'c, 'a>,
     source: PhiloxSource,
     count: usize,
 }
 
-impl Sampling<'_, '_, '_> {
+impl SampleOutput<'_, '_, '_> {
     fn fill_floats<F: SampleFloat + Element + Default>(
         &self,
         distribution: SampleDistribution,
     ) -> Result<()> {
-        let (defaults, needs_b) = match distribution {
-            SampleDistribution::Uniform => ((0.0, 1.0), true),
-            SampleDistribution::Normal => ((0.0, 1.0), true),
-            SampleDistribution::Exponential => ((1.0, 0.0), false),
+        // Numbers without parameters, and the parameters that leave them as they are.
+        let (make, defaults) = match distribution {
+            SampleDistribution::Uniform => (UnitDistribution::Uniform, (0.0, 1.0)),
+            SampleDistribution::Normal => (UnitDistribution::Normal, (0.0, 1.0)),
+            SampleDistribution::Exponential => (UnitDistribution::Exponential, (1.0, 0.0)),
             _ => {
                 return Err(PluginError::invalid_argument(
                     "expected a distribution of floats for an output of floats, found another",
@@ -172,11 +197,6 @@ impl Sampling<'_, '_, '_> {
         let b = SampleParameter::<f64>::read(self.operands, 3, self.count, defaults.1)?;
         let is_unit =
             matches!((a, b), (SampleParameter::Shared(a), SampleParameter::Shared(b)) if (a, b) == defaults);
-        let make = match distribution {
-            SampleDistribution::Uniform => UnitDistribution::Uniform,
-            SampleDistribution::Normal => UnitDistribution::Normal,
-            _ => UnitDistribution::Exponential,
-        };
         let (cpu, source, count) = (self.cpu, self.source, self.count);
         let output = OutputRows::new(self.operands.write_output::<F>(0)?, 1);
         parallel_for_parts(cpu, count, grain_for(8), output, |begin, part| {
@@ -186,11 +206,10 @@ impl Sampling<'_, '_, '_> {
             }
             for (index, number) in (begin..).zip(part) {
                 let (a, b) = (F::from_f64(a.at(index)), F::from_f64(b.at(index)));
-                *number = match distribution {
-                    // Rounding may reach the bound, which is outside.
-                    SampleDistribution::Uniform => below(*number * (b - a) + a, a, b),
-                    _ if needs_b => *number * b + a,
-                    _ => *number * a,
+                *number = match make {
+                    UnitDistribution::Uniform => below(*number * (b - a) + a, a, b),
+                    UnitDistribution::Normal => *number * b + a,
+                    UnitDistribution::Exponential => *number * a,
                 };
             }
         });
@@ -244,6 +263,14 @@ impl Sampling<'_, '_, '_> {
     fn fill_trials<N: TrialNumber>(&self, distribution: SampleDistribution) -> Result<()> {
         let a = SampleParameter::<f64>::read(self.operands, 2, self.count, 1.0)?;
         let b = SampleParameter::<f64>::read(self.operands, 3, self.count, 1.0)?;
+        // Outside of these, no trial would ever be accepted.
+        let (first, second) = match distribution {
+            SampleDistribution::Gamma => (0.0..=f64::INFINITY, f64::NEG_INFINITY..=f64::INFINITY),
+            SampleDistribution::Poisson => (0.0..=MOST_EVENTS, f64::NEG_INFINITY..=f64::INFINITY),
+            _ => (0.0..=MOST_TRIALS, 0.0..=1.0),
+        };
+        a.expect_within("a", &first)?;
+        b.expect_within("b", &second)?;
         let (cpu, source, count) = (self.cpu, self.source, self.count);
         let output = OutputRows::new(self.operands.write_output::<N>(0)?, 1);
         parallel_for_parts(cpu, count, grain_for(64), output, |begin, part| {
@@ -264,7 +291,7 @@ impl Sampling<'_, '_, '_> {
     }
 }
 
-/// The number, or the last one before `b` if rounding made it that.
+/// The number, or `a` if rounding made it `b`, which is outside.
 #[inline(always)]
 fn below<F: SampleFloat>(number: F, a: F, b: F) -> F {
     if number < b || a >= b { number } else { a }
@@ -356,7 +383,7 @@ impl RandomWord for u64 {
     fn of_words(words: &WordBlock, numbers: &mut [Self; MAX_NUMBERS]) {
         for (rows, numbers) in words.chunks_exact(2).zip(numbers.chunks_exact_mut(LANES)) {
             for lane in 0..LANES {
-                numbers[lane] = Self::from(rows[1][lane]) << 32 | Self::from(rows[0][lane]);
+                numbers[lane] = word_pair(rows[0][lane], rows[1][lane]);
             }
         }
     }

@@ -278,3 +278,30 @@ fn what_a_distribution_does_not_have_is_refused() {
     );
     assert!(run("bits", &STATE, Dtype::F64).contains("a distribution of floats for an output of floats"));
 }
+
+#[test]
+fn parameters_for_which_no_number_would_ever_be_accepted_are_refused() {
+    let (like, state) = (TestArray::from_values(&[1], &[false]), TestArray::from_values(&[2], &STATE));
+    let refused = |distribution: &str, a: f64, b: f64| {
+        let (a, b) = (floats(&[a]), floats(&[b]));
+        let attributes = [("distribution", TestAttribute::Text(distribution))];
+        let dtype = if distribution == "gamma" { Dtype::F64 } else { Dtype::I64 };
+        let outputs: [Option<(Dtype, &[i64])>; 1] = [Some((dtype, &[1]))];
+        let inputs = [&like, &state, &a, &b].map(Some);
+        KERNELS.run_kernel("oarlock:RandomSample", 1, &attributes, &inputs, &outputs).unwrap_err()
+    };
+    for a in [f64::NAN, -1.0, f64::NEG_INFINITY] {
+        for distribution in ["gamma", "poisson", "binomial"] {
+            assert!(refused(distribution, a, 0.5).contains("expected `a` from 0 to "), "{distribution} {a}");
+        }
+    }
+    for distribution in ["poisson", "binomial"] {
+        assert!(
+            refused(distribution, f64::INFINITY, 0.5).contains("expected `a` from 0 to "),
+            "{distribution}"
+        );
+    }
+    for b in [f64::NAN, -0.1, 1.1, f64::INFINITY] {
+        assert!(refused("binomial", 1e6, b).contains("expected `b` from 0 to 1"), "{b}");
+    }
+}

@@ -6,8 +6,8 @@
 use oarlock_cpu_base::isa::{BaselineTarget, SimdTarget, SimdTask};
 use oarlock_cpu_base::math;
 
-use super::lanes::{normal_f64, positive_f64, uniform_f64};
-use super::philox::{LANES, PhiloxSource, WordBlock};
+use super::lanes::{normal_f64, positive_f64};
+use super::philox::{LANES, PhiloxSource, WordBlock, f64_from_words};
 
 /// Above this mean, inverting the distribution takes longer than rejection.
 const FEW_EVENTS: f64 = 10.0;
@@ -81,7 +81,7 @@ impl<'f> TrialWords<'f> {
     /// A number in (0, 1], and one in [0, 1).
     fn next_pair(&mut self) -> (f64, f64) {
         let words = self.next_four();
-        (positive_f64(words[0], words[1]), uniform_f64(words[2], words[3]))
+        (positive_f64(words[0], words[1]), f64_from_words(words[2], words[3]))
     }
 }
 

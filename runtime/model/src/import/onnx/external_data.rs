@@ -1,6 +1,7 @@
 //! Reads weights from files beside the model.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::path::{Component, Path, PathBuf};
 
 use bytes::Bytes;
@@ -10,10 +11,14 @@ use super::messages::StringStringEntryProto;
 use crate::import::error_location::{ErrorLocation as _, invalid_model, quote_name};
 use crate::import::model_file::ModelFile;
 
+/// How many times the size of a file its tensors may have in all. Each has memory of its own, so overlapping ones could take any amount.
+const MOST_READINGS: u64 = 4;
+
 /// Files that a model refers to, each opened once. All must lie within allowed directories.
 pub(super) struct ExternalFiles {
     directories: Vec<PathBuf>,
-    opened: HashMap<PathBuf, ModelFile>,
+    /// Each with the number of bytes that were read.
+    opened: HashMap<PathBuf, (ModelFile, u64)>,
     /// Parts that were read, by file, offset and size: tensors that share one share its memory.
     parts: HashMap<(PathBuf, u64, u64), Bytes>,
 }
@@ -50,10 +55,17 @@ impl ExternalFiles {
 
     fn file_slice(&mut self, location: &str, offset: u64, size: u64) -> Result<Bytes> {
         let path = self.resolve_path(location)?;
-        if !self.opened.contains_key(&path) {
-            self.opened.insert(path.clone(), ModelFile::open(&path)?);
+        let part = (path, offset, size);
+        if let Some(known) = self.parts.get(&part) {
+            return Ok(known.clone());
         }
-        let file = &self.opened[&path];
+        let (file, read) = match self.opened.entry(part.0.clone()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => {
+                let file = ModelFile::open(place.key())?;
+                place.insert((file, 0))
+            }
+        };
         let is_inside = offset.checked_add(size).is_some_and(|end| end <= file.size());
         let Some(length) = usize::try_from(size).ok().filter(|_| is_inside) else {
             return Err(invalid_model(
@@ -61,9 +73,12 @@ impl ExternalFiles {
                 format!("a file of {}", file.size()),
             ));
         };
-        let part = (path, offset, size);
-        if let Some(known) = self.parts.get(&part) {
-            return Ok(known.clone());
+        *read += size;
+        if *read > file.size().saturating_mul(MOST_READINGS) {
+            let message = format!(
+                "expected tensors of at most {MOST_READINGS} times the size of their file, found more"
+            );
+            return Err(Error::resource_exhausted(message));
         }
         let bytes = file.read_part(offset, length)?;
         file.expect_unchanged()?;
