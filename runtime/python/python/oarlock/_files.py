@@ -23,9 +23,14 @@ def path_of(file: Any, function: str) -> str:
 
 
 def replace(path: str, write: Callable[[IO[bytes]], object]) -> None:
-    """Replaces a file atomically, so that no reader sees half of it."""
+    """Replaces a file atomically, so that no reader sees half of it. Pipes and devices are written to: a file in their place would
+    break whatever else uses them."""
     # Replaces the target of a link, not the link.
     path = os.path.realpath(path)
+    if os.path.exists(path) and not os.path.isfile(path):
+        with open(path, "wb") as stream:
+            write(stream)
+        return
     new = f"{path}.{os.getpid()}.{threading.get_ident()}.part"
     try:
         with open(new, "xb") as stream:
