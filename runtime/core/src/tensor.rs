@@ -182,6 +182,11 @@ impl Tensor {
         self.0.layout.extent
     }
 
+    /// Identifies the tensor among all that exist now. Clones have the same identity, views another one.
+    pub fn identity(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+
     /// Waits until its elements are computed, and reports failures of the work that computes them.
     pub fn wait(&self) -> Result<()> {
         self.storage().written_on().synchronize().map_err(|error| error.with_device(self.device()))

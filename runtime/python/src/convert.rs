@@ -5,6 +5,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use crate::error::OrRaise as _;
+use crate::jit::is_traced;
 use crate::op_call::StaticOp;
 use crate::promote::{DtypeKind, dtype_kind};
 use crate::python_number::PythonNumber;
@@ -61,7 +62,8 @@ fn cast_complex_tensor(py: Python<'_>, tensor: &Tensor, to: Dtype) -> PyResult<T
 /// A tensor in memory that nothing else writes to. Tensors are immutable, so only one in host memory, which other libraries
 /// may share, has to be copied.
 pub(crate) fn copy_tensor(py: Python<'_>, tensor: &Tensor) -> PyResult<Tensor> {
-    if tensor.dtype() == Dtype::String || tensor.host_address().or_raise()?.is_none() {
+    // Nothing writes to traced tensors either.
+    if tensor.dtype() == Dtype::String || is_traced(tensor) || tensor.host_address().or_raise()?.is_none() {
         return Ok(tensor.clone());
     }
     let runtime = shared_runtime(py)?;

@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 
 use crate::convert::cast_tensor;
 use crate::error::{OrRaise as _, rename_op};
+use crate::jit::is_traced;
 use crate::op_call::StaticOp;
 use crate::operand::{ArrayOperand, AsOperand, array_argument, promote_operands};
 use crate::promote::{DtypeKind, default_dtype, dtype_kind, is_signed, is_unsigned, wide_dtype};
@@ -470,7 +471,7 @@ fn apply_bitwise(
 /// True if any of these integers is below 0.
 fn has_negative(py: Python<'_>, x: &Tensor) -> PyResult<bool> {
     static MIN: StaticOp = StaticOp::with_attributes("ReduceMin", &[("keepdims", 0)]);
-    if x.element_count() == 0 {
+    if x.element_count() == 0 || is_traced(x) {
         return Ok(false);
     }
     let least = MIN.call(py, &[&cast_tensor(py, x, Dtype::I64)?])?;

@@ -12,6 +12,7 @@ mod error;
 mod exchange;
 mod extension;
 mod interpreter;
+mod jit;
 mod model;
 mod op_call;
 mod operand;
@@ -57,6 +58,8 @@ mod _oarlock {
     use crate::extension::shutdown::_end_functions;
     #[pymodule_export]
     use crate::extension::{_add_plugin, _contract, _headers, _kernels};
+    #[pymodule_export]
+    use crate::jit::{_cond, _is_traced, _while_loop, Trace};
     #[pymodule_export]
     use crate::model::{Session, Slot, Stop};
     #[pymodule_export]

@@ -12,6 +12,7 @@ use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple};
 
 use crate::dtype::DType;
 use crate::error::{OrRaise as _, call_exception, type_name};
+use crate::jit;
 use crate::recorder;
 use crate::startup::shared_runtime;
 use crate::tensor::PyTensor;
@@ -77,7 +78,7 @@ impl StaticOp {
         let runtime = shared_runtime(py)?;
         let op = self.resolve_op(runtime, inputs.first().map(|input| input.dtype()))?;
         let stream = stream_for_op(py, inputs.first().copied())?;
-        if stream.is_some() || recorder::is_recording() {
+        if stream.is_some() || recorder::is_recording() || jit::is_tracing() {
             let inputs: Vec<Option<&Tensor>> = inputs.iter().copied().map(Some).collect();
             let call = OpInvocation { inputs: &inputs, outputs: 1, device: None, stream: stream.as_ref() };
             return crate::tensor::single_output(run_op(py, runtime, op, &call)?);
@@ -202,9 +203,10 @@ fn run_op(py: Python<'_>, runtime: &Runtime, op: &Op, call: &OpInvocation<'_>) -
     } else {
         py.detach(|| op.invoke(runtime, call))
     };
-    let result = result.map_err(call_exception)?;
+    let result: Vec<Tensor> = result.map_err(call_exception)?.into_iter().flatten().collect();
     crate::warning::emit_warnings(py)?;
-    Ok(result.into_iter().flatten().collect())
+    jit::record_call(py, op, call.inputs, &result)?;
+    Ok(result)
 }
 
 /// Calls an op of ONNX or of another domain by name: `op("Gemm", [a, b], {"transB": 1})`.
@@ -284,7 +286,9 @@ fn parse_attribute(value: &Bound<'_, PyAny>) -> PyResult<Attribute> {
         return Ok(Attribute::Int(dtype.get().0.onnx_number()));
     }
     if let Ok(array) = value.cast::<PyTensor>() {
-        return Ok(Attribute::Tensor(array.get().tensor().to_constant().or_raise()?));
+        let tensor = array.get().tensor();
+        jit::refuse_read(&tensor)?;
+        return Ok(Attribute::Tensor(tensor.to_constant().or_raise()?));
     }
     if value.is_instance_of::<PyBool>() || value.is_instance_of::<PyInt>() {
         return Ok(Attribute::Int(value.extract()?));

@@ -109,14 +109,6 @@ impl Stream {
         Some(self.0.launch_locked(label.into(), enqueue, turn))
     }
 
-    /// Records that asynchronous work was enqueued, so that its failure can be attributed and its memory is not
-    /// reused too early. Keep everything that the work uses alive until this returns.
-    pub fn record_launch(&self, label: impl Into<InternedLabel>) {
-        if !self.is_immediate() {
-            self.0.note_launch(label.into(), &self.0.lock_enqueue());
-        }
-    }
-
     /// Waits for all work in it. A failure names the op that caused it, or all ops that may have.
     pub fn synchronize(&self) -> Result<()> {
         self.0.synchronize()

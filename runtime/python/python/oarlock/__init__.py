@@ -255,6 +255,7 @@ if TYPE_CHECKING:
         _aliases,
         _calculus,
         _comparison,
+        _control_flow,
         _creation,
         _diagonal,
         _editing,
@@ -263,6 +264,7 @@ if TYPE_CHECKING:
         _histogram,
         _indexing,
         _information,
+        _jit,
         _joining,
         _linear,
         _load,
@@ -296,6 +298,7 @@ if TYPE_CHECKING:
     from ._aliases import *
     from ._calculus import *
     from ._comparison import *
+    from ._control_flow import *
     from ._creation import *
     from ._diagonal import *
     from ._editing import *
@@ -304,6 +307,7 @@ if TYPE_CHECKING:
     from ._histogram import *
     from ._indexing import *
     from ._information import *
+    from ._jit import *
     from ._joining import *
     from ._linear import *
     from ._load import *
@@ -328,6 +332,7 @@ if TYPE_CHECKING:
     __all__ += _aliases.__all__
     __all__ += _calculus.__all__
     __all__ += _comparison.__all__
+    __all__ += _control_flow.__all__
     __all__ += _creation.__all__
     __all__ += _diagonal.__all__
     __all__ += _editing.__all__
@@ -336,6 +341,7 @@ if TYPE_CHECKING:
     __all__ += _histogram.__all__
     __all__ += _indexing.__all__
     __all__ += _information.__all__
+    __all__ += _jit.__all__
     __all__ += _joining.__all__
     __all__ += _linear.__all__
     __all__ += _load.__all__

@@ -11,6 +11,7 @@ MODULES = {
     "_comparison": """
         allclose array_equal array_equiv isclose iscomplex iscomplexobj isneginf isposinf isreal isrealobj isscalar
     """,
+    "_control_flow": "cond while_loop",
     "_creation": """
         arange array ascontiguousarray astype copy empty empty_like eye full full_like linspace meshgrid ones_like tril triu
         zeros_like
@@ -25,6 +26,7 @@ MODULES = {
         unravel_index
     """,
     "_information": "__array_namespace_info__ can_cast finfo iinfo isdtype promote_types",
+    "_jit": "JitFunction jit",
     "_joining": "append column_stack dstack hstack vstack",
     "_linear": "cross matrix_transpose tensordot vecdot",
     "_load": "load",

@@ -291,7 +291,7 @@ class Session:
 
     def __new__(
         cls,
-        model: builtins.str | PathLike[builtins.str] | bytes,
+        model: builtins.str | PathLike[builtins.str] | bytes | _Trace,
         /,
         *,
         device: DeviceLike | Sequence[DeviceLike] | None = None,
@@ -326,6 +326,29 @@ class Stop:
     def __new__(cls) -> Self: ...
     def set(self) -> None:
         """Stops the run before its next step."""
+
+@final
+class _Trace:
+    """A function, branch or loop body while it is traced, and its graph afterwards."""
+
+    def __new__(cls, function: str) -> Self: ...
+    def begin(self, names: list[str], arrays: list[Tensor]) -> list[Tensor]:
+        """Starts to trace on this thread. Returns the arguments of the function: new arrays, which are the inputs of the graph."""
+    def end(self, outputs: list[Tensor]) -> None:
+        """Ends the graph with its outputs."""
+    def abandon(self) -> None:
+        """Ends without a graph, after an error."""
+    def onnx(self) -> bytes:
+        """The graph as the bytes of an ONNX file, with ops as the function called them."""
+
+def _is_traced(array: Tensor) -> builtins.bool:
+    """Whether an array depends on the arguments of the function that is traced."""
+
+def _cond(predicate: Tensor, then_branch: _Trace, else_branch: _Trace) -> list[Tensor]:
+    """Adds a node that runs one of two branches, and returns its results."""
+
+def _while_loop(condition: Tensor, state: list[Tensor], body: _Trace) -> list[Tensor]:
+    """Adds a node that repeats a body as long as a condition holds, and returns the last state."""
 
 @final
 class Recorder:

@@ -12,6 +12,8 @@ use crate::device::resolve_device;
 use crate::dtype::DtypeLike;
 use crate::error::{OrRaise as _, call_exception, rename_op, type_name, with_function_name};
 use crate::exchange::from_python;
+use crate::jit::is_traced;
+use crate::jit::views::{self, transpose_view};
 use crate::op_call::{StaticOp, call_named_op};
 use crate::promote::default_dtype;
 
@@ -163,7 +165,7 @@ fn fill_tensor(
 /// Fills a shape with one element.
 fn full_of_element(py: Python<'_>, shape: &[i64], one: &Tensor) -> PyResult<Tensor> {
     let is_number = one.dims().is_empty() && one.dtype() != Dtype::String && !one.dtype().is_packed();
-    if !is_number || !one.device().shares_host_memory() {
+    if !is_number || !one.device().shares_host_memory() || is_traced(one) {
         return repeat_element(py, one, shape);
     }
     fill_tensor("full", shape, (&one.to_bytes().or_raise()?, one.dtype()), one.device())
@@ -266,7 +268,7 @@ fn resolve_sizes(count: i64, shape: &[i64]) -> Option<Vec<i64>> {
 }
 
 fn reshape_view(py: Python<'_>, tensor: &Tensor, sizes: &[i64], copy: Option<bool>) -> PyResult<PyTensor> {
-    let seen = tensor.reshape(sizes).or_raise()?;
+    let seen = views::reshape_view(py, tensor, sizes)?;
     Ok(PyTensor::new(if copy == Some(true) { copy_tensor(py, &seen)? } else { seen }))
 }
 
@@ -274,6 +276,7 @@ fn reshape_view(py: Python<'_>, tensor: &Tensor, sizes: &[i64], copy: Option<boo
 #[pyfunction]
 #[pyo3(signature = (x, /, axes))]
 pub(crate) fn permute_dims(x: &Bound<'_, PyAny>, axes: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+    let py = x.py();
     let axes = ShapeArgument::from_argument(axes, "permute_dims")?;
     let tensor = array_argument(x, "permute_dims", "x")?.get().tensor();
     let rank = i64::try_from(tensor.dims().len())?;
@@ -294,19 +297,19 @@ pub(crate) fn permute_dims(x: &Bound<'_, PyAny>, axes: &Bound<'_, PyAny>) -> PyR
             axes.0
         )));
     }
-    tensor.transpose(&order).or_raise().map(PyTensor::new)
+    transpose_view(py, &tensor, &order).map(PyTensor::new)
 }
 
 /// Complex numbers as their parts, in a last dimension of two. No element moves.
 #[pyfunction]
 #[pyo3(signature = (x, /))]
 pub(crate) fn _parts(x: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
-    x.get().tensor().view_as_real().or_raise().map(PyTensor::new)
+    views::real_view(x.py(), &x.get().tensor()).map(PyTensor::new)
 }
 
 /// The complex numbers that have these parts, in a last dimension of two. No element moves.
 #[pyfunction]
 #[pyo3(signature = (x, /))]
 pub(crate) fn _of_parts(x: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
-    x.get().tensor().view_as_complex().or_raise().map(PyTensor::new)
+    views::complex_view(x.py(), &x.get().tensor()).map(PyTensor::new)
 }

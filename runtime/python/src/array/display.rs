@@ -10,6 +10,7 @@ use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyString};
 use super::cast_tensor;
 use super::print_options::{PrintOptions, print_options};
 use crate::error::OrRaise as _;
+use crate::jit::{is_traced, refuse_read};
 
 /// Lists of more elements let other threads run, and signals be heard, every so many elements.
 const ELEMENTS_BETWEEN_PAUSES: usize = 1 << 16;
@@ -32,6 +33,7 @@ fn read_values(py: Python<'_>, tensor: &Tensor) -> PyResult<Vec<PrintedElement>>
     ) -> PyResult<Vec<PrintedElement>> {
         Ok(tensor.to_vec::<T>().or_raise()?.into_iter().map(value).collect())
     }
+    refuse_read(tensor)?;
     match tensor.dtype() {
         Dtype::Bool => convert_elements(tensor, PrintedElement::Bool),
         Dtype::I8 => convert_elements(tensor, |value: i8| PrintedElement::Integer(value.into())),
@@ -174,6 +176,10 @@ pub(super) fn nested_lists<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bo
 
 pub(super) fn tensor_repr(py: Python<'_>, tensor: &Tensor) -> PyResult<String> {
     let dims = tensor.dims();
+    if is_traced(tensor) {
+        // Its elements are those of the first call only.
+        return Ok(format!("Tensor(shape={dims:?}, dtype={}, traced)", tensor.dtype().numpy_name()));
+    }
     let body = if tensor.element_count() == 0 { "[]".to_owned() } else { format_elements(py, tensor)? };
     Ok(format!(
         "Tensor(shape={dims:?}, dtype={}, place=Place({}), stop_gradient=True,\n       {})",

@@ -13,6 +13,8 @@ use super::operand::text_operand;
 use super::python_number::{PythonNumber, numpy_scalar};
 use super::{ArrayOperand, PyTensor, cast_tensor, scalar_cache, single_output};
 use crate::error::{OrRaise as _, type_name};
+use crate::jit::is_traced;
+use crate::jit::views::{expand_view, reshape_view, selection_view, transpose_view};
 use crate::op_call::{StaticOp, call_named_op};
 use crate::promote::{DtypeKind, dtype_kind};
 
@@ -258,7 +260,7 @@ pub(super) fn index_tensor(py: Python<'_>, tensor: &Tensor, key: &Bound<'_, PyAn
 }
 
 fn select_elements(py: Python<'_>, tensor: &Tensor, key: &IndexKey) -> PyResult<Tensor> {
-    let mut seen = tensor.select_view(&key.picks).or_raise()?;
+    let mut seen = selection_view(py, tensor, &key.picks)?;
     if !key.turned.is_empty() {
         seen = reverse_axes(py, &seen, &key.turned)?;
     }
@@ -294,8 +296,8 @@ fn compress_masked(py: Python<'_>, tensor: &Tensor, axis: usize, mask: &Tensor) 
     let dims = tensor.dims();
     let count = i64::try_from(mask.element_count())?;
     let joined = [&dims[..axis], &[count], &dims[axis + mask.dims().len()..]].concat();
-    let data = make_contiguous(py, tensor)?.reshape(&joined).or_raise()?;
-    let mask = make_contiguous(py, mask)?.reshape(&[count]).or_raise()?;
+    let data = reshape_view(py, &make_contiguous(py, tensor)?, &joined)?;
+    let mask = reshape_view(py, &make_contiguous(py, mask)?, &[count])?;
     let along = Attributes::new().with_attribute("axis", Attribute::Int(axis as i64));
     single_output(call_named_op(py, "Compress", &[Some(&data), Some(&mask)], along, 1)?)
 }
@@ -355,9 +357,10 @@ fn gather_elements(
     for (_, places) in gathered {
         shape = oarlock_core::shape::broadcast_dims(&shape, places.dims()).or_raise()?;
     }
+    let behind = [vec![DimSelection::Whole; shape.len()], vec![DimSelection::New]].concat();
     let columns: Vec<Tensor> = gathered
         .iter()
-        .map(|(_, places)| places.expand(&shape).and_then(|places| places.unsqueeze(shape.len())).or_raise())
+        .map(|(_, places)| selection_view(py, &expand_view(py, places, &shape)?, &behind))
         .collect::<PyResult<_>>()?;
     let columns: Vec<Option<&Tensor>> = columns.iter().map(Some).collect();
     let last = Attributes::new().with_attribute("axis", Attribute::Int(shape.len() as i64));
@@ -366,14 +369,14 @@ fn gather_elements(
     let rank = tensor.dims().len();
     let others = (0..rank).filter(|axis| !axes.contains(axis));
     let order: Vec<usize> = axes.iter().copied().chain(others).collect();
-    let made = GATHER.call(py, &[&tensor.transpose(&order).or_raise()?, &indices?])?;
+    let made = GATHER.call(py, &[&transpose_view(py, tensor, &order)?, &indices?])?;
     let first = axes[0];
     if is_apart || first == 0 {
         return Ok(made);
     }
     let (group, after) = (shape.len(), shape.len() + first);
     let back = (group..after).chain(0..group).chain(after..made.dims().len()).collect::<Vec<_>>();
-    made.transpose(&back).or_raise()
+    transpose_view(py, &made, &back)
 }
 
 /// Assigns to the part that a key selects.
@@ -386,8 +389,15 @@ pub(super) fn assign_index(
     let tensor = array.tensor();
     let (dtype, device) = (tensor.dtype(), tensor.device().clone());
     let key = IndexKey::new(&tensor, key)?;
-    let can_write =
-        key.is_view() && device.shares_host_memory() && dtype.byte_size().is_some() && dtype != Dtype::String;
+    // A graph has no writes: a traced array is replaced by the result of an op.
+    let is_constant = match value {
+        ArrayOperand::Array(value) | ArrayOperand::Imported(value) => !is_traced(value),
+        _ => true,
+    };
+    let can_write = key.is_view()
+        && !is_traced(&tensor)
+        && is_constant
+        && device.shares_host_memory() && dtype.byte_size().is_some() && dtype != Dtype::String;
     if can_write && let ArrayOperand::Number(number) = value {
         let mut bytes = Vec::with_capacity(16);
         check_number(*number, dtype)?.write_element(dtype, &mut bytes)?;
@@ -414,7 +424,7 @@ pub(super) fn assign_index(
         }
     };
     if can_write {
-        let value = broadcast_value(&value, &tensor.selected_dims(&key.picks).or_raise()?)?;
+        let value = broadcast_value(py, &value, &tensor.selected_dims(&key.picks).or_raise()?)?;
         drop(tensor);
         return array
             .update_tensor(|tensor| tensor.write_selection(&key.picks, SelectionSource::Of(&value)))
@@ -434,10 +444,10 @@ pub(super) fn assign_index(
 }
 
 /// Broadcasts a value to the shape of its target.
-fn broadcast_value(value: &Tensor, dims: &[i64]) -> PyResult<Tensor> {
+fn broadcast_value(py: Python<'_>, value: &Tensor, dims: &[i64]) -> PyResult<Tensor> {
     let fits = oarlock_core::shape::broadcast_dims(value.dims(), dims).is_ok_and(|found| *found == *dims);
     if fits {
-        return value.expand(dims).or_raise();
+        return expand_view(py, value, dims);
     }
     Err(PyValueError::new_err(format!(
         "expected elements whose shape repeats to {dims:?}, found {:?}",
@@ -451,13 +461,13 @@ fn scatter_elements(py: Python<'_>, tensor: &Tensor, key: &IndexKey, value: &Ten
     let places: Vec<i64> = (0..i64::try_from(tensor.element_count())?).collect();
     let places = Tensor::from_slice(tensor.device(), tensor.dims(), &places).or_raise()?;
     let places = select_elements(py, &places, key)?;
-    let value = broadcast_value(value, places.dims())?;
+    let value = broadcast_value(py, value, places.dims())?;
     let flat = |tensor: &Tensor| {
         let whole = make_contiguous(py, tensor)?;
-        whole.reshape(&[i64::try_from(whole.element_count())?]).or_raise()
+        reshape_view(py, &whole, &[i64::try_from(whole.element_count())?])
     };
     let written = SCATTER.call(py, &[&flat(tensor)?, &flat(&places)?, &flat(&value)?])?;
-    written.reshape(tensor.dims()).or_raise()
+    reshape_view(py, &written, tensor.dims())
 }
 
 /// Checks that the dtype can hold this kind of number.

@@ -1,10 +1,10 @@
 //! Concatenates and stacks arrays.
 
-use oarlock_core::{Attribute, Attributes};
+use oarlock_core::{Attribute, Attributes, DimSelection};
 use pyo3::prelude::*;
 
 use super::{PyTensor, cast_tensor, single_output};
-use crate::error::OrRaise as _;
+use crate::jit::views::selection_view;
 use crate::op_call::call_named_op;
 use crate::promote::promote_dtypes;
 
@@ -33,9 +33,10 @@ pub(crate) fn _joined(
             other.dims()
         )));
     }
+    let place = [vec![DimSelection::Whole; axis], vec![DimSelection::New]].concat();
     for tensor in &mut tensors {
         let part = cast_tensor(py, tensor, dtype)?;
-        *tensor = if is_new { part.unsqueeze(axis).or_raise()? } else { part };
+        *tensor = if is_new { selection_view(py, &part, &place)? } else { part };
     }
     let tensors: Vec<_> = tensors.iter().map(Some).collect();
     let along = Attributes::new().with_attribute("axis", Attribute::Int(i64::try_from(axis)?));

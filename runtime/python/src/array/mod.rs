@@ -26,11 +26,12 @@ use crate::dtype::{self, DType};
 use crate::elementwise as ops;
 use crate::error::OrRaise as _;
 use crate::exchange::{buffer, dlpack, numpy_arrays, owned_buffer};
+use crate::jit::views::transpose_view;
 use crate::operand::{self, ArrayOperand};
 use crate::python_number;
 use crate::startup::host_memory_device;
 use crate::tensor::{PyTensor, single_output};
-use crate::{recorder, scalar_cache};
+use crate::{jit, recorder, scalar_cache};
 
 #[pymethods]
 impl PyTensor {
@@ -85,15 +86,15 @@ impl PyTensor {
 
     /// The array with its axes in reverse order: the transpose of a matrix.
     #[getter(T)]
-    fn transposed(&self) -> PyResult<Self> {
+    fn transposed(&self, py: Python<'_>) -> PyResult<Self> {
         let tensor = self.tensor();
         let order: Vec<usize> = (0..tensor.dims().len()).rev().collect();
-        tensor.transpose(&order).or_raise().map(Self::new)
+        transpose_view(py, &tensor, &order).map(Self::new)
     }
 
     /// The array with its last two axes swapped.
     #[getter(mT)]
-    fn matrix_transposed(&self) -> PyResult<Self> {
+    fn matrix_transposed(&self, py: Python<'_>) -> PyResult<Self> {
         let tensor = self.tensor();
         let rank = tensor.dims().len();
         if rank < 2 {
@@ -103,7 +104,7 @@ impl PyTensor {
         }
         let mut order: Vec<usize> = (0..rank).collect();
         order.swap(rank - 2, rank - 1);
-        tensor.transpose(&order).or_raise().map(Self::new)
+        transpose_view(py, &tensor, &order).map(Self::new)
     }
 
     /// The array on a device, without a copy if it is already there.
@@ -116,6 +117,10 @@ impl PyTensor {
         }
         let py = device.py();
         let (device, tensor) = (device::resolve_device(py, Some(device))?, self.tensor());
+        // A graph runs on the devices of its session, wherever the function moves arrays.
+        if jit::is_traced(&tensor) {
+            return Ok(Self::new(tensor));
+        }
         let copied = py.detach(|| match recorder::active_recording() {
             Some(recording) if !tensor.device().is_same_device(&device) => {
                 recording.record_copy(&tensor, &device)
@@ -147,7 +152,9 @@ impl PyTensor {
 
     /// The elements as a NumPy array, which shares the memory if NumPy can access it.
     fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let here = self.tensor().to_device(&host_memory_device(py)?).or_raise()?;
+        let tensor = self.tensor();
+        jit::refuse_read(&tensor)?;
+        let here = tensor.to_device(&host_memory_device(py)?).or_raise()?;
         if !buffer::has_buffer_format(here.dtype()) {
             return numpy_arrays::write_numpy(py, &here);
         }
@@ -156,6 +163,7 @@ impl PyTensor {
 
     /// Moves the elements into a writable NumPy array, without a copy if nothing else owns the memory. The array is empty afterwards.
     fn _given_up<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        jit::refuse_read(&self.tensor())?;
         let host = host_memory_device(py)?;
         let nothing = Tensor::from_bytes(&host, Dtype::U8, &[0], &[]).or_raise()?;
         let tensor =
@@ -175,6 +183,7 @@ impl PyTensor {
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let tensor = self.tensor();
+        jit::refuse_read(&tensor)?;
         if buffer::has_buffer_format(tensor.dtype()) {
             // The elements form a buffer, but in memory that Python cannot reach.
             return Err(PyTypeError::new_err(format!(

@@ -8,6 +8,7 @@ use pyo3::types::{PyBytes, PyList, PyTuple};
 use super::PyTensor;
 use crate::dtype::{self, DType};
 use crate::error::OrRaise as _;
+use crate::jit::refuse_read;
 use crate::startup::shared_runtime;
 
 /// The result of `__reduce__`: a constructor and its arguments.
@@ -15,6 +16,7 @@ pub(super) type PickleReduction<'py> = (Bound<'py, PyAny>, Bound<'py, PyTuple>);
 
 /// Reduces an array to `_restored` and its arguments.
 pub(super) fn pickle_tensor<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<PickleReduction<'py>> {
+    refuse_read(tensor)?;
     let elements = if tensor.dtype() == Dtype::String {
         PyList::new(py, tensor.to_strings().or_raise()?)?.into_any()
     } else {

@@ -15,6 +15,7 @@ use pyo3::types::{PyCapsule, PyDict};
 use super::memory_import::{check_copy_allowed, tensor_from_memory};
 use crate::convert::copy_tensor;
 use crate::error::{OrRaise as _, type_name};
+use crate::jit::refuse_read;
 use crate::startup::host_memory_device;
 
 /// DLPack's code for host memory.
@@ -149,6 +150,7 @@ fn reachable_tensor(py: Python<'_>, tensor: &Tensor, wish: &ExportRequest) -> Py
     let own = dlpack_device(tensor)?;
     let wanted = wish.device.unwrap_or(own);
     let may_copy = wish.copy != Some(false);
+    refuse_read(tensor)?;
     match (own.0, wanted) {
         (HOST_DEVICE, (HOST_DEVICE, 0)) => {
             let is_copied = wish.copy == Some(true) || may_write(py, wish)?;

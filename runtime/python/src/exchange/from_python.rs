@@ -11,6 +11,7 @@ use crate::convert::{cast_tensor, copy_tensor};
 use crate::device::resolve_device;
 use crate::dtype::DtypeLike;
 use crate::error::OrRaise as _;
+use crate::jit::refuse_read;
 use crate::promote::{DtypeKind, default_dtype, promote_dtypes, promote_with_number};
 use crate::python_number::{PythonNumber, numpy_scalar, python_number};
 use crate::startup::host_memory_device;
@@ -328,6 +329,7 @@ fn stack_arrays(
         let between;
         (between, rest) = rest.split_at(before + rest.len() - numbers.len());
         between.iter().try_for_each(|number| number.write_element(common, &mut bytes))?;
+        refuse_read(array)?;
         bytes.extend(cast_tensor(py, array, common)?.to_bytes().or_raise()?);
     }
     rest.iter().try_for_each(|number| number.write_element(common, &mut bytes))?;

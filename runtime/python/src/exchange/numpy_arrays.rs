@@ -9,6 +9,7 @@ use pyo3::types::{PyBytes, PyList};
 use super::memory_import::check_copy_allowed;
 use crate::dtype::dtype_by_name;
 use crate::error::{OrRaise as _, type_name};
+use crate::jit::refuse_read;
 
 /// True for arrays and scalars of NumPy.
 pub(crate) fn is_numpy(object: &Bound<'_, PyAny>) -> bool {
@@ -73,6 +74,7 @@ fn unknown_dtype(kind: char, name: &str) -> PyErr {
 
 /// Creates a NumPy array from a tensor that has no buffer.
 pub(crate) fn write_numpy<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
+    refuse_read(tensor)?;
     let numpy = py.import("numpy")?;
     let dims = tensor.dims().to_vec();
     if tensor.dtype() == Dtype::String {

@@ -24,6 +24,7 @@ use self::value::{value_from_object, value_to_object};
 use crate::device::PyDevice;
 use crate::dtype::DtypeLike;
 use crate::error::{OrRaise as _, type_name};
+use crate::jit::Trace;
 use crate::plan_report;
 use crate::startup::shared_runtime;
 
@@ -251,10 +252,14 @@ type WrittenModel<'py> = (Bound<'py, PyBytes>, Vec<(u64, Bound<'py, PyBytes>)>);
 enum ModelSource {
     File(PathBuf),
     Bytes(bytes::Bytes),
+    Traced(Box<Model>),
 }
 
 impl ModelSource {
     fn from_object(model: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Ok(trace) = model.cast::<Trace>() {
+            return Ok(Self::Traced(Box::new(trace.get().model()?)));
+        }
         match model.cast::<PyBytes>() {
             Ok(given) => Ok(Self::Bytes(bytes::Bytes::copy_from_slice(given.as_bytes()))),
             Err(_) => model.extract().map(Self::File).map_err(|_| {
@@ -266,10 +271,11 @@ impl ModelSource {
         }
     }
 
-    fn read_model(&self) -> oarlock_core::Result<oarlock_engine::Model> {
+    fn read_model(&self) -> oarlock_core::Result<Model> {
         match self {
             Self::File(file) => import::load_model(file),
             Self::Bytes(bytes) => import::onnx::decode_onnx(bytes.clone(), None),
+            Self::Traced(model) => Ok(Model::clone(model)),
         }
     }
 

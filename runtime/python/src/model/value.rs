@@ -13,7 +13,9 @@ pub(super) fn value_from_object(object: &Bound<'_, PyAny>) -> PyResult<RuntimeVa
         return Ok(RuntimeValue::Nothing);
     }
     if let Ok(array) = object.cast::<PyTensor>() {
-        return Ok(RuntimeValue::Tensor(array.get().tensor()));
+        let tensor = array.get().tensor();
+        crate::jit::refuse_read(&tensor)?;
+        return Ok(RuntimeValue::Tensor(tensor));
     }
     if let Ok(list) = object.cast::<PyList>()
         && list.iter().all(|item| item.is_instance_of::<PyTensor>())

@@ -89,6 +89,12 @@ AREAS = (
         results="_explain.Explanation _profile.Profile",
     ),
     Area(
+        "jit",
+        "Functions as graphs",
+        "Functions of arrays that are traced once and then run as a graph, with the branches and loops that a graph can have.",
+        ("_jit", "_control_flow"),
+    ),
+    Area(
         "devices",
         "Devices, streams, flags and errors",
         "Where arrays are and where ops run.",

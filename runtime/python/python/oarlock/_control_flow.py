@@ -1,0 +1,140 @@
+"""Branches and loops that a graph can have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from . import _oarlock
+from ._jit import traced
+from ._nesting import Structure, flatten, rebuild
+from ._oarlock import Tensor, _is_traced, asarray, reshape
+from ._oarlock import bool as boolean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__: list[str] = ["cond", "while_loop"]
+
+
+def cond(
+    predicate: Any,
+    true_function: Callable[..., Any],
+    false_function: Callable[..., Any],
+    /,
+    *operands: Any,
+) -> Any:
+    """Calls one of two functions with the operands. In a function of `jit`, the graph chooses each time it runs.
+
+    There, both are traced, and have to return arrays of the same shapes and dtypes.
+
+    >>> halve = ol.jit(lambda n: ol.cond(n % 2 == 0, lambda n: n // 2, lambda n: 3 * n + 1, n))
+    >>> halve(ol.asarray(6)).item(), halve(ol.asarray(7)).item()
+    (3, 22)
+    """
+    if not isinstance(predicate, Tensor) or not _is_traced(predicate):
+        return true_function(*operands) if predicate else false_function(*operands)
+    branches = [branch(function, operands) for function in (true_function, false_function)]
+    (_, then_around, then_made), (_, else_around, else_made) = branches
+    check_equal("cond", (then_around, then_made), (else_around, else_made), "the same from both functions:")
+    made = _oarlock._cond(truth(predicate), branches[0][0], branches[1][0])
+    return rebuild(then_around, iter(made))
+
+
+def while_loop(
+    condition: Callable[[Any], Any],
+    body: Callable[[Any], Any],
+    state: Any,
+    /,
+) -> Any:
+    """Replaces a state by `body(state)` as long as `condition(state)` is true, and returns the last one.
+
+    The state is an array, or a list, tuple or dictionary of arrays and numbers. In a function of `jit`, the loop is part of the
+    graph; shapes and dtypes must not change from one round to the next.
+
+    >>> @ol.jit
+    ... def root(x):
+    ...     return ol.while_loop(lambda y: abs(y * y - x) > 1e-6, lambda y: (y + x / y) / 2, x)
+    >>> round(root(ol.asarray(2.0, dtype=ol.float64)).item(), 4)
+    1.4142
+    """
+    arrays: list[Tensor] = []
+    around = flatten(as_arrays(state), arrays, "state", [])
+    goes_on = condition(rebuild(around, iter(arrays)))
+    if not any(map(_is_traced, [*arrays, *([goes_on] if isinstance(goes_on, Tensor) else [])])):
+        while condition(state):
+            state = body(state)
+        return state
+    trace = _oarlock._Trace("while_loop")
+
+    def round_of(given: list[Tensor]) -> list[Tensor]:
+        made = body(rebuild(around, iter(given[2:])))
+        found: list[Tensor] = []
+        inside = flatten(as_arrays(made), found, "state", [])
+        check_equal("while_loop", (around, arrays), (inside, found), "a body that returns what it is given:")
+        return [truth(condition(rebuild(around, iter(found)))), *found]
+
+    names = ["round", "goes_on", *(f"state_{at}" for at in range(len(arrays)))]
+    trace_all(trace, names, [asarray(0), asarray(True), *arrays], round_of)
+    return rebuild(around, iter(_oarlock._while_loop(truth(goes_on), arrays, trace)))
+
+
+def branch(function: Callable[..., Any], operands: tuple[Any, ...]) -> tuple[_oarlock._Trace, Structure, list[Tensor]]:
+    """A function of operands that its graph captures, what is around its results, and these."""
+    trace = _oarlock._Trace("cond")
+    around: Structure = ()
+
+    def call(_given: list[Tensor]) -> list[Tensor]:
+        nonlocal around
+        arrays: list[Tensor] = []
+        around = flatten(as_arrays(function(*operands)), arrays, "result", [])
+        return arrays
+
+    made = trace_all(trace, [], [], call)
+    return trace, around, made
+
+
+def trace_all(
+    trace: _oarlock._Trace, names: list[str], arrays: list[Tensor], call: Callable[[list[Tensor]], list[Tensor]]
+) -> list[Tensor]:
+    """Traces a call. All its results become outputs, whether or not they depend on anything."""
+    given = trace.begin(names, arrays)
+    try:
+        made = call(given)
+        trace.end(made)
+    except BaseException:
+        trace.abandon()
+        raise
+    return made
+
+
+def as_arrays(value: Any) -> Any:
+    """The value with arrays for its numbers, so that they can change from one round to the next."""
+    if isinstance(value, (list, tuple)):
+        parts = [as_arrays(part) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    if isinstance(value, dict):
+        return {key: as_arrays(part) for key, part in value.items()}
+    return asarray(value) if isinstance(value, (int, float, complex)) else value
+
+
+def truth(value: Any) -> Tensor:
+    """A condition as an array of one truth value, without dimensions."""
+    array = asarray(value)
+    if array.size != 1:
+        raise ValueError(f"expected one truth value as condition, found an array of the shape {array.shape}")
+    return reshape(array if array.dtype == boolean else array != 0, ())
+
+
+def check_equal(
+    function: str, one: tuple[Structure, list[Tensor]], other: tuple[Structure, list[Tensor]], expected: str
+) -> None:
+    """Refuses results of which a graph could not say shapes and dtypes."""
+    first, second = (
+        (around, [(array.dtype, array.shape) for array in arrays]) for around, arrays in (one, other)
+    )
+    if first == second:
+        return
+    texts = [", ".join(f"{array.dtype}{list(array.shape)}" for array in arrays) or "nothing" for _, arrays in (one, other)]
+    if texts[0] == texts[1]:
+        texts = [str(around) for around, _ in (one, other)]
+    raise TypeError(f"`{function}` expected {expected} {texts[0]}, found {texts[1]}\nhint: `astype` and `reshape` make them equal")

@@ -1,0 +1,60 @@
+"""Arrays in nested containers: the arguments and results of traced functions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ._oarlock import Tensor, asarray
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ARRAY = "array"
+"""Marks an array in a structure."""
+
+Structure = tuple[Any, ...]
+"""What is around arrays: hashable, and equal for values that only differ in their arrays."""
+
+
+def flatten(value: object, arrays: list[Tensor], path: str, names: list[str]) -> Structure:
+    """Adds the arrays in a value to a list, with names after their places, and returns what is around them."""
+    if isinstance(value, Tensor):
+        arrays.append(value)
+        names.append(path)
+        return (ARRAY,)
+    if isinstance(value, (list, tuple)):
+        parts = tuple(flatten(part, arrays, f"{path}_{at}", names) for at, part in enumerate(value))
+        return (type(value), parts)
+    if isinstance(value, dict):
+        parts = tuple(flatten(part, arrays, f"{path}_{key}", names) for key, part in value.items())
+        return (dict, tuple(value), parts)
+    if is_foreign_array(value):
+        return flatten(asarray(value), arrays, path, names)
+    try:
+        hash(value)
+    except TypeError:
+        raise TypeError(
+            f"expected arrays, numbers, texts and containers of them for `{path}`, found {type(value).__name__}\n"
+            "hint: what is no array has to be hashable, because each value of it gets a graph of its own"
+        ) from None
+    # 1, 1.0 and True are equal, but functions treat them differently.
+    return (type(value), value)
+
+
+def is_foreign_array(value: object) -> bool:
+    """Whether a value is an array of another library."""
+    return not isinstance(value, type) and (hasattr(value, "__dlpack__") or hasattr(value, "__array_interface__"))
+
+
+def rebuild(structure: Structure, arrays: Iterator[Tensor]) -> Any:
+    """The value of a structure with other arrays."""
+    kind = structure[0]
+    if kind is ARRAY:
+        return next(arrays)
+    if kind is dict:
+        return dict(zip(structure[1], [rebuild(part, arrays) for part in structure[2]], strict=True))
+    if isinstance(kind, type) and issubclass(kind, (list, tuple)):
+        parts = [rebuild(part, arrays) for part in structure[1]]
+        # A named tuple takes its fields one by one.
+        return kind(*parts) if hasattr(kind, "_fields") else kind(parts)
+    return structure[1]

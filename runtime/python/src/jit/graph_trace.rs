@@ -1,0 +1,278 @@
+//! One graph that is being traced.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use oarlock_core::infer::TensorFact;
+use oarlock_core::schema::{OARLOCK_DOMAIN, latest_opset};
+use oarlock_core::{Constant, Dtype, Op, Tensor};
+use oarlock_engine::Model;
+use oarlock_engine::import::ModelMetadata;
+use oarlock_engine::graph::{DeclaredDimension, Graph, GraphValue, Node, Subgraph, ValueId, ValueType, Weight};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+
+use crate::error::{Error, OrRaise as _};
+
+/// A graph with the tensors that its values have in this run.
+pub(super) struct GraphTrace {
+    graph: Graph,
+    /// The tensor of each value in this run. They are kept, because the identities below stand for them.
+    tensors: Vec<Tensor>,
+    /// Values that depend on the inputs, by the identity of their tensors.
+    traced: HashMap<usize, ValueId>,
+    /// All other values that nodes read.
+    constants: HashMap<usize, ValueId>,
+    /// Values of the enclosing graph that this one reads.
+    captures: Vec<ValueId>,
+    /// The number of nodes of each line of Python.
+    nodes_of_line: HashMap<String, usize>,
+}
+
+/// Larger constants are data, not shapes, so inference need not see their elements.
+const MAX_FACT_ELEMENTS: u64 = 1 << 10;
+
+impl GraphTrace {
+    pub(super) fn new(function: &str) -> Self {
+        Self {
+            graph: Graph::new(function),
+            tensors: Vec::new(),
+            traced: HashMap::new(),
+            constants: HashMap::new(),
+            captures: Vec::new(),
+            nodes_of_line: HashMap::new(),
+        }
+    }
+
+    pub(super) fn function(&self) -> &str {
+        &self.graph.name
+    }
+
+    pub(super) fn has_value(&self, tensor: &Tensor) -> bool {
+        self.traced.contains_key(&tensor.identity())
+    }
+
+    /// Adds an input with the tensor that it has in this run, which must be new.
+    pub(super) fn add_input(&mut self, name: &str, tensor: &Tensor) {
+        let input = self.add_traced(name, tensor);
+        self.graph.inputs.push(input);
+    }
+
+    fn add_traced(&mut self, name: &str, tensor: &Tensor) -> ValueId {
+        let dims = tensor.dims().iter().copied().map(DeclaredDimension::Known).collect();
+        let declared = ValueType::Tensor { dtype: Some(tensor.dtype()), dims: Some(dims) };
+        let value = self.add_value(GraphValue { declared, ..GraphValue::with_name(name) }, tensor);
+        self.traced.insert(tensor.identity(), value);
+        value
+    }
+
+    fn add_value(&mut self, value: GraphValue, tensor: &Tensor) -> ValueId {
+        self.tensors.push(tensor.clone());
+        self.graph.add_value(value)
+    }
+
+    /// A name for the next node of a line: onnxruntime wants them to be unique.
+    fn unique_name(&mut self, line: String) -> String {
+        let count = self.nodes_of_line.entry(line.clone()).or_default();
+        *count += 1;
+        if *count == 1 { line } else { format!("{line} ({count})") }
+    }
+
+    /// Adds the result of a node.
+    fn add_result(&mut self, tensor: &Tensor) -> ValueId {
+        self.add_traced(&format!("value_{}", self.graph.value_count()), tensor)
+    }
+
+    fn constant(&mut self, tensor: &Tensor) -> PyResult<ValueId> {
+        if let Some(known) = self.constants.get(&tensor.identity()) {
+            return Ok(*known);
+        }
+        if self.tensors.iter().any(|known| shares_memory(tensor, known) && self.has_value(known)) {
+            // Better no graph than one that returns the results of its first call.
+            return Err(Error::new_err("expected a trace of every view of an array, found one that was not traced"));
+        }
+        let name = format!("constant_{}", self.graph.value_count());
+        let value = self.add_value(GraphValue::with_weight(name, weight_from_tensor(tensor)?), tensor);
+        self.constants.insert(tensor.identity(), value);
+        Ok(value)
+    }
+
+    /// A graph of one node that reads values of this one, and the tensors that its inputs have in this run.
+    pub(super) fn graph_of_node(&self, node: &Node, outputs: usize) -> (Graph, Vec<Tensor>) {
+        let mut graph = Graph::new(self.function());
+        let (mut node, mut tensors) = (node.clone(), Vec::new());
+        let mut known: HashMap<ValueId, ValueId> = HashMap::new();
+        for read in node.read_values_mut() {
+            *read = *known.entry(*read).or_insert_with(|| {
+                let copy = graph.add_value(self.graph.value(*read).clone());
+                if self.graph.value(*read).weight.is_none() {
+                    graph.inputs.push(copy);
+                    tensors.push(self.tensors[read.index()].clone());
+                }
+                copy
+            });
+        }
+        graph.outputs = (0..outputs).map(|at| graph.add_value(GraphValue::with_name(format!("out_{at}")))).collect();
+        node.outputs = graph.outputs.iter().copied().map(Some).collect();
+        graph.nodes.push(node);
+        (graph, tensors)
+    }
+
+    /// Ends the graph. What is no result of a node becomes one, because the output of a branch has to be.
+    pub(super) fn finish(mut self, outputs: &[ValueId]) -> PyResult<FinishedGraph> {
+        let opset = latest_opset("").or_raise()?;
+        for output in outputs {
+            let GraphValue { name, declared, .. } = self.graph.value(*output).clone();
+            let copy = GraphValue { declared, ..GraphValue::with_name(format!("{name}_out")) };
+            let copy = self.graph.add_value(copy);
+            self.graph.nodes.push(Node::new("", "Identity", opset, [Some(*output)], [Some(copy)]));
+            self.graph.outputs.push(copy);
+        }
+        Ok(FinishedGraph { graph: self.graph, captures: self.captures })
+    }
+}
+
+/// A graph that was traced to its end.
+#[derive(Clone)]
+pub(super) struct FinishedGraph {
+    pub(super) graph: Graph,
+    /// Values of the enclosing graph, in the order of the last inputs.
+    pub(super) captures: Vec<ValueId>,
+}
+
+impl FinishedGraph {
+    /// The graph as a model.
+    pub(super) fn into_model(self) -> PyResult<Model> {
+        traced_model(self.graph)
+    }
+
+    pub(super) fn into_subgraph(self, attribute: &str) -> Subgraph {
+        Subgraph { attribute: attribute.into(), graph: self.graph, captures: self.captures }
+    }
+}
+
+/// The model of a graph that was traced.
+pub(super) fn traced_model(graph: Graph) -> PyResult<Model> {
+    let opset = |domain| latest_opset(domain).or_raise();
+    let mut opsets = BTreeMap::from([("ai.onnx".to_owned(), opset("")?), (OARLOCK_DOMAIN.to_owned(), opset(OARLOCK_DOMAIN)?)]);
+    let own = graph.nodes.iter().filter(|node| !node.domain.is_empty() && &*node.domain != OARLOCK_DOMAIN);
+    opsets.extend(own.map(|node| (node.domain.to_string(), node.opset)));
+    Ok(Model {
+        graph,
+        format: "a traced function".to_owned(),
+        producer: concat!("oarlock ", env!("CARGO_PKG_VERSION")).to_owned(),
+        opsets,
+        metadata: BTreeMap::new(),
+        labels: ModelMetadata::default(),
+        maps: BTreeMap::new(),
+        weight_files: Vec::new(),
+    })
+}
+
+/// The value of a traced tensor in the innermost graph, which captures it from the graphs around it if it has to.
+fn traced_value(traces: &mut [GraphTrace], tensor: &Tensor) -> Option<ValueId> {
+    let (inner, outer) = traces.split_last_mut()?;
+    if let Some(known) = inner.traced.get(&tensor.identity()) {
+        return Some(*known);
+    }
+    let outside = traced_value(outer, tensor)?;
+    inner.captures.push(outside);
+    inner.add_input(&format!("captured_{}", inner.captures.len()), tensor);
+    inner.graph.inputs.last().copied()
+}
+
+/// The value of any tensor in the innermost graph.
+pub(super) fn operand_value(traces: &mut [GraphTrace], tensor: &Tensor) -> PyResult<ValueId> {
+    if let Some(value) = traced_value(traces, tensor) {
+        return Ok(value);
+    }
+    let innermost = traces.last_mut().ok_or_else(|| PyTypeError::new_err("expected a trace, found none"))?;
+    innermost.constant(tensor)
+}
+
+/// Adds a call of an op to the innermost graph.
+pub(super) fn record_op(
+    traces: &mut [GraphTrace],
+    op: &Op,
+    inputs: &[Option<&Tensor>],
+    outputs: &[Tensor],
+    line: String,
+) -> PyResult<()> {
+    check_shapes(traces, op, inputs, outputs.len())?;
+    let given = inputs.iter().map(|input| input.map(|input| operand_value(traces, input)).transpose());
+    let given: Vec<Option<ValueId>> = given.collect::<PyResult<_>>()?;
+    let node = Node {
+        attributes: op.attributes().clone(),
+        ..Node::new(op.domain(), op.name(), latest_opset(op.domain()).unwrap_or(op.version()), given, [])
+    };
+    add_node(traces, node, outputs, line);
+    Ok(())
+}
+
+/// Adds a node with its results to the innermost graph. It is named after the line of Python that calls it.
+pub(super) fn add_node(traces: &mut [GraphTrace], mut node: Node, outputs: &[Tensor], line: String) {
+    if let Some(innermost) = traces.last_mut() {
+        node.name = innermost.unique_name(line).into();
+        node.outputs = outputs.iter().map(|output| Some(innermost.add_result(output))).collect();
+        innermost.graph.nodes.push(node);
+    }
+}
+
+/// Refuses ops whose results would have another shape, or other elements, in the next call.
+fn check_shapes(
+    traces: &[GraphTrace],
+    op: &Op,
+    inputs: &[Option<&Tensor>],
+    outputs: usize,
+) -> PyResult<()> {
+    let function = traces.first().map_or("", GraphTrace::function);
+    let fact = |tensor: &Tensor| {
+        let is_known = !traces.iter().any(|trace| trace.has_value(tensor));
+        if is_known && tensor.dtype() != Dtype::String && tensor.element_count() <= MAX_FACT_ELEMENTS {
+            return Ok(TensorFact::from_value(tensor.to_constant().or_raise()?));
+        }
+        Ok(TensorFact::from_shape(tensor.dtype(), tensor.dims()))
+    };
+    let facts = inputs.iter().map(|input| input.map(fact).transpose()).collect::<PyResult<Vec<_>>>()?;
+    let inferred = op.infer_outputs(&facts, outputs).or_raise()?;
+    if inferred.iter().flatten().all(|fact| fact.known_dims().is_some()) {
+        return Ok(());
+    }
+    Err(PyTypeError::new_err(format!(
+        "expected results whose shapes follow from shapes while `{function}` is traced, found `{}`, whose result has a size that \
+         depends on elements\nhint: keep the shape and select with `oarlock.where`, as in `oarlock.where(mask, x, 0).sum()` for \
+         `x[mask].sum()`; or compute the sizes outside, and pass them as Python numbers",
+        op.name()
+    )))
+}
+
+/// True if the first element of a tensor is among those of another.
+fn shares_memory(tensor: &Tensor, other: &Tensor) -> bool {
+    match (tensor.host_address(), other.host_bytes()) {
+        (Ok(Some(address)), Ok(Some(bytes))) => bytes.as_ptr_range().contains(&address),
+        _ => false,
+    }
+}
+
+/// The elements of a constant, in the memory of the tensor if the host can read it.
+fn weight_from_tensor(tensor: &Tensor) -> PyResult<Weight> {
+    if tensor.dtype() == Dtype::String {
+        let texts: Arc<[String]> = tensor.to_strings().or_raise()?.into();
+        return Ok(Weight::Texts { dims: tensor.dims().to_vec(), texts });
+    }
+    if tensor.host_bytes().or_raise()?.is_none() {
+        return Ok(Weight::Numbers(tensor.to_constant().or_raise()?));
+    }
+    let bytes = Bytes::from_owner(HostElements(tensor.clone()));
+    Ok(Weight::Numbers(Constant::new(tensor.dtype(), tensor.dims(), bytes).or_raise()?))
+}
+
+/// The elements of a tensor that the host can read. Tensors never change while they have several owners.
+struct HostElements(Tensor);
+
+impl AsRef<[u8]> for HostElements {
+    fn as_ref(&self) -> &[u8] {
+        self.0.host_bytes().ok().flatten().unwrap_or_default()
+    }
+}
