@@ -75,7 +75,6 @@ def test_what_knows_arrays_itself_may_still_answer():
         (ol.abs, "abs"),
         (lambda x: ~x.astype(ol.float32), "bitwise_invert"),
         (lambda x: ol.logical_not(x.astype(ol.int8)), "logical_not"),
-        (lambda x: ol.where(x.astype(ol.int8), x, x), "where"),
     ],
 )
 def test_a_dtype_that_a_function_does_not_take_is_a_type_error_that_says_to_convert(call, name):

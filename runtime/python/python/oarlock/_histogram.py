@@ -63,11 +63,12 @@ def digitize(x: ArrayLike, bins: ArrayLike, /, right: bool = False) -> Tensor:
     x, edges = arrays_of(x, bins)
     if edges.ndim != 1:
         raise ValueError(f"expected a vector of edges, found the shape {edges.shape}")
-    steps = diff(edges)
+    # Not their differences, which narrow integers may not have.
+    before, behind = edges[:-1], edges[1:]
     side = "left" if right else "right"
-    if edges.size < 2 or bool(all(steps >= 0)):
+    if edges.size < 2 or bool(all(behind >= before)):
         return searchsorted(edges, x, side)
-    if not bool(all(steps <= 0)):
+    if not bool(all(behind <= before)):
         raise ValueError("expected edges that ascend or descend, found some that do both")
     return edges.size - searchsorted(edges[::-1], x, side)
 
@@ -85,7 +86,7 @@ def histogram_bin_edges(x: ArrayLike, /, bins: ArrayLike = 10, range: Range | No
         raise NotImplementedError(f"expected a number of bins or their edges, found `{bins}`\nhint: give a number of bins")
     if not isinstance(bins, int):
         _, edges = arrays_of(x, bins)
-        if edges.ndim != 1 or bool(any(diff(edges) < 0)):
+        if edges.ndim != 1 or bool(any(edges[1:] < edges[:-1])):
             raise ValueError("expected a vector of edges that ascend, found another array")
         return edges
     if bins < 1:
@@ -123,7 +124,7 @@ def histogram(
     added = None if weights is None else reshape(asarray(weights, device=x.device), (-1,))[inside]
     counts = _counted(_bins_of(x[inside], edges, isinstance(bins, int)), added, edges.size - 1)
     if density:
-        widths = diff(edges)
+        widths = diff(as_exact_floats(edges))
         return counts / widths / sum(counts), edges
     return counts, edges
 
@@ -178,5 +179,6 @@ def histogram2d(
     counts = reshape(_counted(rows * shape[1] + columns, added, shape[0] * shape[1]), shape)
     counts = counts.astype(x.dtype, copy=False)
     if density:
-        counts = counts / (diff(first)[:, None] * diff(second)[None, :]) / sum(counts)
+        widths, heights = (diff(as_exact_floats(edges)) for edges in (first, second))
+        counts = counts / (widths[:, None] * heights[None, :]) / sum(counts)
     return counts, first, second
