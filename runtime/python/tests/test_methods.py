@@ -127,5 +127,5 @@ def test_methods_say_who_they_are():
         assert getattr(ol.Tensor, name).__doc__
     with pytest.raises(ValueError, match="^`reshape`"):
         ol.ones(3).reshape(2)
-    with pytest.raises(TypeError, match=r"^`sum` expected no keyword but .*, found `out`\nhint: call it as `sum\(x, /, axis=None"):
-        ol.ones(3).sum(out=None)
+    with pytest.raises(TypeError, match=r"^`sum` expected no keyword but .*, found `foo`\nhint: call it as `sum\(x, /, axis=None"):
+        ol.ones(3).sum(foo=None)

@@ -19,8 +19,8 @@ from ._oarlock import (
 )
 
 if TYPE_CHECKING:
-    from ._oarlock import Device, DType
-    from ._typing import ArrayLike, Number
+    from ._oarlock import DType
+    from ._typing import ArrayLike, DeviceLike, Number
 
 NARROW, WIDE = (float32, complex64), (float64, complex128)
 """The dtypes of fractions in lists, and those beside which they are read anew."""
@@ -29,18 +29,77 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 KEYWORDS = {
+    "A": ("x",),
+    "M": ("n_cols",),
+    "N": ("n_rows", "n"),
+    "a": ("x", "x1"),
+    "a1": ("x1",),
+    "a2": ("x2",),
     "a_max": ("max",),
     "a_min": ("min",),
+    "ar": ("x",),
+    "ar1": ("x1",),
+    "ar2": ("x2",),
+    "arr": ("x",),
+    "array": ("x",),
+    "ary": ("x",),
     "axis": ("dim",),
+    "b": ("x2",),
     "ddof": ("correction",),
     "dim": ("axis",),
     "dims": ("axes", "axis"),
+    "element": ("x1",),
+    "f": ("x",),
+    "func1d": ("function",),
+    "input": ("x", "x1"),
     "keepdim": ("keepdims",),
     "keepdims": ("keepdim",),
+    "m": ("x",),
+    "newshape": ("shape",),
+    "object": ("obj",),
+    "other": ("x2",),
     "p": ("ord",),
+    "rcond": ("rtol",),
+    "reps": ("repetitions",),
+    "tensors": ("arrays",),
+    "test_elements": ("x2",),
+    "tup": ("arrays",),
     "unbiased": ("correction",),
+    "v": ("x", "x2"),
+    "z": ("x",),
 }
-"""Keywords of NumPy and PyTorch, and their names here, of which a function has one."""
+"""Names of arguments in NumPy and PyTorch, and those here, of which a function has one."""
+
+WITHOUT_EFFECT: dict[str, tuple[tuple[Any, ...] | None, str]] = {
+    "assume_unique": (None, ""),
+    "aweights": ((), "compute covariances with weights by NumPy"),
+    "axisa": ((-1,), "move the axes of vectors by `oarlock.moveaxis` first"),
+    "axisb": ((-1,), "move the axes of vectors by `oarlock.moveaxis` first"),
+    "axisc": ((-1,), "move the axis of the result by `oarlock.moveaxis`"),
+    "casting": (("same_kind", "safe"), "convert the arrays with `astype` first"),
+    "compute_uv": ((True,), "`oarlock.linalg.svdvals` computes the singular values alone"),
+    "copy": ((True,), "assign the result instead: `x[...] = …`"),
+    "cov": ((False,), "compute the covariances by NumPy"),
+    "dtype": ((), "convert the result with `astype`, or the arrays first"),
+    "equal_nan": ((True,), "`oarlock.unique_values` tells NaNs apart"),
+    "full": ((False,), "`oarlock.linalg.lstsq` has the residuals, too"),
+    "fweights": ((), "compute covariances with weights by NumPy"),
+    "hermitian": (None, ""),
+    "kind": (None, ""),
+    "like": (None, ""),
+    "mean": ((), "leave it out, as the mean is computed from the elements"),
+    "optimize": (None, ""),
+    "order": (("C", "K", "A"), "leave it out, as elements lie in memory row by row; `x.T` has the axes reversed"),
+    "out": ((), "assign the result instead: `x[...] = …`"),
+    "overwrite_input": (None, ""),
+    "sorted": (None, ""),
+    "subok": (None, ""),
+    "tol": ((), "give `rtol`, a share of the largest singular value"),
+    "w": ((), "compute polynomials with weights by NumPy"),
+    "weights": ((), "repeat the elements with `oarlock.repeat`, if the weights are whole numbers"),
+}
+"""Keywords of NumPy that change nothing here: the values that are ignored (`None` for any), and what to do about others. `None` is
+what NumPy has by default."""
 
 
 def in_own_name(function: Callable[P, T]) -> Callable[P, T]:
@@ -56,14 +115,15 @@ def in_own_name(function: Callable[P, T]) -> Callable[P, T]:
                 _tell(function.__name__, error)
                 raise
         again: Callable[..., T] = called
-        return again(*given, **_translated(function, given, named))
+        moved, translated = _translated(function, given, named)
+        return again(*moved, **translated)
 
     # From CPython 3.14 on, `wraps` copies what makes annotations, which those that were set do not have.
     called.__annotations__ = function.__annotations__
     return called
 
 
-def arrays_of(*operands: ArrayLike, device: Device | None = None) -> tuple[Tensor, ...]:
+def arrays_of(*operands: ArrayLike, device: DeviceLike | None = None) -> tuple[Tensor, ...]:
     """The operands as arrays. Those that are not yet arrays go to the device of the first that is one, or else to the given one.
     Plain numbers get the dtype that they have beside the others, and fractions in lists their precision."""
     for x in operands:
@@ -81,7 +141,7 @@ def arrays_of(*operands: ArrayLike, device: Device | None = None) -> tuple[Tenso
     )
 
 
-def _beside(common: DType | None, x: ArrayLike, made: Tensor | Number, device: Device | None) -> Tensor:
+def _beside(common: DType | None, x: ArrayLike, made: Tensor | Number, device: DeviceLike | None) -> Tensor:
     """An operand as an array beside others of a common dtype."""
     if not isinstance(made, Tensor):
         return asarray(made, dtype=None if common is None else result_type(common, made), device=device)
@@ -105,23 +165,47 @@ def _tell(function: str, error: Exception) -> None:
         setattr(error, "_op", function)  # noqa: B010
 
 
-def _translated(function: Callable[..., Any], given: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
-    """Keywords of other libraries under their names here."""
+def _translated(
+    function: Callable[..., Any], given: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments under their names in other libraries as they are here."""
     # Importing it takes longer than importing the whole package.
     from inspect import Parameter, Signature, signature
 
     parameters = signature(function).parameters.values()
+    # Other libraries have names for the first arguments, too.
+    places = [each.name for each in parameters if each.kind is Parameter.POSITIONAL_ONLY][len(given) :]
     known = {each.name for each in parameters if each.kind in (Parameter.KEYWORD_ONLY, Parameter.POSITIONAL_OR_KEYWORD)}
-    ours = {name: next((each for each in (name, *KEYWORDS.get(name, ())) if each in known), None) for name in named}
-    translated = {each or name: named[name] for name, each in ours.items()}
-    if None not in ours.values() and len(translated) == len(named) and translated.keys() != named.keys():
-        # PyTorch's `unbiased` is a truth value.
-        return {name: +each if name == "correction" and isinstance(each, bool) else each for name, each in translated.items()}
     plain = Signature([each.replace(annotation=Parameter.empty) for each in parameters])
     call, hint = f"`{function.__name__}`", f"hint: call it as `{function.__name__}{plain}`"
-    unknown = [name for name, each in ours.items() if each is None]
-    if unknown:
-        others = f"keyword but {', '.join(f'`{name}`' for name in sorted(known))}" if known else "keywords"
-        raise TypeError(f"{call} expected no {others}, found `{unknown[0]}`\n{hint}")
+    translated: dict[str, Any] = {}
+    is_each_once = True
+    for name, value in named.items():
+        ours = next((each for each in (name, *KEYWORDS.get(name, ())) if each in known or each in places), None)
+        if ours is not None:
+            is_each_once &= ours not in translated
+            # PyTorch's `unbiased` is a truth value.
+            translated[ours] = +value if ours == "correction" and isinstance(value, bool) else value
+        elif name in WITHOUT_EFFECT:
+            _expect_no_effect(call, name, value)
+        else:
+            others = f"keyword but {', '.join(f'`{each}`' for each in sorted(known))}" if known else "keywords"
+            raise TypeError(f"{call} expected no {others}, found `{name}`\n{hint}")
+    moved = list(given)
+    while places and places[0] in translated:
+        moved.append(translated.pop(places.pop(0)))
+    # What was given as it is here was refused already.
+    if is_each_once and (len(moved) > len(given) or translated.keys() != named.keys()):
+        return tuple(moved), translated
     names = "".join(f", `{name}`" for name in named)
     raise TypeError(f"{call} expected other arguments, found {len(given)} without a keyword{names}\n{hint}")
+
+
+def _expect_no_effect(call: str, name: str, value: Any) -> None:
+    """Refuses a keyword that would change something in NumPy."""
+    harmless, instead = WITHOUT_EFFECT[name]
+    is_simple = isinstance(value, (bool, int, float, str))
+    if harmless is None or value is None or is_simple and value in harmless:
+        return
+    expected = f"{' or '.join(f'`{each}`' for each in harmless)} for `{name}`" if harmless else f"no `{name}`"
+    raise TypeError(f"{call} expected {expected}, found {f'`{value}`' if is_simple else type(value).__name__}\nhint: {instead}")

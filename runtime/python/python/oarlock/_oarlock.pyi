@@ -4,16 +4,13 @@ import builtins
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from types import ModuleType
-from typing import Any, ClassVar, Final, Literal, NoReturn, Self, SupportsIndex, TypeAlias, final, overload
+from typing import Any, ClassVar, Final, Literal, NoReturn, Self, SupportsIndex, final, overload
 
 from numpy.typing import NDArray
 from typing_extensions import CapsuleType
 
 from ._methods import Methods
-from ._typing import DeviceLike, DtypeLike, Index, Number, Shape
-
-_Other: TypeAlias = Tensor | Number
-_OtherOrText: TypeAlias = _Other | builtins.str
+from ._typing import ArrayLike, DeviceLike, DtypeLike, Index, Number, Shape
 
 __version__: Final[builtins.str]
 
@@ -213,60 +210,60 @@ Created by `oarlock.asarray` and other functions of the namespace, which follows
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Tensor]: ...
     def __getitem__(self, key: Index, /) -> Tensor: ...
-    def __setitem__(self, key: Index, value: _OtherOrText, /) -> None: ...
+    def __setitem__(self, key: Index, value: ArrayLike, /) -> None: ...
     def __format__(self, format: builtins.str, /) -> builtins.str: ...
     def __round__(self, ndigits: None = None) -> Tensor: ...
     def __abs__(self) -> Tensor: ...
     def __neg__(self) -> Tensor: ...
     def __pos__(self) -> Tensor: ...
     def __invert__(self) -> Tensor: ...
-    def __add__(self, value: _Other, /) -> Tensor: ...
-    def __radd__(self, value: Number, /) -> Tensor: ...
-    def __sub__(self, value: _Other, /) -> Tensor: ...
-    def __rsub__(self, value: Number, /) -> Tensor: ...
-    def __mul__(self, value: _Other, /) -> Tensor: ...
-    def __rmul__(self, value: Number, /) -> Tensor: ...
-    def __truediv__(self, value: _Other, /) -> Tensor: ...
-    def __rtruediv__(self, value: Number, /) -> Tensor: ...
-    def __floordiv__(self, value: _Other, /) -> Tensor: ...
-    def __rfloordiv__(self, value: Number, /) -> Tensor: ...
-    def __mod__(self, value: _Other, /) -> Tensor: ...
-    def __rmod__(self, value: Number, /) -> Tensor: ...
-    def __lshift__(self, value: _Other, /) -> Tensor: ...
-    def __rlshift__(self, value: Number, /) -> Tensor: ...
-    def __rshift__(self, value: _Other, /) -> Tensor: ...
-    def __rrshift__(self, value: Number, /) -> Tensor: ...
-    def __and__(self, value: _Other, /) -> Tensor: ...
-    def __rand__(self, value: Number, /) -> Tensor: ...
-    def __or__(self, value: _Other, /) -> Tensor: ...
-    def __ror__(self, value: Number, /) -> Tensor: ...
-    def __xor__(self, value: _Other, /) -> Tensor: ...
-    def __rxor__(self, value: Number, /) -> Tensor: ...
-    def __pow__(self, value: _Other, mod: None = None, /) -> Tensor: ...
-    def __rpow__(self, value: Number, mod: None = None, /) -> Tensor: ...
-    def __matmul__(self, value: Tensor, /) -> Tensor: ...
-    def __rmatmul__(self, value: Tensor, /) -> Tensor: ...
-    def __iadd__(self, value: _Other, /) -> Self: ...
-    def __isub__(self, value: _Other, /) -> Self: ...
-    def __imul__(self, value: _Other, /) -> Self: ...
-    def __itruediv__(self, value: _Other, /) -> Self: ...
-    def __ifloordiv__(self, value: _Other, /) -> Self: ...
-    def __imod__(self, value: _Other, /) -> Self: ...
-    def __ilshift__(self, value: _Other, /) -> Self: ...
-    def __irshift__(self, value: _Other, /) -> Self: ...
-    def __ipow__(self, value: _Other, /) -> Self: ...  # type: ignore[misc]
-    def __iand__(self, value: _Other, /) -> Self: ...
-    def __ior__(self, value: _Other, /) -> Self: ...
-    def __ixor__(self, value: _Other, /) -> Self: ...
-    def __imatmul__(self, value: Tensor, /) -> Self: ...
-    def __divmod__(self, value: _Other, /) -> tuple[Tensor, Tensor]: ...
-    def __rdivmod__(self, value: Number, /) -> tuple[Tensor, Tensor]: ...
-    def __eq__(self, value: _OtherOrText, /) -> Tensor: ...  # type: ignore[override]
-    def __ne__(self, value: _OtherOrText, /) -> Tensor: ...  # type: ignore[override]
-    def __lt__(self, value: _Other, /) -> Tensor: ...
-    def __le__(self, value: _Other, /) -> Tensor: ...
-    def __gt__(self, value: _Other, /) -> Tensor: ...
-    def __ge__(self, value: _Other, /) -> Tensor: ...
+    def __add__(self, value: ArrayLike, /) -> Tensor: ...
+    def __radd__(self, value: ArrayLike, /) -> Tensor: ...
+    def __sub__(self, value: ArrayLike, /) -> Tensor: ...
+    def __rsub__(self, value: ArrayLike, /) -> Tensor: ...
+    def __mul__(self, value: ArrayLike, /) -> Tensor: ...
+    def __rmul__(self, value: ArrayLike, /) -> Tensor: ...
+    def __truediv__(self, value: ArrayLike, /) -> Tensor: ...
+    def __rtruediv__(self, value: ArrayLike, /) -> Tensor: ...
+    def __floordiv__(self, value: ArrayLike, /) -> Tensor: ...
+    def __rfloordiv__(self, value: ArrayLike, /) -> Tensor: ...
+    def __mod__(self, value: ArrayLike, /) -> Tensor: ...
+    def __rmod__(self, value: ArrayLike, /) -> Tensor: ...
+    def __lshift__(self, value: ArrayLike, /) -> Tensor: ...
+    def __rlshift__(self, value: ArrayLike, /) -> Tensor: ...
+    def __rshift__(self, value: ArrayLike, /) -> Tensor: ...
+    def __rrshift__(self, value: ArrayLike, /) -> Tensor: ...
+    def __and__(self, value: ArrayLike, /) -> Tensor: ...
+    def __rand__(self, value: ArrayLike, /) -> Tensor: ...
+    def __or__(self, value: ArrayLike, /) -> Tensor: ...
+    def __ror__(self, value: ArrayLike, /) -> Tensor: ...
+    def __xor__(self, value: ArrayLike, /) -> Tensor: ...
+    def __rxor__(self, value: ArrayLike, /) -> Tensor: ...
+    def __pow__(self, value: ArrayLike, mod: None = None, /) -> Tensor: ...
+    def __rpow__(self, value: ArrayLike, mod: None = None, /) -> Tensor: ...
+    def __matmul__(self, value: ArrayLike, /) -> Tensor: ...
+    def __rmatmul__(self, value: ArrayLike, /) -> Tensor: ...
+    def __iadd__(self, value: ArrayLike, /) -> Self: ...
+    def __isub__(self, value: ArrayLike, /) -> Self: ...
+    def __imul__(self, value: ArrayLike, /) -> Self: ...
+    def __itruediv__(self, value: ArrayLike, /) -> Self: ...
+    def __ifloordiv__(self, value: ArrayLike, /) -> Self: ...
+    def __imod__(self, value: ArrayLike, /) -> Self: ...
+    def __ilshift__(self, value: ArrayLike, /) -> Self: ...
+    def __irshift__(self, value: ArrayLike, /) -> Self: ...
+    def __ipow__(self, value: ArrayLike, /) -> Self: ...  # type: ignore[misc]
+    def __iand__(self, value: ArrayLike, /) -> Self: ...
+    def __ior__(self, value: ArrayLike, /) -> Self: ...
+    def __ixor__(self, value: ArrayLike, /) -> Self: ...
+    def __imatmul__(self, value: ArrayLike, /) -> Self: ...
+    def __divmod__(self, value: ArrayLike, /) -> tuple[Tensor, Tensor]: ...
+    def __rdivmod__(self, value: ArrayLike, /) -> tuple[Tensor, Tensor]: ...
+    def __eq__(self, value: ArrayLike, /) -> Tensor: ...  # type: ignore[override]
+    def __ne__(self, value: ArrayLike, /) -> Tensor: ...  # type: ignore[override]
+    def __lt__(self, value: ArrayLike, /) -> Tensor: ...
+    def __le__(self, value: ArrayLike, /) -> Tensor: ...
+    def __gt__(self, value: ArrayLike, /) -> Tensor: ...
+    def __ge__(self, value: ArrayLike, /) -> Tensor: ...
 
 @final
 class Slot:
@@ -376,11 +373,11 @@ def zeros(shape: Shape, *sizes: Any, dtype: DtypeLike | None = None, device: Dev
 def ones(shape: Shape, *sizes: Any, dtype: DtypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
     """An array of ones. The sizes may be one shape or several numbers, and the dtype may follow a shape."""
 
-def reshape(x: Tensor, /, shape: Shape, *, copy: builtins.bool | None = None) -> Tensor:
+def reshape(x: ArrayLike, /, shape: Shape, *, copy: builtins.bool | None = None) -> Tensor:
     """Changes the shape; one size may be -1 and is then inferred. The result shares memory unless the elements are not
 contiguous or `copy` is true."""
 
-def permute_dims(x: Tensor, /, axes: Shape) -> Tensor:
+def permute_dims(x: ArrayLike, /, axes: Shape) -> Tensor:
     """Permutes the axes of an array."""
 
 def _steps(
@@ -486,133 +483,133 @@ def _probe(path: builtins.str) -> int: ...
 def _tell_warnings() -> None: ...
 def _restored(dtype: DType, dims: Sequence[int], device: builtins.str, elements: Any) -> Tensor: ...
 
-def abs(x: Tensor, /) -> Tensor:
+def abs(x: ArrayLike, /) -> Tensor:
     """The absolute value."""
-def acos(x: Tensor, /) -> Tensor:
+def acos(x: ArrayLike, /) -> Tensor:
     """The inverse cosine."""
-def acosh(x: Tensor, /) -> Tensor:
+def acosh(x: ArrayLike, /) -> Tensor:
     """The inverse of the hyperbolic cosine."""
-def asin(x: Tensor, /) -> Tensor:
+def asin(x: ArrayLike, /) -> Tensor:
     """The inverse sine."""
-def asinh(x: Tensor, /) -> Tensor:
+def asinh(x: ArrayLike, /) -> Tensor:
     """The inverse of the hyperbolic sine."""
-def atan(x: Tensor, /) -> Tensor:
+def atan(x: ArrayLike, /) -> Tensor:
     """The inverse tangent."""
-def atanh(x: Tensor, /) -> Tensor:
+def atanh(x: ArrayLike, /) -> Tensor:
     """The inverse of the hyperbolic tangent."""
-def bitwise_invert(x: Tensor, /) -> Tensor:
+def bitwise_invert(x: ArrayLike, /) -> Tensor:
     """Inverts every bit, or a truth value."""
-def ceil(x: Tensor, /) -> Tensor:
+def ceil(x: ArrayLike, /) -> Tensor:
     """Rounds up."""
-def conj(x: Tensor, /) -> Tensor:
+def conj(x: ArrayLike, /) -> Tensor:
     """The complex conjugate."""
-def cos(x: Tensor, /) -> Tensor:
+def cos(x: ArrayLike, /) -> Tensor:
     """The cosine."""
-def cosh(x: Tensor, /) -> Tensor:
+def cosh(x: ArrayLike, /) -> Tensor:
     """The hyperbolic cosine."""
-def exp(x: Tensor, /) -> Tensor:
+def exp(x: ArrayLike, /) -> Tensor:
     """e to the power of each element."""
-def expm1(x: Tensor, /) -> Tensor:
+def expm1(x: ArrayLike, /) -> Tensor:
     """e to the power of each element, minus 1; exact near 0."""
-def floor(x: Tensor, /) -> Tensor:
+def floor(x: ArrayLike, /) -> Tensor:
     """Rounds down."""
-def imag(x: Tensor, /) -> Tensor:
+def imag(x: ArrayLike, /) -> Tensor:
     """The imaginary part; 0 for real numbers."""
-def isfinite(x: Tensor, /) -> Tensor:
+def isfinite(x: ArrayLike, /) -> Tensor:
     """Whether each element is finite."""
-def isinf(x: Tensor, /) -> Tensor:
+def isinf(x: ArrayLike, /) -> Tensor:
     """Whether each element is infinite."""
-def isnan(x: Tensor, /) -> Tensor:
+def isnan(x: ArrayLike, /) -> Tensor:
     """Whether each element is NaN."""
-def log(x: Tensor, /) -> Tensor:
+def log(x: ArrayLike, /) -> Tensor:
     """The natural logarithm."""
-def log10(x: Tensor, /) -> Tensor:
+def log10(x: ArrayLike, /) -> Tensor:
     """The logarithm to base 10."""
-def log1p(x: Tensor, /) -> Tensor:
+def log1p(x: ArrayLike, /) -> Tensor:
     """The natural logarithm of 1 + x; exact near 0."""
-def log2(x: Tensor, /) -> Tensor:
+def log2(x: ArrayLike, /) -> Tensor:
     """The logarithm to base 2."""
-def logical_not(x: Tensor, /) -> Tensor:
+def logical_not(x: ArrayLike, /) -> Tensor:
     """Negates truth values."""
-def negative(x: Tensor, /) -> Tensor:
+def negative(x: ArrayLike, /) -> Tensor:
     """The negative."""
-def real(x: Tensor, /) -> Tensor:
+def real(x: ArrayLike, /) -> Tensor:
     """The real part; real numbers stay as they are."""
-def reciprocal(x: Tensor, /) -> Tensor:
+def reciprocal(x: ArrayLike, /) -> Tensor:
     """The reciprocal."""
-def round(x: Tensor, /) -> Tensor:
+def round(x: ArrayLike, /) -> Tensor:
     """Rounds to the nearest integer, ties to even."""
-def sign(x: Tensor, /) -> Tensor:
+def sign(x: ArrayLike, /) -> Tensor:
     """The sign: -1, 0 or 1."""
-def signbit(x: Tensor, /) -> Tensor:
+def signbit(x: ArrayLike, /) -> Tensor:
     """Whether the sign bit is set."""
-def sin(x: Tensor, /) -> Tensor:
+def sin(x: ArrayLike, /) -> Tensor:
     """The sine."""
-def sinh(x: Tensor, /) -> Tensor:
+def sinh(x: ArrayLike, /) -> Tensor:
     """The hyperbolic sine."""
-def sqrt(x: Tensor, /) -> Tensor:
+def sqrt(x: ArrayLike, /) -> Tensor:
     """The square root."""
-def tan(x: Tensor, /) -> Tensor:
+def tan(x: ArrayLike, /) -> Tensor:
     """The tangent."""
-def tanh(x: Tensor, /) -> Tensor:
+def tanh(x: ArrayLike, /) -> Tensor:
     """The hyperbolic tangent."""
-def trunc(x: Tensor, /) -> Tensor:
+def trunc(x: ArrayLike, /) -> Tensor:
     """Rounds towards 0."""
-def add(x1: _Other, x2: _Other, /) -> Tensor:
+def add(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The sum."""
-def atan2(x1: _Other, x2: _Other, /) -> Tensor:
+def atan2(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The angle of the point (x2, x1)."""
-def bitwise_and(x1: _Other, x2: _Other, /) -> Tensor:
+def bitwise_and(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """Bitwise and."""
-def bitwise_left_shift(x1: _Other, x2: _Other, /) -> Tensor:
+def bitwise_left_shift(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """Shifts bits to the left."""
-def bitwise_or(x1: _Other, x2: _Other, /) -> Tensor:
+def bitwise_or(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """Bitwise or."""
-def bitwise_right_shift(x1: _Other, x2: _Other, /) -> Tensor:
+def bitwise_right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """Shifts bits to the right."""
-def bitwise_xor(x1: _Other, x2: _Other, /) -> Tensor:
+def bitwise_xor(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """Bitwise exclusive or."""
-def copysign(x1: _Other, x2: _Other, /) -> Tensor:
+def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The first with the sign of the second."""
-def divide(x1: _Other, x2: _Other, /) -> Tensor:
+def divide(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The quotient; of integers, as a float."""
-def equal(x1: _OtherOrText, x2: _OtherOrText, /) -> Tensor:
+def equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """Whether the two are equal."""
-def floor_divide(x1: _Other, x2: _Other, /) -> Tensor:
+def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The quotient, rounded down."""
-def greater(x1: _Other, x2: _Other, /) -> Tensor:
+def greater(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """Whether the first is greater than the second."""
-def greater_equal(x1: _Other, x2: _Other, /) -> Tensor:
+def greater_equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """Whether the first is greater than or equal to the second."""
-def hypot(x1: _Other, x2: _Other, /) -> Tensor:
+def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The hypotenuse: the length of the vector (x1, x2)."""
-def less(x1: _Other, x2: _Other, /) -> Tensor:
+def less(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """Whether the first is less than the second."""
-def less_equal(x1: _Other, x2: _Other, /) -> Tensor:
+def less_equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """Whether the first is less than or equal to the second."""
-def logaddexp(x1: _Other, x2: _Other, /) -> Tensor:
+def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The logarithm of the sum of the exponentials."""
-def logical_and(x1: _Other, x2: _Other, /) -> Tensor:
+def logical_and(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """Logical and."""
-def logical_or(x1: _Other, x2: _Other, /) -> Tensor:
+def logical_or(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """Logical or."""
-def logical_xor(x1: _Other, x2: _Other, /) -> Tensor:
+def logical_xor(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """Logical exclusive or."""
-def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
+def matmul(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The product of matrices, or of stacks of them."""
-def maximum(x1: _Other, x2: _Other, /) -> Tensor:
+def maximum(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The larger of the two; NaN if either is NaN."""
-def minimum(x1: _Other, x2: _Other, /) -> Tensor:
+def minimum(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The smaller of the two; NaN if either is NaN."""
-def multiply(x1: _Other, x2: _Other, /) -> Tensor:
+def multiply(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The product."""
-def nextafter(x1: _Other, x2: _Other, /) -> Tensor:
+def nextafter(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The next representable number from the first towards the second."""
-def not_equal(x1: _OtherOrText, x2: _OtherOrText, /) -> Tensor:
+def not_equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """Whether the two are unequal."""
-def pow(x1: _Other, x2: _Other, /) -> Tensor:
+def pow(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The first to the power of the second."""
-def remainder(x1: _Other, x2: _Other, /) -> Tensor:
+def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The remainder of the floored quotient, with the sign of the divisor."""
-def subtract(x1: _Other, x2: _Other, /) -> Tensor:
+def subtract(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The difference."""

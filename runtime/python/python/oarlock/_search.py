@@ -160,22 +160,30 @@ def _in_order(x: Tensor, axis: int | None, descending: bool) -> tuple[list[Tenso
 
 
 @in_own_name
-def take(x: ArrayLike, indices: ArrayLike, /, axis: int | None = None) -> Tensor:
-    """The slices at some indices of an axis.
+def take(x: ArrayLike, indices: ArrayLike, /, axis: int | None = None, *, mode: str = "raise") -> Tensor:
+    """The slices at some indices of an axis; without one, of the elements in one dimension. Indices beyond the array are an error, or
+    count from the start (`wrap`), or are the first or last (`clip`).
 
     >>> ol.take([10, 20, 30], [2, 0]).tolist()
     [30, 10]
     """
     x = asarray(x)
     if axis is None:
-        if x.ndim != 1:
-            raise ValueError(f"expected an axis for an array of {x.ndim} dimensions, found none")
-        axis = 0
+        x, axis = reshape(x, (-1,)), 0
     axis = _axis(axis, x.ndim)
     indices = _indices_beside(x, indices)
+    if mode != "raise" and x.shape[axis]:
+        indices = inside(indices, x.shape[axis], mode)
     if x.shape[axis] == 0 and indices.size:
         raise IndexError(f"`take` expected an element in dimension {axis}, found none in the shape {x.shape}")
     return op("Gather", [x, indices], {"axis": axis})
+
+
+def inside(indices: Tensor, size: int, mode: str) -> Tensor:
+    """Indices among so many elements, of any numbers."""
+    if mode not in ("wrap", "clip"):
+        raise ValueError(f"expected `raise`, `wrap` or `clip` for `mode`, found `{mode}`")
+    return indices % size if mode == "wrap" else _oarlock.minimum(_oarlock.maximum(indices, 0), size - 1)
 
 
 def _indices_beside(x: Tensor, indices: ArrayLike) -> Tensor:
