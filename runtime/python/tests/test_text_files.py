@@ -72,8 +72,11 @@ def test_text_that_is_no_number_is_named_with_its_place():
         ol.loadtxt(["1 2"], usecols=2)
     with pytest.raises(TypeError, match="^`loadtxt` expected the path of a file, an object to read from, or lines, found int"):
         ol.loadtxt(5)
-    with pytest.raises(FileNotFoundError):
-        ol.loadtxt("nothing.txt")
+    for name in ("loadtxt", "genfromtxt"):
+        with pytest.raises(FileNotFoundError, match=f"^`{name}` expected a file `nothing.txt`, found none\nhint: name a file"):
+            getattr(ol, name)("nothing.txt")
+        with pytest.raises(IsADirectoryError, match=f"^`{name}` expected a file `.`, found a directory\nhint: name a file in it"):
+            getattr(ol, name)(".")
 
 
 def test_other_dtypes_are_read():

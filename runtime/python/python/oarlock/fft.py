@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from . import _oarlock
+from . import _absent, _oarlock
 from ._arguments import in_own_name
 from ._creation import arange
 from ._kinds import COMPLEX
@@ -279,3 +279,10 @@ def _frequencies(places: Tensor, n: int, d: float, dtype: DtypeLike | None) -> T
 def __dir__() -> list[str]:
     """The public names."""
     return __all__
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Tells what to use in place of functions that are absent here."""
+        raise _absent.function(name, "oarlock.fft")
