@@ -3,7 +3,7 @@
 import numpy as np
 import oarlock as ol
 import pytest
-from conftest import same
+from conftest import child, same
 
 A = np.arange(24).reshape(2, 3, 4) % 7 - 3
 F = np.linspace(-2, 3, 24).reshape(2, 3, 4)
@@ -120,6 +120,16 @@ def test_arrays_share_nothing_with_their_copies():
     ours = ol.array(theirs)
     theirs[0] = 5
     assert ours.tolist() == [1, 1]
+
+
+def test_python_rounds_to_decimals():
+    x, y = np.array([1.25, -2.349, 1234.5]), np.array([15, 25, -36])
+    for digits in (None, 0, 1, -2, np.int64(2)):
+        for each in (x, y):
+            np.testing.assert_allclose(np.asarray(round(ol.asarray(each), digits)), np.round(each, digits or 0))
+    assert child("import oarlock as ol; print(round(ol.asarray([1.25, 2.0]), 1).tolist())").strip() == str([float(np.float32(1.2)), 2.0])
+    with pytest.raises(TypeError):
+        round(ol.ones(1), "x")
 
 
 def test_methods_say_who_they_are():
