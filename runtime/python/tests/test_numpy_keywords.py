@@ -36,6 +36,12 @@ m.tile(A, reps=(2, 1)) | m.repeat(a=A, repeats=2, axis=0) | m.linspace(start=1, 
 m.moveaxis(A, source=0, destination=1) | m.swapaxes(A, axis1=0, axis2=1) | m.percentile(A, q=50) | m.eye(N=2, M=3)
 m.transpose(a=A, axes=(1, 0)) | m.concatenate((A, A), axis=1) | m.searchsorted([1, 2], v=2, side="right") | m.dot(A, b=A.T)
 m.linalg.pinv(A, rcond=0.5) | m.isin(element=I, test_elements=[1, 2]) | m.vstack(tup=[A, A]) | m.clip(A, a_min=1, a_max=None)
+m.concatenate([A, I], dtype="float32") | m.stack([A, A], 1, dtype="int64", casting="unsafe") | m.vstack([A, I], dtype="float64")
+m.hstack([I, I], dtype="int16") | m.unique(N, equal_nan=False) | m.unique(N, True, True, True, equal_nan=False)[2]
+m.cov(A, fweights=[1, 2, 3]) | m.cov(A, aweights=[1, 2.5, 3]) | m.cov(A, ddof=0, aweights=[1, 2.5, 3]) | m.cov(A, dtype="float64")
+m.cov(A * 1j, fweights=[1, 2, 3], aweights=[1, 2.5, 3], bias=True) | m.cov([1, 2, 3], fweights=[1, 1, 2])
+m.corrcoef(A, I, dtype="float64")
+m.polyfit([0, 1, 2, 3], [1, 3, 2, 5], 1, w=[1, 2, 1, 0.5]) | m.polyfit([0, 1, 2], [[1, 3], [3, 2], [5, 1]], 1, w=[1, 2, 1])
 """
 
 WITHOUT_EFFECT = """
@@ -75,9 +81,12 @@ def test_a_keyword_of_numpy_does_what_it_does_there(expression):
         (lambda: ol.array(A, order="F"), TypeError, "^`array` expected .* for `order`, found `F`\nhint: leave"),
         (lambda: ol.reshape(A, -1, order="X"), ValueError, "^`reshape` expected `C` .* or `F` .* for `order`, found 'X'"),
         (lambda: ol.nan_to_num(N, copy=False), TypeError, "^`nan_to_num` expected `True` for `copy`, found `False`\nhint: assign"),
-        (lambda: ol.concat([A, A], dtype="int8"), TypeError, "^`concat` expected no `dtype`, found `int8`\nhint: .*`astype`"),
+        (lambda: ol.dstack([A, A], dtype="int8"), TypeError, "^`dstack` expected no `dtype`, found `int8`\nhint: .*`astype`"),
+        (lambda: ol.cov(A, fweights=[1, 2]), ValueError, r"^`cov` expected a weight for each of 3 observations, found the shape \(2,\)"),
+        (lambda: ol.cov(A, aweights=[1, 2, -1]), ValueError, "^`cov` expected weights of at least 0, found some below"),
+        (lambda: ol.polyfit([1, 2], [3, 4], 1, w=[1]), ValueError, "^`polyfit` expected a weight for each of 2 points, found"),
+        (lambda: ol.polyfit([1, 2], [3, 4], 1, full=True), TypeError, "^`polyfit` expected `False` for `full`, found `True`\nhint: "),
         (lambda: ol.linalg.svd(A, compute_uv=False), TypeError, "^`svd` expected `True` .*\nhint: `oarlock.linalg.svdvals`"),
-        (lambda: ol.unique(A, equal_nan=False), TypeError, "^`unique` expected `True` .*\nhint: `oarlock.unique_"),
         (lambda: ol.quantile(A, 0.5, weights=[1]), TypeError, "^`quantile` expected no `weights`, found list\nhint: "),
         (lambda: ol.linalg.matrix_rank(A, tol=1e-3), TypeError, "^`matrix_rank` expected no `tol`, found `0.001`\nhint: give"),
         (lambda: ol.take(A, [0], mode="other"), ValueError, "^`take` expected `raise`, `wrap` or `clip` for `mode`, found `other`"),

@@ -72,18 +72,15 @@ KEYWORDS = {
 
 WITHOUT_EFFECT: dict[str, tuple[tuple[Any, ...] | None, str]] = {
     "assume_unique": (None, ""),
-    "aweights": ((), "compute covariances with weights by NumPy"),
     "axisa": ((-1,), "move the axes of vectors by `oarlock.moveaxis` first"),
     "axisb": ((-1,), "move the axes of vectors by `oarlock.moveaxis` first"),
     "axisc": ((-1,), "move the axis of the result by `oarlock.moveaxis`"),
-    "casting": (("same_kind", "safe"), "convert the arrays with `astype` first"),
+    "casting": (("same_kind", "safe", "unsafe"), "convert the arrays with `astype` first"),
     "compute_uv": ((True,), "`oarlock.linalg.svdvals` computes the singular values alone"),
     "copy": ((True,), "assign the result instead: `x[...] = …`"),
     "cov": ((False,), "compute the covariances by NumPy"),
     "dtype": ((), "convert the result with `astype`, or the arrays first"),
-    "equal_nan": ((True,), "`oarlock.unique_values` tells NaNs apart"),
     "full": ((False,), "`oarlock.linalg.lstsq` has the residuals, too"),
-    "fweights": ((), "compute covariances with weights by NumPy"),
     "hermitian": (None, ""),
     "kind": (None, ""),
     "like": (None, ""),
@@ -95,7 +92,6 @@ WITHOUT_EFFECT: dict[str, tuple[tuple[Any, ...] | None, str]] = {
     "sorted": (None, ""),
     "subok": (None, ""),
     "tol": ((), "give `rtol`, a share of the largest singular value"),
-    "w": ((), "compute polynomials with weights by NumPy"),
     "weights": ((), "repeat the elements with `oarlock.repeat`, if the weights are whole numbers"),
 }
 """Keywords of NumPy that change nothing here: the values that are ignored (`None` for any), and what to do about others. `None` is

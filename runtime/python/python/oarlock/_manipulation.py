@@ -13,7 +13,7 @@ from ._searchsorted import insertion_points
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ._typing import ArrayLike, Axes
+    from ._typing import ArrayLike, Axes, DtypeLike
 
 __all__: list[str] = [
     "broadcast_arrays",
@@ -74,16 +74,21 @@ def broadcast_arrays(*arrays: ArrayLike) -> tuple[Tensor, ...]:
 
 
 @in_own_name
-def concat(arrays: Sequence[ArrayLike], /, axis: int | None = 0) -> Tensor:
-    """Joins arrays along an axis; with `axis=None`, flattens them first.
+def concat(arrays: Sequence[ArrayLike], /, axis: int | None = 0, *, dtype: DtypeLike | None = None) -> Tensor:
+    """Joins arrays along an axis, converted to a dtype if one is given; with `axis=None`, flattens them first.
 
     >>> ol.concat([[1, 2], [3]]).tolist()
     [1, 2, 3]
     """
-    parts = list(arrays_of(*arrays))
+    parts = _of_dtype(arrays, dtype)
     if axis is None:
         parts, axis = [reshape(x, (-1,)) for x in parts], 0
     return _joined(parts, _axis(axis, parts[0].ndim) if parts else 0, False)
+
+
+def _of_dtype(arrays: Sequence[ArrayLike], dtype: DtypeLike | None) -> list[Tensor]:
+    made = arrays_of(*arrays)
+    return [x if dtype is None else x.astype(dtype, copy=False) for x in made]
 
 
 @in_own_name
@@ -212,13 +217,13 @@ def roll(x: ArrayLike, /, shift: Axes, axis: Axes | None = None) -> Tensor:
 
 
 @in_own_name
-def stack(arrays: Sequence[ArrayLike], /, axis: int = 0) -> Tensor:
-    """Joins arrays of the same shape along a new axis.
+def stack(arrays: Sequence[ArrayLike], /, axis: int = 0, *, dtype: DtypeLike | None = None) -> Tensor:
+    """Joins arrays of the same shape along a new axis, converted to a dtype if one is given.
 
     >>> ol.stack([[1, 2], [3, 4]], axis=1).tolist()
     [[1, 3], [2, 4]]
     """
-    parts = list(arrays_of(*arrays))
+    parts = _of_dtype(arrays, dtype)
     return _joined(parts, _axis(axis, parts[0].ndim + 1) if parts else 0, True)
 
 

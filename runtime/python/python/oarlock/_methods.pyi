@@ -277,6 +277,8 @@ class Methods:
         return_inverse: builtins.bool = False,
         return_counts: builtins.bool = False,
         axis: builtins.int | None = None,
+        *,
+        equal_nan: builtins.bool = True,
     ) -> Tensor | tuple[Tensor, ...]: ...
     def unsqueeze(self, /, axis: Axes = 0) -> Tensor: ...
     def var(

@@ -25,8 +25,10 @@ def unique(
     return_inverse: bool = False,
     return_counts: bool = False,
     axis: int | None = None,
+    *,
+    equal_nan: bool = True,
 ) -> Tensor | tuple[Tensor, ...]:
-    """The sorted unique elements, or the unique slices of an axis. All NaNs are one element.
+    """The sorted unique elements, or the unique slices of an axis. All NaNs are one element, unless `equal_nan` is false.
 
     Asked for, a tuple also has the indices of the first occurrences, those that restore the array, and the counts.
 
@@ -35,8 +37,9 @@ def unique(
     ([3, 5], [1, 2])
     """
     x = asarray(x)
-    if x.dtype in COMPLEX and axis is None:
-        values, first, inverse, counts = _with_one_nan(*unique_all(x))
+    if axis is None and (x.dtype in COMPLEX or not equal_nan):
+        found = unique_all(x)
+        values, first, inverse, counts = _with_one_nan(*found) if equal_nan else found
     else:
         whole, along = (reshape(x, (-1,)), 0) if axis is None else (x, _axis(axis, x.ndim))
         values, first, inverse, counts = op("Unique", [whole], {"sorted": 1, "axis": along}, outputs=4)

@@ -101,13 +101,13 @@ def flatten(x: ArrayLike, /, start_dim: int = 0, end_dim: int = -1, *, order: st
         # The first argument of NumPy's method.
         start_dim, order = 0, start_dim
     if x.ndim == 0:
-        return reshape(x, (1,))
+        return _oarlock.reshape(x, (1,))
     first, last = _axis(start_dim, x.ndim), _axis(end_dim, x.ndim)
     if first > last:
         raise ValueError(f"expected a first axis before the last one, found {start_dim} and {end_dim} of {x.ndim}")
     if has_first_axis_last(order):
         x = permute_dims(x, (*range(first), *reversed(range(first, last + 1)), *range(last + 1, x.ndim)))
-    return reshape(x, (*x.shape[:first], math.prod(x.shape[first : last + 1]), *x.shape[last + 1 :]))
+    return _oarlock.reshape(x, (*x.shape[:first], math.prod(x.shape[first : last + 1]), *x.shape[last + 1 :]))
 
 
 @overload
@@ -121,7 +121,7 @@ def atleast_1d(*arrays: ArrayLike) -> Tensor | tuple[Tensor, ...]:
     >>> ol.atleast_1d(5).shape
     (1,)
     """
-    made = tuple(x if x.ndim else reshape(x, (1,)) for x in map(asarray, arrays))
+    made = tuple(x if x.ndim else _oarlock.reshape(x, (1,)) for x in map(asarray, arrays))
     return made[0] if len(made) == 1 else made
 
 
@@ -136,7 +136,7 @@ def atleast_2d(*arrays: ArrayLike) -> Tensor | tuple[Tensor, ...]:
     >>> ol.atleast_2d([1, 2]).shape
     (1, 2)
     """
-    made = tuple(reshape(x, (1,) * (2 - x.ndim) + x.shape) if x.ndim < 2 else x for x in map(asarray, arrays))
+    made = tuple(_oarlock.reshape(x, (1,) * (2 - x.ndim) + x.shape) if x.ndim < 2 else x for x in map(asarray, arrays))
     return made[0] if len(made) == 1 else made
 
 
@@ -152,7 +152,7 @@ def atleast_3d(*arrays: ArrayLike) -> Tensor | tuple[Tensor, ...]:
     (1, 2, 1)
     """
     made = tuple(
-        x if x.ndim > 2 else x[..., None] if x.ndim == 2 else reshape(x, (1, -1, 1)) for x in map(asarray, arrays)
+        x if x.ndim > 2 else x[..., None] if x.ndim == 2 else _oarlock.reshape(x, (1, -1, 1)) for x in map(asarray, arrays)
     )
     return made[0] if len(made) == 1 else made
 

@@ -52,7 +52,8 @@ def _numbers_of(given: tuple[Any, ...]) -> tuple[Any, ...]:
 def reshape(x: Tensor, /, *shape: Any, order: str = "C", copy: builtins.bool | None = None) -> Tensor:
     """The elements in another shape, given as numbers or as a tuple. One size may be -1 and is then inferred. With the order `F`,
     the first axis is that of neighbors."""
-    return reshaped(x, _numbers_of(shape), order, copy=copy)
+    sizes = _numbers_of(shape)
+    return _oarlock.reshape(x, sizes, copy=copy) if order == "C" else reshaped(x, sizes, order, copy=copy)
 
 
 @in_own_name
