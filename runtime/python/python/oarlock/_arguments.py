@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from operator import index
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from ._oarlock import (
@@ -15,6 +16,7 @@ from ._oarlock import (
     complex128,
     float32,
     float64,
+    int64,
     result_type,
 )
 
@@ -119,9 +121,28 @@ def in_own_name(function: Callable[P, T]) -> Callable[P, T]:
     return called
 
 
-def arrays_of(*operands: ArrayLike, device: DeviceLike | None = None) -> tuple[Tensor, ...]:
+def whole_number(given: Any) -> int | None:
+    """A whole number of any library as one of Python; `None` for anything else, arrays of one element among it."""
+    if isinstance(given, int):
+        return given
+    try:
+        return None if getattr(given, "ndim", 0) else index(given)
+    except TypeError:
+        return None
+
+
+def numbers_in(given: Any) -> tuple[int, ...]:
+    """Whole numbers of which there may be one alone, or several in a sequence."""
+    alone = whole_number(given)
+    return tuple(given) if alone is None else (alone,)
+
+
+def arrays_of(
+    *operands: ArrayLike, device: DeviceLike | None = None, is_widened: bool = False
+) -> tuple[Tensor, ...]:
     """The operands as arrays. Those that are not yet arrays go to the device of the first that is one, or else to the given one.
-    Plain numbers get the dtype that they have beside the others, and fractions in lists their precision."""
+    Plain numbers get the dtype that they have beside the others, and fractions in lists their precision. Where arrays of several
+    dtypes have one result, numbers out of the range of the others are widened."""
     for x in operands:
         if type(x) is not Tensor:
             break
@@ -133,14 +154,22 @@ def arrays_of(*operands: ArrayLike, device: DeviceLike | None = None) -> tuple[T
     dtypes = [x for x in made if isinstance(x, Tensor)]
     common = result_type(*dtypes) if dtypes else None
     return tuple(
-        x if isinstance(x, Tensor) else _beside(common, x, each, device) for x, each in zip(operands, made, strict=True)
+        x if isinstance(x, Tensor) else _beside(common, x, each, device, is_widened)
+        for x, each in zip(operands, made, strict=True)
     )
 
 
-def _beside(common: DType | None, x: ArrayLike, made: Tensor | Number, device: DeviceLike | None) -> Tensor:
+def _beside(
+    common: DType | None, x: ArrayLike, made: Tensor | Number, device: DeviceLike | None, is_widened: bool
+) -> Tensor:
     """An operand as an array beside others of a common dtype."""
     if not isinstance(made, Tensor):
-        return asarray(made, dtype=None if common is None else result_type(common, made), device=device)
+        try:
+            return asarray(made, dtype=None if common is None else result_type(common, made), device=device)
+        except OverflowError:
+            if not is_widened or not isinstance(made, int):
+                raise
+            return asarray(made, dtype=int64 if -(2**63) <= made < 2**63 else float64, device=device)
     if common in WIDE and made.dtype in NARROW and not hasattr(x, "dtype"):
         return asarray(x, dtype=WIDE[NARROW.index(made.dtype)], device=device)
     return made

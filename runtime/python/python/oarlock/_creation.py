@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
 
 from . import _oarlock
 from ._arguments import arrays_of, in_own_name
@@ -190,10 +190,10 @@ def ones_like(
 
 @in_own_name
 def arange(
-    start: float,
+    start: float | SupportsIndex,
     /,
-    stop: float | None = None,
-    step: float = 1,
+    stop: float | SupportsIndex | None = None,
+    step: float | SupportsIndex = 1,
     dtype: DtypeLike | None = None,
     *,
     device: DeviceLike | None = None,
@@ -204,15 +204,20 @@ def arange(
     Tensor(shape=[3], dtype=int64, place=Place(cpu:0), stop_gradient=True,
            [0, 1, 2])
     """
-    if stop is None:
-        start, stop = 0, start
-    if step == 0:
+    first, last, by = map(_number, (0, start, step) if stop is None else (start, stop, step))
+    if by == 0:
         raise ValueError("expected a step other than 0, found 0")
     if dtype is None:
-        is_whole = all(isinstance(number, int) for number in (start, stop, step))
+        is_whole = all(isinstance(number, int) for number in (first, last, by))
         dtype = _oarlock.int64 if is_whole else _oarlock.float32
-    count = max(0, math.ceil((stop - start) / step))
-    return _steps(count, start, step, device, dtype is _oarlock.float32).astype(dtype, copy=False)
+    count = max(0, math.ceil((last - first) / by))
+    return _steps(count, first, by, device, dtype is _oarlock.float32).astype(dtype, copy=False)
+
+
+def _number(given: Any) -> float:
+    """A number of any library as one of Python."""
+    number: float = given.item() if hasattr(given, "item") else given
+    return number
 
 
 @overload

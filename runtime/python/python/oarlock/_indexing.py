@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from . import _oarlock
-from ._arguments import arrays_of, in_own_name
+from ._arguments import arrays_of, in_own_name, numbers_in
 from ._kinds import whole_numbers
 from ._manipulation import broadcast_arrays, broadcast_to, moveaxis, stack
 from ._oarlock import Tensor, _axis, asarray, reshape, result_type, zeros
@@ -188,7 +188,7 @@ def unravel_index(indices: ArrayLike, shape: int | Sequence[int], /, order: str 
     >>> [each.tolist() for each in ol.unravel_index([2, 3], (2, 3))]
     [[0, 1], [2, 0]]
     """
-    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    sizes = numbers_in(shape)
     if has_first_axis_last(order):
         return unravel_index(indices, sizes[::-1])[::-1]
     rest = whole_numbers(asarray(indices))

@@ -65,4 +65,4 @@ def append(x: ArrayLike, values: ArrayLike, /, axis: int | None = None) -> Tenso
     >>> ol.append([1, 2], [3]).tolist()
     [1, 2, 3]
     """
-    return concat(arrays_of(x, values), axis=axis)
+    return concat(arrays_of(x, values, is_widened=True), axis=axis)

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from . import _oarlock
-from ._arguments import in_own_name
+from ._arguments import in_own_name, numbers_in
 from ._kinds import FLOATS, as_floats, expect_real
 from ._manipulation import broadcast_to, moveaxis
 from ._oarlock import Tensor, _axes, _axis, _numbers, asarray, floor, full, isnan, logical_not, op
@@ -80,7 +80,7 @@ def argpartition(x: ArrayLike, kth: int | list[int], /, axis: int | None = -1) -
 def _with_places(x: ArrayLike, kth: int | list[int], axis: int | None) -> Tensor:
     made = asarray(x)
     size = made.size if axis is None else made.shape[_axis(axis, made.ndim)]
-    for place in (kth,) if isinstance(kth, int) else kth:
+    for place in numbers_in(kth):
         if not -size <= place < size:
             raise ValueError(f"expected places among {size} elements, found {place}")
     return made

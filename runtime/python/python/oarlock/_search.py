@@ -96,7 +96,7 @@ def searchsorted(x1: ArrayLike, x2: ArrayLike, /, side: str = "left", sorter: Ar
     """
     if side not in ("left", "right"):
         raise ValueError(f"expected `left` or `right` for `side`, found `{side}`")
-    ordered, wanted = arrays_of(x1, x2)
+    ordered, wanted = arrays_of(x1, x2, is_widened=True)
     if sorter is not None:
         ordered = take(ordered, sorter)
     if ordered.ndim != 1:
@@ -215,7 +215,7 @@ def isin(x1: ArrayLike, x2: ArrayLike, /, *, invert: bool = False) -> Tensor:
     >>> ol.isin([1, 2, 3], [2, 5]).tolist()
     [False, True, False]
     """
-    first, second = arrays_of(x1, x2)
+    first, second = arrays_of(x1, x2, is_widened=True)
     if second.size > FEW and result_type(first, second) not in COMPLEX + (_oarlock.str,):
         # A search in sorted elements needs less memory than the comparison of all with all.
         ordered = sort(reshape(second, (-1,)))

@@ -437,5 +437,5 @@ def diff(
 
 def _beside(x: Tensor, part: ArrayLike, axis: int) -> Tensor:
     """What is put before or behind an array; a number stands for one slice of it."""
-    _, made = arrays_of(x, part)
+    _, made = arrays_of(x, part, is_widened=True)
     return made if made.ndim else broadcast_to(made, (*x.shape[:axis], 1, *x.shape[axis + 1 :]))

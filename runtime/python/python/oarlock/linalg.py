@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _absent, _oarlock
-from ._arguments import arrays_of, in_own_name
+from ._arguments import arrays_of, in_own_name, whole_number
 from ._creation import eye
 from ._decompositions import adjoint, cholesky, eig, eigh, eigvals, eigvalsh, qr, slogdet, svd, svdvals
 from ._diagonal import last_diagonals
@@ -189,17 +189,20 @@ def matrix_power(x: ArrayLike, n: int, /) -> Tensor:
     """
     x = asarray(x)
     _expect_matrices("matrix_power", x)
-    if n < 0:
-        x, n = inv(x), -n
-    if n == 0:
+    power = whole_number(n)
+    if power is None:
+        raise TypeError(f"expected a whole number as a power, found {type(n).__name__}")
+    if power < 0:
+        x, power = inv(x), -power
+    if power == 0:
         return broadcast_to(eye(x.shape[-1], dtype=x.dtype, device=x.device), x.shape)
     # Without a product with the identity, whose zeros would make NaN of infinities.
     made: Tensor | None = None
     while True:
-        if n & 1:
+        if power & 1:
             made = +x if made is None else made @ x
-        n >>= 1
-        if made is not None and n == 0:
+        power >>= 1
+        if made is not None and power == 0:
             return made
         x = x @ x
 

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from .. import _oarlock
+from .._arguments import whole_number
 from .._linear import matrix_transpose
 from .._manipulation import concat, expand_dims, moveaxis
 from .._oarlock import DType, Tensor, _axis, asarray, matmul, reshape
@@ -402,8 +403,9 @@ class Distributions:
         >>> ol.sort(ol.random.default_rng(7).permutation(5)).tolist()
         [0, 1, 2, 3, 4]
         """
-        if isinstance(x, int):
-            return self._placed(self._order(x), None)
+        count = whole_number(x)
+        if count is not None:
+            return self._placed(self._order(count), None)
         given = asarray(x)
         at = _axis(axis, given.ndim)
         return take(given, self._order(given.shape[at]).to_device(given.device), axis=at)
@@ -445,8 +447,11 @@ class Distributions:
         >>> ol.random.default_rng(7).choice(5, size=3, replace=False).shape
         (3,)
         """
-        given = None if isinstance(a, int) else asarray(a)
-        available = a if given is None else given.shape[_axis(axis, given.ndim)]
+        given: Tensor | None = None
+        available = whole_number(a)
+        if available is None:
+            given = asarray(a)
+            available = given.shape[_axis(axis, given.ndim)]
         shape = self._shape(size, [])
         count = math.prod(shape)
         if available == 0 and count:
