@@ -52,6 +52,7 @@ m.nan_to_num(N, copy=True) | m.median(A, 0, overwrite_input=True) | m.unique(I, 
 m.isin(I, [1], kind="sort") | m.intersect1d(I, [1], assume_unique=True) | m.einsum("ij,ij", A, A, optimize=True)
 m.concatenate([A, A], out=None, casting="same_kind") | m.linalg.pinv(A @ A.T, hermitian=True) | m.take(A, [0], axis=1, mode="raise")
 m.quantile(A, 0.5, weights=None) | m.cov(A, fweights=None) | m.cross([1, 0, 0], [0, 1, 0], axisa=-1) | m.linalg.svd(A, compute_uv=True)[1]
+m.asarray(A.copy()).sort(kind="stable")
 """
 
 
@@ -63,7 +64,7 @@ def cases(text):
 @pytest.mark.parametrize("expression", cases(MEANT) + cases(WITHOUT_EFFECT))
 def test_a_keyword_of_numpy_does_what_it_does_there(expression):
     found, expected = (eval(expression, {"m": module} | NAMES) for module in (ol, np))
-    if isinstance(expected, tuple):
+    if expected is None or isinstance(expected, tuple):
         assert found == expected
         return
     assert np.shape(found) == np.shape(expected)

@@ -11,8 +11,11 @@ if TYPE_CHECKING:
 
 ATTRIBUTES = {
     "backward": None,
+    "byteswap": "x.numpy().byteswap()",
     "ctypes": "x.numpy().ctypes",
     "data": "x",
+    "dump": "oarlock.save(file, x)",
+    "dumps": "pickle.dumps(x)",
     "flags": "x.numpy().flags",
     "flat": "x.ravel()",
     "grad": None,

@@ -92,6 +92,7 @@ WITHOUT_EFFECT: dict[str, tuple[tuple[Any, ...] | None, str]] = {
     "out": ((), "assign the result instead: `x[...] = …`"),
     "overwrite_input": (None, ""),
     "sorted": (None, ""),
+    "stable": (None, ""),
     "subok": (None, ""),
     "tol": ((), "give `rtol`, a share of the largest singular value"),
     "weights": ((), "repeat the elements with `oarlock.repeat`, if the weights are whole numbers"),
