@@ -227,6 +227,12 @@ class TestNumpyFunctions:
     def test_what_cannot_be_is_an_error(self):
         with pytest.raises(TypeError, match="no `out`"):
             np.exp(self.ours, out=np.zeros((2, 2)))
+        with pytest.raises(TypeError, match=r"^expected no `where` for `numpy.add` .*\nhint: .*`oarlock.where`"):
+            np.add(self.ours, 1, where=[True, False])
+
+    def test_keywords_that_change_no_result_are_ignored(self):
+        same(np.add(self.ours, 1, casting="unsafe", where=True, order="C", subok=True), self.ours.numpy() + 1)
+        same(np.add.reduce(self.ours, 0, initial=5.0), np.add.reduce(self.ours.numpy(), 0, initial=5.0))
 
 
 class TestOtherLibraries:
