@@ -20,6 +20,7 @@ m.var(A, 0, np.float64) | m.std(I, None, "float64", ddof=2) | m.any(A, 1, where=
 m.nansum(N, 1, where=U, initial=3) | m.nanprod(N, 0, initial=2) | m.nanmean(N, 0, where=U) | m.nanmean(N, dtype="float64")
 m.nanmax(m.asarray(N), 1, initial=2) | m.nanmin(m.asarray(N), 1, initial=2, where=U) | m.nanvar(N, 1, where=[True, True, False])
 m.nanstd(N, 0, "float64") | m.nanvar(N, 1, ddof=2)
+m.fft.fft(A, norm=None) | m.fft.irfft(A, norm=None) | m.fft.hfft(A, norm=None) | m.fft.fftn(A, norm=None) | m.finfo("float32").tiny
 m.reshape(A, (3, 2), order="F") | m.reshape(A, -1, order="F") | m.reshape(A, (3, -1), order="C") | m.reshape(A, shape=(3, 2))
 m.ravel(A, "F") | m.ravel(A, order="K") | m.asarray(A).reshape(3, 2, order="F") | m.asarray(A).reshape((3, 2), order="A")
 m.asarray(A).flatten("F") | m.asarray(A).flatten(order="F") | m.asarray(A).ravel(order="F") | m.asarray(A).view()
@@ -93,6 +94,7 @@ def test_a_keyword_of_numpy_does_what_it_does_there(expression):
         (lambda: ol.linalg.matrix_rank(A, tol=1e-3), TypeError, "^`matrix_rank` expected no `tol`, found `0.001`\nhint: give"),
         (lambda: ol.take(A, [0], mode="other"), ValueError, "^`take` expected `raise`, `wrap` or `clip` for `mode`, found `other`"),
         (lambda: ol.linalg.eigh(A @ A.T, UPLO="x"), ValueError, "^`eigh` expected `L` .* for `UPLO`, found `x`"),
+        (lambda: ol.linalg.qr(A, mode="r"), ValueError, r"^`qr` expected `reduced` or `complete` .*\nhint: `qr\(x\).R` is the triangle"),
         (lambda: ol.tile(reps=2), TypeError, r"^`tile` expected other arguments, found 0 .* `repetitions`\nhint: call it as"),
         (lambda: ol.clip(A, 1, 2, a_min=2), TypeError, "^`clip` expected other arguments, found 3 without a keyword, `min`\nhint: "),
         (lambda: ol.linspace(0, 1, stop=3), TypeError, "^`linspace` expected .*`stop`\nhint: "),

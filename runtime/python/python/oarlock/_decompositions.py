@@ -142,7 +142,8 @@ def qr(x: ArrayLike, /, mode: str = "reduced") -> QRResult:
     """
     x = asarray(x)
     if mode not in ("reduced", "complete"):
-        raise ValueError(f"expected `reduced` or `complete` for `mode`, found `{mode}`")
+        hint = "\nhint: `qr(x).R` is the triangle alone" if mode == "r" else ""
+        raise ValueError(f"expected `reduced` or `complete` for `mode`, found `{mode}`{hint}")
     return QRResult(*_own("Qr", x, 2, complete=int(mode == "complete")))
 
 
