@@ -118,12 +118,17 @@ def test_arrays_have_names_in_one_file(save, tmp_path):
 
 def test_a_file_without_arrays_is_empty_and_a_zip_of_something_else_is_refused(tmp_path):
     assert ol.load(file_of(save=ol.savez)).files == []
-    with zipfile.ZipFile(tmp_path / "model.pt", "w") as archive:
-        archive.writestr("data.pkl", b"")
-    with pytest.raises(
-        ValueError, match="^expected a ZIP of arrays in the format `.npy`, found `data.pkl` in it\nhint: export"
-    ):
-        ol.load(tmp_path / "model.pt")
+    for name, found in [
+        ("notes.txt", "`notes.txt` in it\nhint: export a model"),
+        ("m/data.pkl", "a file of PyTorch\nhint: export a model by `torch.onnx.export`"),
+        ("model.weights.h5", "a model of Keras\nhint: load it with Keras"),
+        ("a/model.onnx", "an ONNX model in it\nhint: unpack"),
+        ("[Content_Types].xml", "a document of an office program\nhint: .*pandas"),
+    ]:
+        with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
+            archive.writestr(name, b"")
+        with pytest.raises(ValueError, match=f"^expected a ZIP of arrays in the format `.npy`, found {found}"):
+            ol.load(tmp_path / "other.zip")
 
 
 def test_a_file_is_replaced_only_as_a_whole(tmp_path, monkeypatch):
@@ -145,7 +150,8 @@ def test_a_file_is_replaced_only_as_a_whole(tmp_path, monkeypatch):
             call()
     monkeypatch.undo()
     assert path.read_bytes() == before and os.listdir(tmp_path) == ["x.npy"]
-    with pytest.raises(FileNotFoundError, match=r"nowhere/x\.npy'$"):
+    missing = r"expected a directory `.*nowhere` to write `x\.npy` to, found none\nhint: make it by `os\.makedirs\("
+    with pytest.raises(FileNotFoundError, match=f"^`save` {missing}"):
         ol.save(tmp_path / "nowhere" / "x", 1)
     with pytest.raises(
         TypeError, match="^`save` expected the path of a file, or an object to write to, found Tensor\nhint: the file comes"

@@ -167,7 +167,8 @@ def test_another_shape_shares_memory_or_is_a_copy_as_is_asked():
 
 def test_axes_of_a_grid_have_one_dimension():
     same(ol.meshgrid(ol.arange(2), ol.arange(3))[1], np.meshgrid(np.arange(2), np.arange(3))[1])
-    for wrong in [ol.ones((2, 2)), ol.asarray(1.0)]:
+    same(ol.meshgrid(ol.arange(2), 5)[1], np.meshgrid(np.arange(2), 5)[1])
+    for wrong in [ol.ones((2, 2)), ol.ones((1, 1, 1))]:
         with pytest.raises(ValueError, match="one dimension, found shapes"):
             ol.meshgrid(ol.ones(2), wrong)
 

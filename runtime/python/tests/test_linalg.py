@@ -157,3 +157,11 @@ def test_integers_become_floats():
         np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(np.asarray(ol.linalg.solve(theirs, [1, 2])), np.linalg.solve(np.array(theirs), [1, 2]), rtol=1e-5)
     assert ol.linalg.eig(theirs)[0].dtype == "complex64"
+
+
+def test_a_power_is_a_whole_number_and_stays_what_it_is():
+    power = np.array(3)
+    near(ol.linalg.matrix_power(np.eye(2) * 2, power), np.eye(2) * 8)
+    assert power == 3
+    with pytest.raises(TypeError, match="^`matrix_power` expected a whole number as a power, found float"):
+        ol.linalg.matrix_power(np.eye(2), 0.5)

@@ -43,6 +43,11 @@ def test_completion_offers_public_names_only():
         assert [name for name in offered if name.startswith("_") and not name.startswith("__")] == []
     unloaded = child("import oarlock as ol; print(*dir(ol.ones(3)))").split()
     assert unloaded == dir(ol.ones(3))
+    for owner, public in [(ol.Tensor, {"sum", "shape"}), (ol.Session, model)]:
+        assert public <= set(dir(owner))
+        # Notebooks look for this one.
+        own = [name for name in dir(owner) if name.startswith("_") and not name.startswith("__") and name != "_repr_html_"]
+        assert own == []
 
 
 @pytest.mark.parametrize(

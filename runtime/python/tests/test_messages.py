@@ -4,6 +4,7 @@ import operator
 import re
 import subprocess
 import sys
+from importlib import import_module
 
 import numpy as np
 import oarlock as ol
@@ -75,7 +76,6 @@ def test_what_knows_arrays_itself_may_still_answer():
         (ol.abs, "abs"),
         (lambda x: ~x.astype(ol.float32), "bitwise_invert"),
         (lambda x: ol.logical_not(x.astype(ol.int8)), "logical_not"),
-        (lambda x: ol.where(x.astype(ol.int8), x, x), "where"),
     ],
 )
 def test_a_dtype_that_a_function_does_not_take_is_a_type_error_that_says_to_convert(call, name):
@@ -249,22 +249,51 @@ def test_an_attribute_that_is_not_there_names_what_to_use(name):
 
 
 def test_a_function_that_is_not_there_names_what_to_use():
-    from oarlock._absent import ATTRIBUTES, FUNCTIONS, MATRICES
+    from oarlock._absent import ATTRIBUTES, FUNCTIONS, OF_MODULES
 
-    for name in MATRICES:
-        with pytest.raises(AttributeError, match=f"^module `oarlock.linalg` has no `{name}`\nhint: use `.+`$"):
-            getattr(ol.linalg, name)
-    for name in FUNCTIONS:
-        with pytest.raises(AttributeError, match=f"^module `oarlock` has no `{name}`\nhint: use `.+`$"):
-            getattr(ol, name)
-    with pytest.raises(AttributeError, match="^module `oarlock` has no `nonsense`$"):
-        ol.nonsense
-    there = [re.findall(r"oarlock\.(\w+)", str(each)) for each in [*ATTRIBUTES.values(), *FUNCTIONS.values(), *MATRICES.values()]]
-    assert [name for names in there for name in names if not hasattr(ol, name)] == []
+    for module, table in OF_MODULES.items():
+        for name, instead in table.items():
+            hint = "use `.+`" if instead else "there is nothing here that it would set; leave it out"
+            with pytest.raises(AttributeError, match=f"^module `{module}` has no `{name}`\nhint: {hint}$"):
+                getattr(import_module(module), name)
+        with pytest.raises(AttributeError, match=f"^module `{module}` has no `nonsense`$"):
+            import_module(module).nonsense
+    hints = [str(each) for table in (ATTRIBUTES, *OF_MODULES.values()) for each in table.values()]
+    assert [each for hint in hints for each in re.findall(r"\boarlock((?:\.\w+)+)", hint) if not reached(ol, each)] == []
     there = [re.findall(r"\bx\.(\w+)", str(instead)) for instead in [*ATTRIBUTES.values(), *FUNCTIONS.values()]]
     assert [name for names in there for name in names if not hasattr(ol.ones(1), name)] == []
     assert [name for name in ATTRIBUTES if hasattr(ol.Tensor, name)] == []
     assert [name for name in FUNCTIONS if name in ol.__all__] == []
+
+
+def reached(module, path):
+    """Whether a path such as `.fft.fft` leads somewhere."""
+    for name in path.split(".")[1:]:
+        if not hasattr(module, name):
+            return False
+        module = getattr(module, name)
+    return True
+
+
+def test_what_numpy_has_and_the_package_has_not_is_left_to_numpy():
+    for module in ("oarlock", "oarlock.linalg", "oarlock.fft"):
+        theirs = import_module(module.replace("oarlock", "numpy"))
+        theirs.only_there = len
+        try:
+            with pytest.raises(AttributeError, match=rf"hint: use `oarlock\.asarray\({theirs.__name__}\.only_there\(…\)\)`$"):
+                import_module(module).only_there
+        finally:
+            del theirs.only_there
+    with pytest.raises(AttributeError, match=r"^module `oarlock` has no `gcd`\nhint: use `oarlock\.asarray\(numpy\.gcd\(…\)\)`$"):
+        ol.gcd
+
+
+def test_a_generator_names_what_to_use_for_distributions_that_it_lacks():
+    rng = ol.random.default_rng(1)
+    with pytest.raises(AttributeError, match=r"^'Generator' object has no attribute 'zipf'\nhint: use `oarlock\.asarray\(numpy\.random\."):
+        rng.zipf(2.0)
+    with pytest.raises(AttributeError, match="^'Generator' object has no attribute 'nonsense'$"):
+        rng.nonsense
 
 
 def test_help_of_arrays_has_what_exists():

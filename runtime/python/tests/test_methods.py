@@ -3,7 +3,7 @@
 import numpy as np
 import oarlock as ol
 import pytest
-from conftest import same
+from conftest import child, same
 
 A = np.arange(24).reshape(2, 3, 4) % 7 - 3
 F = np.linspace(-2, 3, 24).reshape(2, 3, 4)
@@ -122,10 +122,20 @@ def test_arrays_share_nothing_with_their_copies():
     assert ours.tolist() == [1, 1]
 
 
+def test_python_rounds_to_decimals():
+    x, y = np.array([1.25, -2.349, 1234.5]), np.array([15, 25, -36])
+    for digits in (None, 0, 1, -2, np.int64(2)):
+        for each in (x, y):
+            np.testing.assert_allclose(np.asarray(round(ol.asarray(each), digits)), np.round(each, digits or 0))
+    assert child("import oarlock as ol; print(round(ol.asarray([1.25, 2.0]), 1).tolist())").strip() == str([float(np.float32(1.2)), 2.0])
+    with pytest.raises(TypeError):
+        round(ol.ones(1), "x")
+
+
 def test_methods_say_who_they_are():
     for name in ["sum", "reshape", "eq", "T", "to", "real"]:
         assert getattr(ol.Tensor, name).__doc__
     with pytest.raises(ValueError, match="^`reshape`"):
         ol.ones(3).reshape(2)
-    with pytest.raises(TypeError, match=r"^`sum` expected no keyword but .*, found `out`\nhint: call it as `sum\(x, /, axis=None"):
-        ol.ones(3).sum(out=None)
+    with pytest.raises(TypeError, match=r"^`sum` expected no keyword but .*, found `foo`\nhint: call it as `sum\(x, /, axis=None"):
+        ol.ones(3).sum(foo=None)

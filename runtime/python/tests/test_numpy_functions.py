@@ -191,6 +191,15 @@ m.linalg.eigh(m.eye(3))[0] | m.linalg.matmul(F, G) | m.linalg.matrix_norm(F) | m
 m.linalg.slogdet(S) | m.linalg.svd(F)[1] | m.linalg.tensordot(F, G, axes=1) | m.linalg.vecdot(F, F) | m.linalg.vector_norm(F)
 m.fft.hfft(D) | m.fft.ifftn(C) | m.fft.ifftshift(V) | m.fft.ihfft(V) | m.fft.irfft(D) | m.fft.irfftn(C) | m.fft.rfftfreq(5)
 m.fft.rfftn(F)
+m.nanvar(X) | m.nanstd(N, 1) | m.nanvar(N, 0) | m.gradient(P, axis=1) | m.gradient(X[2:7]) | m.gradient(V * 0 + X[2:], m.arange(7))
+m.linalg.cond([[1.0, 2.0], [2.0, 4.0]], 1) | m.linalg.cond([[1.0, 2.0], [2.0, 4.0]], "fro") | m.linalg.cond(m.zeros((2, 2)))
+m.linalg.cond([[[1.0, 2.0], [3.0, 4.0]], [[1.0, 1.0], [1.0, 1.0]]], INF) | m.linalg.cond(m.zeros((2, 2)), -2)
+m.linalg.cond([[NAN, 0.0], [0.0, 0.0]], 1)
+m.linalg.eigvalsh([[1 + 1j, 2j], [-2j, 3 - 1j]]) | m.linalg.eigvalsh([[1 + 1j, 7j], [-2j, 3 - 1j]], UPLO="U")
+m.linalg.eigh([[1.0, 9.0], [2.0, 3.0]])[0] | m.linalg.eigh([[1 + 2j, 9j], [2j, 3.0]], "U")[0]
+m.linalg.matrix_power(m.asarray([[1e-30, 0.0], [0.0, 1e30]], dtype="float32"), 2) | m.linalg.matrix_power(S, 0) | m.linalg.matrix_power(S, 7)
+m.linalg.matrix_power(S, 1)
+m.argmax(T) | m.argmin(T, 1) | m.argmax(T, axis=0) | m.where(A, 1, 2) | m.where(X, X, 2.0) | m.where(C, F, A)
 """  # fmt: skip
 
 # The dtype or the shape of a list is not that of the array.
@@ -217,7 +226,7 @@ def cases(expressions):
 
 def evaluated(expression, module, made):
     names = {name: made(value) for name, value in OPERANDS.items()}
-    return eval(expression, {"m": module, "INF": INF, "np": np, "hasattr": hasattr, "int": int} | names)
+    return eval(expression, {"m": module, "INF": INF, "NAN": NAN, "np": np, "hasattr": hasattr, "int": int} | names)
 
 
 def agree(found, expected, *, exactly):

@@ -106,6 +106,54 @@ def test_numpy_makes_a_dtype_of_ours_its_own(dtype):
     assert np.dtype(dtype) == np.dtype(dtype.name) and np.zeros(2, dtype).dtype == dtype
 
 
+WHOLE = """
+m.tile([1, 2], i) | m.tile([1, 2], [i, i]) | m.expand_dims([1, 2], i - 2) | m.squeeze([[1, 2]], i - 2) | m.repeat([1, 2], i)
+m.roll([1, 2, 3], i) | m.roll([[1, 2, 3]], i, i - 1) | m.arange(i) | m.arange(i, 5) | m.arange(0, 5, i) | m.linspace(0, 1, i)
+m.linspace(i, 4, 3) | m.eye(i, i, i - 1) | m.split(m.asarray([1, 2, 3, 4]), i) | m.array_split(m.asarray([1, 2, 3]), i)
+m.partition([3, 1, 2, 5], i)[2] | m.sum([[1, 2]], i - 1) | m.sum([[1, 2]], (i - 1, i - 2)) | m.diff([1, 4, 9], i) | m.tri(i)
+m.moveaxis(m.zeros((1, 2, 3)), i, i - 2) | m.transpose(m.zeros((1, 2, 3)), (i, i - 2, i - 1)) | m.reshape([1, 2, 3, 4], i * 2)
+m.reshape([1, 2, 3, 4], (i, i)) | m.zeros((i, i)) | m.full(i, 3) | m.indices((i, i)) | m.histogram([1, 2, 3], i)[0]
+m.histogram_bin_edges([1, 2, 3], i) | m.histogram2d([1, 2, 3], [1, 2, 3], i)[0] | m.histogram2d([1, 2, 3], [1, 2, 3], [i, 3])[0]
+m.bincount([1, 2], minlength=i * 2) | m.pad([1, 2], i) | m.insert([1, 2, 3], i, 5) | m.delete([1, 2, 3], i) | m.take([1, 2, 3], i)
+m.linalg.matrix_power([[1, 1], [0, 1]], i) | m.tensordot([[1, 2]], [[1], [2]], axes=i - 1) | m.concatenate([[1], [2]], i - 2)
+m.tensordot([[1, 2]], [[1], [2]], axes=(i - 1, i - 2)) | m.unravel_index(3, (i, i)) | m.unravel_index(i, i * 2)[0]
+m.broadcast_to([1, 2], (i, i)) | m.broadcast_to([1, 2], i) | m.broadcast_to(1, i) | m.quantile([1.0, 2], 0.5, i - 2) | m.flip([1, 2], i - 2)
+"""
+
+
+@pytest.mark.parametrize("i", [np.int64(2), np.array(2), ol.asarray(2)], ids=lambda i: type(i).__name__)
+@pytest.mark.parametrize("expression", [each.strip() for line in WHOLE.strip().splitlines() for each in line.split(" | ")])
+def test_whole_numbers_of_any_library_are_arguments(expression, i):
+    found, expected = eval(expression, {"m": ol, "i": i}), eval(expression, {"m": np, "i": np.int64(2)})
+    if not isinstance(expected, (tuple, list)):
+        found, expected = [found], [expected]
+    for one, other in zip(found, expected, strict=True):
+        assert one.shape == np.shape(other)
+        np.testing.assert_allclose(np.asarray(one), other)
+        assert np.asarray(one).dtype.kind == np.asarray(other).dtype.kind
+
+
+def test_numbers_to_draw_from_are_those_of_any_library():
+    for number in (np.int64(5), ol.asarray(5)):
+        for name in ("permutation", "choice"):
+            found, expected = (getattr(ol.random.default_rng(3), name)(each) for each in (number, 5))
+            same(found, np.asarray(expected))
+    assert ol.broadcast_shapes((2, 1), 3, np.int64(1)) == (2, 3)
+
+
+def test_numbers_beyond_a_dtype_are_compared_with_its_elements():
+    x, a = ol.asarray([1, 2, 3], dtype=ol.uint8), np.array([1, 2, 3], np.uint8)
+    for number in (300, -1, 2):
+        same(ol.isclose(x, number), np.isclose(a, number))
+        same(ol.isin(x, number), np.isin(a, number))
+        same(ol.searchsorted(x, number), np.searchsorted(a, number))
+        same(ol.digitize(number, x), np.asarray(np.digitize(number, a)))
+    same(ol.isclose(x, 2**70), np.isclose(a, 2.0**70))
+    assert not ol.allclose(x, 300) and not ol.array_equal(x, 300) and not ol.array_equiv(x, 300)
+    same(ol.append(x, 300), np.append(a, 300))
+    same(ol.diff(x, prepend=300), np.diff(a.astype(int), prepend=300))
+
+
 def test_the_axes_of_any_array_are_reversed_by_its_t():
     for shape in [(), (3,), (2, 3), (2, 3, 4)]:
         theirs = np.arange(np.prod(shape, dtype=int)).reshape(shape)
@@ -179,6 +227,12 @@ class TestNumpyFunctions:
     def test_what_cannot_be_is_an_error(self):
         with pytest.raises(TypeError, match="no `out`"):
             np.exp(self.ours, out=np.zeros((2, 2)))
+        with pytest.raises(TypeError, match=r"^expected no `where` for `numpy.add` .*\nhint: .*`oarlock.where`"):
+            np.add(self.ours, 1, where=[True, False])
+
+    def test_keywords_that_change_no_result_are_ignored(self):
+        same(np.add(self.ours, 1, casting="unsafe", where=True, order="C", subok=True), self.ours.numpy() + 1)
+        same(np.add.reduce(self.ours, 0, initial=5.0), np.add.reduce(self.ours.numpy(), 0, initial=5.0))
 
 
 class TestOtherLibraries:

@@ -326,3 +326,23 @@ def test_integers_of_every_dtype_and_range():
 def test_what_cannot_be_drawn_is_told(call, error, told):
     with pytest.raises(error, match=told):
         call()
+
+
+def test_keywords_of_numpy_that_change_no_distribution_are_ignored():
+    def drawn(name, *given, **named):
+        return getattr(ol.random.default_rng(5), name)(*given, **named)
+
+    for name, given, named in [
+        ("random", (3,), {"out": None}),
+        ("standard_normal", (3,), {"out": None}),
+        ("standard_exponential", (3,), {"method": "inv", "out": None}),
+        ("standard_gamma", (2.0, 3), {"out": None}),
+        ("choice", (5, 3), {"shuffle": False}),
+        ("permuted", ([[1, 2], [3, 4]],), {"out": None}),
+        ("multivariate_normal", ([0, 0], np.eye(2)), {"check_valid": "ignore", "method": "svd"}),
+    ]:
+        np.testing.assert_array_equal(np.asarray(drawn(name, *given, **named)), np.asarray(drawn(name, *given)))
+    with pytest.raises(TypeError, match="^`random` expected no `out`, found ndarray\nhint: assign the result instead"):
+        drawn("random", 3, out=np.zeros(3))
+    with pytest.raises(TypeError, match="^`choice` expected no keyword but `a`, `axis`, .* found `foo`\nhint: "):
+        drawn("choice", 3, foo=1)

@@ -1,5 +1,6 @@
 """What is no regular file is written to, and stays what it is."""
 
+import errno
 import os
 import stat
 import threading
@@ -36,6 +37,13 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path, name, write, begin):
 
 def test_a_directory_in_the_place_of_a_file_is_an_error(tmp_path):
     (tmp_path / "x.npy").mkdir()
-    with pytest.raises(IsADirectoryError):
+    with pytest.raises(IsADirectoryError, match=r"^`save` expected a file `.*x\.npy`, found a directory\nhint: "):
         ol.save(tmp_path / "x.npy", np.ones(2))
     assert os.listdir(tmp_path) == ["x.npy"]
+
+
+def test_a_file_in_the_place_of_a_directory_is_an_error(tmp_path):
+    (tmp_path / "x").write_text("text")
+    with pytest.raises(NotADirectoryError, match="^`save` expected a directory `.*x` to write `y.npy` to, found none\nhint: ") as raised:
+        ol.save(tmp_path / "x" / "y", np.ones(2))
+    assert raised.value.errno == errno.ENOTDIR and os.listdir(tmp_path) == ["x"]

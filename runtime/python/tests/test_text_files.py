@@ -72,8 +72,11 @@ def test_text_that_is_no_number_is_named_with_its_place():
         ol.loadtxt(["1 2"], usecols=2)
     with pytest.raises(TypeError, match="^`loadtxt` expected the path of a file, an object to read from, or lines, found int"):
         ol.loadtxt(5)
-    with pytest.raises(FileNotFoundError):
-        ol.loadtxt("nothing.txt")
+    for name in ("loadtxt", "genfromtxt"):
+        with pytest.raises(FileNotFoundError, match=f"^`{name}` expected a file `nothing.txt`, found none\nhint: name a file"):
+            getattr(ol, name)("nothing.txt")
+        with pytest.raises(IsADirectoryError, match=f"^`{name}` expected a file `.`, found a directory\nhint: name a file in it"):
+            getattr(ol, name)(".")
 
 
 def test_other_dtypes_are_read():
@@ -143,3 +146,11 @@ def test_what_cannot_be_written_as_text_is_refused(tmp_path):
         with pytest.raises((ValueError, TypeError), match=f"^`savetxt` {message}"):
             ol.savetxt(tmp_path / "x.txt", given, **named)
     assert not any(tmp_path.iterdir())
+
+
+def test_keywords_about_fields_are_told_with_what_to_do():
+    with pytest.raises(TypeError, match="^`genfromtxt` expected no `names`, found `True`\nhint: .*`skip_header=1`"):
+        ol.genfromtxt(["a b", "1 2"], names=True)
+    with pytest.raises(TypeError, match="^`loadtxt` expected no `quotechar`, found `'`\nhint: .*`csv`"):
+        ol.loadtxt(["1 2"], quotechar="'")
+    assert ol.genfromtxt(["1 2"], names=None, autostrip=True, usemask=False).tolist() == [1, 2]

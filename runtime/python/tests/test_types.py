@@ -11,6 +11,7 @@ import pytest
 PACKAGE = Path(oarlock.__file__).parent
 
 USE = """
+import numpy as np
 import oarlock as ol
 
 a: ol.Tensor = ol.asarray([1.0, 2.0]) * 2 + ol.ones((2,), dtype=ol.float32)
@@ -34,6 +35,15 @@ doubled: ol.Tensor = twice(a)
 summed: ol.Tensor = a.sum(0).reshape(-1, 1).T.copy() + ol.sum([1, 2]) + ol.concat([a, [1.0]], 0)
 halves: tuple[ol.Tensor, ...] = a.float().to("cpu").split(1)
 best, places = a.topk(1)
+theirs: np.ndarray[tuple[int, ...], np.dtype[np.float64]] = np.ones(2)
+of_lists: ol.Tensor = ol.exp([1.0, 2.0]) + ol.add(theirs, [1, 2]) + ol.matmul(theirs, a) + ol.isnan(1.0)
+of_theirs: ol.Tensor = a + theirs + [1.0, 2.0] + (theirs @ a > [0.5])
+a[0], a[1:] = 1.0, theirs
+model = ol.load("model.onnx", fallback="error")
+reveal_type(ol.load("model.onnx", precision=ol.bfloat16))
+array: ol.Tensor = ol.load("x.npy")
+grid, step = ol.linspace(0, [1.0, 2.0], 3, retstep=True)
+picked: ol.Tensor = grid.max(initial=3, where=[True, False]).reshape(-1, order="F") + round(a, 1)
 reveal_type(ol.fft.fft(a).dtype)
 """
 
@@ -49,7 +59,8 @@ def test_mypy_finds_nothing_in_its_strict_mode(tmp_path):
     (tmp_path / "use.py").write_text(USE)
     cache = f"--cache-dir={tmp_path / 'cache'}"
     run("-m", "mypy", "--strict", cache, str(PACKAGE), cwd=PACKAGE.parent)
-    assert "oarlock._oarlock.DType" in run("-m", "mypy", "--strict", cache, str(tmp_path / "use.py"), cwd=PACKAGE.parent)
+    told = run("-m", "mypy", "--strict", cache, str(tmp_path / "use.py"), cwd=PACKAGE.parent)
+    assert "oarlock._oarlock.DType" in told and "oarlock._model.Session" in told
 
 
 def test_the_stub_says_what_the_native_half_has(tmp_path):

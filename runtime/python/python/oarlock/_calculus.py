@@ -11,7 +11,7 @@ from ._kinds import COMPLEX, FLOATS, as_floats, expect_real
 from ._manipulation import concat, flip
 from ._oarlock import Tensor, _axes, _axis, asarray, conj, isnan, matmul, op, reshape, result_type, zeros
 from ._search import argsort, searchsorted, take, where
-from ._statistics import diff, sum
+from ._statistics import all, diff, sum
 
 if TYPE_CHECKING:
     from ._typing import ArrayLike, Axes
@@ -86,10 +86,12 @@ def _slopes(x: Tensor, distance: ArrayLike, axis: int, edge_order: int) -> Tenso
     _, steps = arrays_of(x, distance)
     if steps.ndim == 0:
         steps = steps * _oarlock.ones(size - 1, dtype=x.dtype, device=x.device)
+        is_even = True
     elif steps.shape != (size,):
         raise ValueError(f"expected {size} coordinates along axis {axis}, found the shape {steps.shape}")
     else:
         steps = diff(as_floats(steps))
+        is_even = bool(all(steps == steps[0]))
     front, back = (slice(None),) * axis, (None,) * (x.ndim - axis - 1)
 
     def part(start: int | None, stop: int | None) -> Tensor:
@@ -98,7 +100,11 @@ def _slopes(x: Tensor, distance: ArrayLike, axis: int, edge_order: int) -> Tenso
     rises = (part(1, None) - part(None, -1)) / steps[(slice(None), *back)]
     before, behind = steps[:-1][(slice(None), *back)], steps[1:][(slice(None), *back)]
     lower, upper = rises[(*front, slice(None, -1))], rises[(*front, slice(1, None))]
-    inner = (lower * behind + upper * before) / (before + behind)
+    if is_even:
+        # The element between two neighbours has no part in it, and may be anything.
+        inner = (part(2, None) - part(None, -2)) / (before + behind)
+    else:
+        inner = (lower * behind + upper * before) / (before + behind)
     first, last = rises[(*front, slice(None, 1))], rises[(*front, slice(-1, None))]
     if edge_order == 2:
         # The slope of the parabola through the three elements at each end.

@@ -39,7 +39,7 @@ def isclose(
     >>> ol.isclose([1.0, 2.0], [1.0, 2.1]).tolist()
     [True, False]
     """
-    x1, x2 = (as_exact_floats(x) for x in arrays_of(x1, x2))
+    x1, x2 = (as_exact_floats(x) for x in arrays_of(x1, x2, is_widened=True))
     both_finite = logical_and(isfinite(x1), isfinite(x2))
     near = abs(x1 - x2) <= atol + rtol * abs(x2)
     made = where(both_finite, near, equal(x1, x2))
@@ -65,7 +65,7 @@ def array_equal(x1: ArrayLike, x2: ArrayLike, /, equal_nan: bool = False) -> boo
     >>> ol.array_equal([1, 2], [1, 2])
     True
     """
-    x1, x2 = arrays_of(x1, x2)
+    x1, x2 = arrays_of(x1, x2, is_widened=True)
     if x1.shape != x2.shape:
         return False
     made = equal(x1, x2)
@@ -81,7 +81,7 @@ def array_equiv(x1: ArrayLike, x2: ArrayLike, /) -> bool:
     >>> ol.array_equiv([1, 1], [[1, 1], [1, 1]])
     True
     """
-    x1, x2 = arrays_of(x1, x2)
+    x1, x2 = arrays_of(x1, x2, is_widened=True)
     try:
         broadcast_shapes(x1.shape, x2.shape)
     except ValueError:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
 
 from . import _oarlock
 from ._arguments import arrays_of, in_own_name
-from ._oarlock import Tensor, _steps, asarray, op, reshape, zeros
+from ._information import isdtype
+from ._oarlock import Tensor, _axis, _numbers, _steps, asarray, floor, op, permute_dims, reshape, result_type, zeros
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,14 +37,22 @@ __all__: list[str] = [
 
 @in_own_name
 def array(
-    obj: ArrayLike, /, dtype: DtypeLike | None = None, *, device: DeviceLike | None = None, copy: bool | None = True
+    obj: ArrayLike,
+    /,
+    dtype: DtypeLike | None = None,
+    *,
+    device: DeviceLike | None = None,
+    copy: bool | None = True,
+    ndmin: int = 0,
 ) -> Tensor:
-    """A new array of the elements, which it does not share unless `copy` allows it.
+    """A new array of the elements, which it does not share unless `copy` allows it. It has `ndmin` axes at least, the new ones
+    first.
 
     >>> ol.array([1, 2], dtype="float32").dtype
     oarlock.float32
     """
-    return asarray(obj, dtype=dtype, device=device, copy=copy)
+    made = asarray(obj, dtype=dtype, device=device, copy=copy)
+    return made[(None,) * (ndmin - made.ndim)] if made.ndim < ndmin else made
 
 
 @in_own_name
@@ -106,16 +115,22 @@ def empty(shape: Shape, *sizes: Any, dtype: DtypeLike | None = None, device: Dev
 
 @in_own_name
 def full_like(
-    x: ArrayLike, /, fill_value: Number, dtype: DtypeLike | None = None, *, device: DeviceLike | None = None
+    x: ArrayLike,
+    /,
+    fill_value: Number,
+    dtype: DtypeLike | None = None,
+    *,
+    device: DeviceLike | None = None,
+    shape: Shape | None = None,
 ) -> Tensor:
-    """An array with the shape of another, filled with a number.
+    """An array with the shape of another, or with a given one, filled with a number.
 
     >>> ol.full_like([1, 2], 7).tolist()
     [7, 7]
     """
     x = asarray(x)
     return _oarlock.full(
-        x.shape,
+        x.shape if shape is None else shape,
         fill_value,
         dtype=x.dtype if dtype is None else dtype,
         device=x.device if device is None else device,
@@ -123,41 +138,62 @@ def full_like(
 
 
 @in_own_name
-def empty_like(x: ArrayLike, /, dtype: DtypeLike | None = None, *, device: DeviceLike | None = None) -> Tensor:
-    """An array with the shape of another, whose elements will be written later; until then they are zeros.
+def empty_like(
+    x: ArrayLike,
+    /,
+    dtype: DtypeLike | None = None,
+    *,
+    device: DeviceLike | None = None,
+    shape: Shape | None = None,
+) -> Tensor:
+    """An array with the shape of another, or with a given one, whose elements will be written later; until then they are zeros.
 
     >>> ol.empty_like([1, 2, 3]).shape
     (3,)
     """
-    return full_like(x, 0, dtype=dtype, device=device)
+    return full_like(x, 0, dtype, device=device, shape=shape)
 
 
 @in_own_name
-def zeros_like(x: ArrayLike, /, dtype: DtypeLike | None = None, *, device: DeviceLike | None = None) -> Tensor:
-    """An array of zeros with the shape of another.
+def zeros_like(
+    x: ArrayLike,
+    /,
+    dtype: DtypeLike | None = None,
+    *,
+    device: DeviceLike | None = None,
+    shape: Shape | None = None,
+) -> Tensor:
+    """An array of zeros with the shape of another, or with a given one.
 
     >>> ol.zeros_like([5, 6]).tolist()
     [0, 0]
     """
-    return full_like(x, 0, dtype=dtype, device=device)
+    return full_like(x, 0, dtype, device=device, shape=shape)
 
 
 @in_own_name
-def ones_like(x: ArrayLike, /, dtype: DtypeLike | None = None, *, device: DeviceLike | None = None) -> Tensor:
-    """An array of ones with the shape of another.
+def ones_like(
+    x: ArrayLike,
+    /,
+    dtype: DtypeLike | None = None,
+    *,
+    device: DeviceLike | None = None,
+    shape: Shape | None = None,
+) -> Tensor:
+    """An array of ones with the shape of another, or with a given one.
 
     >>> ol.ones_like([5, 6]).tolist()
     [1, 1]
     """
-    return full_like(x, 1, dtype=dtype, device=device)
+    return full_like(x, 1, dtype, device=device, shape=shape)
 
 
 @in_own_name
 def arange(
-    start: float,
+    start: float | SupportsIndex,
     /,
-    stop: float | None = None,
-    step: float = 1,
+    stop: float | SupportsIndex | None = None,
+    step: float | SupportsIndex = 1,
     dtype: DtypeLike | None = None,
     *,
     device: DeviceLike | None = None,
@@ -168,36 +204,92 @@ def arange(
     Tensor(shape=[3], dtype=int64, place=Place(cpu:0), stop_gradient=True,
            [0, 1, 2])
     """
-    if stop is None:
-        start, stop = 0, start
-    if step == 0:
+    first, last, by = map(_number, (0, start, step) if stop is None else (start, stop, step))
+    if by == 0:
         raise ValueError("expected a step other than 0, found 0")
     if dtype is None:
-        is_whole = all(isinstance(number, int) for number in (start, stop, step))
+        is_whole = all(isinstance(number, int) for number in (first, last, by))
         dtype = _oarlock.int64 if is_whole else _oarlock.float32
-    count = max(0, math.ceil((stop - start) / step))
-    return _steps(count, start, step, device, dtype is _oarlock.float32).astype(dtype, copy=False)
+    count = max(0, math.ceil((last - first) / by))
+    return _steps(count, first, by, device, dtype is _oarlock.float32).astype(dtype, copy=False)
 
 
-@in_own_name
+def _number(given: Any) -> float:
+    """A number of any library as one of Python."""
+    number: float = given.item() if hasattr(given, "item") else given
+    return number
+
+
+@overload
 def linspace(
-    start: complex,
-    stop: complex,
+    start: ArrayLike,
+    stop: ArrayLike,
     /,
     num: int = 50,
     *,
     dtype: DtypeLike | None = None,
     device: DeviceLike | None = None,
     endpoint: bool = True,
-) -> Tensor:
-    """`num` evenly spaced numbers; the last is `stop` unless `endpoint` is false.
+    retstep: Literal[False] = False,
+    axis: int = 0,
+) -> Tensor: ...
+@overload
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    /,
+    num: int = 50,
+    *,
+    dtype: DtypeLike | None = None,
+    device: DeviceLike | None = None,
+    endpoint: bool = True,
+    retstep: Literal[True],
+    axis: int = 0,
+) -> tuple[Tensor, Any]: ...
+@in_own_name
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    /,
+    num: int = 50,
+    *,
+    dtype: DtypeLike | None = None,
+    device: DeviceLike | None = None,
+    endpoint: bool = True,
+    retstep: bool = False,
+    axis: int = 0,
+) -> Tensor | tuple[Tensor, Any]:
+    """`num` evenly spaced numbers; the last is `stop` unless `endpoint` is false. With `retstep`, also the distance between two.
+
+    Between arrays, the numbers are along a new axis.
 
     >>> ol.linspace(0, 1, 5).tolist()
     [0.0, 0.25, 0.5, 0.75, 1.0]
     """
+    gaps = num - 1 if endpoint else num
+    if isinstance(start, (int, float, complex)) and isinstance(stop, (int, float, complex)):
+        made = _between_numbers(start, stop, num, dtype, device, endpoint)
+        return (made, (stop - start) / gaps if gaps > 0 else math.nan) if retstep else made
+    first, last = (_numbers(x) for x in arrays_of(start, stop, device=device))
+    kind = result_type(first, last, 0.0)
+    exact = result_type(kind, _oarlock.float64)
+    first, last = first.astype(exact, copy=False), last.astype(exact, copy=False)
+    rank = max(first.ndim, last.ndim)
+    shares = _between_numbers(0.0, 1.0, num, _oarlock.float64, first.device, endpoint)
+    shares = reshape(shares.astype(exact, copy=False), (num, *(1,) * rank))
+    # From both ends, so that each is exact.
+    made = _as_given(first * (1 - shares) + last * shares, kind if dtype is None else dtype)
+    at = _axis(axis, rank + 1)
+    made = permute_dims(made, (*range(1, at + 1), 0, *range(at + 1, rank + 1)))
+    return (made, (last - first) / (gaps if gaps > 0 else math.nan)) if retstep else made
+
+
+def _between_numbers(
+    start: complex, stop: complex, num: int, dtype: DtypeLike | None, device: DeviceLike | None, endpoint: bool
+) -> Tensor:
     if isinstance(start, complex) or isinstance(stop, complex):
         ends = [(complex(start).real, complex(stop).real), (complex(start).imag, complex(stop).imag)]
-        parts = [linspace(*each, num, dtype=_oarlock.float64, device=device, endpoint=endpoint) for each in ends]
+        parts = [_between_numbers(*each, num, _oarlock.float64, device, endpoint) for each in ends]
         made = op("Complex", parts, domain="oarlock")
         return made.astype(_oarlock.complex64 if dtype is None else dtype, copy=False)
     gaps = num - 1 if endpoint else num
@@ -206,7 +298,13 @@ def linspace(
     made = _steps(num, float(start), step, device)
     if endpoint and num > 1:
         made[-1] = asarray(stop, dtype=wide, device=device)
-    return made.astype(_oarlock.float32 if dtype is None else dtype, copy=False)
+    return _as_given(made, _oarlock.float32 if dtype is None else dtype)
+
+
+def _as_given(x: Tensor, dtype: DtypeLike) -> Tensor:
+    """Numbers in the dtype that was given. Integers are those below."""
+    kind = zeros(0, dtype=dtype).dtype
+    return (floor(x) if isdtype(kind, "integral") else x).astype(kind, copy=False)
 
 
 @in_own_name
@@ -235,17 +333,18 @@ def eye(
 
 
 @in_own_name
-def meshgrid(*arrays: ArrayLike, indexing: str = "xy") -> tuple[Tensor, ...]:
-    """The coordinates of every point of a grid whose axes are the arrays.
+def meshgrid(*arrays: ArrayLike, indexing: str = "xy", sparse: bool = False, copy: bool = True) -> tuple[Tensor, ...]:
+    """The coordinates of every point of a grid whose axes are the arrays. With `sparse`, arrays that broadcast to them. `copy` has
+    no effect.
 
     >>> x, y = ol.meshgrid([1, 2, 3], [4, 5])
     >>> x.tolist(), y.tolist()
     ([[1, 2, 3], [1, 2, 3]], [[4, 4, 4], [5, 5, 5]])
     """
-    return _grid(arrays_of(*arrays), indexing)
+    return _grid(tuple(x if x.ndim else x[None] for x in arrays_of(*arrays)), indexing, sparse)
 
 
-def _grid(arrays: tuple[Tensor, ...], indexing: str) -> tuple[Tensor, ...]:
+def _grid(arrays: tuple[Tensor, ...], indexing: str, is_sparse: bool) -> tuple[Tensor, ...]:
     if indexing not in ("xy", "ij"):
         raise ValueError(f"expected `xy` or `ij` for `indexing`, found `{indexing}`")
     if len({x.dtype for x in arrays}) > 1:
@@ -264,7 +363,8 @@ def _grid(arrays: tuple[Tensor, ...], indexing: str) -> tuple[Tensor, ...]:
     for axis, x in zip(order, arrays, strict=True):
         shape = [1] * rank
         shape[axis] = x.size
-        placed.append(op("Expand", [op("Reshape", [x, sizes_of(shape)], {"allowzero": 1}), target]))
+        beside = op("Reshape", [x, sizes_of(shape)], {"allowzero": 1})
+        placed.append(beside if is_sparse else op("Expand", [beside, target]))
     return tuple(placed)
 
 

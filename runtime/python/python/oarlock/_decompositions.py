@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ._arguments import in_own_name
-from ._kinds import as_floats
-from ._oarlock import Tensor, _numbers, asarray, complex64, complex128, conj, float64, matmul, op
+from ._creation import eye
+from ._kinds import COMPLEX, as_floats
+from ._oarlock import Tensor, _numbers, asarray, complex64, complex128, conj, float64, imag, matmul, op, real
+from ._oarlock import bool as bool_
+from ._search import where
 from ._statistics import sum
 
 if TYPE_CHECKING:
@@ -98,26 +101,36 @@ def eigvals(x: ArrayLike, /) -> Tensor:
     return eig(x).eigenvalues
 
 
+def _lower(x: Tensor, UPLO: str) -> Tensor:  # noqa: N803
+    """Hermitian matrices of which the lower triangle counts. Nothing imaginary on the diagonal does."""
+    if UPLO not in ("L", "U", "l", "u"):
+        raise ValueError(f"expected `L` for the lower triangle or `U` for the upper for `UPLO`, found `{UPLO}`")
+    x = x if UPLO in "Ll" else adjoint(x)
+    if x.dtype not in COMPLEX or x.ndim < 2:
+        return x
+    is_diagonal = eye(x.shape[-2], x.shape[-1], dtype=bool_, device=x.device)
+    return op("Complex", [real(x), where(is_diagonal, 0.0, imag(x))], domain="oarlock")
+
+
 @in_own_name
-def eigh(x: ArrayLike, /) -> EighResult:
-    """The eigenvalues of Hermitian matrices in ascending order, and the eigenvectors as columns.
+def eigh(x: ArrayLike, /, UPLO: str = "L") -> EighResult:  # noqa: N803
+    """The eigenvalues of Hermitian matrices in ascending order, and the eigenvectors as columns. Only one triangle is read: the
+    lower, or the upper with `UPLO="U"`.
 
     >>> ol.round(ol.linalg.eigh([[2.0, 0.0], [0.0, 1.0]]).eigenvalues, 3).tolist()
     [1.0, 2.0]
     """
-    x = asarray(x)
-    return EighResult(*_own("Eigh", x, 2))
+    return EighResult(*_own("Eigh", _lower(asarray(x), UPLO), 2))
 
 
 @in_own_name
-def eigvalsh(x: ArrayLike, /) -> Tensor:
-    """The eigenvalues of Hermitian matrices in ascending order.
+def eigvalsh(x: ArrayLike, /, UPLO: str = "L") -> Tensor:  # noqa: N803
+    """The eigenvalues of Hermitian matrices in ascending order. Only one triangle is read, as by `eigh`.
 
     >>> ol.round(ol.linalg.eigvalsh([[2.0, 0.0], [0.0, 1.0]]), 3).tolist()
     [1.0, 2.0]
     """
-    x = asarray(x)
-    return _own("Eigvalsh", x, 1)[0]
+    return _own("Eigvalsh", _lower(asarray(x), UPLO), 1)[0]
 
 
 @in_own_name
@@ -129,7 +142,8 @@ def qr(x: ArrayLike, /, mode: str = "reduced") -> QRResult:
     """
     x = asarray(x)
     if mode not in ("reduced", "complete"):
-        raise ValueError(f"expected `reduced` or `complete` for `mode`, found `{mode}`")
+        hint = "\nhint: `qr(x).R` is the triangle alone" if mode == "r" else ""
+        raise ValueError(f"expected `reduced` or `complete` for `mode`, found `{mode}`{hint}")
     return QRResult(*_own("Qr", x, 2, complete=int(mode == "complete")))
 
 

@@ -28,7 +28,7 @@ def replace(path: str, write: Callable[[IO[bytes]], object]) -> None:
     # Replaces the target of a link, not the link.
     path = os.path.realpath(path)
     if os.path.exists(path) and not os.path.isfile(path):
-        with open(path, "wb") as stream:
+        with opened(path, "wb") as stream:
             write(stream)
         return
     new = f"{path}.{os.getpid()}.{threading.get_ident()}.part"
@@ -37,12 +37,38 @@ def replace(path: str, write: Callable[[IO[bytes]], object]) -> None:
             write(stream)
         os.replace(new, path)
     except BaseException as error:
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             os.unlink(new)
         if isinstance(error, OSError) and error.filename == new:
             # The caller knows only the final name.
-            raise OSError(error.errno, error.strerror, path) from None
+            raise _refusal(error, path, "write") from None
         raise
+
+
+def opened(path: str, mode: str, encoding: str | None = None) -> IO[Any]:
+    """A file that is open."""
+    try:
+        return open(path, mode, encoding=encoding)
+    except OSError as error:
+        raise _refusal(error, path, "write" if "w" in mode else "read") from None
+
+
+def _refusal(error: OSError, path: str, verb: str) -> OSError:
+    """The error of the system about a file in our words."""
+    if isinstance(error, (FileNotFoundError, NotADirectoryError)) and verb == "write":
+        folder = os.path.dirname(path)
+        message = f"expected a directory `{folder}` to write `{os.path.basename(path)}` to, found none\n"
+        message += f"hint: make it by `os.makedirs({folder!r})`"
+    elif isinstance(error, (FileNotFoundError, NotADirectoryError)):
+        message = f"expected a file `{path}`, found none\n"
+        message += "hint: name a file that is there; paths that do not begin with `/` begin in the current directory"
+    elif isinstance(error, IsADirectoryError):
+        message = f"expected a file `{path}`, found a directory\nhint: name a file in it"
+    else:
+        message = f"expected a file `{path}` to {verb}, found that the system refuses: {error.strerror}"
+    told = type(error)(message)
+    told.errno = error.errno
+    return told
 
 
 def write_to(file: Any, ending: str, write: Callable[[IO[bytes]], object]) -> None:

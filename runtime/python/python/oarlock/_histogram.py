@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import _oarlock
-from ._arguments import arrays_of, in_own_name
+from ._arguments import arrays_of, in_own_name, whole_number
 from ._creation import linspace
 from ._information import isdtype
 from ._kinds import as_exact_floats, expect_real
@@ -31,7 +31,7 @@ def bincount(x: ArrayLike, /, weights: ArrayLike | None = None, minlength: int =
     [1, 2, 0, 1]
     """
     x = asarray(x)
-    if x.ndim != 1 or (x.size and not isdtype(x.dtype, "integral")):
+    if x.ndim != 1 or (x.size and x.dtype != _oarlock.bool and not isdtype(x.dtype, "integral")):
         raise TypeError(f"expected a vector of integers, found {x.dtype.name} of the shape {x.shape}")
     places = x.astype(_oarlock.int64, copy=False)
     if minlength < 0 or (x.size and int(min(places)) < 0):
@@ -60,14 +60,15 @@ def digitize(x: ArrayLike, bins: ArrayLike, /, right: bool = False) -> Tensor:
     >>> ol.digitize([0.5, 1.5, 9.0], [1.0, 2.0]).tolist()
     [0, 1, 2]
     """
-    x, edges = arrays_of(x, bins)
+    x, edges = arrays_of(x, bins, is_widened=True)
     if edges.ndim != 1:
         raise ValueError(f"expected a vector of edges, found the shape {edges.shape}")
-    steps = diff(edges)
+    # Not their differences, which narrow integers may not have.
+    before, behind = edges[:-1], edges[1:]
     side = "left" if right else "right"
-    if edges.size < 2 or bool(all(steps >= 0)):
+    if edges.size < 2 or bool(all(behind >= before)):
         return searchsorted(edges, x, side)
-    if not bool(all(steps <= 0)):
+    if not bool(all(behind <= before)):
         raise ValueError("expected edges that ascend or descend, found some that do both")
     return edges.size - searchsorted(edges[::-1], x, side)
 
@@ -83,20 +84,21 @@ def histogram_bin_edges(x: ArrayLike, /, bins: ArrayLike = 10, range: Range | No
     x = as_exact_floats(expect_real(asarray(x)))
     if isinstance(bins, str):
         raise NotImplementedError(f"expected a number of bins or their edges, found `{bins}`\nhint: give a number of bins")
-    if not isinstance(bins, int):
-        _, edges = arrays_of(x, bins)
-        if edges.ndim != 1 or bool(any(diff(edges) < 0)):
+    count = whole_number(bins)
+    if count is None:
+        _, edges = arrays_of(x, bins, is_widened=True)
+        if edges.ndim != 1 or bool(any(edges[1:] < edges[:-1])):
             raise ValueError("expected a vector of edges that ascend, found another array")
         return edges
-    if bins < 1:
-        raise ValueError(f"expected one bin at least, found {bins}")
+    if count < 1:
+        raise ValueError(f"expected one bin at least, found {count}")
     first, last = (float(end) for end in range or ((min(x), max(x)) if x.size else (0.0, 1.0)))
     # NaN compares as false.
     if not -float("inf") < first <= last < float("inf"):
         raise ValueError(f"expected a finite range of elements, found {first} to {last}\nhint: give another with `range=`")
     if first == last:
         first, last = first - 0.5, last + 0.5
-    return linspace(first, last, bins + 1, dtype=x.dtype, device=x.device)
+    return linspace(first, last, count + 1, dtype=x.dtype, device=x.device)
 
 
 @in_own_name
@@ -121,9 +123,9 @@ def histogram(
     x = reshape(x, (-1,))
     inside = _inside(x, edges)
     added = None if weights is None else reshape(asarray(weights, device=x.device), (-1,))[inside]
-    counts = _counted(_bins_of(x[inside], edges, isinstance(bins, int)), added, edges.size - 1)
+    counts = _counted(_bins_of(x[inside], edges, whole_number(bins) is not None), added, edges.size - 1)
     if density:
-        widths = diff(edges)
+        widths = diff(as_exact_floats(edges))
         return counts / widths / sum(counts), edges
     return counts, edges
 
@@ -163,14 +165,15 @@ def histogram2d(
     x, y = (as_exact_floats(expect_real(each)) for each in arrays_of(x, y))
     if x.ndim != 1 or x.shape != y.shape:
         raise ValueError(f"expected two vectors of one size, found the shapes {x.shape} and {y.shape}")
-    each_bins = (bins, bins) if isinstance(bins, int) or len(bins) != 2 else bins
+    several: Any = bins
+    each_bins = several if whole_number(bins) is None and len(several) == 2 else (bins, bins)
     first, second = (
         histogram_bin_edges(points, edges, within)
         for points, edges, within in zip((x, y), each_bins, range or (None, None), strict=True)
     )
     inside = _inside(x, first) & _inside(y, second)
     rows, columns = (
-        _bins_of(points[inside], edges, isinstance(each, int))
+        _bins_of(points[inside], edges, whole_number(each) is not None)
         for points, edges, each in zip((x, y), (first, second), each_bins, strict=True)
     )
     shape = (first.size - 1, second.size - 1)
@@ -178,5 +181,6 @@ def histogram2d(
     counts = reshape(_counted(rows * shape[1] + columns, added, shape[0] * shape[1]), shape)
     counts = counts.astype(x.dtype, copy=False)
     if density:
-        counts = counts / (diff(first)[:, None] * diff(second)[None, :]) / sum(counts)
+        widths, heights = (diff(as_exact_floats(edges)) for edges in (first, second))
+        counts = counts / (widths[:, None] * heights[None, :]) / sum(counts)
     return counts, first, second

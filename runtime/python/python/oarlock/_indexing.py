@@ -6,11 +6,12 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from . import _oarlock
-from ._arguments import arrays_of, in_own_name
+from ._arguments import arrays_of, in_own_name, numbers_in
 from ._kinds import whole_numbers
 from ._manipulation import broadcast_arrays, broadcast_to, moveaxis, stack
 from ._oarlock import Tensor, _axis, asarray, reshape, result_type, zeros
-from ._search import argsort, nonzero, take, take_along_axis, where
+from ._search import argsort, inside, nonzero, take, take_along_axis, where
+from ._shapes import has_first_axis_last
 from ._statistics import any
 
 if TYPE_CHECKING:
@@ -95,12 +96,8 @@ def choose(x: ArrayLike, choices: Sequence[ArrayLike], /, mode: str = "raise") -
     number, *made = broadcast_arrays(number, *arrays_of(*choices))
     if mode == "raise" and bool(any((number < 0) | (number >= len(made)))):
         raise ValueError(f"expected numbers of 0 to before {len(made)}, found others\nhint: `mode` may be `wrap` or `clip`")
-    if mode == "wrap":
-        number = number % len(made)
-    elif mode == "clip":
-        number = _oarlock.minimum(_oarlock.maximum(number, 0), len(made) - 1)
-    elif mode != "raise":
-        raise ValueError(f"expected `raise`, `wrap` or `clip` for `mode`, found `{mode}`")
+    if mode != "raise":
+        number = inside(number, len(made), mode)
     return take_along_axis(stack(made), number[None], 0)[0]
 
 
@@ -184,13 +181,16 @@ def ix_(*vectors: ArrayLike) -> tuple[Tensor, ...]:
 
 
 @in_own_name
-def unravel_index(indices: ArrayLike, shape: int | Sequence[int], /) -> tuple[Tensor, ...]:
-    """The indices along each axis of a shape, of elements given by their index among all.
+def unravel_index(indices: ArrayLike, shape: int | Sequence[int], /, order: str = "C") -> tuple[Tensor, ...]:
+    """The indices along each axis of a shape, of elements given by their index among all, row by row, or column by column with the
+    order `F`.
 
     >>> [each.tolist() for each in ol.unravel_index([2, 3], (2, 3))]
     [[0, 1], [2, 0]]
     """
-    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    sizes = numbers_in(shape)
+    if has_first_axis_last(order):
+        return unravel_index(indices, sizes[::-1])[::-1]
     rest = whole_numbers(asarray(indices))
     count = math.prod(sizes)
     if bool(any((rest < 0) | (rest >= count))):
@@ -203,18 +203,25 @@ def unravel_index(indices: ArrayLike, shape: int | Sequence[int], /) -> tuple[Te
 
 
 @in_own_name
-def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], /) -> Tensor:
-    """The index among all elements of a shape, of elements given by their indices along each axis.
+def ravel_multi_index(
+    multi_index: Sequence[ArrayLike], dims: Sequence[int], /, mode: str = "raise", order: str = "C"
+) -> Tensor:
+    """The index among all elements of a shape, row by row, or column by column with the order `F`, of elements given by their indices
+    along each axis. Those beyond the shape are treated as by `take`.
 
     >>> ol.ravel_multi_index(([0, 1], [2, 0]), (2, 3)).tolist()
     [2, 3]
     """
     if len(multi_index) != len(dims):
         raise ValueError(f"expected indices for each of {len(dims)} axes, found {len(multi_index)}")
+    if has_first_axis_last(order):
+        multi_index, dims = multi_index[::-1], dims[::-1]
     made: Tensor | None = None
     for each, size in zip(multi_index, dims, strict=True):
         places = whole_numbers(asarray(each))
-        if bool(any((places < 0) | (places >= size))):
+        if mode != "raise":
+            places = inside(places, size, mode)
+        elif bool(any((places < 0) | (places >= size))):
             raise ValueError(f"expected indices of 0 to before {size}, found others")
         made = places if made is None else made * size + places
     return asarray(0) if made is None else made

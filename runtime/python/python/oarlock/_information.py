@@ -48,6 +48,11 @@ class finfo_object(NamedTuple):
     smallest_normal: float
     dtype: DType
 
+    @property
+    def tiny(self) -> float:
+        """Another name of `smallest_normal`."""
+        return self.smallest_normal
+
 
 class iinfo_object(NamedTuple):
     """The limits of an integer dtype."""

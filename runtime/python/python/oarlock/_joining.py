@@ -12,30 +12,30 @@ from ._shapes import atleast_1d, atleast_2d, atleast_3d
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ._typing import ArrayLike
+    from ._typing import ArrayLike, DtypeLike
 
 __all__: list[str] = ["append", "column_stack", "dstack", "hstack", "vstack"]
 
 
 @in_own_name
-def vstack(arrays: Sequence[ArrayLike], /) -> Tensor:
-    """Joins arrays along the first axis; vectors become rows.
+def vstack(arrays: Sequence[ArrayLike], /, *, dtype: DtypeLike | None = None) -> Tensor:
+    """Joins arrays along the first axis, converted to a dtype if one is given; vectors become rows.
 
     >>> ol.vstack([[1, 2], [3, 4]]).tolist()
     [[1, 2], [3, 4]]
     """
-    return concat([atleast_2d(x) for x in arrays_of(*arrays)])
+    return concat([atleast_2d(x) for x in arrays_of(*arrays)], dtype=dtype)
 
 
 @in_own_name
-def hstack(arrays: Sequence[ArrayLike], /) -> Tensor:
-    """Joins arrays along the second axis, vectors along their only one.
+def hstack(arrays: Sequence[ArrayLike], /, *, dtype: DtypeLike | None = None) -> Tensor:
+    """Joins arrays along the second axis, vectors along their only one, converted to a dtype if one is given.
 
     >>> ol.hstack([[1, 2], [3]]).tolist()
     [1, 2, 3]
     """
     parts = [atleast_1d(x) for x in arrays_of(*arrays)]
-    return concat(parts, axis=1 if parts and parts[0].ndim > 1 else 0)
+    return concat(parts, axis=1 if parts and parts[0].ndim > 1 else 0, dtype=dtype)
 
 
 @in_own_name
@@ -65,4 +65,4 @@ def append(x: ArrayLike, values: ArrayLike, /, axis: int | None = None) -> Tenso
     >>> ol.append([1, 2], [3]).tolist()
     [1, 2, 3]
     """
-    return concat(arrays_of(x, values), axis=axis)
+    return concat(arrays_of(x, values, is_widened=True), axis=axis)

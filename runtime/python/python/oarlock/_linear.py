@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ._arguments import arrays_of, in_own_name
+from ._arguments import arrays_of, in_own_name, numbers_in, whole_number
 from ._manipulation import broadcast_arrays, broadcast_shapes, broadcast_to, moveaxis, stack
 from ._oarlock import Tensor, _axis, asarray, conj, matmul, permute_dims, reshape
 
@@ -40,13 +40,15 @@ def tensordot(x1: ArrayLike, x2: ArrayLike, /, axes: int | tuple[Sequence[int], 
     [3, 7]
     """
     x1, x2 = arrays_of(x1, x2)
-    if isinstance(axes, int):
-        if not 0 <= axes <= min(x1.ndim, x2.ndim):
-            raise ValueError(f"expected at least {axes} dimensions for `tensordot`, found the shapes {x1.shape} and {x2.shape}")
-        first, second = list(range(x1.ndim - axes, x1.ndim)), list(range(axes))
+    count = whole_number(axes)
+    if count is None:
+        ours, theirs = axes  # type: ignore[misc]
+        first = [_axis(axis, x1.ndim) for axis in numbers_in(ours)]
+        second = [_axis(axis, x2.ndim) for axis in numbers_in(theirs)]
     else:
-        first = [_axis(axis, x1.ndim) for axis in axes[0]]
-        second = [_axis(axis, x2.ndim) for axis in axes[1]]
+        if not 0 <= count <= min(x1.ndim, x2.ndim):
+            raise ValueError(f"expected at least {count} dimensions for `tensordot`, found the shapes {x1.shape} and {x2.shape}")
+        first, second = list(range(x1.ndim - count, x1.ndim)), list(range(count))
     if [x1.shape[axis] for axis in first] != [x2.shape[axis] for axis in second]:
         raise ValueError(f"expected dimensions of the same sizes, found {axes} of {x1.shape} and {x2.shape}")
     kept = [axis for axis in range(x1.ndim) if axis not in first], [axis for axis in range(x2.ndim) if axis not in second]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from io import BytesIO, TextIOBase
 from os import PathLike, fsdecode
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, overload
 
 from ._model import Session
 from ._npy_format import MAGIC, read_array
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ._oarlock import DType
+    from ._typing import HasSerializeToString
+
+    File = str | PathLike[str] | bytes | bytearray | memoryview | IO[bytes]
+    Devices = Device | str | Sequence[Device | str] | None
 
 __all__: list[str] = ["load"]
 
@@ -23,13 +27,33 @@ ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 """The first bytes of a ZIP, and of one without members."""
 
 
+# Which of a model and arrays a file has, its name does not tell type checkers; what is given with it may.
+@overload
 def load(
-    file: str | PathLike[str] | bytes | bytearray | memoryview | IO[bytes] | Any,
+    file: HasSerializeToString, /, *, device: Devices = None, precision: DType = float32, fallback: str | None = None
+) -> Session: ...
+@overload
+def load(file: File, /, *, device: Devices = None, precision: DType, fallback: str | None = None) -> Session: ...
+@overload
+def load(file: File, /, *, device: Devices = None, precision: DType = float32, fallback: str) -> Session: ...
+@overload
+def load(
+    file: File,
     /,
     mmap_mode: None = None,
     allow_pickle: bool = False,
     *,
-    device: Device | str | Sequence[Device | str] | None = None,
+    device: Devices = None,
+    precision: DType = float32,
+    fallback: str | None = None,
+) -> Any: ...
+def load(
+    file: File | HasSerializeToString,
+    /,
+    mmap_mode: None = None,
+    allow_pickle: bool = False,
+    *,
+    device: Devices = None,
     precision: DType = float32,
     fallback: str | None = None,
 ) -> Any:
@@ -99,6 +123,6 @@ def _start(source: str | IO[bytes]) -> bytes:
         return b""
 
 
-def _one_of(device: Device | str | Sequence[Device | str] | None) -> Device | str | None:
+def _one_of(device: Devices) -> Device | str | None:
     """The first device, which is that of arrays."""
     return device if device is None or isinstance(device, (Device, str)) else next(iter(device), None)

@@ -9,7 +9,7 @@ from ._oarlock import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
 
@@ -58,7 +58,28 @@ def attributes(array: Tensor) -> list[str]:
     return public({*object.__dir__(array), *METHODS})
 
 
+class PublicNames(type):
+    """The type of classes on which completion offers public names only."""
+
+    def __dir__(cls) -> list[str]:
+        """The names of the public attributes of instances."""
+        return public(type.__dir__(cls))
+
+
+given_up: Callable[[Tensor], Any] = getattr(Tensor, "_given_up")  # noqa: B009
+"""Moves the elements of an array to NumPy. It is no method, because completion on a native class offers all of them."""
+
+
+def rounded(array: Tensor, ndigits: int | None = None) -> Tensor:
+    """The array rounded to so many decimals, for Python's `round`."""
+    from ._elementwise import round
+
+    return round(array, ndigits or 0)
+
+
 def prepare_arrays() -> None:
     """Makes arrays load their methods when one is used."""
+    delattr(Tensor, "_given_up")
     setattr(Tensor, "__getattr__", attribute)  # noqa: B010
     setattr(Tensor, "__dir__", attributes)  # noqa: B010
+    setattr(Tensor, "__round__", rounded)  # noqa: B010

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, SupportsIndex
+from typing import TYPE_CHECKING
 
 from . import _oarlock
-from ._arguments import arrays_of, in_own_name
+from ._arguments import arrays_of, in_own_name, numbers_in, whole_number
 from ._creation import sizes_of
 from ._oarlock import Tensor, _axes, _axis, _joined, asarray, op, permute_dims, reshape
 from ._searchsorted import insertion_points
@@ -13,7 +13,7 @@ from ._searchsorted import insertion_points
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ._typing import ArrayLike, Axes
+    from ._typing import ArrayLike, Axes, DtypeLike, Shape
 
 __all__: list[str] = [
     "broadcast_arrays",
@@ -32,33 +32,34 @@ __all__: list[str] = [
 ]
 
 
-def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
     """The shape that these shapes broadcast to.
 
     >>> ol.broadcast_shapes((2, 1), (3,))
     (2, 3)
     """
-    rank = max(map(len, shapes), default=0)
+    sizes = [numbers_in(shape) for shape in shapes]
+    rank = max(map(len, sizes), default=0)
     found = [1] * rank
-    for shape in shapes:
+    for shape in sizes:
         for at, size in enumerate(shape, rank - len(shape)):
             if size not in (1, found[at]) and found[at] != 1:
-                raise ValueError(f"expected shapes that repeat to a common one, found {shapes}")
+                raise ValueError(f"expected shapes that repeat to a common one, found {', '.join(map(str, sizes))}")
             found[at] = found[at] if size == 1 else size
     return tuple(found)
 
 
 @in_own_name
-def broadcast_to(x: ArrayLike, /, shape: tuple[int, ...]) -> Tensor:
+def broadcast_to(x: ArrayLike, /, shape: Shape) -> Tensor:
     """Broadcasts an array to a shape.
 
     >>> ol.broadcast_to([1, 2], (2, 2)).tolist()
     [[1, 2], [1, 2]]
     """
-    x = asarray(x)
-    if broadcast_shapes(x.shape, tuple(shape)) != tuple(shape):
-        raise ValueError(f"expected a shape that {x.shape} repeats to, found {shape}")
-    return op("Expand", [x, sizes_of(shape)]) if x.shape != tuple(shape) else x
+    x, sizes = asarray(x), numbers_in(shape)
+    if broadcast_shapes(x.shape, sizes) != sizes:
+        raise ValueError(f"expected a shape that {x.shape} repeats to, found {sizes}")
+    return op("Expand", [x, sizes_of(sizes)]) if x.shape != sizes else x
 
 
 @in_own_name
@@ -74,16 +75,21 @@ def broadcast_arrays(*arrays: ArrayLike) -> tuple[Tensor, ...]:
 
 
 @in_own_name
-def concat(arrays: Sequence[ArrayLike], /, axis: int | None = 0) -> Tensor:
-    """Joins arrays along an axis; with `axis=None`, flattens them first.
+def concat(arrays: Sequence[ArrayLike], /, axis: int | None = 0, *, dtype: DtypeLike | None = None) -> Tensor:
+    """Joins arrays along an axis, converted to a dtype if one is given; with `axis=None`, flattens them first.
 
     >>> ol.concat([[1, 2], [3]]).tolist()
     [1, 2, 3]
     """
-    parts = list(arrays_of(*arrays))
+    parts = _of_dtype(arrays, dtype)
     if axis is None:
         parts, axis = [reshape(x, (-1,)) for x in parts], 0
     return _joined(parts, _axis(axis, parts[0].ndim) if parts else 0, False)
+
+
+def _of_dtype(arrays: Sequence[ArrayLike], dtype: DtypeLike | None) -> list[Tensor]:
+    made = arrays_of(*arrays)
+    return [x if dtype is None else x.astype(dtype, copy=False) for x in made]
 
 
 @in_own_name
@@ -94,7 +100,7 @@ def expand_dims(x: ArrayLike, /, axis: Axes = 0) -> Tensor:
     (1, 2)
     """
     x = asarray(x)
-    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    axes = numbers_in(axis)
     places = _axes(axes, x.ndim + len(axes))
     key: list[slice | None] = [slice(None)] * (x.ndim + len(axes))
     for place in places:
@@ -194,9 +200,10 @@ def roll(x: ArrayLike, /, shift: Axes, axis: Axes | None = None) -> Tensor:
     x = asarray(x)
     if axis is None:
         return reshape(roll(reshape(x, (-1,)), shift, axis=0), x.shape)
-    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    axes = numbers_in(axis)
     try:
-        shifts = (shift,) * len(axes) if isinstance(shift, (int, SupportsIndex)) else tuple(shift)
+        alone = whole_number(shift)
+        shifts = numbers_in(shift) if alone is None else (alone,) * len(axes)
     except TypeError:
         raise TypeError(f"expected whole numbers to `roll` by, found {shift!r}") from None
     if len(shifts) != len(axes):
@@ -212,13 +219,13 @@ def roll(x: ArrayLike, /, shift: Axes, axis: Axes | None = None) -> Tensor:
 
 
 @in_own_name
-def stack(arrays: Sequence[ArrayLike], /, axis: int = 0) -> Tensor:
-    """Joins arrays of the same shape along a new axis.
+def stack(arrays: Sequence[ArrayLike], /, axis: int = 0, *, dtype: DtypeLike | None = None) -> Tensor:
+    """Joins arrays of the same shape along a new axis, converted to a dtype if one is given.
 
     >>> ol.stack([[1, 2], [3, 4]], axis=1).tolist()
     [[1, 3], [2, 4]]
     """
-    parts = list(arrays_of(*arrays))
+    parts = _of_dtype(arrays, dtype)
     return _joined(parts, _axis(axis, parts[0].ndim + 1) if parts else 0, True)
 
 
@@ -230,10 +237,10 @@ def tile(x: ArrayLike, repetitions: int | tuple[int, ...], /) -> Tensor:
     [1, 2, 1, 2]
     """
     x = asarray(x)
-    repetitions = (repetitions,) if isinstance(repetitions, int) else tuple(repetitions)
+    repetitions = numbers_in(repetitions)
     rank = max(x.ndim, len(repetitions))
     x = reshape(x, (1,) * (rank - x.ndim) + x.shape)
-    return op("Tile", [x, sizes_of((1,) * (rank - len(repetitions)) + tuple(repetitions))])
+    return op("Tile", [x, sizes_of((1,) * (rank - len(repetitions)) + repetitions)])
 
 
 @in_own_name

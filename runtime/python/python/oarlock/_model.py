@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ._profile import Profile
 
 
-class Session(_oarlock.Session):
+class Session(_oarlock.Session, metaclass=_loading.PublicNames):
     """A model that is ready to run, from any number of threads at once.
 
     >>> import oarlock as ol

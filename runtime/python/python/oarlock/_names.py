@@ -48,7 +48,7 @@ MODULES = {
     "_sequences": "fromfunction geomspace identity indices logspace tri vander",
     "_sets": "in1d intersect1d setdiff1d setxor1d union1d unique",
     "_shapes": """
-        atleast_1d atleast_2d atleast_3d flatten fliplr flipud ndim ravel rot90 shape size swapaxes transpose
+        atleast_1d atleast_2d atleast_3d flatten fliplr flipud ndim ravel reshape rot90 shape size swapaxes transpose
     """,
     "_splitting": "array_split chunk dsplit hsplit split vsplit",
     "_statistics": """

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ._arguments import in_own_name
-from ._kinds import COMPLEX, FLOATS, as_floats, expect_real
-from ._oarlock import Tensor, asarray, isnan, logical_not, maximum, sqrt
-from ._search import argmax, argmin, where
-from ._statistics import all, any, cumprod, cumsum, max, min, prod, sum
+from ._kinds import COMPLEX, FLOATS, expect_real
+from ._oarlock import Tensor, asarray, isnan, logical_not, sqrt
+from ._search import argmax, argmin
+from ._search import where as where_
+from ._statistics import all, any, chosen, count_chosen, cumprod, cumsum, fractions_of, max, mean, min, prod, sum, var
 
 if TYPE_CHECKING:
-    from ._typing import ArrayLike, Axes, DtypeLike
+    from ._typing import ArrayLike, Axes, DtypeLike, Number
 
 __all__: list[str] = [
     "nanargmax",
@@ -30,27 +31,45 @@ __all__: list[str] = [
 
 def _replaced(x: Tensor, number: float) -> Tensor:
     """The array with a number in place of NaN."""
-    return where(isnan(x), number, x) if x.dtype in FLOATS + COMPLEX else x
+    return where_(isnan(x), number, x) if x.dtype in FLOATS + COMPLEX else x
 
 
 @in_own_name
-def nansum(x: ArrayLike, /, axis: Axes | None = None, dtype: DtypeLike | None = None, *, keepdims: bool = False) -> Tensor:
-    """The sum of the elements that are not NaN.
+def nansum(
+    x: ArrayLike,
+    /,
+    axis: Axes | None = None,
+    dtype: DtypeLike | None = None,
+    *,
+    keepdims: bool = False,
+    initial: Number | None = None,
+    where: ArrayLike = True,
+) -> Tensor:
+    """The sum of the elements that are not NaN, and of `initial`. `where` chooses elements.
 
     >>> ol.nansum([ol.nan, 1.0, 3.0]).item()
     4.0
     """
-    return sum(_replaced(asarray(x), 0.0), axis, dtype, keepdims=keepdims)
+    return sum(_replaced(asarray(x), 0.0), axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
 
 @in_own_name
-def nanprod(x: ArrayLike, /, axis: Axes | None = None, dtype: DtypeLike | None = None, *, keepdims: bool = False) -> Tensor:
-    """The product of the elements that are not NaN.
+def nanprod(
+    x: ArrayLike,
+    /,
+    axis: Axes | None = None,
+    dtype: DtypeLike | None = None,
+    *,
+    keepdims: bool = False,
+    initial: Number | None = None,
+    where: ArrayLike = True,
+) -> Tensor:
+    """The product of the elements that are not NaN, and of `initial`. `where` chooses elements.
 
     >>> ol.nanprod([ol.nan, 2.0, 3.0]).item()
     6.0
     """
-    return prod(_replaced(asarray(x), 1.0), axis, dtype, keepdims=keepdims)
+    return prod(_replaced(asarray(x), 1.0), axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
 
 @in_own_name
@@ -74,27 +93,47 @@ def nancumprod(x: ArrayLike, /, axis: int | None = None, dtype: DtypeLike | None
 
 
 @in_own_name
-def nanmax(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False) -> Tensor:
-    """The maximum of the elements that are not NaN; NaN if there is nothing but NaN.
+def nanmax(
+    x: ArrayLike,
+    /,
+    axis: Axes | None = None,
+    *,
+    keepdims: bool = False,
+    initial: Number | None = None,
+    where: ArrayLike = True,
+) -> Tensor:
+    """The maximum of the elements that are not NaN; NaN if there is nothing but NaN. `initial` counts too, and `where` chooses elements.
 
     >>> ol.nanmax([ol.nan, 1.0, 3.0]).item()
     3.0
     """
     x = expect_real(asarray(x))
-    made = max(_replaced(x, -float("inf")), axis, keepdims=keepdims)
-    return where(all(isnan(x), axis, keepdims=keepdims), float("nan"), made) if x.dtype in FLOATS else made
+    made = max(_replaced(x, -float("inf")), axis, keepdims=keepdims, initial=initial, where=where)
+    if x.dtype not in FLOATS or initial is not None:
+        return made
+    return where_(all(isnan(x), axis, keepdims=keepdims), float("nan"), made)
 
 
 @in_own_name
-def nanmin(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False) -> Tensor:
-    """The minimum of the elements that are not NaN; NaN if there is nothing but NaN.
+def nanmin(
+    x: ArrayLike,
+    /,
+    axis: Axes | None = None,
+    *,
+    keepdims: bool = False,
+    initial: Number | None = None,
+    where: ArrayLike = True,
+) -> Tensor:
+    """The minimum of the elements that are not NaN; NaN if there is nothing but NaN. `initial` counts too, and `where` chooses elements.
 
     >>> ol.nanmin([ol.nan, 1.0, 3.0]).item()
     1.0
     """
     x = expect_real(asarray(x))
-    made = min(_replaced(x, float("inf")), axis, keepdims=keepdims)
-    return where(all(isnan(x), axis, keepdims=keepdims), float("nan"), made) if x.dtype in FLOATS else made
+    made = min(_replaced(x, float("inf")), axis, keepdims=keepdims, initial=initial, where=where)
+    if x.dtype not in FLOATS or initial is not None:
+        return made
+    return where_(all(isnan(x), axis, keepdims=keepdims), float("nan"), made)
 
 
 @in_own_name
@@ -127,40 +166,67 @@ def _with_numbers(x: ArrayLike, axis: int | None) -> Tensor:
 
 
 @in_own_name
-def nanmean(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False) -> Tensor:
-    """The arithmetic mean of the elements that are not NaN; NaN if there is nothing but NaN.
+def nanmean(
+    x: ArrayLike,
+    /,
+    axis: Axes | None = None,
+    dtype: DtypeLike | None = None,
+    *,
+    keepdims: bool = False,
+    where: ArrayLike = True,
+) -> Tensor:
+    """The arithmetic mean of the elements that are not NaN; NaN if there is nothing but NaN. `where` chooses elements.
 
     >>> ol.nanmean([ol.nan, 1.0, 3.0]).item()
     2.0
     """
-    x = as_floats(asarray(x))
-    count = sum(logical_not(isnan(x)), axis, keepdims=keepdims)
-    return sum(_replaced(x, 0.0), axis, keepdims=keepdims) / count.astype(x.dtype)
+    x = fractions_of(asarray(x), dtype)
+    return mean(x, axis, keepdims=keepdims, where=_numbers_among(x, where))
+
+
+def _numbers_among(x: Tensor, where: ArrayLike) -> Tensor:
+    """Which elements are numbers, of those that `where` chooses."""
+    return chosen(logical_not(isnan(x)), where, False)
 
 
 @in_own_name
 def nanvar(
-    x: ArrayLike, /, axis: Axes | None = None, *, correction: float = 0.0, keepdims: bool = False
+    x: ArrayLike,
+    /,
+    axis: Axes | None = None,
+    dtype: DtypeLike | None = None,
+    *,
+    correction: float = 0.0,
+    keepdims: bool = False,
+    where: ArrayLike = True,
 ) -> Tensor:
-    """The variance of the elements that are not NaN. `correction` is subtracted from the number of elements.
+    """The variance of the elements that are not NaN. `correction` is subtracted from the number of elements, which
+    `where` chooses.
 
     >>> ol.nanvar([ol.nan, 1.0, 3.0]).item()
     1.0
     """
-    x = as_floats(expect_real(asarray(x)))
-    distances = _replaced(x - nanmean(x, axis, keepdims=True), 0.0)
-    left = sum(logical_not(isnan(x)), axis, keepdims=keepdims).astype(x.dtype) - correction
-    made = sum(distances * distances, axis, keepdims=keepdims) / maximum(left, 0.0)
-    return where(left <= 0, float("nan"), made)
+    x = fractions_of(expect_real(asarray(x)), dtype)
+    numbers = _numbers_among(x, where)
+    made = var(x, axis, correction=correction, keepdims=keepdims, where=numbers)
+    return where_(count_chosen(x, axis, keepdims, numbers) <= correction, float("nan"), made)
 
 
 @in_own_name
 def nanstd(
-    x: ArrayLike, /, axis: Axes | None = None, *, correction: float = 0.0, keepdims: bool = False
+    x: ArrayLike,
+    /,
+    axis: Axes | None = None,
+    dtype: DtypeLike | None = None,
+    *,
+    correction: float = 0.0,
+    keepdims: bool = False,
+    where: ArrayLike = True,
 ) -> Tensor:
-    """The standard deviation of the elements that are not NaN. `correction` is subtracted from the number of elements.
+    """The standard deviation of the elements that are not NaN. `correction` is subtracted from the number of elements, which
+    `where` chooses.
 
     >>> ol.nanstd([ol.nan, 1.0, 3.0]).item()
     1.0
     """
-    return sqrt(nanvar(x, axis, correction=correction, keepdims=keepdims))
+    return sqrt(nanvar(x, axis, dtype, correction=correction, keepdims=keepdims, where=where))

@@ -20,6 +20,19 @@ if TYPE_CHECKING:
 BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, OSError, OverflowError, RuntimeError, ValueError, struct.error)
 """What the standard library raises for files that are no ZIP, broken, encrypted, or compressed in another way."""
 
+OTHER = ("", "export a model of another library to ONNX, and load that")
+
+OTHER_ZIPS = {
+    "data.pkl": (
+        "a file of PyTorch",
+        "export a model by `torch.onnx.export`; write tensors by `numpy.savez(file, **{name: x.numpy() for name, x in tensors.items()})`",
+    ),
+    "model.weights.h5": ("a model of Keras", 'load it with Keras, and call `model.export("model.onnx", format="onnx")`'),
+    ".onnx": ("an ONNX model in it", "unpack the ZIP, and load the model"),
+    "[Content_Types].xml": ("a document of an office program", "read tables by `pandas.read_excel`"),
+}
+"""What other ZIPs are, by the end of a name in them, and what to do."""
+
 
 class NpzFile(Mapping[str, "Tensor"]):
     """The arrays of a file by name; each is read when it is asked for. As a context manager, it closes the file."""
@@ -33,12 +46,10 @@ class NpzFile(Mapping[str, "Tensor"]):
         self._device = device
         self._name = self._archive.filename or "a file object"
         if not self._members and self._archive.namelist():
-            found = self._archive.namelist()[0]
+            names = self._archive.namelist()
             self._archive.close()
-            raise ValueError(
-                f"expected a ZIP of arrays in the format `.npy`, found `{found}` in it\n"
-                "hint: export a model of another library to ONNX, and load that"
-            )
+            what, instead = next((told for ending, told in OTHER_ZIPS.items() if any(name.endswith(ending) for name in names)), OTHER)
+            raise ValueError(f"expected a ZIP of arrays in the format `.npy`, found {what or f'`{names[0]}` in it'}\nhint: {instead}")
 
     @property
     def files(self) -> list[str]:

@@ -50,6 +50,13 @@ def answer_ufunc(self: Tensor, function: Any, method: str, /, *inputs: Any, **na
     if found is None:
         return on_numpy(function if method == "__call__" else getattr(function, method), inputs, named)
     if method == "__call__":
+        if named.pop("where", True) is not True:
+            raise TypeError(
+                f"expected no `where` for `numpy.{name}` of arrays of Oarlock, found one\n"
+                "hint: choose between the result and another array by `oarlock.where`"
+            )
+        # Which conversions are allowed, and an order in memory, change no result.
+        named = {key: value for key, value in named.items() if key not in ("casting", "order", "subok")}
         # An array of NumPy is no array of ours, and the operands go to the device of those that are.
         place = self.device
         inputs = tuple(x if isinstance(x, (Tensor, bool, int, float, complex)) else asarray(x, device=place) for x in inputs)

@@ -6,10 +6,11 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from . import _oarlock
-from ._arguments import in_own_name
+from ._arguments import in_own_name, numbers_in
 from ._kinds import FLOATS, as_floats, expect_real
 from ._manipulation import broadcast_to, moveaxis
-from ._oarlock import Tensor, _axes, _axis, _numbers, asarray, floor, full, isnan, logical_not, op, permute_dims, reshape
+from ._oarlock import Tensor, _axes, _axis, _numbers, asarray, floor, full, isnan, logical_not, op
+from ._oarlock import permute_dims, reshape, result_type
 from ._search import argsort, sort, take_along_axis, where
 from ._statistics import all, any, sum
 
@@ -79,7 +80,7 @@ def argpartition(x: ArrayLike, kth: int | list[int], /, axis: int | None = -1) -
 def _with_places(x: ArrayLike, kth: int | list[int], axis: int | None) -> Tensor:
     made = asarray(x)
     size = made.size if axis is None else made.shape[_axis(axis, made.ndim)]
-    for place in (kth,) if isinstance(kth, int) else kth:
+    for place in numbers_in(kth):
         if not -size <= place < size:
             raise ValueError(f"expected places among {size} elements, found {place}")
     return made
@@ -195,9 +196,11 @@ def _between(ordered: Tensor, shares: Tensor, method: str, skips_nan: bool) -> T
         as_floats(take_along_axis(ordered, _oarlock.minimum(place, last).astype(_oarlock.int64)))
         for place in (below, below + (share > 0).astype(places.dtype))
     )
-    share = share.astype(before.dtype)
     if method == "linear":
-        made = _mixed(before, behind, share)
+        # Numbers of 16 bits would round the share, and the distance, too.
+        wide = result_type(before.dtype, _oarlock.float32)
+        parts = (part.astype(wide, copy=False) for part in (before, behind, share))
+        made = _mixed(*parts).astype(before.dtype, copy=False)
     elif method == "midpoint":
         # Neither the sum nor the difference of large numbers may be finite.
         made = where(before == behind, before, before * 0.5 + behind * 0.5)

@@ -8,7 +8,7 @@ from . import _oarlock
 from ._arguments import arrays_of, in_own_name
 from ._information import finfo
 from ._kinds import as_exact_floats, as_floats
-from ._oarlock import Tensor, result_type, sqrt, zeros
+from ._oarlock import Tensor, asarray, result_type, sqrt, zeros
 from ._sequences import vander
 from ._statistics import sum
 
@@ -35,8 +35,9 @@ def polyval(p: ArrayLike, x: ArrayLike, /) -> Tensor:
 
 
 @in_own_name
-def polyfit(x: ArrayLike, y: ArrayLike, deg: int, /) -> Tensor:
-    """The coefficients of the polynomial of a degree that has the least squares of distances from some points.
+def polyfit(x: ArrayLike, y: ArrayLike, deg: int, /, *, w: ArrayLike | None = None) -> Tensor:
+    """The coefficients of the polynomial of a degree that has the least squares of distances from some points, each multiplied by a
+    weight `w`.
 
     >>> ol.round(ol.polyfit([0.0, 1.0, 2.0], [1.0, 3.0, 5.0], 1), 3).tolist()
     [2.0, 1.0]
@@ -52,6 +53,13 @@ def polyfit(x: ArrayLike, y: ArrayLike, deg: int, /) -> Tensor:
     dtype = result_type(as_floats(x), as_floats(y))
     # High powers need more digits than most dtypes have.
     powers = vander(as_exact_floats(x).astype(_oarlock.float64), deg + 1)
+    values = y.astype(_oarlock.float64)
+    if w is not None:
+        weights = asarray(w, device=x.device).astype(_oarlock.float64)
+        if weights.shape != x.shape:
+            raise ValueError(f"expected a weight for each of {x.size} points, found the shape {weights.shape}")
+        powers = powers * weights[:, None]
+        values = values * (weights if y.ndim == 1 else weights[:, None])
     scale = sqrt(sum(powers * powers, 0))
-    solved = lstsq(powers / scale, y.astype(_oarlock.float64), x.size * finfo(_oarlock.float64).eps).solution
+    solved = lstsq(powers / scale, values, x.size * finfo(_oarlock.float64).eps).solution
     return (solved / (scale if y.ndim == 1 else scale[:, None])).astype(dtype)

@@ -9,7 +9,7 @@ from ._arguments import arrays_of, in_own_name
 from ._creation import arange, full_like, sizes_of
 from ._kinds import COMPLEX, whole_numbers
 from ._manipulation import broadcast_to, concat, stack
-from ._oarlock import Tensor, _axis, _reduced, asarray, op, reshape, result_type
+from ._oarlock import Tensor, _axis, _numbers, _reduced, asarray, op, reshape, result_type
 from ._searchsorted import insertion_points
 from ._statistics import cumulative_sum
 
@@ -47,8 +47,7 @@ def argmax(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) 
     >>> ol.argmax([1.0, 3.0, 2.0]).item()
     1
     """
-    x = asarray(x)
-    return _place("ArgMax", x, axis, keepdims)
+    return _place("ArgMax", asarray(x), axis, keepdims)
 
 
 @in_own_name
@@ -58,15 +57,20 @@ def argmin(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) 
     >>> ol.argmin([1.0, 3.0, 2.0]).item()
     0
     """
-    x = asarray(x)
-    return _place("ArgMin", x, axis, keepdims)
+    return _place("ArgMin", asarray(x), axis, keepdims)
 
 
 def _place(name: str, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
+    x = _countable(x)
     if axis is None:
         made = op(name, [reshape(x, (-1,))], {"axis": 0, "keepdims": 0})
         return reshape(made, (1,) * x.ndim) if keepdims else made
     return op(name, [x], {"axis": _axis(axis, x.ndim), "keepdims": int(keepdims)})
+
+
+def _countable(x: Tensor) -> Tensor:
+    """Truth values as numbers, which have an order."""
+    return x.astype(_oarlock.uint8) if x.dtype == _oarlock.bool else x
 
 
 @in_own_name
@@ -92,7 +96,7 @@ def searchsorted(x1: ArrayLike, x2: ArrayLike, /, side: str = "left", sorter: Ar
     """
     if side not in ("left", "right"):
         raise ValueError(f"expected `left` or `right` for `side`, found `{side}`")
-    ordered, wanted = arrays_of(x1, x2)
+    ordered, wanted = arrays_of(x1, x2, is_widened=True)
     if sorter is not None:
         ordered = take(ordered, sorter)
     if ordered.ndim != 1:
@@ -119,6 +123,7 @@ def where(condition: ArrayLike, x1: ArrayLike | None = None, x2: ArrayLike | Non
         raise TypeError("expected two arrays to choose from or none, found one")
     first, second = arrays_of(x1, x2, device=condition.device)
     dtype = result_type(first, second)
+    condition = _numbers(condition).astype(_oarlock.bool, copy=False)
     return op("Where", [condition, first.astype(dtype, copy=False), second.astype(dtype, copy=False)])
 
 
@@ -151,27 +156,34 @@ def _in_order(x: Tensor, axis: int | None, descending: bool) -> tuple[list[Tenso
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
     axis = _axis(axis, x.ndim)
-    whole = x.astype(_oarlock.uint8) if x.dtype == _oarlock.bool else x
-    return [whole, sizes_of([x.shape[axis]])], {"axis": axis, "largest": int(descending), "sorted": 1}
+    return [_countable(x), sizes_of([x.shape[axis]])], {"axis": axis, "largest": int(descending), "sorted": 1}
 
 
 @in_own_name
-def take(x: ArrayLike, indices: ArrayLike, /, axis: int | None = None) -> Tensor:
-    """The slices at some indices of an axis.
+def take(x: ArrayLike, indices: ArrayLike, /, axis: int | None = None, *, mode: str = "raise") -> Tensor:
+    """The slices at some indices of an axis; without one, of the elements in one dimension. Indices beyond the array are an error, or
+    count from the start (`wrap`), or are the first or last (`clip`).
 
     >>> ol.take([10, 20, 30], [2, 0]).tolist()
     [30, 10]
     """
     x = asarray(x)
     if axis is None:
-        if x.ndim != 1:
-            raise ValueError(f"expected an axis for an array of {x.ndim} dimensions, found none")
-        axis = 0
+        x, axis = reshape(x, (-1,)), 0
     axis = _axis(axis, x.ndim)
     indices = _indices_beside(x, indices)
+    if mode != "raise" and x.shape[axis]:
+        indices = inside(indices, x.shape[axis], mode)
     if x.shape[axis] == 0 and indices.size:
         raise IndexError(f"`take` expected an element in dimension {axis}, found none in the shape {x.shape}")
     return op("Gather", [x, indices], {"axis": axis})
+
+
+def inside(indices: Tensor, size: int, mode: str) -> Tensor:
+    """Indices among so many elements, of any numbers."""
+    if mode not in ("wrap", "clip"):
+        raise ValueError(f"expected `raise`, `wrap` or `clip` for `mode`, found `{mode}`")
+    return indices % size if mode == "wrap" else _oarlock.minimum(_oarlock.maximum(indices, 0), size - 1)
 
 
 def _indices_beside(x: Tensor, indices: ArrayLike) -> Tensor:
@@ -203,7 +215,7 @@ def isin(x1: ArrayLike, x2: ArrayLike, /, *, invert: bool = False) -> Tensor:
     >>> ol.isin([1, 2, 3], [2, 5]).tolist()
     [False, True, False]
     """
-    first, second = arrays_of(x1, x2)
+    first, second = arrays_of(x1, x2, is_widened=True)
     if second.size > FEW and result_type(first, second) not in COMPLEX + (_oarlock.str,):
         # A search in sorted elements needs less memory than the comparison of all with all.
         ordered = sort(reshape(second, (-1,)))

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from ._arguments import arrays_of, in_own_name
 from ._kinds import COMPLEX
 from ._manipulation import concat
-from ._oarlock import Tensor, _axis, asarray, op, reshape, result_type
-from ._search import isin, sort, unique_all
+from ._oarlock import Tensor, _axis, asarray, isnan, op, reshape, result_type
+from ._search import isin, nonzero, sort, unique_all, where
+from ._statistics import cumulative_sum, sum
 
 if TYPE_CHECKING:
     from ._typing import ArrayLike
@@ -24,8 +25,10 @@ def unique(
     return_inverse: bool = False,
     return_counts: bool = False,
     axis: int | None = None,
+    *,
+    equal_nan: bool = True,
 ) -> Tensor | tuple[Tensor, ...]:
-    """The sorted unique elements, or the unique slices of an axis. All NaNs are one element.
+    """The sorted unique elements, or the unique slices of an axis. All NaNs are one element, unless `equal_nan` is false.
 
     Asked for, a tuple also has the indices of the first occurrences, those that restore the array, and the counts.
 
@@ -34,14 +37,28 @@ def unique(
     ([3, 5], [1, 2])
     """
     x = asarray(x)
-    if x.dtype in COMPLEX and axis is None:
-        values, first, inverse, counts = unique_all(x)
+    if axis is None and (x.dtype in COMPLEX or not equal_nan):
+        found = unique_all(x)
+        values, first, inverse, counts = _with_one_nan(*found) if equal_nan else found
     else:
         whole, along = (reshape(x, (-1,)), 0) if axis is None else (x, _axis(axis, x.ndim))
         values, first, inverse, counts = op("Unique", [whole], {"sorted": 1, "axis": along}, outputs=4)
         inverse = reshape(inverse, x.shape) if axis is None else inverse
     asked = [made for made, is_asked in ((first, return_index), (inverse, return_inverse), (counts, return_counts)) if is_asked]
     return (values, *asked) if asked else values
+
+
+def _with_one_nan(values: Tensor, first: Tensor, inverse: Tensor, counts: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Unique complex numbers of which all with NaN are one, the last."""
+    is_none = isnan(values)
+    (nans,) = nonzero(is_none)
+    if nans.size == 0:
+        return values, first, inverse, counts
+    (numbers,) = nonzero(~is_none)
+    order = concat([numbers, nans[:1]])
+    places = where(is_none, numbers.size, cumulative_sum((~is_none).astype(counts.dtype)) - 1)
+    total = concat([counts[numbers], sum(counts[nans], keepdims=True)])
+    return values[order], first[order], places[inverse], total
 
 
 def _values(x: Tensor) -> Tensor:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, SupportsIndex, overload
 
+from . import _oarlock
 from ._arguments import in_own_name
 from ._manipulation import flip
-from ._oarlock import Tensor, _axes, _axis, asarray, permute_dims, reshape
+from ._oarlock import Tensor, _axes, _axis, asarray, permute_dims
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ._typing import ArrayLike
+    from ._typing import ArrayLike, Shape
 
 __all__: list[str] = [
     "atleast_1d",
@@ -23,6 +24,7 @@ __all__: list[str] = [
     "flipud",
     "ndim",
     "ravel",
+    "reshape",
     "rot90",
     "shape",
     "size",
@@ -57,29 +59,55 @@ def swapaxes(x: ArrayLike, axis1: int, axis2: int, /) -> Tensor:
 
 
 @in_own_name
-def ravel(x: ArrayLike, /) -> Tensor:
-    """The elements in one dimension.
+def reshape(x: ArrayLike, /, shape: Shape, order: str = "C", *, copy: bool | None = None) -> Tensor:
+    """Changes the shape; one size may be -1 and is then inferred. The result shares memory unless the elements are not contiguous
+    or `copy` is true. With the order `F`, the first axis is that of neighbors, and not the last.
 
-    >>> ol.ravel([[1, 2], [3, 4]]).tolist()
-    [1, 2, 3, 4]
+    >>> ol.reshape([1, 2, 3, 4], (2, 2)).tolist(), ol.reshape([1, 2, 3, 4], (2, 2), order="F").tolist()
+    ([[1, 2], [3, 4]], [[1, 3], [2, 4]])
     """
-    return reshape(asarray(x), (-1,))
+    if not has_first_axis_last(order):
+        return _oarlock.reshape(x, shape, copy=copy)
+    sizes = (shape,) if isinstance(shape, SupportsIndex) else tuple(shape)
+    return asarray(_oarlock.reshape(asarray(x).T, sizes[::-1], copy=copy)).T
+
+
+def has_first_axis_last(order: str) -> bool:
+    """Whether the elements that are neighbors along the first axis follow each other."""
+    if order not in ("C", "F", "A", "K"):
+        raise ValueError(f"expected `C` for elements row by row or `F` for columns for `order`, found {order!r}")
+    return order == "F"
 
 
 @in_own_name
-def flatten(x: ArrayLike, /, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """Merges the axes from one to another, by default all, into one.
+def ravel(x: ArrayLike, /, order: str = "C") -> Tensor:
+    """The elements in one dimension, row by row, or column by column with the order `F`.
+
+    >>> ol.ravel([[1, 2], [3, 4]]).tolist(), ol.ravel([[1, 2], [3, 4]], "F").tolist()
+    ([1, 2, 3, 4], [1, 3, 2, 4])
+    """
+    return reshape(x, (-1,), order)
+
+
+@in_own_name
+def flatten(x: ArrayLike, /, start_dim: int = 0, end_dim: int = -1, *, order: str = "C") -> Tensor:
+    """Merges the axes from one to another, by default all, into one; column by column with the order `F`.
 
     >>> ol.flatten([[1, 2], [3, 4]]).tolist()
     [1, 2, 3, 4]
     """
     x = asarray(x)
+    if isinstance(start_dim, str):
+        # The first argument of NumPy's method.
+        start_dim, order = 0, start_dim
     if x.ndim == 0:
-        return reshape(x, (1,))
+        return _oarlock.reshape(x, (1,))
     first, last = _axis(start_dim, x.ndim), _axis(end_dim, x.ndim)
     if first > last:
         raise ValueError(f"expected a first axis before the last one, found {start_dim} and {end_dim} of {x.ndim}")
-    return reshape(x, (*x.shape[:first], math.prod(x.shape[first : last + 1]), *x.shape[last + 1 :]))
+    if has_first_axis_last(order):
+        x = permute_dims(x, (*range(first), *reversed(range(first, last + 1)), *range(last + 1, x.ndim)))
+    return _oarlock.reshape(x, (*x.shape[:first], math.prod(x.shape[first : last + 1]), *x.shape[last + 1 :]))
 
 
 @overload
@@ -93,7 +121,7 @@ def atleast_1d(*arrays: ArrayLike) -> Tensor | tuple[Tensor, ...]:
     >>> ol.atleast_1d(5).shape
     (1,)
     """
-    made = tuple(x if x.ndim else reshape(x, (1,)) for x in map(asarray, arrays))
+    made = tuple(x if x.ndim else _oarlock.reshape(x, (1,)) for x in map(asarray, arrays))
     return made[0] if len(made) == 1 else made
 
 
@@ -108,7 +136,7 @@ def atleast_2d(*arrays: ArrayLike) -> Tensor | tuple[Tensor, ...]:
     >>> ol.atleast_2d([1, 2]).shape
     (1, 2)
     """
-    made = tuple(reshape(x, (1,) * (2 - x.ndim) + x.shape) if x.ndim < 2 else x for x in map(asarray, arrays))
+    made = tuple(_oarlock.reshape(x, (1,) * (2 - x.ndim) + x.shape) if x.ndim < 2 else x for x in map(asarray, arrays))
     return made[0] if len(made) == 1 else made
 
 
@@ -124,7 +152,7 @@ def atleast_3d(*arrays: ArrayLike) -> Tensor | tuple[Tensor, ...]:
     (1, 2, 1)
     """
     made = tuple(
-        x if x.ndim > 2 else x[..., None] if x.ndim == 2 else reshape(x, (1, -1, 1)) for x in map(asarray, arrays)
+        x if x.ndim > 2 else x[..., None] if x.ndim == 2 else _oarlock.reshape(x, (1, -1, 1)) for x in map(asarray, arrays)
     )
     return made[0] if len(made) == 1 else made
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ._arguments import in_own_name
+from ._arguments import in_own_name, numbers_in, whole_number
 from ._oarlock import Tensor, _axis, asarray
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ def array_split(x: ArrayLike, indices_or_sections: ArrayLike, /, axis: int = 0) 
     """
     x = asarray(x)
     axis = _axis(axis, x.ndim)
-    if isinstance(indices_or_sections, int):
-        count = indices_or_sections
+    count = whole_number(indices_or_sections)
+    if count is not None:
         if count < 1:
             raise ValueError(f"expected one part at least, found {count}")
         least, longer = divmod(x.shape[axis], count)
@@ -42,9 +42,10 @@ def split(x: ArrayLike, indices_or_sections: ArrayLike, /, axis: int = 0) -> lis
     """
     x = asarray(x)
     at = _axis(axis, x.ndim)
-    if isinstance(indices_or_sections, int) and indices_or_sections > 0 and x.shape[at] % indices_or_sections:
+    count = whole_number(indices_or_sections)
+    if count is not None and count > 0 and x.shape[at] % count:
         raise ValueError(
-            f"expected a number of parts that divides {x.shape[at]}, found {indices_or_sections}\n"
+            f"expected a number of parts that divides {x.shape[at]}, found {count}\n"
             "hint: `array_split` makes parts of different sizes"
         )
     return array_split(x, indices_or_sections, at)
@@ -97,15 +98,16 @@ def chunk(x: ArrayLike, chunks: int, /, axis: int = 0) -> tuple[Tensor, ...]:
 
 def parts_of_sizes(x: Tensor, sizes: int | list[int] | tuple[int, ...], axis: int) -> tuple[Tensor, ...]:
     """Parts along an axis, all of one size but the last, or each of its own."""
-    length = x.shape[axis]
-    if isinstance(sizes, int):
-        if sizes < 1:
-            raise ValueError(f"expected parts of one element at least, found {sizes}")
-        starts = list(range(0, length, sizes)) or [0]
+    length, each = x.shape[axis], whole_number(sizes)
+    if each is not None:
+        if each < 1:
+            raise ValueError(f"expected parts of one element at least, found {each}")
+        starts = list(range(0, length, each)) or [0]
         return tuple(_parts_between(x, starts, [*starts[1:], None], axis))
-    if sum(sizes) != length:
-        raise ValueError(f"expected sizes that add up to {length}, found {list(sizes)}")
-    ends = [sum(sizes[: at + 1]) for at in range(len(sizes))]
+    parts = numbers_in(sizes)
+    if sum(parts) != length:
+        raise ValueError(f"expected sizes that add up to {length}, found {list(parts)}")
+    ends = [sum(parts[: at + 1]) for at in range(len(parts))]
     return tuple(_parts_between(x, [0, *ends[:-1]], [*ends], axis))
 
 

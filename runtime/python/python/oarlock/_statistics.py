@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import math
 from typing import TYPE_CHECKING
 
 from . import _oarlock
@@ -14,7 +15,7 @@ from ._oarlock import Tensor, _axes, _axis, _numbers, _reduced, _summands, asarr
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ._typing import ArrayLike, Axes, DtypeLike
+    from ._typing import ArrayLike, Axes, DtypeLike, Number
 
 __all__: list[str] = [
     "all",
@@ -41,26 +42,79 @@ def _of_parts(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     return op("Complex", [function(_oarlock.real(x)), function(_oarlock.imag(x))], domain="oarlock")
 
 
+def chosen(x: Tensor, where: ArrayLike, otherwise: Number) -> Tensor:
+    """The array with a number in place of the elements that `where` leaves out."""
+    if where is True:
+        return x
+    truths = _truths(where, x)
+    number = asarray(otherwise, dtype=x.dtype, device=x.device)
+    return op("Where", [truths, x, number])
+
+
+def _truths(where: ArrayLike, x: Tensor) -> Tensor:
+    """The argument `where` of a reduction in the shape of the array."""
+    truths = _numbers(asarray(where, device=x.device)).astype(_oarlock.bool, copy=False)
+    return broadcast_to(truths, x.shape)
+
+
 @in_own_name
-def max(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False) -> Tensor:
-    """The maximum.
+def max(
+    x: ArrayLike,
+    /,
+    axis: Axes | None = None,
+    *,
+    keepdims: bool = False,
+    initial: Number | None = None,
+    where: ArrayLike = True,
+) -> Tensor:
+    """The maximum of the elements, and of `initial`. `where` chooses elements.
 
     >>> ol.max([[1, 5], [7, 2]], axis=0).tolist()
     [7, 5]
     """
-    x = asarray(x)
-    return _reduced("ReduceMax", expect_real(x), axis, keepdims)
+    return _extreme("ReduceMax", _oarlock.maximum, expect_real(asarray(x)), axis, keepdims, initial, where)
 
 
 @in_own_name
-def min(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False) -> Tensor:
-    """The minimum.
+def min(
+    x: ArrayLike,
+    /,
+    axis: Axes | None = None,
+    *,
+    keepdims: bool = False,
+    initial: Number | None = None,
+    where: ArrayLike = True,
+) -> Tensor:
+    """The minimum of the elements, and of `initial`. `where` chooses elements.
 
     >>> ol.min([[1, 5], [7, 2]], axis=0).tolist()
     [1, 2]
     """
-    x = asarray(x)
-    return _reduced("ReduceMin", expect_real(x), axis, keepdims)
+    return _extreme("ReduceMin", _oarlock.minimum, expect_real(asarray(x)), axis, keepdims, initial, where)
+
+
+def _extreme(
+    name: str,
+    of_two: Callable[[Tensor, Tensor], Tensor],
+    x: Tensor,
+    axis: Axes | None,
+    keepdims: bool,
+    initial: Number | None,
+    where: ArrayLike,
+) -> Tensor:
+    if initial is None:
+        if where is not True:
+            raise ValueError("expected a number for `initial` beside `where`, found none\nhint: it counts where nothing is chosen")
+        return _reduced(name, x, axis, keepdims)
+    axes = _axes(axis, x.ndim)
+    if 0 in [x.shape[at] for at in axes]:
+        return full(_reduced_shape(x, axes, keepdims), initial, dtype=x.dtype, device=x.device)
+    first = asarray(initial, dtype=x.dtype, device=x.device)
+    return of_two(_reduced(name, chosen(x, where, initial), axis, keepdims), first)
+
+
+def _reduced_shape(x: Tensor, axes: list[int], keepdims: bool) -> tuple[int, ...]:
+    return tuple(1 if at in axes else size for at, size in enumerate(x.shape) if keepdims or at not in axes)
 
 
 @in_own_name
@@ -75,36 +129,81 @@ def ptp(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False) ->
 
 
 @in_own_name
-def mean(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False) -> Tensor:
-    """The arithmetic mean.
+def mean(
+    x: ArrayLike,
+    /,
+    axis: Axes | None = None,
+    dtype: DtypeLike | None = None,
+    *,
+    keepdims: bool = False,
+    where: ArrayLike = True,
+) -> Tensor:
+    """The arithmetic mean of the elements, or of those that `where` chooses, computed in `dtype`.
 
     >>> ol.mean([[1.0, 2.0], [3.0, 4.0]], axis=1).tolist()
     [1.5, 3.5]
     """
-    x = asarray(x)
-    return _reduced("ReduceMean", as_floats(x), axis, keepdims)
+    return _mean(fractions_of(asarray(x), dtype), axis, keepdims, where)
+
+
+def fractions_of(x: Tensor, dtype: DtypeLike | None) -> Tensor:
+    """Numbers to compute means of."""
+    return as_floats(x if dtype is None else _numbers(x).astype(dtype, copy=False))
+
+
+def _mean(x: Tensor, axis: Axes | None, keepdims: bool, where: ArrayLike) -> Tensor:
+    if where is True:
+        return _reduced("ReduceMean", x, axis, keepdims)
+    total = _reduced("ReduceSum", chosen(x, where, 0), axis, keepdims)
+    return total / count_chosen(x, axis, keepdims, where).astype(total.dtype)
+
+
+def count_chosen(x: Tensor, axis: Axes | None, keepdims: bool, where: ArrayLike) -> Tensor:
+    """The number of elements that `where` chooses."""
+    return _reduced("ReduceSum", _truths(where, x).astype(_oarlock.int64), axis, keepdims)
 
 
 @in_own_name
-def sum(x: ArrayLike, /, axis: Axes | None = None, dtype: DtypeLike | None = None, *, keepdims: bool = False) -> Tensor:
-    """The sum; 0 for no elements.
+def sum(
+    x: ArrayLike,
+    /,
+    axis: Axes | None = None,
+    dtype: DtypeLike | None = None,
+    *,
+    keepdims: bool = False,
+    initial: Number | None = None,
+    where: ArrayLike = True,
+) -> Tensor:
+    """The sum of the elements, and of `initial`; 0 for no elements. `where` chooses elements.
 
     >>> ol.sum([[1, 2], [3, 4]], axis=0).tolist()
     [4, 6]
     """
-    x = asarray(x)
-    return _reduced("ReduceSum", _summands(x, dtype), axis, keepdims)
+    made = _reduced("ReduceSum", chosen(_summands(asarray(x), dtype), where, 0), axis, keepdims)
+    return made if initial is None else made + asarray(initial, dtype=made.dtype, device=made.device)
 
 
 @in_own_name
-def prod(x: ArrayLike, /, axis: Axes | None = None, dtype: DtypeLike | None = None, *, keepdims: bool = False) -> Tensor:
-    """The product; 1 for no elements.
+def prod(
+    x: ArrayLike,
+    /,
+    axis: Axes | None = None,
+    dtype: DtypeLike | None = None,
+    *,
+    keepdims: bool = False,
+    initial: Number | None = None,
+    where: ArrayLike = True,
+) -> Tensor:
+    """The product of the elements, and of `initial`; 1 for no elements. `where` chooses elements.
 
     >>> ol.prod([2, 3, 4]).item()
     24
     """
-    x = asarray(x)
-    x = _summands(x, dtype)
+    made = _product(chosen(_summands(asarray(x), dtype), where, 1), axis, keepdims)
+    return made if initial is None else made * asarray(initial, dtype=made.dtype, device=made.device)
+
+
+def _product(x: Tensor, axis: Axes | None, keepdims: bool) -> Tensor:
     if x.dtype not in COMPLEX:
         return _reduced("ReduceProd", x, axis, keepdims)
     for at in _axes(axis, x.ndim):
@@ -127,8 +226,17 @@ def _halved(x: Tensor, axis: int) -> Tensor:
 
 
 @in_own_name
-def var(x: ArrayLike, /, axis: Axes | None = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """The variance: the mean squared deviation from the mean.
+def var(
+    x: ArrayLike,
+    /,
+    axis: Axes | None = None,
+    dtype: DtypeLike | None = None,
+    *,
+    correction: float = 0.0,
+    keepdims: bool = False,
+    where: ArrayLike = True,
+) -> Tensor:
+    """The variance: the mean squared deviation from the mean, computed in `dtype`. `where` chooses elements.
 
     `correction` is subtracted from the number of elements; 1 gives the sample variance.
 
@@ -138,28 +246,36 @@ def var(x: ArrayLike, /, axis: Axes | None = None, *, correction: float = 0.0, k
     x = asarray(x)
     if x.dtype in COMPLEX:
         raise TypeError(f"expected real numbers, found {x.dtype.name}\nhint: take the variance of the `real` and `imag` parts")
-    x = as_floats(x)
-    distances = x - _reduced("ReduceMean", x, axis, True)
-    count = 1
-    for at in _axes(axis, x.ndim):
-        count *= x.shape[at]
+    x = fractions_of(x, dtype)
+    distances = chosen(x - _mean(x, axis, True, where), where, 0)
+    count = math.prod(x.shape[at] for at in _axes(axis, x.ndim))
     try:
         left = float(count - correction)
     except TypeError:
         raise TypeError(f"expected a number for `correction`, found {type(correction).__name__}") from None
     squares = _reduced("ReduceSum", distances * distances, axis, keepdims)
+    if where is not True:
+        return squares / _oarlock.maximum(count_chosen(x, axis, keepdims, where).astype(x.dtype) - correction, 0.0)
     return squares / asarray(builtins.max(left, 0.0), dtype=x.dtype, device=x.device)
 
 
 @in_own_name
-def std(x: ArrayLike, /, axis: Axes | None = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """The standard deviation.
+def std(
+    x: ArrayLike,
+    /,
+    axis: Axes | None = None,
+    dtype: DtypeLike | None = None,
+    *,
+    correction: float = 0.0,
+    keepdims: bool = False,
+    where: ArrayLike = True,
+) -> Tensor:
+    """The standard deviation, computed in `dtype`. `where` chooses elements.
 
     >>> ol.std([1.0, 3.0]).item()
     1.0
     """
-    x = asarray(x)
-    return _oarlock.sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
+    return _oarlock.sqrt(var(x, axis, dtype, correction=correction, keepdims=keepdims, where=where))
 
 
 @in_own_name
@@ -258,33 +374,30 @@ def _wide(x: Tensor) -> Tensor:
 
 
 @in_own_name
-def all(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False) -> Tensor:
-    """Whether all elements are true or nonzero.
+def all(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False, where: ArrayLike = True) -> Tensor:
+    """Whether all elements are true or nonzero, of those that `where` chooses.
 
     >>> ol.all([[True, False], [True, True]], axis=1).tolist()
     [False, True]
     """
-    x = asarray(x)
-    return _truth("ReduceMin", 1, x, axis, keepdims)
+    return _truth("ReduceMin", 1, asarray(x), axis, keepdims, where)
 
 
 @in_own_name
-def any(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False) -> Tensor:
-    """Whether any element is true or nonzero.
+def any(x: ArrayLike, /, axis: Axes | None = None, *, keepdims: bool = False, where: ArrayLike = True) -> Tensor:
+    """Whether any element is true or nonzero, of those that `where` chooses.
 
     >>> ol.any([[False, False], [True, False]], axis=1).tolist()
     [False, True]
     """
-    x = asarray(x)
-    return _truth("ReduceMax", 0, x, axis, keepdims)
+    return _truth("ReduceMax", 0, asarray(x), axis, keepdims, where)
 
 
-def _truth(name: str, of_none: int, x: Tensor, axis: Axes | None, keepdims: bool) -> Tensor:
-    truths = _numbers(x).astype(_oarlock.bool, copy=False)
+def _truth(name: str, of_none: int, x: Tensor, axis: Axes | None, keepdims: bool, where: ArrayLike) -> Tensor:
+    truths = chosen(_numbers(x).astype(_oarlock.bool, copy=False), where, bool(of_none))
     axes = _axes(axis, x.ndim)
     if builtins.any(x.shape[at] == 0 for at in axes):
-        kept = [1 if at in axes else size for at, size in enumerate(x.shape) if keepdims or at not in axes]
-        return full(tuple(kept), bool(of_none), device=x.device)
+        return full(_reduced_shape(x, axes, keepdims), bool(of_none), device=x.device)
     return _reduced(name, truths.astype(_oarlock.uint8), axis, keepdims).astype(_oarlock.bool)
 
 
@@ -324,5 +437,5 @@ def diff(
 
 def _beside(x: Tensor, part: ArrayLike, axis: int) -> Tensor:
     """What is put before or behind an array; a number stands for one slice of it."""
-    _, made = arrays_of(x, part)
+    _, made = arrays_of(x, part, is_widened=True)
     return made if made.ndim else broadcast_to(made, (*x.shape[:axis], 1, *x.shape[axis + 1 :]))

@@ -14,6 +14,7 @@ from ._oarlock import Tensor, _axis, asarray, op, permute_dims
 from ._search import sort as sorted_
 from ._search import take, take_along_axis
 from ._search import where as choose
+from ._shapes import reshape as reshaped
 from ._shapes import swapaxes
 from ._splitting import parts_of_sizes
 
@@ -48,14 +49,18 @@ def _numbers_of(given: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 @in_own_name
-def reshape(x: Tensor, /, *shape: Any, copy: builtins.bool | None = None) -> Tensor:
-    """The elements in another shape, given as numbers or as a tuple. One size may be -1 and is then inferred."""
-    return _oarlock.reshape(x, _numbers_of(shape), copy=copy)
+def reshape(x: Tensor, /, *shape: Any, order: str = "C", copy: builtins.bool | None = None) -> Tensor:
+    """The elements in another shape, given as numbers or as a tuple. One size may be -1 and is then inferred. With the order `F`,
+    the first axis is that of neighbors."""
+    sizes = _numbers_of(shape)
+    return _oarlock.reshape(x, sizes, copy=copy) if order == "C" else reshaped(x, sizes, order, copy=copy)
 
 
 @in_own_name
 def view(x: Tensor, /, *shape: Any) -> Tensor:
-    """The elements in another shape, or the same bytes as elements of another dtype of that size."""
+    """The elements in another shape, or the same bytes as elements of another dtype of that size; without arguments, as they are."""
+    if not shape:
+        return +x
     if len(shape) != 1 or isinstance(shape[0], (SupportsIndex, tuple, list)):
         return _oarlock.reshape(x, _numbers_of(shape))
     dtype = _oarlock.zeros(0, dtype=shape[0]).dtype

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from . import _oarlock
 from ._arguments import in_own_name
-from ._files import write_to
+from ._files import opened, write_to
 from ._information import isdtype
 from ._kinds import COMPLEX, expect_real
 from ._oarlock import Tensor, asarray, float64, full, reshape, zeros
@@ -176,7 +176,7 @@ def _expect_text(**named: Any) -> None:
 def _lines(source: Source, encoding: str | None) -> Iterator[str | bytes]:
     """The lines of a file or of a list."""
     if isinstance(source, (str, PathLike)):
-        with open(fsdecode(source), encoding=encoding or "utf-8") as stream:
+        with opened(fsdecode(source), "r", encoding or "utf-8") as stream:
             yield from stream
     elif hasattr(source, "__iter__"):
         yield from source

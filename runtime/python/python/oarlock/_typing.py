@@ -21,6 +21,12 @@ class HasDLPack(Protocol):
     def __dlpack__(self) -> Any: ...
 
 
+class HasSerializeToString(Protocol):
+    """A model of the package `onnx`."""
+
+    def SerializeToString(self) -> bytes: ...  # noqa: N802
+
+
 Number: TypeAlias = bool | int | float | complex
 ArrayLike: TypeAlias = "Tensor | Number | str | HasArray | HasDLPack | Sequence[ArrayLike]"
 Shape: TypeAlias = int | Sequence[int]

@@ -13,7 +13,7 @@ from ._shapes import atleast_2d
 from ._statistics import any, mean, sum
 
 if TYPE_CHECKING:
-    from ._typing import ArrayLike, Axes
+    from ._typing import ArrayLike, Axes, DtypeLike
 
 __all__: list[str] = ["average", "corrcoef", "cov"]
 
@@ -81,10 +81,15 @@ def cov(
     rowvar: bool = True,
     bias: bool = False,
     correction: float | None = None,
+    fweights: ArrayLike | None = None,
+    aweights: ArrayLike | None = None,
+    *,
+    dtype: DtypeLike | None = None,
 ) -> Tensor:
-    """The covariances of variables, which are the rows of a matrix, or its columns if `rowvar` is false.
+    """The covariances of variables, which are the rows of a matrix, or its columns if `rowvar` is false, computed in `dtype`.
 
-    `correction` is subtracted from the number of observations; by default 1, with `bias` 0.
+    `correction` is subtracted from the number of observations; by default 1, with `bias` 0. Each observation counts `fweights`
+    times, and has one of the weights `aweights`.
 
     >>> ol.cov([1.0, 2.0, 3.0]).item()
     1.0
@@ -93,11 +98,29 @@ def cov(
     if y is not None:
         variables, others = arrays_of(variables, _rows(y, rowvar))
         variables = concat([variables, others])
-    variables = as_floats(variables)
-    count = variables.shape[1] - ((0 if bias else 1) if correction is None else correction)
-    distances = variables - mean(variables, 1, keepdims=True)
-    made = matmul(distances, conj(distances).T) / asarray(max(count, 0), dtype=real(variables).dtype, device=variables.device)
+    variables = as_floats(variables if dtype is None else variables.astype(dtype, copy=False))
+    left = (0 if bias else 1) if correction is None else correction
+    if fweights is None and aweights is None:
+        count: float = variables.shape[1] - left
+        distances = weighted = variables - mean(variables, 1, keepdims=True)
+    else:
+        weights = _weights_of(variables, fweights) * _weights_of(variables, aweights)
+        total = float(sum(weights))
+        count = total - left * (1 if aweights is None else float(sum(weights * _weights_of(variables, aweights))) / total)
+        distances = variables - average(variables, 1, weights, keepdims=True)
+        weighted = distances * weights
+    made = matmul(distances, conj(weighted).T) / asarray(max(count, 0), dtype=real(variables).dtype, device=variables.device)
     return reshape(made, ()) if made.size == 1 else made
+
+
+def _weights_of(variables: Tensor, weights: ArrayLike | None) -> Tensor:
+    """A weight for each observation."""
+    made = asarray(1 if weights is None else weights, device=variables.device).astype(real(variables).dtype)
+    if weights is not None and made.shape != variables.shape[1:]:
+        raise ValueError(f"expected a weight for each of {variables.shape[1]} observations, found the shape {made.shape}")
+    if bool(any(made < 0)):
+        raise ValueError("expected weights of at least 0, found some below")
+    return broadcast_to(made, variables.shape[1:])
 
 
 def _rows(x: ArrayLike, rowvar: bool) -> Tensor:
@@ -108,13 +131,15 @@ def _rows(x: ArrayLike, rowvar: bool) -> Tensor:
 
 
 @in_own_name
-def corrcoef(x: ArrayLike, y: ArrayLike | None = None, /, rowvar: bool = True) -> Tensor:
+def corrcoef(
+    x: ArrayLike, y: ArrayLike | None = None, /, rowvar: bool = True, *, dtype: DtypeLike | None = None
+) -> Tensor:
     """The correlation coefficients of variables, which are the rows of a matrix, or its columns if `rowvar` is false.
 
     >>> ol.round(ol.corrcoef([1.0, 2.0, 3.0], [2.0, 4.0, 6.0]), 3).tolist()
     [[1.0, 1.0], [1.0, 1.0]]
     """
-    covariances = cov(x, y, rowvar)
+    covariances = cov(x, y, rowvar, dtype=dtype)
     if covariances.ndim == 0:
         return covariances / covariances
     size = covariances.shape[0]

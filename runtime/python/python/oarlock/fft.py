@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from . import _oarlock
+from . import _absent, _oarlock
 from ._arguments import in_own_name
 from ._creation import arange
 from ._kinds import COMPLEX
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 @in_own_name
-def fft(x: ArrayLike, /, n: int | None = None, axis: int = -1, *, norm: str = "backward") -> Tensor:
+def fft(x: ArrayLike, /, n: int | None = None, axis: int = -1, *, norm: str | None = "backward") -> Tensor:
     """The transform along an axis, truncated or padded with zeros to `n` elements.
 
     >>> ol.fft.fft([1.0, 0.0, 0.0, 0.0]).real.tolist()
@@ -46,7 +46,7 @@ def fft(x: ArrayLike, /, n: int | None = None, axis: int = -1, *, norm: str = "b
 
 
 @in_own_name
-def ifft(x: ArrayLike, /, n: int | None = None, axis: int = -1, *, norm: str = "backward") -> Tensor:
+def ifft(x: ArrayLike, /, n: int | None = None, axis: int = -1, *, norm: str | None = "backward") -> Tensor:
     """The inverse transform along an axis.
 
     >>> ol.fft.ifft([4.0, 0.0, 0.0, 0.0]).real.tolist()
@@ -58,7 +58,7 @@ def ifft(x: ArrayLike, /, n: int | None = None, axis: int = -1, *, norm: str = "
 
 @in_own_name
 def fftn(
-    x: ArrayLike, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, *, norm: str = "backward"
+    x: ArrayLike, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, *, norm: str | None = "backward"
 ) -> Tensor:
     """The transform along several axes.
 
@@ -73,7 +73,7 @@ def fftn(
 
 @in_own_name
 def ifftn(
-    x: ArrayLike, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, *, norm: str = "backward"
+    x: ArrayLike, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, *, norm: str | None = "backward"
 ) -> Tensor:
     """The inverse transform along several axes.
 
@@ -87,7 +87,7 @@ def ifftn(
 
 
 @in_own_name
-def rfft(x: ArrayLike, /, n: int | None = None, axis: int = -1, *, norm: str = "backward") -> Tensor:
+def rfft(x: ArrayLike, /, n: int | None = None, axis: int = -1, *, norm: str | None = "backward") -> Tensor:
     """The non-redundant half of the transform of real numbers.
 
     >>> ol.fft.rfft([1.0, 0.0, 0.0, 0.0]).real.tolist()
@@ -100,7 +100,7 @@ def rfft(x: ArrayLike, /, n: int | None = None, axis: int = -1, *, norm: str = "
 
 
 @in_own_name
-def irfft(x: ArrayLike, /, n: int | None = None, axis: int = -1, *, norm: str = "backward") -> Tensor:
+def irfft(x: ArrayLike, /, n: int | None = None, axis: int = -1, *, norm: str | None = "backward") -> Tensor:
     """The inverse of `rfft`: `n` real numbers.
 
     >>> ol.fft.irfft([4.0, 0.0, 0.0]).tolist()
@@ -115,7 +115,7 @@ def irfft(x: ArrayLike, /, n: int | None = None, axis: int = -1, *, norm: str = 
 
 @in_own_name
 def rfftn(
-    x: ArrayLike, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, *, norm: str = "backward"
+    x: ArrayLike, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, *, norm: str | None = "backward"
 ) -> Tensor:
     """The transform of real numbers along several axes, of which the last is halved.
 
@@ -132,7 +132,7 @@ def rfftn(
 
 @in_own_name
 def irfftn(
-    x: ArrayLike, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, *, norm: str = "backward"
+    x: ArrayLike, /, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, *, norm: str | None = "backward"
 ) -> Tensor:
     """The inverse of `rfftn`.
 
@@ -147,7 +147,7 @@ def irfftn(
 
 
 @in_own_name
-def hfft(x: ArrayLike, /, n: int | None = None, axis: int = -1, *, norm: str = "backward") -> Tensor:
+def hfft(x: ArrayLike, /, n: int | None = None, axis: int = -1, *, norm: str | None = "backward") -> Tensor:
     """The real transform of Hermitian-symmetric numbers.
 
     >>> ol.fft.hfft([1.0, 0.0, 0.0]).tolist()
@@ -158,7 +158,7 @@ def hfft(x: ArrayLike, /, n: int | None = None, axis: int = -1, *, norm: str = "
 
 
 @in_own_name
-def ihfft(x: ArrayLike, /, n: int | None = None, axis: int = -1, *, norm: str = "backward") -> Tensor:
+def ihfft(x: ArrayLike, /, n: int | None = None, axis: int = -1, *, norm: str | None = "backward") -> Tensor:
     """The inverse of `hfft`.
 
     >>> ol.fft.ihfft([4.0, 0.0, 0.0, 0.0]).real.tolist()
@@ -220,16 +220,19 @@ def ifftshift(x: ArrayLike, /, axes: int | Sequence[int] | None = None) -> Tenso
 _OPPOSITE = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
-def _known(norm: str) -> str:
+def _known(norm: str | None) -> str:
+    """The scale, by default that of NumPy."""
+    if norm is None:
+        return "backward"
     if norm not in _OPPOSITE:
         raise ValueError(f"expected `backward`, `ortho` or `forward` for `norm`, found `{norm}`")
     return norm
 
 
 def _transformed(
-    x: Tensor, n: int | None, axis: int, norm: str, *, is_inverse: bool = False, is_onesided: bool = False
+    x: Tensor, n: int | None, axis: int, norm: str | None, *, is_inverse: bool = False, is_onesided: bool = False
 ) -> Tensor:
-    _known(norm)
+    norm = _known(norm)
     axis = _axis(axis, x.ndim)
     size = x.shape[axis] if n is None else n
     if size < 1:
@@ -279,3 +282,10 @@ def _frequencies(places: Tensor, n: int, d: float, dtype: DtypeLike | None) -> T
 def __dir__() -> list[str]:
     """The public names."""
     return __all__
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Tells what to use in place of functions that are absent here."""
+        raise _absent.function(name, "oarlock.fft")

@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _absent, _oarlock
-from ._arguments import arrays_of, in_own_name
+from ._arguments import arrays_of, in_own_name, whole_number
 from ._creation import eye
 from ._decompositions import adjoint, cholesky, eig, eigh, eigvals, eigvalsh, qr, slogdet, svd, svdvals
 from ._diagonal import last_diagonals
@@ -15,9 +15,9 @@ from ._information import finfo
 from ._kinds import as_floats
 from ._linear import cross, matrix_transpose, tensordot, vecdot
 from ._manipulation import broadcast_shapes, broadcast_to, moveaxis
-from ._oarlock import Tensor, _axes, abs, asarray, exp, matmul, op, reshape, result_type, sqrt
+from ._oarlock import Tensor, _axes, abs, asarray, exp, isnan, matmul, op, reshape, result_type, sqrt
 from ._search import where
-from ._statistics import max, min, sum
+from ._statistics import any, max, min, sum
 
 if TYPE_CHECKING:
     from ._typing import ArrayLike, Axes, DtypeLike
@@ -144,11 +144,17 @@ def cond(x: ArrayLike, /, ord: float | str | None = None) -> Tensor:
     2.0
     """
     x = as_floats(asarray(x))
+    _expect_matrices("cond", x)
     if ord in (None, 2, -2):
         values = svdvals(x)
         largest, smallest = values[..., 0], values[..., -1]
-        return smallest / largest if ord == -2 else largest / smallest
-    return matrix_norm(x, ord=ord) * matrix_norm(inv(x), ord=ord)
+        made = smallest / largest if ord == -2 else largest / smallest
+    else:
+        is_singular = (slogdet(x).sign == 0)[..., None, None]
+        inverse = inv(where(is_singular, eye(x.shape[-1], dtype=x.dtype, device=x.device), x))
+        made = matrix_norm(x, ord=ord) * matrix_norm(where(is_singular, math.inf, inverse), ord=ord)
+    # A matrix of zeros has no quotient, and no inverse either.
+    return where(isnan(made) & ~any(isnan(x), axis=(-2, -1)), math.inf, made)
 
 
 @in_own_name
@@ -183,15 +189,22 @@ def matrix_power(x: ArrayLike, n: int, /) -> Tensor:
     """
     x = asarray(x)
     _expect_matrices("matrix_power", x)
-    if n < 0:
-        x, n = inv(x), -n
-    made = broadcast_to(eye(x.shape[-1], dtype=x.dtype, device=x.device), x.shape)
-    while n:
-        if n & 1:
-            made = made @ x
+    power = whole_number(n)
+    if power is None:
+        raise TypeError(f"expected a whole number as a power, found {type(n).__name__}")
+    if power < 0:
+        x, power = inv(x), -power
+    if power == 0:
+        return broadcast_to(eye(x.shape[-1], dtype=x.dtype, device=x.device), x.shape)
+    # Without a product with the identity, whose zeros would make NaN of infinities.
+    made: Tensor | None = None
+    while True:
+        if power & 1:
+            made = +x if made is None else made @ x
+        power >>= 1
+        if made is not None and power == 0:
+            return made
         x = x @ x
-        n >>= 1
-    return made
 
 
 @in_own_name

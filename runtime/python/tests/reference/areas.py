@@ -60,7 +60,7 @@ AREAS = (
         "Shapes, joining and splitting",
         "Other shapes for the same elements, and arrays made of several.",
         ("_shapes", "_manipulation", "_joining", "_splitting", "_padding", "_editing"),
-        "permute_dims reshape",
+        "permute_dims",
     ),
     Area(
         "indexing",

@@ -94,7 +94,6 @@ FUNCTIONS = {
     "real": "ol.real([1 + 2j]).tolist()",
     "reciprocal": "ol.reciprocal([2.0, 4.0]).tolist()",
     "remainder": "ol.remainder([7, -7], 3).tolist()",
-    "reshape": "ol.reshape([1, 2, 3, 4], (2, -1)).tolist()",
     "rint": "ol.rint([0.5, 1.5, 2.7]).tolist()",
     "set_flags": 'ol.set_flags({"threads": 2})',
     "sign": "ol.sign([-3, 0, 5]).tolist()",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard
 import numpy
 
 from .. import asarray, from_dlpack, zeros
+from .._loading import given_up
 from .._oarlock import Device, Tensor
 from ._errors import InvalidArgument, NotImplemented
 from ._providers import device_of
@@ -249,7 +250,7 @@ def type_of(dtype: str) -> str:
 def to_numpy(value: Any, *, is_owned: bool) -> Any:
     """Converts an output of ours to onnxruntime's form: writable arrays, without a copy if it has no other owner."""
     if isinstance(value, Tensor):
-        return value._given_up() if is_owned else value.numpy().copy()
+        return given_up(value) if is_owned else value.numpy().copy()
     return [to_numpy(each, is_owned=is_owned) for each in value] if is_list(value) else value
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .. import _absent
 from .._oarlock import Tensor
 from ._generator import Generator, default_rng
 from ._seed import Seed
@@ -213,3 +214,10 @@ weibull = _shared.weibull
 def __dir__() -> list[str]:
     """The public names."""
     return __all__
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Tells what to use in place of functions that are absent here."""
+        raise _absent.function(name, "oarlock.random")

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from .. import _oarlock
+from .._arguments import in_own_name, whole_number
 from .._linear import matrix_transpose
 from .._manipulation import concat, expand_dims, moveaxis
 from .._oarlock import DType, Tensor, _axis, asarray, matmul, reshape
@@ -46,6 +47,7 @@ class Distributions:
         @staticmethod
         def _shape(size: Size, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]: ...
 
+    @in_own_name
     def random(self, size: Size = None, dtype: DtypeLike | None = None, *, device: DeviceLike | None = None) -> Tensor:
         """Numbers from 0 up to but not including 1.
 
@@ -66,6 +68,7 @@ class Distributions:
             raise OverflowError(f"expected a range whose width {dtype} has, found {low} to {high}\nhint: use `dtype=\"float64\"`")
         return self._drawn("uniform", size, (low, high), dtype)
 
+    @in_own_name
     def standard_normal(self, size: Size = None, dtype: DtypeLike | None = None, *, device: DeviceLike | None = None) -> Tensor:
         """Numbers of the normal distribution around 0 with deviation 1.
 
@@ -82,6 +85,7 @@ class Distributions:
         """
         return self._drawn("normal", size, (loc, at_least(0, "scale", scale)), floats(dtype))
 
+    @in_own_name
     def standard_exponential(self, size: Size = None, dtype: DtypeLike | None = None) -> Tensor:
         """Numbers of the exponential distribution with mean 1.
 
@@ -138,6 +142,7 @@ class Distributions:
         shape = self._shape(size, [p.shape])
         return self._placed(self._drawn("uniform", shape, (), _oarlock.float64, device="cpu") < p, None)
 
+    @in_own_name
     def standard_gamma(self, shape: Any, size: Size = None, dtype: DtypeLike | None = None) -> Tensor:
         """Numbers of the gamma distribution with this shape and scale 1.
 
@@ -378,6 +383,7 @@ class Distributions:
         counts.append(left.astype(_oarlock.int64))
         return concat([expand_dims(each, -1) for each in counts], axis=-1)
 
+    @in_own_name
     def multivariate_normal(self, mean: Any, cov: Any, size: Size = None, dtype: DtypeLike | None = None) -> Tensor:
         """Normally distributed vectors, in a last dimension, around `mean` with the covariances `cov`.
 
@@ -402,8 +408,9 @@ class Distributions:
         >>> ol.sort(ol.random.default_rng(7).permutation(5)).tolist()
         [0, 1, 2, 3, 4]
         """
-        if isinstance(x, int):
-            return self._placed(self._order(x), None)
+        count = whole_number(x)
+        if count is not None:
+            return self._placed(self._order(count), None)
         given = asarray(x)
         at = _axis(axis, given.ndim)
         return take(given, self._order(given.shape[at]).to_device(given.device), axis=at)
@@ -425,6 +432,7 @@ class Distributions:
         for place, item in zip(range(len(items)), self._order(len(items)).tolist(), strict=True):
             x[place] = items[item]
 
+    @in_own_name
     def permuted(self, x: Any, axis: int | None = None) -> Tensor:
         """The elements in random order: all of them, or along an axis, each line on its own.
 
@@ -438,6 +446,7 @@ class Distributions:
         order = argsort(self._drawn("bits", last.shape, (), _oarlock.uint64, device=given.device))
         return moveaxis(take_along_axis(last, order), -1, axis)
 
+    @in_own_name
     def choice(self, a: Any, size: Size = None, replace: bool = True, p: Any = None, axis: int = 0) -> Tensor:
         """Slices of an array, or numbers below a number: each time any, or each only once (`replace=False`), all equally likely or with
         the probabilities `p`.
@@ -445,8 +454,11 @@ class Distributions:
         >>> ol.random.default_rng(7).choice(5, size=3, replace=False).shape
         (3,)
         """
-        given = None if isinstance(a, int) else asarray(a)
-        available = a if given is None else given.shape[_axis(axis, given.ndim)]
+        given: Tensor | None = None
+        available = whole_number(a)
+        if available is None:
+            given = asarray(a)
+            available = given.shape[_axis(axis, given.ndim)]
         shape = self._shape(size, [])
         count = math.prod(shape)
         if available == 0 and count:

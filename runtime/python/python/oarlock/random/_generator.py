@@ -8,7 +8,7 @@ from operator import index
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from .. import _oarlock
+from .. import _absent, _oarlock
 from .._manipulation import broadcast_shapes
 from .._oarlock import Device, Tensor, _sampled, asarray
 from ._distributions import Distributions
@@ -38,6 +38,12 @@ class Generator(Distributions):
         self._children = 0
         self._device = device
         self._lock = Lock()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Tells what to use in place of methods that are absent here."""
+            raise _absent.method(self, name)
 
     def __repr__(self) -> str:
         return f"Generator(key={self._key:#018x}, offset={self._offset})"
