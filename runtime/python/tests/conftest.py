@@ -1,6 +1,7 @@
 """Shared fixtures and helpers."""
 
 import atexit
+import json
 import os
 import subprocess
 import sys
@@ -58,6 +59,11 @@ def child(code, **variables):
     outcome = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
     assert outcome.returncode == 0, outcome.stderr
     return outcome.stdout
+
+
+def result_of(program):
+    """What a program leaves as `result`, from a process of its own, because some settings are for a whole process."""
+    return np.array(json.loads(child(f"{program}\nimport json; print(json.dumps(result.tolist()))").splitlines()[-1]))
 
 
 def model_with(domain, op, **attributes):

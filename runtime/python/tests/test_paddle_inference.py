@@ -6,7 +6,7 @@ import struct
 import numpy as np
 import oarlock as ol
 import pytest
-from conftest import REPOSITORY, child, node_model
+from conftest import REPOSITORY, child, node_model, result_of
 from oarlock import paddle_inference as inference
 from oarlock.paddle_inference import INSTEAD as PACKAGE
 from oarlock.paddle_inference._config import INSTEAD as CONFIG
@@ -157,20 +157,17 @@ def ours(text):
     return text.replace("paddle.inference", "oarlock.paddle_inference")
 
 
-def printed(text):
-    """What a program computes, from a process of its own, because the number of threads is for a whole process."""
-    return np.array(json.loads(child(f"{text}\nimport json; print(json.dumps(result.tolist()))").splitlines()[-1]))
-
-
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_run_with_another_import(name, model):
-    np.testing.assert_allclose(printed(ours(PROGRAMS[name])), EXPECTED, rtol=1e-6)
+    np.testing.assert_allclose(result_of(ours(PROGRAMS[name])), EXPECTED, rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_same_programs_run_on_paddle(name, model):
     pytest.importorskip("paddle.inference")
-    np.testing.assert_allclose(printed(PROGRAMS[name]), EXPECTED, rtol=1e-6)
+    # Which Paddle 3.3 does not survive for a program in JSON.
+    program = PROGRAMS[name].replace("    config.enable_memory_optim()\n", "")
+    np.testing.assert_allclose(result_of(program), EXPECTED, rtol=1e-6)
 
 
 def computed(config):
@@ -356,6 +353,27 @@ def test_enumerations_are_those_of_paddle():
     for name in ("DataType", "PlaceType", "PrecisionType"):
         expected = {each: value.value for each, value in getattr(theirs, name).__members__.items()}
         assert {each: int(value) for each, value in getattr(inference, name).__members__.items()} == expected
+
+
+class Foreign:
+    """An array of a library with DLPack."""
+
+    def __init__(self):
+        self.__dlpack__, self.__dlpack_device__ = ol.asarray(X).__dlpack__, ol.asarray(X).__dlpack_device__
+
+
+def test_handles_tell_what_they_hold(model):
+    predictor = inference.PredictorPool(inference.Config(".")).retrieve(0)
+    handle, output = predictor.get_input_handle("x"), predictor.get_output_handle("fetch_name_0")
+    assert handle.type() is output.type() is inference.DataType.FLOAT32 and output.shape() == [-1, 2]
+    handle.copy_from_cpu(X.astype("int64"))
+    assert handle.type() is inference.DataType.INT64 and handle.lod() == []
+    handle.set_lod([])
+    handle.share_external_data(Foreign())
+    predictor.run()
+    assert output.shape() == [2, 2] and predictor.try_shrink_memory() >= 0
+    with pytest.raises(AttributeError, match="found `register_output_hook`\nhint: `oarlock.load"):
+        predictor.register_output_hook
 
 
 def test_names_without_support_say_what_to_do():

@@ -2,7 +2,7 @@
 
 Models are ONNX files or programs of Paddle. Files of TensorFlow Lite itself are not read; the package `tf2onnx` converts them.
 
-Exceptions are `ValueError` and `RuntimeError` at once.
+Exceptions are a `ValueError` and a `RuntimeError` at once.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ __all__ = ["Interpreter", "SignatureRunner", "load_delegate"]
 INSTEAD = {
     "Delegate": "choose the device with `oarlock.set_device` before the model is loaded",
     "InterpreterWithCustomOps": "write an op of your own with `oarlock.extension`",
+    "OpResolverType": "leave it out: kernels are chosen by itself",
     "get_tensor_details": "use `get_input_details` and `get_output_details`; `oarlock.load(…).explain()` lists the nodes",
     "reset_all_variables": "leave the call out: a model keeps no variables",
 }

@@ -23,9 +23,9 @@ _GPUS = ("cuda", "rocm", "xpu", "opencl")
 
 NO_EFFECT = frozenset("""
     ALLOW_AUTO_BATCHING AUTO_BATCH_TIMEOUT CACHE_DIR CACHE_MODE COMPILATION_NUM_THREADS CPU_DENORMALS_OPTIMIZATION DEVICE_ID
-    DEVICE_PRIORITIES DYNAMIC_QUANTIZATION_GROUP_SIZE ENABLE_CPU_PINNING ENABLE_CPU_RESERVATION ENABLE_HYPER_THREADING ENABLE_MMAP
+    DYNAMIC_QUANTIZATION_GROUP_SIZE ENABLE_CPU_PINNING ENABLE_CPU_RESERVATION ENABLE_HYPER_THREADING ENABLE_MMAP
     EXECUTION_MODE_HINT INFERENCE_NUM_THREADS INFERENCE_PRECISION_HINT KV_CACHE_PRECISION LOG_LEVEL MODEL_DISTRIBUTION_POLICY
-    MODEL_PRIORITY NUM_STREAMS PERFORMANCE_HINT PERFORMANCE_HINT_NUM_REQUESTS PERF_COUNT SCHEDULING_CORE_TYPE
+    MODEL_PRIORITY MULTI_DEVICE_PRIORITIES NUM_STREAMS PERFORMANCE_HINT PERFORMANCE_HINT_NUM_REQUESTS PERF_COUNT SCHEDULING_CORE_TYPE
 """.split())
 """Properties that are stored. Of them, `INFERENCE_NUM_THREADS` and `INFERENCE_PRECISION_HINT` take effect."""
 
@@ -279,7 +279,7 @@ def _devices(name: str) -> list[str]:
     else:
         wanted = [name]
     known = {_named(device): device.name for device in devices()}
-    found = [known.get(each) or known.get(f"{each}.0") for each in wanted]
+    found = [known.get(each) or known.get(f"{each}.0") or known.get(each.removesuffix(".0")) for each in wanted]
     # `AUTO` passes over devices that are not there.
     there = [each for each in found if each is not None]
     if not there or (len(there) < len(wanted) and kind != "AUTO"):

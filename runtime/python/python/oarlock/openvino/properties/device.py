@@ -4,4 +4,4 @@ from ._property import Property
 
 full_name = Property("FULL_DEVICE_NAME")
 id = Property("DEVICE_ID")
-priorities = Property("DEVICE_PRIORITIES")
+priorities = Property("MULTI_DEVICE_PRIORITIES")
