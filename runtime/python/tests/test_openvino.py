@@ -312,6 +312,12 @@ def test_a_run_that_is_canceled_ends_with_an_error():
     request.cancel()
     with pytest.raises(RuntimeError, match="stop"):
         request.wait()
+    # What was canceled is that run, not the next.
+    request.start_async()
+    assert not request.wait_for(50)
+    request.cancel()
+    with pytest.raises(RuntimeError, match="stop"):
+        request.wait()
 
 
 def test_a_queue_runs_all_and_raises_the_first_error():

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from threading import Condition, Thread
+from concurrent import futures
+from threading import Condition
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -86,9 +87,9 @@ class InferRequest:
         self._targets = dict[ConstOutput, Tensor]()
         self._results: Results | None = None
         self._callback: Callable[[Any], object] | None = None
-        self._work: Thread | None = None
+        self._worker: futures.ThreadPoolExecutor | None = None
+        self._work: futures.Future[None] | None = None
         self._stop = Stop()
-        self._wrong: BaseException | None = None
 
     def infer(
         self, inputs: Any = None, share_inputs: bool = False, share_outputs: bool = False, *, decode_strings: bool = True
@@ -97,6 +98,7 @@ class InferRequest:
         port, number or name; those that are left out are as before."""
         self._refuse_if_busy()
         self._take(inputs, share_inputs)
+        self._stop = Stop()
         self._run()
         return self.results
 
@@ -109,16 +111,14 @@ class InferRequest:
 
     def wait(self) -> None:
         """Waits until the run that was started has ended, and raises its error."""
-        if self._work is not None:
-            self._work.join()
-        wrong, self._wrong = self._wrong, None
-        if wrong is not None:
-            raise wrong
+        work, self._work = self._work, None
+        if work is not None:
+            work.result()
 
     def wait_for(self, timeout: int) -> bool:
         """Waits for at most so many milliseconds, and says whether the run has ended."""
         if self._work is not None:
-            self._work.join(timeout / 1000)
+            futures.wait([self._work], timeout / 1000)
         return not self._is_busy()
 
     def cancel(self) -> None:
@@ -234,35 +234,29 @@ class InferRequest:
                 raise InvalidValue(f"output `{port.any_name}`: expected a tensor of the shape {list(array.shape)}, found {found}")
         self._results = Results(arrays)
 
-    def _start(self, then: Callable[[], object]) -> None:
-        """Runs the model in a thread, which calls `then` at the end."""
-        self._stop, self._wrong = Stop(), None
+    def _start(self, then: Callable[[], object]) -> futures.Future[None]:
+        """Runs the model in the request's own thread, which then calls a function."""
+        self._stop = Stop()
+        self._worker = self._worker or futures.ThreadPoolExecutor(1, "oarlock start_async")
 
         def work() -> None:
-            try:
-                self._run()
-            except Exception as error:
-                self._wrong = error
+            self._run()
             then()
 
-        self._work = Thread(target=work, name="oarlock start_async")
-        self._work.start()
+        self._work = self._worker.submit(work)
+        return self._work
 
     def _call_back(self) -> None:
-        if self._callback is not None and self._wrong is None:
-            try:
-                self._callback(self.userdata)
-            except Exception as error:
-                self._wrong = error
+        if self._callback is not None:
+            self._callback(self.userdata)
 
     def _is_busy(self) -> bool:
-        return self._work is not None and self._work.is_alive()
+        return self._work is not None and not self._work.done()
 
     def _refuse_if_busy(self) -> None:
         if self._is_busy():
             hint = "call `wait` first, or use an `AsyncInferQueue`"
             raise Error(f"expected a request that is idle, found one that runs\nhint: {hint}")
-        self._stop = Stop()
 
 
 class AsyncInferQueue:
@@ -293,15 +287,14 @@ class AsyncInferQueue:
             self._change.wait_for(lambda: self._idle)
             number = self._idle.pop(0)
         request = self._requests[number]
-        try:
-            if request._work is not None:
-                request._work.join()
-            request._take(inputs, share_inputs)
-        except BaseException:
-            self._end(number)
-            raise
         request.userdata = userdata
-        request._start(lambda: self._finish(number))
+        try:
+            request._take(inputs, share_inputs)
+            work = request._start(lambda: self._callback and self._callback(request, userdata))
+        except BaseException:
+            self._end(number, None)
+            raise
+        work.add_done_callback(lambda work: self._end(number, work.exception()))
 
     def wait_all(self) -> None:
         """Waits until all runs have ended, and raises the first error of one."""
@@ -335,19 +328,9 @@ class AsyncInferQueue:
     def __iter__(self) -> Iterator[InferRequest]:
         return iter(self._requests)
 
-    def _finish(self, number: int) -> None:
-        request = self._requests[number]
-        wrong = request._wrong
-        if wrong is None and self._callback is not None:
-            try:
-                self._callback(request, request.userdata)
-            except Exception as error:
-                wrong = error
-        self._wrong = self._wrong or wrong
-        self._end(number)
-
-    def _end(self, number: int) -> None:
+    def _end(self, number: int, wrong: BaseException | None) -> None:
         with self._change:
+            self._wrong = self._wrong or wrong
             self._idle.append(number)
             self._change.notify_all()
 
