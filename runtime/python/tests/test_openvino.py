@@ -7,7 +7,7 @@ import numpy as np
 import oarlock as ol
 import onnx.parser
 import pytest
-from conftest import REPOSITORY, child, node_model, result_of
+from conftest import REPOSITORY, child, node_model, precisions, result_of
 from oarlock import openvino as ov
 from oarlock.openvino import INSTEAD as PACKAGE, properties as props
 from oarlock.openvino._model import INSTEAD as MODEL
@@ -394,9 +394,12 @@ def test_properties_have_the_names_that_openvino_gives_them():
                 assert getattr(module, name)() == value, name
 
 
-def test_bfloat16_is_a_permission():
-    compiled = ov.compile_model(DIGITS, "CPU", {hints.inference_precision: ov.Type.bf16})
+@pytest.mark.parametrize(("given", "expected"), [(ov.Type.bf16, ol.bfloat16), ("bf16", ol.bfloat16), ("f32", ol.float32), (None, ol.float32)])
+def test_bfloat16_is_a_permission(given, expected, monkeypatch):
+    asked = precisions(monkeypatch, "oarlock.openvino._model")
+    compiled = ov.compile_model(DIGITS, "CPU", {hints.inference_precision: given})
     np.testing.assert_allclose(compiled(IMAGES)[0], EXPECTED, atol=0.1)
+    assert asked[-1] == expected
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import struct
 import numpy as np
 import oarlock as ol
 import pytest
-from conftest import REPOSITORY, child, node_model, result_of
+from conftest import REPOSITORY, child, node_model, precisions, result_of
 from oarlock import paddle_inference as inference
 from oarlock.paddle_inference import INSTEAD as PACKAGE
 from oarlock.paddle_inference._config import INSTEAD as CONFIG
@@ -328,12 +328,13 @@ def test_a_number_of_threads_is_that_of_the_first_model(model):
     assert child(code).splitlines() == ["1 []", "1 []", f"1 ['{late}']"]
 
 
-def test_bfloat16_is_a_permission(model):
-    for switch in ("enable_mkldnn_bfloat16", "enable_onednn_bfloat16"):
+def test_bfloat16_is_a_permission(model, monkeypatch):
+    asked = precisions(monkeypatch, "oarlock.paddle_inference._config")
+    for switch in ("enable_mkldnn_bfloat16", "enable_onednn_bfloat16", "enable_mkldnn"):
         config = inference.Config(".")
         getattr(config, switch)()
-        assert "Bfloat16" in config.summary()
         np.testing.assert_allclose(computed(config), EXPECTED, rtol=1e-2)
+    assert asked == [ol.bfloat16, ol.bfloat16, ol.float32]
 
 
 @pytest.mark.parametrize("name", ["", "Config", "Predictor", "PredictorPool", "Tensor"])
