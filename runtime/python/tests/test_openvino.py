@@ -5,6 +5,7 @@ import threading
 
 import numpy as np
 import oarlock as ol
+import onnx
 import onnx.parser
 import pytest
 from conftest import REPOSITORY, child, node_model, precisions, result_of
@@ -165,6 +166,13 @@ def test_models_come_from_files_and_bytes(files, tmp_path):
         model = core.read_model(source)
         assert model.friendly_name == model.get_friendly_name() == "digits"
         np.testing.assert_array_equal(core.compile_model(model)(IMAGES)[0], EXPECTED)
+
+
+def test_models_are_converted_from_files_and_from_the_package_onnx(files, tmp_path):
+    for source in ["digits.onnx", tmp_path / "digits.onnx", onnx.load("digits.onnx")]:
+        np.testing.assert_array_equal(ov.compile_model(ov.convert_model(source, verbose=True))(IMAGES)[0], EXPECTED)
+    with pytest.raises(RuntimeError, match="expected the path of a model of ONNX or Paddle, found function\nhint: export it to ONNX"):
+        ov.convert_model(lambda x: x)
 
 
 def test_ports_are_found_by_number_name_and_port(two):
@@ -379,7 +387,9 @@ def test_properties_are_named_stored_and_known():
     assert compiled.get_property("NUM_STREAMS") == 2 and compiled.get_property("PERF_COUNT") is None
     assert compiled.get_property(props.model_name) == "digits" and compiled.get_property(props.optimal_number_of_infer_requests) == 2
     assert core.get_property("CPU", props.device.full_name) == ol.devices()[0].description
-    assert {"NETWORK_NAME", "NUM_STREAMS"} <= set(compiled.get_property("SUPPORTED_PROPERTIES"))
+    assert compiled.get_property("SUPPORTED_PROPERTIES").items() >= {"NETWORK_NAME": "RO", "NUM_STREAMS": "RW"}.items()
+    for name in core.get_property("CPU", "SUPPORTED_PROPERTIES"):
+        core.get_property("CPU", name)
     unknown = r"expected a property that `get_property\(\"SUPPORTED_PROPERTIES\"\)` lists, found `NO`"
     for call in (lambda: core.get_property("CPU", "NO"), lambda: compiled.get_property("NO"), lambda: core.set_property({"NO": 1})):
         with pytest.raises(RuntimeError, match=unknown):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from .._absent import name_of_peer
 from .._oarlock import __version__ as _oarlock_version
-from ._model import CompiledModel, Core, Model, compile_model
+from ._model import CompiledModel, Core, Model, compile_model, convert_model
 from ._request import AsyncInferQueue, InferRequest
 from ._tensor import Tensor
 from ._types import ConstOutput, Dimension, PartialShape, Shape, Type
@@ -39,6 +39,7 @@ __all__ = [
     "Type",
     "__version__",
     "compile_model",
+    "convert_model",
     "get_version",
 ]
 
@@ -52,7 +53,6 @@ _ARRAYS = "prepare inputs with NumPy, or in the model"
 INSTEAD = {
     "Extension": "write an op of your own with `oarlock.extension`",
     "Layout": _ARRAYS,
-    "convert_model": "export the model to ONNX with the library that it comes from, and give that file to `read_model`",
     "preprocess": _ARRAYS,
     "save_model": _SAVE,
     "serialize": _SAVE,

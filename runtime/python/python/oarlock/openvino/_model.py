@@ -244,6 +244,23 @@ def compile_model(
     return Core().compile_model(model, device_name, config)
 
 
+def convert_model(input_model: Any, *, share_weights: bool = True, verbose: bool = False) -> Model:
+    """Reads a model from a file of ONNX or Paddle, or takes a `ModelProto` of the package `onnx`.
+
+    >>> ol.openvino.convert_model("docs/src/models/digits.onnx").input(0).any_name
+    'image'
+    """
+    given: Any = input_model
+    if hasattr(given, "SerializeToString"):
+        return Model(given.SerializeToString())
+    if not isinstance(given, (str, os.PathLike)):
+        raise Unsupported(
+            f"expected the path of a model of ONNX or Paddle, found {type(input_model).__name__}\n"
+            "hint: export it to ONNX with the library that it comes from"
+        )
+    return Core().read_model(input_model)
+
+
 def _pairs(slot: Slot, shape: PartialShape | None) -> list[tuple[int | str | None, Dimension]]:
     """The sizes of an input in the model, each with the new one."""
     if shape is None or slot.shape is None:
@@ -301,7 +318,7 @@ def _stored(properties: Mapping[str, Any]) -> dict[str, Any]:
 def _property(known: Mapping[str, Any], name: str) -> Any:
     """The value of a property; `None` for one that was not set."""
     if name == "SUPPORTED_PROPERTIES":
-        return sorted(NO_EFFECT | set(known))
+        return {each: "RW" if each in NO_EFFECT else "RO" for each in sorted(NO_EFFECT | set(known))}
     if name not in known and name not in NO_EFFECT:
         raise _unknown_property(name)
     return known.get(name)
