@@ -263,11 +263,13 @@ class AsyncInferQueue:
     """Requests that run at once. `start_async` takes the next idle one, and waits if there is none.
 
     >>> import numpy
+    >>> shapes = {}
     >>> queue = ol.openvino.AsyncInferQueue(ol.openvino.compile_model("docs/src/models/digits.onnx"), 2)
-    >>> queue.set_callback(lambda request, number: print(number, request.get_output_tensor(0).data.shape))
-    >>> queue.start_async({"image": numpy.zeros((1, 1, 8, 8), "float32")}, 7)
+    >>> queue.set_callback(lambda request, name: shapes.update({name: request.get_output_tensor(0).data.shape}))
+    >>> queue.start_async({"image": numpy.zeros((1, 1, 8, 8), "float32")}, "first")
     >>> queue.wait_all()
-    7 (1, 10)
+    >>> shapes
+    {'first': (1, 10)}
     """
 
     def __init__(self, model: CompiledModel, jobs: int = 0) -> None:
