@@ -1,6 +1,7 @@
 """Shared fixtures and helpers."""
 
 import atexit
+import json
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import oarlock as ol
 import onnx
 import pytest
 from hypothesis import HealthCheck, settings
+from oarlock import _peers
 
 REPOSITORY = Path(__file__).parents[3]
 # The instruction set of CPU kernels that `scripts/test-isa` forces.
@@ -58,6 +60,23 @@ def child(code, **variables):
     outcome = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
     assert outcome.returncode == 0, outcome.stderr
     return outcome.stdout
+
+
+def result_of(program):
+    """What a program leaves as `result`, from a process of its own, because some settings are for a whole process."""
+    return np.array(json.loads(child(f"{program}\nimport json; print(json.dumps(result.tolist()))").splitlines()[-1]))
+
+
+def precisions(monkeypatch, module):
+    """The precisions that a module opens models with, from now on. Whether bfloat16 changes a result depends on the processor."""
+    asked, open_model = [], _peers.open_model
+
+    def spy(model, device=None, precision=ol.float32):
+        asked.append(precision)
+        return open_model(model, device, precision)
+
+    monkeypatch.setattr(f"{module}.open_model", spy)
+    return asked
 
 
 def model_with(domain, op, **attributes):

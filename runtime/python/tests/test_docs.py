@@ -105,7 +105,8 @@ def test_everything_public_is_described():
 
 
 NAMESPACES = [
-    "", ".device", ".extension", ".fft", ".linalg", ".nn", ".nn.functional", ".onnx_backend", ".onnxruntime", ".profiler", ".random",
+    "", ".device", ".extension", ".fft", ".linalg", ".nn", ".nn.functional", ".onnx_backend", ".onnxruntime", ".openvino",
+    ".paddle_inference", ".profiler", ".random", ".tflite",
 ]  # fmt: skip
 
 

@@ -214,6 +214,8 @@ __all__: list[str] = [
     "onnx_backend",
     "onnxruntime",
     "op",
+    "openvino",
+    "paddle_inference",
     "permute_dims",
     "pi",
     "pow",
@@ -234,6 +236,7 @@ __all__: list[str] = [
     "subtract",
     "tan",
     "tanh",
+    "tflite",
     "to_tensor",
     "trunc",
     "uint16",
@@ -290,8 +293,11 @@ if TYPE_CHECKING:
         nn,
         onnx_backend,
         onnxruntime,
+        openvino,
+        paddle_inference,
         profiler,
         random,
+        tflite,
     )
     from ._aliases import *
     from ._calculus import *

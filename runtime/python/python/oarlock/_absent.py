@@ -7,6 +7,7 @@ from ._names import LOADED_ON_USE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
 ATTRIBUTES = {
@@ -221,6 +222,12 @@ def attribute(array: Any, name: str) -> Any:
     else:
         message = f"'{type(array).__name__}' object has no attribute '{name}'"
     raise AttributeError(message, name=name, obj=array)
+
+
+def name_of_peer(where: object, name: str, title: str, instead: Mapping[str, str]) -> AttributeError:
+    """The error that the interface of another runtime lacks a name."""
+    hint = f"\nhint: {instead[name]}" if name in instead else ""
+    return AttributeError(f"expected a name that `{title}` has, found `{name}`{hint}", name=name, obj=where)
 
 
 def function(name: str, module: str = "oarlock") -> AttributeError:

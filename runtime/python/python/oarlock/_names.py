@@ -62,7 +62,7 @@ MODULES = {
 LOADED_ON_USE = {name: module for module, names in MODULES.items() for name in names.split()}
 """The module of each public name."""
 
-PARTS = {"device", "extension", "fft", "linalg", "nn", "onnx_backend", "onnxruntime", "profiler", "random"}
+PARTS = set("device extension fft linalg nn onnx_backend onnxruntime openvino paddle_inference profiler random tflite".split())
 """The public modules."""
 
 METHODS = set("""

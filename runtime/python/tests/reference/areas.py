@@ -104,6 +104,9 @@ AREAS = (
     Area("profiler", "The profiler", "", part="profiler"),
     Area("extension", "Ops of your own", "", part="extension"),
     Area("onnxruntime", "The adapter for programs of onnxruntime", "", part="onnxruntime"),
+    Area("openvino", "The adapter for programs of OpenVINO", "", part="openvino"),
+    Area("paddle_inference", "The adapter for programs of Paddle Inference", "", part="paddle_inference"),
+    Area("tflite", "The adapter for programs of LiteRT", "", part="tflite"),
     Area("onnx_backend", "The backend for the package onnx", "", part="onnx_backend"),
 )
 

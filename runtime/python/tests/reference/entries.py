@@ -23,7 +23,8 @@ CONSTANTS = {
 }
 """What constants are, which have no docstrings."""
 
-CONSTANTS_OF_ADAPTER = CONSTANTS | {"__version__": "The version of onnxruntime whose interface this is, as text."}
+PEERS = {"onnxruntime": "onnxruntime", "openvino": "OpenVINO"}
+"""The adapters that have a version of their own, and whose interface it is."""
 
 
 def constant(name, value):
@@ -33,8 +34,10 @@ def constant(name, value):
         return f"The dtype `{value.name}`, {size} for each element."
     if callable(value) or inspect.ismodule(value):
         return None
-    table = CONSTANTS_OF_ADAPTER if name.startswith("onnxruntime.") else CONSTANTS
-    return table[name.rpartition(".")[2]]
+    adapter, _, last = name.rpartition(".")
+    if last == "__version__" and adapter in PEERS:
+        return f"The version of {PEERS[adapter]} whose interface this is, as text."
+    return CONSTANTS[last]
 
 
 def entry(name, value, links):
@@ -97,7 +100,11 @@ def constructor(name, cls):
 
 def is_made_by_programs(name):
     """Whether programs make objects of a class themselves."""
-    return name not in {"Explanation", "Profile", "extension.Extension", "onnxruntime.NodeArg", "onnxruntime.ModelMetadata"}
+    return name not in {
+        "Explanation", "Profile", "extension.Extension", "onnxruntime.NodeArg", "onnxruntime.ModelMetadata", "openvino.CompiledModel",
+        "openvino.ConstOutput", "openvino.InferRequest", "openvino.Model", "paddle_inference.Predictor", "paddle_inference.Tensor",
+        "tflite.SignatureRunner",
+    }  # fmt: skip
 
 
 def member_entry(name, definition, value, example=(), level=3):

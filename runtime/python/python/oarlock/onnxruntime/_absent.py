@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .._absent import name_of_peer
+
 _PROVIDERS = "name devices by `providers`, or by `device_type` and `device_id`"
 _WEIGHTS = "write the weights into the model, or into a file beside it"
 
@@ -92,5 +94,4 @@ INSTEAD = {
 
 def absent(where: object, name: str, title: str) -> AttributeError:
     """The error for an unsupported name."""
-    hint = f"\nhint: {INSTEAD[name]}" if name in INSTEAD else ""
-    return AttributeError(f"expected a name that `{title}` has, found `{name}`{hint}", name=name, obj=where)
+    return name_of_peer(where, name, title, INSTEAD)

@@ -1,0 +1,5 @@
+"""The names of properties of streams."""
+
+from ._property import Property
+
+num = Property("NUM_STREAMS")
