@@ -152,7 +152,9 @@ const DTYPE_ALIASES: [(&str, Dtype); 26] = [
 /// Accepts names of NumPy, of PyTorch and of the core; `i8` is NumPy's int64, not an int8 as in the core.
 pub(crate) fn dtype_by_name(name: &str) -> Option<Dtype> {
     let by_name = |has_name: &dyn Fn(&Dtype) -> bool| Dtype::ALL.iter().copied().find(has_name);
-    let alias = || DTYPE_ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, dtype)| *dtype);
+    // NumPy writes the order of bytes first: of this machine, or none.
+    let code = name.strip_prefix(['<', '=', '|']).unwrap_or(name);
+    let alias = || DTYPE_ALIASES.iter().find(|(alias, _)| *alias == code).map(|(_, dtype)| *dtype);
     by_name(&|dtype| dtype.numpy_name() == name)
         .or_else(alias)
         .or_else(|| by_name(&|dtype| dtype.name() == name))

@@ -110,6 +110,10 @@ macro_rules! op {
 enum OperandDomain {
     /// All that the op accepts.
     Any,
+    /// Truth values are returned unchanged.
+    Numbers,
+    /// Numbers become truth values.
+    Truths,
     /// Integers become floats.
     Floats,
     /// Integers are returned unchanged.
@@ -130,6 +134,8 @@ impl OperandDomain {
                 AdmittedOperand::Ready(cast_tensor(py, &x, default_dtype(DtypeKind::Float))?)
             }
             Self::Rounding if is_whole => AdmittedOperand::Same(x),
+            Self::Numbers if x.dtype() == Dtype::Bool => AdmittedOperand::Same(x),
+            Self::Truths => AdmittedOperand::Ready(to_truths(py, &x)?),
             _ => AdmittedOperand::Ready(x),
         })
     }
@@ -137,7 +143,7 @@ impl OperandDomain {
 
 of_one! {
     /// The absolute value.
-    abs = complex_aware "Abs" for Any;
+    abs = complex_aware "Abs" for Numbers;
     /// The inverse cosine.
     acos = complex_aware "Acos" for Floats;
     /// The inverse of the hyperbolic cosine.
@@ -171,7 +177,7 @@ of_one! {
     /// The logarithm to base 10.
     log10 = oarlock_op "Log10" for Floats;
     /// Negates truth values.
-    logical_not = new "Not" for Any;
+    logical_not = new "Not" for Truths;
     /// The reciprocal.
     reciprocal = complex_aware "Reciprocal" for Floats;
     /// Rounds to the nearest integer, ties to even.
@@ -195,8 +201,11 @@ of_one! {
 }
 
 of_two! {
-    /// The sum.
-    add = op!(complex_aware "Add");
+    /// The sum; of truth values, whether either is true.
+    add = |py, x1, x2| {
+        static OP: StaticOp = StaticOp::complex_aware("Add");
+        apply_to_truths(py, [x1, x2], &EITHER, &OP)
+    };
     /// The angle of the point (x2, x1).
     atan2 = op!(oarlock_op "Atan2" of floats);
     /// Shifts bits to the left.
@@ -242,17 +251,29 @@ of_two! {
     /// The logarithm of the sum of the exponentials.
     logaddexp = op!(oarlock_op "LogAddExp" of floats);
     /// Logical and.
-    logical_and = op!(new "And");
+    logical_and = |py, x1, x2| apply_logical(py, [x1, x2], &BOTH);
     /// Logical or.
-    logical_or = op!(new "Or");
+    logical_or = |py, x1, x2| apply_logical(py, [x1, x2], &EITHER);
     /// Logical exclusive or.
-    logical_xor = op!(new "Xor");
+    logical_xor = |py, x1, x2| {
+        static ONE: StaticOp = StaticOp::new("Xor");
+        apply_logical(py, [x1, x2], &ONE)
+    };
     /// The larger of the two; NaN if either is NaN.
-    maximum = op!(new "Max");
+    maximum = |py, x1, x2| {
+        static OP: StaticOp = StaticOp::new("Max");
+        apply_to_truths(py, [x1, x2], &EITHER, &OP)
+    };
     /// The smaller of the two; NaN if either is NaN.
-    minimum = op!(new "Min");
-    /// The product.
-    multiply = op!(complex_aware "Mul");
+    minimum = |py, x1, x2| {
+        static OP: StaticOp = StaticOp::new("Min");
+        apply_to_truths(py, [x1, x2], &BOTH, &OP)
+    };
+    /// The product; of truth values, whether both are true.
+    multiply = |py, x1, x2| {
+        static OP: StaticOp = StaticOp::complex_aware("Mul");
+        apply_to_truths(py, [x1, x2], &BOTH, &OP)
+    };
     /// The next representable number from the first towards the second.
     nextafter = op!(oarlock_op "NextAfter" of floats);
     /// Whether the two are unequal.
@@ -321,7 +342,7 @@ tests! {
 }
 
 /// A boolean array of the same shape, filled with one value.
-fn bool_like(py: Python<'_>, x: &Tensor, truth: bool) -> PyResult<Tensor> {
+pub(crate) fn bool_like(py: Python<'_>, x: &Tensor, truth: bool) -> PyResult<Tensor> {
     static EXPAND: StaticOp = StaticOp::new("Expand");
     let one = PythonNumber::Bool(truth).to_tensor(x.device(), Dtype::Bool)?;
     let count = i64::try_from(x.dims().len())?;
@@ -438,7 +459,8 @@ fn multiply_matrices(py: Python<'_>, x1: &Tensor, x2: &Tensor) -> PyResult<Tenso
         return multiply_complex_matrices(py, x1, x2);
     }
     // ONNX's op lacks kernels for narrow integers. Wide sums wrap to the same narrow result.
-    let wide = wide_dtype(x1.dtype());
+    let is_bool = x1.dtype() == Dtype::Bool;
+    let wide = if is_bool { Dtype::I32 } else { wide_dtype(x1.dtype()) };
     let made = OP.call(py, &[&cast_tensor(py, x1, wide)?, &cast_tensor(py, x2, wide)?])?;
     cast_tensor(py, &made, x1.dtype())
 }
@@ -457,6 +479,31 @@ fn multiply_complex_matrices(py: Python<'_>, x1: &Tensor, x2: &Tensor) -> PyResu
     let real = SUB.call(py, &[&product(&a, &c)?, &product(&b, &d)?])?;
     let imaginary = ADD.call(py, &[&product(&a, &d)?, &product(&b, &c)?])?;
     COMPLEX.call(py, &[&real, &imaginary])
+}
+
+static BOTH: StaticOp = StaticOp::new("And");
+static EITHER: StaticOp = StaticOp::new("Or");
+
+/// Applies an op of numbers, or another one if they are truth values.
+#[inline]
+fn apply_to_truths(
+    py: Python<'_>,
+    [x1, x2]: [Tensor; 2],
+    of_truths: &'static StaticOp,
+    of_numbers: &'static StaticOp,
+) -> PyResult<Tensor> {
+    let op = if x1.dtype() == Dtype::Bool { of_truths } else { of_numbers };
+    op.call(py, &[&x1, &x2])
+}
+
+/// Applies an op of truth values to whether numbers are other than 0.
+fn apply_logical(py: Python<'_>, [x1, x2]: [Tensor; 2], op: &'static StaticOp) -> PyResult<Tensor> {
+    op.call(py, &[&to_truths(py, &x1)?, &to_truths(py, &x2)?])
+}
+
+/// Whether each number is other than 0. Text stays what it is, for the op to refuse.
+fn to_truths(py: Python<'_>, x: &Tensor) -> PyResult<Tensor> {
+    if x.dtype() == Dtype::String { Ok(x.clone()) } else { cast_tensor(py, x, Dtype::Bool) }
 }
 
 fn apply_bitwise(

@@ -1,5 +1,7 @@
 //! Numbers of Python, and scalars of NumPy, as operands.
 
+use std::cmp::Ordering;
+
 use half::{bf16, f16};
 use num_complex::Complex;
 use oarlock_core::{Device, Dtype, Tensor};
@@ -131,6 +133,21 @@ impl PythonNumber {
         let mut bytes = Vec::with_capacity(16);
         self.write_element(dtype, &mut bytes)?;
         Tensor::from_bytes(device, dtype, &[], &bytes).or_raise()
+    }
+}
+
+/// On which side of all integers of a dtype a number is; `None` if the dtype has it, or has no range.
+pub(crate) fn number_beyond(number: i128, dtype: Dtype) -> Option<Ordering> {
+    let bits = dtype.bits();
+    let (least, most) = match promote::dtype_kind(dtype)? {
+        DtypeKind::Integer if promote::is_unsigned(dtype) => (0, (1i128 << bits) - 1),
+        DtypeKind::Integer => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
+        _ => return None,
+    };
+    if number < least {
+        Some(Ordering::Less)
+    } else {
+        (number > most).then_some(Ordering::Greater)
     }
 }
 

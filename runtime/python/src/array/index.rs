@@ -7,7 +7,7 @@
 use oarlock_core::{Attribute, Attributes, Device, DimSelection, Dtype, SelectionSource, Tensor};
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
+use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PyRange, PySlice, PyTuple};
 
 use super::operand::text_operand;
 use super::python_number::{PythonNumber, numpy_scalar};
@@ -71,6 +71,9 @@ fn parse_part<'py>(device: &Device, key: &Bound<'py, PyAny>) -> PyResult<KeyPart
         key.is_instance_of::<PyBool>() || key.is_instance_of::<PyList>() || key.hasattr("__dlpack__")?;
     if key.cast::<PyList>().is_ok_and(|list| list.is_empty()) {
         return Ok(KeyPart::Places(Tensor::from_slice::<i64>(device, &[0], &[]).or_raise()?));
+    }
+    if key.is_instance_of::<PyRange>() {
+        return parse_part(device, &key.py().get_type::<PyList>().call1((key,))?);
     }
     if is_array {
         let read = crate::exchange::from_python::asarray(key, None, None, None)?.get().tensor();
@@ -445,6 +448,12 @@ pub(super) fn assign_index(
 
 /// Broadcasts a value to the shape of its target.
 fn broadcast_value(py: Python<'_>, value: &Tensor, dims: &[i64]) -> PyResult<Tensor> {
+    // Like NumPy, a value may have more dimensions than its target, as long as they have size 1.
+    let excess = value.dims().len().saturating_sub(dims.len());
+    if excess > 0 && value.dims()[..excess].iter().all(|size| *size == 1) {
+        let value = reshape_view(py, &make_contiguous(py, value)?, &value.dims()[excess..])?;
+        return broadcast_value(py, &value, dims);
+    }
     let fits = oarlock_core::shape::broadcast_dims(value.dims(), dims).is_ok_and(|found| *found == *dims);
     if fits {
         return expand_view(py, value, dims);

@@ -1,5 +1,7 @@
 //! Shared parts of the operators of arrays.
 
+use std::cmp::Ordering;
+
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -8,6 +10,7 @@ use pyo3::types::{PyBytes, PyList, PyTuple};
 use super::PyTensor;
 use super::operand::{self, ArrayOperand};
 use crate::elementwise as ops;
+use crate::python_number::{PythonNumber, number_beyond};
 
 impl PyTensor {
     /// Stores the result of an in-place operator; dtype and shape must not change.
@@ -27,6 +30,17 @@ impl PyTensor {
         other: &ArrayOperand,
         by: CompareOp,
     ) -> PyResult<Self> {
+        if let ArrayOperand::Number(PythonNumber::Integer(number)) = other
+            && let Some(side) = number_beyond(*number, self.tensor().dtype())
+        {
+            let truth = match by {
+                CompareOp::Eq => false,
+                CompareOp::Ne => true,
+                CompareOp::Lt | CompareOp::Le => side == Ordering::Greater,
+                CompareOp::Gt | CompareOp::Ge => side == Ordering::Less,
+            };
+            return ops::bool_like(py, &self.tensor(), truth).map(Self::new);
+        }
         match by {
             CompareOp::Eq => ops::equal(py, self, other),
             CompareOp::Ne => ops::not_equal(py, self, other),
