@@ -80,6 +80,7 @@ class SessionOptions(_Options):
         self.profile_file_prefix = "onnxruntime_profile_"
         self.use_deterministic_compute = False
         self.use_per_session_threads = True
+        self._sizes: dict[str, int] = {}
         self._providers: list[tuple[str, Mapping[str, Any]]] = []
         self._entries = {}
 
@@ -100,7 +101,8 @@ class SessionOptions(_Options):
         return bool(self._providers)
 
     def add_free_dimension_override_by_name(self, name: str, size: int) -> None:
-        """Has no effect: shapes are those of the inputs of a run."""
+        """Chooses what `get_inputs` and `get_outputs` say for a size that has a name. The shapes of a run are those of its inputs."""
+        self._sizes[name] = size
 
     def add_free_dimension_override_by_denotation(self, denotation: str, size: int) -> None:
         """Has no effect: shapes are those of the inputs of a run."""

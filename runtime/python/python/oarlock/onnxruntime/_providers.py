@@ -88,7 +88,8 @@ def _with_options(
     """Each provider once, with its options from either argument. Options that do not belong to one are left out, because
     onnxruntime runs such programs as well: after a message, on the CPU."""
     if isinstance(providers, str):
-        raise ValueError(f'expected a list of providers, found text\nhint: write `providers=["{providers}"]`')
+        log.warning('expected a list of providers, found text; write `providers=["%s"]`', providers)
+        providers = [providers]
     if options is not None and len(options) != len(providers):
         log.warning("expected options for each of %d providers, found %d", len(providers), len(options))
     given: dict[str, Mapping[str, Any]] = {}

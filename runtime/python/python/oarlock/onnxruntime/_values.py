@@ -11,7 +11,7 @@ import numpy
 
 from .. import asarray, from_dlpack, zeros
 from .._oarlock import Device, Tensor
-from ._errors import InvalidArgument, NotImplemented
+from ._errors import InvalidArgument, NotImplemented, expect_type
 from ._providers import device_of
 from ._sparse import refuse_sparse
 
@@ -52,6 +52,7 @@ class OrtValue:
         cls, numpy_obj: NDArray[Any], /, device_type: str = "cpu", device_id: int = 0, vendor_id: int = -1
     ) -> OrtValue:
         """A NumPy array on a device; on the CPU, without a copy."""
+        expect_type(numpy_obj, numpy.ndarray, "an array of NumPy", "make one with `numpy.array`")
         is_here = device_type.lower() == "cpu" and numpy_obj.flags.writeable
         array = asarray(numpy_obj, device=_place(device_type, device_id))
         return cls(array, numpy_obj if is_here else None)
