@@ -5,6 +5,8 @@ import tempfile
 from pathlib import Path
 from string import ascii_lowercase
 
+import numpy as np
+
 
 def magika():
     from magika import Magika
@@ -85,3 +87,15 @@ def fastembed():
         (place / "special_tokens_map.json").write_text('{"pad_token": "[PAD]"}')
         model = TextEmbedding("minilm", specific_model_path=directory)
         return list(model.embed(["a lock for oars", "models run on any device", "oar"]))
+
+
+def pyopenjtalk_plus():
+    """How it reads a word with two readings."""
+    from pyopenjtalk import g2p
+    from pyopenjtalk.yomi_model import nani_predict
+
+    near = [{"pos": "助詞", "pos_group1": "格助詞", "pos_group2": "一般", "pron": pron, "ctype": "*", "cform": "*"} for pron in "ガヲデ"]
+    features = np.array([[each[column] for column in nani_predict.X_COLS] for each in near])
+    (encoded,) = nani_predict.enc_session.run(None, {"input": features})
+    scores = nani_predict.model_session.run(None, {"input": np.asarray(encoded, np.float32)})
+    return [scores, [nani_predict.predict([each]) for each in near], g2p("何が何でも何を食べる")]

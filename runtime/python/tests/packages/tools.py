@@ -1,8 +1,13 @@
 """Packages that compute with models that they make themselves. Each function says what one of them computes."""
 
+import os
+import tempfile
+from pathlib import Path
+
 import numpy as np
 import onnx
 from onnx import parser
+from samples import scene
 
 
 def audonnx():
@@ -73,3 +78,39 @@ def onnxslim():
         }''')
     slimmer = slim(model, model_check=True, model_check_inputs=["x:2,3"])
     return [[node.op_type for node in slimmer.graph.node], [onnx.numpy_helper.to_array(each) for each in slimmer.graph.initializer]]
+
+
+def onnxconverter_common():
+    """Finds by runs that all nodes may compute in 16 bits."""
+    from onnxconverter_common import auto_mixed_precision
+
+    model = parser.parse_model('''<ir_version: 8, opset_import: ["": 17]>
+        net (float["n", 4] x) => (float["n", 4] y)
+        <float two = {2}> {
+            halved = Div(x, two)
+            large = Exp(halved)
+            small = Log(large)
+            y = Sqrt(small)
+        }''')
+    feeds = {"x": np.linspace(1, 8, 8, dtype=np.float32).reshape(2, 4)}
+    mixed = auto_mixed_precision.auto_convert_mixed_precision(model, feeds, rtol=0.01, atol=0.01, keep_io_types=True)
+    return [node.op_type for node in mixed.graph.node]
+
+
+def rembg():
+    """With a model that is made here, because it would download its own."""
+    import rembg
+
+    model = parser.parse_model('''<ir_version: 8, opset_import: ["": 17]>
+        net (float[1, 3, 320, 320] image) => (float[1, 1, 320, 320] mask) <int64[1] axes = {1}> {
+            bright = ReduceMax<axes = [1], keepdims = 1>(image)
+            smooth = AveragePool<kernel_shape = [5, 5], pads = [2, 2, 2, 2]>(bright)
+            mask = Sigmoid(smooth)
+        }''')
+    with tempfile.TemporaryDirectory() as directory:
+        file = str(Path(directory) / "model.onnx")
+        onnx.save(model, file)
+        # It takes files from this folder alone.
+        os.environ["U2NET_HOME"] = directory
+        session = rembg.new_session("u2net_custom", model_path=file, providers=["CPUExecutionProvider"])
+        return rembg.remove(scene()[::4, ::4], session=session, post_process_mask=True)

@@ -26,7 +26,7 @@ class Feeds:
 
     def take(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Converts the values of inputs by name. An input that the model does not have is left to the run, which refuses it."""
-        if not _is_mapping(given):
+        if type(given) is not dict and not _is_mapping(given):
             raise TypeError(f"expected a dictionary of inputs by name, found {type(given).__name__}\nhint: {self._example()}")
         taken = dict[str, Any]()
         for name, value in given.items():

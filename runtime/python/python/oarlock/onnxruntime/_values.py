@@ -31,7 +31,10 @@ _NUMBERED = [
 ]  # fmt: skip
 # Those that NumPy has.
 NUMPY_DTYPES = frozenset(_NUMBERED[1:-1]) - {"str"}
-_ELEMENTS = {"float32": "float", "float64": "double", "str": "string"}
+_ELEMENTS = {
+    "float32": "float", "float64": "double", "str": "string", "float8_e4m3fn": "float8e4m3fn", "float8_e4m3fnuz": "float8e4m3fnuz",
+    "float8_e5m2": "float8e5m2", "float8_e5m2fnuz": "float8e5m2fnuz",
+}  # fmt: skip
 
 
 class OrtValue:
