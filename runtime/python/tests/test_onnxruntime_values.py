@@ -216,3 +216,25 @@ print(session.get_providers(), session.get_input_memory_infos()[0].name, session
     command = [sys.executable, "-c", code]
     said = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True, env=with_custom_cpu).stdout.splitlines()
     assert said == ["['CustomCPU', 'CustomCPU', 'CustomCPU'] [2.0, 2.0]", "['CPUExecutionProvider'] Cpu [2.0, 2.0]"]
+
+
+def test_weights_may_be_in_memory(either, tmp_path):
+    onnx = pytest.importorskip("onnx")
+    text = '<ir_version: 8, opset_import: ["": 17]> g (float[n] x) => (float[n] y) { y = Mul(x, w) }'
+    model, weights = onnx.parser.parse_model(text), np.arange(64, dtype=np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
+    onnx.save(model, tmp_path / "model.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0)
+    content = (tmp_path / "weights.bin").read_bytes()
+    (tmp_path / "weights.bin").unlink()
+    options = either.SessionOptions()
+    options.add_external_initializers_from_files_in_memory(["weights.bin"], [content], [len(content)])
+    for source in [(tmp_path / "model.onnx").read_bytes(), str(tmp_path / "model.onnx")]:
+        session = either.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+        assert session.run(None, {"x": np.ones(64, np.float32)})[0].tolist() == weights.tolist()
+
+
+def test_weights_in_memory_stay_beside_the_model():
+    options = ort.SessionOptions()
+    options.add_external_initializers_from_files_in_memory(["../weights.bin"], [b""], [0])
+    with pytest.raises(ort.capi.onnxruntime_pybind11_state.InvalidArgument, match="beside the model, found `../weights.bin`"):
+        ort.InferenceSession(node_model("Relu"), options)

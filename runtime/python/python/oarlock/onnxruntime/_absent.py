@@ -45,7 +45,6 @@ INSTEAD = {
     "SparseCsrView": _SPARSE,
     "add_active_adapter": _WEIGHTS,
     "add_external_initializers": _WEIGHTS,
-    "add_external_initializers_from_files_in_memory": _WEIGHTS,
     "add_initializer": _WEIGHTS,
     "add_provider_for_devices": _PROVIDERS,
     "as_blocksparse_view": _SPARSE,

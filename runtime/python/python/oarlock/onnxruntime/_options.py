@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from operator import index
 from typing import Any
 
@@ -81,6 +81,7 @@ class SessionOptions(_Options):
         self.use_deterministic_compute = False
         self.use_per_session_threads = True
         self._sizes: dict[str, int] = {}
+        self._files: dict[str, bytes] = {}
         self._providers: list[tuple[str, Mapping[str, Any]]] = []
         self._entries = {}
 
@@ -95,6 +96,13 @@ class SessionOptions(_Options):
     def add_provider(self, provider: str, options: Mapping[str, Any]) -> None:
         """Adds a provider for sessions that name none."""
         self._providers.append((provider, options))
+
+    def add_external_initializers_from_files_in_memory(
+        self, file_names: Sequence[str], file_buffers: Sequence[bytes], file_lengths: Sequence[int]
+    ) -> None:
+        """Gives the contents of files with weights that the model names, in place of the files."""
+        for name, buffer, length in zip(file_names, file_buffers, file_lengths, strict=True):
+            self._files[name] = bytes(memoryview(buffer)[:length])
 
     def has_providers(self) -> bool:
         """Whether a provider was added."""

@@ -19,6 +19,7 @@ from ._enumerations import OrtAllocatorType, OrtMemType
 from ._environment import choose_threads
 from ._errors import InvalidArgument, expect_type, of_load, of_run
 from ._feeds import Feeds
+from ._files import beside_files
 from ._logger import log
 from ._maps import labels_of, to_maps
 from ._memory import OrtMemoryInfo
@@ -81,7 +82,8 @@ class InferenceSession:
         named = [f"{device_of(name)}:{options.get('device_id', 0)}" for name, options in chosen]
         fallback = "error" if self._options._entries.get(_NO_FALLBACK) == "1" else None
         try:
-            self._session = _LoggedSession(self._source, device=list(dict.fromkeys(named)), fallback=fallback)
+            with beside_files(self._source, self._options._files) as source:
+                self._session = _LoggedSession(source, device=list(dict.fromkeys(named)), fallback=fallback)
         except Exception as error:
             raise of_load(error) from error
         self._providers = [name for name, _ in chosen]
