@@ -63,6 +63,12 @@ def device_of(provider: str) -> str:
     return next((device.type for device in devices() if device.type.lower() == name), name)
 
 
+def place_of(provider: str, number: Any) -> str:
+    """The device of a provider or a device type. Programs number the CPU as they number their GPU, and there is one."""
+    name = device_of(provider)
+    return f"{name}:{0 if name == 'cpu' or number is None else number}"
+
+
 def available(
     providers: Providers | None,
     options: Sequence[Mapping[str, Any]] | None,

@@ -24,7 +24,7 @@ from ._logger import log
 from ._maps import labels_of, to_maps
 from ._memory import OrtMemoryInfo
 from ._options import RunOptions, SessionOptions
-from ._providers import Providers, available, device_of
+from ._providers import Providers, available, place_of
 from ._trace import write_trace
 from ._values import OrtValue, to_numpy
 
@@ -79,7 +79,7 @@ class InferenceSession:
     def _load(self, providers: Providers | None, options: Sequence[Mapping[str, Any]] | None) -> None:
         """Loads the model for these providers."""
         chosen = available(providers, options)
-        named = [f"{device_of(name)}:{options.get('device_id', 0)}" for name, options in chosen]
+        named = [place_of(name, options.get("device_id")) for name, options in chosen]
         fallback = "error" if self._options._entries.get(_NO_FALLBACK) == "1" else None
         try:
             with beside_files(self._source, self._options._files) as source:

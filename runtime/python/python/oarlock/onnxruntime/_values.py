@@ -12,7 +12,7 @@ import numpy
 from .. import asarray, from_dlpack, zeros
 from .._oarlock import Device, Tensor
 from ._errors import InvalidArgument, NotImplemented, expect_type
-from ._providers import device_of
+from ._providers import place_of
 from ._sparse import refuse_sparse
 
 if TYPE_CHECKING:
@@ -224,7 +224,7 @@ class Bound:
     @staticmethod
     def on(device_type: str, device_id: int) -> Bound:
         """A new array on a device."""
-        return Bound(Device(_place(device_type, device_id)), None)
+        return Bound(_place(device_type, device_id), None)
 
     @staticmethod
     def within(value: OrtValue) -> Bound:
@@ -232,8 +232,11 @@ class Bound:
         return Bound(value._array.device, value)
 
 
-def _place(device_type: str, device_id: int) -> str:
-    return f"{device_of(device_type)}:{device_id}"
+def _place(device_type: str, device_id: int) -> Device:
+    try:
+        return Device(place_of(device_type, device_id))
+    except ValueError as error:
+        raise InvalidArgument(str(error)) from error
 
 
 def _named(element_type: Any) -> str:
