@@ -252,7 +252,37 @@ def test_what_ran_is_written_where_profiling_ends(either, tmp_path):
     session.run(None, {"x": np.ones(3, np.float32)})
     file = Path(session.end_profiling())
     assert file.parent == tmp_path and file.name.startswith("what ran_")
-    assert "Relu" in json.dumps(json.loads(file.read_text()))
+    events = json.loads(file.read_text())
+    (node,) = [event for event in events if event["cat"] == "Node"]
+    assert node["args"]["op_name"] == "Relu" and node["args"]["provider"] == "CPUExecutionProvider"
+    assert node["name"].endswith("_kernel_time") and node["ph"] == "X" and node["dur"] >= 0
+    (run,) = [event for event in events if event["name"] == "model_run"]
+    assert run["cat"] == "Session" and run["ts"] <= node["ts"] and node["ts"] + node["dur"] <= run["ts"] + run["dur"]
+
+
+def test_sizes_with_names_are_what_options_say(either):
+    parser = pytest.importorskip("onnx.parser")
+    text = '<ir_version: 8, opset_import: ["": 17]> g (float[n, k, 2] x) => (float[n, k, 2] y) { y = Relu(x) }'
+    options = either.SessionOptions()
+    options.add_free_dimension_override_by_name("n", 3)
+    options.add_free_dimension_override_by_name("m", 4)
+    session = either.InferenceSession(parser.parse_model(text).SerializeToString(), options, providers=["CPUExecutionProvider"])
+    assert [end.shape for end in [*session.get_inputs(), *session.get_outputs()]] == [[3, "k", 2], [3, "k", 2]]
+
+
+def test_packages_can_ask_a_session_for_its_model(either, tmp_path):
+    """By names that are private, which some use."""
+    (tmp_path / "model.onnx").write_bytes(model("Relu"))
+    session = either.InferenceSession(tmp_path / "model.onnx", providers=["CPUExecutionProvider"])
+    assert session._model_path == str(tmp_path / "model.onnx")
+    assert session._providers == ["CPUExecutionProvider"] and "CPUExecutionProvider" in session._provider_options
+    assert either.InferenceSession(model("Relu"), providers=["CPUExecutionProvider"])._model_bytes == model("Relu")
+
+
+def test_choices_are_printed_by_name(either):
+    assert str(either.GraphOptimizationLevel.ORT_ENABLE_ALL) == "GraphOptimizationLevel.ORT_ENABLE_ALL"
+    assert f"{either.ExecutionMode.ORT_PARALLEL}" == "ExecutionMode.ORT_PARALLEL"
+    assert int(either.ExecutionMode.ORT_PARALLEL) == 1
 
 
 def test_a_model_says_about_itself_what_its_file_says(either):
@@ -344,9 +374,23 @@ def test_a_sequence_may_be_empty(either):
         assert session.run(None, {"s": sequence})[0] == len(sequence)
 
 
-def test_providers_come_in_a_list():
-    with pytest.raises(ValueError, match=r"found text\nhint: write `providers=\[\"cpu:5\"\]`"):
-        ort.InferenceSession(b"", providers="cpu:5")
+def test_providers_come_in_a_list(caplog):
+    session = ort.InferenceSession(model("Relu"), providers="CPUExecutionProvider")
+    assert session.get_providers() == ["CPUExecutionProvider"]
+    assert 'found text; write `providers=["CPUExecutionProvider"]`' in caplog.text
+
+
+def test_calls_that_are_wrong_say_what_to_write():
+    session, x = ort.InferenceSession(model("Relu")), np.ones(3, np.float32)
+    for call, told in [
+        (lambda: session.run("y", {"x": x}), r'expected a list of outputs, found text\nhint: write `\["y"\]`'),
+        (lambda: session.run(None, [x]), r'expected a dictionary .*, found list\nhint: write `run\(None, {"x": …}\)`'),
+        (lambda: session.run(None, {"x": x}, {}), "expected `RunOptions`, found dict"),
+        (lambda: session.run_with_ort_values(None, {"x": x}), "expected an `OrtValue` for the input `x`, found ndarray\nhint: `run`"),
+        (lambda: ort.OrtValue.ortvalue_from_numpy([1.0]), "expected an array of NumPy, found list\nhint: make one with"),
+    ]:
+        with pytest.raises(TypeError, match=told):
+            call()
 
 
 def test_what_is_sent_and_built_can_be_asked_for(either):

@@ -56,6 +56,23 @@ def test_how_a_program_ends_is_how_the_command_ends(tmp_path):
     assert outcome.returncode == 1 and "NoSuchFile" in outcome.stderr and "raises.py" in outcome.stderr
 
 
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("from onnxruntime.quantization import quantize_dynamic", "hint: prepare models with onnxruntime itself"),
+        ("import onnxruntime.transformers.optimizer", "hint: prepare models with onnxruntime itself"),
+        ("import onnxruntime.backend", "hint: `oarlock.onnx_backend` is a backend"),
+        ("from onnxruntime import LoraAdapter", "hint: write the weights into the model"),
+        ("import nonsense", "No module named 'nonsense'"),
+        ("from onnxruntime import nonsense", "cannot import name 'nonsense'"),
+    ],
+)
+def test_a_program_that_imports_what_is_not_there_ends_with_what_to_do(tmp_path, line, hint):
+    (tmp_path / "imports.py").write_text(line)
+    outcome = run("imports.py", cwd=tmp_path)
+    assert outcome.returncode == 1 and hint in outcome.stderr.splitlines()[-1]
+
+
 def test_the_command_says_how_it_is_used(tmp_path):
     for arguments, code in [(["--help"], 0), ([], 2), (["--nonsense"], 2), (["-m"], 2)]:
         outcome = run(*arguments, cwd=tmp_path)

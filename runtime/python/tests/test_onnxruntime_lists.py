@@ -126,3 +126,52 @@ def test_optional_inputs_may_be_none(either):
     assert session.get_inputs()[0].type == "optional(tensor(float))"
     assert session.run(None, {"x": None}) == [None]
     assert session.run(None, {"x": np.ones(2, np.float32)})[0].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ([[1], [2, 3]], "input `x`: expected lists of one shape, found lists of different lengths or depths\nhint: pad them"),
+        ([1, [2]], "input `x`: expected lists of one shape, found lists of different"),
+        ([1, "a"], "input `x`: expected elements that float32 holds, found `a`, which is of type str"),
+        ([[1j]], "input `x`: expected elements that float32 holds, found `1j`, which is of type complex"),
+        ([b"ab"], "input `x`: expected elements that float32 holds, found `b'ab'`, which is of type bytes"),
+    ],
+)
+def test_messages_say_what_is_wrong_with_a_list(value, told):
+    session = ort.InferenceSession(node_model("Identity"))
+    with pytest.raises(ort.capi.onnxruntime_pybind11_state.InvalidArgument) as caught:
+        session.run(None, {"x": value})
+    assert str(caught.value).startswith(told)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {1}, object(), iter([1]), {"a": 1}, [[1], [2, 3]], b"ab", "a", ["a"], np.array(["2024-01-01"], "datetime64[s]"),
+        np.ones(1, np.complex64),
+    ],  # fmt: skip
+    ids=lambda value: type(value).__name__,
+)
+def test_what_is_no_input_raises_what_programs_catch(either, value):
+    session = either.InferenceSession(node_model("Identity"), providers=["CPUExecutionProvider"])
+    with pytest.raises((RuntimeError, either.capi.onnxruntime_pybind11_state.InvalidArgument)):
+        session.run(None, {"x": value})
+
+
+def test_one_element_is_a_scalar(either):
+    session = either.InferenceSession(scalar_model(), providers=["CPUExecutionProvider"])
+    value = either.OrtValue.ortvalue_from_numpy(np.array([3.0], np.float32))
+    for given in [np.array(3.0, np.float32), np.array([3.0], np.float32), np.array([[3.0]], np.float32), [3.0], [[3.0]]]:
+        assert session.run(None, {"x": given})[0].item() == 4
+    assert session.run_with_ort_values(None, {"x": value})[0].numpy().item() == 4
+    assert ort.InferenceSession(scalar_model()).run(None, {"x": [3.0]})[0].shape == ()
+    with pytest.raises(ort.capi.onnxruntime_pybind11_state.InvalidArgument, match=r"expected float32\[\], found float32\[2\]"):
+        ort.InferenceSession(scalar_model()).run(None, {"x": [3.0, 4.0]})
+
+
+def scalar_model():
+    """A model that adds one to a scalar."""
+    parser = pytest.importorskip("onnx.parser")
+    text = '<ir_version: 8, opset_import: ["": 17]> g (float x) => (float y) <float one = {1}> { y = Add(x, one) }'
+    return parser.parse_model(text).SerializeToString()

@@ -216,3 +216,49 @@ print(session.get_providers(), session.get_input_memory_infos()[0].name, session
     command = [sys.executable, "-c", code]
     said = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True, env=with_custom_cpu).stdout.splitlines()
     assert said == ["['CustomCPU', 'CustomCPU', 'CustomCPU'] [2.0, 2.0]", "['CPUExecutionProvider'] Cpu [2.0, 2.0]"]
+
+
+def test_the_cpu_has_any_number(either):
+    """Programs give it that of their GPU."""
+    x = np.ones(3, np.float32)
+    for number in (1, "2", None):
+        session = either.InferenceSession(node_model("Relu"), providers=[("CPUExecutionProvider", {"device_id": number})])
+        assert session.run(None, {"x": x})[0].tolist() == [1, 1, 1]
+    binding = session.io_binding()
+    binding.bind_input("x", "cpu", 1, np.float32, [3], x.ctypes.data)
+    binding.bind_output("y", "cpu", 2)
+    session.run_with_iobinding(binding)
+    assert binding.copy_outputs_to_cpu()[0].tolist() == [1, 1, 1]
+    assert either.OrtValue.ortvalue_from_numpy(x, "cpu", 3).shape() == [3]
+    assert either.OrtValue.ortvalue_from_shape_and_type([2], np.float32, "cpu", 4).shape() == [2]
+
+
+def test_devices_that_are_not_there_raise_what_programs_catch(either):
+    if "cuda" in [device.type for device in oarlock.devices()]:
+        pytest.skip("there is one")
+    with pytest.raises(RuntimeError):
+        either.OrtValue.ortvalue_from_numpy(np.ones(2), "cuda", 0)
+    with pytest.raises(RuntimeError):
+        either.OrtValue.ortvalue_from_shape_and_type([2], np.float32, "cuda")
+
+
+def test_weights_may_be_in_memory(either, tmp_path):
+    onnx = pytest.importorskip("onnx")
+    text = '<ir_version: 8, opset_import: ["": 17]> g (float[n] x) => (float[n] y) { y = Mul(x, w) }'
+    model, weights = onnx.parser.parse_model(text), np.arange(64, dtype=np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
+    onnx.save(model, tmp_path / "model.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0)
+    content = (tmp_path / "weights.bin").read_bytes()
+    (tmp_path / "weights.bin").unlink()
+    options = either.SessionOptions()
+    options.add_external_initializers_from_files_in_memory(["weights.bin"], [content], [len(content)])
+    for source in [(tmp_path / "model.onnx").read_bytes(), str(tmp_path / "model.onnx")]:
+        session = either.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+        assert session.run(None, {"x": np.ones(64, np.float32)})[0].tolist() == weights.tolist()
+
+
+def test_weights_in_memory_stay_beside_the_model():
+    options = ort.SessionOptions()
+    options.add_external_initializers_from_files_in_memory(["../weights.bin"], [b""], [0])
+    with pytest.raises(ort.capi.onnxruntime_pybind11_state.InvalidArgument, match="beside the model, found `../weights.bin`"):
+        ort.InferenceSession(node_model("Relu"), options)

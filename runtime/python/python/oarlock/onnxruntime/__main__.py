@@ -6,6 +6,7 @@ import runpy
 import sys
 from pathlib import Path
 
+from ._absent import note_instead
 from ._install import install
 
 _USAGE = """usage: python -m oarlock.onnxruntime PROGRAM.py [ARGUMENT...]
@@ -29,13 +30,21 @@ def main() -> int:
         return 2
     install()
     sys.argv = arguments
+    try:
+        _run(arguments[0], is_module)
+    except ImportError as error:
+        note_instead(error)
+        raise
+    return 0
+
+
+def _run(program: str, is_module: bool) -> None:
     if is_module:
         # As with `python -m`, modules are looked for in the current directory, which `python -m` of this module put there.
-        runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
+        runpy.run_module(program, run_name="__main__", alter_sys=True)
     else:
-        sys.path[0] = str(Path(arguments[0]).resolve().parent)
-        runpy.run_path(arguments[0], run_name="__main__")
-    return 0
+        sys.path[0] = str(Path(program).resolve().parent)
+        runpy.run_path(program, run_name="__main__")
 
 
 if __name__ == "__main__":

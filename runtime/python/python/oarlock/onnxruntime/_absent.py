@@ -47,7 +47,6 @@ INSTEAD = {
     "SparseCsrView": _SPARSE,
     "add_active_adapter": _WEIGHTS,
     "add_external_initializers": _WEIGHTS,
-    "add_external_initializers_from_files_in_memory": _WEIGHTS,
     "add_initializer": _WEIGHTS,
     "add_provider_for_devices": _PROVIDERS,
     "as_blocksparse_view": _SPARSE,
@@ -90,6 +89,29 @@ INSTEAD = {
     "to_cuda": _SPARSE,
     "unregister_execution_provider_library": _PLUGINS,
 }
+
+
+# Modules of onnxruntime.
+MODULES_INSTEAD = {
+    "backend": "`oarlock.onnx_backend` is a backend for the package `onnx`",
+    "datasets": "name the file of a model",
+    "quantization": _QUANTIZE,
+    "tools": _QUANTIZE,
+    "training": "train with another package: models are run here",
+    "transformers": _QUANTIZE,
+}
+
+
+def note_instead(error: ImportError) -> None:
+    """Adds to an error about a name or a module of onnxruntime what to do instead."""
+    name = (error.name or "").removeprefix("oarlock.")
+    if isinstance(error, ModuleNotFoundError):
+        advice = MODULES_INSTEAD.get(name.removeprefix("onnxruntime.").partition(".")[0])
+    else:
+        # Python writes: cannot import name 'NAME' from 'MODULE'.
+        advice = INSTEAD.get(str(error).partition("'")[2].partition("'")[0])
+    if advice and name.startswith("onnxruntime"):
+        error.add_note(f"hint: {advice}")
 
 
 def absent(where: object, name: str, title: str) -> AttributeError:

@@ -21,10 +21,11 @@ class NodeArg:
     [('image', 'tensor(float)', ['batch', 1, 8, 8])]
     """
 
-    def __init__(self, slot: Slot, labels: list[Label] | None = None) -> None:
+    def __init__(self, slot: Slot, labels: list[Label] | None = None, sizes: Mapping[str, int] | None = None) -> None:
         self.name = slot.name
         self.type = _type_of_kind(slot.kind) if labels is None else _type_of_maps(labels)
-        self.shape: list[int | str | None] = list(slot.shape or ())
+        known = sizes or {}
+        self.shape: list[int | str | None] = [known.get(size, size) if isinstance(size, str) else size for size in slot.shape or ()]
 
     def __repr__(self) -> str:
         return f"NodeArg(name={self.name!r}, type={self.type!r}, shape={self.shape!r})"

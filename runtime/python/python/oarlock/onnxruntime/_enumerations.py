@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
+from enum import Enum, IntEnum
 
 
-class GraphOptimizationLevel(IntEnum):
+class _Enumeration(IntEnum):
+    """Numbers that are printed by name."""
+
+    __str__ = Enum.__str__
+
+
+class GraphOptimizationLevel(_Enumeration):
     """How much onnxruntime optimizes. Oarlock always optimizes.
 
     >>> ol.onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL.name
@@ -19,7 +25,7 @@ class GraphOptimizationLevel(IntEnum):
     ORT_ENABLE_ALL = 99
 
 
-class ExecutionMode(IntEnum):
+class ExecutionMode(_Enumeration):
     """Whether onnxruntime runs ops in sequence.
 
     >>> ol.onnxruntime.ExecutionMode.ORT_SEQUENTIAL.name
@@ -30,7 +36,7 @@ class ExecutionMode(IntEnum):
     ORT_PARALLEL = 1
 
 
-class ExecutionOrder(IntEnum):
+class ExecutionOrder(_Enumeration):
     """The order in which onnxruntime runs ready ops.
 
     >>> ol.onnxruntime.ExecutionOrder.DEFAULT.name
@@ -42,7 +48,7 @@ class ExecutionOrder(IntEnum):
     MEMORY_EFFICIENT = 2
 
 
-class OrtAllocatorType(IntEnum):
+class OrtAllocatorType(_Enumeration):
     """Whether an allocator keeps freed memory. That of Oarlock always does.
 
     >>> ol.onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR.value
@@ -54,7 +60,7 @@ class OrtAllocatorType(IntEnum):
     ORT_ARENA_ALLOCATOR = 1
 
 
-class OrtMemType(IntEnum):
+class OrtMemType(_Enumeration):
     """What memory is for, as seen by a provider.
 
     >>> ol.onnxruntime.OrtMemType.DEFAULT.value
@@ -67,7 +73,7 @@ class OrtMemType(IntEnum):
     DEFAULT = 0
 
 
-class OrtDeviceMemoryType(IntEnum):
+class OrtDeviceMemoryType(_Enumeration):
     """Whether the host can read memory of a device.
 
     >>> ol.onnxruntime.OrtDeviceMemoryType.DEFAULT.value
@@ -78,7 +84,7 @@ class OrtDeviceMemoryType(IntEnum):
     HOST_ACCESSIBLE = 5
 
 
-class OrtMemoryInfoDeviceType(IntEnum):
+class OrtMemoryInfoDeviceType(_Enumeration):
     """The kind of device that memory belongs to.
 
     >>> ol.onnxruntime.OrtMemoryInfoDeviceType.CPU.value
@@ -91,7 +97,7 @@ class OrtMemoryInfoDeviceType(IntEnum):
     NPU = 3
 
 
-class OrtHardwareDeviceType(IntEnum):
+class OrtHardwareDeviceType(_Enumeration):
     """The kind of a device.
 
     >>> ol.onnxruntime.OrtHardwareDeviceType.GPU.value
@@ -103,7 +109,7 @@ class OrtHardwareDeviceType(IntEnum):
     NPU = 2
 
 
-class OrtDeviceVendorId(IntEnum):
+class OrtDeviceVendorId(_Enumeration):
     """The vendor of a device, as PCI numbers it.
 
     >>> ol.onnxruntime.OrtDeviceVendorId.NVIDIA.value
@@ -120,7 +126,7 @@ class OrtDeviceVendorId(IntEnum):
     INTEL = 0x8086
 
 
-class OrtSparseFormat(IntEnum):
+class OrtSparseFormat(_Enumeration):
     """How a sparse tensor is stored.
 
     >>> ol.onnxruntime.OrtSparseFormat.ORT_SPARSE_COO.value

@@ -21,6 +21,10 @@ class _OutOfRange(InvalidArgument, IndexError):
     """An index out of range."""
 
 
+class WrongType(InvalidArgument, TypeError):
+    """A value that is no input of any model."""
+
+
 class InvalidGraph(Fail, ValueError):
     """An invalid model in a valid file."""
 
@@ -78,6 +82,12 @@ class NotFound(Fail):
     """Something that does not exist."""
 
 
+def expect_type(value: object, kind: type, expected: str, advice: str) -> None:
+    """Refuses a value of another type."""
+    if not isinstance(value, kind):
+        raise WrongType(f"expected {expected}, found {type(value).__name__}\nhint: {advice}")
+
+
 def of_load(error: Exception) -> Exception:
     """The exception for a model that cannot be loaded."""
     text = str(error)
@@ -104,6 +114,8 @@ def of_run(error: Exception) -> Exception:
             return error
         case IndexError():
             return _OutOfRange(text)
+        case TypeError():
+            return WrongType(text)
         case ValueError():
             return InvalidArgument(text)
         case NotImplementedError():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from operator import index
 from typing import Any
 
@@ -80,6 +80,8 @@ class SessionOptions(_Options):
         self.profile_file_prefix = "onnxruntime_profile_"
         self.use_deterministic_compute = False
         self.use_per_session_threads = True
+        self._sizes: dict[str, int] = {}
+        self._files: dict[str, bytes] = {}
         self._providers: list[tuple[str, Mapping[str, Any]]] = []
         self._entries = {}
 
@@ -95,12 +97,20 @@ class SessionOptions(_Options):
         """Adds a provider for sessions that name none."""
         self._providers.append((provider, options))
 
+    def add_external_initializers_from_files_in_memory(
+        self, file_names: Sequence[str], file_buffers: Sequence[bytes], file_lengths: Sequence[int]
+    ) -> None:
+        """Gives the contents of files with weights that the model names, in place of the files."""
+        for name, buffer, length in zip(file_names, file_buffers, file_lengths, strict=True):
+            self._files[name] = bytes(memoryview(buffer)[:length])
+
     def has_providers(self) -> bool:
         """Whether a provider was added."""
         return bool(self._providers)
 
     def add_free_dimension_override_by_name(self, name: str, size: int) -> None:
-        """Has no effect: shapes are those of the inputs of a run."""
+        """Chooses what `get_inputs` and `get_outputs` say for a size that has a name. The shapes of a run are those of its inputs."""
+        self._sizes[name] = size
 
     def add_free_dimension_override_by_denotation(self, denotation: str, size: int) -> None:
         """Has no effect: shapes are those of the inputs of a run."""

@@ -63,6 +63,12 @@ def device_of(provider: str) -> str:
     return next((device.type for device in devices() if device.type.lower() == name), name)
 
 
+def place_of(provider: str, number: Any) -> str:
+    """The device of a provider or a device type. Programs number the CPU as they number their GPU, and there is one."""
+    name = device_of(provider)
+    return f"{name}:{0 if name == 'cpu' or number is None else number}"
+
+
 def available(
     providers: Providers | None,
     options: Sequence[Mapping[str, Any]] | None,
@@ -88,7 +94,8 @@ def _with_options(
     """Each provider once, with its options from either argument. Options that do not belong to one are left out, because
     onnxruntime runs such programs as well: after a message, on the CPU."""
     if isinstance(providers, str):
-        raise ValueError(f'expected a list of providers, found text\nhint: write `providers=["{providers}"]`')
+        log.warning('expected a list of providers, found text; write `providers=["%s"]`', providers)
+        providers = [providers]
     if options is not None and len(options) != len(providers):
         log.warning("expected options for each of %d providers, found %d", len(providers), len(options))
     given: dict[str, Mapping[str, Any]] = {}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from datetime import datetime
-from os import PathLike
+from os import PathLike, fspath
 from threading import Thread
 from time import time_ns
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._model import Session
 from ..profiler import Profiler
@@ -17,14 +17,19 @@ from ._binding import IOBinding
 from ._description import ModelMetadata, NodeArg
 from ._enumerations import OrtAllocatorType, OrtMemType
 from ._environment import choose_threads
-from ._errors import InvalidArgument, of_load, of_run
+from ._errors import InvalidArgument, expect_type, of_load, of_run
 from ._feeds import Feeds
+from ._files import beside_files
 from ._logger import log
 from ._maps import labels_of, to_maps
 from ._memory import OrtMemoryInfo
 from ._options import RunOptions, SessionOptions
-from ._providers import Providers, available, device_of
+from ._providers import Providers, available, place_of
+from ._trace import write_trace
 from ._values import OrtValue, to_numpy
+
+if TYPE_CHECKING:
+    from .._oarlock import Slot
 
 # The entry of onnxruntime that forbids the fallback to the CPU.
 _NO_FALLBACK = "session.disable_cpu_ep_fallback"
@@ -55,9 +60,13 @@ class InferenceSession:
         provider_options: Sequence[Mapping[str, Any]] | None = None,
         **_others: Any,
     ) -> None:
-        self._model = path_or_bytes
         self._options = sess_options or SessionOptions()
         choose_threads(self._options.intra_op_num_threads, "`intra_op_num_threads`")
+        is_path = isinstance(path_or_bytes, (str, PathLike))
+        self._source = path_or_bytes
+        # Packages read these two, to find files beside the model or to write it again.
+        self._model_path = fspath(path_or_bytes) if is_path else None
+        self._model_bytes = None if is_path else path_or_bytes
         self._load(providers or self._options._providers, provider_options)
         if self._options.optimized_model_filepath:
             self._session.save(self._options.optimized_model_filepath)
@@ -69,13 +78,16 @@ class InferenceSession:
 
     def _load(self, providers: Providers | None, options: Sequence[Mapping[str, Any]] | None) -> None:
         """Loads the model for these providers."""
-        self._providers = available(providers, options)
-        named = [f"{device_of(name)}:{options.get('device_id', 0)}" for name, options in self._providers]
+        chosen = available(providers, options)
+        named = [place_of(name, options.get("device_id")) for name, options in chosen]
         fallback = "error" if self._options._entries.get(_NO_FALLBACK) == "1" else None
         try:
-            self._session = _LoggedSession(self._model, device=list(dict.fromkeys(named)), fallback=fallback)
+            with beside_files(self._source, self._options._files) as source:
+                self._session = _LoggedSession(source, device=list(dict.fromkeys(named)), fallback=fallback)
         except Exception as error:
             raise of_load(error) from error
+        self._providers = [name for name, _ in chosen]
+        self._provider_options = {name: {key: str(value) for key, value in options.items()} for name, options in chosen}
         self._names = [slot.name for slot in self._session.outputs]
         self._feeds = Feeds([*self._session.inputs, *self._session.optional_inputs])
         self._labels = labels_of(self._session._about)
@@ -107,6 +119,8 @@ class InferenceSession:
         run_options: RunOptions | None = None,
     ) -> list[OrtValue]:
         """Runs the model on values that are already on a device."""
+        for name, value in input_dict_ort_values.items():
+            expect_type(value, OrtValue, f"an `OrtValue` for the input `{name}`", "`run` takes arrays and lists")
         feeds = {name: value._value for name, value in input_dict_ort_values.items()}
         return [OrtValue(value) for value in self._run(output_names, feeds, run_options)]
 
@@ -151,6 +165,10 @@ class InferenceSession:
     def _run(
         self, output_names: Sequence[str] | None, feeds: Mapping[str, Any], options: RunOptions | None
     ) -> list[Any]:
+        if isinstance(output_names, str):
+            raise TypeError(f'expected a list of outputs, found text\nhint: write `["{output_names}"]`')
+        if options is not None:
+            expect_type(options, RunOptions, "`RunOptions`", "make them with `RunOptions()`")
         for name in output_names or ():
             if name not in self._names:
                 raise InvalidArgument(f"expected one of the outputs {', '.join(self._names)}, found `{name}`")
@@ -162,15 +180,18 @@ class InferenceSession:
 
     def get_inputs(self) -> list[NodeArg]:
         """The required inputs."""
-        return [NodeArg(slot) for slot in self._session.inputs]
+        return [self._described(slot) for slot in self._session.inputs]
 
     def get_outputs(self) -> list[NodeArg]:
         """The outputs."""
-        return [NodeArg(slot, self._labels.get(slot.name)) for slot in self._session.outputs]
+        return [self._described(slot) for slot in self._session.outputs]
 
     def get_overridable_initializers(self) -> list[NodeArg]:
         """The optional inputs."""
-        return [NodeArg(slot) for slot in self._session.optional_inputs]
+        return [self._described(slot) for slot in self._session.optional_inputs]
+
+    def _described(self, slot: Slot) -> NodeArg:
+        return NodeArg(slot, self._labels.get(slot.name), self._options._sizes)
 
     def get_modelmeta(self) -> ModelMetadata:
         """The metadata of the model."""
@@ -178,11 +199,11 @@ class InferenceSession:
 
     def get_providers(self) -> list[str]:
         """The providers that its nodes may run on."""
-        return [name for name, _ in self._providers]
+        return list(self._providers)
 
     def get_provider_options(self) -> dict[str, dict[str, str]]:
         """The options of the providers."""
-        return {name: {key: str(value) for key, value in options.items()} for name, options in self._providers}
+        return {name: dict(options) for name, options in self._provider_options.items()}
 
     def set_providers(
         self, providers: Providers | None = None, provider_options: Sequence[Mapping[str, Any]] | None = None
@@ -228,7 +249,7 @@ class InferenceSession:
         profiler, self._profiler = self._profiler, None
         profiler.stop()
         file = f"{self._options.profile_file_prefix}_{datetime.now():%Y-%m-%d_%H-%M-%S_%f}.json"
-        profiler.export_chrome_tracing(file)
+        write_trace(profiler.profile, file)
         return file
 
     def __getattr__(self, name: str) -> Any:

@@ -12,8 +12,8 @@ import numpy
 from .. import asarray, from_dlpack, zeros
 from .._loading import given_up
 from .._oarlock import Device, Tensor
-from ._errors import InvalidArgument, NotImplemented
-from ._providers import device_of
+from ._errors import InvalidArgument, NotImplemented, expect_type
+from ._providers import place_of
 from ._sparse import refuse_sparse
 
 if TYPE_CHECKING:
@@ -32,7 +32,10 @@ _NUMBERED = [
 ]  # fmt: skip
 # Those that NumPy has.
 NUMPY_DTYPES = frozenset(_NUMBERED[1:-1]) - {"str"}
-_ELEMENTS = {"float32": "float", "float64": "double", "str": "string"}
+_ELEMENTS = {
+    "float32": "float", "float64": "double", "str": "string", "float8_e4m3fn": "float8e4m3fn", "float8_e4m3fnuz": "float8e4m3fnuz",
+    "float8_e5m2": "float8e5m2", "float8_e5m2fnuz": "float8e5m2fnuz",
+}  # fmt: skip
 
 
 class OrtValue:
@@ -53,6 +56,7 @@ class OrtValue:
         cls, numpy_obj: NDArray[Any], /, device_type: str = "cpu", device_id: int = 0, vendor_id: int = -1
     ) -> OrtValue:
         """A NumPy array on a device; on the CPU, without a copy."""
+        expect_type(numpy_obj, numpy.ndarray, "an array of NumPy", "make one with `numpy.array`")
         is_here = device_type.lower() == "cpu" and numpy_obj.flags.writeable
         array = asarray(numpy_obj, device=_place(device_type, device_id))
         return cls(array, numpy_obj if is_here else None)
@@ -221,7 +225,7 @@ class Bound:
     @staticmethod
     def on(device_type: str, device_id: int) -> Bound:
         """A new array on a device."""
-        return Bound(Device(_place(device_type, device_id)), None)
+        return Bound(_place(device_type, device_id), None)
 
     @staticmethod
     def within(value: OrtValue) -> Bound:
@@ -229,8 +233,11 @@ class Bound:
         return Bound(value._array.device, value)
 
 
-def _place(device_type: str, device_id: int) -> str:
-    return f"{device_of(device_type)}:{device_id}"
+def _place(device_type: str, device_id: int) -> Device:
+    try:
+        return Device(place_of(device_type, device_id))
+    except ValueError as error:
+        raise InvalidArgument(str(error)) from error
 
 
 def _named(element_type: Any) -> str:
