@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use oarlock_core::flags::FallbackScope;
-use oarlock_core::{Device, Error, Result, Runtime};
+use oarlock_core::{Device, Error, ErrorKind, Result, Runtime};
 
 use crate::export;
 use crate::fallback_policy::FallbackListener;
@@ -121,7 +121,8 @@ impl Session {
     #[inline]
     pub fn run(&self, inputs: &[RuntimeValue]) -> Result<Vec<RuntimeValue>> {
         if inputs.len() == self.inputs.len() {
-            return self.planned_graph.run(&self.environment, self.check_inputs(inputs)?);
+            let result = self.planned_graph.run(&self.environment, self.check_inputs(inputs)?);
+            return result.map_err(|error| self.explain_failure(inputs, error));
         }
         self.with_overrides(inputs, |planned_graph, environment, inputs| {
             planned_graph.run(environment, inputs)
@@ -209,6 +210,14 @@ impl Session {
         inputs: &[RuntimeValue],
         run: impl FnOnce(&PlannedGraph, &SessionEnvironment, &[RuntimeValue]) -> Result<T>,
     ) -> Result<T> {
+        self.run_with_overrides(inputs, run).map_err(|error| self.explain_failure(inputs, error))
+    }
+
+    fn run_with_overrides<T>(
+        &self,
+        inputs: &[RuntimeValue],
+        run: impl FnOnce(&PlannedGraph, &SessionEnvironment, &[RuntimeValue]) -> Result<T>,
+    ) -> Result<T> {
         let (Some((required, given)), Some(initializers)) =
             (inputs.split_at_checked(self.inputs.len()), &self.overridable_initializers)
         else {
@@ -252,12 +261,19 @@ impl Session {
                 check_input(operand, input)?;
             }
         }
-        self.check_symbols(inputs)?;
         Ok(inputs)
     }
 
-    /// Checks that a symbolic dimension has the same size in all inputs.
-    fn check_symbols(&self, inputs: &[RuntimeValue]) -> Result<()> {
+    /// The better reason for a failed run: a name that stands for two sizes. Models are published in which names mean nothing, and other
+    /// runtimes run them, so this alone is no error.
+    fn explain_failure(&self, inputs: &[RuntimeValue], error: Error) -> Error {
+        if error.kind() != ErrorKind::InvalidArgument {
+            return error;
+        }
+        self.symbol_mismatch(inputs).unwrap_or(error)
+    }
+
+    fn symbol_mismatch(&self, inputs: &[RuntimeValue]) -> Option<Error> {
         let mut known: Vec<(&str, i64, &str)> = Vec::new();
         for (operand, input) in self.inputs.iter().chain(&self.optional_inputs).zip(inputs) {
             let (ValueType::Tensor { dims: Some(dims), .. }, RuntimeValue::Tensor(tensor)) =
@@ -269,16 +285,17 @@ impl Session {
                 let DeclaredDimension::Symbol(symbol) = dim else { continue };
                 match known.iter().find(|(name, ..)| *name == &**symbol) {
                     Some((_, other, first)) if other != size => {
-                        return Err(Error::invalid_argument(format!(
-                            "expected `{symbol}` to be {other} as in `{first}`, found {size}"
-                        ))
-                        .with_operand(format!("input `{operand}`")));
+                        let message =
+                            format!("expected `{symbol}` to be {other} as in `{first}`, found {size}");
+                        return Some(
+                            Error::invalid_argument(message).with_operand(format!("input `{operand}`")),
+                        );
                     }
                     Some(_) => {}
                     None => known.push((symbol, *size, &operand.name)),
                 }
             }
         }
-        Ok(())
+        None
     }
 }

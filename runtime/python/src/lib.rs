@@ -51,6 +51,8 @@ mod _oarlock {
     #[pymodule_export]
     use crate::exchange::from_python::{asarray, from_dlpack};
     #[pymodule_export]
+    use crate::exchange::owned_buffer::_given_up;
+    #[pymodule_export]
     use crate::extension::function::_add_function;
     #[pymodule_export]
     use crate::extension::sdk::_sdk;
@@ -59,7 +61,7 @@ mod _oarlock {
     #[pymodule_export]
     use crate::extension::{_add_plugin, _contract, _headers, _kernels};
     #[pymodule_export]
-    use crate::jit::{_cond, _is_traced, _while_loop, Trace};
+    use crate::jit::{_cond, _is_traced, _signature, _while_loop, Trace};
     #[pymodule_export]
     use crate::model::{Session, Slot, Stop};
     #[pymodule_export]

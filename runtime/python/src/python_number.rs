@@ -144,11 +144,7 @@ pub(crate) fn number_beyond(number: i128, dtype: Dtype) -> Option<Ordering> {
         DtypeKind::Integer => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
         _ => return None,
     };
-    if number < least {
-        Some(Ordering::Less)
-    } else {
-        (number > most).then_some(Ordering::Greater)
-    }
+    if number < least { Some(Ordering::Less) } else { (number > most).then_some(Ordering::Greater) }
 }
 
 #[cold]

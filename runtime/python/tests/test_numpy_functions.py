@@ -214,9 +214,9 @@ m.partition(F, 1) | m.linalg.eigvals(m.eye(3)) | m.linalg.eig(m.eye(3))[1]
 
 # They take no arrays, or only arrays of Oarlock or of other libraries, or read and write files.
 APART = """
-    __array_namespace_info__ broadcast_shapes can_cast devices empty finfo from_dlpack genfromtxt get_device get_flags
-    get_printoptions iinfo isdtype load loadtxt op printoptions promote_types result_type run_check save savetxt savez savez_compressed
-    set_device set_flags set_printoptions
+    __array_namespace_info__ broadcast_shapes can_cast cond devices empty finfo from_dlpack genfromtxt get_device get_flags
+    get_printoptions iinfo isdtype jit load loadtxt op printoptions promote_types result_type run_check save savetxt savez savez_compressed
+    set_device set_flags set_printoptions while_loop
 """.split()
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import _oarlock
-from ._jit import traced
-from ._nesting import Structure, flatten, rebuild
+from ._nesting import Structure, flatten, is_dictionary, is_sequence, rebuild, sequence_of
 from ._oarlock import Tensor, _is_traced, asarray, reshape
 from ._oarlock import bool as boolean
 
@@ -100,7 +99,7 @@ def trace_all(
     given = trace.begin(names, arrays)
     try:
         made = call(given)
-        trace.end(made)
+        trace.end([f"result_{at}" for at in range(len(made))], made)
     except BaseException:
         trace.abandon()
         raise
@@ -109,10 +108,9 @@ def trace_all(
 
 def as_arrays(value: Any) -> Any:
     """The value with arrays for its numbers, so that they can change from one round to the next."""
-    if isinstance(value, (list, tuple)):
-        parts = [as_arrays(part) for part in value]
-        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
-    if isinstance(value, dict):
+    if is_sequence(value):
+        return sequence_of(type(value), [as_arrays(part) for part in value])
+    if is_dictionary(value):
         return {key: as_arrays(part) for key, part in value.items()}
     return asarray(value) if isinstance(value, (int, float, complex)) else value
 

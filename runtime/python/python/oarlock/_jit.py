@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from functools import update_wrapper
-from inspect import Parameter, signature
+from inspect import Parameter
+from inspect import signature as signature_of
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from . import _oarlock
 from ._model import Session
 from ._nesting import ARRAY, Structure, flatten, rebuild
-from ._oarlock import Tensor, _is_traced, float32
+from ._oarlock import Tensor, _is_traced, _signature, float32
 from ._warning import warn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from os import PathLike
 
     from ._explain import Explanation
     from ._oarlock import Device, DType
@@ -45,11 +45,8 @@ class TracedCall:
         """The array of each result that does not depend on the arguments, the number of the output of all others."""
 
     def __call__(self, arrays: list[Tensor]) -> Any:
-        if self.session is None:
-            outputs: tuple[Tensor, ...] = ()
-        else:
-            made = self.session(*arrays)
-            outputs = made if isinstance(made, tuple) else (made,)
+        made: Any = () if self.session is None else self.session(*arrays)
+        outputs: tuple[Tensor, ...] = (made,) if isinstance(made, Tensor) else made
         if self.structure == (ARRAY,) and outputs:
             return outputs[0]
         each = (outputs[result] if isinstance(result, int) else result for result in self.results)
@@ -80,20 +77,30 @@ class JitFunction(Generic[P, R]):
         update_wrapper(self, function)
         self._function = function
         self._name = getattr(function, "__name__", type(function).__name__)
-        self._options = {"device": device, "precision": precision, "fallback": fallback}
+        self._device, self._precision, self._fallback = device, precision, fallback
         self._parameters = names_of_parameters(function)
         self._calls: dict[Any, TracedCall] = {}
+        self._known: dict[bytes, TracedCall] = {}
+        """The same by the signatures of simple arguments, which are faster to find."""
         self._lock = RLock()
         self._has_warned = False
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        signature = None if kwargs else _signature(args)
+        if signature is not None:
+            known = self._known.get(signature[0])
+            if known is not None:
+                return known(signature[1])  # type: ignore[no-any-return]
         arrays: list[Tensor] = []
         names: list[str] = []
         structure = self._flatten(args, kwargs, arrays, names)
         if any(map(_is_traced, arrays)):
             # Part of a function that is being traced.
             return self._function(*args, **kwargs)
-        result: R = self._traced(structure, arrays, names)(arrays)
+        call = self._traced(structure, arrays, names)
+        if signature is not None:
+            self._known[signature[0]] = call
+        result: R = call(arrays)
         return result
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
@@ -142,6 +149,7 @@ class JitFunction(Generic[P, R]):
         >>> twice.clear()
         """
         self._calls.clear()
+        self._known.clear()
 
     def _call_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TracedCall:
         """The traced function for arguments; an error if it has no graph."""
@@ -174,6 +182,7 @@ class JitFunction(Generic[P, R]):
                 known = self._trace(structure, arrays, names)
                 while len(self._calls) >= MOST_GRAPHS:
                     del self._calls[next(iter(self._calls))]
+                    self._known.clear()
                 self._calls[key] = known
                 self._warn_of_many()
         return known
@@ -181,19 +190,20 @@ class JitFunction(Generic[P, R]):
     def _trace(self, structure: Structure, arrays: list[Tensor], names: list[str]) -> TracedCall:
         placed, named = structure
 
+        function: Callable[..., Any] = self._function
+
         def call(given: list[Tensor]) -> Any:
             each = iter(given)
             args = [rebuild(part, each) for part in placed]
-            return self._function(*args, **{name: rebuild(part, each) for name, part in named})
+            return function(*args, **{name: rebuild(part, each) for name, part in named})
 
         trace = _oarlock._Trace(self._name)
         results, outputs, around = traced(trace, unique(names), arrays, call)
         if not outputs:
             return TracedCall(trace, None, around, results)
-        options = dict(self._options)
-        if options["device"] is None and arrays:
-            options["device"] = arrays[0].device
-        return TracedCall(trace, Session(trace, **options), around, results)
+        device = arrays[0].device if self._device is None and arrays else self._device
+        session = Session(trace, device=device, precision=self._precision, fallback=self._fallback)
+        return TracedCall(trace, session, around, results)
 
     def _warn_of_many(self) -> None:
         if len(self._calls) <= MANY_GRAPHS or self._has_warned:
@@ -213,19 +223,22 @@ def traced(
     given = trace.begin(names, arrays)
     try:
         made: list[Tensor] = []
-        around = flatten(call(given), made, "result", [])
+        names_of_made: list[str] = []
+        around = flatten(call(given), made, "result", names_of_made)
         outputs: list[Tensor] = []
         results: list[Tensor | int] = []
-        for array in made:
+        names_of_outputs: list[str] = []
+        for name, array in zip(names_of_made, made, strict=True):
             if _is_traced(array):
                 results.append(len(outputs))
                 outputs.append(array)
+                names_of_outputs.append(name)
             else:
                 results.append(array)
     except BaseException:
         trace.abandon()
         raise
-    trace.end(outputs)
+    trace.end(unique([*names, *names_of_outputs])[len(names) :], outputs)
     return results, outputs, around
 
 
@@ -244,7 +257,7 @@ def unique(names: list[str]) -> list[str]:
 def names_of_parameters(function: Callable[..., Any]) -> tuple[list[str], str]:
     """The names of the parameters that take a place, and of the one that takes all further places."""
     try:
-        parameters = signature(function).parameters.values()
+        parameters = signature_of(function).parameters.values()
     except (TypeError, ValueError):
         return [], "argument"
     placed = [each.name for each in parameters if each.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]

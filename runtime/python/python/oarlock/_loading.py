@@ -9,7 +9,7 @@ from ._oarlock import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
     from typing import Any
 
 
@@ -66,10 +66,6 @@ class PublicNames(type):
         return public(type.__dir__(cls))
 
 
-given_up: Callable[[Tensor], Any] = getattr(Tensor, "_given_up")  # noqa: B009
-"""Moves the elements of an array to NumPy. It is no method, because completion on a native class offers all of them."""
-
-
 def rounded(array: Tensor, ndigits: int | None = None) -> Tensor:
     """The array rounded to so many decimals, for Python's `round`."""
     from ._elementwise import round
@@ -79,7 +75,6 @@ def rounded(array: Tensor, ndigits: int | None = None) -> Tensor:
 
 def prepare_arrays() -> None:
     """Makes arrays load their methods when one is used."""
-    delattr(Tensor, "_given_up")
     setattr(Tensor, "__getattr__", attribute)  # noqa: B010
     setattr(Tensor, "__dir__", attributes)  # noqa: B010
     setattr(Tensor, "__round__", rounded)  # noqa: B010

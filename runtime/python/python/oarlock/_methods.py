@@ -181,7 +181,6 @@ class Methods:
     relu = _activations.relu
     remainder = _of_two(_oarlock.remainder)
     repeat = _manipulation.repeat
-    reshape = _tensor_methods.reshape
     roll = _manipulation.roll
     round = _elementwise.round
     searchsorted = _search.searchsorted

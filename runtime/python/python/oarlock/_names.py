@@ -72,7 +72,7 @@ METHODS = set("""
     diff dim div div_ divide dot double eq exp expand expm1 fill fill_ flatten flip float floor gather ge gt half imag
     index_select inner int isclose isfinite isinf isnan itemsize le log log10 log1p log2 logical_and logical_not logical_or
     logical_xor long lt masked_fill matmul max maximum mean min minimum mm moveaxis mul mul_ multiply ne neg negative nelement
-    nonzero norm numel outer permute pow prod ptp quantile ravel real reciprocal relu remainder repeat reshape roll round
+    nonzero norm numel outer permute pow prod ptp quantile ravel real reciprocal relu remainder repeat roll round
     searchsorted sigmoid sign sin sinh softmax sort split sqrt square squeeze std sub sub_ subtract sum swapaxes take tan tanh
     tensordot tile to tobytes topk trace transpose tril triu trunc unique unsqueeze var vecdot view where zero_
 """.split())

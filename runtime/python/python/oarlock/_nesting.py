@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from ._oarlock import Tensor, asarray
 
@@ -22,14 +22,17 @@ def flatten(value: object, arrays: list[Tensor], path: str, names: list[str]) ->
         arrays.append(value)
         names.append(path)
         return (ARRAY,)
-    if isinstance(value, (list, tuple)):
+    if is_sequence(value):
         parts = tuple(flatten(part, arrays, f"{path}_{at}", names) for at, part in enumerate(value))
         return (type(value), parts)
-    if isinstance(value, dict):
+    if is_dictionary(value):
         parts = tuple(flatten(part, arrays, f"{path}_{key}", names) for key, part in value.items())
         return (dict, tuple(value), parts)
     if is_foreign_array(value):
         return flatten(asarray(value), arrays, path, names)
+    if type(value) is float:
+        # 0.0 and -0.0 are equal, and NaN equals nothing.
+        return (float, value.hex())
     try:
         hash(value)
     except TypeError:
@@ -48,13 +51,28 @@ def is_foreign_array(value: object) -> bool:
 
 def rebuild(structure: Structure, arrays: Iterator[Tensor]) -> Any:
     """The value of a structure with other arrays."""
-    kind = structure[0]
+    kind: Any = structure[0]
     if kind is ARRAY:
         return next(arrays)
     if kind is dict:
         return dict(zip(structure[1], [rebuild(part, arrays) for part in structure[2]], strict=True))
-    if isinstance(kind, type) and issubclass(kind, (list, tuple)):
-        parts = [rebuild(part, arrays) for part in structure[1]]
-        # A named tuple takes its fields one by one.
-        return kind(*parts) if hasattr(kind, "_fields") else kind(parts)
+    if kind is float:
+        return float.fromhex(structure[1])
+    if issubclass(kind, (list, tuple)):
+        return sequence_of(kind, [rebuild(part, arrays) for part in structure[1]])
     return structure[1]
+
+
+def is_sequence(value: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
+    """Whether a value is a list or a tuple."""
+    return isinstance(value, (list, tuple))
+
+
+def is_dictionary(value: object) -> TypeGuard[dict[Any, Any]]:
+    """Whether a value is a dictionary."""
+    return isinstance(value, dict)
+
+
+def sequence_of(kind: Any, parts: list[Any]) -> Any:
+    """A list or tuple of a type. A named tuple takes its fields one by one."""
+    return kind(*parts) if hasattr(kind, "_fields") else kind(parts)

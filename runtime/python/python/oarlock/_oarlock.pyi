@@ -176,6 +176,9 @@ Created by `oarlock.asarray` and other functions of the namespace, which follows
     @property
     def mT(self) -> Tensor:
         """The array with its last two axes swapped."""
+    def reshape(self, *shape: Any, order: builtins.str | None = None, copy: builtins.bool | None = None) -> Tensor:
+        """The elements in another shape, given as numbers or as a tuple. One size may be -1 and is then inferred. With the order `F`,
+        the first axis is that of neighbors."""
     def to_device(self, device: DeviceLike, /, *, stream: None = None) -> Tensor:
         """The array on a device, without a copy if it is already there."""
     def astype(self, dtype: DtypeLike, /, *, copy: builtins.bool = True) -> Tensor:
@@ -327,18 +330,26 @@ class Stop:
 class _Trace:
     """A function, branch or loop body while it is traced, and its graph afterwards."""
 
-    def __new__(cls, function: str) -> Self: ...
-    def begin(self, names: list[str], arrays: list[Tensor]) -> list[Tensor]:
+    def __new__(cls, function: builtins.str) -> Self: ...
+    def begin(self, names: list[builtins.str], arrays: list[Tensor]) -> list[Tensor]:
         """Starts to trace on this thread. Returns the arguments of the function: new arrays, which are the inputs of the graph."""
-    def end(self, outputs: list[Tensor]) -> None:
+    def end(self, names: list[builtins.str], outputs: list[Tensor]) -> None:
         """Ends the graph with its outputs."""
     def abandon(self) -> None:
         """Ends without a graph, after an error."""
     def onnx(self) -> bytes:
         """The graph as the bytes of an ONNX file, with ops as the function called them."""
 
+def _given_up(array: Tensor) -> Any:
+    """Moves the elements of an array into a writable NumPy array, without a copy if nothing else owns the memory. The array is empty
+    afterwards."""
+
 def _is_traced(array: Tensor) -> builtins.bool:
     """Whether an array depends on the arguments of the function that is traced."""
+
+def _signature(arguments: tuple[Any, ...], /) -> tuple[bytes, list[Tensor]] | None:
+    """The arrays of a call, and a key that is equal for calls of the same graph. `None` if an argument is neither an array, a number,
+    a text nor `None`, or if one is traced."""
 
 def _cond(predicate: Tensor, then_branch: _Trace, else_branch: _Trace) -> list[Tensor]:
     """Adds a node that runs one of two branches, and returns its results."""

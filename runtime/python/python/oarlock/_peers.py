@@ -84,11 +84,6 @@ def is_array(value: object) -> TypeGuard[NDArray[Any]]:
     return isinstance(value, numpy.ndarray)
 
 
-def is_list(value: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
-    """Whether a value is a list or a tuple."""
-    return isinstance(value, (list, tuple))
-
-
 def is_mapping(value: object) -> TypeGuard[Mapping[Any, Any]]:
     """Whether a value is a dictionary or the like."""
     return isinstance(value, Mapping)

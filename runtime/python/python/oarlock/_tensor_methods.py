@@ -14,7 +14,6 @@ from ._oarlock import Tensor, _axis, asarray, op, permute_dims
 from ._search import sort as sorted_
 from ._search import take, take_along_axis
 from ._search import where as choose
-from ._shapes import reshape as reshaped
 from ._shapes import swapaxes
 from ._splitting import parts_of_sizes
 
@@ -46,14 +45,6 @@ def _numbers_of(given: tuple[Any, ...]) -> tuple[Any, ...]:
     if len(given) == 1 and not isinstance(given[0], SupportsIndex):
         return tuple(given[0])
     return given
-
-
-@in_own_name
-def reshape(x: Tensor, /, *shape: Any, order: str = "C", copy: builtins.bool | None = None) -> Tensor:
-    """The elements in another shape, given as numbers or as a tuple. One size may be -1 and is then inferred. With the order `F`,
-    the first axis is that of neighbors."""
-    sizes = _numbers_of(shape)
-    return _oarlock.reshape(x, sizes, copy=copy) if order == "C" else reshaped(x, sizes, order, copy=copy)
 
 
 @in_own_name

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy
 
 from ._absent import name_of_peer
-from ._oarlock import Tensor
+from ._oarlock import Tensor, _given_up
 from ._peers import InvalidValue, Unsupported, choose_threads, open_model, quoted, run_model
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class Interpreter:
         made = run_model(self._session, {slot.name: self._arrays[index] for index, slot in enumerate(self._inputs)})
         for index, slot in enumerate(self._outputs, len(self._inputs)):
             value = made[slot.name]
-            self._arrays[index] = value._given_up() if isinstance(value, Tensor) else value
+            self._arrays[index] = _given_up(value) if isinstance(value, Tensor) else value
 
     def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> NDArray[Any]:
         """A copy of an input or an output."""

@@ -400,7 +400,9 @@ pub(super) fn assign_index(
     let can_write = key.is_view()
         && !is_traced(&tensor)
         && is_constant
-        && device.shares_host_memory() && dtype.byte_size().is_some() && dtype != Dtype::String;
+        && device.shares_host_memory()
+        && dtype.byte_size().is_some()
+        && dtype != Dtype::String;
     if can_write && let ArrayOperand::Number(number) = value {
         let mut bytes = Vec::with_capacity(16);
         check_number(*number, dtype)?.write_element(dtype, &mut bytes)?;

@@ -13,11 +13,10 @@ mod operators;
 pub(crate) mod pickle;
 pub(crate) mod print_options;
 
-use oarlock_core::{Dtype, Tensor};
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyString, PyTuple};
+use pyo3::types::{PyCapsule, PyDict, PyString, PyTuple};
 
 use self::operators::refuse_modulo;
 use crate::convert::{cast_tensor, copy_tensor};
@@ -25,7 +24,7 @@ use crate::device::{self, PyDevice};
 use crate::dtype::{self, DType};
 use crate::elementwise as ops;
 use crate::error::OrRaise as _;
-use crate::exchange::{buffer, dlpack, numpy_arrays, owned_buffer};
+use crate::exchange::{buffer, dlpack, numpy_arrays};
 use crate::jit::views::transpose_view;
 use crate::operand::{self, ArrayOperand};
 use crate::python_number;
@@ -107,6 +106,26 @@ impl PyTensor {
         transpose_view(py, &tensor, &order).map(Self::new)
     }
 
+    /// The elements in another shape, given as numbers or as a tuple. One size may be -1 and is then inferred. With the order `F`,
+    /// the first axis is that of neighbors.
+    #[pyo3(signature = (*shape, order=None, copy=None))]
+    fn reshape<'py>(
+        slf: &Bound<'py, Self>,
+        shape: &Bound<'py, PyTuple>,
+        order: Option<&str>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let sizes = if shape.len() == 1 { shape.get_item(0)? } else { shape.clone().into_any() };
+        if matches!(order, None | Some("C")) {
+            return Ok(Bound::new(py, create::reshape(slf, &sizes, copy)?)?.into_any());
+        }
+        let keywords = PyDict::new(py);
+        keywords.set_item("order", order)?;
+        keywords.set_item("copy", copy)?;
+        py.import("oarlock._shapes")?.call_method("reshape", (slf, sizes), Some(&keywords))
+    }
+
     /// The array on a device, without a copy if it is already there.
     #[pyo3(signature = (device, /, *, stream=None))]
     fn to_device(&self, device: &Bound<'_, PyAny>, stream: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
@@ -159,19 +178,6 @@ impl PyTensor {
             return numpy_arrays::write_numpy(py, &here);
         }
         py.import("numpy")?.call_method1("asarray", (Self::new(here),))
-    }
-
-    /// Moves the elements into a writable NumPy array, without a copy if nothing else owns the memory. The array is empty afterwards.
-    fn _given_up<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        jit::refuse_read(&self.tensor())?;
-        let host = host_memory_device(py)?;
-        let nothing = Tensor::from_bytes(&host, Dtype::U8, &[0], &[]).or_raise()?;
-        let tensor =
-            self.update_tensor(|tensor| std::mem::replace(tensor, nothing)).to_device(&host).or_raise()?;
-        if !buffer::has_buffer_format(tensor.dtype()) {
-            return numpy_arrays::write_numpy(py, &tensor);
-        }
-        owned_buffer::to_numpy(py, tensor)
     }
 
     /// The same for NumPy, which calls this if there is no buffer to share.
@@ -525,16 +531,6 @@ impl PyTensor {
 
     fn __format__<'py>(&self, format: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
         display::format_item(format, &self.tensor())
-    }
-
-    #[pyo3(signature = (ndigits=None))]
-    fn __round__(&self, ndigits: Option<&Bound<'_, PyAny>>, py: Python<'_>) -> PyResult<Self> {
-        if let Some(digits) = ndigits {
-            return Err(PyTypeError::new_err(format!(
-                "expected arrays to be rounded to whole numbers, found {digits} digits\nhint: multiply before and divide after"
-            )));
-        }
-        ops::round(py, self)
     }
 
     fn __divmod__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<(Self, Self)> {

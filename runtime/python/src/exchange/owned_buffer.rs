@@ -4,13 +4,16 @@
 
 use std::ffi::c_int;
 
-use oarlock_core::Tensor;
+use oarlock_core::{Dtype, Tensor};
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use super::buffer;
+use super::{buffer, numpy_arrays};
 use crate::convert::copy_tensor;
 use crate::error::OrRaise as _;
+use crate::jit::refuse_read;
+use crate::startup::host_memory_device;
+use crate::tensor::PyTensor;
 
 /// A tensor that nobody else has, and that nobody is given.
 #[pyclass(frozen, module = "oarlock._oarlock")]
@@ -34,8 +37,24 @@ impl OwnedBuffer {
     }
 }
 
+/// Moves the elements of an array into a writable NumPy array, without a copy if nothing else owns the memory. The array is empty
+/// afterwards.
+#[pyfunction]
+pub(crate) fn _given_up<'py>(py: Python<'py>, array: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+    let array = array.get();
+    refuse_read(&array.tensor())?;
+    let host = host_memory_device(py)?;
+    let nothing = Tensor::from_bytes(&host, Dtype::U8, &[0], &[]).or_raise()?;
+    let tensor =
+        array.update_tensor(|tensor| std::mem::replace(tensor, nothing)).to_device(&host).or_raise()?;
+    if !buffer::has_buffer_format(tensor.dtype()) {
+        return numpy_arrays::write_numpy(py, &tensor);
+    }
+    to_numpy(py, tensor)
+}
+
 /// Creates a NumPy array in the memory of a tensor, or in a copy if the memory is shared.
-pub(crate) fn to_numpy(py: Python<'_>, mut tensor: Tensor) -> PyResult<Bound<'_, PyAny>> {
+fn to_numpy(py: Python<'_>, mut tensor: Tensor) -> PyResult<Bound<'_, PyAny>> {
     if tensor.exclusive_address().or_raise()?.is_none() {
         tensor = copy_tensor(py, &tensor)?;
     }

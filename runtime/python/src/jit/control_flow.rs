@@ -36,7 +36,8 @@ pub(crate) fn _while_loop(
     state: Vec<Bound<'_, PyTensor>>,
     body: &Trace,
 ) -> PyResult<Vec<PyTensor>> {
-    let inputs: Vec<Tensor> = [condition].into_iter().chain(&state).map(|array| array.get().tensor()).collect();
+    let inputs: Vec<Tensor> =
+        [condition].into_iter().chain(&state).map(|array| array.get().tensor()).collect();
     add_control_flow(py, "Loop", &inputs, [body.finished()?], ["body"])
 }
 
@@ -56,10 +57,8 @@ fn add_control_flow<const COUNT: usize>(
     // The number of rounds of a loop is left out: only the condition ends it.
     let given = (op == "Loop").then_some(None).into_iter().chain(given);
     let subgraphs = bodies.into_iter().zip(attributes).map(|(body, attribute)| body.into_subgraph(attribute));
-    let node = Node {
-        subgraphs: subgraphs.collect(),
-        ..Node::new("", op, latest_opset("").or_raise()?, given, [])
-    };
+    let node =
+        Node { subgraphs: subgraphs.collect(), ..Node::new("", op, latest_opset("").or_raise()?, given, []) };
     let outputs = run_node(py, &node)?;
     let line = python_line(py)?;
     TRACES.with_borrow_mut(|traces| add_node(traces, node, &outputs, line));

@@ -1,6 +1,6 @@
 //! One graph that is being traced.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -8,8 +8,10 @@ use oarlock_core::infer::TensorFact;
 use oarlock_core::schema::{OARLOCK_DOMAIN, latest_opset};
 use oarlock_core::{Constant, Dtype, Op, Tensor};
 use oarlock_engine::Model;
+use oarlock_engine::graph::{
+    DeclaredDimension, Graph, GraphValue, Node, Subgraph, ValueId, ValueType, Weight,
+};
 use oarlock_engine::import::ModelMetadata;
-use oarlock_engine::graph::{DeclaredDimension, Graph, GraphValue, Node, Subgraph, ValueId, ValueType, Weight};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
@@ -81,7 +83,7 @@ impl GraphTrace {
 
     /// Adds the result of a node.
     fn add_result(&mut self, tensor: &Tensor) -> ValueId {
-        self.add_traced(&format!("value_{}", self.graph.value_count()), tensor)
+        self.add_traced(&format!("value.{}", self.graph.value_count()), tensor)
     }
 
     fn constant(&mut self, tensor: &Tensor) -> PyResult<ValueId> {
@@ -90,9 +92,11 @@ impl GraphTrace {
         }
         if self.tensors.iter().any(|known| shares_memory(tensor, known) && self.has_value(known)) {
             // Better no graph than one that returns the results of its first call.
-            return Err(Error::new_err("expected a trace of every view of an array, found one that was not traced"));
+            return Err(Error::new_err(
+                "expected a trace of every view of an array, found one that was not traced",
+            ));
         }
-        let name = format!("constant_{}", self.graph.value_count());
+        let name = format!("constant.{}", self.graph.value_count());
         let value = self.add_value(GraphValue::with_weight(name, weight_from_tensor(tensor)?), tensor);
         self.constants.insert(tensor.identity(), value);
         Ok(value)
@@ -113,20 +117,28 @@ impl GraphTrace {
                 copy
             });
         }
-        graph.outputs = (0..outputs).map(|at| graph.add_value(GraphValue::with_name(format!("out_{at}")))).collect();
+        graph.outputs =
+            (0..outputs).map(|at| graph.add_value(GraphValue::with_name(format!("out_{at}")))).collect();
         node.outputs = graph.outputs.iter().copied().map(Some).collect();
         graph.nodes.push(node);
         (graph, tensors)
     }
 
-    /// Ends the graph. What is no result of a node becomes one, because the output of a branch has to be.
-    pub(super) fn finish(mut self, outputs: &[ValueId]) -> PyResult<FinishedGraph> {
+    /// Ends the graph. An output that no node of this graph makes, or that is one already, is made by a node of its own.
+    pub(super) fn finish(mut self, outputs: &[ValueId], names: &[String]) -> PyResult<FinishedGraph> {
         let opset = latest_opset("").or_raise()?;
-        for output in outputs {
-            let GraphValue { name, declared, .. } = self.graph.value(*output).clone();
-            let copy = GraphValue { declared, ..GraphValue::with_name(format!("{name}_out")) };
-            let copy = self.graph.add_value(copy);
-            self.graph.nodes.push(Node::new("", "Identity", opset, [Some(*output)], [Some(copy)]));
+        let mut made: HashSet<ValueId> =
+            self.graph.nodes.iter().flat_map(|node| node.written_values()).collect();
+        for (output, name) in outputs.iter().zip(names) {
+            if made.remove(output) {
+                self.graph.value_mut(*output).name = name.as_str().into();
+                self.graph.outputs.push(*output);
+                continue;
+            }
+            let declared = self.graph.value(*output).declared.clone();
+            let copy = self.graph.add_value(GraphValue { declared, ..GraphValue::with_name(name.as_str()) });
+            let node = Node::new("", "Identity", opset, [Some(*output)], [Some(copy)]);
+            self.graph.nodes.push(Node { name: name.as_str().into(), ..node });
             self.graph.outputs.push(copy);
         }
         Ok(FinishedGraph { graph: self.graph, captures: self.captures })
@@ -155,7 +167,10 @@ impl FinishedGraph {
 /// The model of a graph that was traced.
 pub(super) fn traced_model(graph: Graph) -> PyResult<Model> {
     let opset = |domain| latest_opset(domain).or_raise();
-    let mut opsets = BTreeMap::from([("ai.onnx".to_owned(), opset("")?), (OARLOCK_DOMAIN.to_owned(), opset(OARLOCK_DOMAIN)?)]);
+    let mut opsets = BTreeMap::from([
+        ("ai.onnx".to_owned(), opset("")?),
+        (OARLOCK_DOMAIN.to_owned(), opset(OARLOCK_DOMAIN)?),
+    ]);
     let own = graph.nodes.iter().filter(|node| !node.domain.is_empty() && &*node.domain != OARLOCK_DOMAIN);
     opsets.extend(own.map(|node| (node.domain.to_string(), node.opset)));
     Ok(Model {
@@ -178,7 +193,7 @@ fn traced_value(traces: &mut [GraphTrace], tensor: &Tensor) -> Option<ValueId> {
     }
     let outside = traced_value(outer, tensor)?;
     inner.captures.push(outside);
-    inner.add_input(&format!("captured_{}", inner.captures.len()), tensor);
+    inner.add_input(&format!("captured.{}", inner.captures.len()), tensor);
     inner.graph.inputs.last().copied()
 }
 
@@ -220,12 +235,7 @@ pub(super) fn add_node(traces: &mut [GraphTrace], mut node: Node, outputs: &[Ten
 }
 
 /// Refuses ops whose results would have another shape, or other elements, in the next call.
-fn check_shapes(
-    traces: &[GraphTrace],
-    op: &Op,
-    inputs: &[Option<&Tensor>],
-    outputs: usize,
-) -> PyResult<()> {
+fn check_shapes(traces: &[GraphTrace], op: &Op, inputs: &[Option<&Tensor>], outputs: usize) -> PyResult<()> {
     let function = traces.first().map_or("", GraphTrace::function);
     let fact = |tensor: &Tensor| {
         let is_known = !traces.iter().any(|trace| trace.has_value(tensor));

@@ -6,6 +6,7 @@
 
 mod control_flow;
 mod graph_trace;
+mod signature;
 mod trace_object;
 pub(crate) mod views;
 
@@ -19,6 +20,7 @@ use pyo3::prelude::*;
 
 pub(crate) use self::control_flow::{_cond, _while_loop};
 use self::graph_trace::GraphTrace;
+pub(crate) use self::signature::_signature;
 pub(crate) use self::trace_object::{_is_traced, Trace};
 
 thread_local! {

@@ -50,13 +50,13 @@ impl Trace {
     }
 
     /// Ends the graph with its outputs.
-    fn end(&self, outputs: Vec<Bound<'_, PyTensor>>) -> PyResult<()> {
+    fn end(&self, names: Vec<String>, outputs: Vec<Bound<'_, PyTensor>>) -> PyResult<()> {
         let finished = TRACES.with_borrow_mut(|traces| {
             let values = outputs.iter().map(|output| operand_value(traces, &output.get().tensor()));
             let values = values.collect::<PyResult<Vec<_>>>()?;
             let trace = traces.pop().ok_or_else(|| PyTypeError::new_err("expected a trace, found none"))?;
             TRACE_COUNT.fetch_sub(1, Ordering::Relaxed);
-            trace.finish(&values)
+            trace.finish(&values, &names)
         })?;
         *self.finished.lock().unwrap_or_else(PoisonError::into_inner) = Some(finished);
         Ok(())
@@ -102,7 +102,8 @@ impl Trace {
     /// The graph with its captures, for a branch or loop body.
     pub(super) fn finished(&self) -> PyResult<FinishedGraph> {
         let finished = self.finished.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        finished.ok_or_else(|| PyTypeError::new_err("expected a trace that has ended, found one that has not"))
+        finished
+            .ok_or_else(|| PyTypeError::new_err("expected a trace that has ended, found one that has not"))
     }
 }
 
@@ -112,10 +113,16 @@ pub(crate) fn _is_traced(array: &Bound<'_, PyTensor>) -> bool {
     super::is_traced(&array.get().tensor())
 }
 
-/// The same elements as a tensor with an identity of its own, contiguous as all results of ops are.
+/// The same elements as a tensor of its own, in memory of its own and contiguous as all results of ops are.
 fn fresh_tensor(py: Python<'_>, tensor: &Tensor) -> PyResult<Tensor> {
     if tensor.is_contiguous() {
-        return tensor.reshape(tensor.dims()).or_raise();
+        // Only the memory of the host is compared with that of constants.
+        return match tensor.host_bytes().or_raise()? {
+            Some(bytes) => {
+                Tensor::from_bytes(tensor.device(), tensor.dtype(), tensor.dims(), bytes).or_raise()
+            }
+            None => tensor.reshape(tensor.dims()).or_raise(),
+        };
     }
     let stream = tensor.device().default_stream().or_raise()?;
     shared_runtime(py)?.make_contiguous(tensor, stream).or_raise()

@@ -160,7 +160,7 @@ impl Session {
         let names: Vec<String> = feeds.keys().into_iter().map(name_of).collect::<PyResult<_>>()?;
         let mut named: Vec<(&str, RuntimeValue)> = Vec::new();
         for (name, value) in names.iter().zip(feeds.values()) {
-            named.push((name, value_from_object(&value)?));
+            named.push((name, value_from_object(&value, this.session.input(name).ok())?));
         }
         let given = this.session.order_inputs(&named).or_raise()?;
         let outputs = stop::run_interruptible(py, &this.session, &given, stop.map(|stop| stop.get()))?;
@@ -242,7 +242,8 @@ impl Session {
                 inputs.len()
             )));
         }
-        inputs.iter().map(|input| value_from_object(&input)).collect()
+        let slots = self.session.inputs();
+        inputs.iter().zip(slots).map(|(input, slot)| value_from_object(&input, Some(slot))).collect()
     }
 }
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard
 import numpy
 
 from .. import asarray, from_dlpack, zeros
-from .._loading import given_up
-from .._oarlock import Device, Tensor
+from .._oarlock import Device, Tensor, _given_up
 from ._errors import InvalidArgument, NotImplemented, expect_type
 from ._providers import place_of
 from ._sparse import refuse_sparse
@@ -257,7 +256,7 @@ def type_of(dtype: str) -> str:
 def to_numpy(value: Any, *, is_owned: bool) -> Any:
     """Converts an output of ours to onnxruntime's form: writable arrays, without a copy if it has no other owner."""
     if isinstance(value, Tensor):
-        return given_up(value) if is_owned else value.numpy().copy()
+        return _given_up(value) if is_owned else value.numpy().copy()
     return [to_numpy(each, is_owned=is_owned) for each in value] if is_list(value) else value
 
 

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from .._absent import name_of_peer
-from .._oarlock import Error, Stop
-from .._peers import InvalidValue, is_list, is_mapping, quoted, run_model
+from .._oarlock import Error, Stop, _given_up
+from .._oarlock import Tensor as Array
+from .._nesting import is_sequence
+from .._peers import InvalidValue, is_mapping, quoted, run_model
 from ._tensor import Tensor
 from ._types import ConstOutput, Type, find_port
 
@@ -200,7 +202,7 @@ class InferRequest:
             return
         if is_mapping(inputs):
             given = dict[Any, Any](inputs)
-        elif is_list(inputs):
+        elif is_sequence(inputs):
             given = dict(enumerate(inputs))
         else:
             given = {None: inputs}
@@ -224,7 +226,7 @@ class InferRequest:
         arrays = dict[ConstOutput, Any]()
         for port in self.model_outputs:
             value = made[port.any_name]
-            arrays[port] = array = value._given_up() if hasattr(value, "_given_up") else value
+            arrays[port] = array = _given_up(value) if isinstance(value, Array) else value
             if port not in self._targets:
                 self._outputs[port]._array = array
             elif self._targets[port].data.shape == array.shape:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from .._oarlock import Error
-from .._peers import InvalidValue, is_array, is_list
+from .._nesting import is_sequence
+from .._peers import InvalidValue, is_array
 from ._types import Shape, Type
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class Tensor:
             if isinstance(shared_memory, bool):
                 raise TypeError(f"expected a shape after the type {array}, found none")
             self._array = numpy.zeros(tuple(shared_memory), Type(array).to_dtype())
-        elif is_array(array) or is_list(array):
+        elif is_array(array) or is_sequence(array):
             made: NDArray[Any] = numpy.asarray(array)
             if shared_memory and not made.flags.c_contiguous:
                 raise InvalidValue(

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from .._oarlock import _dtype
-from .._peers import InvalidValue, is_list
+from .._nesting import is_sequence
+from .._peers import InvalidValue
 
 if TYPE_CHECKING:
     from .._oarlock import DType
@@ -116,7 +117,7 @@ class Shape(list[int]):
     """
 
     def __eq__(self, other: object) -> bool:
-        return is_list(other) and list(self) == list(other)
+        return is_sequence(other) and list(self) == list(other)
 
     def __str__(self) -> str:
         return f"[{','.join(map(str, self))}]"
@@ -175,7 +176,7 @@ class PartialShape:
         return iter(self._sizes)
 
     def __eq__(self, other: object) -> bool:
-        return (is_list(other) or isinstance(other, PartialShape)) and self._sizes == PartialShape(other)._sizes
+        return (is_sequence(other) or isinstance(other, PartialShape)) and self._sizes == PartialShape(other)._sizes
 
     def __str__(self) -> str:
         return f"[{','.join(map(str, self._sizes))}]"

@@ -9,7 +9,8 @@ import numpy
 
 from .. import _oarlock
 from .._oarlock import Error
-from .._peers import InvalidValue, Unsupported, is_array, is_list
+from .._nesting import is_sequence
+from .._peers import InvalidValue, Unsupported, is_array
 from ._enumerations import DataType
 
 if TYPE_CHECKING:
@@ -107,4 +108,4 @@ def as_array(data: Any) -> NDArray[Any] | _oarlock.Tensor:
 
 def _is_texts(data: object) -> bool:
     """Whether something is a list of texts."""
-    return is_list(data) and bool(data) and isinstance(data[0], str)
+    return is_sequence(data) and bool(data) and isinstance(data[0], str)
