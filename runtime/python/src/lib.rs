@@ -26,6 +26,7 @@ mod reduce;
 mod scalar_cache;
 mod startup;
 mod tensor;
+mod views;
 mod warning;
 
 use pyo3::prelude::*;

@@ -13,9 +13,9 @@ use crate::dtype::DtypeLike;
 use crate::error::{OrRaise as _, call_exception, rename_op, type_name, with_function_name};
 use crate::exchange::from_python;
 use crate::jit::is_traced;
-use crate::jit::views::{self, transpose_view};
 use crate::op_call::{StaticOp, call_named_op};
 use crate::promote::default_dtype;
+use crate::views::{self, transpose_view};
 
 /// A shape argument: one size or several.
 pub(crate) struct ShapeArgument(Vec<i64>);

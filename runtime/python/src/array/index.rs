@@ -14,9 +14,9 @@ use super::python_number::{PythonNumber, numpy_scalar};
 use super::{ArrayOperand, PyTensor, cast_tensor, scalar_cache, single_output};
 use crate::error::{OrRaise as _, type_name};
 use crate::jit::is_traced;
-use crate::jit::views::{expand_view, reshape_view, selection_view, transpose_view};
 use crate::op_call::{StaticOp, call_named_op};
 use crate::promote::{DtypeKind, dtype_kind};
+use crate::views::{expand_view, reshape_view, selection_view, transpose_view};
 
 enum KeyPart<'py> {
     At(i64),

@@ -4,9 +4,9 @@ use oarlock_core::{Attribute, Attributes, DimSelection};
 use pyo3::prelude::*;
 
 use super::{PyTensor, cast_tensor, single_output};
-use crate::jit::views::selection_view;
 use crate::op_call::call_named_op;
 use crate::promote::promote_dtypes;
+use crate::views::selection_view;
 
 /// Joins arrays along an axis in their common dtype; along a new axis if `is_new`.
 #[pyfunction]

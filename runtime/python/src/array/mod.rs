@@ -25,11 +25,11 @@ use crate::dtype::{self, DType};
 use crate::elementwise as ops;
 use crate::error::OrRaise as _;
 use crate::exchange::{buffer, dlpack, numpy_arrays};
-use crate::jit::views::transpose_view;
 use crate::operand::{self, ArrayOperand};
 use crate::python_number;
 use crate::startup::host_memory_device;
 use crate::tensor::{PyTensor, single_output};
+use crate::views::transpose_view;
 use crate::{jit, recorder, scalar_cache};
 
 #[pymethods]

@@ -8,7 +8,6 @@ mod control_flow;
 mod graph_trace;
 mod signature;
 mod trace_object;
-pub(crate) mod views;
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering};

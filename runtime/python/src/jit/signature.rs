@@ -6,13 +6,14 @@ use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString, PyTuple};
 use super::is_traced;
 use crate::tensor::PyTensor;
 
+/// A key for calls of the same graph, and the arrays of this one.
+type CallSignature<'py> = (Bound<'py, PyBytes>, Vec<Bound<'py, PyTensor>>);
+
 /// The arrays of a call, and a key that is equal for calls of the same graph. `None` if an argument is neither an array, a number, a text
 /// nor `None`, or if one is traced.
 #[pyfunction]
 #[pyo3(signature = (arguments, /))]
-pub(crate) fn _signature<'py>(
-    arguments: &Bound<'py, PyTuple>,
-) -> PyResult<Option<(Bound<'py, PyBytes>, Vec<Bound<'py, PyTensor>>)>> {
+pub(crate) fn _signature<'py>(arguments: &Bound<'py, PyTuple>) -> PyResult<Option<CallSignature<'py>>> {
     let mut key = Vec::with_capacity(64);
     let mut arrays = Vec::with_capacity(arguments.len());
     for argument in arguments {

@@ -3,8 +3,8 @@
 use oarlock_core::{Attribute, Attributes, DimSelection, Tensor};
 use pyo3::prelude::*;
 
-use super::is_traced;
 use crate::error::OrRaise as _;
+use crate::jit::is_traced;
 use crate::op_call::{call_named_op, call_oarlock_op};
 use crate::startup::host_memory_device;
 use crate::tensor::single_output;
