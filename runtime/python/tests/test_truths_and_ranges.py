@@ -55,3 +55,14 @@ def test_names_of_sizes_are_no_promises():
     text = '<ir_version: 10, opset_import: ["": 20]> sum (float[n] x, float[n] y) => (float[n] z) { z = Add(x, y) }'
     with pytest.raises(ValueError, match=r"input `y.*expected `n` to be 2 as in `x`, found 3"):
         ol.load(parser.parse_model(text).SerializeToString())([1.0, 2.0], [2.0, 3.0, 4.0])
+
+
+@pytest.mark.parametrize("shape", [(1,), (7,), (1500,), (3, 4), (2, 1, 5), (0, 3)])
+@pytest.mark.parametrize("key", [np.s_[::-1], np.s_[..., ::-1], np.s_[::-2], np.s_[::-1, ..., ::-1], np.s_[-1:0:-3]])
+@pytest.mark.parametrize("dtype", ["float32", "int8", "bool", "complex128"])
+def test_reversed_elements_are_those_of_numpy(shape, key, dtype):
+    x = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
+    if isinstance(key, tuple) and len([part for part in key if part is not ...]) > x.ndim:
+        key = key[0]
+    np.testing.assert_array_equal(ol.asarray(x)[key].numpy(), x[key])
+    np.testing.assert_array_equal(ol.asarray(x).T[key].numpy(), x.T[key])

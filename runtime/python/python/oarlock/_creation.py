@@ -204,6 +204,9 @@ def arange(
     Tensor(shape=[3], dtype=int64, place=Place(cpu:0), stop_gradient=True,
            [0, 1, 2])
     """
+    if stop is None and dtype is None and type(start) is int and step == 1:
+        # The most common call.
+        return _steps(max(0, start), 0, 1, device, False)
     first, last, by = map(_number, (0, start, step) if stop is None else (start, stop, step))
     if by == 0:
         raise ValueError("expected a step other than 0, found 0")

@@ -129,7 +129,29 @@ pub(super) fn single_item<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bou
             tensor.dims()
         )));
     }
-    read_values(py, tensor)?[0].to_object(py)
+    match common_value(tensor)? {
+        Some(value) => value.to_object(py),
+        None => read_values(py, tensor)?[0].to_object(py),
+    }
+}
+
+/// The first element of a common dtype in the memory of the host, without a list.
+fn common_value(tensor: &Tensor) -> PyResult<Option<PrintedElement>> {
+    refuse_read(tensor)?;
+    let Some(bytes) = tensor.host_bytes().or_raise()? else { return Ok(None) };
+    Ok(match (tensor.dtype(), bytes) {
+        (Dtype::F32, &[a, b, c, d]) => {
+            Some(PrintedElement::Float(f32::from_ne_bytes([a, b, c, d]).into(), false))
+        }
+        (Dtype::F64, bytes) => {
+            bytes.try_into().ok().map(|bytes| PrintedElement::Float(f64::from_ne_bytes(bytes), true))
+        }
+        (Dtype::I64, bytes) => {
+            bytes.try_into().ok().map(|bytes| PrintedElement::Integer(i64::from_ne_bytes(bytes)))
+        }
+        (Dtype::Bool, &[truth]) => Some(PrintedElement::Bool(truth != 0)),
+        _ => None,
+    })
 }
 
 /// Formats a scalar as Python formats its number; other arrays support no format specification.

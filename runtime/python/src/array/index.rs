@@ -21,6 +21,8 @@ use crate::views::{expand_view, reshape_view, selection_view, transpose_view};
 enum KeyPart<'py> {
     At(i64),
     Slice(Bound<'py, PySlice>),
+    /// A dimension that the key does not name.
+    Whole,
     New,
     Rest,
     Mask(Tensor),
@@ -31,7 +33,7 @@ impl KeyPart<'_> {
     /// Dimensions of the array that this part consumes.
     fn dimension_count(&self) -> usize {
         match self {
-            Self::At(_) | Self::Slice(_) | Self::Places(_) => 1,
+            Self::At(_) | Self::Slice(_) | Self::Whole | Self::Places(_) => 1,
             Self::New | Self::Rest => 0,
             Self::Mask(mask) => mask.dims().len(),
         }
@@ -127,7 +129,7 @@ fn parse_key_parts<'py>(tensor: &Tensor, key: &Bound<'py, PyAny>) -> PyResult<Ve
     if rests.next().is_some() {
         return Err(PyIndexError::new_err("expected `...` at most once, found it twice"));
     }
-    let fill = (taken..rank).map(|_| KeyPart::Slice(PySlice::full(key.py())));
+    let fill = (taken..rank).map(|_| KeyPart::Whole);
     match rest {
         Some(at) => drop(parts.splice(at + 1..at + 1, fill)),
         None => parts.extend(fill),
@@ -178,6 +180,10 @@ impl IndexKey {
                 }
                 KeyPart::At(index) => {
                     found.picks.push(DimSelection::At(normalize_index(index, sizes[0], axis)?));
+                }
+                KeyPart::Whole => {
+                    found.picks.push(DimSelection::Whole);
+                    axis += 1;
                 }
                 KeyPart::Slice(slice) => {
                     let (pick, turned) = resolve_slice(&slice, sizes[0])?;
@@ -259,7 +265,39 @@ fn resolve_slice(slice: &Bound<'_, PySlice>, size: i64) -> PyResult<(DimSelectio
 }
 
 pub(super) fn index_tensor(py: Python<'_>, tensor: &Tensor, key: &Bound<'_, PyAny>) -> PyResult<Tensor> {
-    select_elements(py, tensor, &IndexKey::new(tensor, key)?)
+    match select_by_numbers(py, tensor, key)? {
+        Some(part) => Ok(part),
+        None => select_elements(py, tensor, &IndexKey::new(tensor, key)?),
+    }
+}
+
+/// The part at whole numbers, the most common key, which needs no list of parts; `None` for other keys.
+fn select_by_numbers(py: Python<'_>, tensor: &Tensor, key: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
+    const MAX_NUMBERS: usize = 4;
+    let dims = tensor.dims();
+    let mut picks = [DimSelection::Whole; MAX_NUMBERS];
+    let mut count = 0;
+    let mut add = |index: &Bound<'_, PyAny>| -> PyResult<bool> {
+        if count == MAX_NUMBERS.min(dims.len()) || !index.is_exact_instance_of::<PyInt>() {
+            return Ok(false);
+        }
+        // A number that no index can be is refused elsewhere.
+        let Ok(place) = index.extract() else { return Ok(false) };
+        picks[count] = DimSelection::At(normalize_index(place, dims[count], 0)?);
+        count += 1;
+        Ok(true)
+    };
+    let is_plain = match key.cast_exact::<PyTuple>() {
+        Ok(tuple) => {
+            let mut is_plain = !tuple.is_empty();
+            for index in tuple {
+                is_plain = is_plain && add(&index)?;
+            }
+            is_plain
+        }
+        Err(_) => add(key)?,
+    };
+    if is_plain { selection_view(py, tensor, &picks[..count]).map(Some) } else { Ok(None) }
 }
 
 fn select_elements(py: Python<'_>, tensor: &Tensor, key: &IndexKey) -> PyResult<Tensor> {
@@ -314,9 +352,51 @@ fn make_contiguous(py: Python<'_>, tensor: &Tensor) -> PyResult<Tensor> {
     crate::startup::shared_runtime(py)?.make_contiguous(tensor, stream).or_raise()
 }
 
+/// Of a smaller array, the call of the op takes longer than the copy.
+const MAX_COPIED_HERE: u64 = 1 << 10;
+
+/// Reverses axes of elements in the memory of the host, each with a step; `None` for other elements.
+fn reverse_here(tensor: &Tensor, axes: &[(usize, u64)]) -> PyResult<Option<Tensor>> {
+    let (Some(bytes), Some(size)) = (tensor.host_bytes().or_raise()?, tensor.dtype().byte_size()) else {
+        return Ok(None);
+    };
+    let (mut dims, mut strides, mut first) = (tensor.dims().to_vec(), tensor.strides(), 0);
+    for (axis, step) in axes {
+        let last = dims[*axis] - 1;
+        first += last * strides[*axis];
+        dims[*axis] = last / *step as i64 + 1;
+        strides[*axis] *= -(*step as i64);
+    }
+    let size = size as usize;
+    let mut made = Vec::with_capacity(bytes.len());
+    let mut indices = vec![0; dims.len()];
+    let mut place = first;
+    let count: i64 = dims.iter().product();
+    for _ in 0..count {
+        let start = place as usize * size;
+        made.extend_from_slice(&bytes[start..start + size]);
+        for axis in (0..dims.len()).rev() {
+            indices[axis] += 1;
+            place += strides[axis];
+            if indices[axis] < dims[axis] {
+                break;
+            }
+            place -= strides[axis] * dims[axis];
+            indices[axis] = 0;
+        }
+    }
+    Tensor::from_bytes(tensor.device(), tensor.dtype(), &dims, &made).or_raise().map(Some)
+}
+
 /// Reverses axes, each with a step.
 fn reverse_axes(py: Python<'_>, tensor: &Tensor, axes: &[(usize, u64)]) -> PyResult<Tensor> {
     static SLICE: StaticOp = StaticOp::new("Slice");
+    if tensor.element_count() <= MAX_COPIED_HERE
+        && !is_traced(tensor)
+        && let Some(reversed) = reverse_here(tensor, axes)?
+    {
+        return Ok(reversed);
+    }
     let device = super::host_memory_device(py)?;
     let list = |value: &dyn Fn(&(usize, u64)) -> i64| {
         if let [axis] = axes {
