@@ -4,6 +4,7 @@ mod steps;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use oarlock_core::flags::FlagValue;
 use oarlock_core::{Attribute, Dtype, Result};
 
 use self::steps::{FusedOperand, FusedStep, depends_on_tiles, node_steps};
@@ -30,7 +31,9 @@ const MAX_INPUTS: usize = 8;
 const MAX_NODES: usize = 64;
 
 fn fuse_elementwise(graph: &mut Graph, context: &PassContext<'_>) -> Result<usize> {
-    if !context.has_kernel_for(FUSED_OP) {
+    // A check for NaN names the op that made it, so each has to run on its own.
+    let is_checked = matches!(context.runtime.flags().get("check_nan_inf")?.0, FlagValue::Bool(true));
+    if is_checked || !context.has_kernel_for(FUSED_OP) {
         return Ok(0);
     }
     let mut groups = Vec::new();
