@@ -170,7 +170,7 @@ impl GraphSketch {
 /// The op of a node, or the steps of a fused one.
 pub(crate) fn op_names(node: &Node) -> Vec<String> {
     match node.attributes.get_string("steps").ok().flatten() {
-        Some(steps) => steps.split(' ').map(str::to_owned).collect(),
+        Some(steps) => steps.split(',').map(str::to_owned).collect(),
         None => vec![qualified_op_name(node)],
     }
 }

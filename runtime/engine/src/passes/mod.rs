@@ -175,7 +175,10 @@ pub fn run_passes(graph: &mut Graph, context: &PassContext<'_>) -> Result<Vec<Pa
 }
 
 /// Runs all passes on a graph whose inputs have known shapes.
-pub(crate) fn run_passes_with_shapes(graph: &mut Graph, context: &PassContext<'_>) -> Result<Vec<PassEffect>> {
+pub(crate) fn run_passes_with_shapes(
+    graph: &mut Graph,
+    context: &PassContext<'_>,
+) -> Result<Vec<PassEffect>> {
     let mut effects = run_passes(graph, context)?;
     if !context.is_plain {
         apply_pass(&PASS_WITH_SHAPES, graph, context, &mut effects)?;

@@ -9,7 +9,7 @@ use oarlock_sdk::Result;
 
 use super::super::element_loop::{ElementFault, ElementLoop, ElementMap};
 use super::super::power::PowerMap;
-use super::segments::{Segment, cut_into_segments};
+use super::segments::{MAX_SEGMENT_OPERANDS, Segment, cut_into_segments};
 use super::step_call::{StepCall, StepOperand};
 
 /// Bytes of an operand in a chunk.
@@ -17,11 +17,10 @@ const CHUNK_BYTES: usize = 4096;
 
 const LINE_BYTES: usize = 64;
 
-/// Room for a value of a chunk, and for a line more, so that the same elements of two values are not at the same place of a page: a load
-/// would wait for a store to such a place.
-#[derive(Clone)]
+/// A cache line of memory for values between segments.
+#[derive(Clone, Copy)]
 #[repr(C, align(64))]
-struct ChunkBuffer([u8; CHUNK_BYTES + LINE_BYTES]);
+struct BufferLine([u8; LINE_BYTES]);
 
 /// Where an operand of a segment is.
 #[derive(Clone, Copy, PartialEq)]
@@ -42,13 +41,16 @@ struct PlacedSegment {
 /// All segments of a fused op.
 pub(super) struct FusedLoop {
     segments: Vec<PlacedSegment>,
-    constants: Vec<ChunkBuffer>,
+    constants: Vec<Vec<BufferLine>>,
     buffers: usize,
     element_size: usize,
 }
 
 impl FusedLoop {
-    pub(super) fn new<N: TrigonometricFloat + From<f32>>(inputs: usize, steps: &[StepCall<'_>]) -> Result<Self>
+    pub(super) fn new<N: TrigonometricFloat + From<f32>>(
+        inputs: usize,
+        steps: &[StepCall<'_>],
+    ) -> Result<Self>
     where
         PowerMap<N>: ElementMap,
     {
@@ -104,11 +106,11 @@ impl FusedLoop {
 }
 
 /// A buffer that is full of a scalar.
-fn constant_buffer<N: TrigonometricFloat>(scalar: N) -> ChunkBuffer {
-    let mut buffer = ChunkBuffer([0; CHUNK_BYTES + LINE_BYTES]);
+fn constant_buffer<N: TrigonometricFloat>(scalar: N) -> Vec<BufferLine> {
+    let mut buffer = vec![BufferLine([0; LINE_BYTES]); CHUNK_BYTES / LINE_BYTES];
     for index in 0..CHUNK_BYTES / size_of::<N>() {
         // SAFETY: the element lies in the buffer, which is aligned.
-        unsafe { buffer.0.as_mut_ptr().cast::<N>().add(index).write(scalar) };
+        unsafe { buffer.as_mut_ptr().cast::<N>().add(index).write(scalar) };
     }
     buffer
 }
@@ -121,12 +123,15 @@ impl ElementLoop for FusedLoop {
         output: *mut u8,
         count: usize,
     ) -> Result<(), ElementFault> {
-        let mut buffers = Vec::<ChunkBuffer>::with_capacity(self.buffers);
-        let buffers = buffers.as_mut_ptr();
         // A single segment without constants needs no chunks.
         let is_whole = self.segments.len() == 1 && self.constants.is_empty();
         let chunk = if is_whole { count.max(1) } else { CHUNK_BYTES / self.element_size };
-        let mut pointers = Vec::new();
+        // One line more than there are elements: a load waits for a store to the same place of another page, and values would often be
+        // at the same place of theirs.
+        let lines = (chunk.min(count) * self.element_size).div_ceil(LINE_BYTES) + 1;
+        let mut buffers = Vec::<BufferLine>::with_capacity(self.buffers * lines);
+        let buffers = buffers.as_mut_ptr();
+        let mut pointers = [std::ptr::null(); MAX_SEGMENT_OPERANDS];
         for begin in (0..count).step_by(chunk) {
             let (length, offset) = (chunk.min(count - begin), begin * self.element_size);
             for (index, segment) in self.segments.iter().enumerate() {
@@ -135,15 +140,18 @@ impl ElementLoop for FusedLoop {
                 }
                 let place = |place: &OperandPlace| match place {
                     OperandPlace::Input(input) => inputs[*input].wrapping_add(offset),
-                    OperandPlace::Buffer(buffer) => buffers.wrapping_add(*buffer).cast_const().cast(),
-                    OperandPlace::Constant(constant) => self.constants[*constant].0.as_ptr(),
+                    OperandPlace::Buffer(buffer) => buffers.wrapping_add(*buffer * lines).cast_const().cast(),
+                    OperandPlace::Constant(constant) => self.constants[*constant].as_ptr().cast(),
                     OperandPlace::Output => output.wrapping_add(offset).cast_const(),
                 };
-                pointers.clear();
-                pointers.extend(segment.operands.iter().map(place));
+                for (pointer, operand) in pointers.iter_mut().zip(&segment.operands) {
+                    *pointer = place(operand);
+                }
+                let (operands, target) =
+                    (&pointers[..segment.operands.len()], place(&segment.target).cast_mut());
                 // SAFETY: the caller vouches for `count` elements of each operand; a buffer has room for a chunk and is written before
                 // it is read. Only the last segment writes where inputs may be.
-                unsafe { segment.inner.run_loop(isa, &pointers, place(&segment.target).cast_mut(), length)? };
+                unsafe { segment.inner.run_loop(isa, operands, target, length)? };
             }
         }
         Ok(())
@@ -154,7 +162,8 @@ impl FusedLoop {
     /// Prefetches the part of the next chunk, from an offset on, that falls to a segment. All at once would wait for memory.
     #[inline(always)]
     fn prefetch_chunk(&self, segment: usize, inputs: &[*const u8], output: *mut u8, offset: usize) {
-        let line = |segment: usize| (segment * CHUNK_BYTES / LINE_BYTES).div_ceil(self.segments.len()) * LINE_BYTES;
+        let line =
+            |segment: usize| (segment * CHUNK_BYTES / LINE_BYTES).div_ceil(self.segments.len()) * LINE_BYTES;
         for place in (line(segment)..line(segment + 1)).step_by(LINE_BYTES) {
             inputs.iter().for_each(|input| prefetch_l1(input.wrapping_add(offset + place)));
             prefetch_to_write(output.wrapping_add(offset + place));

@@ -10,6 +10,9 @@ use super::arithmetic_run::{ArithmeticRun, ArithmeticStep};
 use super::step_call::{StepCall, StepOperand};
 use super::step_loops::{StepLoop, function_step, map_step};
 
+/// The maximum number of operands of a segment.
+pub(super) const MAX_SEGMENT_OPERANDS: usize = 8;
+
 /// Steps that one loop runs.
 pub(super) struct Segment {
     pub(super) inner: Box<dyn ElementLoop>,
@@ -31,7 +34,8 @@ where
     let mut masks = vec![false; inputs];
     let mut next = 0;
     while next < steps.len() {
-        let run = if N::DTYPE == Dtype::F32 { RunBuilder::longest_run(inputs, &steps[next..], next) } else { None };
+        let run =
+            if N::DTYPE == Dtype::F32 { RunBuilder::longest_run(inputs, &steps[next..], next) } else { None };
         let (segment, count) = match run {
             Some((run, count)) => {
                 let read = run.operands.iter().filter_map(|operand| match operand {
@@ -47,7 +51,11 @@ where
         segments.push(segment);
         next += count;
     }
-    ensure!(masks.last() == Some(&false), invalid_argument, "expected a float from the last step, found a mask");
+    ensure!(
+        masks.last() == Some(&false),
+        invalid_argument,
+        "expected a float from the last step, found a mask"
+    );
     Ok(segments)
 }
 
@@ -64,10 +72,13 @@ where
         Some((function_step::<N>(step.op, &parameters)?, vec![StepOperand::Value(value)]))
     });
     let of_elements = || Some((map_step::<N>(step.op, step.operands.len())?, step.operands.clone()));
-    let (StepLoop { inner, masks: kinds }, operands) = of_parameters.or_else(of_elements).ok_or_else(|| {
-        let (op, count) = (step.op, step.operands.len());
-        PluginError::unimplemented(format!("expected an elementwise op, found `{op}` of {count} operands"))
-    })?;
+    let (StepLoop { inner, masks: kinds }, operands) =
+        of_parameters.or_else(of_elements).ok_or_else(|| {
+            let (op, count) = (step.op, step.operands.len());
+            PluginError::unimplemented(format!(
+                "expected an elementwise op, found `{op}` of {count} operands"
+            ))
+        })?;
     let read = operands.iter().zip(kinds).filter_map(|(operand, is_mask)| match operand {
         StepOperand::Value(value) => Some((*value, *is_mask)),
         StepOperand::Scalar(_) => None,
@@ -107,8 +118,8 @@ impl RunBuilder {
         let (mut held, mut count) = (first, 0);
         while let Some(step) = steps.get(count) {
             // What a step behind the next one reads has to be in memory.
-            let is_read_later = count > 0
-                && steps[count + 1..].iter().flat_map(StepCall::values).any(|value| value == held);
+            let is_read_later =
+                count > 0 && steps[count + 1..].iter().flat_map(StepCall::values).any(|value| value == held);
             if is_read_later || !run.push_step(step, held) {
                 break;
             }
@@ -116,9 +127,8 @@ impl RunBuilder {
             count += 1;
         }
         let operands = run.operands.into_iter().map(StepOperand::Value).collect();
-        (count > 0).then(|| {
-            (Segment { inner: Box::new(ArithmeticRun(run.steps)), operands, result: held }, count)
-        })
+        (count > 0)
+            .then(|| (Segment { inner: Box::new(ArithmeticRun(run.steps)), operands, result: held }, count))
     }
 
     /// Adds a step, if it is arithmetic with the value in registers.
@@ -134,15 +144,17 @@ impl RunBuilder {
             [x, StepOperand::Scalar(scalar)] if is_held(&x) => steps_with_scalar(step.op, scalar as f32),
             [StepOperand::Scalar(scalar), y] if is_held(&y) => steps_behind_scalar(step.op, scalar as f32),
             [x, StepOperand::Value(value)] if is_held(&x) => {
-                step_with_input(step.op, || self.operand_place(value)).map(|step| vec![step])
+                step_with_input(step.op).and_then(|with_input| self.step_on(with_input, value))
             }
             [StepOperand::Value(value), y] if is_held(&y) => {
-                step_behind_input(step.op, || self.operand_place(value)).map(|step| vec![step])
+                step_behind_input(step.op).and_then(|behind_input| self.step_on(behind_input, value))
             }
-            [x, StepOperand::Scalar(low), StepOperand::Scalar(high)] if is_held(&x) && step.op == "Clip" => Some(vec![
-                ArithmeticStep::AtLeastScalar(low as f32),
-                ArithmeticStep::AtMostScalar(high as f32),
-            ]),
+            [x, StepOperand::Scalar(low), StepOperand::Scalar(high)] if is_held(&x) && step.op == "Clip" => {
+                Some(vec![
+                    ArithmeticStep::AtLeastScalar(low as f32),
+                    ArithmeticStep::AtMostScalar(high as f32),
+                ])
+            }
             _ => None,
         };
         let is_arithmetic = found.is_some();
@@ -150,11 +162,16 @@ impl RunBuilder {
         is_arithmetic
     }
 
-    fn operand_place(&mut self, value: usize) -> usize {
-        self.operands.iter().position(|operand| *operand == value).unwrap_or_else(|| {
+    /// The step on a value, which becomes an operand of the run; `None` if there are too many of these.
+    fn step_on(&mut self, step: fn(usize) -> ArithmeticStep, value: usize) -> Option<Vec<ArithmeticStep>> {
+        let known = self.operands.iter().position(|operand| *operand == value);
+        if known.is_none() {
+            if self.operands.len() == MAX_SEGMENT_OPERANDS {
+                return None;
+            }
             self.operands.push(value);
-            self.operands.len() - 1
-        })
+        }
+        Some(vec![step(known.unwrap_or(self.operands.len() - 1))])
     }
 }
 
@@ -200,24 +217,24 @@ fn steps_behind_scalar(op: &str, scalar: f32) -> Option<Vec<ArithmeticStep>> {
     }])
 }
 
-/// The step of an op whose second operand is the input that `place` finds.
-fn step_with_input(op: &str, place: impl FnOnce() -> usize) -> Option<ArithmeticStep> {
+/// The step of an op whose second operand is an input.
+fn step_with_input(op: &str) -> Option<fn(usize) -> ArithmeticStep> {
     Some(match op {
-        "Add" => ArithmeticStep::AddInput(place()),
-        "Sub" => ArithmeticStep::SubtractInput(place()),
-        "Mul" => ArithmeticStep::MultiplyInput(place()),
-        "Div" => ArithmeticStep::DivideInput(place()),
+        "Add" => ArithmeticStep::AddInput,
+        "Sub" => ArithmeticStep::SubtractInput,
+        "Mul" => ArithmeticStep::MultiplyInput,
+        "Div" => ArithmeticStep::DivideInput,
         _ => return None,
     })
 }
 
-/// The same for the first operand.
-fn step_behind_input(op: &str, place: impl FnOnce() -> usize) -> Option<ArithmeticStep> {
+/// The step of an op whose first operand is an input.
+fn step_behind_input(op: &str) -> Option<fn(usize) -> ArithmeticStep> {
     Some(match op {
-        "Add" => ArithmeticStep::AddInput(place()),
-        "Sub" => ArithmeticStep::SubtractFromInput(place()),
-        "Mul" => ArithmeticStep::MultiplyInput(place()),
-        "Div" => ArithmeticStep::DivideIntoInput(place()),
+        "Add" => ArithmeticStep::AddInput,
+        "Sub" => ArithmeticStep::SubtractFromInput,
+        "Mul" => ArithmeticStep::MultiplyInput,
+        "Div" => ArithmeticStep::DivideIntoInput,
         _ => return None,
     })
 }

@@ -22,12 +22,12 @@ pub(super) fn step_calls<'a>(call: &KernelCall<'a>) -> Result<Vec<StepCall<'a>>>
     let scalars = call.floats_attribute("scalars")?.unwrap_or_default();
     let mut listed = call.ints_attribute("operands")?.unwrap_or_default().iter().copied();
     let mut next = || {
-        listed
-            .next()
-            .ok_or_else(|| PluginError::invalid_argument("expected `operands` for each of `steps`, found too few"))
+        listed.next().ok_or_else(|| {
+            PluginError::invalid_argument("expected `operands` for each of `steps`, found too few")
+        })
     };
     let mut steps = Vec::new();
-    for op in ops.split_ascii_whitespace() {
+    for op in ops.split(',').filter(|op| !op.is_empty()) {
         let values = call.input_count() + steps.len();
         let operands = (0..next()?).map(|_| {
             let place = next()?;

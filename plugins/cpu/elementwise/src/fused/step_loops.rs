@@ -5,8 +5,8 @@ use std::marker::PhantomData;
 use oarlock_cpu_base::math::TrigonometricFloat;
 
 use super::super::activation::{
-    Celu, Clip, Elu, Gelu, GeluTanh, HardSigmoid, HardSwish, LeakyRelu, Mish, Selu, Shrink, Sigmoid, Softplus, Softsign,
-    Swish, ThresholdedRelu,
+    Celu, Clip, Elu, Gelu, GeluTanh, HardSigmoid, HardSwish, LeakyRelu, Mish, Selu, Shrink, Sigmoid,
+    Softplus, Softsign, Swish, ThresholdedRelu,
 };
 use super::super::binary::{
     Equal, Greater, GreaterOrEqual, Larger, Less, LessOrEqual, Minus, Over, Plus, Slope, Smaller, Times,

@@ -175,7 +175,7 @@ impl<F: TestFloat> FusedCase<F> {
     }
 
     fn run_fused(&self) -> Result<TestArray, String> {
-        let steps = self.steps.join(" ");
+        let steps = self.steps.join(",");
         let attributes = [
             ("steps", TestAttribute::Text(&steps)),
             ("operands", TestAttribute::Ints(&self.operands)),
@@ -247,7 +247,9 @@ fn check_random_steps<F: TestFloat>(seed: u64, shapes: &[&[i64]], cases: &[&[Ste
         let is_masked = |operand: &Result<usize, f64>| {
             operand.is_ok_and(|value| fused.values[value].dtype == Dtype::BOOL)
         };
-        if operands.iter().any(is_masked) || case.op == "PRelu" && !broadcasts_to_first(&fused.values, &operands) {
+        if operands.iter().any(is_masked)
+            || case.op == "PRelu" && !broadcasts_to_first(&fused.values, &operands)
+        {
             continue;
         }
         if MASKS.iter().any(|mask| mask.op == case.op) {
@@ -340,7 +342,8 @@ fn steps_that_make_no_sense_are_refused() {
             ("operands", TestAttribute::Ints(operands)),
             ("scalars", TestAttribute::Floats(&[1.0])),
         ];
-        compute_with_isa("", "oarlock:FusedElementwise", 1, &attributes, &[&input], (Dtype::F32, &[3])).unwrap_err()
+        compute_with_isa("", "oarlock:FusedElementwise", 1, &attributes, &[&input], (Dtype::F32, &[3]))
+            .unwrap_err()
     };
     for (steps, operands, expected) in [
         ("", &[][..], "at least one step"),
@@ -352,7 +355,7 @@ fn steps_that_make_no_sense_are_refused() {
         ("Exp", &[2, 0, 0], "found `Exp` of 2 operands"),
         ("Greater", &[2, 0, 0], "found a mask"),
         ("Not", &[1, 0], "expected a mask as an operand, found a float"),
-        ("Greater Add", &[2, 0, 0, 2, 1, 0], "expected a float as an operand, found a mask"),
+        ("Greater,Add", &[2, 0, 0, 2, 1, 0], "expected a float as an operand, found a mask"),
     ] {
         let found = refusal(steps, operands);
         assert!(found.contains(expected), "{steps}: expected {expected:?}, found {found:?}");

@@ -138,7 +138,9 @@ impl GroupFinder<'_> {
         let result = nodes[last].output(0);
         let is_tiled = |at: &usize| {
             depends_on_tiles(&nodes[*at])
-                && !inputs.iter().all(|input| result.is_some_and(|result| view.has_same_shape(*input, result)))
+                && !inputs
+                    .iter()
+                    .all(|input| result.is_some_and(|result| view.has_same_shape(*input, result)))
         };
         group.keys().copied().filter(|at| reads_mask(at) || is_tiled(at)).collect()
     }
@@ -194,7 +196,7 @@ fn fused_node(last: &Node, group: &GroupSteps, inputs: &[ValueId], view: &GraphV
     }
     let mut node = Node::new(OARLOCK_DOMAIN, FUSED_OP, 1, inputs.iter().copied().map(Some), [Some(result)]);
     node.name = last.name.clone();
-    node.attributes.set("steps", Attribute::String(ops.join(" ")));
+    node.attributes.set("steps", Attribute::String(ops.join(",")));
     node.attributes.set("operands", Attribute::Ints(operands));
     if !scalars.is_empty() {
         node.attributes.set("scalars", Attribute::Floats(scalars));

@@ -21,15 +21,54 @@ pub(super) enum FusedOperand {
 
 /// Ops of one operand.
 const UNARY_OPS: &[&str] = &[
-    "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Cos", "Cosh", "Erf", "Exp", "Floor", "HardSwish", "IsNaN",
-    "Log", "Mish", "Neg", "Not", "Reciprocal", "Relu", "Round", "Sigmoid", "Sign", "Sin", "Sinh", "Softplus", "Softsign", "Sqrt",
-    "Tan", "Tanh",
+    "Abs",
+    "Acos",
+    "Acosh",
+    "Asin",
+    "Asinh",
+    "Atan",
+    "Atanh",
+    "Ceil",
+    "Cos",
+    "Cosh",
+    "Erf",
+    "Exp",
+    "Floor",
+    "HardSwish",
+    "IsNaN",
+    "Log",
+    "Mish",
+    "Neg",
+    "Not",
+    "Reciprocal",
+    "Relu",
+    "Round",
+    "Sigmoid",
+    "Sign",
+    "Sin",
+    "Sinh",
+    "Softplus",
+    "Softsign",
+    "Sqrt",
+    "Tan",
+    "Tanh",
 ];
 
 /// Ops of two operands, with the opset since which they broadcast as NumPy does.
 const BINARY_OPS: &[(&str, u32)] = &[
-    ("Add", 7), ("And", 7), ("Div", 7), ("Equal", 7), ("Greater", 7), ("GreaterOrEqual", 12), ("Less", 7), ("LessOrEqual", 12),
-    ("Mul", 7), ("Or", 7), ("PRelu", 7), ("Sub", 7), ("Xor", 7),
+    ("Add", 7),
+    ("And", 7),
+    ("Div", 7),
+    ("Equal", 7),
+    ("Greater", 7),
+    ("GreaterOrEqual", 12),
+    ("Less", 7),
+    ("LessOrEqual", 12),
+    ("Mul", 7),
+    ("Or", 7),
+    ("PRelu", 7),
+    ("Sub", 7),
+    ("Xor", 7),
 ];
 
 /// Ops of any number of operands, and the step that takes in one more.
@@ -101,10 +140,12 @@ fn binary_steps(view: &GraphView<'_>, node: &Node, op: &str) -> Option<Vec<Fused
 
 fn folding_steps(view: &GraphView<'_>, node: &Node, op: &str) -> Option<Vec<FusedStep>> {
     let (_, op) = *FOLDING_OPS.iter().find(|(known, _)| *known == op)?;
-    let operands = operands(view, node).filter(|operands| node.opset >= FOLDING_OPSET && operands.len() > 1)?;
+    let operands =
+        operands(view, node).filter(|operands| node.opset >= FOLDING_OPSET && operands.len() > 1)?;
     let first = FusedStep { op, operands: operands[..2].to_vec() };
-    let further =
-        operands[2..].iter().map(|operand| FusedStep { op, operands: vec![FusedOperand::Previous, *operand] });
+    let further = operands[2..]
+        .iter()
+        .map(|operand| FusedStep { op, operands: vec![FusedOperand::Previous, *operand] });
     Some(std::iter::once(first).chain(further).collect())
 }
 
