@@ -79,10 +79,9 @@ pub(super) fn function_step<N: TrigonometricFloat>(op: &str, parameters: &[f64])
 }
 
 /// The loop of an op whose operands are all elements.
-pub(super) fn map_step<N: TrigonometricFloat>(op: &str, operands: usize) -> Option<StepLoop>
+pub(super) fn map_step<N: TrigonometricFloat + From<f32>>(op: &str, operands: usize) -> Option<StepLoop>
 where
     PowerMap<N>: ElementMap,
-    N: From<f32>,
 {
     macro_rules! map_loops {
         ($($name:literal $inner:expr, $masks:expr;)*) => {
