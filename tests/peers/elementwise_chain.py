@@ -3,7 +3,7 @@
     elementwise_chain.py [--elements N] [--lengths 1,2,20] [--rounds N]
 
 The steps multiply by a scalar, add one, bound from below, subtract one, bound from above, and so on: each alone takes as long as memory
-needs. In each round, every chain is timed in turn; the table has the shortest times. If JAX is installed, its compiled functions take part.
+needs. In each round, every chain runs twenty times in turn; the table has the shortest times. If JAX is installed, its compiled functions take part.
 OARLOCK_THREADS sets the threads of the CPU device.
 """
 
@@ -64,7 +64,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--elements", type=int, default=10_000_000)
     parser.add_argument("--lengths", default="1,2,5,10,20")
-    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     lengths = [int(length) for length in options.lengths.split(",")]
     x = np.random.default_rng(0).standard_normal(options.elements).astype(np.float32)
@@ -79,8 +79,8 @@ def main():
     shortest = dict.fromkeys(calls, float("inf"))
     for _ in range(options.rounds + 1):
         for call, run in calls.items():
-            # The first run finds the results of others in the caches.
-            for _ in range(3):
+            # The first runs find memory as other peers left it.
+            for _ in range(20):
                 start = time.perf_counter()
                 run()
                 shortest[call] = min(shortest[call], time.perf_counter() - start)
