@@ -130,6 +130,7 @@ const SHAPE_CASES: &str = "
     oarlock:Svdvals 1 c128[2,4,3] -> f64[2,3]
     oarlock:Atan2 1 f32[2,1] f32[3] -> f32[2,3]
     oarlock:FloorDivide 1 i8[4] i8[1] -> i8[4]
+    oarlock:FusedElementwise 1 (operands=[2,0,1] steps=Add) f32[2,1] f32[3] -> f32[2,3]
     oarlock:RandomSample 1 (distribution=bits dtype=12) f32[2,3] u64[2] -> u32[2,3]
     oarlock:IsFinite 1 f16[2,?] -> bool[2,?]
     oarlock:ShiftRight 1 u8[4] u8[4] -> u8[4]

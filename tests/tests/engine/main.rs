@@ -7,6 +7,7 @@ mod convolution_passes;
 mod defaults;
 mod dynamic;
 mod einsum;
+mod elementwise;
 mod fallback;
 mod limits;
 mod onnx_file;

@@ -139,8 +139,17 @@ impl GraphSketch {
             .unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Runs the graph with and without passes on the same inputs, checks that the outputs match, and returns the remaining ops.
+    /// As [`GraphSketch::check_fused`], but with the steps of elementwise ops that run as one.
     pub(crate) fn check_optimized(&self, inputs: &[RuntimeValue]) -> Vec<String> {
+        self.check_plan(inputs, op_names)
+    }
+
+    /// Runs the graph with and without passes on the same inputs, checks that the outputs match, and returns the remaining ops.
+    pub(crate) fn check_fused(&self, inputs: &[RuntimeValue]) -> Vec<String> {
+        self.check_plan(inputs, |node| vec![qualified_op_name(node)])
+    }
+
+    fn check_plan(&self, inputs: &[RuntimeValue], names: impl Fn(&Node) -> Vec<String>) -> Vec<String> {
         let session = self.start_session(&SessionOptions::default());
         let found = run_session(&session, inputs);
         let plain = self.start_session(&SessionOptions { is_plain: true, ..SessionOptions::default() });
@@ -154,7 +163,15 @@ impl GraphSketch {
             assert_eq!(datum_bytes(again), datum_bytes(found), "the second run differs from the first");
         }
         let plan = session.plan(inputs).unwrap_or_else(|error| panic!("{error}"));
-        plan.graph().nodes.iter().map(qualified_op_name).collect()
+        plan.graph().nodes.iter().flat_map(names).collect()
+    }
+}
+
+/// The op of a node, or the steps of a fused one.
+pub(crate) fn op_names(node: &Node) -> Vec<String> {
+    match node.attributes.get_string("steps").ok().flatten() {
+        Some(steps) => steps.split(',').map(str::to_owned).collect(),
+        None => vec![qualified_op_name(node)],
     }
 }
 

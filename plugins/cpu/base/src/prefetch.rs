@@ -30,3 +30,16 @@ pub fn prefetch_l2<T>(address: *const T) {
     #[cfg(not(target_arch = "x86_64"))]
     let _ = address;
 }
+
+/// Prefetches a cache line that will be written.
+#[inline(always)]
+pub fn prefetch_to_write<T>(address: *mut T) {
+    // SAFETY: as for `prefetch_l1`; processors without this prefetch ignore it.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_ET0>(address.cast_const().cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}

@@ -40,7 +40,7 @@ macro_rules! divisions {
     ($($name:ident: $function:ident, vectors: $is_vectorized:expr;)*) => {
         $(
             #[derive(Clone, Copy)]
-            struct $name<N>(PhantomData<N>);
+            pub(super) struct $name<N>(pub(super) PhantomData<N>);
 
             impl<N: ArithmeticElement> ElementMap for $name<N> {
                 type Input = (N, N);

@@ -36,7 +36,7 @@ macro_rules! maps_of_bits {
     ($($name:ident($($x:ident),*) => $body:expr;)*) => {
         $(
             #[derive(Clone, Copy)]
-            struct $name<B>(PhantomData<B>);
+            pub(super) struct $name<B>(pub(super) PhantomData<B>);
 
             impl<B: BitwiseInteger> ElementMap for $name<B> {
                 type Input = ($(maps_of_bits!(@type $x B),)*);
@@ -60,7 +60,7 @@ maps_of_bits! {
 }
 
 #[derive(Clone, Copy)]
-struct BoolNot;
+pub(super) struct BoolNot;
 
 impl ElementMap for BoolNot {
     type Input = (u8,);

@@ -15,6 +15,7 @@ mod complex;
 mod conversion;
 mod dtype_dispatch;
 mod element_loop;
+mod fused;
 mod iteration_space;
 mod legacy_broadcast;
 mod operand_conversion;
@@ -43,6 +44,7 @@ pub fn elementwise_kernels() -> Vec<Kernel<Cpu>> {
     kernels.extend(variadic::variadic_kernels());
     kernels.extend(select::where_and_clip_kernels());
     kernels.extend(cast::cast_kernels());
+    kernels.push(fused::fused_elementwise_kernel());
     kernels.extend(quantize::quantize_kernels());
     kernels
 }

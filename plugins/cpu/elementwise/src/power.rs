@@ -28,7 +28,7 @@ macro_rules! float_maps {
     ($($name:ident($x:ident) => $body:expr;)*) => {
         $(
             #[derive(Clone, Copy)]
-            struct $name<F>(PhantomData<F>);
+            pub(super) struct $name<F>(pub(super) PhantomData<F>);
 
             impl<F: MathFloat> ElementMap for $name<F> {
                 type Input = (F,);
@@ -57,7 +57,7 @@ fn positive_root<F: MathFloat>(x: F) -> F {
 }
 
 #[derive(Clone, Copy)]
-struct PowerMap<F>(PhantomData<F>);
+pub(super) struct PowerMap<F>(PhantomData<F>);
 
 impl ElementMap for PowerMap<f32> {
     type Input = (f32, f32);
@@ -80,7 +80,7 @@ impl ElementMap for PowerMap<f64> {
 }
 
 /// Powers of floats. If all exponents are the same one of a few, they are products, roots or quotients.
-struct FloatPowerLoop<F>(PhantomData<F>);
+pub(super) struct FloatPowerLoop<F>(pub(super) PhantomData<F>);
 
 impl<F: MathFloat + From<f32>> ElementLoop for FloatPowerLoop<F>
 where

@@ -20,7 +20,7 @@ use super::unary::{Same, maps};
 
 /// Picks one of two elements, of any type of a size.
 #[derive(Clone, Copy)]
-struct WhereMap<E>(PhantomData<E>);
+pub(super) struct WhereMap<E>(pub(super) PhantomData<E>);
 
 impl<E: Copy + Send + Sync + 'static> ElementMap for WhereMap<E> {
     type Input = (u8, E, E);

@@ -6,6 +6,7 @@ mod bits;
 mod casts;
 mod complex;
 mod floats;
+mod fused;
 mod quantization;
 mod shapes;
 

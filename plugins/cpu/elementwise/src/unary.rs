@@ -38,7 +38,7 @@ pub(super) trait UnaryFunction: Copy + Send + Sync + 'static {
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct FunctionMap<G, F>(G, PhantomData<F>);
+pub(super) struct FunctionMap<G, F>(pub(super) G, pub(super) PhantomData<F>);
 
 impl<G: UnaryFunction, F: TrigonometricFloat> ElementMap for FunctionMap<G, F> {
     type Input = (F,);
@@ -109,7 +109,7 @@ macro_rules! functions {
         $(
             $(#[$docs])*
             #[derive(Clone, Copy)]
-            pub(super) struct $name { $($(pub(super) $field: f64),*)? }
+            pub(crate) struct $name { $($(pub(crate) $field: f64),*)? }
 
             impl $crate::unary::UnaryFunction for $name {
                 #[inline(always)]
@@ -125,7 +125,7 @@ macro_rules! functions {
 pub(super) use functions;
 
 /// Rounding, roots and so on of a float.
-mod of_float {
+pub(super) mod of_float {
     use super::{SimdTarget, TrigonometricFloat, math};
 
     functions! {
@@ -154,7 +154,7 @@ macro_rules! angles {
     ($($name:ident: $function:ident $function_of_any:ident;)*) => {
         $(
             #[derive(Clone, Copy)]
-            struct $name;
+            pub(super) struct $name;
 
             impl UnaryFunction for $name {
                 const HAS_EXCEPTIONS: bool = true;

@@ -53,7 +53,7 @@ pub(super) const RULES: &[InferenceRule] = &[
     )
     .in_oarlock_domain(),
     rule("Asin Acos Atan Asinh Acosh Atanh", 1, LATEST, &[], infer_same_shape).in_oarlock_domain(),
-    rule("Add Sub Mul Div Pow Equal", 1, LATEST, &[], infer_broadcast).in_oarlock_domain(),
+    rule("Add Sub Mul Div Pow Equal FusedElementwise", 1, LATEST, &[], infer_broadcast).in_oarlock_domain(),
     rule("Abs Real Imag", 1, LATEST, &[], infer_complex_part).in_oarlock_domain(),
     rule("Complex", 1, LATEST, &[], infer_complex).in_oarlock_domain(),
     rule("Expm1 IsFinite Log10 Log1p Log2 SignBit Trunc", 1, LATEST, &[], infer_same_shape)

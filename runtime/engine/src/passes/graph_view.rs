@@ -49,7 +49,12 @@ impl<'a> GraphView<'a> {
 
     /// True if exactly one node input uses the value and it is not an output of the graph.
     pub(super) fn is_read_once(&self, value: ValueId) -> bool {
-        self.uses[value.index()] == 1 && !self.outputs.contains(&value)
+        self.has_uses(value, 1)
+    }
+
+    /// True if as many node inputs use the value and it is not an output of the graph.
+    pub(super) fn has_uses(&self, value: ValueId, uses: u32) -> bool {
+        self.uses[value.index()] == uses && !self.outputs.contains(&value)
     }
 
     /// The element of a one-element constant. Recorded, like all known elements.

@@ -18,6 +18,7 @@ mod constant_evaluation;
 mod conv_kernels;
 mod dead_nodes;
 mod einsum;
+mod elementwise;
 mod epilogue;
 mod factors;
 mod flex_attention;
@@ -128,10 +129,14 @@ pub const ALL_PASSES: &[GraphPass] = &[
     layer_norm::FUSE_SKIP_LAYER_NORM,
     dead_nodes::ELIMINATE_DEAD_NODES,
     LAST_PASS,
+    PASS_WITH_SHAPES,
 ];
 
 /// Runs once, when no other pass finds anything.
 const LAST_PASS: GraphPass = precision::LOWER_PRECISION;
+
+/// Runs once behind the last one, but only when the shapes of the inputs are known.
+const PASS_WITH_SHAPES: GraphPass = elementwise::FUSE_ELEMENTWISE;
 
 /// Limit on rounds over all passes; each round may enable more rewrites in the next.
 const MAX_ROUNDS: usize = 16;
@@ -154,7 +159,7 @@ pub fn run_passes(graph: &mut Graph, context: &PassContext<'_>) -> Result<Vec<Pa
             infer_graph(graph, context)?;
         }
         let is_wanted = |pass: &&GraphPass| !context.is_plain || REQUIRED_PASSES.contains(&pass.name);
-        let apart = [fold::FOLD_CONSTANTS.name, LAST_PASS.name];
+        let apart = [fold::FOLD_CONSTANTS.name, LAST_PASS.name, PASS_WITH_SHAPES.name];
         for pass in ALL_PASSES.iter().filter(is_wanted).filter(|pass| !apart.contains(&pass.name)) {
             changed |= apply_pass(pass, graph, context, &mut effects)?;
         }
@@ -165,6 +170,18 @@ pub fn run_passes(graph: &mut Graph, context: &PassContext<'_>) -> Result<Vec<Pa
     }
     if !context.is_plain {
         apply_pass(&LAST_PASS, graph, context, &mut effects)?;
+    }
+    Ok(effects)
+}
+
+/// Runs all passes on a graph whose inputs have known shapes.
+pub(crate) fn run_passes_with_shapes(
+    graph: &mut Graph,
+    context: &PassContext<'_>,
+) -> Result<Vec<PassEffect>> {
+    let mut effects = run_passes(graph, context)?;
+    if !context.is_plain {
+        apply_pass(&PASS_WITH_SHAPES, graph, context, &mut effects)?;
     }
     Ok(effects)
 }

@@ -174,7 +174,7 @@ impl PlannedGraph {
         for (id, fact) in graph.inputs.clone().into_iter().zip(facts) {
             graph.value_mut(id).fact.clone_from(fact);
         }
-        let effects = passes::run_passes(&mut graph, &context)?;
+        let effects = passes::run_passes_with_shapes(&mut graph, &context)?;
         let pass_replay = PassReplay::new(&self.graph, &graph, context.recording, effects);
         Ok((graph, pass_replay))
     }
