@@ -23,6 +23,7 @@ mod random;
 mod recorder;
 mod reduce;
 mod scalar_cache;
+mod signals;
 mod startup;
 mod tensor;
 mod warning;

@@ -11,11 +11,13 @@ from ._model import Session
 from ._npy_format import MAGIC, read_array
 from ._npz import NpzFile
 from ._oarlock import Device, float32
+from ._progress import progress_function
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ._oarlock import DType
+    from ._progress import ProgressFunction
 
 __all__: list[str] = ["load"]
 
@@ -32,6 +34,7 @@ def load(
     device: Device | str | Sequence[Device | str] | None = None,
     precision: DType = float32,
     fallback: str | None = None,
+    progress: bool | ProgressFunction | None = None,
 ) -> Any:
     """Loads a model or arrays from a file, its bytes, or an object to read from.
 
@@ -42,6 +45,10 @@ def load(
 
     With several devices, each node runs on the first one that has a kernel for it. If none has, it falls back to the CPU. This
     raises a `FallbackWarning` unless the CPU is one of the devices; with `fallback="error"`, the run fails instead.
+
+    Work that takes longer than a second shows a bar in a terminal or a notebook: when the model is read, and when a run with inputs
+    of new shapes prepares its kernels. With `progress=False` it does not. A function is called with what is done, all there is to
+    do, and `"reading"` or `"preparing kernels"`.
 
     From a file of NumPy's format `.npy`, it makes the array on the device, and from one of `.npz` a mapping of names to arrays,
     which reads each when it is asked for and closes the file as a context manager. Pickled objects are refused, whatever
@@ -63,7 +70,8 @@ def load(
     if start.startswith(ZIP):
         return NpzFile(source, _one_of(device))
     model = source if isinstance(source, str) else source.read()
-    return Session(model, device=device, precision=precision, fallback=fallback)
+    told = progress_function(progress)
+    return Session(model, device=device, precision=precision, fallback=fallback, progress=told)
 
 
 def _source(file: Any) -> str | IO[bytes]:
