@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use oarlock_core::{Attributes, Dtype, ExpectedInput, Op, PrepareOutcome, Runtime, Tensor};
-use oarlock_host::{BuiltInPlugin, HostConfig, HostEnvironment, HostOptions, ProcessIdentity};
+use oarlock_core::{Attributes, ConstantInput, Dtype, ExpectedInput, Op, PrepareOutcome, Runtime, Tensor};
+use oarlock_host::{BuiltInPlugin, HostConfig, HostEnvironment, HostOptions, OperandInfo, ProcessIdentity};
 
 /// The CPU plugin. Tests use this one, so that all of them respect the forced ISA.
 pub const CPU_PLUGIN: BuiltInPlugin = BuiltInPlugin { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY };
@@ -65,9 +65,12 @@ fn convolution_explanation(runtime: &Runtime) -> oarlock_core::Result<String> {
     let weights = ExpectedInput { dtype: Dtype::I8, is_constant: true, ..image };
     let scale = ExpectedInput { dtype: Dtype::F32, dims: &[], ..weights };
     let inputs = [image, weights, scale].map(Some);
-    let constant = |index, _| match index {
-        1 => Tensor::from_slice(&cpu, dims, &[1i8]),
-        _ => Tensor::from_slice(&cpu, &[], &[1f32]),
+    let constant = |index, _: Option<&OperandInfo>| {
+        let tensor = match index {
+            1 => Tensor::from_slice(&cpu, dims, &[1i8]),
+            _ => Tensor::from_slice(&cpu, &[], &[1f32]),
+        };
+        tensor.map(ConstantInput::Tensor)
     };
     match op.prepare_call(runtime, &cpu, cpu.default_stream()?, &inputs, 1, constant)? {
         PrepareOutcome::Kernel(kernel) => Ok(kernel.description().to_owned()),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use oarlock_core::KNOWN_DEVICES;
+use oarlock_host::KNOWN_DEVICES;
 use serde::Deserialize;
 
 /// The part of the matrix that is compared.

@@ -98,7 +98,7 @@ pub struct GraphTable {
 
 impl GraphTable {
     /// What these bindings understand: one bit for each minor version.
-    pub const FEATURES: u64 = 1 << 0 | 1 << 1;
+    pub const FEATURES: u64 = 1 << 0 | 1 << 1 | 1 << 2;
     /// The size in the first version of the contract: no one may send less.
     pub const SIZE_AT_FIRST: u32 = 88;
     /// Nothing filled in but the size.
@@ -337,7 +337,7 @@ pub struct CollectiveTable {
 
 impl CollectiveTable {
     /// What these bindings understand: one bit for each minor version.
-    pub const FEATURES: u64 = 1 << 0 | 1 << 1;
+    pub const FEATURES: u64 = 1 << 0 | 1 << 1 | 1 << 2;
     /// The size in the first version of the contract: no one may send less.
     pub const SIZE_AT_FIRST: u32 = 136;
     /// Nothing filled in but the size.
@@ -530,7 +530,7 @@ pub struct ProfileTable {
 
 impl ProfileTable {
     /// What these bindings understand: one bit for each minor version.
-    pub const FEATURES: u64 = 1 << 0 | 1 << 1;
+    pub const FEATURES: u64 = 1 << 0 | 1 << 1 | 1 << 2;
     /// The size in the first version of the contract: no one may send less.
     pub const SIZE_AT_FIRST: u32 = 80;
     /// Nothing filled in but the size.
@@ -684,7 +684,7 @@ pub struct InteropTable {
 
 impl InteropTable {
     /// What these bindings understand: one bit for each minor version.
-    pub const FEATURES: u64 = 1 << 0 | 1 << 1;
+    pub const FEATURES: u64 = 1 << 0 | 1 << 1 | 1 << 2;
     /// The size in the first version of the contract: no one may send less.
     pub const SIZE_AT_FIRST: u32 = 104;
     /// Nothing filled in but the size.

@@ -6,7 +6,7 @@ use core::mem::{align_of, offset_of, size_of};
 /// The major version of the contract.
 pub const CONTRACT_MAJOR: u32 = 1;
 /// The newest minor version of the contract that these bindings know.
-pub const CONTRACT_MINOR: u32 = 1;
+pub const CONTRACT_MINOR: u32 = 2;
 /// The profiles that are locked, with their versions.
 pub const PROFILES: &[(&str, u32)] = &[("core", 1), ("async", 1)];
 
@@ -886,11 +886,19 @@ pub struct HostTable {
     /// Users see it in reports. Called in `prepare`, with the call passed there.
     pub kernel_describe:
         Option<unsafe extern "C" fn(context: *mut c_void, call: *const Call, way: Str) -> Error>,
+    /// Reads the elements of a constant input whose operand has the flag `on_demand`. If `keep` is 0, they can be read until
+    /// `prepare` returns, otherwise as long as the state lives. Called in `prepare`, with the call passed there. Does nothing
+    /// for other inputs, whose elements are always in memory.
+    pub constant_read:
+        Option<unsafe extern "C" fn(context: *mut c_void, call: *const Call, index: u32, keep: u32) -> Error>,
+    /// Fails if the caller of the work that runs on this thread wants it to stop. A kernel that runs long asks now and then,
+    /// returns the error, and need not have written its outputs.
+    pub stop_check: Option<unsafe extern "C" fn(context: *mut c_void) -> Error>,
 }
 
 impl HostTable {
     /// What these bindings understand: one bit for each minor version.
-    pub const FEATURES: u64 = 1 << 0 | 1 << 1;
+    pub const FEATURES: u64 = 1 << 0 | 1 << 1 | 1 << 2;
     /// The size in the first version of the contract: no one may send less.
     pub const SIZE_AT_FIRST: u32 = 96;
     /// Nothing filled in but the size.
@@ -909,6 +917,8 @@ impl HostTable {
         output_allocate: None,
         experimental: None,
         kernel_describe: None,
+        constant_read: None,
+        stop_check: None,
     };
     /// The name of each slot and whether it must be filled.
     pub const SLOTS: &[(&str, bool)] = &[
@@ -922,6 +932,8 @@ impl HostTable {
         ("output_allocate", true),
         ("experimental", true),
         ("kernel_describe", false),
+        ("constant_read", false),
+        ("stop_check", false),
     ];
 
     /// Empties a slot; whether there is one of that name.
@@ -937,6 +949,8 @@ impl HostTable {
             "output_allocate" => self.output_allocate = None,
             "experimental" => self.experimental = None,
             "kernel_describe" => self.kernel_describe = None,
+            "constant_read" => self.constant_read = None,
+            "stop_check" => self.stop_check = None,
             _ => return false,
         }
         true
@@ -1197,7 +1211,7 @@ pub struct CoreTable {
 
 impl CoreTable {
     /// What these bindings understand: one bit for each minor version.
-    pub const FEATURES: u64 = 1 << 0 | 1 << 1;
+    pub const FEATURES: u64 = 1 << 0 | 1 << 1 | 1 << 2;
     /// The size in the first version of the contract: no one may send less.
     pub const SIZE_AT_FIRST: u32 = 264;
     /// Nothing filled in but the size.
@@ -1471,7 +1485,7 @@ pub struct AsyncTable {
 
 impl AsyncTable {
     /// What these bindings understand: one bit for each minor version.
-    pub const FEATURES: u64 = 1 << 0 | 1 << 1;
+    pub const FEATURES: u64 = 1 << 0 | 1 << 1 | 1 << 2;
     /// The size in the first version of the contract: no one may send less.
     pub const SIZE_AT_FIRST: u32 = 176;
     /// Nothing filled in but the size.
@@ -1873,6 +1887,9 @@ impl OperandFlags {
     pub const STRIDED: Self = Self(1 << 2);
     /// A constant need not be aligned to the size of its elements; in a mapped file it often is not.
     pub const UNALIGNED: Self = Self(1 << 3);
+    /// The elements of a constant need not be in memory. `prepare` calls `constant_read` before it reads them, and says there
+    /// whether the state reads them too. The address of a constant is its own as long as the state lives.
+    pub const ON_DEMAND: Self = Self(1 << 4);
 
     /// The name in the contract, or `None` for a number this version does not know.
     pub const fn name(self) -> Option<&'static str> {
@@ -1881,6 +1898,7 @@ impl OperandFlags {
             Self::VARIADIC => Some("variadic"),
             Self::STRIDED => Some("strided"),
             Self::UNALIGNED => Some("unaligned"),
+            Self::ON_DEMAND => Some("on_demand"),
             _ => None,
         }
     }
@@ -2138,7 +2156,7 @@ pub struct KernelTable {
 
 impl KernelTable {
     /// What these bindings understand: one bit for each minor version.
-    pub const FEATURES: u64 = 1 << 0 | 1 << 1;
+    pub const FEATURES: u64 = 1 << 0 | 1 << 1 | 1 << 2;
     /// The size in the first version of the contract: no one may send less.
     pub const SIZE_AT_FIRST: u32 = 40;
     /// Nothing filled in but the size.
@@ -2381,7 +2399,7 @@ pub struct LayerTable {
 
 impl LayerTable {
     /// What these bindings understand: one bit for each minor version.
-    pub const FEATURES: u64 = 1 << 0 | 1 << 1;
+    pub const FEATURES: u64 = 1 << 0 | 1 << 1 | 1 << 2;
     /// The size in the first version of the contract: no one may send less.
     pub const SIZE_AT_FIRST: u32 = 40;
     /// Nothing filled in but the size.
@@ -2621,7 +2639,7 @@ const _: () = {
     assert!(offset_of!(DraftProfile, number) == 32);
     assert!(offset_of!(DraftProfile, reserved) == 36);
     assert!(offset_of!(DraftProfile, table) == 40);
-    assert!(size_of::<HostTable>() == 104);
+    assert!(size_of::<HostTable>() == 120);
     assert!(align_of::<HostTable>() == 8);
     assert!(offset_of!(HostTable, size) == 0);
     assert!(offset_of!(HostTable, flags) == 4);
@@ -2637,6 +2655,8 @@ const _: () = {
     assert!(offset_of!(HostTable, output_allocate) == 80);
     assert!(offset_of!(HostTable, experimental) == 88);
     assert!(offset_of!(HostTable, kernel_describe) == 96);
+    assert!(offset_of!(HostTable, constant_read) == 104);
+    assert!(offset_of!(HostTable, stop_check) == 112);
     assert!(size_of::<DeviceInfo>() == 80);
     assert!(align_of::<DeviceInfo>() == 8);
     assert!(offset_of!(DeviceInfo, size) == 0);

@@ -1,7 +1,7 @@
 /* Generated from `device-sdk/contract/oarlock.contract` by `cargo xtask generate`. Do not edit. */
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The plugin contract of Oarlock, version 1.1: every type that crosses a plugin boundary and never changes again.
+ * The plugin contract of Oarlock, version 1.2: every type that crosses a plugin boundary and never changes again.
  * `oarlock/contract_draft.h` has the profiles that still may.
  * A plugin is a shared object that exports `oarlock_plugin_query`; `oarlock/plugin.h` helps to write it.
  * The reference page of the documentation explains every table, slot and rule. */
@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define OARLOCK_CONTRACT_MAJOR 1u
-#define OARLOCK_CONTRACT_MINOR 1u
+#define OARLOCK_CONTRACT_MINOR 2u
 
 #ifdef __cplusplus
 extern "C" {
@@ -276,6 +276,10 @@ typedef uint32_t oarlock_operand_flags;
 /** A constant need not be aligned to the size of its elements; in a mapped file it often is not. */
 #define OARLOCK_OPERAND_FLAGS_UNALIGNED (1u << 3)
 
+/** The elements of a constant need not be in memory. `prepare` calls `constant_read` before it reads them, and says there
+ *  whether the state reads them too. The address of a constant is its own as long as the state lives. */
+#define OARLOCK_OPERAND_FLAGS_ON_DEMAND (1u << 4)
+
 /** Special values for a number of dimensions. */
 typedef uint32_t oarlock_rank;
 
@@ -482,7 +486,7 @@ struct oarlock_draft_profile {
 };
 
 /** What the author of this header understood: one bit for each minor version. */
-#define OARLOCK_HOST_TABLE_FEATURES ((1ull << 0) | (1ull << 1))
+#define OARLOCK_HOST_TABLE_FEATURES ((1ull << 0) | (1ull << 1) | (1ull << 2))
 
 /** The host's services. A plugin imports no symbols of the host; it calls these functions instead. */
 struct oarlock_host_table {
@@ -530,6 +534,17 @@ struct oarlock_host_table {
      *  Optional; when null: the description is dropped.
      *  Since 1.1. */
     oarlock_error (*kernel_describe)(void *context, const oarlock_call *call, oarlock_str way);
+    /** Reads the elements of a constant input whose operand has the flag `on_demand`. If `keep` is 0, they can be read until
+     *  `prepare` returns, otherwise as long as the state lives. Called in `prepare`, with the call passed there. Does nothing
+     *  for other inputs, whose elements are always in memory.
+     *  Optional; when null: the elements are always in memory.
+     *  Since 1.2. */
+    oarlock_error (*constant_read)(void *context, const oarlock_call *call, uint32_t index, uint32_t keep);
+    /** Fails if the caller of the work that runs on this thread wants it to stop. A kernel that runs long asks now and then,
+     *  returns the error, and need not have written its outputs.
+     *  Optional; when null: work is never stopped.
+     *  Since 1.2. */
+    oarlock_error (*stop_check)(void *context);
 };
 
 /** A description of a device for people. */
@@ -553,7 +568,7 @@ struct oarlock_device_info {
 };
 
 /** What the author of this header understood: one bit for each minor version. */
-#define OARLOCK_CORE_TABLE_FEATURES ((1ull << 0) | (1ull << 1))
+#define OARLOCK_CORE_TABLE_FEATURES ((1ull << 0) | (1ull << 1) | (1ull << 2))
 
 /** Devices, their memory, and synchronous copies. The device is an argument of every call; there is no current device. */
 struct oarlock_core_table {
@@ -665,7 +680,7 @@ struct oarlock_core_table {
 };
 
 /** What the author of this header understood: one bit for each minor version. */
-#define OARLOCK_ASYNC_TABLE_FEATURES ((1ull << 0) | (1ull << 1))
+#define OARLOCK_ASYNC_TABLE_FEATURES ((1ull << 0) | (1ull << 1) | (1ull << 2))
 
 /** Streams and events. A device without asynchronous work may omit the whole table: the host then does all work synchronously.
  *  Host memory that is passed to an asynchronous call stays valid until the stream is past the call. */
@@ -918,7 +933,7 @@ struct oarlock_kernel {
 };
 
 /** What the author of this header understood: one bit for each minor version. */
-#define OARLOCK_KERNEL_TABLE_FEATURES ((1ull << 0) | (1ull << 1))
+#define OARLOCK_KERNEL_TABLE_FEATURES ((1ull << 0) | (1ull << 1) | (1ull << 2))
 
 /** The kernels a plugin provides. */
 struct oarlock_kernel_table {
@@ -1003,7 +1018,7 @@ struct oarlock_graph {
 };
 
 /** What the author of this header understood: one bit for each minor version. */
-#define OARLOCK_LAYER_TABLE_FEATURES ((1ull << 0) | (1ull << 1))
+#define OARLOCK_LAYER_TABLE_FEATURES ((1ull << 0) | (1ull << 1) | (1ull << 2))
 
 /** A layer stands between the host and other plugins: it wraps their tables in its own. */
 struct oarlock_layer_table {

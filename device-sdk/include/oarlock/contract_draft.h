@@ -77,7 +77,7 @@ typedef oarlock_error (*oarlock_byte_sink)(void *user, const uint8_t *data, uint
 typedef void (*oarlock_activity_sink)(void *user, const oarlock_activity *record);
 
 /** What the author of this header understood: one bit for each minor version. */
-#define OARLOCK_GRAPH_TABLE_FEATURES ((1ull << 0) | (1ull << 1))
+#define OARLOCK_GRAPH_TABLE_FEATURES ((1ull << 0) | (1ull << 1) | (1ull << 2))
 
 /** Compiles graphs and runs each as a whole. */
 struct oarlock_graph_table {
@@ -120,7 +120,7 @@ struct oarlock_graph_table {
 };
 
 /** What the author of this header understood: one bit for each minor version. */
-#define OARLOCK_COLLECTIVE_TABLE_FEATURES ((1ull << 0) | (1ull << 1))
+#define OARLOCK_COLLECTIVE_TABLE_FEATURES ((1ull << 0) | (1ull << 1) | (1ull << 2))
 
 /** Exchange of data within a group of devices. The host passes the unique id from the first rank to the others. Calls on the
  *  same communicator are not concurrent. */
@@ -212,7 +212,7 @@ struct oarlock_activity {
 };
 
 /** What the author of this header understood: one bit for each minor version. */
-#define OARLOCK_PROFILE_TABLE_FEATURES ((1ull << 0) | (1ull << 1))
+#define OARLOCK_PROFILE_TABLE_FEATURES ((1ull << 0) | (1ull << 1) | (1ull << 2))
 
 /** Recording of device activity. */
 struct oarlock_profile_table {
@@ -249,7 +249,7 @@ struct oarlock_profile_table {
 };
 
 /** What the author of this header understood: one bit for each minor version. */
-#define OARLOCK_INTEROP_TABLE_FEATURES ((1ull << 0) | (1ull << 1))
+#define OARLOCK_INTEROP_TABLE_FEATURES ((1ull << 0) | (1ull << 1) | (1ull << 2))
 
 /** Exchange of memory and streams with other libraries and processes, without copies. */
 struct oarlock_interop_table {

@@ -133,6 +133,32 @@ static inline oarlock_error oarlock_describe(const oarlock_call *call, const cha
     return services->kernel_describe(oarlock_services_context(), call, oarlock_string(way));
 }
 
+/** Makes the elements of a constant readable, whose operand has the flag `on_demand`: until `prepare` returns, or, if `keep` is
+ *  not 0, as long as the state lives. On a host that does not offer this service they are always readable. */
+static inline oarlock_error oarlock_read_constant(const oarlock_call *call, uint32_t index, uint32_t keep) {
+    const oarlock_host_table *services = oarlock_services();
+    if (services == OARLOCK_NULL) {
+        return OARLOCK_ERROR_WITHOUT_HOST;
+    }
+    if (services->size < OARLOCK_SIZE_THROUGH(oarlock_host_table, constant_read) || services->constant_read == OARLOCK_NULL) {
+        return 0;
+    }
+    return services->constant_read(oarlock_services_context(), call, index, keep);
+}
+
+/** Returns an error if the caller wants the work on this thread to stop: a kernel that runs long asks now and then and returns the
+ *  error. On a host that does not offer this service, work is never stopped. */
+static inline oarlock_error oarlock_check_stop(void) {
+    const oarlock_host_table *services = oarlock_services();
+    if (services == OARLOCK_NULL) {
+        return OARLOCK_ERROR_WITHOUT_HOST;
+    }
+    if (services->size < OARLOCK_SIZE_THROUGH(oarlock_host_table, stop_check) || services->stop_check == OARLOCK_NULL) {
+        return 0;
+    }
+    return services->stop_check(oarlock_services_context());
+}
+
 /* ------------------------------------------------------------------------------------------------------------------
  * Errors and messages. A message is at most 511 bytes; a longer one ends in `...`. */
 

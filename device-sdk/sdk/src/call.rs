@@ -125,6 +125,13 @@ impl<'a> KernelCall<'a> {
         unsafe { self.host.describe_kernel(self.raw, way) }
     }
 
+    /// Makes the elements of a constant readable, whose operand has the flag [`OperandFlags::ON_DEMAND`](crate::OperandFlags):
+    /// until the kernel is prepared, or, if `keep` is set, as long as its state lives. To be called while the kernel is prepared.
+    pub fn read_constant(&self, index: u32, keep: bool) -> Result<()> {
+        // SAFETY: this is the call that the kernel is being prepared for.
+        unsafe { self.host.read_constant(self.raw, index, keep) }
+    }
+
     /// Scratch memory on the device, as large as [`Kernel::with_workspace`](crate::Kernel::with_workspace) asked for: block,
     /// offset and size in bytes.
     pub fn workspace(&self) -> (abi::Memory, u64, u64) {

@@ -11,6 +11,7 @@ use oarlock_abi as abi;
 pub use oarlock_abi::LogLevel;
 
 use crate::error::{PluginError, Result};
+use crate::stop::{self, StopWatch};
 
 /// The host that loaded the plugin. It is cheap to copy: a context and a table of functions.
 ///
@@ -78,7 +79,7 @@ impl HostServices {
         let Some(parallel_for) = self.services.parallel_for.filter(|_| count > grain) else {
             return body(0, count);
         };
-        let work = ParallelBody { body: &body, panic: Mutex::new(None) };
+        let work = ParallelBody { body: &body, watch: stop::current_watch(), panic: Mutex::new(None) };
         let user = (&raw const work).cast_mut().cast();
         // SAFETY: `work` lives until the call returns, and the host returns when all pieces are done.
         let failure = unsafe { parallel_for(self.context, count, grain, Some(run_chunk::<F>), user) };
@@ -125,6 +126,29 @@ impl HostServices {
         }
     }
 
+    /// Asks the host for the elements of a constant.
+    ///
+    /// # Safety
+    ///
+    /// `call` is the call that the kernel is being prepared for.
+    pub(crate) unsafe fn read_constant(&self, call: *const abi::Call, index: u32, keep: bool) -> Result<()> {
+        let Some(read) = self.services.constant_read else { return Ok(()) };
+        // SAFETY: the caller vouches for the call.
+        self.result_from_error(unsafe { read(self.context, call, index, u32::from(keep)) })
+    }
+
+    /// True if the host may want work to stop.
+    pub(crate) fn can_stop(&self) -> bool {
+        self.services.stop_check.is_some()
+    }
+
+    /// Fails if the caller of the work on this thread wants it to stop.
+    pub(crate) fn check_stop(&self) -> Result<()> {
+        let Some(check) = self.services.stop_check else { return Ok(()) };
+        // SAFETY: the context is the host's own.
+        self.result_from_error(unsafe { check(self.context) })
+    }
+
     /// Registers an error with the host. The returned handle is what a slot has to return.
     pub fn report_error(&self, error: &PluginError) -> abi::Error {
         let info = error.as_error_info();
@@ -163,6 +187,8 @@ impl HostServices {
 
 struct ParallelBody<'a, F> {
     body: &'a F,
+    /// The watch of the call on the thread that started the loop, which waits until all pieces are done.
+    watch: *const StopWatch<'static>,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
@@ -175,7 +201,12 @@ unsafe extern "C" fn run_chunk<F: Fn(u64, u64) + Sync>(
 ) {
     // SAFETY: `parallel_for` passes the address of a `ParallelBody<F>` that lives until every piece is done.
     let work = unsafe { &*user.cast::<ParallelBody<'_, F>>() };
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (work.body)(begin, end))) {
+    let run_piece = || {
+        stop::end_if_stopped();
+        (work.body)(begin, end);
+    };
+    let result = stop::with_watch(work.watch, || catch_unwind(AssertUnwindSafe(run_piece)));
+    if let Err(panic) = result {
         *work.panic.lock().unwrap_or_else(PoisonError::into_inner) = Some(panic);
     }
 }

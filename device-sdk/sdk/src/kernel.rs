@@ -13,6 +13,7 @@ use crate::call::KernelCall;
 use crate::dtype::DtypeSet;
 use crate::error::Result;
 use crate::host::HostServices;
+use crate::stop;
 
 /// A kernel's requirements on one operand. The host checks them before it calls the kernel.
 #[derive(Clone, Copy, Debug)]
@@ -370,7 +371,11 @@ unsafe extern "C" fn kernel_run<D: Send + Sync + 'static>(
     unsafe {
         RegisteredKernel::<D>::enter_kernel(context, call, |this, call| {
             let run = boundary::checked_reference(state.cast::<Arc<RunFunction<D>>>(), "state")?;
-            run(&this.device, call)
+            if this.host.can_stop() {
+                stop::run_watched(&|| this.host.check_stop(), || run(&this.device, call))
+            } else {
+                run(&this.device, call)
+            }
         })
     }
 }

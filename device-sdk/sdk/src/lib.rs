@@ -24,6 +24,7 @@ mod plugin_path;
 mod pointer;
 pub mod shape;
 mod sized_struct;
+mod stop;
 
 #[cfg(feature = "numbers")]
 pub use half::{bf16, f16};
@@ -95,3 +96,4 @@ pub use plugin::{Plugin, SupportLevel, answer_query, instance_from_context};
 pub use plugin_path::plugin_directory;
 pub use pointer::{HostPointer, StreamReached};
 pub use sized_struct::copy_sized;
+pub use stop::end_if_stopped;

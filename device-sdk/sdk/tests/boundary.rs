@@ -3,14 +3,16 @@
 #![expect(unsafe_code, reason = "the test plays the host, which calls through pointers")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
+use std::cell::Cell;
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use oarlock_sdk::{
     Code, Core, Dtype, HostServices, Kernel, Memory, MemoryRange, OperandSpec, Plugin, PluginError, Result,
-    Version, abi, dispatch, family, query, slots,
+    Version, abi, dispatch, end_if_stopped, family, query, slots,
 };
 
 /// Codes, rules and messages of the errors that the plugin reported.
@@ -29,8 +31,59 @@ unsafe extern "C" fn error_create(_: *mut c_void, info: *const abi::ErrorInfo) -
     abi::Error(reported.len() as u64)
 }
 
-static SERVICES: abi::HostTable =
-    abi::HostTable { error_create: Some(error_create), ..abi::HostTable::EMPTY };
+/// The error of a host that wants work to stop.
+const STOP: abi::Error = abi::Error(u64::MAX - 1);
+
+unsafe extern "C" fn error_read(
+    _: *mut c_void,
+    failure: abi::Error,
+    info: *mut abi::ErrorInfo,
+) -> abi::Error {
+    assert_eq!(failure, STOP);
+    let message = abi::Str::new("nobody waits");
+    // SAFETY: the SDK passes a struct of its own.
+    unsafe { *info = abi::ErrorInfo { code: Code::UNAVAILABLE, message, ..abi::ErrorInfo::EMPTY } };
+    abi::Error::NONE
+}
+
+thread_local! {
+    /// How often this thread asked whether it is to stop; `None` if its caller does not want that.
+    static STOP_QUESTIONS: Cell<Option<u32>> = const { Cell::new(None) };
+}
+
+unsafe extern "C" fn stop_check(_: *mut c_void) -> abi::Error {
+    let Some(asked) = STOP_QUESTIONS.get() else { return abi::Error::NONE };
+    STOP_QUESTIONS.set(Some(asked + 1));
+    if asked < 2 { abi::Error::NONE } else { STOP }
+}
+
+/// Runs two pieces, the second on another thread.
+unsafe extern "C" fn parallel_for(
+    _: *mut c_void,
+    count: u64,
+    _: u64,
+    task: Option<abi::Task>,
+    user: *mut c_void,
+) -> abi::Error {
+    let user = user.expose_provenance();
+    let run = |begin, end| {
+        // SAFETY: the SDK passes a task that may run on any thread, and what it refers to lives until this returns.
+        unsafe { task.unwrap()(ptr::with_exposed_provenance_mut(user), begin, end, 0) };
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| run(count / 2, count));
+        run(0, count / 2);
+    });
+    abi::Error::NONE
+}
+
+static SERVICES: abi::HostTable = abi::HostTable {
+    error_create: Some(error_create),
+    error_read: Some(error_read),
+    parallel_for: Some(parallel_for),
+    stop_check: Some(stop_check),
+    ..abi::HostTable::EMPTY
+};
 
 struct TestNpu;
 
@@ -86,7 +139,7 @@ impl Core for TestNpu {
     }
 }
 
-fn make_plugin(_: &HostServices) -> Result<Plugin<TestNpu>> {
+fn make_plugin(host: &HostServices) -> Result<Plugin<TestNpu>> {
     let number = OperandSpec::new(family::FLOATING).with_dtype_group(1);
     let kernel = Kernel::new_prepared("Double", |_: &TestNpu, call| {
         let factor = call.int_attribute("factor")?.unwrap_or(2);
@@ -102,7 +155,21 @@ fn make_plugin(_: &HostServices) -> Result<Plugin<TestNpu>> {
     .with_domain("test")
     .with_inputs([number])
     .with_outputs([number]);
-    Ok(Plugin::for_device("npu", "1.2.3", "npu", TestNpu).with_kernels([kernel]).allow_unload())
+    let host = *host;
+    // Works on two threads until it is stopped.
+    let endless = Kernel::new("Endless", move |_: &TestNpu, _| {
+        host.parallel_for(2, 1, |_, _| {
+            loop {
+                end_if_stopped();
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        Ok(())
+    })
+    .with_domain("test")
+    .with_inputs([number])
+    .with_outputs([number]);
+    Ok(Plugin::for_device("npu", "1.2.3", "npu", TestNpu).with_kernels([kernel, endless]).allow_unload())
 }
 
 fn query_plugin(host: abi::Host) -> (abi::Error, abi::Plugin) {
@@ -222,7 +289,7 @@ fn an_older_host_gets_no_more_than_it_has_room_for() {
 #[test]
 fn a_kernel_is_prepared_with_its_attributes_and_run_on_its_operands() {
     with_plugin(|plugin, _| {
-        // SAFETY: the plugin filled its table of kernels with one record.
+        // SAFETY: the plugin filled its table of kernels.
         let kernel = unsafe { &**(*plugin.kernels).kernels };
         let (from, mut to, dims, factor) = ([1.5f32, -2.0], [0f32; 2], [2i64], [3i64]);
         let tensor = |address: *const f32| abi::Tensor {
@@ -297,5 +364,27 @@ fn a_call_with_an_operand_too_small_is_refused_before_it_is_touched() {
         assert_eq!(last_error(failure).2, "expected room for 1000000 elements, found 8 bytes");
         // SAFETY: the state is the one that was prepared.
         unsafe { kernel.release.unwrap()(kernel.context, state) };
+    });
+}
+
+#[test]
+fn a_kernel_ends_on_all_its_threads_when_its_caller_wants_it_to_stop() {
+    with_plugin(|plugin, _| {
+        // SAFETY: the plugin filled its table of kernels with two records.
+        let kernel = unsafe { &**(*plugin.kernels).kernels.add(1) };
+        let (call, mut state) = (abi::Call::EMPTY, ptr::null_mut());
+        STOP_QUESTIONS.set(Some(0));
+        // SAFETY: the context is the kernel's own, and the call, which has no operands, lives through the calls.
+        let failure = unsafe {
+            assert_eq!(
+                kernel.prepare.unwrap()(kernel.context, &raw const call, &raw mut state),
+                abi::Error::NONE
+            );
+            let failure = kernel.run.unwrap()(kernel.context, state, &raw const call);
+            assert_eq!(kernel.release.unwrap()(kernel.context, state), abi::Error::NONE);
+            failure
+        };
+        assert_eq!(STOP_QUESTIONS.take(), Some(3));
+        assert_eq!(last_error(failure), (Code::UNAVAILABLE, String::new(), "nobody waits".to_owned()));
     });
 }

@@ -4,9 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
-use oarlock_host::{DeviceDescription, DeviceFlags};
+use oarlock_host::{DeviceAbsence, DeviceDescription, DeviceFlags};
 
-use crate::known_devices::DeviceAbsence;
 use crate::memory::{MemoryPool, PoolOptions};
 use crate::stream::Stream;
 use crate::{Error, Result};

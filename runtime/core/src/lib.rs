@@ -34,7 +34,7 @@ mod error;
 mod fallback_counters;
 pub mod flags;
 pub mod infer;
-mod known_devices;
+mod interrupt;
 pub mod memory;
 mod post_kernel_checks;
 pub mod registry;
@@ -45,16 +45,16 @@ pub mod stream;
 mod tensor;
 
 pub use attribute::{Attribute, Attributes};
-pub use constant::Constant;
+pub use constant::{Constant, ConstantSource};
 pub use device::{Device, DeviceName};
 pub use dispatch::{
-    BoundCall, CpuFallback, ExpectedInput, MemoryLocation, Op, OpInvocation, OpOutputs, PrepareOutcome,
-    PreparedCall, ReusableCall,
+    BoundCall, ConstantInput, CpuFallback, ExpectedInput, MemoryLocation, Op, OpInvocation, OpOutputs,
+    PrepareOutcome, PreparedCall, ReusableCall,
 };
 pub use dtype::{Dtype, DtypeSet, Element};
 pub use error::{Error, ErrorKind, Result};
 pub use fallback_counters::FallbackCount;
-pub use known_devices::{KNOWN_DEVICES, KnownDevice};
+pub use interrupt::with_interrupt;
 pub use runtime::Runtime;
 pub use shape::Dims;
 pub use tensor::{DimSelection, SelectionSource, Tensor};

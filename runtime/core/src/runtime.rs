@@ -10,7 +10,6 @@ use oarlock_host::{BuiltInPlugin, Host, HostOptions, LoadedPlugin, LogLevel, Log
 use crate::device::DeviceName;
 use crate::fallback_counters::{FallbackCount, FallbackCounters};
 use crate::flags::{self, Flags};
-use crate::known_devices;
 use crate::memory::PoolOptions;
 use crate::post_kernel_checks::PostKernelChecks;
 use crate::registry::{KernelEntry, KernelRegistry};
@@ -158,7 +157,7 @@ impl Runtime {
 
     /// Finds a device by name, such as `cpu`, `opencl:1` or `gpu`.
     pub fn device(&self, name: &str) -> Result<Device> {
-        let absence = |device_type: &str| known_devices::explain_absence(device_type, &self.host);
+        let absence = |device_type: &str| oarlock_host::explain_absence(device_type, &self.host);
         name.parse::<DeviceName>()?.select_device(&self.devices, absence).cloned()
     }
 

@@ -92,15 +92,15 @@ impl Tensor {
     /// Places a constant on a device: without a copy if the device can read it in place, otherwise as a copy.
     /// Kernels need aligned elements, unless they declare that an operand may be unaligned.
     pub fn from_constant(device: &Device, constant: &Constant) -> Result<Self> {
-        let (dtype, dims, bytes) = (constant.dtype(), constant.dims(), constant.bytes());
+        let constant = constant.to_held()?;
+        let (dtype, dims, bytes) = (constant.dtype(), constant.dims(), constant.bytes()?);
         let is_usable = device.shares_host_memory() && dtype != Dtype::Bool;
         if !is_usable || bytes.is_empty() {
-            return Self::from_bytes(device, dtype, dims, bytes);
+            return Self::from_bytes(device, dtype, dims, &bytes);
         }
-        let allocation = DeviceAllocation::from_host_bytes(device.memory_pool()?.clone(), bytes);
-        let storage =
-            TensorStorage { allocation, stream: None, texts: None, constant: Some(constant.clone()) };
+        let allocation = DeviceAllocation::from_host_bytes(device.memory_pool()?.clone(), &bytes);
         let layout = TensorLayout::contiguous(device, dtype, dims)?;
+        let storage = TensorStorage { allocation, stream: None, texts: None, constant: Some(constant) };
         Ok(Self(Arc::new(TensorBody { layout, offset: 0, memory: TensorMemory::Own(storage) })))
     }
 

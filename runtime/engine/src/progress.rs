@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub struct PrepareProgressListener(Option<Arc<dyn Fn(usize, usize) + Send + Sync>>);
 
 impl PrepareProgressListener {
-    /// Calls `told` before each node is prepared.
+    /// Calls `listener` before each node is prepared, and after the last.
     pub fn new(listener: impl Fn(usize, usize) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(listener)))
     }

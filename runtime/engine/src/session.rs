@@ -129,7 +129,7 @@ impl Session {
         })
     }
 
-    /// Like [`Session::run`], but calls `ask` now and then between steps; an error from it stops the run and is returned.
+    /// Like [`Session::run`], but calls `ask` now and then, between steps and within long ones; an error from it stops the run.
     pub fn run_interruptible(
         &self,
         inputs: &[RuntimeValue],

@@ -3,7 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use oarlock_core::{Constant, Device, Dims, Dtype, Result, Runtime, Tensor};
+use oarlock_core::{Constant, ConstantInput, Device, Dims, Dtype, Result, Runtime, Tensor};
+use oarlock_host::OperandInfo;
 
 use crate::fallback_policy::FallbackPolicy;
 use crate::graph::{Graph, Weight};
@@ -115,8 +116,8 @@ impl SessionEnvironment {
     /// Records the constants of the graph and its subgraphs as lasting as long as the session.
     pub(crate) fn keep_constants(&mut self, graph: &Graph) {
         for numbers in graph.values().filter_map(|(_, value)| value.weight.as_ref()?.as_numbers()) {
-            if self.lasting.insert(numbers.bytes().as_ptr() as usize) {
-                self.lasting_bytes += numbers.bytes().len();
+            if self.lasting.insert(numbers.address()) {
+                self.lasting_bytes += numbers.size_in_bytes();
             }
         }
         graph
@@ -128,10 +129,10 @@ impl SessionEnvironment {
 
     /// The numbers of a constant if all plans share one tensor for it on a device.
     fn shared_constant<'w>(&self, weight: &'w Weight) -> Option<&'w Constant> {
-        let is_lasting = |numbers: &&Constant| self.lasting.contains(&(numbers.bytes().as_ptr() as usize));
+        let is_lasting = |numbers: &&Constant| self.lasting.contains(&numbers.address());
         weight
             .as_numbers()
-            .filter(|numbers| numbers.bytes().len() >= SHARED_CONSTANT_BYTES)
+            .filter(|numbers| numbers.size_in_bytes() >= SHARED_CONSTANT_BYTES)
             .filter(is_lasting)
     }
 
@@ -140,7 +141,26 @@ impl SessionEnvironment {
         let numbers = weight
             .as_numbers()
             .filter(|_| !device.is_same_device(&self.host) && self.shared_constant(weight).is_none());
-        numbers.map_or(0, |numbers| numbers.bytes().len())
+        numbers.map_or(0, Constant::size_in_bytes)
+    }
+
+    /// Returns a constant for a kernel on a device. If the kernel asks for the bytes and they can be read again, it gets them when
+    /// it does.
+    pub(crate) fn constant_input(
+        &self,
+        weight: &Weight,
+        device: &Device,
+        operand: Option<&OperandInfo>,
+    ) -> Result<ConstantInput> {
+        if let Some(numbers) = weight.as_numbers()
+            && numbers.is_on_demand()
+            && operand.is_some_and(|operand| operand.on_demand)
+            && device.is_same_device(&self.host)
+        {
+            return Ok(ConstantInput::OnDemand(numbers.clone()));
+        }
+        let takes_any_address = operand.is_some_and(|operand| operand.unaligned);
+        self.constant_on_device(weight, device, takes_any_address).map(ConstantInput::Tensor)
     }
 
     /// Returns a constant as a tensor on a device: one tensor for the same bytes, however many plans use it. If the kernel
@@ -155,8 +175,7 @@ impl SessionEnvironment {
         // A copy of a small constant would be another one for each plan, and so would what kernels make of it.
         let is_copied = takes_any_address
             && self.lasting_bytes <= CACHED_MODEL_BYTES
-            && shared
-                .is_some_and(|numbers| !numbers.bytes().as_ptr().addr().is_multiple_of(CACHE_LINE_BYTES));
+            && shared.is_some_and(|numbers| !numbers.address().is_multiple_of(CACHE_LINE_BYTES));
         if let Weight::Numbers(numbers) = weight
             && takes_any_address
             && !numbers.is_aligned()
@@ -167,7 +186,7 @@ impl SessionEnvironment {
         let Some(numbers) = shared else { return weight_to_tensor(weight, device) };
         let key = ConstantKey {
             device: device.name().to_owned(),
-            address: numbers.bytes().as_ptr() as usize,
+            address: numbers.address(),
             dtype: weight.dtype(),
             dims: weight.dims().into(),
         };
@@ -176,7 +195,7 @@ impl SessionEnvironment {
             return Ok(known.clone());
         }
         let tensor = if is_copied {
-            Tensor::from_bytes(device, numbers.dtype(), numbers.dims(), numbers.bytes())?
+            Tensor::from_bytes(device, numbers.dtype(), numbers.dims(), &numbers.bytes()?)?
         } else {
             weight_to_tensor(weight, device)?
         };

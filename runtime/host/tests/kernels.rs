@@ -24,6 +24,8 @@ struct OutputMemory {
     taken: Mutex<Option<(Vec<i64>, DeviceBlock)>>,
     /// The kernel's description of itself.
     heard: Mutex<String>,
+    /// The constants that the kernel reads, and whether it keeps them.
+    read: Mutex<Vec<(u32, bool)>>,
 }
 
 // SAFETY: the tensor is written only under the lock, by a kernel that waits for it.
@@ -42,6 +44,11 @@ impl CallServices for OutputMemory {
 
     fn describe_kernel(&self, way: String) {
         *self.heard.lock().unwrap() = way;
+    }
+
+    fn read_constant(&self, index: u32, keep: bool) -> Result<(), PluginFailure> {
+        self.read.lock().unwrap().push((index, keep));
+        Ok(())
     }
 }
 
@@ -75,6 +82,7 @@ fn a_kernel_is_asked_readied_and_run_and_takes_memory_for_its_output() {
         tensor: UnsafeCell::new(abi::Tensor::EMPTY),
         taken: Mutex::default(),
         heard: Mutex::default(),
+        read: Mutex::default(),
     };
     let (inputs, outputs) = ([&raw const input; 2], [output.tensor.get().cast_const()]);
     let host_call = HostCall::new(&output);
@@ -98,6 +106,7 @@ fn a_kernel_is_asked_readied_and_run_and_takes_memory_for_its_output() {
     assert_eq!(device.plugin().live_handles().kernel_states, 1);
     // Characters that would act on a terminal are escaped.
     assert_eq!(*output.heard.lock().unwrap(), "one by \\u{1b}[1mone");
+    assert_eq!(*output.read.lock().unwrap(), [(1, true)]);
     // SAFETY: as above; the kernel was prepared for this call.
     unsafe { prepared.run(&call) }.unwrap();
     drop(prepared);

@@ -24,6 +24,7 @@ mod random;
 mod recorder;
 mod reduce;
 mod scalar_cache;
+mod signals;
 mod startup;
 mod tensor;
 mod views;

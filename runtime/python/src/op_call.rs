@@ -14,6 +14,7 @@ use crate::dtype::DType;
 use crate::error::{OrRaise as _, call_exception, type_name};
 use crate::jit;
 use crate::recorder;
+use crate::signals::detach_interruptible;
 use crate::startup::shared_runtime;
 use crate::tensor::PyTensor;
 use oarlock_core::schema::OARLOCK_DOMAIN;
@@ -86,7 +87,7 @@ impl StaticOp {
         let result = if is_small_call(inputs.iter().copied()) {
             op.run(runtime, inputs)
         } else {
-            py.detach(|| op.run(runtime, inputs))
+            detach_interruptible(py, || op.run(runtime, inputs))?
         };
         let result = result.map_err(call_exception)?;
         crate::warning::emit_warnings(py)?;
@@ -201,7 +202,7 @@ fn run_op(py: Python<'_>, runtime: &Runtime, op: &Op, call: &OpInvocation<'_>) -
     } else if call.stream.is_none() && is_small_call(call.inputs.iter().copied().flatten()) {
         op.invoke(runtime, call)
     } else {
-        py.detach(|| op.invoke(runtime, call))
+        detach_interruptible(py, || op.invoke(runtime, call))?
     };
     let result: Vec<Tensor> = result.map_err(call_exception)?.into_iter().flatten().collect();
     crate::warning::emit_warnings(py)?;

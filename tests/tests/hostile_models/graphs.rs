@@ -116,7 +116,9 @@ pub(crate) fn make_feed(
     }
     let constant = random_weight(source, dtype, &dims);
     let tensor = match &constant {
-        Weight::Numbers(numbers) => Tensor::from_bytes(device, dtype, &dims, numbers.bytes()),
+        Weight::Numbers(numbers) => {
+            numbers.bytes().and_then(|bytes| Tensor::from_bytes(device, dtype, &dims, &bytes))
+        }
         Weight::Texts { texts, .. } => Tensor::from_strings(device, &dims, texts.to_vec()),
     };
     tensor.map_or(RuntimeValue::Nothing, RuntimeValue::Tensor)

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use oarlock_sdk::end_if_stopped;
+
 /// The maximum number of shares, which bounds the counters on the stack. Further threads start in a share that another thread has.
 const MAX_SHARES: usize = 32;
 
@@ -20,12 +22,13 @@ impl TaskQueue {
         Self { count, shares, taken: [const { AtomicUsize::new(0) }; MAX_SHARES] }
     }
 
-    /// The tasks that a lane takes, one at a time.
+    /// The tasks that a lane takes, one at a time. Between two of them, a kernel that is to stop ends.
     pub fn tasks_for_worker(&self, lane: usize) -> impl Iterator<Item = usize> {
         (0..self.shares).flat_map(move |turn| {
             let share = (lane + turn) % self.shares;
             let (first, end) = (self.share_start(share), self.share_start(share + 1));
             std::iter::from_fn(move || {
+                end_if_stopped();
                 let task = first + self.taken[share].fetch_add(1, Ordering::Relaxed);
                 (task < end).then_some(task)
             })

@@ -72,7 +72,7 @@ pub(crate) unsafe fn borrow_tensor(
         return Err(error.with_advice("`oarlock_tensor_create` copies and needs none"));
     }
     let constant = Constant::new(require_dtype(dtype)?, dims, lent.into_bytes()?)?;
-    *place = tensor_handle(Tensor::from_constant(device, &constant.to_aligned())?);
+    *place = tensor_handle(Tensor::from_constant(device, &constant.to_aligned()?)?);
     Ok(())
 }
 

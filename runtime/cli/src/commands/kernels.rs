@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use oarlock_abi::Layout;
 use oarlock_core::registry::{KernelEntry, KernelProblem};
-use oarlock_core::{Device, Dtype, DtypeSet, KNOWN_DEVICES, Runtime, schema};
-use oarlock_host::{KernelInfo, OperandInfo, did_you_mean, sanitize_text};
+use oarlock_core::{Device, Dtype, DtypeSet, Runtime, schema};
+use oarlock_host::{KNOWN_DEVICES, KernelInfo, OperandInfo, did_you_mean, sanitize_text};
 use serde::Serialize;
 
 use crate::CommandVerdict;

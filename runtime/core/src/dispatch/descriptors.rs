@@ -42,11 +42,11 @@ pub(crate) fn bind_memory(raw: &mut abi::Tensor, tensor: &Tensor) {
     (raw.block, raw.offset) = tensor.memory_location();
 }
 
-/// Describes a value on the host. It must not change as long as the prepared kernel lives.
+/// Describes a value on the host. It must be in memory as long as the prepared kernel lives.
 pub(crate) fn describe_constant(constant: &Constant) -> abi::Tensor {
     abi::Tensor {
-        block: abi::Memory(constant.bytes().as_ptr() as u64),
-        size_in_bytes: constant.bytes().len() as u64,
+        block: abi::Memory(constant.address() as u64),
+        size_in_bytes: constant.size_in_bytes() as u64,
         place: abi::MemoryKind::HOST,
         bits: abi::TensorFlags::CONSTANT,
         ..describe_shape(constant.dtype().to_abi(), constant.dims(), None)

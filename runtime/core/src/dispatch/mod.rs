@@ -23,5 +23,5 @@ pub use bound_call::{BoundCall, MemoryLocation};
 pub use fallback::CpuFallback;
 pub use op::Op;
 pub use op_invocation::{OpInvocation, OpOutputs};
-pub use prepare::{ExpectedInput, PrepareOutcome, PreparedCall};
+pub use prepare::{ConstantInput, ExpectedInput, PrepareOutcome, PreparedCall};
 pub use reusable_call::ReusableCall;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use oarlock_abi as abi;
+use oarlock_host::OperandInfo;
 use smallvec::SmallVec;
 
 use super::bound_call::BoundCall;
@@ -30,6 +31,15 @@ pub struct ExpectedInput<'a> {
     pub is_constant: bool,
     /// Its elements, if they are known. Inputs that determine shapes or axes need them.
     pub value: Option<&'a Constant>,
+}
+
+/// A constant input, as a kernel is prepared with it.
+#[derive(Debug)]
+pub enum ConstantInput {
+    /// On the device.
+    Tensor(Tensor),
+    /// On the host, which is the device. The kernel asks for the bytes.
+    OnDemand(Constant),
 }
 
 /// The result of [`Op::prepare_call`].
@@ -61,7 +71,7 @@ impl Op {
     }
 
     /// Prepares a kernel of a device for calls in one of its streams. For each constant input, `constant` returns its
-    /// tensor on that device; its arguments are the index of the input and whether the elements may be unaligned.
+    /// tensor on that device; its arguments are the index of the input and what the kernel requires of it.
     pub fn prepare_call(
         &self,
         runtime: &Runtime,
@@ -69,7 +79,7 @@ impl Op {
         stream: &Stream,
         inputs: &[Option<ExpectedInput<'_>>],
         outputs: usize,
-        constant: impl Fn(usize, bool) -> Result<Tensor>,
+        constant: impl Fn(usize, Option<&OperandInfo>) -> Result<ConstantInput>,
     ) -> Result<PrepareOutcome> {
         let with_context = |error: Error| error.with_op(self.definition.name).with_device(device);
         let (values, layouts) =
@@ -88,24 +98,38 @@ impl Op {
             }
         };
         let operand_specs = &entry.info().inputs;
-        let tensor = |(index, input): (usize, &Option<ExpectedInput<'_>>)| {
+        let constant_input = |(index, input): (usize, &Option<ExpectedInput<'_>>)| {
             let operand_spec = operand_specs.get(index).or(operand_specs.last());
             let takes_value =
                 operand_spec.is_some_and(|operand_spec| operand_spec.place == abi::MemoryKind::HOST.0);
             let is_wanted = input.as_ref().is_some_and(|input| input.is_constant) && !takes_value;
-            let takes_any = operand_spec.is_some_and(|operand_spec| operand_spec.unaligned);
-            is_wanted.then(|| constant(index, takes_any)).transpose()
+            is_wanted.then(|| constant(index, operand_spec)).transpose()
         };
-        let constants: Vec<Option<Tensor>> = inputs.iter().enumerate().map(tensor).collect::<Result<_>>()?;
+        let mut on_demand: Vec<Option<Constant>> = vec![None; inputs.len()];
+        let mut constants: Vec<Option<Tensor>> = vec![None; inputs.len()];
+        for input in inputs.iter().enumerate() {
+            match constant_input(input)? {
+                Some(ConstantInput::Tensor(tensor)) => constants[input.0] = Some(tensor),
+                Some(ConstantInput::OnDemand(constant)) => on_demand[input.0] = Some(constant),
+                None => {}
+            }
+        }
         let given: SmallVec<[Option<InputDescriptor<'_>>; 8]> = layouts
             .iter()
-            .zip(&constants)
+            .zip(constants.iter().zip(&on_demand))
             .map(|(layout, constant)| match constant {
-                Some(tensor) => Some(InputDescriptor { is_constant: true, ..InputDescriptor::from(tensor) }),
-                None => Some(unbound_descriptor(layout.as_ref()?, false)),
+                (Some(tensor), _) => {
+                    Some(InputDescriptor { is_constant: true, ..InputDescriptor::from(tensor) })
+                }
+                (None, Some(constant)) => Some(InputDescriptor {
+                    place: (abi::Memory(constant.address() as u64), 0),
+                    ..unbound_descriptor(layout.as_ref()?, true)
+                }),
+                (None, None) => Some(unbound_descriptor(layout.as_ref()?, false)),
             })
             .collect();
-        let mut resolved = resolver.with_inputs(&given).prepare_kernel(&entry).map_err(with_context)?;
+        let mut resolved =
+            resolver.with_inputs(&given).prepare_kernel(&entry, &on_demand).map_err(with_context)?;
         drop(given);
         resolved._constants = constants.into_iter().flatten().collect();
         Ok(PrepareOutcome::Kernel(PreparedCall { resolved: Arc::new(resolved), entry }))

@@ -4,8 +4,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
 use oarlock_abi as abi;
-use oarlock_host::{CallServices, HostCall, KernelHandle};
+use oarlock_host::{CallServices, HostCall, KernelHandle, PluginFailure};
 use smallvec::SmallVec;
 
 use super::allocating_outputs::AllocatingOutputs;
@@ -24,7 +25,7 @@ use crate::runtime::Runtime;
 use crate::schema::{OpFact, has_fact};
 use crate::stream::Stream;
 use crate::tensor::TensorLayout;
-use crate::{Device, Dtype, Error, Result, Tensor};
+use crate::{Constant, Device, Dtype, Error, Result, Tensor};
 
 /// Counter values that a kernel may use for each element it produces.
 const DRAWS_PER_ELEMENT: u64 = 4;
@@ -73,13 +74,32 @@ pub(crate) struct CallResolver<'a> {
     facts: Option<Vec<TensorFact>>,
 }
 
-/// Receives the description that a kernel provides while it is prepared.
-#[derive(Default)]
-struct DescribeSink(Mutex<String>);
+/// What a kernel asks for while it is prepared.
+struct PrepareServices<'a> {
+    /// For each input, the constant whose bytes need not be in memory.
+    on_demand: &'a [Option<Constant>],
+    answers: Mutex<PrepareAnswers>,
+}
 
-impl CallServices for DescribeSink {
+#[derive(Default)]
+struct PrepareAnswers {
+    description: String,
+    /// The bytes that the kernel reads, and whether it also reads them when it runs.
+    read: Vec<(Bytes, bool)>,
+}
+
+impl CallServices for PrepareServices<'_> {
     fn describe_kernel(&self, way: String) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = way;
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner).description = way;
+    }
+
+    fn read_constant(&self, index: u32, keep: bool) -> std::result::Result<(), PluginFailure> {
+        let Some(Some(constant)) = self.on_demand.get(index as usize) else { return Ok(()) };
+        let failed =
+            |error: Error| PluginFailure::new("core", abi::Code(error.kind() as u32), error.to_string());
+        let bytes = constant.bytes().map_err(failed)?;
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner).read.push((bytes, keep));
+        Ok(())
     }
 }
 
@@ -117,7 +137,7 @@ pub(crate) fn resolve_call(
         ResolveOutcome::NeedsValues(more) => return Ok(ResolveOutcome::NeedsValues(more)),
     };
     let target = match chosen {
-        Some(entry) => CallTarget::Kernel(Arc::new(resolver.prepare_kernel(&entry)?)),
+        Some(entry) => CallTarget::Kernel(Arc::new(resolver.prepare_kernel(&entry, &[])?)),
         None if definition.cpu_fallback(runtime) != CpuFallback::Never && device.device_type() != "cpu" => {
             CallTarget::Fallback
         }
@@ -275,8 +295,13 @@ impl<'a> CallResolver<'a> {
     }
 
     /// Prepares the kernel of an entry and stores everything that later calls need.
-    pub(crate) fn prepare_kernel(self, entry: &KernelEntry) -> Result<ResolvedKernel> {
-        let ResolveRequest { definition, device, inputs: given, values, .. } = self.request;
+    /// Of the inputs in `on_demand`, the kernel gets the bytes when it asks for them.
+    pub(crate) fn prepare_kernel(
+        self,
+        entry: &KernelEntry,
+        on_demand: &[Option<Constant>],
+    ) -> Result<ResolvedKernel> {
+        let ResolveRequest { definition, device, inputs: given, .. } = self.request;
         let kernel = entry.kernel_handle();
         let inputs = self.resolve_inputs(kernel)?;
         let outputs = if self.facts.is_some() {
@@ -285,22 +310,24 @@ impl<'a> CallResolver<'a> {
             self.infer_kernel_outputs(kernel, &inputs)?
         };
         let failed = |failure| Error::from(failure).with_op(definition.name).with_device(device);
-        let description_sink = DescribeSink::default();
-        let host_call = HostCall::new(&description_sink);
+        let services = PrepareServices { on_demand, answers: Mutex::default() };
+        let host_call = HostCall::new(&services);
         let (workspace, prepared) = self.with_abi_call(&inputs, &outputs, |call| -> Result<_> {
             let call = &abi::Call { host_call: host_call.as_ptr(), ..*call };
             // SAFETY: everything that the call points to lives until this returns; operands that are marked constant
-            // are values that the resolved kernel keeps as long as the prepared one.
+            // are values that the resolved kernel keeps as long as the prepared one, or that the kernel asks for.
             unsafe {
                 Ok((kernel.workspace_size(call).map_err(failed)?, kernel.prepare(call).map_err(failed)?))
             }
         })?;
+        let PrepareAnswers { description, read } =
+            services.answers.into_inner().unwrap_or_else(PoisonError::into_inner);
         let has_texts = given.iter().flatten().any(|given| given.layout.dtype == Dtype::String);
         Ok(ResolvedKernel {
             op: definition.name,
             device: device.clone(),
             kernel: prepared,
-            description: description_sink.0.into_inner().unwrap_or_else(PoisonError::into_inner),
+            description,
             workspace,
             allocates: kernel.info().allocates_outputs,
             draws: self.count_draws(&outputs),
@@ -313,8 +340,9 @@ impl<'a> CallResolver<'a> {
             copies: inputs.iter().any(|input| input.binding == InputBinding::Contiguous),
             inputs,
             outputs,
-            _values: values.clone(),
             _constants: Vec::new(),
+            _on_demand: on_demand.iter().flatten().cloned().collect(),
+            _kept_bytes: read.into_iter().filter_map(|(bytes, keep)| keep.then_some(bytes)).collect(),
             attributes: self.attributes,
         })
     }
@@ -347,6 +375,7 @@ impl<'a> CallResolver<'a> {
                     descriptor: descriptors::absent_operand(),
                     binding: InputBinding::Absent,
                     _layout: None,
+                    _value: None,
                 });
             };
             let own = given.layout;
@@ -354,8 +383,10 @@ impl<'a> CallResolver<'a> {
                 operand_spec.is_some_and(|operand_spec| operand_spec.place == abi::MemoryKind::HOST.0);
             if let Some(Some(value)) = self.request.values.get(index).filter(|_| wants_value) {
                 let layout = TensorLayout::contiguous(&own.device, value.dtype(), value.dims())?;
-                let descriptor = descriptors::describe_value(value, &layout);
-                return Ok(ResolvedInput { descriptor, binding: InputBinding::Value, _layout: Some(layout) });
+                let value = value.to_held()?;
+                let descriptor = descriptors::describe_value(&value, &layout);
+                let (binding, _layout, _value) = (InputBinding::Value, Some(layout), Some(value));
+                return Ok(ResolvedInput { descriptor, binding, _layout, _value });
             }
             let takes_strides = operand_spec.is_some_and(|operand_spec| operand_spec.strided);
             let (binding, layout) = if own.strides.is_none() || takes_strides {
@@ -368,7 +399,7 @@ impl<'a> CallResolver<'a> {
             if given.is_constant {
                 descriptor.bits = descriptor.bits | abi::TensorFlags::CONSTANT;
             }
-            Ok(ResolvedInput { descriptor, binding, _layout: Some(layout) })
+            Ok(ResolvedInput { descriptor, binding, _layout: Some(layout), _value: None })
         };
         self.request.inputs.iter().enumerate().map(describe).collect()
     }

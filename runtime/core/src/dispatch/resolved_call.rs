@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use oarlock_abi as abi;
 use oarlock_host::{HostCall, PreparedKernel};
 use smallvec::SmallVec;
@@ -11,11 +12,11 @@ use smallvec::SmallVec;
 use super::allocating_outputs::AllocatingOutputs;
 use super::descriptors::{self, AbiAttributes, OperandDescriptors};
 use super::op_invocation::OpOutputs;
-use super::signature::{CallSignature, InputValues};
+use super::signature::CallSignature;
 use crate::runtime::Runtime;
 use crate::stream::Stream;
 use crate::tensor::{StringBuffers, TensorLayout, TensorStorage};
-use crate::{Device, Dtype, Error, Result, Tensor};
+use crate::{Constant, Device, Dtype, Error, Result, Tensor};
 
 /// An entry of a call site's cache.
 pub(crate) struct ResolvedCall {
@@ -51,10 +52,12 @@ pub(crate) struct ResolvedKernel {
     pub(crate) draws: u64,
     /// True if an operand holds strings.
     pub(crate) has_texts: bool,
-    /// Keeps the values that descriptors point to.
-    pub(crate) _values: InputValues,
     /// Keeps the constants that the kernel was prepared with.
     pub(crate) _constants: Vec<Tensor>,
+    /// Keeps the addresses of constants whose bytes the kernel asked for.
+    pub(crate) _on_demand: Vec<Constant>,
+    /// Keeps the bytes of those that the kernel reads when it runs.
+    pub(crate) _kept_bytes: Vec<Bytes>,
 }
 
 pub(crate) struct ResolvedInput {
@@ -62,6 +65,8 @@ pub(crate) struct ResolvedInput {
     pub(crate) descriptor: abi::Tensor,
     pub(crate) binding: InputBinding,
     pub(crate) _layout: Option<Arc<TensorLayout>>,
+    /// The value that the descriptor points to.
+    pub(crate) _value: Option<Constant>,
 }
 
 /// How an input reaches the kernel.

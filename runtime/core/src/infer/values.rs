@@ -43,7 +43,8 @@ pub(super) fn read_floats(value: &Constant) -> Result<Option<Vec<f64>>> {
 }
 
 fn read_elements<const SIZE: usize, T>(value: &Constant, decode: impl Fn([u8; SIZE]) -> T) -> Option<Vec<T>> {
-    let (elements, _) = value.bytes().as_chunks::<SIZE>();
+    let bytes = value.bytes().ok().filter(|bytes| bytes.len() <= MAX_READ_ELEMENTS * SIZE)?;
+    let (elements, _) = bytes.as_chunks::<SIZE>();
     (elements.len() <= MAX_READ_ELEMENTS).then(|| elements.iter().map(|bytes| decode(*bytes)).collect())
 }
 

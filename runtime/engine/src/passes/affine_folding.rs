@@ -119,7 +119,7 @@ fn fold_inputs(view: &GraphView<'_>, node: &Node) -> Option<FoldedInputs> {
     let has_shift = map.pairs().any(|(_, summand)| summand != 0.0);
     let bias = kernels.bias(view)?.into_iter();
     if !has_shift || !is_padded(node) {
-        let shifted = kernels.sums(|input| map.at(input).1);
+        let shifted = kernels.sums(|input| map.at(input).1)?;
         return folded(&kernels, &map, bias.zip(shifted).map(|(bias, sum)| bias + sum), input, None);
     }
     // factor · x + summand is factor · (x + summand / factor); the padding stays 0 if only the factor goes into the weights.

@@ -42,8 +42,8 @@ fn taken_branch<'a>(graph: &Graph, node: &'a Node, context: &PassContext<'_>) ->
     }
     let condition = graph.value(node.input(0)?).known_numbers()?;
     context.record_read(graph, node.input(0)?);
-    let is_true = match condition.bytes() {
-        [truth] => *truth != 0,
+    let is_true = match *condition.bytes().ok()? {
+        [truth] => truth != 0,
         _ => return None,
     };
     let name = if is_true { "then_branch" } else { "else_branch" };

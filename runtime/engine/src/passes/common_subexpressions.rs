@@ -72,7 +72,7 @@ fn attribute_fingerprint(node: &Node) -> u64 {
             Attribute::Strings(values) => values.hash(&mut hasher),
             Attribute::Floats(values) => values.len().hash(&mut hasher),
             Attribute::Tensor(tensor) => {
-                tensor.bytes().iter().take(64).for_each(|byte| byte.hash(&mut hasher));
+                tensor.bytes().iter().flatten().take(64).for_each(|byte| byte.hash(&mut hasher));
             }
         }
     }

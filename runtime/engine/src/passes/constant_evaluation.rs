@@ -90,7 +90,7 @@ pub(super) fn run_on_host(
 /// Copies a constant to a device; unaligned elements are aligned first.
 pub(crate) fn weight_to_tensor(weight: &Weight, device: &Device) -> Result<Tensor> {
     match weight {
-        Weight::Numbers(numbers) => Tensor::from_constant(device, &numbers.to_aligned()),
+        Weight::Numbers(numbers) => Tensor::from_constant(device, &numbers.to_aligned()?),
         Weight::Texts { dims, texts } => Tensor::from_strings(device, dims, texts.to_vec()),
     }
 }

@@ -35,7 +35,7 @@ impl<'a> ConvKernels<'a> {
         let sizes = [size(0)?, size(1)?];
         let groups = usize::try_from(node.attributes.get_int("group").ok()?.unwrap_or(1)).ok()?.max(1);
         let is_divisible = sizes[0] >= groups && sizes[0].is_multiple_of(groups);
-        let is_known = weights.dtype() == Dtype::F32 && !weights.bytes().is_empty() && is_divisible;
+        let is_known = weights.dtype() == Dtype::F32 && weights.size_in_bytes() > 0 && is_divisible;
         is_known.then_some(Self { node, weights, sizes, groups, is_transposed })
     }
 
@@ -57,10 +57,11 @@ impl<'a> ConvKernels<'a> {
     }
 
     /// Calls a function with the output channel, the input channel and the elements of each kernel, in order.
-    fn for_each(&self, mut each: impl FnMut(usize, usize, &mut dyn Iterator<Item = f64>)) {
+    fn for_each(&self, mut each: impl FnMut(usize, usize, &mut dyn Iterator<Item = f64>)) -> Option<()> {
         let [first_size, second_size] = self.sizes;
-        let bytes_each = self.weights.bytes().len() / (first_size * second_size);
-        for (index, kernel) in self.weights.bytes().chunks_exact(bytes_each).enumerate() {
+        let weights = self.weights.bytes().ok()?;
+        let bytes_each = weights.len() / (first_size * second_size);
+        for (index, kernel) in weights.chunks_exact(bytes_each).enumerate() {
             let (first, second) = (index / second_size, index % second_size);
             // Along the second axis, channels are counted within the group that the first axis determines.
             let grouped = first / (first_size / self.groups) * second_size + second;
@@ -68,23 +69,24 @@ impl<'a> ConvKernels<'a> {
             let elements = kernel.as_chunks::<4>().0.iter();
             each(output, input, &mut elements.map(|bytes| f64::from(f32::from_ne_bytes(*bytes))));
         }
+        Some(())
     }
 
     /// The weights, each kernel times a factor of its output and input channel.
     pub(super) fn scaled(&self, factor: impl Fn(usize, usize) -> f64) -> Option<Constant> {
-        let mut bytes = Vec::with_capacity(self.weights.bytes().len());
+        let mut bytes = Vec::with_capacity(self.weights.size_in_bytes());
         self.for_each(|output, input, elements| {
             let factor = factor(output, input);
             bytes.extend(elements.flat_map(|element| ((element * factor) as f32).to_ne_bytes()));
-        });
+        })?;
         Constant::new(Dtype::F32, self.weights.dims(), bytes).ok()
     }
 
     /// The outputs for an input with the same value in all places of a channel.
-    pub(super) fn sums(&self, value: impl Fn(usize) -> f64) -> Vec<f64> {
+    pub(super) fn sums(&self, value: impl Fn(usize) -> f64) -> Option<Vec<f64>> {
         let mut sums = vec![0.0; self.output_channels()];
-        self.for_each(|output, input, elements| sums[output] += elements.sum::<f64>() * value(input));
-        sums
+        self.for_each(|output, input, elements| sums[output] += elements.sum::<f64>() * value(input))?;
+        Some(sums)
     }
 
     /// The bias, zeros if there is none.

@@ -30,7 +30,7 @@ fn passed_through(graph: &Graph, node: &Node, context: &PassContext<'_>) -> Opti
             Some(mode) => {
                 let known = graph.value(mode).known_numbers()?;
                 context.record_read(graph, mode);
-                known.bytes() == [0]
+                known.bytes().is_ok_and(|bytes| *bytes == [0])
             }
         },
         "Cast" => {

@@ -58,7 +58,7 @@ fn infer_node(graph: &mut Graph, node: &Node, context: &PassContext<'_>) -> Resu
 /// Everything known about a value, elements of small constants included.
 pub(crate) fn value_fact(value: &GraphValue) -> Option<TensorFact> {
     match &value.weight {
-        Some(Weight::Numbers(numbers)) if numbers.bytes().len() <= MAX_FACT_BYTES => {
+        Some(Weight::Numbers(numbers)) if numbers.size_in_bytes() <= MAX_FACT_BYTES => {
             Some(TensorFact::from_value(numbers.clone()))
         }
         Some(weight) => Some(TensorFact::from_shape(weight.dtype(), weight.dims())),

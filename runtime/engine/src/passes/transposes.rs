@@ -347,7 +347,7 @@ fn move_behind(
                 let Some(input) = node.input(*index) else { continue };
                 context.record_read(graph, input);
                 let numbers = graph.value(input).known_numbers()?.clone();
-                if numbers.bytes().is_empty() {
+                if numbers.size_in_bytes() == 0 {
                     continue;
                 }
                 if numbers.dims() != [rank * i64::try_from(each).ok()?] {
@@ -375,10 +375,10 @@ fn move_behind(
 /// Adds a permuted constant vector in place of a parameter.
 fn add_list_constant(graph: &mut Graph, numbers: &Constant, elements: Vec<i64>) -> Option<ValueId> {
     // Works on bytes, so it serves integer lists and float scales alike.
-    let size = numbers.bytes().len() / elements.len().max(1);
+    let bytes = numbers.bytes().ok()?;
+    let size = bytes.len() / elements.len().max(1);
     let parts = elements.iter().map(|at| usize::try_from(*at).ok()).collect::<Option<Vec<usize>>>()?;
-    let bytes: Vec<u8> =
-        parts.iter().flat_map(|at| numbers.bytes()[at * size..(at + 1) * size].to_vec()).collect();
+    let bytes: Vec<u8> = parts.iter().flat_map(|at| bytes[at * size..(at + 1) * size].to_vec()).collect();
     let constant = Constant::new(numbers.dtype(), numbers.dims(), bytes).ok()?;
     Some(graph.add_value(GraphValue::with_weight("a list in another order", Weight::Numbers(constant))))
 }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use oarlock_core::{Device, Dims, Op, PrepareOutcome, PreparedCall, Result, shape};
+use oarlock_host::OperandInfo;
 use smallvec::smallvec;
 
 use super::host_affinity::{self, HostAffinity};
@@ -94,10 +95,16 @@ impl<'a> PlanBuilder<'a> {
 
     fn build(mut self) -> Result<ExecutionPlan> {
         let nodes = std::mem::take(&mut self.graph.nodes);
+        let mut last_readers = vec![0; self.graph.value_count()];
+        for (at, node) in nodes.iter().enumerate() {
+            node.read_values().for_each(|value| last_readers[value.index()] = at);
+        }
         for (at, node) in nodes.iter().enumerate() {
             self.environment.progress.report_progress(at, nodes.len());
             self.plan_node(at, &nodes).map_err(|error| error.with_op(&node.op).with_node(&node.name))?;
+            self.let_weights_go(at, node, &last_readers);
         }
+        self.environment.progress.report_progress(nodes.len(), nodes.len());
         self.graph.nodes = nodes;
         let effects = self.pass_replay.effects().to_vec();
         let Self { graph, environment, plan_values, steps, host_affinities, copied_bytes, .. } = self;
@@ -114,6 +121,16 @@ impl<'a> PlanBuilder<'a> {
             outputs,
             copied_bytes: copied_bytes.get(),
         })
+    }
+
+    /// Lets go of the weights that no later node reads. Kernels hold what they need of them. So while a plan is made, few weights
+    /// are in memory twice: as they are in the file and as kernels packed them.
+    fn let_weights_go(&self, at: usize, node: &Node, last_readers: &[usize]) {
+        for value in node.read_values().filter(|value| last_readers[value.index()] == at) {
+            if let Some(numbers) = self.graph.value(value).known_numbers() {
+                numbers.let_go();
+            }
+        }
     }
 
     /// The action for an op that the engine runs itself. It does not depend on shapes, so the previous plan's is reused.
@@ -261,12 +278,12 @@ impl<'a> PlanBuilder<'a> {
         let devices = if is_of_host { std::slice::from_ref(host) } else { devices };
         for device in devices {
             let stream = device.default_stream()?;
-            let constant = |index: usize, takes_any_address: bool| {
+            let constant = |index: usize, operand: Option<&OperandInfo>| {
                 let weight = node.input(index).and_then(|input| self.graph.value(input).weight.as_ref());
                 let missing = || oarlock_core::Error::fatal("expected a constant, found none");
                 let weight = weight.ok_or_else(missing)?;
                 self.copied_bytes.update(|bytes| bytes + self.environment.copy_bytes(weight, device));
-                self.environment.constant_on_device(weight, device, takes_any_address)
+                self.environment.constant_input(weight, device, operand)
             };
             let outcome = with_expected_inputs(&self.graph, node, |expected| {
                 op.prepare_call(runtime, device, stream, expected, node.outputs.len(), constant)

@@ -8,8 +8,8 @@ mod scan;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use oarlock_core::Result;
 use oarlock_core::infer::TensorFact;
+use oarlock_core::{Constant, Result};
 
 use super::{InterruptCheck, RunScope, RunTimings, StepClock, run_plan};
 use crate::fallback_review::review_fallbacks;
@@ -43,6 +43,10 @@ impl PlannedGraph {
         let context = environment.pass_context();
         let effects = passes::run_passes(&mut graph, &context)?;
         let folded = context.recording.folded_nodes();
+        // Passes made others of these.
+        let use_counts = graph.use_counts();
+        let unread = graph.values().filter(|(id, _)| use_counts[id.index()] == 0);
+        unread.filter_map(|(_, value)| value.known_numbers()).for_each(Constant::let_go);
         Ok(Self { graph, effects, folded, plans: PlanCache::default(), pass_replays: Mutex::default() })
     }
 
@@ -79,7 +83,7 @@ impl PlannedGraph {
         )
     }
 
-    /// Runs it and calls `ask` now and then; an error from it stops the run.
+    /// Runs it and calls `ask` now and then, between steps and within long ones; an error from it stops the run.
     pub(crate) fn run_interruptible(
         &self,
         environment: &SessionEnvironment,
@@ -87,15 +91,13 @@ impl PlannedGraph {
         ask: &dyn Fn() -> Result<()>,
     ) -> Result<Vec<RuntimeValue>> {
         let (step_budget, interrupt_check) = (environment.new_step_budget(), InterruptCheck::new(ask));
-        self.run_within(
-            RunScope {
-                environment,
-                step_budget: &step_budget,
-                clock: None,
-                interrupt_check: Some(&interrupt_check),
-            },
-            inputs,
-        )
+        let run = RunScope {
+            environment,
+            step_budget: &step_budget,
+            clock: None,
+            interrupt_check: Some(&interrupt_check),
+        };
+        oarlock_core::with_interrupt(ask, || self.run_within(run, inputs))
     }
 
     /// Runs it inside another run, sharing its step budget, clock and interrupt check.
@@ -153,6 +155,7 @@ impl PlannedGraph {
         if let Some((at, plan)) = found {
             pass_replays[..=at].rotate_right(1);
             review_fallbacks(&plan.plan, environment)?;
+            self.let_weights_go();
             return Ok(Arc::new(plan));
         }
         let (graph, pass_replay) = self.optimize_for(environment, &facts)?;
@@ -161,7 +164,13 @@ impl PlannedGraph {
         review_fallbacks(&plan.plan, environment)?;
         pass_replays.truncate(MAX_REPLAY_PLANS - 1);
         pass_replays.insert(0, (pass_replay, plan.clone()));
+        self.let_weights_go();
         Ok(plan)
+    }
+
+    /// Lets go of all weights, also of those that passes replaced by others. Plans hold what they need of them.
+    fn let_weights_go(&self) {
+        self.graph.values().filter_map(|(_, value)| value.known_numbers()).for_each(Constant::let_go);
     }
 
     /// Runs all passes with the inputs' dtypes and shapes known.

@@ -174,6 +174,7 @@ unsafe fn check_operands(
             variadic,
             strided: operand.bits.contains(abi::OperandFlags::STRIDED),
             unaligned: operand.bits.contains(abi::OperandFlags::UNALIGNED),
+            on_demand: operand.bits.contains(abi::OperandFlags::ON_DEMAND),
         });
     }
     Ok(operands)

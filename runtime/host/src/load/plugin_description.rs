@@ -169,6 +169,9 @@ pub struct OperandInfo {
     /// True if a constant may be unaligned.
     #[serde(default)]
     pub unaligned: bool,
+    /// True if the kernel asks for the elements of a constant.
+    #[serde(default)]
+    pub on_demand: bool,
 }
 
 impl OperandInfo {

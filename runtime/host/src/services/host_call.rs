@@ -17,6 +17,11 @@ pub trait CallServices: Sync {
 
     /// Receives the kernel's description of how it will run the call that it is being prepared for.
     fn describe_kernel(&self, _way: String) {}
+
+    /// Brings the elements of a constant into memory: until the kernel is prepared, or as long as it is if `keep` is set.
+    fn read_constant(&self, _index: u32, _keep: bool) -> Result<(), PluginFailure> {
+        Ok(())
+    }
 }
 
 /// The object behind the `host_call` field of a call.
@@ -58,6 +63,20 @@ impl<'a> HostCall<'a> {
         if let Some(record) = unsafe { Self::from_call(call) } {
             record.0.describe_kernel(way);
         }
+    }
+
+    /// Forwards a request for the elements of a constant to the maker of the call.
+    ///
+    /// # Safety
+    ///
+    /// As for [`HostCall::allocate_output`].
+    pub(crate) unsafe fn read_constant(
+        call: *const abi::Call,
+        index: u32,
+        keep: bool,
+    ) -> Result<(), PluginFailure> {
+        // SAFETY: as the caller vouches.
+        unsafe { Self::from_call(call) }.map_or(Ok(()), |record| record.0.read_constant(index, keep))
     }
 
     /// # Safety

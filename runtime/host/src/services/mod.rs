@@ -5,6 +5,7 @@
 pub(crate) mod errors;
 pub(crate) mod host_call;
 mod log_sink;
+pub(crate) mod stop_request;
 pub(crate) mod thread_pool;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -168,6 +169,8 @@ static HOST_TABLE: abi::HostTable = abi::HostTable {
     output_allocate: Some(output_allocate),
     experimental: Some(host_experimental),
     kernel_describe: Some(kernel_describe),
+    constant_read: Some(constant_read),
+    stop_check: Some(stop_check),
     ..abi::HostTable::EMPTY
 };
 
@@ -383,6 +386,28 @@ unsafe extern "C" fn kernel_describe(
     };
     // SAFETY: the plugin hands back its context.
     unsafe { serve_call(context, service) }
+}
+
+unsafe extern "C" fn constant_read(
+    context: *mut c_void,
+    call: *const abi::Call,
+    index: u32,
+    keep: u32,
+) -> abi::Error {
+    let service = |_: &PluginServices| {
+        if call.is_null() {
+            return Err(argument_failure("a call", "a null pointer"));
+        }
+        // SAFETY: the plugin hands back the call it was given, while it runs.
+        unsafe { HostCall::read_constant(call, index, keep != 0) }
+    };
+    // SAFETY: the plugin hands back its context.
+    unsafe { serve_call(context, service) }
+}
+
+unsafe extern "C" fn stop_check(context: *mut c_void) -> abi::Error {
+    // SAFETY: the plugin hands back its context.
+    unsafe { serve_call(context, |_| stop_request::check_stop()) }
 }
 
 unsafe extern "C" fn host_experimental(

@@ -135,6 +135,8 @@ static oarlock_error add(void *context, void *state, const oarlock_call *call) {
 static oarlock_error prepare(void *context, const oarlock_call *call, void **state) {
     (void)context;
     *state = 0;
+    oarlock_error failure = services.constant_read(host_context, call, 1, 1);
+    if (failure) return failure;
     return services.kernel_describe(host_context, call, (oarlock_str)TEXT("one by \x1b[1mone"));
 }
 static oarlock_error release(void *context, void *state) { (void)context; (void)state; return 0; }

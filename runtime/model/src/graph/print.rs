@@ -47,7 +47,7 @@ impl Graph {
         let value = self.value(id);
         let numbers = value.weight.as_ref().and_then(|weight| weight.as_numbers());
         match numbers
-            .filter(|numbers| numbers.bytes().len() <= 64)
+            .filter(|numbers| numbers.size_in_bytes() <= 64)
             .and_then(|numbers| numbers.to_floats().ok())
         {
             Some(elements) => format!("{elements:?}"),

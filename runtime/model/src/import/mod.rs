@@ -2,10 +2,12 @@
 
 mod error_location;
 mod file_format;
+mod file_part;
 mod model_directory;
 mod model_file;
 pub mod onnx;
 pub mod paddle;
+mod read_progress;
 mod weight;
 
 use std::collections::BTreeMap;
@@ -14,6 +16,8 @@ use std::path::{Path, PathBuf};
 use oarlock_core::Result;
 
 use crate::graph::Graph;
+
+pub use read_progress::with_read_progress;
 
 /// A model as it was read, before any pass.
 #[derive(Clone, Debug)]

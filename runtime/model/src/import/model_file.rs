@@ -1,4 +1,5 @@
 //! Reads files of models. Whatever is made of a file has memory of its own: the file may be changed, cut off or deleted afterwards.
+//! Only weights that were let go are read again, from a file that is as it was.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -6,16 +7,17 @@ use std::num::NonZero;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, ScopedJoinHandle};
 
 use bytes::{Buf, Bytes};
-use memmap2::{Advice, MmapMut};
 use oarlock_core::{Error, Result};
 use prost::{DecodeError, Message};
 
 use super::error_location::quote_name;
 use super::file_format::RECOGNIZED_BYTES;
+use super::file_part::{FILE_PART_BYTES, RereadFile, read_file_part};
+use super::read_progress;
 
 /// Parts from this size on are read from the file straight into memory of their own; smaller ones are copied from the window.
 const LARGE_PART_BYTES: usize = 4 << 10;
@@ -23,8 +25,6 @@ const LARGE_PART_BYTES: usize = 4 << 10;
 const WINDOW_BYTES: usize = 16 << 10;
 /// Weights begin at cache lines: vectors that cross them halve the speed of a product.
 const CACHE_LINE_BYTES: usize = 64;
-/// Parts from this size on are put into huge pages.
-const HUGE_PAGE_BYTES: usize = 2 << 20;
 /// What a thread reads at a time.
 const PIECE_BYTES: usize = 4 << 20;
 /// More threads would read no faster.
@@ -53,7 +53,7 @@ impl FileVersion {
 }
 
 impl ModelFile {
-    pub(super) fn open(path: &Path) -> Result<Self> {
+    pub(super) fn open(path: &Path) -> Result<Arc<Self>> {
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::NotFound => Error::not_found(format!(
                 "{}: expected a file, found none",
@@ -75,7 +75,8 @@ impl ModelFile {
         }
         let file = File::open(path).map_err(failed)?;
         let opened = FileVersion::new(&file.metadata().map_err(failed)?);
-        Ok(Self { file, path: path.to_owned(), opened })
+        read_progress::add_file(opened.size);
+        Ok(Arc::new(Self { file, path: path.to_owned(), opened }))
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -87,30 +88,32 @@ impl ModelFile {
     }
 
     /// Reads a part of the file, which begins at a cache line of memory.
-    pub(super) fn read_part(&self, offset: u64, size: usize) -> Result<Bytes> {
+    pub(super) fn read_part(self: &Arc<Self>, offset: u64, size: usize) -> Result<Bytes> {
         let no_memory = || {
             let shown = quote_path(&self.path);
             Error::resource_exhausted(format!(
                 "{shown}: expected memory for a part of {size} bytes, found none"
             ))
         };
-        if size >= HUGE_PAGE_BYTES {
-            let mut bytes = MmapMut::map_anon(size).map_err(|_| no_memory())?;
-            // Fewer faults and misses; without huge pages, smaller ones will do.
-            _ = bytes.advise(Advice::HugePage);
-            self.read_in_threads(offset, &mut bytes)?;
-            return Ok(Bytes::from_owner(bytes));
+        if size >= FILE_PART_BYTES {
+            let bytes = read_file_part(self.clone(), offset, size)?.ok_or_else(no_memory)?;
+            read_progress::add_read(size as u64);
+            return Ok(bytes);
         }
         let mut bytes = Vec::<u8>::new();
         bytes.try_reserve_exact(size + CACHE_LINE_BYTES).map_err(|_| no_memory())?;
         let begin = bytes.as_ptr().align_offset(CACHE_LINE_BYTES).min(CACHE_LINE_BYTES);
         bytes.resize(begin + size, 0);
         self.read_at(offset, &mut bytes[begin..])?;
+        read_progress::add_read(size as u64);
         Ok(Bytes::from(bytes).slice(begin..))
     }
 
     /// Reads a large part. Most of the time goes into the pages of the memory, so several threads are faster than one.
     fn read_in_threads(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
+        if bytes.len() <= PIECE_BYTES / 2 {
+            return self.read_at(offset, bytes);
+        }
         let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MAX_READERS);
         let pieces = Mutex::new((offset..).step_by(PIECE_BYTES).zip(bytes.chunks_mut(PIECE_BYTES)));
         let next_piece = || pieces.lock().unwrap_or_else(PoisonError::into_inner).next();
@@ -136,13 +139,15 @@ impl ModelFile {
     }
 
     /// Reads all of a file that is small.
-    pub(super) fn read_whole(&self) -> Result<Bytes> {
+    pub(super) fn read_whole(self: &Arc<Self>) -> Result<Bytes> {
         let bytes = self.read_part(0, usize::try_from(self.size()).unwrap_or(usize::MAX))?;
         self.expect_unchanged().map(|()| bytes)
     }
 
     /// Reads the file as a message of protobuf.
-    pub(super) fn decode<M: Message + Default>(&self) -> Result<std::result::Result<M, DecodeError>> {
+    pub(super) fn decode<M: Message + Default>(
+        self: &Arc<Self>,
+    ) -> Result<std::result::Result<M, DecodeError>> {
         let mut reader = FileReader::new(self);
         let decoded = M::decode(&mut reader);
         self.expect_unchanged()?;
@@ -150,7 +155,7 @@ impl ModelFile {
     }
 
     /// Both ends of the file, by which its format is recognized; empty if they cannot be read.
-    pub(super) fn read_ends(&self) -> Vec<u8> {
+    pub(super) fn read_ends(self: &Arc<Self>) -> Vec<u8> {
         let end = |offset, size| self.read_part(offset, size as usize).unwrap_or_default();
         let first = self.size().min(RECOGNIZED_BYTES as u64);
         let last = (self.size() - first).min(RECOGNIZED_BYTES as u64);
@@ -181,6 +186,30 @@ impl ModelFile {
     }
 }
 
+impl RereadFile for ModelFile {
+    fn read_again(&self, offset: u64, bytes: &mut [u8]) -> Result<()> {
+        self.read_in_threads(offset, bytes)
+    }
+
+    // The name of the file may have changed: to another file, or to none.
+    fn expect_same_content(&self) -> Result<()> {
+        let now = self.file.metadata().map_err(|error| read_error(&self.path, &error))?;
+        let content = |version: &FileVersion| (version.size, version.times[0], version.times[1]);
+        if content(&FileVersion::new(&now)) == content(&self.opened) {
+            return Ok(());
+        }
+        Err(Error::unavailable(format!(
+            "{}: expected the content that was loaded, to read weights again, found that it changed",
+            quote_path(&self.path)
+        ))
+        .with_advice("load the model again; to replace a file, write another one and rename it"))
+    }
+
+    fn describe_file(&self) -> String {
+        self.path.display().to_string()
+    }
+}
+
 fn read_error(path: &Path, error: &io::Error) -> Error {
     Error::unavailable(format!("{}: expected to read it, found: {error}", quote_path(path)))
 }
@@ -191,7 +220,7 @@ fn quote_path(path: &Path) -> String {
 
 /// Reads a file from its begin to its end, as a decoder of protobuf wants it.
 struct FileReader<'f> {
-    file: &'f ModelFile,
+    file: &'f Arc<ModelFile>,
     /// The place in the file behind the window.
     next: u64,
     window: Vec<u8>,
@@ -202,7 +231,7 @@ struct FileReader<'f> {
 }
 
 impl<'f> FileReader<'f> {
-    fn new(file: &'f ModelFile) -> Self {
+    fn new(file: &'f Arc<ModelFile>) -> Self {
         let mut reader = Self { file, next: 0, window: Vec::new(), taken: 0, failure: None };
         reader.fill_window();
         reader
@@ -214,7 +243,10 @@ impl<'f> FileReader<'f> {
         self.window.resize(size, 0);
         self.taken = 0;
         match self.file.read_at(self.next, &mut self.window) {
-            Ok(()) => self.next += size as u64,
+            Ok(()) => {
+                self.next += size as u64;
+                read_progress::add_read(size as u64);
+            }
             Err(error) => self.fail(error),
         }
     }
@@ -276,7 +308,7 @@ mod tests {
     use super::*;
 
     /// A file with this content, opened.
-    fn opened(content: &[u8]) -> (tempfile::TempDir, PathBuf, ModelFile) {
+    fn opened(content: &[u8]) -> (tempfile::TempDir, PathBuf, Arc<ModelFile>) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("model");
         fs::write(&path, content).unwrap();
@@ -292,7 +324,7 @@ mod tests {
     fn parts_of_any_size_are_what_the_file_holds() {
         let content = counted((9 << 20) + 17);
         let (_directory, _, file) = opened(&content);
-        for (offset, size) in [(0, 0), (5, 1), (3, 5_000), (1, HUGE_PAGE_BYTES), (11, content.len() - 11)] {
+        for (offset, size) in [(0, 0), (5, 1), (3, 5_000), (1, FILE_PART_BYTES), (11, content.len() - 11)] {
             let part = file.read_part(offset as u64, size).unwrap();
             assert!(part == content[offset..offset + size], "{size} bytes from {offset} on");
         }

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use oarlock_core::{Constant, Dtype, Result};
 
+use super::file_part::constant_of_file;
 use crate::graph::Weight;
 
 const _: () = assert!(cfg!(target_endian = "little"), "models hold their numbers with the lowest byte first");
@@ -14,7 +15,8 @@ const TINY_WEIGHT_BYTES: usize = 256;
 pub(super) fn weight_from_bytes(dtype: Dtype, dims: &[i64], bytes: Bytes) -> Result<Weight> {
     let bytes = if bytes.len() <= TINY_WEIGHT_BYTES { Bytes::copy_from_slice(&bytes) } else { bytes };
     let bytes = if dtype == Dtype::Bool { normalize_booleans(bytes) } else { bytes };
-    Ok(Weight::Numbers(Constant::new(dtype, dims, bytes)?))
+    let constant = Constant::new(dtype, dims, bytes.clone())?;
+    Ok(Weight::Numbers(constant_of_file(constant, &bytes)))
 }
 
 /// Normalizes booleans to 0 or 1, which all readers rely on.

@@ -26,6 +26,7 @@ from pathlib import Path
 
 from . import _oarlock
 from ._oarlock import Error
+from ._progress import Waiting
 
 C_ENDINGS = (".c",)
 CPP_ENDINGS = (".cc", ".cpp", ".cxx", ".C")
@@ -162,7 +163,7 @@ def compiled(recipe: Recipe, cache: Path | None = None, *, verbose: bool = False
         for left in place.glob("build-*"):
             shutil.rmtree(left, ignore_errors=True)
         provided, began = sdk(cache) if recipe.is_rust else headers(cache), time.time_ns()
-        with tempfile.TemporaryDirectory(prefix="build-", dir=place) as directory:
+        with Waiting(f"compiling `{recipe.name}`"), tempfile.TemporaryDirectory(prefix="build-", dir=place) as directory:
             build = build_crate if recipe.is_rust else build_objects
             made, read = build(recipe, compilers, Path(directory), provided, verbose)
             made.chmod(0o755)

@@ -11,14 +11,17 @@ from ._model import Session
 from ._npy_format import MAGIC, read_array
 from ._npz import NpzFile
 from ._oarlock import Device, float32
+from ._progress import progress_function
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ._oarlock import DType
+    from ._progress import ProgressFunction
     from ._typing import HasSerializeToString
 
     File = str | PathLike[str] | bytes | bytearray | memoryview | IO[bytes]
+    Progress = bool | ProgressFunction | None
     Devices = Device | str | Sequence[Device | str] | None
 
 __all__: list[str] = ["load"]
@@ -30,12 +33,22 @@ ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 # Which of a model and arrays a file has, its name does not tell type checkers; what is given with it may.
 @overload
 def load(
-    file: HasSerializeToString, /, *, device: Devices = None, precision: DType = float32, fallback: str | None = None
+    file: HasSerializeToString,
+    /,
+    *,
+    device: Devices = None,
+    precision: DType = float32,
+    fallback: str | None = None,
+    progress: Progress = None,
 ) -> Session: ...
 @overload
-def load(file: File, /, *, device: Devices = None, precision: DType, fallback: str | None = None) -> Session: ...
+def load(
+    file: File, /, *, device: Devices = None, precision: DType, fallback: str | None = None, progress: Progress = None
+) -> Session: ...
 @overload
-def load(file: File, /, *, device: Devices = None, precision: DType = float32, fallback: str) -> Session: ...
+def load(
+    file: File, /, *, device: Devices = None, precision: DType = float32, fallback: str, progress: Progress = None
+) -> Session: ...
 @overload
 def load(
     file: File,
@@ -46,6 +59,7 @@ def load(
     device: Devices = None,
     precision: DType = float32,
     fallback: str | None = None,
+    progress: Progress = None,
 ) -> Any: ...
 def load(
     file: File | HasSerializeToString,
@@ -56,6 +70,7 @@ def load(
     device: Devices = None,
     precision: DType = float32,
     fallback: str | None = None,
+    progress: Progress = None,
 ) -> Any:
     """Loads a model or arrays from a file, its bytes, or an object to read from.
 
@@ -66,6 +81,10 @@ def load(
 
     With several devices, each node runs on the first one that has a kernel for it. If none has, it falls back to the CPU. This
     raises a `FallbackWarning` unless the CPU is one of the devices; with `fallback="error"`, the run fails instead.
+
+    Work that takes longer than a second shows a bar in a terminal or a notebook: when the model is read, and when a run with inputs
+    of new shapes prepares its kernels. With `progress=False` it does not. A function is called with what is done, all there is to
+    do, and `"reading"` or `"preparing kernels"`.
 
     From a file of NumPy's format `.npy`, it makes the array on the device, and from one of `.npz` a mapping of names to arrays,
     which reads each when it is asked for and closes the file as a context manager. Pickled objects are refused, whatever
@@ -87,7 +106,8 @@ def load(
     if start.startswith(ZIP):
         return NpzFile(source, _one_of(device))
     model = source if isinstance(source, str) else source.read()
-    return Session(model, device=device, precision=precision, fallback=fallback)
+    told = progress_function(progress)
+    return Session(model, device=device, precision=precision, fallback=fallback, progress=told)
 
 
 def _source(file: Any) -> str | IO[bytes]:

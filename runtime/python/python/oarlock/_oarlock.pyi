@@ -296,6 +296,7 @@ class Session:
         device: DeviceLike | Sequence[DeviceLike] | None = None,
         precision: DtypeLike | None = None,
         fallback: builtins.str | None = None,
+        progress: Callable[[int, int, builtins.str], object] | None = None,
     ) -> Self: ...
     @property
     def inputs(self) -> list[Slot]:
@@ -324,7 +325,7 @@ class Stop:
 
     def __new__(cls) -> Self: ...
     def set(self) -> None:
-        """Stops the run before its next step."""
+        """Stops the run: before its next step, or within one that takes long."""
 
 @final
 class _Trace:

@@ -29,9 +29,9 @@ pub(crate) fn tensor_from_memory(
         return Tensor::from_bytes(device, dtype, dims, &memory).or_raise();
     }
     let constant = Constant::new(dtype, dims, memory).or_raise()?;
-    let tensor = Tensor::from_constant(device, &constant.to_aligned()).or_raise()?;
-    let start = constant.bytes().as_ptr();
-    if !constant.bytes().is_empty() && tensor.host_address().or_raise()? != Some(start) {
+    let tensor = Tensor::from_constant(device, &constant.to_aligned().or_raise()?).or_raise()?;
+    let bytes = constant.bytes().or_raise()?;
+    if !bytes.is_empty() && tensor.host_address().or_raise()? != Some(bytes.as_ptr()) {
         check_copy_allowed(copy, &format!("{} that {device} cannot use where they lie", dtype.numpy_name()))?;
     }
     Ok(tensor)

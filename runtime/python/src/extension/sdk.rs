@@ -27,10 +27,10 @@ macro_rules! manifest {
     };
 }
 
-const SDK_SOURCES: [(&str, &str); 21] = sources! {
+const SDK_SOURCES: [(&str, &str); 22] = sources! {
     "abi": "draft.rs" "generated.rs" "lib.rs" "text.rs" "versions.rs";
     "sdk": "boundary.rs" "call.rs" "dtype.rs" "error.rs" "generated.rs" "host.rs" "kernel.rs" "lib.rs" "memory_range.rs" "panics.rs" "plugin_path.rs"
-        "plugin.rs" "pointer.rs" "shape.rs" "sized_struct.rs";
+        "plugin.rs" "pointer.rs" "shape.rs" "sized_struct.rs" "stop.rs";
     "sdk/macros": "lib.rs";
 };
 

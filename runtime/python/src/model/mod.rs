@@ -1,6 +1,7 @@
 //! Models, loaded from a file or from bytes, and called like functions.
 
 mod fallback;
+mod progress;
 mod slot;
 mod stop;
 mod value;
@@ -18,6 +19,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use self::fallback::PendingFallbacks;
+use self::progress::ProgressFunction;
 pub(crate) use self::slot::Slot;
 pub(crate) use self::stop::Stop;
 use self::value::{value_from_object, value_to_object};
@@ -52,26 +54,35 @@ struct ModelProperties {
 impl Session {
     /// Reads a model from a file, or from the bytes of one of ONNX, and readies it.
     #[new]
-    #[pyo3(signature = (model, /, *, device=None, precision=None, fallback=None))]
+    #[pyo3(signature = (model, /, *, device=None, precision=None, fallback=None, progress=None))]
     fn new(
         py: Python<'_>,
         model: &Bound<'_, PyAny>,
         device: Option<&Bound<'_, PyAny>>,
         precision: Option<DtypeLike>,
         fallback: Option<&str>,
+        progress: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
+        let progress = progress.map(ProgressFunction::new);
         let runtime = shared_runtime(py)?.clone();
         let untold = Arc::new(PendingFallbacks::default());
         let options = SessionOptions {
             devices: device.map_or(Ok(Vec::new()), crate::device::resolve_devices)?,
             fallback: fallback.map(FallbackScope::from_name).transpose().or_raise()?,
             on_fallback: untold.fallback_listener(),
+            progress: progress.as_ref().map(ProgressFunction::prepare_listener).unwrap_or_default(),
             precision: precision.map_or(Ok(PrecisionMode::F32), |dtype| parse_precision(dtype.0))?,
             ..SessionOptions::default()
         };
         let source = ModelSource::from_object(model)?;
         let read = || -> oarlock_core::Result<Self> {
-            let model = source.read_model()?;
+            let model = match progress {
+                None => source.read_model()?,
+                Some(progress) => import::with_read_progress(
+                    move |read, all| progress.call_function(read, all, "reading"),
+                    || source.read_model(),
+                )?,
+            };
             let session = oarlock_engine::Session::new(runtime, &model, &options)?;
             let Model { graph, format, producer, opsets, metadata, labels, maps, .. } = model;
             let session = Box::new(session);

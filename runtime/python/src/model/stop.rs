@@ -1,6 +1,5 @@
 //! Runs that end early, because of Ctrl-C or because nobody waits for the result any more.
 
-use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use oarlock_core::{Error, Result};
@@ -9,6 +8,7 @@ use pyo3::prelude::*;
 
 use crate::error::OrRaise as _;
 use crate::recorder;
+use crate::signals::SignalCheck;
 
 /// Stops the run that it was passed to, once it is set.
 #[pyclass(frozen, module = "oarlock")]
@@ -22,7 +22,7 @@ impl Stop {
         Self::default()
     }
 
-    /// Stops the run before its next step.
+    /// Stops the run: before its next step, or within one that takes long.
     fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -46,21 +46,15 @@ pub(super) fn run_interruptible(
         if let Some(recording) = recorder::active_recording() {
             return (recording.record_run(session, inputs), None);
         }
-        let raised = RefCell::new(None);
+        let signals = SignalCheck::new();
         let ask = || -> Result<()> {
             if is_stopped() {
                 return Err(stopped("the run was stopped"));
             }
-            match Python::attach(|py| py.check_signals()) {
-                Ok(()) => Ok(()),
-                Err(error) => {
-                    *raised.borrow_mut() = Some(error);
-                    Err(stopped("a signal stopped the run"))
-                }
-            }
+            signals.check_signals()
         };
         let result = session.run_interruptible(inputs, &ask);
-        (result, raised.into_inner())
+        (result, signals.into_raised())
     });
     if let Some(error) = raised {
         return Err(error);

@@ -4,9 +4,10 @@
 
 use oarlock_core::memory::DeviceAllocation;
 use oarlock_core::{
-    Constant, Device, Dtype, Error, ExpectedInput, MemoryLocation, Op, OpInvocation, OpOutputs,
-    PrepareOutcome, PreparedCall, Runtime, Tensor,
+    Constant, ConstantInput, Device, Dtype, Error, ExpectedInput, MemoryLocation, Op, OpInvocation,
+    OpOutputs, PrepareOutcome, PreparedCall, Runtime, Tensor,
 };
+use oarlock_host::OperandInfo;
 
 use super::call::CallCase;
 
@@ -48,7 +49,10 @@ pub(super) fn invoke_prepared(
             })
         })
         .collect();
-    let constant = |at: usize, _| inputs[at].clone().ok_or_else(|| Error::fatal("there is no such input"));
+    let constant = |at: usize, _: Option<&OperandInfo>| {
+        let tensor = inputs[at].clone().ok_or_else(|| Error::fatal("there is no such input"));
+        tensor.map(ConstantInput::Tensor)
+    };
     match op.prepare_call(runtime, device, stream, &expected, case.outputs, constant)? {
         PrepareOutcome::Kernel(ready) if !ready.requires_tensors() => {
             run_prepared(runtime, device, &ready, &inputs)

@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::isa::Isa;
 use oarlock_cpu_base::rows::grain_for;
+use oarlock_sdk::end_if_stopped;
 
 use super::sort_entry::{BufferSide, SortEntry};
 
@@ -59,6 +60,9 @@ impl<'a, E: SortEntry> SortRun<'a, E> {
         for left in (0..steps).rev() {
             if run.entries.len() <= limit {
                 break;
+            }
+            if run.entries.len() > LONG_RUN {
+                end_if_stopped();
             }
             let pivot = median_of_sample(isa, run.entries);
             let [below, others] = run.partition(isa, pivot);

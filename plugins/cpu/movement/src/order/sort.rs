@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::rows::grain_for;
 use oarlock_cpu_base::rows::scratch::try_filled_vec;
-use oarlock_sdk::Result;
+use oarlock_sdk::{Result, end_if_stopped};
 
 use super::quicksort::sort_by_partitions;
 use super::sort_entry::{BufferSide, SortEntry};
@@ -81,6 +81,7 @@ struct RadixSorter {
 impl RadixSorter {
     fn sort_into<E: SortEntry>(&mut self, entries: &mut [E], other: &mut [E], to: BufferSide) {
         if entries.len() > COMPARISON_SORT_COUNT {
+            end_if_stopped();
             let (lowest, bits) = self.rank_spread(entries);
             let is_wide = bits > WIDE_RANK_BITS;
             // Without bits that differ there are no passes, and at most a copy.

@@ -141,6 +141,11 @@ impl NhwcConv {
         format!("{algorithm}, {}", isa.without_amx())
     }
 
+    /// True if a run may need the weights as they were given.
+    pub(super) fn reads_original_weights(&self) -> bool {
+        matches!(self.algorithm, ConvAlgorithm::Winograd(_))
+    }
+
     fn weights_layout(&self) -> ConvWeightsLayout {
         match &self.algorithm {
             ConvAlgorithm::Dense(dense) => ConvWeightsLayout::Panels(dense.precision()),

@@ -40,7 +40,10 @@ pub(super) fn nhwc_conv_kernel() -> Kernel<Cpu> {
         .with_flags(KernelFlags::DETERMINISTIC)
         .with_inputs([
             image.with_name("X"),
-            number.with_rank(3, 4).with_name("W").with_flags(OperandFlags::UNALIGNED),
+            number
+                .with_rank(3, 4)
+                .with_name("W")
+                .with_flags(OperandFlags::UNALIGNED.union(OperandFlags::ON_DEMAND)),
             number.with_name("B").with_rank(1, 1).with_flags(OperandFlags::OPTIONAL),
             image.with_name("Z").with_flags(OperandFlags::OPTIONAL),
         ])
@@ -119,16 +122,26 @@ fn prepare_conv(cpu: &Cpu, call: &KernelCall<'_>) -> Result<Arc<PreparedConv>> {
     let w = call.input(1)?;
     ensure!(w.is_constant(), unimplemented, "expected weights that are constant, found some that are not");
     call.describe_kernel(&convolution.description(cpu));
-    // SAFETY: device memory is host memory, and the operand is constant.
-    let weights = || unsafe { w.constant_elements() };
+    let weights = || {
+        call.read_constant(1, false)?;
+        // SAFETY: device memory is host memory, and the operand is a constant that was just read.
+        unsafe { w.constant_elements() }
+    };
+    let reads_original = convolution.reads_original_weights();
+    if reads_original {
+        call.read_constant(1, true)?;
+    }
     let packed =
         convolution.pack_shared_weights(cpu, constant_cache::constant_range(&w), Dtype::F32, weights)?;
     let dims = [call.input(0)?.dims().to_vec(), call.output(0)?.dims().to_vec()];
     Ok(Arc::new(move |cpu, call| {
         let is_prepared = call.input(0)?.dims() == dims[0] && call.output(0)?.dims() == dims[1];
         super::expect_prepared(is_prepared)?;
-        // SAFETY: as above.
-        let weights = unsafe { call.input(1)?.element_bytes::<f32>()? }.as_chunks().0;
+        let weights = match reads_original {
+            // SAFETY: as above, and the weights were read for as long as this lives.
+            true => unsafe { call.input(1)?.element_bytes::<f32>()? }.as_chunks().0,
+            false => &[],
+        };
         let given = |first: usize, to: &mut [f32]| {
             for (to, weight) in to.iter_mut().zip(&weights[first..]) {
                 *to = f32::from_ne_bytes(*weight);

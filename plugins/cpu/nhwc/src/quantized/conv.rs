@@ -28,7 +28,7 @@ pub(super) fn quantized_layer_kernel(
     weights: OperandSpec,
     layer: fn(&Cpu, &KernelCall<'_>) -> Result<QuantizedLayer>,
 ) -> Kernel<Cpu> {
-    let weights = weights.with_flags(OperandFlags::UNALIGNED);
+    let weights = weights.with_flags(OperandFlags::UNALIGNED.union(OperandFlags::ON_DEMAND));
     Kernel::new_prepared(op, move |cpu: &Cpu, call| {
         let ready = layer(cpu, call)?.prepare_layer(cpu, call)?;
         call.describe_kernel(&format!("{}, {}", ready.description(), cpu.isa()));

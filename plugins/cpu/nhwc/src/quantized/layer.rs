@@ -149,7 +149,8 @@ impl QuantizedLayer {
             return Ok(PreparedLayer { layer: self, packed, factors, starts, padding, dims });
         }
         if let Some(winograd) = self.winograd.take() {
-            // SAFETY: device memory is host memory, and the weights are constant.
+            call.read_constant(1, false)?;
+            // SAFETY: device memory is host memory, and the weights are constant and were just read.
             let weights = unsafe { w.constant_elements::<i8>() }?;
             if winograd.is_exact(&weights) {
                 self.algorithm = QuantizedAlgorithm::Winograd(winograd);
@@ -172,7 +173,8 @@ impl QuantizedLayer {
             constant_cache::constant_range(&w),
             (cpu.isa(), self.order, matches!(self.algorithm, QuantizedAlgorithm::Winograd(_)), sizes),
             || {
-                // SAFETY: as above.
+                call.read_constant(1, false)?;
+                // SAFETY: as above, and the weights were just read.
                 let weights = unsafe { w.constant_elements::<i8>() }?;
                 Ok::<_, oarlock_sdk::PluginError>(match &self.algorithm {
                     QuantizedAlgorithm::Dense(dense) => {

@@ -60,7 +60,10 @@ pub(super) fn fused_matmul_kernel() -> Kernel<Cpu> {
     .with_flags(KernelFlags::DETERMINISTIC)
     .with_inputs([
         float.with_name("A").with_rank(2, u32::MAX),
-        float.with_name("B").with_rank(2, u32::MAX).with_flags(OperandFlags::UNALIGNED),
+        float
+            .with_name("B")
+            .with_rank(2, u32::MAX)
+            .with_flags(OperandFlags::UNALIGNED.union(OperandFlags::ON_DEMAND)),
         optional.with_name("C").with_rank(0, 2),
         optional.with_name("Z").with_rank(2, u32::MAX),
     ])
@@ -191,11 +194,19 @@ impl FusedMatmulState {
         let plan = FusedMatmulPlan::new(call)?;
         let b = call.input(1)?;
         let GemmShape { columns, depth, .. } = plan.sizes;
-        // SAFETY: device memory is host memory, and this is only called for a constant operand.
-        let elements = || unsafe { b.constant_elements::<f32>() };
+        let elements = || {
+            call.read_constant(1, false)?;
+            // SAFETY: device memory is host memory, and this is only called for a constant operand, which was just read.
+            unsafe { b.constant_elements::<f32>() }
+        };
         let place = constant_cache::constant_range(&b);
-        let right = if plan.is_worth_packing(b.is_constant()) {
-            let key = (plan.transposed.1, columns, depth, PackedOperand::<f32>::right_panel_width(cpu));
+        let key = (plan.transposed.1, columns, depth, PackedOperand::<f32>::right_panel_width(cpu));
+        let is_worth_packing = plan.is_worth_packing(b.is_constant());
+        let kept = if b.is_constant() && !is_worth_packing { call.read_constant(1, true) } else { Ok(()) };
+        let right = if let Err(failure) = kept {
+            // The elements are gone. Another call may have packed them.
+            RightMatrix::Packed(PACKED_MATRICES.get_or_make_at(place, key, || Err(failure))?)
+        } else if is_worth_packing {
             let pack =
                 || Ok(PackedOperand::pack_right(cpu, &plan.right_matrix(&elements()?)?, columns, depth));
             RightMatrix::Packed(PACKED_MATRICES.get_or_make_at(place, key, pack)?)

@@ -266,7 +266,8 @@ fn sizes_in_file(graph: &Graph) -> BTreeSet<i64> {
         }
         let shape = value.weight.as_ref().and_then(|weight| weight.as_numbers());
         // Short lists of integers are shapes.
-        if let Some(shape) = shape.filter(|shape| shape.dtype() == Dtype::I64 && shape.bytes().len() <= 64) {
+        if let Some(shape) = shape.filter(|shape| shape.dtype() == Dtype::I64 && shape.size_in_bytes() <= 64)
+        {
             mentioned.extend(shape.to_ints().iter().flat_map(|ints| ints.iter().copied()));
         }
         mentioned.extend(value.weight.as_ref().iter().flat_map(|weight| weight.dims().iter().copied()));

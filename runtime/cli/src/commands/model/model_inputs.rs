@@ -471,7 +471,7 @@ fn read_onnx_tensor(file: &Path) -> Result<HostArray, CommandError> {
     let weight = oarlock_engine::import::onnx::load_tensor(file)?;
     let (dtype, dims) = (weight.dtype(), weight.dims().to_vec());
     let elements = match weight {
-        Weight::Numbers(numbers) => ArrayElements::Bytes(numbers.bytes().to_vec()),
+        Weight::Numbers(numbers) => ArrayElements::Bytes(numbers.bytes()?.to_vec()),
         Weight::Texts { texts, .. } => ArrayElements::Texts(texts.to_vec()),
     };
     Ok(HostArray { dtype, dims, is_fortran: false, elements })

@@ -1,7 +1,7 @@
 //! Encodes attributes of nodes.
 
 use bytes::Bytes;
-use oarlock_core::Attribute;
+use oarlock_core::{Attribute, Result};
 
 use super::types;
 use super::weights;
@@ -10,10 +10,10 @@ use crate::import::onnx::messages::attribute_proto::AttributeType;
 use crate::import::onnx::messages::{AttributeProto, GraphProto};
 
 /// Encodes an attribute that is not a graph. Floats are f32 in the file, as in every model that is read from one.
-pub(super) fn encode_attribute(name: &str, value: &Attribute) -> AttributeProto {
+pub(super) fn encode_attribute(name: &str, value: &Attribute) -> Result<AttributeProto> {
     let text = |text: &String| Bytes::copy_from_slice(text.as_bytes());
     let own = |kind| empty_attribute(name, kind);
-    match value {
+    Ok(match value {
         Attribute::Int(number) => AttributeProto { i: Some(*number), ..own(AttributeType::Int) },
         Attribute::Ints(numbers) => AttributeProto { ints: numbers.clone(), ..own(AttributeType::Ints) },
         Attribute::Float(number) => AttributeProto { f: Some(*number as f32), ..own(AttributeType::Float) },
@@ -27,10 +27,10 @@ pub(super) fn encode_attribute(name: &str, value: &Attribute) -> AttributeProto 
             AttributeProto { strings, ..own(AttributeType::Strings) }
         }
         Attribute::Tensor(numbers) => {
-            let tensor = Box::new(weights::encode_numbers("", numbers));
+            let tensor = Box::new(weights::encode_numbers("", numbers)?);
             AttributeProto { t: Some(tensor), ..own(AttributeType::Tensor) }
         }
-    }
+    })
 }
 
 /// An attribute that holds a branch or body.

@@ -40,7 +40,7 @@ struct WeightIdentity {
 impl WeightIdentity {
     fn from_weight(weight: &Weight) -> Self {
         let address = match weight {
-            Weight::Numbers(constant) => constant.bytes().as_ptr().addr(),
+            Weight::Numbers(constant) => constant.address(),
             Weight::Texts { texts, .. } => texts.as_ptr().addr(),
         };
         Self { address, dtype: weight.dtype(), dims: weight.dims().to_vec() }
@@ -104,7 +104,7 @@ impl OnnxExporter {
         let wanted: Vec<String> = outputs.iter().map(|slot| slot.name.to_string()).collect();
         let mut proto = self.export_graph(graph, folded, names, &wanted)?;
         for (name, weight) in std::mem::take(&mut self.initializers) {
-            proto.initializer.push(self.weights.add_weight(&name, &weight));
+            proto.initializer.push(self.weights.add_weight(&name, &weight)?);
         }
         proto.input = inputs.iter().map(|slot| types::value_info(&slot.name, &slot.declared)).collect();
         let output = |(slot, id): (&ModelOperand, &ValueId)| match &slot.declared {
@@ -200,7 +200,7 @@ impl OnnxExporter {
         let is_kept = |name: &str| name != schema::ACCURACY_LEVEL || !node.domain.is_empty();
         let kept = node.attributes.iter().filter(|(name, _)| is_kept(name));
         let mut attributes: Vec<AttributeProto> =
-            kept.map(|(name, value)| attribute::encode_attribute(name, value)).collect();
+            kept.map(|(name, value)| attribute::encode_attribute(name, value)).collect::<Result<_>>()?;
         for subgraph in &node.subgraphs {
             // A captured value that the body does not read needs no name.
             let own = subgraph.graph.inputs.iter().rev().take(subgraph.captures.len()).rev();

@@ -314,7 +314,7 @@ mod tests {
         assert_eq!(places, [(0, 8000), (8192, 16000)]);
         let numbers = |graph: &Graph| -> Vec<Vec<u8>> {
             let weights = graph.nodes.iter().filter_map(|node| graph.value(node.input(0)?).known_numbers());
-            weights.map(|numbers| numbers.bytes().to_vec()).collect()
+            weights.map(|numbers| numbers.bytes().unwrap().to_vec()).collect()
         };
         assert_eq!(numbers(&read), numbers(&graph));
     }

@@ -1,7 +1,7 @@
 //! Writes constants into the model or into a file beside it.
 
 use bytes::Bytes;
-use oarlock_core::{Constant, Dtype};
+use oarlock_core::{Constant, Dtype, Result};
 
 use super::types;
 use crate::graph::Weight;
@@ -33,14 +33,14 @@ impl WeightWriter {
     }
 
     /// Encodes a weight, and queues its bytes if it goes to the external file.
-    pub(super) fn add_weight(&mut self, name: &str, weight: &Weight) -> TensorProto {
+    pub(super) fn add_weight(&mut self, name: &str, weight: &Weight) -> Result<TensorProto> {
         let constant = match weight {
             Weight::Numbers(constant) => constant,
-            Weight::Texts { dims, texts } => return self::encode_texts(name, dims, texts),
+            Weight::Texts { dims, texts } => return Ok(self::encode_texts(name, dims, texts)),
         };
         match &self.file {
-            Some(file) if constant.bytes().len() >= SMALL_WEIGHT_BYTES => {
-                let (offset, length) = (self.end, constant.bytes().len());
+            Some(file) if constant.size_in_bytes() >= SMALL_WEIGHT_BYTES => {
+                let (offset, length) = (self.end, constant.size_in_bytes());
                 let entry = |key: &str, value: String| StringStringEntryProto {
                     key: Some(key.to_owned()),
                     value: Some(value),
@@ -50,14 +50,14 @@ impl WeightWriter {
                     entry("offset", offset.to_string()),
                     entry("length", length.to_string()),
                 ];
-                self.parts.push((offset, constant.shared_bytes().clone()));
+                self.parts.push((offset, constant.bytes()?));
                 self.end = (offset + length as u64).next_multiple_of(WEIGHT_ALIGNMENT);
                 let data_location = Some(DataLocation::External.into());
-                TensorProto {
+                Ok(TensorProto {
                     external_data,
                     data_location,
                     ..empty_tensor(name, constant.dtype(), constant.dims())
-                }
+                })
             }
             _ => encode_numbers(name, constant),
         }
@@ -70,11 +70,11 @@ impl WeightWriter {
 }
 
 /// Encodes numbers inside the model.
-pub(super) fn encode_numbers(name: &str, constant: &Constant) -> TensorProto {
-    TensorProto {
-        raw_data: Some(constant.shared_bytes().clone()),
+pub(super) fn encode_numbers(name: &str, constant: &Constant) -> Result<TensorProto> {
+    Ok(TensorProto {
+        raw_data: Some(constant.bytes()?),
         ..empty_tensor(name, constant.dtype(), constant.dims())
-    }
+    })
 }
 
 fn encode_texts(name: &str, dims: &[i64], texts: &[String]) -> TensorProto {

@@ -177,7 +177,8 @@ fn add_byte_value(
 
 /// The node that looks values up in a table; `None` if the table changes none.
 fn map_node(graph: &mut Graph, from: ValueId, table: Constant, to: ValueId, quantize: &Node) -> Option<Node> {
-    if graph.value(from).dtype() == Some(table.dtype()) && table.bytes().iter().copied().eq(0..=u8::MAX) {
+    let bytes = table.bytes().ok()?;
+    if graph.value(from).dtype() == Some(table.dtype()) && bytes.iter().copied().eq(0..=u8::MAX) {
         return None;
     }
     let name = format!("table of {}", quantize.label());

@@ -348,5 +348,5 @@ fn int8_numbers(constant: &Constant) -> Option<Vec<i32>> {
         Dtype::U8 => |byte| i32::from(*byte),
         _ => return None,
     };
-    Some(constant.bytes().iter().map(number).collect())
+    Some(constant.bytes().ok()?.iter().map(number).collect())
 }

@@ -130,8 +130,9 @@ impl IntegerLayer {
             let zero = |index: usize| zeros[if zeros.len() == 1 { 0 } else { index / inner % outputs }];
             let number =
                 |byte: u8| if dtype == Dtype::I8 { byte.cast_signed().into() } else { i64::from(byte) };
-            let bytes = weights.bytes().iter().enumerate();
-            let moved = bytes.map(|(index, byte)| i8::try_from(number(*byte) - zero(index)).ok());
+            let bytes = weights.bytes().ok()?;
+            let moved =
+                bytes.iter().enumerate().map(|(index, byte)| i8::try_from(number(*byte) - zero(index)).ok());
             let moved: Vec<u8> = moved.map(|weight| weight.map(i8::cast_unsigned)).collect::<Option<_>>()?;
             Some((dims, moved))
         };

@@ -120,8 +120,8 @@ pub(super) fn zero_point_constants(view: &GraphView<'_>, value: ValueId, dtype: 
         return None;
     }
     match dtype {
-        Dtype::I8 => Some(constant.bytes().iter().map(|byte| i64::from(byte.cast_signed())).collect()),
-        Dtype::U8 => Some(constant.bytes().iter().map(|byte| i64::from(*byte)).collect()),
+        Dtype::I8 => Some(constant.bytes().ok()?.iter().map(|byte| i64::from(byte.cast_signed())).collect()),
+        Dtype::U8 => Some(constant.bytes().ok()?.iter().map(|byte| i64::from(*byte)).collect()),
         _ => constant.to_ints().ok(),
     }
 }

@@ -97,7 +97,7 @@ impl<'m> OnnxImporter<'m> {
             AttributeType::Tensor => {
                 let tensor = attribute.t.as_ref().ok_or_else(missing)?;
                 match tensor::import_weight(tensor, &mut self.external)? {
-                    Weight::Numbers(numbers) => Attribute::Tensor(numbers),
+                    Weight::Numbers(numbers) => Attribute::Tensor(numbers.to_held()?),
                     texts @ Weight::Texts { .. } => return Ok(AttributeContent::Texts(texts)),
                 }
             }

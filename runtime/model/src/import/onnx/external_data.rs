@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use oarlock_core::{Error, ErrorKind, Result};
@@ -18,7 +19,7 @@ const MOST_READINGS: u64 = 4;
 pub(super) struct ExternalFiles {
     directories: Vec<PathBuf>,
     /// Each with the number of bytes that were read.
-    opened: HashMap<PathBuf, (ModelFile, u64)>,
+    opened: HashMap<PathBuf, (Arc<ModelFile>, u64)>,
     /// Parts that were read, by file, offset and size: tensors that share one share its memory.
     parts: HashMap<(PathBuf, u64, u64), Bytes>,
 }

@@ -28,13 +28,13 @@ pub(super) fn densify_weight(
     let Some(width) = dtype.byte_size().and_then(|bytes| usize::try_from(bytes).ok()) else {
         return Err(invalid_model("a sparse tensor of elements of whole bytes", dtype));
     };
-    let count = values.bytes().len() / width;
+    let count = values.size_in_bytes() / width;
     let (dims, rank) = (&sparse.dims, sparse.dims.len());
     let size = shape::size_in_bytes(dtype, dims)?;
-    budget.spend_dense_bytes(size, values.bytes().len())?;
+    budget.spend_dense_bytes(size, values.size_in_bytes())?;
     let places = dense_indices(&indices, count, dims)?;
     let mut bytes = vec![0; usize::try_from(size).unwrap_or(usize::MAX)];
-    for (place, value) in places.into_iter().zip(values.bytes().chunks_exact(width)) {
+    for (place, value) in places.into_iter().zip(values.bytes()?.chunks_exact(width)) {
         match bytes.get_mut(place * width..(place + 1) * width) {
             Some(to) => to.copy_from_slice(value),
             None => return Err(invalid_model(format!("indices into {rank} dimensions {dims:?}"), place)),

@@ -163,16 +163,7 @@ impl<'m> PaddleImporter<'m> {
     pub(super) fn known_ints(&self, id: ValueId) -> Option<Vec<i64>> {
         let known = self.known_constant(id)?;
         match known.dtype() {
-            Dtype::I64 => known.to_ints().ok().map(|ints| ints.to_vec()),
-            Dtype::I32 => Some(
-                known
-                    .bytes()
-                    .as_chunks::<4>()
-                    .0
-                    .iter()
-                    .map(|it| i64::from(i32::from_ne_bytes(*it)))
-                    .collect(),
-            ),
+            Dtype::I32 | Dtype::I64 => known.to_ints().ok(),
             _ => None,
         }
     }

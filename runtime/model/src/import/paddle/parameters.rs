@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use oarlock_core::{Dtype, Result, shape};
@@ -31,7 +32,7 @@ pub(super) fn parameter_names(block: &BlockDesc) -> impl Iterator<Item = &str> {
 /// Where parameters are.
 pub(super) enum ParameterFiles {
     /// All in one file.
-    Combined(ModelFile),
+    Combined(Arc<ModelFile>),
     /// The content of such a file.
     InMemory(Bytes),
     /// Each in a file of its name, in a directory.
@@ -94,7 +95,7 @@ fn read_separate(path: &Path) -> Result<Weight> {
 }
 
 enum ParameterSource<'s> {
-    File(&'s ModelFile),
+    File(&'s Arc<ModelFile>),
     Memory(&'s Bytes),
 }
 

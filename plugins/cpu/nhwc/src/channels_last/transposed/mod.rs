@@ -56,7 +56,7 @@ pub(super) fn nhwc_conv_transpose_kernel() -> Kernel<Cpu> {
         .with_flags(KernelFlags::DETERMINISTIC)
         .with_inputs([
             image.with_name("X"),
-            image.with_name("W").with_flags(OperandFlags::UNALIGNED),
+            image.with_name("W").with_flags(OperandFlags::UNALIGNED.union(OperandFlags::ON_DEMAND)),
             number.with_name("B").with_rank(1, 1).with_flags(OperandFlags::OPTIONAL),
             image.with_name("Z").with_flags(OperandFlags::OPTIONAL),
         ])
@@ -208,8 +208,11 @@ fn prepare_conv_transpose(cpu: &Cpu, call: &KernelCall<'_>) -> Result<Arc<Prepar
         "as ordinary convolutions"
     };
     call.describe_kernel(&format!("transposed, {how}, {}", cpu.isa().without_amx()));
-    // SAFETY: device memory is host memory, and the operand is constant.
-    let weights = || unsafe { w.constant_elements() };
+    let weights = || {
+        call.read_constant(1, false)?;
+        // SAFETY: device memory is host memory, and the operand is a constant that was just read.
+        unsafe { w.constant_elements() }
+    };
     let key = (cpu.isa(), sizes.weights_key());
     let packed = PACKED_WEIGHTS.get_or_make_at(constant_cache::constant_range(&w), key, || {
         Ok::<_, PluginError>(algorithm.pack_weights(cpu, &weights()?))

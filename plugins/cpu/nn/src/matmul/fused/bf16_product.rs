@@ -57,7 +57,8 @@ pub(super) fn prepare_bf16(cpu: &Cpu, call: &KernelCall<'_>) -> Result<Arc<Prepa
     let (b, is_transposed) = (call.input(1)?, plan.transposed.1);
     let key = (is_transposed, plan.sizes.columns, plan.sizes.depth, cpu.isa());
     let matrix = BF16_MATRICES.get_or_make_at(constant_cache::constant_range(&b), key, || {
-        // SAFETY: device memory is host memory, and the operand is constant.
+        call.read_constant(1, false)?;
+        // SAFETY: device memory is host memory, and the operand is a constant that was just read.
         let elements = unsafe { b.constant_elements::<f32>()? };
         Ok::<_, oarlock_sdk::PluginError>(product.pack_matrix(cpu, &elements, is_transposed))
     })?;

@@ -135,7 +135,7 @@ fn middle_zero_points(op: &mut ContribLowering<'_>, blocks: &BlockQuantizedWeigh
     let elements = blocks.rows.checked_mul(blocks.count).and_then(|count| usize::try_from(count).ok());
     let shared = (8 / blocks.bits) as usize;
     // One for each scale, so they take no more bytes than the model has.
-    let known = op.known_constant(op.input(2)?).map(|scales| scales.bytes().len());
+    let known = op.known_constant(op.input(2)?).map(|scales| scales.size_in_bytes());
     let elements = elements.filter(|count| known.is_some_and(|bytes| *count <= bytes));
     let elements =
         elements.ok_or_else(|| invalid_model("constant `scales`, one for each block", "another number"))?;
@@ -158,11 +158,11 @@ fn repack_zero_points(
     }
     let (row, bits) = ((blocks.count + shared - 1) / shared, blocks.bits as usize);
     let expected = usize::try_from(row.saturating_mul(blocks.rows)).unwrap_or(usize::MAX);
-    if packed.bytes().len() != expected {
-        return Err(invalid_model(format!("{expected} bytes of `zero_points`"), packed.bytes().len()));
+    if packed.size_in_bytes() != expected {
+        return Err(invalid_model(format!("{expected} bytes of `zero_points`"), packed.size_in_bytes()));
     }
     let (mut bytes, mut filled) = (Vec::new(), 8);
-    for row in packed.bytes().chunks_exact(row as usize) {
+    for row in packed.bytes()?.chunks_exact(row as usize) {
         for index in 0..blocks.count as usize {
             let bit = index * bits;
             let number = row[bit / 8] >> (bit % 8) & ((1 << bits) - 1);

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use oarlock_host::{Host, LoadedPlugin, Refusal};
+use crate::{Host, LoadedPlugin, Refusal};
 
 /// A type of device, and what provides it.
 #[derive(Debug)]
@@ -31,14 +31,15 @@ pub static KNOWN_DEVICES: &[KnownDevice] = &[
 
 /// Why a device is missing, and what to do about it.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct DeviceAbsence {
+pub struct DeviceAbsence {
     /// Follows the name of the device in a message.
-    pub(crate) reason: String,
-    pub(crate) hint: String,
+    pub reason: String,
+    /// What to do about it.
+    pub hint: String,
 }
 
 /// Explains why there is no device of a type; `None` for an unknown type.
-pub(crate) fn explain_absence(name: &str, host: &Host) -> Option<DeviceAbsence> {
+pub fn explain_absence(name: &str, host: &Host) -> Option<DeviceAbsence> {
     let known = KNOWN_DEVICES.iter().find(|known| known.all_names().any(|other| other == name));
     let device_type = known.map_or(name, |known| known.device_type);
     let of_type = |plugin: &&Arc<LoadedPlugin>| plugin.info().device_type.as_deref() == Some(device_type);
@@ -116,7 +117,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::path::Path;
 
-    use oarlock_host::RefusalReason;
+    use crate::RefusalReason;
 
     use super::*;
 

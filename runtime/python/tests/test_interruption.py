@@ -1,0 +1,51 @@
+"""Ctrl-C ends an op that takes long, and the process computes on."""
+
+import subprocess
+import sys
+import time
+from signal import SIGINT
+
+import pytest
+
+PROGRAM = """
+import time
+import oarlock as ol
+from onnx import parser
+
+text = '<ir_version: 10, opset_import: ["": 20]> g (float[n, n] x) => (float[n, n] y) {{ y = MatMul(x, x) }}'
+model = ol.load(parser.parse_model(text).SerializeToString())
+
+def seconds(size):
+    a = ol.ones((size, size))
+    began = time.perf_counter()
+    try:
+        {work}
+    finally:
+        global taken
+        taken = time.perf_counter() - began
+
+seconds(2000)
+seconds(2000)
+# A matrix whose sides are 6 times as long takes 216 times as long.
+expected = 216 * taken
+print("started", flush=True)
+try:
+    seconds(12000)
+except KeyboardInterrupt:
+    x = ol.arange(90_000.0).reshape(300, 300)
+    assert (x @ ol.eye(300) == x).all() and (model(ol.eye(300, dtype=ol.float32)) == ol.eye(300)).all()
+    print(taken / expected)
+"""
+
+
+@pytest.mark.parametrize("work", ["a @ a", "model(a)"])
+def test_a_signal_ends_an_op_that_takes_long(work):
+    program = PROGRAM.format(work=work)
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "started\n"
+        time.sleep(0.5)
+        process.send_signal(SIGINT)
+        share = float(process.communicate(timeout=120)[0])
+    # The time until the signal, and a few tiles.
+    assert share < 0.5, share
