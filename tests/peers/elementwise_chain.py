@@ -1,4 +1,4 @@
-"""Measures chains of elementwise ops as models, interleaved with one op and with NumPy, and prints a table.
+"""Measures jitted chains of elementwise ops, interleaved with one op and with NumPy, and prints a table.
 
     elementwise_chain.py [--elements N] [--lengths 1,2,20] [--rounds N]
 
@@ -11,27 +11,22 @@ import argparse
 import time
 
 import numpy as np
-from onnx import TensorProto, helper, numpy_helper
 
 import oarlock as ol
 
-STEPS = [("Mul", "multiply", 1.01), ("Add", "add", 0.5), ("Max", "maximum", -3.0), ("Sub", "subtract", 0.25), ("Min", "minimum", 3.0)]
-
-
-def chain_model(length):
-    nodes, constants = [], []
-    for index in range(length):
-        op, _, scalar = STEPS[index % len(STEPS)]
-        constants.append(numpy_helper.from_array(np.float32(scalar), f"c{index}"))
-        nodes.append(helper.make_node(op, [f"v{index}", f"c{index}"], [f"v{index + 1}"]))
-    first, last = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n"]) for name in ("v0", f"v{length}"))
-    graph = helper.make_graph(nodes, "chain", [first], [last], constants)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+STEPS = [("multiply", 1.01), ("add", 0.5), ("maximum", -3.0), ("subtract", 0.25), ("minimum", 3.0)]
 
 
 def oarlock_chain(length, x):
-    session, array = ol.load(chain_model(length).SerializeToString()), ol.asarray(x)
-    return lambda: session(array)
+    @ol.jit
+    def compute(value):
+        for index in range(length):
+            name, scalar = STEPS[index % len(STEPS)]
+            value = getattr(ol, name)(value, scalar)
+        return value
+
+    array = ol.asarray(x)
+    return lambda: compute(array)
 
 
 def numpy_chain(length, x):
@@ -40,7 +35,7 @@ def numpy_chain(length, x):
     def run():
         value = x
         for index in range(length):
-            _, name, scalar = STEPS[index % len(STEPS)]
+            name, scalar = STEPS[index % len(STEPS)]
             value = getattr(np, name)(value, np.float32(scalar), out=out)
         return value
 
@@ -52,7 +47,7 @@ def jax_chain(length, x):
 
     def compute(value):
         for index in range(length):
-            _, name, scalar = STEPS[index % len(STEPS)]
+            name, scalar = STEPS[index % len(STEPS)]
             value = getattr(jax.numpy, name)(value, np.float32(scalar))
         return value
 
