@@ -7,6 +7,9 @@ use oarlock_sdk::end_if_stopped;
 /// The maximum number of shares, which bounds the counters on the stack. Further threads start in a share that another thread has.
 const MAX_SHARES: usize = 32;
 
+/// The tasks of a share between two questions whether the kernel is to stop.
+const TASKS_PER_QUESTION: usize = 4;
+
 /// A work-stealing queue. Each lane first takes the tasks of its share, then those left in other shares. All calls of a size have
 /// the same shares, so when one call reads what another wrote, the data of a lane may still be in its cache.
 pub struct TaskQueue {
@@ -22,14 +25,18 @@ impl TaskQueue {
         Self { count, shares, taken: [const { AtomicUsize::new(0) }; MAX_SHARES] }
     }
 
-    /// The tasks that a lane takes, one at a time. Between two of them, a kernel that is to stop ends.
+    /// The tasks that a lane takes, one at a time. Between some of them, a kernel that is to stop ends.
     pub fn tasks_for_worker(&self, lane: usize) -> impl Iterator<Item = usize> {
         (0..self.shares).flat_map(move |turn| {
             let share = (lane + turn) % self.shares;
             let (first, end) = (self.share_start(share), self.share_start(share + 1));
             std::iter::from_fn(move || {
-                end_if_stopped();
-                let task = first + self.taken[share].fetch_add(1, Ordering::Relaxed);
+                let taken = self.taken[share].fetch_add(1, Ordering::Relaxed);
+                // Not for each task: a clock is read, and small products are done in less than a microsecond.
+                if taken % TASKS_PER_QUESTION == TASKS_PER_QUESTION - 1 {
+                    end_if_stopped();
+                }
+                let task = first + taken;
                 (task < end).then_some(task)
             })
         })
