@@ -479,3 +479,108 @@ def test_functions_of_numpy_compute_the_same_in_a_graph() -> None:
             wrong.append(f"{expression}: {type(error).__name__} {error}"[:300])
     assert not wrong, "\n".join(wrong)
     assert equal > 4 * len(refused), refused
+
+
+def test_functions_of_a_branch_assign_to_arrays_of_their_own() -> None:
+    def increment(v: ol.Tensor) -> ol.Tensor:
+        v += 1
+        return v
+
+    def double(v: ol.Tensor) -> ol.Tensor:
+        v *= 2
+        return v
+
+    def function(x: ol.Tensor, p: ol.Tensor) -> ol.Tensor:
+        return ol.stack([ol.cond(p > 0, increment, double, x), x])
+
+    for call in (function, ol.jit(function)):
+        assert call(ol.asarray([1.0, 2.0]), ol.asarray(-1.0)).tolist() == [[2.0, 4.0], [1.0, 2.0]]
+        assert call(ol.asarray([1.0, 2.0]), ol.asarray(1.0)).tolist() == [[2.0, 3.0], [1.0, 2.0]]
+
+
+def test_a_graph_in_a_graph_changes_no_array_of_its_caller() -> None:
+    @ol.jit
+    def inner(x: ol.Tensor) -> ol.Tensor:
+        x += 1
+        return x
+
+    def outer(x: ol.Tensor) -> ol.Tensor:
+        y = inner(x)
+        return x * 10 + y
+
+    assert outer(ol.asarray([1.0])).tolist() == ol.jit(outer)(ol.asarray([1.0])).tolist() == [12.0]
+    closed = ol.jit(lambda x: ol.jit(lambda y: y + x)(ol.ones(1)))
+    assert [closed(ol.asarray([value])).item() for value in (1.0, 5.0)] == [2.0, 6.0]
+
+
+def test_results_that_are_constants_stay_what_they_are() -> None:
+    function = ol.jit(lambda x: (x, ol.zeros(2)))
+    function(ol.ones(1))[1][0] = 7
+    assert function(ol.ones(1))[1].tolist() == [0.0, 0.0]
+
+
+def test_scalars_of_numpy_are_numbers() -> None:
+    product = ol.jit(lambda x, by: x * by)
+    assert product(ol.ones(1), np.float64(2)).dtype == ol.float32
+    assert product(ol.ones(1, dtype=ol.int8), np.int64(2)).dtype == ol.int8
+
+
+def test_memory_of_others_is_copied() -> None:
+    theirs = np.ones(3, np.float32)
+    function = ol.jit(lambda x: x + theirs)
+    function(ol.ones(3))
+    theirs[:] = 100
+    assert function(ol.ones(3)).tolist() == [2.0, 2.0, 2.0]
+
+
+def test_equal_values_of_other_types_have_graphs_of_their_own() -> None:
+    function = ol.jit(lambda x, given: x + (1 if next(iter(given)) is True else 2))
+    for one, other in (({1: 0}, {True: 0}), (frozenset([1]), frozenset([True]))):
+        assert [function(ol.zeros(1), given).item() for given in (one, other, one)] == [2.0, 1.0, 2.0]
+    ordered = ol.jit(lambda **given: ol.stack(list(given.values())))
+    assert ordered(b=ol.zeros(1), a=ol.ones(1)).tolist() == [[0.0], [1.0]]
+    assert ordered(a=ol.ones(1), b=ol.zeros(1)).tolist() == [[1.0], [0.0]]
+
+
+def test_functions_that_run_bit_by_bit_are_refused() -> None:
+    def generator(x: ol.Tensor) -> Any:
+        yield x
+
+    async def coroutine(x: ol.Tensor) -> ol.Tensor:
+        return x
+
+    for function in (generator, coroutine):
+        with pytest.raises(TypeError, match=r"expected a function that returns arrays for `jit`, found `\w+`, which runs bit by bit"):
+            ol.jit(function)
+
+
+def test_loops_begin_with_constants() -> None:
+    function = ol.jit(lambda x: ol.while_loop(lambda y: y < 100, lambda y: y * x, ol.asarray(1.0)))
+    assert [function(ol.asarray(base)).item() for base in (2.0, 11.0)] == [128.0, 121.0]
+
+
+def test_functions_that_call_each_other_are_traced_on_two_threads() -> None:
+    functions = {}
+    barrier = threading.Barrier(2)
+
+    def make(own: str, other: str) -> None:
+        @ol.jit
+        def function(x: ol.Tensor, depth: int) -> ol.Tensor:
+            return x + 1 if depth == 0 else functions[other](ol.ones(1), depth - 1) + x
+
+        functions[own] = function
+
+    make("a", "b")
+    make("b", "a")
+    found = []
+
+    def work(name: str) -> None:
+        barrier.wait()
+        found.append(functions[name](ol.ones(1), 1).item())
+
+    threads = [threading.Thread(target=work, args=(name,), daemon=True) for name in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert found == [3.0, 3.0]

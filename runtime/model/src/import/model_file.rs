@@ -194,8 +194,13 @@ impl RereadFile for ModelFile {
     // The name of the file may have changed: to another file, or to none.
     fn expect_same_content(&self) -> Result<()> {
         let now = self.file.metadata().map_err(|error| read_error(&self.path, &error))?;
+        let version = FileVersion::new(&now);
         let content = |version: &FileVersion| (version.size, version.times[0], version.times[1]);
-        if content(&FileVersion::new(&now)) == content(&self.opened) {
+        // A rename or a removal changes the time of the last change of anything, and so does a program that writes and then puts the
+        // time of the content back. After the latter, the name still leads to this file.
+        let is_there =
+            || self.path.metadata().is_ok_and(|named| named.ino() == now.ino() && named.dev() == now.dev());
+        if version == self.opened || content(&version) == content(&self.opened) && !is_there() {
             return Ok(());
         }
         Err(Error::unavailable(format!(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import _oarlock
-from ._nesting import Structure, flatten, is_dictionary, is_sequence, rebuild, sequence_of
-from ._oarlock import Tensor, _is_traced, asarray, reshape
+from ._nesting import Structure, flatten, is_dictionary, is_sequence, own_handles, rebuild, sequence_of
+from ._oarlock import Tensor, _is_traced, _is_tracing, asarray, reshape
 from ._oarlock import bool as boolean
 
 if TYPE_CHECKING:
@@ -30,9 +30,16 @@ def cond(
     >>> halve(ol.asarray(6)).item(), halve(ol.asarray(7)).item()
     (3, 22)
     """
+    arrays: list[Tensor] = []
+    around = flatten(operands, arrays, "operand", [])
+
+    def call(function: Callable[..., Any]) -> Any:
+        # Neither function sees what the other one assigns.
+        return function(*rebuild(around, iter(own_handles(arrays))))
+
     if not isinstance(predicate, Tensor) or not _is_traced(predicate):
-        return true_function(*operands) if predicate else false_function(*operands)
-    branches = [branch(function, operands) for function in (true_function, false_function)]
+        return call(true_function if predicate else false_function)
+    branches = [branch(function, call) for function in (true_function, false_function)]
     (_, then_around, then_made), (_, else_around, else_made) = branches
     check_equal("cond", (then_around, then_made), (else_around, else_made), "the same from both functions:")
     made = _oarlock._cond(truth(predicate), branches[0][0], branches[1][0])
@@ -59,7 +66,7 @@ def while_loop(
     arrays: list[Tensor] = []
     around = flatten(as_arrays(state), arrays, "state", [])
     goes_on = condition(rebuild(around, iter(arrays)))
-    if not any(map(_is_traced, [*arrays, *([goes_on] if isinstance(goes_on, Tensor) else [])])):
+    if not _is_tracing():
         while condition(state):
             state = body(state)
         return state
@@ -77,7 +84,7 @@ def while_loop(
     return rebuild(around, iter(_oarlock._while_loop(truth(goes_on), arrays, trace)))
 
 
-def branch(function: Callable[..., Any], operands: tuple[Any, ...]) -> tuple[_oarlock._Trace, Structure, list[Tensor]]:
+def branch(function: Callable[..., Any], call_it: Callable[[Callable[..., Any]], Any]) -> tuple[_oarlock._Trace, Structure, list[Tensor]]:
     """A function of operands that its graph captures, what is around its results, and these."""
     trace = _oarlock._Trace("cond")
     around: Structure = ()
@@ -85,7 +92,7 @@ def branch(function: Callable[..., Any], operands: tuple[Any, ...]) -> tuple[_oa
     def call(_given: list[Tensor]) -> list[Tensor]:
         nonlocal around
         arrays: list[Tensor] = []
-        around = flatten(as_arrays(function(*operands)), arrays, "result", [])
+        around = flatten(as_arrays(call_it(function)), arrays, "result", [])
         return arrays
 
     made = trace_all(trace, [], [], call)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from functools import update_wrapper
-from inspect import Parameter
+from inspect import Parameter, isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from inspect import signature as signature_of
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from . import _oarlock
 from ._model import Session
-from ._nesting import ARRAY, Structure, flatten, rebuild
-from ._oarlock import Tensor, _is_traced, _signature, float32
+from ._nesting import ARRAY, Structure, flatten, own_handles, rebuild
+from ._oarlock import Tensor, _is_traced, _is_tracing, _signature, float32
 from ._warning import warn
 
 if TYPE_CHECKING:
@@ -32,6 +32,10 @@ MOST_GRAPHS = 256
 """The number of graphs that a function keeps."""
 
 
+LOCK = RLock()
+"""Held while a function is traced."""
+
+
 class TracedCall:
     """A function that was traced for one signature."""
 
@@ -49,7 +53,7 @@ class TracedCall:
         outputs: tuple[Tensor, ...] = (made,) if isinstance(made, Tensor) else made
         if self.structure == (ARRAY,) and outputs:
             return outputs[0]
-        each = (outputs[result] if isinstance(result, int) else result for result in self.results)
+        each = (outputs[result] if isinstance(result, int) else own_handles([result])[0] for result in self.results)
         return rebuild(self.structure, each)
 
 
@@ -82,7 +86,6 @@ class JitFunction(Generic[P, R]):
         self._calls: dict[Any, TracedCall] = {}
         self._known: dict[bytes, TracedCall] = {}
         """The same by the signatures of simple arguments, which are faster to find."""
-        self._lock = RLock()
         self._has_warned = False
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -94,9 +97,9 @@ class JitFunction(Generic[P, R]):
         arrays: list[Tensor] = []
         names: list[str] = []
         structure = self._flatten(args, kwargs, arrays, names)
-        if any(map(_is_traced, arrays)):
-            # Part of a function that is being traced.
-            return self._function(*args, **kwargs)
+        if _is_tracing():
+            # Part of the function that is being traced.
+            return self._call(structure, own_handles(arrays))  # type: ignore[no-any-return]
         call = self._traced(structure, arrays, names)
         if signature is not None:
             self._known[signature[0]] = call
@@ -168,7 +171,7 @@ class JitFunction(Generic[P, R]):
         parameters, more = self._parameters
         by_place = parameters + [f"{more}_{at}" for at in range(len(args) - len(parameters))]
         placed = tuple(flatten(arg, arrays, name, names) for arg, name in zip(args, by_place, strict=False))
-        named = tuple((name, flatten(kwargs[name], arrays, name, names)) for name in sorted(kwargs))
+        named = tuple((name, flatten(value, arrays, name, names)) for name, value in kwargs.items())
         return (placed, named)
 
     def _traced(self, structure: Structure, arrays: list[Tensor], names: list[str]) -> TracedCall:
@@ -176,7 +179,8 @@ class JitFunction(Generic[P, R]):
         known = self._calls.get(key)
         if known is not None:
             return known
-        with self._lock:
+        # One lock for all functions, which may call each other.
+        with LOCK:
             known = self._calls.get(key)
             if known is None:
                 known = self._trace(structure, arrays, names)
@@ -188,22 +192,21 @@ class JitFunction(Generic[P, R]):
         return known
 
     def _trace(self, structure: Structure, arrays: list[Tensor], names: list[str]) -> TracedCall:
-        placed, named = structure
-
-        function: Callable[..., Any] = self._function
-
-        def call(given: list[Tensor]) -> Any:
-            each = iter(given)
-            args = [rebuild(part, each) for part in placed]
-            return function(*args, **{name: rebuild(part, each) for name, part in named})
-
         trace = _oarlock._Trace(self._name)
-        results, outputs, around = traced(trace, unique(names), arrays, call)
+        results, outputs, around = traced(trace, unique(names), arrays, lambda given: self._call(structure, given))
         if not outputs:
             return TracedCall(trace, None, around, results)
         device = arrays[0].device if self._device is None and arrays else self._device
         session = Session(trace, device=device, precision=self._precision, fallback=self._fallback)
         return TracedCall(trace, session, around, results)
+
+    def _call(self, structure: Structure, arrays: list[Tensor]) -> Any:
+        """Calls the function itself with arguments of a structure."""
+        function: Callable[..., Any] = self._function
+        placed, named = structure
+        each = iter(arrays)
+        args = [rebuild(part, each) for part in placed]
+        return function(*args, **{name: rebuild(part, each) for name, part in named})
 
     def _warn_of_many(self) -> None:
         if len(self._calls) <= MANY_GRAPHS or self._has_warned:
@@ -320,6 +323,11 @@ def jit(
     def wrap(function: Callable[P, R]) -> JitFunction[P, R]:
         if not callable(function):
             raise TypeError(f"expected a function for `jit`, found {type(function).__name__}")
+        if isgeneratorfunction(function) or iscoroutinefunction(function) or isasyncgenfunction(function):
+            raise TypeError(
+                f"expected a function that returns arrays for `jit`, found `{function.__name__}`, which runs bit by bit\n"
+                "hint: jit the functions that it calls"
+            )
         return JitFunction(function, device, precision, fallback)
 
     return wrap if function is None else wrap(function)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Number
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from ._oarlock import Tensor, asarray
@@ -27,7 +28,8 @@ def flatten(value: object, arrays: list[Tensor], path: str, names: list[str]) ->
         return (type(value), parts)
     if is_dictionary(value):
         parts = tuple(flatten(part, arrays, f"{path}_{key}", names) for key, part in value.items())
-        return (dict, tuple(value), parts)
+        # 1 and True are equal, but no two keys of a dictionary are.
+        return (dict, tuple(value), tuple(map(type, value)), parts)
     if is_foreign_array(value):
         return flatten(asarray(value), arrays, path, names)
     if type(value) is float:
@@ -40,13 +42,14 @@ def flatten(value: object, arrays: list[Tensor], path: str, names: list[str]) ->
             f"expected arrays, numbers, texts and containers of them for `{path}`, found {type(value).__name__}\n"
             "hint: what is no array has to be hashable, because each value of it gets a graph of its own"
         ) from None
-    # 1, 1.0 and True are equal, but functions treat them differently.
-    return (type(value), value)
+    # 1, 1.0 and True are equal, and so are 0j and -0j, but functions treat them differently.
+    return (type(value), value, repr(value))
 
 
 def is_foreign_array(value: object) -> bool:
     """Whether a value is an array of another library."""
-    return not isinstance(value, type) and (hasattr(value, "__dlpack__") or hasattr(value, "__array_interface__"))
+    # A scalar of NumPy is a number.
+    return not isinstance(value, (type, Number)) and (hasattr(value, "__dlpack__") or hasattr(value, "__array_interface__"))
 
 
 def rebuild(structure: Structure, arrays: Iterator[Tensor]) -> Any:
@@ -55,7 +58,7 @@ def rebuild(structure: Structure, arrays: Iterator[Tensor]) -> Any:
     if kind is ARRAY:
         return next(arrays)
     if kind is dict:
-        return dict(zip(structure[1], [rebuild(part, arrays) for part in structure[2]], strict=True))
+        return dict(zip(structure[1], [rebuild(part, arrays) for part in structure[3]], strict=True))
     if kind is float:
         return float.fromhex(structure[1])
     if issubclass(kind, (list, tuple)):
@@ -70,7 +73,12 @@ def is_sequence(value: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
 
 def is_dictionary(value: object) -> TypeGuard[dict[Any, Any]]:
     """Whether a value is a dictionary."""
-    return isinstance(value, dict)
+    return type(value) is dict
+
+
+def own_handles(arrays: list[Tensor]) -> list[Tensor]:
+    """The same arrays as other objects, so that assignments to them change no array of a caller. Nothing is copied."""
+    return [array.to_device(array.device) for array in arrays]
 
 
 def sequence_of(kind: Any, parts: list[Any]) -> Any:

@@ -345,6 +345,9 @@ def _given_up(array: Tensor) -> Any:
     """Moves the elements of an array into a writable NumPy array, without a copy if nothing else owns the memory. The array is empty
     afterwards."""
 
+def _is_tracing() -> builtins.bool:
+    """Whether this thread traces a function."""
+
 def _is_traced(array: Tensor) -> builtins.bool:
     """Whether an array depends on the arguments of the function that is traced."""
 

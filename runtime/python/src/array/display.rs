@@ -174,10 +174,35 @@ pub(super) fn format_item<'py>(
 }
 
 pub(super) fn nested_lists<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
-    fn build_list<'py>(
+    refuse_read(tensor)?;
+    let dims = tensor.dims();
+    // Common dtypes need no list of printed elements.
+    match tensor.dtype() {
+        Dtype::F32 => build_lists(py, dims, &tensor.to_vec::<f32>().or_raise()?, &|value| {
+            Ok(PyFloat::new(py, f64::from(*value)).into_any())
+        }),
+        Dtype::F64 => build_lists(py, dims, &tensor.to_vec().or_raise()?, &|value| {
+            Ok(PyFloat::new(py, *value).into_any())
+        }),
+        Dtype::I64 => build_lists(py, dims, &tensor.to_vec::<i64>().or_raise()?, &|value| {
+            Ok(PyInt::new(py, *value).into_any())
+        }),
+        _ => build_lists(py, dims, &read_values(py, tensor)?, &|value| value.to_object(py)),
+    }
+}
+
+/// Nested lists of values, each made an object.
+fn build_lists<'py, T>(
+    py: Python<'py>,
+    dims: &[i64],
+    values: &[T],
+    to_object: &impl Fn(&T) -> PyResult<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    fn build_list<'py, T>(
         py: Python<'py>,
         dims: &[i64],
-        values: &[PrintedElement],
+        values: &[T],
+        to_object: &impl Fn(&T) -> PyResult<Bound<'py, PyAny>>,
         made: &mut usize,
     ) -> PyResult<Bound<'py, PyAny>> {
         let Some((first, rest)) = dims.split_first() else {
@@ -186,14 +211,15 @@ pub(super) fn nested_lists<'py>(py: Python<'py>, tensor: &Tensor) -> PyResult<Bo
                 py.detach(|| ());
                 py.check_signals()?;
             }
-            return values[0].to_object(py);
+            return to_object(&values[0]);
         };
         let count = usize::try_from(*first)?;
         let size = values.len().checked_div(count).unwrap_or(0);
-        let parts = (0..count).map(|at| build_list(py, rest, &values[at * size..(at + 1) * size], made));
+        let parts =
+            (0..count).map(|at| build_list(py, rest, &values[at * size..(at + 1) * size], to_object, made));
         Ok(PyList::new(py, parts.collect::<PyResult<Vec<_>>>()?)?.into_any())
     }
-    build_list(py, tensor.dims(), &read_values(py, tensor)?, &mut 0)
+    build_list(py, dims, values, to_object, &mut 0)
 }
 
 pub(super) fn tensor_repr(py: Python<'_>, tensor: &Tensor) -> PyResult<String> {

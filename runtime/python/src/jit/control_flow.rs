@@ -13,6 +13,7 @@ use super::TRACES;
 use super::graph_trace::{FinishedGraph, add_node, operand_value, traced_model};
 use super::trace_object::{Trace, python_line};
 use crate::error::OrRaise as _;
+use crate::signals::detach_interruptible;
 use crate::startup::shared_runtime;
 use crate::tensor::PyTensor;
 
@@ -79,7 +80,7 @@ fn run_node(py: Python<'_>, node: &Node) -> PyResult<Vec<Tensor>> {
     let options = SessionOptions { devices, ..SessionOptions::default() };
     let inputs: Vec<RuntimeValue> = tensors.into_iter().map(RuntimeValue::Tensor).collect();
     let run = || oarlock_engine::Session::new(Arc::clone(&runtime), &model, &options)?.run(&inputs);
-    let outputs = py.detach(run).or_raise()?;
+    let outputs = detach_interruptible(py, run)?.or_raise()?;
     outputs
         .into_iter()
         .map(|output| match output {

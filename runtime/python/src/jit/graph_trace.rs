@@ -1,12 +1,12 @@
 //! One graph that is being traced.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use oarlock_core::infer::TensorFact;
 use oarlock_core::schema::{OARLOCK_DOMAIN, latest_opset};
-use oarlock_core::{Constant, Dtype, Op, Tensor};
+use oarlock_core::{Dtype, Op, Tensor};
 use oarlock_engine::Model;
 use oarlock_engine::graph::{
     DeclaredDimension, Graph, GraphValue, Node, Subgraph, ValueId, ValueType, Weight,
@@ -24,6 +24,8 @@ pub(super) struct GraphTrace {
     tensors: Vec<Tensor>,
     /// Values that depend on the inputs, by the identity of their tensors.
     traced: HashMap<usize, ValueId>,
+    /// The begins and ends of the memory of traced tensors.
+    traced_memory: BTreeMap<usize, usize>,
     /// All other values that nodes read.
     constants: HashMap<usize, ValueId>,
     /// Values of the enclosing graph that this one reads.
@@ -41,6 +43,7 @@ impl GraphTrace {
             graph: Graph::new(function),
             tensors: Vec::new(),
             traced: HashMap::new(),
+            traced_memory: BTreeMap::new(),
             constants: HashMap::new(),
             captures: Vec::new(),
             nodes_of_line: HashMap::new(),
@@ -66,6 +69,7 @@ impl GraphTrace {
         let declared = ValueType::Tensor { dtype: Some(tensor.dtype()), dims: Some(dims) };
         let value = self.add_value(GraphValue { declared, ..GraphValue::with_name(name) }, tensor);
         self.traced.insert(tensor.identity(), value);
+        self.traced_memory.extend(address_range(tensor).map(|range| (range.start, range.end)));
         value
     }
 
@@ -90,7 +94,9 @@ impl GraphTrace {
         if let Some(known) = self.constants.get(&tensor.identity()) {
             return Ok(*known);
         }
-        if self.tensors.iter().any(|known| shares_memory(tensor, known) && self.has_value(known)) {
+        let address = tensor.host_address().or_raise()?.map(|address| address.addr());
+        let before = address.and_then(|address| self.traced_memory.range(..=address).next_back());
+        if before.is_some_and(|(_, end)| address < Some(*end)) {
             // Better no graph than one that returns the results of its first call.
             return Err(Error::new_err(
                 "expected a trace of every view of an array, found one that was not traced",
@@ -257,32 +263,18 @@ fn check_shapes(traces: &[GraphTrace], op: &Op, inputs: &[Option<&Tensor>], outp
     )))
 }
 
-/// True if the first element of a tensor is among those of another.
-fn shares_memory(tensor: &Tensor, other: &Tensor) -> bool {
-    match (tensor.host_address(), other.host_bytes()) {
-        (Ok(Some(address)), Ok(Some(bytes))) => bytes.as_ptr_range().contains(&address),
-        _ => false,
-    }
+/// The addresses of the elements of a tensor in the memory of the host.
+fn address_range(tensor: &Tensor) -> Option<Range<usize>> {
+    let bytes = tensor.host_bytes().ok()??;
+    let start = bytes.as_ptr().addr();
+    Some(start..start + bytes.len())
 }
 
-/// The elements of a constant, in the memory of the tensor if the host can read it.
+/// A copy of the elements of a constant: another library may write to the memory of the tensor.
 fn weight_from_tensor(tensor: &Tensor) -> PyResult<Weight> {
     if tensor.dtype() == Dtype::String {
         let texts: Arc<[String]> = tensor.to_strings().or_raise()?.into();
         return Ok(Weight::Texts { dims: tensor.dims().to_vec(), texts });
     }
-    if tensor.host_bytes().or_raise()?.is_none() {
-        return Ok(Weight::Numbers(tensor.to_constant().or_raise()?));
-    }
-    let bytes = Bytes::from_owner(HostElements(tensor.clone()));
-    Ok(Weight::Numbers(Constant::new(tensor.dtype(), tensor.dims(), bytes).or_raise()?))
-}
-
-/// The elements of a tensor that the host can read. Tensors never change while they have several owners.
-struct HostElements(Tensor);
-
-impl AsRef<[u8]> for HostElements {
-    fn as_ref(&self) -> &[u8] {
-        self.0.host_bytes().ok().flatten().unwrap_or_default()
-    }
+    Ok(Weight::Numbers(tensor.to_constant().or_raise()?))
 }

@@ -20,7 +20,7 @@ use pyo3::prelude::*;
 pub(crate) use self::control_flow::{_cond, _while_loop};
 use self::graph_trace::GraphTrace;
 pub(crate) use self::signature::_signature;
-pub(crate) use self::trace_object::{_is_traced, Trace};
+pub(crate) use self::trace_object::{_is_traced, _is_tracing, Trace};
 
 thread_local! {
     /// What this thread traces: a function, and the branches and loop bodies that it is in, the innermost last.

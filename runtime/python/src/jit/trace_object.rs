@@ -107,6 +107,12 @@ impl Trace {
     }
 }
 
+/// Whether this thread traces a function.
+#[pyfunction]
+pub(crate) fn _is_tracing() -> bool {
+    TRACES.with_borrow(|traces| !traces.is_empty())
+}
+
 /// Whether an array depends on the arguments of the function that is traced.
 #[pyfunction]
 pub(crate) fn _is_traced(array: &Bound<'_, PyTensor>) -> bool {

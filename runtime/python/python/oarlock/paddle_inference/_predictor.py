@@ -106,6 +106,9 @@ class PredictorPool:
             raise InvalidValue(f"expected a predictor from 0 to {len(self._predictors) - 1}, found {index}")
         return self._predictors[index]
 
+    # Paddle spells it so.
+    retrive = retrieve
+
 
 def create_predictor(config: Config) -> Predictor:
     """Loads a model.
