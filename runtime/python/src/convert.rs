@@ -5,12 +5,12 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use crate::error::OrRaise as _;
-use crate::jit::is_traced;
 use crate::op_call::StaticOp;
 use crate::promote::{DtypeKind, dtype_kind};
 use crate::python_number::PythonNumber;
 use crate::startup::shared_runtime;
 use crate::tensor::single_output;
+use crate::trace::is_traced;
 
 pub(crate) fn cast_tensor(py: Python<'_>, tensor: &Tensor, to: Dtype) -> PyResult<Tensor> {
     if tensor.dtype() == to {

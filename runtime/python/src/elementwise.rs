@@ -6,12 +6,12 @@ use pyo3::prelude::*;
 
 use crate::convert::cast_tensor;
 use crate::error::{OrRaise as _, rename_op};
-use crate::jit::is_traced;
 use crate::op_call::StaticOp;
 use crate::operand::{ArrayOperand, AsOperand, array_argument, promote_operands};
 use crate::promote::{DtypeKind, default_dtype, dtype_kind, is_signed, is_unsigned, wide_dtype};
 use crate::python_number::PythonNumber;
 use crate::tensor::PyTensor;
+use crate::trace::is_traced;
 
 /// Defines Python functions of one array that map to one op each.
 macro_rules! of_one {

@@ -27,6 +27,7 @@ mod scalar_cache;
 mod signals;
 mod startup;
 mod tensor;
+mod trace;
 mod views;
 mod warning;
 

@@ -12,11 +12,11 @@ use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyString, PyTuple};
 
 use crate::dtype::DType;
 use crate::error::{OrRaise as _, call_exception, type_name};
-use crate::jit;
 use crate::recorder;
 use crate::signals::detach_interruptible;
 use crate::startup::shared_runtime;
 use crate::tensor::PyTensor;
+use crate::trace;
 use oarlock_core::schema::OARLOCK_DOMAIN;
 
 /// Calls on fewer elements keep the interpreter attached: detaching and attaching takes about as long as a small op.
@@ -79,7 +79,7 @@ impl StaticOp {
         let runtime = shared_runtime(py)?;
         let op = self.resolve_op(runtime, inputs.first().map(|input| input.dtype()))?;
         let stream = stream_for_op(py, inputs.first().copied())?;
-        if stream.is_some() || recorder::is_recording() || jit::is_tracing() {
+        if stream.is_some() || recorder::is_recording() || trace::is_tracing() {
             let inputs: Vec<Option<&Tensor>> = inputs.iter().copied().map(Some).collect();
             let call = OpInvocation { inputs: &inputs, outputs: 1, device: None, stream: stream.as_ref() };
             return crate::tensor::single_output(run_op(py, runtime, op, &call)?);
@@ -206,7 +206,7 @@ fn run_op(py: Python<'_>, runtime: &Runtime, op: &Op, call: &OpInvocation<'_>) -
     };
     let result: Vec<Tensor> = result.map_err(call_exception)?.into_iter().flatten().collect();
     crate::warning::emit_warnings(py)?;
-    jit::record_call(py, op, call.inputs, &result)?;
+    trace::record_call(py, op, call.inputs, &result)?;
     Ok(result)
 }
 
@@ -288,7 +288,7 @@ fn parse_attribute(value: &Bound<'_, PyAny>) -> PyResult<Attribute> {
     }
     if let Ok(array) = value.cast::<PyTensor>() {
         let tensor = array.get().tensor();
-        jit::refuse_read(&tensor)?;
+        trace::refuse_read(&tensor)?;
         return Ok(Attribute::Tensor(tensor.to_constant().or_raise()?));
     }
     if value.is_instance_of::<PyBool>() || value.is_instance_of::<PyInt>() {

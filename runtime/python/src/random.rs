@@ -22,7 +22,7 @@ pub(crate) fn _sampled(
     parameters: Vec<Bound<'_, PyTensor>>,
     parameter_dtype: DtypeLike,
 ) -> PyResult<PyTensor> {
-    crate::jit::refuse_random()?;
+    crate::trace::refuse_random()?;
     let host = host_memory_device(py)?;
     // A number that repeats takes no memory, whatever the shape. The size of the result is checked before it is made.
     let one = Tensor::from_slice(&host, &[], &[0f32]).or_raise()?;

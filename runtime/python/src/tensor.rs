@@ -6,6 +6,8 @@ use oarlock_core::Tensor;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
+use crate::trace::{TraceMark, check_assignment, is_traced};
+
 /// Elements of one dtype in a shape, on a device.
 ///
 /// Created by `oarlock.asarray` and other functions of the namespace, which follows the Python array API standard.
@@ -15,17 +17,25 @@ pub(crate) struct PyTensor {
     /// A shared tensor never changes. Writing to an array replaces its tensor, or modifies the tensor in place if it has no
     /// other owner.
     tensor: Mutex<Tensor>,
+    mark: TraceMark,
 }
 
 impl PyTensor {
     pub(crate) fn new(tensor: Tensor) -> Self {
-        Self { tensor: Mutex::new(tensor) }
+        let mark = TraceMark::new(&tensor);
+        Self { tensor: Mutex::new(tensor), mark }
     }
 
     /// Clones the handle, not the elements.
     #[inline]
     pub(crate) fn tensor(&self) -> Tensor {
         self.tensor.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Refuses to change the array if a graph would not.
+    pub(crate) fn check_assignment(&self, value: Option<&Tensor>) -> PyResult<()> {
+        let is_dependent = is_traced(&self.tensor()) || value.is_some_and(is_traced);
+        check_assignment(&self.mark, is_dependent)
     }
 
     /// Modifies the tensor under its lock. The closure must not call Python, which could come back here.

@@ -4,10 +4,10 @@ use oarlock_core::{Attribute, Attributes, DimSelection, Tensor};
 use pyo3::prelude::*;
 
 use crate::error::OrRaise as _;
-use crate::jit::is_traced;
 use crate::op_call::{call_named_op, call_oarlock_op};
 use crate::startup::host_memory_device;
 use crate::tensor::single_output;
+use crate::trace::is_traced;
 
 /// The tensor with its dimensions in another order.
 pub(crate) fn transpose_view(py: Python<'_>, tensor: &Tensor, order: &[usize]) -> PyResult<Tensor> {

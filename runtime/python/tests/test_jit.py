@@ -584,3 +584,63 @@ def test_functions_that_call_each_other_are_traced_on_two_threads() -> None:
     for thread in threads:
         thread.join(30)
     assert found == [3.0, 3.0]
+
+
+def test_arrays_that_a_function_keeps_elsewhere_are_refused() -> None:
+    class Norm:
+        def __init__(self) -> None:
+            self.mean = ol.zeros(3)
+
+        def __call__(self, x: ol.Tensor) -> ol.Tensor:
+            self.mean = self.mean * 0.9 + x * 0.1
+            return x - self.mean
+
+    kept: list[ol.Tensor] = []
+    best = [ol.zeros(1)]
+
+    def appended(x: ol.Tensor) -> ol.Tensor:
+        kept.append(x * 2)
+        return x
+
+    def in_a_body(x: ol.Tensor) -> ol.Tensor:
+        def body(y: ol.Tensor) -> ol.Tensor:
+            best[0] = ol.maximum(best[0], y)
+            return y * 2
+
+        return ol.while_loop(lambda y: y.sum() < 9, body, x)
+
+    for function in (Norm(), appended, in_a_body):
+        with pytest.raises(TypeError, match="expected a traced function to return what it keeps, found arrays of its trace elsewhere"):
+            ol.jit(function)(ol.ones(3))
+
+
+def test_arrays_from_outside_are_not_assigned_to() -> None:
+    outside = ol.zeros(2)
+
+    def assigned(x: ol.Tensor) -> ol.Tensor:
+        outside[0] = x[0]
+        return x
+
+    def in_a_branch(x: ol.Tensor) -> ol.Tensor:
+        y = x * 1
+
+        def yes() -> ol.Tensor:
+            y[0] = 9
+            return y
+
+        return ol.cond(x.sum() > 0, yes, lambda: y)
+
+    def in_a_body(x: ol.Tensor) -> ol.Tensor:
+        count = ol.zeros(())
+
+        def body(y: ol.Tensor) -> ol.Tensor:
+            nonlocal count
+            count += 1
+            return y * 2
+
+        return ol.while_loop(lambda y: y.sum() < 9, body, x) + count
+
+    for function in (assigned, in_a_branch, in_a_body):
+        with pytest.raises(TypeError, match=r"expected an assignment to an array that `\w+` makes where it assigns"):
+            ol.jit(function)(ol.ones(2))
+    assert outside.tolist() == [0.0, 0.0]

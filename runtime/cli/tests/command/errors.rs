@@ -89,5 +89,5 @@ fn output_that_cannot_be_written_is_an_error() {
 
 #[test]
 fn the_version_says_which_contract_it_speaks() {
-    assert_eq!(TestUser::new().run_command(&["--version"]).out, "oarlock 0.1.0 (contract 1.0 to 1.1)\n");
+    assert_eq!(TestUser::new().run_command(&["--version"]).out, "oarlock 0.1.0 (contract 1.0 to 1.2)\n");
 }

@@ -5,12 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from . import _oarlock
+from ._jit import check_kept
 from ._nesting import Structure, flatten, is_dictionary, is_sequence, own_handles, rebuild, sequence_of
 from ._oarlock import Tensor, _is_traced, _is_tracing, asarray, reshape
 from ._oarlock import bool as boolean
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from ._oarlock import DType
+
+    Kinds = list[tuple[DType, tuple[int, ...]]]
 
 __all__: list[str] = ["cond", "while_loop"]
 
@@ -40,8 +45,8 @@ def cond(
     if not isinstance(predicate, Tensor) or not _is_traced(predicate):
         return call(true_function if predicate else false_function)
     branches = [branch(function, call) for function in (true_function, false_function)]
-    (_, then_around, then_made), (_, else_around, else_made) = branches
-    check_equal("cond", (then_around, then_made), (else_around, else_made), "the same from both functions:")
+    (_, then_around, then_kinds), (_, else_around, else_kinds) = branches
+    check_equal("cond", (then_around, then_kinds), (else_around, else_kinds), "the same from both functions:")
     made = _oarlock._cond(truth(predicate), branches[0][0], branches[1][0])
     return rebuild(then_around, iter(made))
 
@@ -76,7 +81,7 @@ def while_loop(
         made = body(rebuild(around, iter(given[2:])))
         found: list[Tensor] = []
         inside = flatten(as_arrays(made), found, "state", [])
-        check_equal("while_loop", (around, arrays), (inside, found), "a body that returns what it is given:")
+        check_equal("while_loop", (around, kinds_of(arrays)), (inside, kinds_of(found)), "a body that returns what it is given:")
         return [truth(condition(rebuild(around, iter(found)))), *found]
 
     names = ["round", "goes_on", *(f"state_{at}" for at in range(len(arrays)))]
@@ -84,7 +89,7 @@ def while_loop(
     return rebuild(around, iter(_oarlock._while_loop(truth(goes_on), arrays, trace)))
 
 
-def branch(function: Callable[..., Any], call_it: Callable[[Callable[..., Any]], Any]) -> tuple[_oarlock._Trace, Structure, list[Tensor]]:
+def branch(function: Callable[..., Any], call_it: Callable[[Callable[..., Any]], Any]) -> tuple[_oarlock._Trace, Structure, Kinds]:
     """A function of operands that its graph captures, what is around its results, and these."""
     trace = _oarlock._Trace("cond")
     around: Structure = ()
@@ -95,14 +100,14 @@ def branch(function: Callable[..., Any], call_it: Callable[[Callable[..., Any]],
         around = flatten(as_arrays(call_it(function)), arrays, "result", [])
         return arrays
 
-    made = trace_all(trace, [], [], call)
-    return trace, around, made
+    kinds = trace_all(trace, [], [], call)
+    return trace, around, kinds
 
 
 def trace_all(
     trace: _oarlock._Trace, names: list[str], arrays: list[Tensor], call: Callable[[list[Tensor]], list[Tensor]]
-) -> list[Tensor]:
-    """Traces a call. All its results become outputs, whether or not they depend on anything."""
+) -> Kinds:
+    """Traces a call. All its results become outputs, whether or not they depend on anything. Returns their kinds."""
     given = trace.begin(names, arrays)
     try:
         made = call(given)
@@ -110,7 +115,15 @@ def trace_all(
     except BaseException:
         trace.abandon()
         raise
-    return made
+    kinds = kinds_of(made)
+    del given, made
+    check_kept(trace)
+    return kinds
+
+
+def kinds_of(arrays: list[Tensor]) -> Kinds:
+    """The dtypes and shapes of arrays."""
+    return [(array.dtype, array.shape) for array in arrays]
 
 
 def as_arrays(value: Any) -> Any:
@@ -131,15 +144,12 @@ def truth(value: Any) -> Tensor:
 
 
 def check_equal(
-    function: str, one: tuple[Structure, list[Tensor]], other: tuple[Structure, list[Tensor]], expected: str
+    function: str, one: tuple[Structure, Kinds], other: tuple[Structure, Kinds], expected: str
 ) -> None:
     """Refuses results of which a graph could not say shapes and dtypes."""
-    first, second = (
-        (around, [(array.dtype, array.shape) for array in arrays]) for around, arrays in (one, other)
-    )
-    if first == second:
+    if one == other:
         return
-    texts = [", ".join(f"{array.dtype}{list(array.shape)}" for array in arrays) or "nothing" for _, arrays in (one, other)]
+    texts = [", ".join(f"{dtype}{list(shape)}" for dtype, shape in kinds) or "nothing" for _, kinds in (one, other)]
     if texts[0] == texts[1]:
         texts = [str(around) for around, _ in (one, other)]
     raise TypeError(f"`{function}` expected {expected} {texts[0]}, found {texts[1]}\nhint: `astype` and `reshape` make them equal")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import update_wrapper
+from gc import collect
 from inspect import Parameter, isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from inspect import signature as signature_of
 from threading import RLock
@@ -193,8 +194,8 @@ class JitFunction(Generic[P, R]):
 
     def _trace(self, structure: Structure, arrays: list[Tensor], names: list[str]) -> TracedCall:
         trace = _oarlock._Trace(self._name)
-        results, outputs, around = traced(trace, unique(names), arrays, lambda given: self._call(structure, given))
-        if not outputs:
+        results, count, around = traced(trace, unique(names), arrays, lambda given: self._call(structure, given))
+        if not count:
             return TracedCall(trace, None, around, results)
         device = arrays[0].device if self._device is None and arrays else self._device
         session = Session(trace, device=device, precision=self._precision, fallback=self._fallback)
@@ -221,9 +222,10 @@ class JitFunction(Generic[P, R]):
 
 def traced(
     trace: _oarlock._Trace, names: list[str], arrays: list[Tensor], call: Callable[[list[Tensor]], Any]
-) -> tuple[list[Tensor | int], list[Tensor], Structure]:
-    """Traces a call. Returns its results, as `TracedCall` has them, the outputs of the graph, and what is around the results."""
+) -> tuple[list[Tensor | int], int, Structure]:
+    """Traces a call. Returns its results, as `TracedCall` has them, the number of outputs, and what is around the results."""
     given = trace.begin(names, arrays)
+    array: Tensor | None = None
     try:
         made: list[Tensor] = []
         names_of_made: list[str] = []
@@ -242,7 +244,22 @@ def traced(
         trace.abandon()
         raise
     trace.end(unique([*names, *names_of_outputs])[len(names) :], outputs)
-    return results, outputs, around
+    count = len(outputs)
+    del given, made, outputs, array
+    check_kept(trace)
+    return results, count, around
+
+
+def check_kept(trace: _oarlock._Trace) -> None:
+    """Refuses a function that keeps arrays elsewhere: later calls would not do it again."""
+    if trace.kept():
+        # Frames and cycles that nobody needs may hold some.
+        collect()
+    if trace.kept():
+        raise TypeError(
+            "expected a traced function to return what it keeps, found arrays of its trace elsewhere: in an attribute, in a list, or in a "
+            "variable from outside\nhint: only the first call would put them there; return them instead"
+        )
 
 
 def unique(names: list[str]) -> list[str]:

@@ -338,6 +338,8 @@ class _Trace:
         """Ends the graph with its outputs."""
     def abandon(self) -> None:
         """Ends without a graph, after an error."""
+    def kept(self) -> int:
+        """The number of arrays that depend on the arguments and still exist."""
     def onnx(self) -> bytes:
         """The graph as the bytes of an ONNX file, with ops as the function called them."""
 

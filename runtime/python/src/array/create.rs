@@ -12,9 +12,9 @@ use crate::device::resolve_device;
 use crate::dtype::DtypeLike;
 use crate::error::{OrRaise as _, call_exception, rename_op, type_name, with_function_name};
 use crate::exchange::from_python;
-use crate::jit::is_traced;
 use crate::op_call::{StaticOp, call_named_op};
 use crate::promote::default_dtype;
+use crate::trace::is_traced;
 use crate::views::{self, transpose_view};
 
 /// A shape argument: one size or several.

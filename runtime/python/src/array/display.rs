@@ -10,7 +10,7 @@ use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyString};
 use super::cast_tensor;
 use super::print_options::{PrintOptions, print_options};
 use crate::error::OrRaise as _;
-use crate::jit::{is_traced, refuse_read};
+use crate::trace::{is_traced, refuse_read};
 
 /// Lists of more elements let other threads run, and signals be heard, every so many elements.
 const ELEMENTS_BETWEEN_PAUSES: usize = 1 << 16;

@@ -13,9 +13,9 @@ use super::operand::text_operand;
 use super::python_number::{PythonNumber, numpy_scalar};
 use super::{ArrayOperand, PyTensor, cast_tensor, scalar_cache, single_output};
 use crate::error::{OrRaise as _, type_name};
-use crate::jit::is_traced;
 use crate::op_call::{StaticOp, call_named_op};
 use crate::promote::{DtypeKind, dtype_kind};
+use crate::trace::is_traced;
 use crate::views::{expand_view, reshape_view, selection_view, transpose_view};
 
 enum KeyPart<'py> {
@@ -472,6 +472,10 @@ pub(super) fn assign_index(
     let tensor = array.tensor();
     let (dtype, device) = (tensor.dtype(), tensor.device().clone());
     let key = IndexKey::new(&tensor, key)?;
+    array.check_assignment(match value {
+        ArrayOperand::Array(value) | ArrayOperand::Imported(value) => Some(value),
+        _ => None,
+    })?;
     // A graph has no writes: a traced array is replaced by the result of an op.
     let is_constant = match value {
         ArrayOperand::Array(value) | ArrayOperand::Imported(value) => !is_traced(value),

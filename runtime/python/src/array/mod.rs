@@ -30,7 +30,7 @@ use crate::python_number;
 use crate::startup::host_memory_device;
 use crate::tensor::{PyTensor, single_output};
 use crate::views::transpose_view;
-use crate::{jit, recorder, scalar_cache};
+use crate::{recorder, scalar_cache, trace};
 
 #[pymethods]
 impl PyTensor {
@@ -137,7 +137,7 @@ impl PyTensor {
         let py = device.py();
         let (device, tensor) = (device::resolve_device(py, Some(device))?, self.tensor());
         // A graph runs on the devices of its session, wherever the function moves arrays.
-        if jit::is_traced(&tensor) {
+        if trace::is_traced(&tensor) {
             return Ok(Self::new(tensor));
         }
         let copied = py.detach(|| match recorder::active_recording() {
@@ -172,7 +172,7 @@ impl PyTensor {
     /// The elements as a NumPy array, which shares the memory if NumPy can access it.
     fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let tensor = self.tensor();
-        jit::refuse_read(&tensor)?;
+        trace::refuse_read(&tensor)?;
         let here = tensor.to_device(&host_memory_device(py)?).or_raise()?;
         if !buffer::has_buffer_format(here.dtype()) {
             return numpy_arrays::write_numpy(py, &here);
@@ -189,7 +189,7 @@ impl PyTensor {
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let tensor = self.tensor();
-        jit::refuse_read(&tensor)?;
+        trace::refuse_read(&tensor)?;
         if buffer::has_buffer_format(tensor.dtype()) {
             // The elements form a buffer, but in memory that Python cannot reach.
             return Err(PyTypeError::new_err(format!(

@@ -17,6 +17,7 @@ impl PyTensor {
     pub(super) fn store_result(&self, operator: &str, made: Self) -> PyResult<()> {
         let (own, made) = (self.tensor(), made.tensor());
         if own.dtype() == made.dtype() && own.dims() == made.dims() {
+            self.check_assignment(Some(&made))?;
             self.update_tensor(|tensor| *tensor = made);
             return Ok(());
         }

@@ -8,8 +8,8 @@ use pyo3::types::{PyBytes, PyList, PyTuple};
 use super::PyTensor;
 use crate::dtype::{self, DType};
 use crate::error::OrRaise as _;
-use crate::jit::refuse_read;
 use crate::startup::shared_runtime;
+use crate::trace::refuse_read;
 
 /// The result of `__reduce__`: a constructor and its arguments.
 pub(super) type PickleReduction<'py> = (Bound<'py, PyAny>, Bound<'py, PyTuple>);

@@ -58,7 +58,7 @@ pub(crate) fn fill_view(
     if view.is_null() {
         return refused("expected a view to fill, found none".to_owned());
     }
-    crate::jit::refuse_read(&tensor)?;
+    crate::trace::refuse_read(&tensor)?;
     // SAFETY: the interpreter passes a view that may be written.
     unsafe { (*view).obj = ptr::null_mut() };
     if !may_write && flags & ffi::PyBUF_WRITABLE == ffi::PyBUF_WRITABLE {

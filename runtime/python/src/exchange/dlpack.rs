@@ -15,8 +15,8 @@ use pyo3::types::{PyCapsule, PyDict};
 use super::memory_import::{check_copy_allowed, tensor_from_memory};
 use crate::convert::copy_tensor;
 use crate::error::{OrRaise as _, type_name};
-use crate::jit::refuse_read;
 use crate::startup::host_memory_device;
+use crate::trace::refuse_read;
 
 /// DLPack's code for host memory.
 const HOST_DEVICE: i32 = 1;

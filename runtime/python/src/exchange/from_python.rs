@@ -11,11 +11,11 @@ use crate::convert::{cast_tensor, copy_tensor};
 use crate::device::resolve_device;
 use crate::dtype::DtypeLike;
 use crate::error::OrRaise as _;
-use crate::jit::refuse_read;
 use crate::promote::{DtypeKind, default_dtype, promote_dtypes, promote_with_number};
 use crate::python_number::{PythonNumber, numpy_scalar, python_number};
 use crate::startup::host_memory_device;
 use crate::tensor::PyTensor;
+use crate::trace::refuse_read;
 
 /// Maximum nesting of lists.
 const MAX_LIST_DEPTH: usize = 32;

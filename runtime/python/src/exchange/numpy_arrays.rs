@@ -9,7 +9,7 @@ use pyo3::types::{PyBytes, PyList};
 use super::memory_import::check_copy_allowed;
 use crate::dtype::dtype_by_name;
 use crate::error::{OrRaise as _, type_name};
-use crate::jit::refuse_read;
+use crate::trace::refuse_read;
 
 /// True for arrays and scalars of NumPy.
 pub(crate) fn is_numpy(object: &Bound<'_, PyAny>) -> bool {

@@ -11,9 +11,9 @@ use pyo3::prelude::*;
 use super::{buffer, numpy_arrays};
 use crate::convert::copy_tensor;
 use crate::error::OrRaise as _;
-use crate::jit::refuse_read;
 use crate::startup::host_memory_device;
 use crate::tensor::PyTensor;
+use crate::trace::refuse_read;
 
 /// A tensor that nobody else has, and that nobody is given.
 #[pyclass(frozen, module = "oarlock._oarlock")]

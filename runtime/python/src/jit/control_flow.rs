@@ -9,13 +9,12 @@ use oarlock_engine::{RuntimeValue, SessionOptions};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use super::TRACES;
-use super::graph_trace::{FinishedGraph, add_node, operand_value, traced_model};
-use super::trace_object::{Trace, python_line};
+use super::trace_object::Trace;
 use crate::error::OrRaise as _;
 use crate::signals::detach_interruptible;
 use crate::startup::shared_runtime;
 use crate::tensor::PyTensor;
+use crate::trace::{FinishedGraph, TRACES, add_node, operand_value, python_line, traced_model};
 
 /// Adds a node that runs one of two branches, and returns its results.
 #[pyfunction]

@@ -3,8 +3,8 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString, PyTuple};
 
-use super::is_traced;
 use crate::tensor::PyTensor;
+use crate::trace::is_traced;
 
 /// A key for calls of the same graph, and the arrays of this one.
 type CallSignature<'py> = (Bound<'py, PyBytes>, Vec<Bound<'py, PyTensor>>);

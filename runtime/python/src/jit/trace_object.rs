@@ -1,7 +1,7 @@
 //! The trace of a function, as Python sees it.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use oarlock_core::Tensor;
 use oarlock_engine::export::onnx::OnnxExportOptions;
@@ -10,24 +10,25 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::graph_trace::{FinishedGraph, GraphTrace, operand_value};
-use super::{TRACE_COUNT, TRACES};
 use crate::error::OrRaise as _;
 use crate::startup::shared_runtime;
 use crate::tensor::PyTensor;
+use crate::trace::{FinishedGraph, GraphTrace, TRACE_COUNT, TRACES, is_traced, operand_value};
 
 /// A function, branch or loop body while it is traced, and its graph afterwards.
 #[pyclass(frozen, module = "oarlock", name = "_Trace")]
 pub(crate) struct Trace {
     function: String,
     finished: Mutex<Option<FinishedGraph>>,
+    /// Shared with the arrays that depend on the arguments.
+    alive: Arc<()>,
 }
 
 #[pymethods]
 impl Trace {
     #[new]
     fn new(function: String) -> Self {
-        Self { function, finished: Mutex::default() }
+        Self { function, finished: Mutex::default(), alive: Arc::default() }
     }
 
     /// Starts to trace on this thread. Returns the arguments of the function: new arrays, which are the inputs of the graph.
@@ -37,16 +38,16 @@ impl Trace {
         names: Vec<String>,
         arrays: Vec<Bound<'_, PyTensor>>,
     ) -> PyResult<Vec<PyTensor>> {
-        let mut trace = GraphTrace::new(&self.function);
-        let mut given = Vec::new();
+        let mut trace = GraphTrace::new(&self.function, self.alive.clone());
+        let mut arguments = Vec::new();
         for (name, array) in names.iter().zip(&arrays) {
             let argument = fresh_tensor(py, &array.get().tensor())?;
             trace.add_input(name, &argument);
-            given.push(PyTensor::new(argument));
+            arguments.push(argument);
         }
         TRACES.with_borrow_mut(|traces| traces.push(trace));
         TRACE_COUNT.fetch_add(1, Ordering::Relaxed);
-        Ok(given)
+        Ok(arguments.into_iter().map(PyTensor::new).collect())
     }
 
     /// Ends the graph with its outputs.
@@ -67,6 +68,11 @@ impl Trace {
         if TRACES.with_borrow_mut(|traces| traces.pop()).is_some() {
             TRACE_COUNT.fetch_sub(1, Ordering::Relaxed);
         }
+    }
+
+    /// The number of arrays that depend on the arguments and still exist.
+    fn kept(&self) -> usize {
+        Arc::strong_count(&self.alive) - 1
     }
 
     /// The graph as the bytes of an ONNX file, with ops as the function called them.
@@ -116,7 +122,7 @@ pub(crate) fn _is_tracing() -> bool {
 /// Whether an array depends on the arguments of the function that is traced.
 #[pyfunction]
 pub(crate) fn _is_traced(array: &Bound<'_, PyTensor>) -> bool {
-    super::is_traced(&array.get().tensor())
+    is_traced(&array.get().tensor())
 }
 
 /// The same elements as a tensor of its own, in memory of its own and contiguous as all results of ops are.
@@ -132,19 +138,4 @@ fn fresh_tensor(py: Python<'_>, tensor: &Tensor) -> PyResult<Tensor> {
     }
     let stream = tensor.device().default_stream().or_raise()?;
     shared_runtime(py)?.make_contiguous(tensor, stream).or_raise()
-}
-
-/// The innermost line of Python outside of this package, as `file.py:12`.
-pub(super) fn python_line(py: Python<'_>) -> PyResult<String> {
-    let package = py.import("oarlock")?.getattr("__path__")?.get_item(0)?.extract::<String>()?;
-    let mut frame = py.import("sys")?.call_method1("_getframe", (0,))?;
-    loop {
-        let file = frame.getattr("f_code")?.getattr("co_filename")?.extract::<String>()?;
-        let outer = frame.getattr("f_back")?;
-        if !file.starts_with(&package) || outer.is_none() {
-            let name = file.rsplit('/').next().unwrap_or_default();
-            return Ok(format!("{name}:{}", frame.getattr("f_lineno")?));
-        }
-        frame = outer;
-    }
 }

@@ -22,7 +22,7 @@ pub(super) fn value_from_object(
     }
     if let Ok(array) = object.cast::<PyTensor>() {
         let tensor = array.get().tensor();
-        crate::jit::refuse_read(&tensor)?;
+        crate::trace::refuse_read(&tensor)?;
         return Ok(RuntimeValue::Tensor(tensor));
     }
     if let Ok(list) = object.cast::<PyList>()

@@ -23,7 +23,7 @@ fn what_a_model_cannot_be_given_is_said_with_what_it_wants() {
         &["product.onnx", "-i", "x=f32:[[1,2]]"],
         &["product.onnx", "-i", "x=wide.npy"],
         &["product.onnx", "-i", "x=nowhere.npy"],
-        &["pair.onnx", "-i", "a=f32:[1]", "-i", "b=f32:[1,2]"],
+        &["pair.onnx", "-i", "a=f32:[1,2]", "-i", "b=f32:[1,2,3]"],
         &["pair.onnx", "-i", "a=f32:[1]", "-i", "a=f32:[1]"],
         &["pair.onnx", "-i", "f32:[1]"],
         &["pair.onnx", "-i", "text.npz"],

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use oarlock_core::infer::TensorFact;
 use oarlock_core::schema::{OARLOCK_DOMAIN, latest_opset};
@@ -18,7 +19,7 @@ use pyo3::prelude::*;
 use crate::error::{Error, OrRaise as _};
 
 /// A graph with the tensors that its values have in this run.
-pub(super) struct GraphTrace {
+pub(crate) struct GraphTrace {
     graph: Graph,
     /// The tensor of each value in this run. They are kept, because the identities below stand for them.
     tensors: Vec<Tensor>,
@@ -30,16 +31,25 @@ pub(super) struct GraphTrace {
     constants: HashMap<usize, ValueId>,
     /// Values of the enclosing graph that this one reads.
     captures: Vec<ValueId>,
+    /// Tells arrays of this trace from others.
+    scope: u64,
+    /// Shared with the arrays of Python that depend on the inputs.
+    alive: Arc<()>,
     /// The number of nodes of each line of Python.
     nodes_of_line: HashMap<String, usize>,
 }
+
+/// 0 is no trace.
+static NEXT_SCOPE: AtomicU64 = AtomicU64::new(1);
 
 /// Larger constants are data, not shapes, so inference need not see their elements.
 const MAX_FACT_ELEMENTS: u64 = 1 << 10;
 
 impl GraphTrace {
-    pub(super) fn new(function: &str) -> Self {
+    pub(crate) fn new(function: &str, alive: Arc<()>) -> Self {
         Self {
+            scope: NEXT_SCOPE.fetch_add(1, Ordering::Relaxed),
+            alive,
             graph: Graph::new(function),
             tensors: Vec::new(),
             traced: HashMap::new(),
@@ -50,16 +60,24 @@ impl GraphTrace {
         }
     }
 
-    pub(super) fn function(&self) -> &str {
+    pub(crate) fn function(&self) -> &str {
         &self.graph.name
     }
 
-    pub(super) fn has_value(&self, tensor: &Tensor) -> bool {
+    pub(crate) fn scope(&self) -> u64 {
+        self.scope
+    }
+
+    pub(crate) fn alive(&self) -> &Arc<()> {
+        &self.alive
+    }
+
+    pub(crate) fn has_value(&self, tensor: &Tensor) -> bool {
         self.traced.contains_key(&tensor.identity())
     }
 
     /// Adds an input with the tensor that it has in this run, which must be new.
-    pub(super) fn add_input(&mut self, name: &str, tensor: &Tensor) {
+    pub(crate) fn add_input(&mut self, name: &str, tensor: &Tensor) {
         let input = self.add_traced(name, tensor);
         self.graph.inputs.push(input);
     }
@@ -109,7 +127,7 @@ impl GraphTrace {
     }
 
     /// A graph of one node that reads values of this one, and the tensors that its inputs have in this run.
-    pub(super) fn graph_of_node(&self, node: &Node, outputs: usize) -> (Graph, Vec<Tensor>) {
+    pub(crate) fn graph_of_node(&self, node: &Node, outputs: usize) -> (Graph, Vec<Tensor>) {
         let mut graph = Graph::new(self.function());
         let (mut node, mut tensors) = (node.clone(), Vec::new());
         let mut known: HashMap<ValueId, ValueId> = HashMap::new();
@@ -131,7 +149,7 @@ impl GraphTrace {
     }
 
     /// Ends the graph. An output that no node of this graph makes, or that is one already, is made by a node of its own.
-    pub(super) fn finish(mut self, outputs: &[ValueId], names: &[String]) -> PyResult<FinishedGraph> {
+    pub(crate) fn finish(mut self, outputs: &[ValueId], names: &[String]) -> PyResult<FinishedGraph> {
         let opset = latest_opset("").or_raise()?;
         let mut made: HashSet<ValueId> =
             self.graph.nodes.iter().flat_map(|node| node.written_values()).collect();
@@ -153,25 +171,25 @@ impl GraphTrace {
 
 /// A graph that was traced to its end.
 #[derive(Clone)]
-pub(super) struct FinishedGraph {
-    pub(super) graph: Graph,
+pub(crate) struct FinishedGraph {
+    pub(crate) graph: Graph,
     /// Values of the enclosing graph, in the order of the last inputs.
-    pub(super) captures: Vec<ValueId>,
+    pub(crate) captures: Vec<ValueId>,
 }
 
 impl FinishedGraph {
     /// The graph as a model.
-    pub(super) fn into_model(self) -> PyResult<Model> {
+    pub(crate) fn into_model(self) -> PyResult<Model> {
         traced_model(self.graph)
     }
 
-    pub(super) fn into_subgraph(self, attribute: &str) -> Subgraph {
+    pub(crate) fn into_subgraph(self, attribute: &str) -> Subgraph {
         Subgraph { attribute: attribute.into(), graph: self.graph, captures: self.captures }
     }
 }
 
 /// The model of a graph that was traced.
-pub(super) fn traced_model(graph: Graph) -> PyResult<Model> {
+pub(crate) fn traced_model(graph: Graph) -> PyResult<Model> {
     let opset = |domain| latest_opset(domain).or_raise();
     let mut opsets = BTreeMap::from([
         ("ai.onnx".to_owned(), opset("")?),
@@ -204,7 +222,7 @@ fn traced_value(traces: &mut [GraphTrace], tensor: &Tensor) -> Option<ValueId> {
 }
 
 /// The value of any tensor in the innermost graph.
-pub(super) fn operand_value(traces: &mut [GraphTrace], tensor: &Tensor) -> PyResult<ValueId> {
+pub(crate) fn operand_value(traces: &mut [GraphTrace], tensor: &Tensor) -> PyResult<ValueId> {
     if let Some(value) = traced_value(traces, tensor) {
         return Ok(value);
     }
@@ -213,7 +231,7 @@ pub(super) fn operand_value(traces: &mut [GraphTrace], tensor: &Tensor) -> PyRes
 }
 
 /// Adds a call of an op to the innermost graph.
-pub(super) fn record_op(
+pub(crate) fn record_op(
     traces: &mut [GraphTrace],
     op: &Op,
     inputs: &[Option<&Tensor>],
@@ -232,7 +250,7 @@ pub(super) fn record_op(
 }
 
 /// Adds a node with its results to the innermost graph. It is named after the line of Python that calls it.
-pub(super) fn add_node(traces: &mut [GraphTrace], mut node: Node, outputs: &[Tensor], line: String) {
+pub(crate) fn add_node(traces: &mut [GraphTrace], mut node: Node, outputs: &[Tensor], line: String) {
     if let Some(innermost) = traces.last_mut() {
         node.name = innermost.unique_name(line).into();
         node.outputs = outputs.iter().map(|output| Some(innermost.add_result(output))).collect();

@@ -1,0 +1,104 @@
+//! Traces of Python functions: the ops that a function calls become the nodes of a graph.
+//!
+//! The function really runs on its first arguments, so that everything that depends on shapes is decided as in any call. An array
+//! that depends on the arguments is *traced*; all others are constants. A function that reads the elements of a traced array is
+//! refused, because the next call would have others.
+
+mod graph_trace;
+mod mark;
+
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use oarlock_core::schema::{OpFact, has_fact};
+use oarlock_core::{Op, Tensor};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+
+pub(crate) use self::graph_trace::{FinishedGraph, GraphTrace, add_node, operand_value, traced_model};
+pub(crate) use self::mark::{TraceMark, check_assignment};
+
+thread_local! {
+    /// What this thread traces: a function, and the branches and loop bodies that it is in, the innermost last.
+    pub(crate) static TRACES: RefCell<Vec<GraphTrace>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The number of traces of all threads.
+pub(crate) static TRACE_COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// One relaxed load, so that calls cost nothing extra if nothing is traced.
+#[inline]
+pub(crate) fn is_tracing() -> bool {
+    TRACE_COUNT.load(Ordering::Relaxed) != 0
+}
+
+/// True if the tensor depends on the arguments of a function that this thread traces.
+#[inline]
+pub(crate) fn is_traced(tensor: &Tensor) -> bool {
+    is_tracing() && TRACES.with_borrow(|traces| traces.iter().any(|trace| trace.has_value(tensor)))
+}
+
+/// Adds a call to the innermost trace if an input is traced. The results of other calls are constants of the graph.
+pub(crate) fn record_call(
+    py: Python<'_>,
+    op: &Op,
+    inputs: &[Option<&Tensor>],
+    outputs: &[Tensor],
+) -> PyResult<()> {
+    if !is_tracing() || !inputs.iter().flatten().any(|input| is_traced(input)) {
+        return Ok(());
+    }
+    if op.domain().is_empty() && has_fact(op.name(), OpFact::Random) {
+        refuse_random()?;
+    }
+    let line = python_line(py)?;
+    TRACES.with_borrow_mut(|traces| graph_trace::record_op(traces, op, inputs, outputs, line))
+}
+
+/// Refuses to read the elements of a traced tensor.
+#[inline]
+pub(crate) fn refuse_read(tensor: &Tensor) -> PyResult<()> {
+    if is_traced(tensor) { Err(read_error()) } else { Ok(()) }
+}
+
+#[cold]
+fn read_error() -> PyErr {
+    let function = traced_function();
+    PyTypeError::new_err(format!(
+        "expected an array whose elements are known while `{function}` is traced, found one that depends on its arguments\nhint: \
+         the next call has other elements. Select with `oarlock.where`, branch with `oarlock.cond`, repeat with \
+         `oarlock.while_loop`; or pass what decides as a Python number, which makes a graph for each value"
+    ))
+}
+
+/// Refuses random numbers, which every call of the graph would repeat.
+pub(crate) fn refuse_random() -> PyResult<()> {
+    if !TRACES.with_borrow(|traces| traces.is_empty()) {
+        let function = traced_function();
+        return Err(PyTypeError::new_err(format!(
+            "expected a function without random numbers, found that `{function}` draws some while it is traced\nhint: every call \
+             would get the same ones; draw them outside, and pass them as an argument"
+        )));
+    }
+    Ok(())
+}
+
+/// The name of the function that this thread traces.
+fn traced_function() -> String {
+    TRACES.with_borrow(|traces| traces.first().map_or_else(String::new, |trace| trace.function().to_owned()))
+}
+
+/// The innermost line of Python outside of this package, as `file.py:12`.
+pub(crate) fn python_line(py: Python<'_>) -> PyResult<String> {
+    let package = py.import("oarlock")?.getattr("__path__")?.get_item(0)?.extract::<String>()?;
+    let mut frame = py.import("sys")?.call_method1("_getframe", (0,))?;
+    loop {
+        let file = frame.getattr("f_code")?.getattr("co_filename")?.extract::<String>()?;
+        let outer = frame.getattr("f_back")?;
+        if !file.starts_with(&package) || outer.is_none() {
+            let name = file.rsplit('/').next().unwrap_or_default();
+            return Ok(format!("{name}:{}", frame.getattr("f_lineno")?));
+        }
+        frame = outer;
+    }
+}
