@@ -194,10 +194,10 @@ fn a_plugin_that_the_host_of_this_release_does_not_take_is_refused() {
         let manifest = plugin.manifest.as_ref().map(|text| text.replace(old, new));
         refusal_of(&write_plugin_wheel(&temporary_directory(), &BuiltPlugin { manifest, ..plugin }))
     };
-    for (contract, expected) in [("9.0..9.1", "9.0 to 9.1"), ("1.2..1.4", "1.2 to 1.4"), ("0.9", "0.9")] {
+    for (contract, expected) in [("9.0..9.1", "9.0 to 9.1"), ("1.3..1.5", "1.3 to 1.5"), ("0.9", "0.9")] {
         let error = with("1.0..1.1", contract);
         let wanted = format!(
-            "expected a plugin that speaks contract 1.0 to 1.1, found one that speaks {expected}, by its manifest"
+            "expected a plugin that speaks contract 1.0 to 1.2, found one that speaks {expected}, by its manifest"
         );
         assert!(error.contains(&wanted), "{error}");
     }
