@@ -1,5 +1,7 @@
 """Functions as graphs: `jit`, `cond` and `while_loop`."""
 
+import copy
+import pickle
 import re
 import threading
 import warnings
@@ -644,3 +646,13 @@ def test_arrays_from_outside_are_not_assigned_to() -> None:
         with pytest.raises(TypeError, match=r"expected an assignment to an array that `\w+` makes where it assigns"):
             ol.jit(function)(ol.ones(2))
     assert outside.tolist() == [0.0, 0.0]
+
+
+@ol.jit
+def picklable(x: ol.Tensor) -> ol.Tensor:
+    return x + 1
+
+
+def test_functions_are_pickled_by_name() -> None:
+    assert pickle.loads(pickle.dumps(picklable)) is picklable
+    assert copy.deepcopy(picklable) is picklable

@@ -81,7 +81,8 @@ class JitFunction(Generic[P, R]):
     ) -> None:
         update_wrapper(self, function)
         self._function = function
-        self._name = getattr(function, "__name__", type(function).__name__)
+        self._name: str = getattr(function, "__name__", type(function).__name__)
+        self._qualified_name: str = getattr(function, "__qualname__", self._name)
         self._device, self._precision, self._fallback = device, precision, fallback
         self._parameters = names_of_parameters(function)
         self._calls: dict[Any, TracedCall] = {}
@@ -115,6 +116,10 @@ class JitFunction(Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"JitFunction({self._name}, graphs={len(self._calls)})"
+
+    def __reduce__(self) -> str:
+        """Pickled and copied by name, like the function."""
+        return self._qualified_name
 
     def session(self, *args: P.args, **kwargs: P.kwargs) -> Session:
         """The model that runs for such arguments, traced if there is none yet.
