@@ -216,7 +216,7 @@ fn a_graph_that_is_too_large_for_one_picture_is_drawn_in_sections() {
     let page = std::fs::read_to_string(user.home.path().join("large.html")).unwrap();
     // 3001 nodes without scopes in their names, 300 in each section.
     assert!(page.contains("<a href=\"#section-11\">") && page.contains("11: nodes 3001 to 3001"), "{page}");
-    assert!(page.contains("1: nodes 1 to 300, 300 nodes (300 Sin)") && !page.contains("section-12"));
+    assert!(page.contains("1: nodes 1 to 300, 300 nodes (300 Softmax)") && !page.contains("section-12"));
     // Each node has a box, and each section one for what comes from before and goes on.
     let boxes = page.matches("<g><title>").count();
     assert_eq!(boxes, 3001 + 11 + 2 * 11);
