@@ -509,7 +509,7 @@ fn results_have_the_same_bits_on_any_number_of_threads() {
 /// The same elements at a misaligned address, as in a mapped file.
 fn to_unaligned_constant(constant: &oarlock_core::Constant) -> oarlock_core::Constant {
     let mut bytes = vec![0];
-    bytes.extend_from_slice(&constant.bytes().unwrap());
+    bytes.extend_from_slice(&constant.bytes().expect("bytes"));
     let bytes = bytes::Bytes::from(bytes).slice(1..);
     let moved =
         oarlock_core::Constant::new(constant.dtype(), constant.dims(), bytes).expect("the same shape");
