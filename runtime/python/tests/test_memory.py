@@ -1,9 +1,11 @@
 """Memory of loaded models, measured in processes of their own."""
 
+import os
 import subprocess
 import sys
 
 import numpy as np
+import oarlock as ol
 import onnx
 import pytest
 from onnx import numpy_helper
@@ -64,3 +66,29 @@ def test_weights_are_in_memory_once(products, rows):
 def test_weights_that_are_also_read_in_place_are_read_again(products):
     _, after = _growth(products, [64, 2])
     assert 1.8 < after < 2.2, after
+
+
+@pytest.mark.parametrize("change", ["content", "times too", "name", "nothing"])
+def test_weights_that_are_read_again_are_those_that_were_loaded(products, tmp_path, change):
+    path = tmp_path / "model.onnx"
+    path.write_bytes(products.read_bytes())
+    before = path.stat()
+    model = ol.load(path)
+    x = np.ones((64, SIZE), np.float32)
+    expected = model(x).numpy()[:2]
+    if change == "name":
+        path.rename(tmp_path / "other.onnx")
+    elif change != "nothing":
+        with path.open("r+b") as file:
+            file.seek(5_000_000)
+            file.write(b"A" * 60_000_000)
+        if change == "times too":
+            os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    # Runs with other shapes find what was packed.
+    np.testing.assert_allclose(model(x[:2]).numpy(), expected, rtol=1e-4)
+    if change in ("name", "nothing"):
+        model.save(tmp_path / "saved.onnx")
+        np.testing.assert_allclose(ol.load(tmp_path / "saved.onnx")(x[:2]).numpy(), expected, rtol=1e-4)
+        return
+    with pytest.raises(ol.Error, match="expected the content that was loaded, to read weights again, found that it changed"):
+        model.save(tmp_path / "saved.onnx")
