@@ -6,6 +6,7 @@ import re
 import threading
 import warnings
 from collections import namedtuple
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -656,3 +657,11 @@ def picklable(x: ol.Tensor) -> ol.Tensor:
 def test_functions_are_pickled_by_name() -> None:
     assert pickle.loads(pickle.dumps(picklable)) is picklable
     assert copy.deepcopy(picklable) is picklable
+
+
+def test_other_threads_do_not_compute_with_traced_arrays() -> None:
+    with ThreadPoolExecutor(1) as pool:
+        function = ol.jit(lambda x: pool.submit(lambda: x * 2).result())
+        with pytest.raises(TypeError, match="expected an array of a traced function on the thread that traces it"):
+            function(ol.ones(2))
+        assert pool.submit(lambda: (ol.ones(2) * 2).tolist()).result() == [2.0, 2.0]

@@ -1,9 +1,10 @@
 //! One graph that is being traced.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::mem::take;
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use oarlock_core::infer::TensorFact;
 use oarlock_core::schema::{OARLOCK_DOMAIN, latest_opset};
@@ -37,6 +38,22 @@ pub(crate) struct GraphTrace {
     alive: Arc<()>,
     /// The number of nodes of each line of Python.
     nodes_of_line: HashMap<String, usize>,
+}
+
+impl Drop for GraphTrace {
+    fn drop(&mut self) {
+        let mut anywhere = traced_anywhere();
+        for identity in self.traced.keys() {
+            anywhere.remove(identity);
+        }
+    }
+}
+
+/// The identities of the tensors that any thread traces.
+static TRACED_ANYWHERE: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
+
+pub(super) fn traced_anywhere() -> MutexGuard<'static, BTreeSet<usize>> {
+    TRACED_ANYWHERE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// 0 is no trace.
@@ -87,6 +104,7 @@ impl GraphTrace {
         let declared = ValueType::Tensor { dtype: Some(tensor.dtype()), dims: Some(dims) };
         let value = self.add_value(GraphValue { declared, ..GraphValue::with_name(name) }, tensor);
         self.traced.insert(tensor.identity(), value);
+        traced_anywhere().insert(tensor.identity());
         self.traced_memory.extend(address_range(tensor).map(|range| (range.start, range.end)));
         value
     }
@@ -165,7 +183,7 @@ impl GraphTrace {
             self.graph.nodes.push(Node { name: name.as_str().into(), ..node });
             self.graph.outputs.push(copy);
         }
-        Ok(FinishedGraph { graph: self.graph, captures: self.captures })
+        Ok(FinishedGraph { graph: take(&mut self.graph), captures: take(&mut self.captures) })
     }
 }
 

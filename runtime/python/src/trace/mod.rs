@@ -45,14 +45,28 @@ pub(crate) fn record_call(
     inputs: &[Option<&Tensor>],
     outputs: &[Tensor],
 ) -> PyResult<()> {
-    if !is_tracing() || !inputs.iter().flatten().any(|input| is_traced(input)) {
+    if !is_tracing() {
         return Ok(());
+    }
+    if !inputs.iter().flatten().any(|input| is_traced(input)) {
+        return inputs.iter().flatten().try_for_each(|input| refuse_other_thread(input));
     }
     if op.domain().is_empty() && has_fact(op.name(), OpFact::Random) {
         refuse_random()?;
     }
     let line = python_line(py)?;
     TRACES.with_borrow_mut(|traces| graph_trace::record_op(traces, op, inputs, outputs, line))
+}
+
+/// Refuses a tensor that another thread traces: nothing here would be in its graph.
+fn refuse_other_thread(tensor: &Tensor) -> PyResult<()> {
+    if !graph_trace::traced_anywhere().contains(&tensor.identity()) {
+        return Ok(());
+    }
+    Err(PyTypeError::new_err(
+        "expected an array of a traced function on the thread that traces it, found it on another one\nhint: what other threads compute \
+         is not in the graph; compute it in the function itself",
+    ))
 }
 
 /// Refuses to read the elements of a traced tensor.
