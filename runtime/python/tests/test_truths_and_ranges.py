@@ -66,3 +66,12 @@ def test_reversed_elements_are_those_of_numpy(shape, key, dtype):
         key = key[0]
     np.testing.assert_array_equal(ol.asarray(x)[key].numpy(), x[key])
     np.testing.assert_array_equal(ol.asarray(x).T[key].numpy(), x.T[key])
+
+
+@pytest.mark.parametrize("value", [1, 0, 2.5, 0.0, float("nan"), 1j, True])
+def test_numbers_are_assigned_as_truth_values(value):
+    for key in (0, slice(1, None), [0, 2]):
+        ours, theirs = ol.asarray([True, False, False]), np.array([True, False, False])
+        ours[key] = value
+        theirs[key] = value
+        assert ours.tolist() == theirs.tolist()

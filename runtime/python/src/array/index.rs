@@ -570,6 +570,14 @@ fn check_number(number: PythonNumber, dtype: Dtype) -> PyResult<PythonNumber> {
     if Some(number.dtype_kind()) <= dtype_kind(dtype) {
         return Ok(number);
     }
+    if dtype == Dtype::Bool {
+        return Ok(PythonNumber::Bool(match number {
+            PythonNumber::Bool(truth) => truth,
+            PythonNumber::Integer(number) => number != 0,
+            PythonNumber::Float(number) => number != 0.0,
+            PythonNumber::Complex(real, imaginary) => real != 0.0 || imaginary != 0.0,
+        }));
+    }
     if dtype == Dtype::String {
         return Err(PyTypeError::new_err("expected text for an array of str, found a number"));
     }
