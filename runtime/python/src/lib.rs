@@ -64,7 +64,7 @@ mod _oarlock {
     #[pymodule_export]
     use crate::extension::{_add_plugin, _contract, _headers, _kernels};
     #[pymodule_export]
-    use crate::jit::{_cond, _is_traced, _is_tracing, _signature, _while_loop, Trace};
+    use crate::jit::{_cond, _is_traced, _is_tracing, _signature, _while_loop, FunctionTrace};
     #[pymodule_export]
     use crate::model::{Session, Slot, Stop};
     #[pymodule_export]

@@ -283,7 +283,7 @@ fn select_by_numbers(py: Python<'_>, tensor: &Tensor, key: &Bound<'_, PyAny>) ->
         }
         // A number that no index can be is refused elsewhere.
         let Ok(place) = index.extract() else { return Ok(false) };
-        picks[count] = DimSelection::At(normalize_index(place, dims[count], 0)?);
+        picks[count] = DimSelection::At(normalize_index(place, dims[count], count)?);
         count += 1;
         Ok(true)
     };

@@ -9,7 +9,7 @@ use oarlock_engine::{RuntimeValue, SessionOptions};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use super::trace_object::Trace;
+use super::trace_object::FunctionTrace;
 use crate::error::OrRaise as _;
 use crate::signals::detach_interruptible;
 use crate::startup::shared_runtime;
@@ -21,8 +21,8 @@ use crate::trace::{FinishedGraph, TRACES, add_node, operand_value, python_line, 
 pub(crate) fn _cond(
     py: Python<'_>,
     predicate: &Bound<'_, PyTensor>,
-    then_branch: &Trace,
-    else_branch: &Trace,
+    then_branch: &FunctionTrace,
+    else_branch: &FunctionTrace,
 ) -> PyResult<Vec<PyTensor>> {
     let branches = [then_branch.finished()?, else_branch.finished()?];
     add_control_flow(py, "If", &[predicate.get().tensor()], branches, ["then_branch", "else_branch"])
@@ -34,7 +34,7 @@ pub(crate) fn _while_loop(
     py: Python<'_>,
     condition: &Bound<'_, PyTensor>,
     state: Vec<Bound<'_, PyTensor>>,
-    body: &Trace,
+    body: &FunctionTrace,
 ) -> PyResult<Vec<PyTensor>> {
     let inputs: Vec<Tensor> =
         [condition].into_iter().chain(&state).map(|array| array.get().tensor()).collect();

@@ -6,4 +6,4 @@ mod trace_object;
 
 pub(crate) use self::control_flow::{_cond, _while_loop};
 pub(crate) use self::signature::_signature;
-pub(crate) use self::trace_object::{_is_traced, _is_tracing, Trace};
+pub(crate) use self::trace_object::{_is_traced, _is_tracing, FunctionTrace};

@@ -17,7 +17,7 @@ use crate::trace::{FinishedGraph, GraphTrace, TRACE_COUNT, TRACES, is_traced, op
 
 /// A function, branch or loop body while it is traced, and its graph afterwards.
 #[pyclass(frozen, module = "oarlock", name = "_Trace")]
-pub(crate) struct Trace {
+pub(crate) struct FunctionTrace {
     function: String,
     finished: Mutex<Option<FinishedGraph>>,
     /// Shared with the arrays that depend on the arguments.
@@ -25,7 +25,7 @@ pub(crate) struct Trace {
 }
 
 #[pymethods]
-impl Trace {
+impl FunctionTrace {
     #[new]
     fn new(function: String) -> Self {
         Self { function, finished: Mutex::default(), alive: Arc::default() }
@@ -99,7 +99,7 @@ impl Trace {
     }
 }
 
-impl Trace {
+impl FunctionTrace {
     /// The graph as a model.
     pub(crate) fn model(&self) -> PyResult<Model> {
         self.finished()?.into_model()

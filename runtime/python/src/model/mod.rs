@@ -26,7 +26,7 @@ use self::value::{value_from_object, value_to_object};
 use crate::device::PyDevice;
 use crate::dtype::DtypeLike;
 use crate::error::{OrRaise as _, type_name};
-use crate::jit::Trace;
+use crate::jit::FunctionTrace;
 use crate::plan_report;
 use crate::startup::shared_runtime;
 
@@ -269,7 +269,7 @@ enum ModelSource {
 
 impl ModelSource {
     fn from_object(model: &Bound<'_, PyAny>) -> PyResult<Self> {
-        if let Ok(trace) = model.cast::<Trace>() {
+        if let Ok(trace) = model.cast::<FunctionTrace>() {
             return Ok(Self::Traced(Box::new(trace.get().model()?)));
         }
         match model.cast::<PyBytes>() {

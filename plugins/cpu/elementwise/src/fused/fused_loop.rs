@@ -9,7 +9,7 @@ use oarlock_sdk::Result;
 
 use super::super::element_loop::{ElementFault, ElementLoop, ElementMap};
 use super::super::power::PowerMap;
-use super::segments::{MAX_SEGMENT_OPERANDS, Segment, cut_into_segments};
+use super::segments::{ChainSegment, MAX_SEGMENT_OPERANDS, cut_into_segments};
 use super::step_call::{StepCall, StepOperand};
 
 /// Bytes of an operand in a chunk.
@@ -58,11 +58,11 @@ impl FusedLoop {
     }
 
     /// Gives each value between segments a buffer, which is free again behind the last segment that reads it.
-    fn with_places<N: TrigonometricFloat>(inputs: usize, segments: Vec<Segment>) -> Self {
+    fn with_places<N: TrigonometricFloat>(inputs: usize, segments: Vec<ChainSegment>) -> Self {
         let (mut scalars, mut holders): (Vec<N>, Vec<Option<usize>>) = (Vec::new(), Vec::new());
         let mut placed = Vec::new();
         for index in 0..segments.len() {
-            let Segment { operands, result, .. } = &segments[index];
+            let ChainSegment { operands, result, .. } = &segments[index];
             let later = &segments[index + 1..];
             let mut place = |operand: &StepOperand| match operand {
                 StepOperand::Value(value) if *value < inputs => OperandPlace::Input(*value),
@@ -96,7 +96,11 @@ impl FusedLoop {
         let segments = segments.into_iter().zip(placed);
         Self {
             segments: segments
-                .map(|(Segment { inner, .. }, (operands, target))| PlacedSegment { inner, operands, target })
+                .map(|(ChainSegment { inner, .. }, (operands, target))| PlacedSegment {
+                    inner,
+                    operands,
+                    target,
+                })
                 .collect(),
             constants: scalars.into_iter().map(constant_buffer).collect(),
             buffers: holders.len(),

@@ -14,7 +14,7 @@ use super::step_loops::{StepLoop, function_step, map_step};
 pub(super) const MAX_SEGMENT_OPERANDS: usize = 8;
 
 /// Steps that one loop runs.
-pub(super) struct Segment {
+pub(super) struct ChainSegment {
     pub(super) inner: Box<dyn ElementLoop>,
     /// The operands of the loop.
     pub(super) operands: Vec<StepOperand>,
@@ -26,7 +26,7 @@ pub(super) struct Segment {
 pub(super) fn cut_into_segments<N: TrigonometricFloat + From<f32>>(
     inputs: usize,
     steps: &[StepCall<'_>],
-) -> Result<Vec<Segment>>
+) -> Result<Vec<ChainSegment>>
 where
     PowerMap<N>: ElementMap,
 {
@@ -64,7 +64,7 @@ fn single_step<N: TrigonometricFloat + From<f32>>(
     result: usize,
     step: &StepCall<'_>,
     masks: &mut Vec<bool>,
-) -> Result<Segment>
+) -> Result<ChainSegment>
 where
     PowerMap<N>: ElementMap,
 {
@@ -85,7 +85,7 @@ where
     });
     check_masks(masks, read, step.op)?;
     masks.push(kinds.last().copied().unwrap_or(false));
-    Ok(Segment { inner, operands, result })
+    Ok(ChainSegment { inner, operands, result })
 }
 
 /// Checks which operands are masks.
@@ -112,7 +112,7 @@ struct RunBuilder {
 
 impl RunBuilder {
     /// The longest run that begins with the first of the remaining steps, and the number of its steps.
-    fn longest_run(inputs: usize, steps: &[StepCall<'_>], before: usize) -> Option<(Segment, usize)> {
+    fn longest_run(inputs: usize, steps: &[StepCall<'_>], before: usize) -> Option<(ChainSegment, usize)> {
         let first = steps.first()?.values().next()?;
         let mut run = Self { operands: vec![first], steps: Vec::new() };
         let (mut held, mut count) = (first, 0);
@@ -127,8 +127,9 @@ impl RunBuilder {
             count += 1;
         }
         let operands = run.operands.into_iter().map(StepOperand::Value).collect();
-        (count > 0)
-            .then(|| (Segment { inner: Box::new(ArithmeticRun(run.steps)), operands, result: held }, count))
+        (count > 0).then(|| {
+            (ChainSegment { inner: Box::new(ArithmeticRun(run.steps)), operands, result: held }, count)
+        })
     }
 
     /// Adds a step, if it is arithmetic with the value in registers.

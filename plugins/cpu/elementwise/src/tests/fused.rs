@@ -82,9 +82,9 @@ const MASKS: &[StepCase] = &[
 const SCALARS: [f64; 8] = [0.0, -0.0, 1.5, -2.0, 0.5, 3.0, f64::INFINITY, f64::NAN];
 
 /// Small numbers that follow from each other.
-struct Dice(u64);
+struct RandomCase(u64);
 
-impl Dice {
+impl RandomCase {
     fn below(&mut self, count: usize) -> usize {
         self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (self.0 >> 33) as usize % count
@@ -218,7 +218,7 @@ fn broadcast_dims<'a>(shapes: impl Iterator<Item = &'a [i64]>) -> Vec<i64> {
     })
 }
 
-fn random_input<F: TestFloat>(dice: &mut Dice, dims: &[i64]) -> TestArray {
+fn random_input<F: TestFloat>(dice: &mut RandomCase, dims: &[i64]) -> TestArray {
     let values: Vec<F> = (0..dims.iter().product::<i64>()).map(|_| F::rounded(dice.number())).collect();
     TestArray::from_values(dims, &values)
 }
@@ -226,7 +226,7 @@ fn random_input<F: TestFloat>(dice: &mut Dice, dims: &[i64]) -> TestArray {
 /// Runs random steps on inputs of these shapes; the first of them is that of the output.
 fn check_random_steps<F: TestFloat>(seed: u64, shapes: &[&[i64]], cases: &[&[StepCase]]) {
     let isa = ISAS[seed as usize % ISAS.len()];
-    let mut dice = Dice(seed);
+    let mut dice = RandomCase(seed);
     let inputs = shapes.iter().map(|dims| random_input::<F>(&mut dice, dims)).collect();
     let mut fused = FusedCase::<F>::new(isa, inputs);
     let mut last = 0;
@@ -332,7 +332,8 @@ fn nothing_is_computed_of_no_elements() {
 fn powers_of_a_scalar_have_the_bits_of_single_ops() {
     for isa in ISAS {
         for exponent in [2.0, 3.0, 0.5, -0.5, -1.0, 1.7] {
-            let mut fused = FusedCase::<f32>::new(isa, vec![random_input::<f32>(&mut Dice(7), &[1500])]);
+            let mut fused =
+                FusedCase::<f32>::new(isa, vec![random_input::<f32>(&mut RandomCase(7), &[1500])]);
             let power = fused.add_step(&step_case("Pow", 15, 2), &[Ok(0), Err(exponent)], false);
             fused.add_step(&ARITHMETIC[0], &[Ok(power), Ok(0)], false);
             fused.check();
@@ -342,7 +343,7 @@ fn powers_of_a_scalar_have_the_bits_of_single_ops() {
 
 #[test]
 fn masks_are_combined() {
-    let mut fused = FusedCase::<f32>::new("", vec![random_input::<f32>(&mut Dice(3), &[1500])]);
+    let mut fused = FusedCase::<f32>::new("", vec![random_input::<f32>(&mut RandomCase(3), &[1500])]);
     let low = fused.add_step(&step_case("Greater", 13, 2), &[Ok(0), Err(-1.0)], true);
     let high = fused.add_step(&step_case("Less", 13, 2), &[Ok(0), Err(1.0)], true);
     let both = fused.add_step(&step_case("And", 7, 2), &[Ok(low), Ok(high)], true);
