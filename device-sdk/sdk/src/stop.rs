@@ -36,7 +36,8 @@ thread_local! {
 }
 
 /// Ends the kernel that runs on this thread if its caller wants that: it unwinds to where the kernel was called, which returns an
-/// error. Kernels that take long call this now and then, on any of the threads of [`HostServices::parallel_for`].
+/// error. Kernels that take long call this now and then, on any of the threads of
+/// [`HostServices::parallel_for`](crate::HostServices::parallel_for).
 #[inline]
 pub fn end_if_stopped() {
     let watch = WATCH.get();
