@@ -38,6 +38,12 @@ impl PyTensor {
         check_assignment(&self.mark, is_dependent)
     }
 
+    /// Puts another tensor in the place of the own one, after an assignment.
+    pub(crate) fn replace_tensor(&self, made: Tensor) {
+        self.mark.count_if_traced(&made);
+        self.update_tensor(|tensor| *tensor = made);
+    }
+
     /// Modifies the tensor under its lock. The closure must not call Python, which could come back here.
     pub(crate) fn update_tensor<R>(&self, by: impl FnOnce(&mut Tensor) -> R) -> R {
         by(&mut self.tensor.lock().unwrap_or_else(PoisonError::into_inner))

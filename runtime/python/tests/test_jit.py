@@ -1,4 +1,4 @@
-"""Functions as graphs: `jit`, `cond` and `while_loop`."""
+"""Functions as graphs: `jit`."""
 
 import copy
 import pickle
@@ -326,96 +326,6 @@ def test_a_function_becomes_an_onnx_model() -> None:
         ol.jit(lambda x: 3).to_onnx(X)
 
 
-def test_branches_are_chosen_in_the_graph() -> None:
-    offset = ol.asarray([100.0])
-
-    @ol.jit
-    def function(x: ol.Tensor, y: ol.Tensor) -> tuple[ol.Tensor, ol.Tensor]:
-        doubled = y * 2
-        made: tuple[ol.Tensor, ol.Tensor] = ol.cond(
-            x.sum() > 0, lambda: (doubled + x, x), lambda: (doubled - offset, ol.zeros(1))
-        )
-        return made
-
-    for sign in (1.0, -1.0, 1.0):
-        made = function(ol.asarray([sign]), ol.asarray([3.0]))
-        assert [part.item() for part in made] == ([7.0, 1.0] if sign > 0 else [-94.0, 0.0])
-    assert repr(function) == "JitFunction(function, graphs=1)"
-    content = function.to_onnx(ol.asarray([1.0]), ol.asarray([3.0]))
-    onnx.checker.check_model(onnx.load_from_string(content))
-    feeds = {"x": np.array([-1.0], np.float32), "y": np.array([3.0], np.float32)}
-    assert [part.item() for part in onnxruntime.InferenceSession(content).run(None, feeds)] == [-94.0, 0.0]
-
-
-def test_branches_return_the_same() -> None:
-    with pytest.raises(TypeError, match=r"`cond` expected the same from both functions: float32\[2\], found int64\[2\]"):
-        ol.jit(lambda x: ol.cond(x.sum() > 0, lambda: x, lambda: ol.astype(x, ol.int64)))(ol.ones(2))
-
-
-def test_branches_are_chosen_without_a_graph() -> None:
-    assert ol.cond(True, lambda x: x + 1, lambda x: x, 1) == 2
-    assert ol.cond(ol.asarray(False), lambda x: x + 1, lambda x: x, ol.ones(1)).item() == 1.0
-    # A condition that the trace knows makes no branch.
-    graph = ol.jit(lambda x: ol.cond(x.shape[0] > 1, lambda: x[0], lambda: x))
-    assert "If" not in {step.op for step in graph.explain(ol.ones(2)).steps}
-
-
-def test_loops_run_in_the_graph() -> None:
-    limit = ol.asarray(1000.0)
-
-    @ol.jit
-    def doubled_until(x: ol.Tensor, factor: ol.Tensor) -> dict[str, ol.Tensor]:
-        state = {"x": x, "count": 0}
-        made: dict[str, ol.Tensor] = ol.while_loop(
-            lambda state: state["x"].max() < limit,
-            lambda state: {"x": state["x"] * factor, "count": state["count"] + 1},
-            state,
-        )
-        return made
-
-    for start in (1.0, 600.0, 5000.0):
-        made = doubled_until(ol.asarray([start, 0.5]), ol.asarray(2.0))
-        count, value = 0, start
-        while value < 1000:
-            count, value = count + 1, value * 2
-        assert (made["count"].item(), made["x"].tolist()[0]) == (count, value)
-    content = doubled_until.to_onnx(ol.asarray([1.0, 0.5]), ol.asarray(2.0))
-    onnx.checker.check_model(onnx.load_from_string(content))
-    feeds = {"x": np.array([1.0, 0.5], np.float32), "factor": np.array(2.0, np.float32)}
-    assert onnxruntime.InferenceSession(content).run(None, feeds)[0].tolist() == [1024.0, 512.0]
-
-
-def test_loops_and_branches_nest() -> None:
-    @ol.jit
-    def collatz(n: ol.Tensor) -> ol.Tensor:
-        def step(state: tuple[ol.Tensor, ol.Tensor]) -> tuple[ol.Tensor, ol.Tensor]:
-            number, count = state
-            following = ol.cond(number % 2 == 0, lambda: number // 2, lambda: 3 * number + 1)
-            return following, count + 1
-
-        return ol.while_loop(lambda state: state[0] > 1, step, (n, 0))[1]
-
-    def count(n: int) -> int:
-        steps = 0
-        while n > 1:
-            n, steps = (n // 2 if n % 2 == 0 else 3 * n + 1), steps + 1
-        return steps
-
-    assert [collatz(ol.asarray(n)).item() for n in (1, 6, 7, 27)] == [count(n) for n in (1, 6, 7, 27)]
-
-
-def test_loops_keep_shapes_and_dtypes() -> None:
-    with pytest.raises(TypeError, match=r"`while_loop` expected a body that returns what it is given: float32\[1\], found float32\[2\]"):
-        ol.jit(lambda x: ol.while_loop(lambda y: y.sum() < 10, lambda y: ol.concat([y, y]), x))(ol.ones(1))
-    with pytest.raises(ValueError, match="expected one truth value as condition"):
-        ol.jit(lambda x: ol.while_loop(lambda y: y < 10, lambda y: y * 2, x))(ol.ones(2))
-
-
-def test_loops_run_without_a_graph() -> None:
-    assert ol.while_loop(lambda n: n < 100, lambda n: n * 3, 1) == 243
-    assert ol.while_loop(lambda x: x.sum() < 5, lambda x: x + 1, ol.zeros(2)).tolist() == [3.0, 3.0]
-
-
 def test_explanations_name_lines() -> None:
     @ol.jit
     def function(x: ol.Tensor) -> ol.Tensor:
@@ -555,11 +465,6 @@ def test_functions_that_run_bit_by_bit_are_refused() -> None:
             ol.jit(function)
 
 
-def test_loops_begin_with_constants() -> None:
-    function = ol.jit(lambda x: ol.while_loop(lambda y: y < 100, lambda y: y * x, ol.asarray(1.0)))
-    assert [function(ol.asarray(base)).item() for base in (2.0, 11.0)] == [128.0, 121.0]
-
-
 def test_functions_that_call_each_other_are_traced_on_two_threads() -> None:
     functions = {}
     barrier = threading.Barrier(2)
@@ -610,7 +515,19 @@ def test_arrays_that_a_function_keeps_elsewhere_are_refused() -> None:
 
         return ol.while_loop(lambda y: y.sum() < 9, body, x)
 
-    for function in (Norm(), appended, in_a_body):
+    def changed(x: ol.Tensor) -> ol.Tensor:
+        total = ol.zeros(3)
+        total += x
+        kept.append(total)
+        return x
+
+    def assigned(x: ol.Tensor) -> ol.Tensor:
+        rows = ol.zeros((2, 3))
+        rows[0] = x
+        kept.append(rows)
+        return x
+
+    for function in (Norm(), appended, in_a_body, changed, assigned):
         with pytest.raises(TypeError, match="expected a traced function to return what it keeps, found arrays of its trace elsewhere"):
             ol.jit(function)(ol.ones(3))
 

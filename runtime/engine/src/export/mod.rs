@@ -1,3 +1,4 @@
 //! Writes models to files.
 
 pub mod onnx;
+pub mod portable;

@@ -29,7 +29,7 @@ def cond(
 ) -> Any:
     """Calls one of two functions with the operands. In a function of `jit`, the graph chooses each time it runs.
 
-    There, both are traced, and have to return arrays of the same shapes and dtypes.
+    There, both are traced, and have to return arrays of the same shapes and dtypes. Only the chosen one computes.
 
     >>> halve = ol.jit(lambda n: ol.cond(n % 2 == 0, lambda n: n // 2, lambda n: 3 * n + 1, n))
     >>> halve(ol.asarray(6)).item(), halve(ol.asarray(7)).item()

@@ -134,6 +134,9 @@ class JitFunction(Generic[P, R]):
     def to_onnx(self, *args: P.args, **kwargs: P.kwargs) -> bytes:
         """The function for such arguments as the bytes of an ONNX model, with the ops that it calls.
 
+        Other runtimes run it too. Only complex numbers and algorithms such as singular values, for which ONNX has no ops, become
+        nodes of the domain `oarlock`.
+
         `session(…).save(file)` writes the optimized model, which Oarlock loads faster.
 
         >>> content = ol.jit(lambda x: x * 2).to_onnx(ol.asarray([1.0]))

@@ -528,7 +528,7 @@ pub(super) fn assign_index(
         }
         _ => scatter_elements(py, &tensor, &key, &value)?,
     };
-    array.update_tensor(|tensor| *tensor = written);
+    array.replace_tensor(written);
     Ok(())
 }
 

@@ -18,7 +18,7 @@ impl PyTensor {
         let (own, made) = (self.tensor(), made.tensor());
         if own.dtype() == made.dtype() && own.dims() == made.dims() {
             self.check_assignment(Some(&made))?;
-            self.update_tensor(|tensor| *tensor = made);
+            self.replace_tensor(made);
             return Ok(());
         }
         Err(operand::in_place_error(operator, &own, &made))

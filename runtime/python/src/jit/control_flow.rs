@@ -14,7 +14,7 @@ use crate::error::OrRaise as _;
 use crate::signals::detach_interruptible;
 use crate::startup::shared_runtime;
 use crate::tensor::PyTensor;
-use crate::trace::{FinishedGraph, TRACES, add_node, operand_value, python_line, traced_model};
+use crate::trace::{FinishedGraph, TRACES, add_node, operand_value, python_line, traced_model, zeros_of};
 
 /// Adds a node that runs one of two branches, and returns its results.
 #[pyfunction]
@@ -54,23 +54,25 @@ fn add_control_flow<const COUNT: usize>(
     let given = TRACES.with_borrow_mut(|traces| {
         inputs.iter().map(|input| operand_value(traces, input).map(Some)).collect::<PyResult<Vec<_>>>()
     })?;
+    // A body of a loop also says whether to go on.
+    let is_loop = op == "Loop";
+    let kinds: Vec<_> = bodies[0].kinds.iter().skip(usize::from(is_loop)).cloned().collect();
     // The number of rounds of a loop is left out: only the condition ends it.
-    let given = (op == "Loop").then_some(None).into_iter().chain(given);
+    let given = is_loop.then_some(None).into_iter().chain(given);
     let subgraphs = bodies.into_iter().zip(attributes).map(|(body, attribute)| body.into_subgraph(attribute));
     let node =
         Node { subgraphs: subgraphs.collect(), ..Node::new("", op, latest_opset("").or_raise()?, given, []) };
-    let outputs = run_node(py, &node)?;
+    let is_nested = TRACES.with_borrow(|traces| traces.len() > 1);
+    let zeros = if is_nested { zeros_of(&kinds, inputs[0].device())? } else { None };
+    let outputs = zeros.map_or_else(|| run_node(py, &node, kinds.len()), Ok)?;
     let line = python_line(py)?;
     TRACES.with_borrow_mut(|traces| add_node(traces, node, &outputs, line));
     Ok(outputs.into_iter().map(PyTensor::new).collect())
 }
 
 /// Runs a node of the innermost graph on the tensors that its values have, as a model of its own.
-fn run_node(py: Python<'_>, node: &Node) -> PyResult<Vec<Tensor>> {
+fn run_node(py: Python<'_>, node: &Node, outputs: usize) -> PyResult<Vec<Tensor>> {
     let runtime = shared_runtime(py)?.clone();
-    // A body of a loop also says whether to go on.
-    let body = node.subgraphs.first().map_or(0, |body| body.graph.outputs.len());
-    let outputs = if &*node.op == "Loop" { body - 1 } else { body };
     let (graph, tensors) = TRACES
         .with_borrow(|traces| traces.last().map(|trace| trace.graph_of_node(node, outputs)))
         .ok_or_else(|| PyTypeError::new_err("expected a trace, found none"))?;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use oarlock_core::Tensor;
 use oarlock_engine::export::onnx::OnnxExportOptions;
+use oarlock_engine::export::portable::decompose_own_ops;
 use oarlock_engine::{Model, Session, SessionOptions};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -75,9 +76,10 @@ impl FunctionTrace {
         Arc::strong_count(&self.alive) - 1
     }
 
-    /// The graph as the bytes of an ONNX file, with ops as the function called them.
+    /// The graph as the bytes of an ONNX file, with ops as the function called them where ONNX has them.
     fn onnx<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let (runtime, model) = (shared_runtime(py)?.clone(), self.model()?);
+        let (runtime, mut model) = (shared_runtime(py)?.clone(), self.model()?);
+        decompose_own_ops(&mut model.graph).or_raise()?;
         let options = SessionOptions { is_plain: true, ..SessionOptions::default() };
         let about = OnnxExportOptions {
             metadata: model.metadata.clone(),

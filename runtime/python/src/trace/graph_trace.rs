@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use oarlock_core::infer::TensorFact;
 use oarlock_core::schema::{OARLOCK_DOMAIN, latest_opset};
-use oarlock_core::{Dtype, Op, Tensor};
+use oarlock_core::{Device, Dtype, Op, OpInvocation, Tensor};
 use oarlock_engine::Model;
 use oarlock_engine::graph::{
     DeclaredDimension, Graph, GraphValue, Node, Subgraph, ValueId, ValueType, Weight,
@@ -169,6 +169,11 @@ impl GraphTrace {
     /// Ends the graph. An output that no node of this graph makes, or that is one already, is made by a node of its own.
     pub(crate) fn finish(mut self, outputs: &[ValueId], names: &[String]) -> PyResult<FinishedGraph> {
         let opset = latest_opset("").or_raise()?;
+        let kind_of = |output: &ValueId| {
+            let tensor = &self.tensors[output.index()];
+            (tensor.dtype(), tensor.dims().to_vec())
+        };
+        let kinds = outputs.iter().map(kind_of).collect();
         let mut made: HashSet<ValueId> =
             self.graph.nodes.iter().flat_map(|node| node.written_values()).collect();
         for (output, name) in outputs.iter().zip(names) {
@@ -183,7 +188,7 @@ impl GraphTrace {
             self.graph.nodes.push(Node { name: name.as_str().into(), ..node });
             self.graph.outputs.push(copy);
         }
-        Ok(FinishedGraph { graph: take(&mut self.graph), captures: take(&mut self.captures) })
+        Ok(FinishedGraph { graph: take(&mut self.graph), captures: take(&mut self.captures), kinds })
     }
 }
 
@@ -193,6 +198,8 @@ pub(crate) struct FinishedGraph {
     pub(crate) graph: Graph,
     /// Values of the enclosing graph, in the order of the last inputs.
     pub(crate) captures: Vec<ValueId>,
+    /// The dtypes and shapes of the outputs.
+    pub(crate) kinds: Vec<(Dtype, Vec<i64>)>,
 }
 
 impl FinishedGraph {
@@ -256,7 +263,44 @@ pub(crate) fn record_op(
     outputs: &[Tensor],
     line: String,
 ) -> PyResult<()> {
-    check_shapes(traces, op, inputs, outputs.len())?;
+    infer_results(traces, op, inputs, outputs.len())?;
+    add_call(traces, op, inputs, outputs, line)
+}
+
+/// Adds a call that does not run, and returns its results with all elements zero. `None` if nobody knows them before the call runs.
+pub(super) fn record_zeros(
+    traces: &mut [GraphTrace],
+    op: &Op,
+    call: &OpInvocation<'_>,
+    device: &Device,
+    line: String,
+) -> PyResult<Option<Vec<Tensor>>> {
+    let Some(results) = infer_results(traces, op, call.inputs, call.outputs)? else { return Ok(None) };
+    let kinds = results.iter().map(|fact| Some((fact.dtype, fact.known_dims()?.to_vec())));
+    let Some(zeros) = kinds.collect::<Option<Vec<_>>>().map_or(Ok(None), |kinds| zeros_of(&kinds, device))?
+    else {
+        return Ok(None);
+    };
+    add_call(traces, op, call.inputs, &zeros, line)?;
+    Ok(Some(zeros))
+}
+
+/// Tensors of such dtypes and shapes with all elements zero; `None` if one is of text or of less than bytes.
+pub(crate) fn zeros_of(kinds: &[(Dtype, Vec<i64>)], device: &Device) -> PyResult<Option<Vec<Tensor>>> {
+    let zeros = kinds.iter().map(|(dtype, dims)| {
+        let Some(size) = dtype.byte_size().filter(|_| !dtype.is_packed()) else { return Ok(None) };
+        Tensor::filled(device, *dtype, dims, &vec![0; size as usize]).map(Some)
+    });
+    zeros.collect::<oarlock_core::Result<_>>().or_raise()
+}
+
+fn add_call(
+    traces: &mut [GraphTrace],
+    op: &Op,
+    inputs: &[Option<&Tensor>],
+    outputs: &[Tensor],
+    line: String,
+) -> PyResult<()> {
     let given = inputs.iter().map(|input| input.map(|input| operand_value(traces, input)).transpose());
     let given: Vec<Option<ValueId>> = given.collect::<PyResult<_>>()?;
     let node = Node {
@@ -276,8 +320,13 @@ pub(crate) fn add_node(traces: &mut [GraphTrace], mut node: Node, outputs: &[Ten
     }
 }
 
-/// Refuses ops whose results would have another shape, or other elements, in the next call.
-fn check_shapes(traces: &[GraphTrace], op: &Op, inputs: &[Option<&Tensor>], outputs: usize) -> PyResult<()> {
+/// What is known of the results of an op before it runs. Refuses ops whose results would have another shape, or other elements, in the next call.
+fn infer_results(
+    traces: &[GraphTrace],
+    op: &Op,
+    inputs: &[Option<&Tensor>],
+    outputs: usize,
+) -> PyResult<Option<Vec<TensorFact>>> {
     let function = traces.first().map_or("", GraphTrace::function);
     let fact = |tensor: &Tensor| {
         let is_known = !traces.iter().any(|trace| trace.has_value(tensor));
@@ -289,7 +338,7 @@ fn check_shapes(traces: &[GraphTrace], op: &Op, inputs: &[Option<&Tensor>], outp
     let facts = inputs.iter().map(|input| input.map(fact).transpose()).collect::<PyResult<Vec<_>>>()?;
     let inferred = op.infer_outputs(&facts, outputs).or_raise()?;
     if inferred.iter().flatten().all(|fact| fact.known_dims().is_some()) {
-        return Ok(());
+        return Ok(inferred);
     }
     Err(PyTypeError::new_err(format!(
         "expected results whose shapes follow from shapes while `{function}` is traced, found `{}`, whose result has a size that \

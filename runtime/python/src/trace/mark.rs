@@ -1,12 +1,12 @@
 //! Marks of arrays: which trace made them.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use oarlock_core::Tensor;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use super::{TRACES, is_traced, is_tracing, traced_function};
+use super::{GraphTrace, TRACES, is_traced, is_tracing, traced_function};
 
 /// Where an array comes from.
 #[derive(Default)]
@@ -14,7 +14,7 @@ pub(crate) struct TraceMark {
     /// The trace in which it was made; 0 outside of traces.
     scope: u64,
     /// Counts the arrays that depend on the arguments of that trace.
-    _alive: Option<Arc<()>>,
+    alive: OnceLock<Arc<()>>,
 }
 
 impl TraceMark {
@@ -26,11 +26,21 @@ impl TraceMark {
 
     #[cold]
     fn of_innermost(tensor: &Tensor) -> Self {
-        let is_traced = is_traced(tensor);
-        TRACES.with_borrow(|traces| match traces.last() {
-            Some(trace) => Self { scope: trace.scope(), _alive: is_traced.then(|| trace.alive().clone()) },
-            None => Self::default(),
-        })
+        let mark = TRACES.with_borrow(|traces| Self {
+            scope: traces.last().map_or(0, GraphTrace::scope),
+            alive: OnceLock::new(),
+        });
+        mark.count_if_traced(tensor);
+        mark
+    }
+
+    /// Counts the array from now on if its new tensor depends on the arguments.
+    pub(crate) fn count_if_traced(&self, tensor: &Tensor) {
+        if is_traced(tensor) {
+            TRACES.with_borrow(|traces| {
+                traces.last().map(|trace| self.alive.get_or_init(|| trace.alive().clone()));
+            });
+        }
     }
 }
 

@@ -11,11 +11,13 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use oarlock_core::schema::{OpFact, has_fact};
-use oarlock_core::{Op, Tensor};
+use oarlock_core::{Op, OpInvocation, Tensor};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-pub(crate) use self::graph_trace::{FinishedGraph, GraphTrace, add_node, operand_value, traced_model};
+pub(crate) use self::graph_trace::{
+    FinishedGraph, GraphTrace, add_node, operand_value, traced_model, zeros_of,
+};
 pub(crate) use self::mark::{TraceMark, check_assignment};
 
 thread_local! {
@@ -51,11 +53,33 @@ pub(crate) fn record_call(
     if !inputs.iter().flatten().any(|input| is_traced(input)) {
         return inputs.iter().flatten().try_for_each(|input| refuse_other_thread(input));
     }
+    let line = check_recorded(py, op)?;
+    TRACES.with_borrow_mut(|traces| graph_trace::record_op(traces, op, inputs, outputs, line))
+}
+
+/// Adds a call in a branch or in the body of a loop without running it, since nobody knows yet whether it should run: a branch may
+/// divide by what is zero in the other one. Returns its results with all elements zero; `None` for a call that has to run.
+pub(crate) fn record_without_run(
+    py: Python<'_>,
+    op: &Op,
+    call: &OpInvocation<'_>,
+) -> PyResult<Option<Vec<Tensor>>> {
+    let is_nested = is_tracing() && TRACES.with_borrow(|traces| traces.len() > 1);
+    let Some(first) = call.inputs.iter().copied().flatten().find(|input| is_nested && is_traced(input))
+    else {
+        return Ok(None);
+    };
+    let line = check_recorded(py, op)?;
+    let device = call.device.unwrap_or_else(|| first.device());
+    TRACES.with_borrow_mut(|traces| graph_trace::record_zeros(traces, op, call, device, line))
+}
+
+/// Refuses a call that a graph cannot repeat. Returns the line of Python that its node is named after.
+fn check_recorded(py: Python<'_>, op: &Op) -> PyResult<String> {
     if op.domain().is_empty() && has_fact(op.name(), OpFact::Random) {
         refuse_random()?;
     }
-    let line = python_line(py)?;
-    TRACES.with_borrow_mut(|traces| graph_trace::record_op(traces, op, inputs, outputs, line))
+    python_line(py)
 }
 
 /// Refuses a tensor that another thread traces: nothing here would be in its graph.

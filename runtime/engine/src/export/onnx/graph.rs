@@ -223,7 +223,8 @@ impl OnnxExporter {
                 |id: &Option<ValueId>| id.map_or_else(String::new, |id| self.value_name(graph, id, names));
             ids.iter().map(name).collect()
         };
-        let (mut input, output) = (operands(&node.inputs), operands(&node.outputs));
+        let (mut input, mut output) = (operands(&node.inputs), operands(&node.outputs));
+        self.name_required_outputs(node, &mut output);
         input.truncate(input.iter().rposition(|name| !name.is_empty()).map_or(0, |last| last + 1));
         let proto = NodeProto {
             name: (!node.name.is_empty()).then(|| node.name.to_string()),
@@ -237,6 +238,19 @@ impl OnnxExporter {
         let suits = self.opsets.suits_node(node);
         self.own_nodes += usize::from(!suits || !is_onnx_op(node));
         if suits { Ok(proto) } else { self.opsets.wrap_in_function(node, proto) }
+    }
+
+    /// Names the outputs that the node must have, even if nobody reads them.
+    fn name_required_outputs(&mut self, node: &Node, names: &mut Vec<String>) {
+        let Ok(schema) = schema::find_schema(&node.domain, &node.op, node.opset) else { return };
+        let required =
+            schema.outputs.iter().take_while(|output| output.arity == schema::OperandArity::Required).count();
+        names.resize(names.len().max(required), String::new());
+        for name in &mut names[..required] {
+            if name.is_empty() {
+                *name = self.unused_name("unused");
+            }
+        }
     }
 
     /// Returns the name of a value, assigning one if needed.

@@ -1,8 +1,8 @@
 //! Exports graphs as ONNX files.
 //!
 //! The graph is written as the passes left it, so that a reader need not repeat their work. The file is equivalent to the
-//! graph, but not always portable: Oarlock's own ops are of the domain `oarlock`, and a node of another opset than the model's
-//! is wrapped in a function.
+//! graph, but not always portable: Oarlock's own ops are of the domain `oarlock` unless `decompose_own_ops` replaced them, and a
+//! node of another opset than the model's is wrapped in a function.
 
 mod attribute;
 mod compact_constants;
