@@ -18,7 +18,10 @@ use oarlock_sdk::{
 use super::fill::ANY_DTYPE;
 use super::lanes::{MAX_NUMBERS, SampleFloat, exponentials};
 use super::philox::{LANES, PhiloxSource, WordBlock, word_pair};
-use super::trials::{MakeFirstTrials, TrialWords, sample_binomial, sample_gamma, sample_poisson};
+use super::trials::{
+    FEW_EVENTS, MakeFirstTrials, TrialWords, poisson_chances, sample_binomial, sample_few_events,
+    sample_gamma, sample_poisson,
+};
 
 const PARAMETERS: DtypeSet = dtype_set(&[Dtype::F64, Dtype::I64, Dtype::U64]);
 /// The largest mean of a number of events, which an `i64` has to hold.
@@ -271,17 +274,34 @@ impl SampleOutput<'_, '_, '_> {
         };
         a.expect_within("a", &first)?;
         b.expect_within("b", &second)?;
+        // All numbers share these if they share the mean.
+        let chances: Option<Vec<f64>> = match (distribution, a) {
+            (SampleDistribution::Poisson, SampleParameter::Shared(mean)) if mean < FEW_EVENTS => {
+                Some(poisson_chances(mean).collect())
+            }
+            _ => None,
+        };
+        // For a small shape, the first trial draws a uniform number.
+        let normal_trial = match (distribution, a) {
+            (SampleDistribution::Gamma, SampleParameter::Shared(shape)) => Some(u32::from(shape < 1.0)),
+            (SampleDistribution::Gamma, SampleParameter::Each(_)) => Some(0),
+            _ => None,
+        };
         let (cpu, source, count) = (self.cpu, self.source, self.count);
         let output = OutputRows::new(self.operands.write_output::<N>(0)?, 1);
         parallel_for_parts(cpu, count, grain_for(64), output, |begin, part| {
             for (block, first, part) in block_parts(begin, part, LANES) {
-                let trials = cpu.isa().vectorize(MakeFirstTrials { source, block: block as u64 });
+                let make = MakeFirstTrials { source, block: block as u64, normal_trial };
+                let trials = cpu.isa().vectorize(make);
                 for (index, number) in (block * LANES + first..).zip(part) {
                     let (a, b) = (a.at(index), b.at(index));
                     let mut words = TrialWords::new(source, index as u64, &trials);
                     *number = N::from_f64(match distribution {
                         SampleDistribution::Gamma => sample_gamma(&mut words, a) * b,
-                        SampleDistribution::Poisson => sample_poisson(&mut words, a),
+                        SampleDistribution::Poisson => match &chances {
+                            Some(chances) => sample_few_events(&mut words, chances.iter().copied()),
+                            None => sample_poisson(&mut words, a),
+                        },
                         _ => sample_binomial(&mut words, a, b),
                     });
                 }

@@ -10,11 +10,14 @@ use super::lanes::{normal_f64, positive_f64};
 use super::philox::{LANES, PhiloxSource, WordBlock, f64_from_words};
 
 /// Above this mean, inverting the distribution takes longer than rejection.
-const FEW_EVENTS: f64 = 10.0;
+pub(super) const FEW_EVENTS: f64 = 10.0;
 
 /// The words of the first trials of a block, which are made together.
 pub(super) struct FirstTrials {
     blocks: [WordBlock; FIRST_TRIALS],
+    /// The normally distributed numbers of one trial; those of all others are made one by one.
+    normals: [f64; LANES],
+    normal_trial: Option<u32>,
 }
 
 /// Most numbers need no more trials.
@@ -24,6 +27,8 @@ const FIRST_TRIALS: usize = 3;
 pub(super) struct MakeFirstTrials {
     pub(super) source: PhiloxSource,
     pub(super) block: u64,
+    /// The trial whose words become normally distributed numbers.
+    pub(super) normal_trial: Option<u32>,
 }
 
 impl SimdTask for MakeFirstTrials {
@@ -35,7 +40,13 @@ impl SimdTask for MakeFirstTrials {
         for (trial, words) in (1..).zip(&mut blocks) {
             *words = self.source.block_of_trial(self.block, trial);
         }
-        FirstTrials { blocks }
+        let mut normals = [0.0; LANES];
+        if let Some(words) = self.normal_trial.and_then(|trial| blocks.get(trial as usize)) {
+            for lane in 0..LANES {
+                normals[lane] = normal_f64([words[0][lane], words[1][lane], words[2][lane], words[3][lane]]);
+            }
+        }
+        FirstTrials { blocks, normals, normal_trial: self.normal_trial }
     }
 }
 
@@ -61,6 +72,15 @@ impl<'f> TrialWords<'f> {
         };
         self.trial = self.trial.wrapping_add(1);
         words
+    }
+
+    /// A normally distributed number, of the next four words.
+    fn next_normal(&mut self) -> f64 {
+        if self.first.normal_trial == Some(self.trial) {
+            self.trial += 1;
+            return self.first.normals[self.index as usize % LANES];
+        }
+        normal_f64(self.next_four())
     }
 
     fn next_two(&mut self) -> [u32; 2] {
@@ -106,7 +126,7 @@ pub(super) fn sample_gamma(words: &mut TrialWords<'_>, shape: f64) -> f64 {
     let middle = shape - 1.0 / 3.0;
     let slope = 1.0 / (9.0 * middle).sqrt();
     loop {
-        let normal = normal_f64(words.next_four());
+        let normal = words.next_normal();
         let positive = words.next_positive();
         let root = 1.0 + slope * normal;
         if root <= 0.0 {
@@ -123,20 +143,28 @@ pub(super) fn sample_gamma(words: &mut TrialWords<'_>, shape: f64) -> f64 {
     }
 }
 
-/// A number of events with this mean: by multiplication of uniform numbers if they are few, else by Hörmann's transformed rejection.
+/// The chances of no event, of at most one, of at most two and so on, as long as they grow, for a mean below [`FEW_EVENTS`].
+pub(super) fn poisson_chances(mean: f64) -> impl Iterator<Item = f64> {
+    let (mut chance, mut sum, mut events) = (exp(-mean), 0.0, 0.0);
+    std::iter::from_fn(move || {
+        let before = sum;
+        sum += chance;
+        events += 1.0;
+        chance *= mean / events;
+        (sum > before).then_some(sum)
+    })
+}
+
+/// A number of events, by inversion: as many as have chances below a uniform number.
+pub(super) fn sample_few_events(words: &mut TrialWords<'_>, chances: impl IntoIterator<Item = f64>) -> f64 {
+    let uniform = words.next_positive();
+    chances.into_iter().take_while(|chance| *chance < uniform).count() as f64
+}
+
+/// A number of events with this mean: by inversion if they are few, else by Hörmann's transformed rejection.
 pub(super) fn sample_poisson(words: &mut TrialWords<'_>, mean: f64) -> f64 {
-    if mean == 0.0 {
-        return 0.0;
-    }
     if mean < FEW_EVENTS {
-        let (bound, mut product, mut events) = (exp(-mean), 1.0, 0.0);
-        loop {
-            product *= words.next_positive();
-            if product <= bound {
-                return events;
-            }
-            events += 1.0;
-        }
+        return sample_few_events(words, poisson_chances(mean));
     }
     let log_mean = ln(mean);
     let b = 0.931 + 2.53 * mean.sqrt();
