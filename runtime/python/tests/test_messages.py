@@ -421,12 +421,6 @@ def test_dimensions_that_are_none_are_told(axis, error, words):
             function(ol.ones((2, 3)), axis=axis)
 
 
-def test_complex_numbers_have_no_extremes():
-    for function in [ol.max, ol.min]:
-        with pytest.raises(TypeError, match="expected real numbers, found complex64\nhint: "):
-            function(ol.asarray([1j]))
-
-
 def test_text_is_written_and_chosen_as_text():
     text = ol.asarray(["a", "b"])
     with pytest.raises(TypeError, match="^expected text for an array of str, found a number$"):
