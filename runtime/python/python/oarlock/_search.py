@@ -62,15 +62,21 @@ def argmin(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) 
 
 
 def _place(name: str, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
+    if x.dtype in COMPLEX:
+        return _place_of_complex(name, x, axis, keepdims)
     x = _countable(x)
     if axis is None:
-        made = _place(name, reshape(x, (-1,)), 0, keepdims)
+        made = op(name, [reshape(x, (-1,))], {"axis": 0, "keepdims": 0})
         return reshape(made, (1,) * x.ndim) if keepdims else made
-    axis = _axis(axis, x.ndim)
-    if x.dtype in COMPLEX:
-        made = extreme_places(f"Reduce{name.removeprefix('Arg')}", x, axis)
-        return made if keepdims else reshape(made, x.shape[:axis] + x.shape[axis + 1 :])
-    return op(name, [x], {"axis": axis, "keepdims": int(keepdims)})
+    return op(name, [x], {"axis": _axis(axis, x.ndim), "keepdims": int(keepdims)})
+
+
+def _place_of_complex(name: str, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
+    rows, at = _with_axis(x, axis)
+    made = extreme_places(f"Reduce{name.removeprefix('Arg')}", rows, at)
+    if keepdims:
+        return reshape(made, (1,) * x.ndim) if axis is None else made
+    return reshape(made, rows.shape[:at] + rows.shape[at + 1 :])
 
 
 def _countable(x: Tensor) -> Tensor:
