@@ -34,12 +34,15 @@ def is_wanted(function: str, named: dict[str, Any]) -> bool:
     return named.get("out") is not None or function in ELEMENTWISE and not named.keys().isdisjoint(("where", "dtype", "casting"))
 
 
-def call(function: Callable[..., Any], name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+def call(
+    function: Callable[..., Any], name: str, given: tuple[Any, ...], named: dict[str, Any], *, is_elementwise: bool | None = None
+) -> Any:
     """The result of a function with these keywords, which it does not have itself."""
+    is_elementwise = name in ELEMENTWISE if is_elementwise is None else is_elementwise
     own = dict(named)
     out = _output(name, own.pop("out", None))
     where, casting = True, "same_kind"
-    if name in ELEMENTWISE:
+    if is_elementwise:
         where, casting = own.pop("where", True), own.pop("casting", "same_kind")
         dtype = own.pop("dtype", None)
         own = {key: value for key, value in own.items() if key not in WITHOUT_EFFECT}
@@ -59,9 +62,9 @@ def call(function: Callable[..., Any], name: str, given: tuple[Any, ...], named:
         return made
     if not isinstance(made, Tensor):
         raise TypeError(f"`{name}` expected no `out`, found one\nhint: there are several results; assign each instead: `x[...] = …`")
-    _expect_kind(name, made.dtype, out.dtype, casting)
+    _expect_kind(name, made.dtype, out.dtype, casting if is_elementwise else None)
     try:
-        fits = out.shape == (broadcast_shapes(made.shape, out.shape) if name in ELEMENTWISE else made.shape)
+        fits = out.shape == (broadcast_shapes(made.shape, out.shape) if is_elementwise else made.shape)
     except ValueError:
         fits = False
     if not fits:
@@ -93,9 +96,9 @@ def _converted(name: str, x: Any, dtype: DType, casting: str) -> Any:
     return made.astype(dtype, copy=False)
 
 
-def _expect_kind(name: str, dtype: DType, wanted: DType, casting: str) -> None:
-    """Refuses conversions that NumPy makes only if `casting` is `unsafe`."""
+def _expect_kind(name: str, dtype: DType, wanted: DType, casting: str | None) -> None:
+    """Refuses conversions that NumPy makes only if `casting`, which some functions have, is `unsafe`."""
     before, behind = (next((at for at, kind in enumerate(KINDS) if isdtype(each, kind)), len(KINDS)) for each in (dtype, wanted))
     if casting != "unsafe" and before > behind:
-        hint = '`casting="unsafe"` converts them all the same' if name in ELEMENTWISE else f"give an `out` of {dtype.name}"
+        hint = '`casting="unsafe"` converts them all the same' if casting else f"give an `out` of {dtype.name}"
         raise TypeError(f"`{name}` expected numbers that {wanted.name} has, found {dtype.name}\nhint: {hint}")
