@@ -264,7 +264,8 @@ def test_a_function_that_is_not_there_names_what_to_use():
 
 
 def test_functions_in_other_modules_are_named():
-    for name, instead in [("svd", "linalg.svd"), ("conv2d", "nn.functional.conv2d"), ("fftn", "fft.fftn"), ("default_rng", "random.default_rng")]:
+    for instead in ("linalg.svd", "nn.functional.conv2d", "fft.fftn", "random.default_rng"):
+        name = instead.rpartition(".")[2]
         with pytest.raises(AttributeError, match=rf"^module `oarlock` has no `{name}`\nhint: use `oarlock\.{instead}\(…\)`$"):
             getattr(ol, name)
     with pytest.raises(AttributeError, match="^module `oarlock.fft` has no `svd`$"):
