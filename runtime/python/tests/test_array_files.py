@@ -131,6 +131,22 @@ def test_a_file_without_arrays_is_empty_and_a_zip_of_something_else_is_refused(t
             ol.load(tmp_path / "other.zip")
 
 
+def test_a_file_of_another_kind_says_what_reads_it(tmp_path):
+    (tmp_path / "x.csv").write_text("1,2\n3,4\n")
+    with pytest.raises(ValueError, match=r"found a text\nhint: `oarlock.loadtxt\(file, delimiter=\",\"\)` reads the numbers .* `.csv`$"):
+        ol.load(tmp_path / "x.csv")
+    with pytest.raises(FileNotFoundError):
+        ol.load(tmp_path / "none.csv")
+    for name, found in [("m/data.pkl", "a whole file, found a file of PyTorch"), ("x.npy", "a file in the format `.npz`, found one")]:
+        with zipfile.ZipFile(tmp_path / "cut.pt", "w") as archive:
+            archive.writestr(name, bytes(1000))
+        content = (tmp_path / "cut.pt").read_bytes()[:500]
+        (tmp_path / "cut.pt").write_bytes(content)
+        for file in (tmp_path / "cut.pt", content):
+            with pytest.raises(ValueError, match=f"^expected {found} that is broken: "):
+                ol.load(file)
+
+
 def test_a_file_is_replaced_only_as_a_whole(tmp_path, monkeypatch):
     path = tmp_path / "x.npy"
     ol.save(path, [1, 2])

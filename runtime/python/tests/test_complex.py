@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import oarlock as ol
 import pytest
+from conftest import same
 
 FUNCTIONS = {
     "abs": "abs", "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan",
@@ -106,7 +107,39 @@ def test_a_mask_without_elements_chooses_none():
     assert ol.ones((3, 2))[ol.zeros((0,), dtype=ol.bool)].shape == (0, 2)
 
 
-def test_the_variance_is_one_of_real_numbers():
-    for function in (ol.var, ol.std):
-        with pytest.raises(TypeError, match="real numbers, found complex64"):
-            function(ol.asarray([1j, 2.0]))
+PARTS = [1, -1, 0, np.nan, np.inf, -np.inf]
+NUMBERS = [complex(real, imaginary) for real in PARTS for imaginary in PARTS]
+
+
+@pytest.mark.filterwarnings("ignore:All-NaN")
+@pytest.mark.parametrize("of", [NUMBERS, [number for number in NUMBERS if number == number]])
+@pytest.mark.parametrize(("shape", "axis"), [((30,), 0), ((3, 20), 1), ((20, 3), 0), ((3, 5), None), ((0, 3), 1), ((2, 5, 3), -2)])
+def test_the_order_of_complex_numbers_is_that_of_numpy(of, shape, axis):
+    z = GENERATOR.choice(of, shape)
+    for x, a in ((ol.asarray(z), z), (ol.asarray(z).astype(ol.complex64), z.astype(np.complex64))):
+        same(ol.sort(x, axis), np.sort(a, axis))
+        same(ol.argsort(x, axis), np.argsort(a, axis, stable=True))
+        for name in ("argmax", "argmin", "max", "min", "nanmax", "nanmin"):
+            for keepdims in (False, True):
+                same(getattr(ol, name)(x, axis, keepdims=keepdims), getattr(np, name)(a, axis, keepdims=keepdims))
+        for name in ("max", "min"):
+            chosen = {"initial": 0.5 + 1j, "where": a.real == 1}
+            same(getattr(ol, name)(x, axis, **chosen), getattr(np, name)(a, axis, **chosen))
+
+
+def test_complex_numbers_descend_as_real_ones_do():
+    z = ol.asarray([1, 3 + 1j, complex("nan"), 3 + 2j])
+    assert ol.argsort(z, descending=True).tolist() == [2, 3, 1, 0]
+    assert ol.argsort(ol.asarray([1, 3, float("nan"), 4]), descending=True).tolist() == [2, 3, 1, 0]
+    assert ol.max(z[:2, None] + ol.asarray([0, 1j]), axis=(0, 1)).item() == 3 + 2j
+    assert ol.nanargmax(z).item() == 3
+    for function in (ol.max, ol.min, ol.argmax):
+        with pytest.raises(ValueError, match="expected"):
+            function(z[:0])
+
+
+def test_the_variance_of_complex_numbers_is_that_of_numpy():
+    z = some(4, 5)
+    for name in ("var", "std", "nanvar", "nanstd"):
+        for options in ({}, {"axis": 1, "keepdims": True}, {"axis": 0, "ddof": 1}, {"where": z.real > 0}):
+            near(getattr(ol, name)(ol.asarray(z), **options), getattr(np, name)(z, **options))

@@ -175,7 +175,8 @@ def test_what_becomes_no_array_is_refused_in_the_name_of_the_function(name, call
         (lambda: f"{ol.ones((1, 1)):.3f}", TypeError, r"for the format `\.3f`, found one of shape \[1, 1\]\nhint: .*`array\.item\(\)`"),
         (lambda: ol.clip(ol.ones(1, dtype=ol.int8), 200), OverflowError, r"^`clip` expected a result that int8 has, .* 200\nhint: .*astype"),
         (lambda: ol.asarray(np.array([1, None], dtype=object)), TypeError, r"text in an array of objects, found int\n.*astype\(float\)"),
-        (lambda: ol.load(None), TypeError, "the path of a model or its bytes for `load`, found NoneType"),
+        (lambda: ol.load(None), TypeError, "the path of a model or its bytes for `load`, found NoneType\nhint: write the path as text"),
+        (lambda: ol.load(["a", "b"]), TypeError, "bytes for `load`, found list\nhint: load one file after the other"),
         (
             lambda: ol.load(REPOSITORY / "docs/src/models/digits.onnx").run([ol.ones(1)]),
             TypeError,
@@ -260,6 +261,38 @@ def test_a_function_that_is_not_there_names_what_to_use():
     assert [name for names in there for name in names if not hasattr(ol.ones(1), name)] == []
     assert [name for name in ATTRIBUTES if hasattr(ol.Tensor, name)] == []
     assert [name for name in FUNCTIONS if name in ol.__all__] == []
+
+
+def test_functions_in_other_modules_are_named():
+    for instead in ("linalg.svd", "nn.functional.conv2d", "fft.fftn", "random.default_rng"):
+        name = instead.rpartition(".")[2]
+        with pytest.raises(AttributeError, match=rf"^module `oarlock` has no `{name}`\nhint: use `oarlock\.{instead}\(…\)`$"):
+            getattr(ol, name)
+    with pytest.raises(AttributeError, match="^module `oarlock.fft` has no `svd`$"):
+        ol.fft.svd  # noqa: B018
+    with pytest.raises(AttributeError, match="hint: use `numpy.array"):
+        ol.ones(2).setflags(write=False)
+
+
+def test_what_is_named_computes_the_same():
+    from oarlock._absent import FUNCTIONS
+
+    x = ol.asarray([0.25, 0.5, 0.75])
+    for name, expected in [
+        ("erf", [0.2763264, 0.5204999, 0.7111556]),
+        ("erfc", [0.7236736, 0.4795001, 0.2888444]),
+        ("rsqrt", [2.0, 1.4142136, 1.1547005]),
+        ("expit", [0.5621765, 0.6224593, 0.6791787]),
+        ("logit", [-1.0986123, 0.0, 1.0986123]),
+        ("entr", [0.3465736, 0.3465736, 0.2157615]),
+        ("frac", [0.25, 0.5, 0.75]),
+        ("logsumexp", [[1.6193380]]),
+    ]:
+        found = eval(FUNCTIONS[name], {"oarlock": ol, "x": x})
+        np.testing.assert_allclose(np.asarray(found).ravel(), np.ravel(expected), rtol=1e-5, atol=1e-6)
+    for name in ("erf", "rsqrt", "logit"):
+        with pytest.raises(AttributeError, match=f"^expected an attribute that arrays have, found `{name}`\nhint: use `"):
+            getattr(x, name)
 
 
 def reached(module, path):
@@ -419,12 +452,6 @@ def test_dimensions_that_are_none_are_told(axis, error, words):
     for function in [ol.sum, ol.max, ol.flip, ol.any]:
         with pytest.raises(error, match=words):
             function(ol.ones((2, 3)), axis=axis)
-
-
-def test_complex_numbers_have_no_extremes():
-    for function in [ol.max, ol.min]:
-        with pytest.raises(TypeError, match="expected real numbers, found complex64\nhint: "):
-            function(ol.asarray([1j]))
 
 
 def test_text_is_written_and_chosen_as_text():

@@ -52,6 +52,20 @@ def test_values_may_stay_where_they_are(session):
     np.testing.assert_array_equal(made.numpy(), session.run(None, {"image": value.numpy()})[0])
 
 
+def test_what_is_given_as_it_is_and_what_is_converted_runs_alike(either, raised_by):
+    session = either.InferenceSession(model("Relu"), providers=["CPUExecutionProvider"])
+    x = np.array([-1, 2], np.float32)
+    given = {"x": x}
+    for feeds in (given, {"x": [-1.0, 2.0]}, {"x": x.view(type("Sub", (np.ndarray,), {}))}, {"x": np.flip(np.flip(x))}):
+        for names in (None, [], ["y"]):
+            (found,) = session.run(names, feeds)
+            assert type(found) is np.ndarray and found.flags.writeable and found.tolist() == [0, 2]
+    assert list(given) == ["x"] and given["x"] is x
+    for wrong, kind in (({"x": x, "z": x}, raised_by.InvalidArgument), ({}, ValueError), ({"x": x.astype(int)}, raised_by.InvalidArgument)):
+        with pytest.raises(kind):
+            session.run(None, wrong)
+
+
 def test_outputs_that_are_not_there_are_named(session):
     with pytest.raises(ValueError, match="`nothing`"):
         session.run(["nothing"], {"image": np.load(MODELS / "digits.npy")})
@@ -301,8 +315,14 @@ def test_a_model_says_about_itself_what_its_file_says(either):
 def test_a_run_ends_where_its_options_say_so(either, digits, images, raised_by):
     options = either.RunOptions()
     options.terminate = True
-    with pytest.raises(raised_by.Fail):
-        digits.run(None, {"image": images}, options)
+    value = either.OrtValue.ortvalue_from_numpy(images)
+    for run in (
+        lambda: digits.run(None, {"image": images}, options),
+        lambda: digits.run_with_ort_values(None, {"image": value}, options),
+    ):
+        with pytest.raises(raised_by.Fail) as raised:
+            run()
+        assert raised.type is raised_by.Fail
     options.terminate = False
     assert digits.run(None, {"image": images}, options)[0].shape[0] == len(images)
 

@@ -1,5 +1,6 @@
 """Values, devices and memory of the adapter behave as those of onnxruntime."""
 
+import importlib
 import subprocess
 import sys
 
@@ -182,6 +183,8 @@ def test_providers_and_their_options_belong_together(either, caplog):
     session = load([cpu, (cpu, {"arena_extend_strategy": "kSameAsRequested"})])
     assert session.get_provider_options() == {cpu: {}}
     assert load([cpu], [{}]).get_providers() == [cpu]
+    if either.get_device() == "CPU":
+        assert load(None).get_provider_options() == {cpu: {}}
 
 
 def test_options_without_an_effect_are_named_once(caplog):
@@ -255,6 +258,21 @@ def test_weights_may_be_in_memory(either, tmp_path):
     for source in [(tmp_path / "model.onnx").read_bytes(), str(tmp_path / "model.onnx")]:
         session = either.InferenceSession(source, options, providers=["CPUExecutionProvider"])
         assert session.run(None, {"x": np.ones(64, np.float32)})[0].tolist() == weights.tolist()
+
+
+def test_bytes_with_weights_in_a_file_say_what_to_do(either, tmp_path, monkeypatch):
+    raised_by = importlib.import_module(f"{either.__name__}.capi.onnxruntime_pybind11_state")
+    onnx = pytest.importorskip("onnx")
+    text = '<ir_version: 8, opset_import: ["": 17]> g (float[n] x) => (float[n] y) { y = Mul(x, w) }'
+    model = onnx.parser.parse_model(text)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.ones(64, np.float32), "w"))
+    onnx.save(model, tmp_path / "model.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0)
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    with pytest.raises(raised_by.Fail, match=r"weights\.bin") as raised:
+        either.InferenceSession((tmp_path / "model.onnx").read_bytes(), providers=["CPUExecutionProvider"])
+    if either is ort:
+        assert "\nhint: the files of a model are expected in its folder" in str(raised.value)
 
 
 def test_weights_in_memory_stay_beside_the_model():

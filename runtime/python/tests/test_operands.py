@@ -230,6 +230,22 @@ class TestNumpyFunctions:
         with pytest.raises(TypeError, match=r"^expected no `where` for `numpy.add` .*\nhint: .*`oarlock.where`"):
             np.add(self.ours, 1, where=[True, False])
 
+    def test_results_go_to_an_array(self):
+        out, expected = ol.zeros((2, 2), dtype=ol.float64), np.zeros((2, 2))
+        mask = np.array([[True, False], [True, True]])
+        for given in (self.ours, self.ours.numpy()):
+            assert np.add(given, 1, out=out, where=mask) is out
+            np.add(self.ours.numpy(), 1, out=expected, where=mask)
+            assert out.tolist() == expected.tolist()
+        assert np.exp(self.ours, out=out, dtype=np.float64) is out
+        np.testing.assert_allclose(out.numpy(), np.exp(self.ours.numpy().astype(float)))
+        with pytest.raises(TypeError, match="^`add` expected numbers that int64 has, .*\nhint: `casting"):
+            np.add(self.ours, 0.5, out=ol.zeros((2, 2), dtype=ol.int64))
+        with pytest.raises(TypeError, match="expected no `out` for `numpy.add`"):
+            np.add.reduce(self.ours, 0, out=ol.zeros(2))
+        with pytest.raises(TypeError, match="expected no `out` for `numpy.spacing`"):
+            np.spacing(self.ours, out=ol.zeros((2, 2)))
+
     def test_keywords_that_change_no_result_are_ignored(self):
         same(np.add(self.ours, 1, casting="unsafe", where=True, order="C", subok=True), self.ours.numpy() + 1)
         same(np.add.reduce(self.ours, 0, initial=5.0), np.add.reduce(self.ours.numpy(), 0, initial=5.0))

@@ -342,7 +342,7 @@ def test_keywords_of_numpy_that_change_no_distribution_are_ignored():
         ("multivariate_normal", ([0, 0], np.eye(2)), {"check_valid": "ignore", "method": "svd"}),
     ]:
         np.testing.assert_array_equal(np.asarray(drawn(name, *given, **named)), np.asarray(drawn(name, *given)))
-    with pytest.raises(TypeError, match="^`random` expected no `out`, found ndarray\nhint: assign the result instead"):
+    with pytest.raises(TypeError, match="^`random` expected an array of Oarlock for `out`, found ndarray\nhint: assign the result instead"):
         drawn("random", 3, out=np.zeros(3))
     with pytest.raises(TypeError, match="^`choice` expected no keyword but `a`, `axis`, .* found `foo`\nhint: "):
         drawn("choice", 3, foo=1)

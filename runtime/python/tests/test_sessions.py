@@ -64,7 +64,7 @@ def test_arrays_come_from_a_pipe_too():
 
 
 def test_what_is_no_source_is_refused():
-    with pytest.raises(TypeError, match="^expected the path of a model or its bytes for `load`, found int$"):
+    with pytest.raises(TypeError, match="^expected the path of a model or its bytes for `load`, found int\nhint: write the path as text"):
         ol.load(5)
     with pytest.raises(
         TypeError, match='^expected a file of bytes for `load`, found one of text\nhint: open it in the mode "rb"$'

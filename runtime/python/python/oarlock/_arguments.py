@@ -44,9 +44,13 @@ def in_own_name(function: Callable[P, T]) -> Callable[P, T]:
                 _tell(function.__name__, error)
                 raise
         # Loaded on first use, as most calls need no translation.
+        from . import _ufunc_keywords
         from ._keywords import translated
 
         again: Callable[..., T] = called
+        if _ufunc_keywords.is_wanted(function.__name__, named):
+            made: T = _ufunc_keywords.call(again, function.__name__, given, named)
+            return made
         moved, renamed = translated(function, given, named)
         return again(*moved, **renamed)
 

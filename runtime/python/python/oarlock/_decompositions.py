@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 from ._arguments import in_own_name
 from ._creation import eye
@@ -13,6 +13,8 @@ from ._search import where
 from ._statistics import sum
 
 if TYPE_CHECKING:
+    from typing import Literal
+
     from ._typing import ArrayLike
 
 
@@ -133,18 +135,23 @@ def eigvalsh(x: ArrayLike, /, UPLO: str = "L") -> Tensor:  # noqa: N803
     return _own("Eigvalsh", _lower(asarray(x), UPLO), 1)[0]
 
 
+@overload
+def qr(x: ArrayLike, /, mode: Literal["r"]) -> Tensor: ...
+@overload
+def qr(x: ArrayLike, /, mode: Literal["reduced", "complete"] = "reduced") -> QRResult: ...
 @in_own_name
-def qr(x: ArrayLike, /, mode: str = "reduced") -> QRResult:
-    """The QR decomposition.
+def qr(x: ArrayLike, /, mode: str = "reduced") -> QRResult | Tensor:
+    """The QR decomposition: `reduced`, `complete`, or the triangle R alone with `mode="r"`.
 
     >>> ol.linalg.qr([[1.0, 0.0], [0.0, 1.0]]).R.shape
     (2, 2)
     """
     x = asarray(x)
-    if mode not in ("reduced", "complete"):
-        hint = "\nhint: `qr(x).R` is the triangle alone" if mode == "r" else ""
-        raise ValueError(f"expected `reduced` or `complete` for `mode`, found `{mode}`{hint}")
-    return QRResult(*_own("Qr", x, 2, complete=int(mode == "complete")))
+    if mode not in ("reduced", "complete", "r"):
+        hint = "\nhint: `scipy.linalg.lapack` has the reflections" if mode == "raw" else ""
+        raise ValueError(f"expected `reduced`, `complete` or `r` for `mode`, found `{mode}`{hint}")
+    made = QRResult(*_own("Qr", x, 2, complete=int(mode == "complete")))
+    return made.R if mode == "r" else made
 
 
 @in_own_name

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from . import _oarlock
 from ._arguments import arrays_of, in_own_name, whole_number
+from ._bin_widths import width_of_bins
 from ._creation import linspace
 from ._information import isdtype
-from ._kinds import as_exact_floats, expect_real
+from ._kinds import FLOATS, as_exact_floats, expect_real
 from ._oarlock import Tensor, asarray, op, reshape, zeros
 from ._search import searchsorted
 from ._statistics import all, any, diff, max, min, sum
@@ -74,23 +76,25 @@ def digitize(x: ArrayLike, bins: ArrayLike, /, right: bool = False) -> Tensor:
 
 
 @in_own_name
-def histogram_bin_edges(x: ArrayLike, /, bins: ArrayLike = 10, range: Range | None = None) -> Tensor:
+def histogram_bin_edges(
+    x: ArrayLike, /, bins: ArrayLike | str = 10, range: Range | None = None, weights: ArrayLike | None = None
+) -> Tensor:
     """The edges of the bins of `histogram`: `bins` are the edges, or a number of bins of one width in a range, by default that of
-    the elements.
+    the elements, or NumPy's name of a rule that finds the number: `auto`, `doane`, `fd`, `rice`, `scott`, `sqrt`, `stone` or
+    `sturges`. Weights have no effect, and no rule.
 
     >>> ol.histogram_bin_edges([1, 2, 4], bins=3).tolist()
     [1.0, 2.0, 3.0, 4.0]
     """
-    x = as_exact_floats(expect_real(asarray(x)))
-    if isinstance(bins, str):
-        raise NotImplementedError(f"expected a number of bins or their edges, found `{bins}`\nhint: give a number of bins")
+    given = expect_real(asarray(x))
+    x = as_exact_floats(given)
     count = whole_number(bins)
-    if count is None:
+    if count is None and not isinstance(bins, str):
         _, edges = arrays_of(x, bins, is_widened=True)
         if edges.ndim != 1 or bool(any(edges[1:] < edges[:-1])):
             raise ValueError("expected a vector of edges that ascend, found another array")
         return edges
-    if count < 1:
+    if count is not None and count < 1:
         raise ValueError(f"expected one bin at least, found {count}")
     first, last = (float(end) for end in range or ((min(x), max(x)) if x.size else (0.0, 1.0)))
     # NaN compares as false.
@@ -98,19 +102,35 @@ def histogram_bin_edges(x: ArrayLike, /, bins: ArrayLike = 10, range: Range | No
         raise ValueError(f"expected a finite range of elements, found {first} to {last}\nhint: give another with `range=`")
     if first == last:
         first, last = first - 0.5, last + 0.5
+    if count is None:
+        if weights is not None:
+            raise TypeError(f"expected a number of bins or their edges beside weights, found `{bins}`\nhint: give a number of bins")
+        count = _number_by_rule(str(bins), given, (first, last))
     return linspace(first, last, count + 1, dtype=x.dtype, device=x.device)
+
+
+def _number_by_rule(rule: str, x: Tensor, within: tuple[float, float]) -> int:
+    """The number of bins that a rule finds for the elements in a range."""
+    values = reshape(as_exact_floats(x), (-1,))
+    values = values[(values >= within[0]) & (values <= within[1])]
+    width = width_of_bins(rule, values, lambda number: histogram(values, number, within)[0]) if values.size else 0.0
+    # No whole number lies between two others.
+    is_whole = x.dtype not in FLOATS and x.dtype != _oarlock.bool
+    width = 1.0 if is_whole and 0 < width < 1 else width
+    return math.ceil((within[1] - within[0]) / width) if width else 1
 
 
 @in_own_name
 def histogram(
     x: ArrayLike,
     /,
-    bins: ArrayLike = 10,
+    bins: ArrayLike | str = 10,
     range: Range | None = None,
     density: bool = False,
     weights: ArrayLike | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """How many elements lie in each bin, and the edges of the bins. The last bin has its upper edge, too.
+    """How many elements lie in each bin, and the edges of the bins. The last bin has its upper edge, too. `bins` and `range` are
+    those of `histogram_bin_edges`.
 
     With weights, the sums of the weights of the elements. With `density`, divided so that the integral over all bins is 1.
 
@@ -118,12 +138,13 @@ def histogram(
     >>> counts.tolist(), edges.tolist()
     ([1, 2, 1], [1.0, 2.0, 3.0, 4.0])
     """
-    x = as_exact_floats(expect_real(asarray(x)))
-    edges = histogram_bin_edges(x, bins, range)
-    x = reshape(x, (-1,))
+    x = asarray(x)
+    edges = histogram_bin_edges(x, bins, range, weights)
+    x = reshape(as_exact_floats(x), (-1,))
     inside = _inside(x, edges)
     added = None if weights is None else reshape(asarray(weights, device=x.device), (-1,))[inside]
-    counts = _counted(_bins_of(x[inside], edges, whole_number(bins) is not None), added, edges.size - 1)
+    is_even = isinstance(bins, str) or whole_number(bins) is not None
+    counts = _counted(_bins_of(x[inside], edges, is_even), added, edges.size - 1)
     if density:
         widths = diff(as_exact_floats(edges))
         return counts / widths / sum(counts), edges
@@ -152,7 +173,7 @@ def histogram2d(
     x: ArrayLike,
     y: ArrayLike,
     /,
-    bins: int | Sequence[ArrayLike] = 10,
+    bins: int | str | Sequence[ArrayLike] = 10,
     range: Sequence[Range | None] | None = None,
     density: bool = False,
     weights: ArrayLike | None = None,
@@ -166,7 +187,7 @@ def histogram2d(
     if x.ndim != 1 or x.shape != y.shape:
         raise ValueError(f"expected two vectors of one size, found the shapes {x.shape} and {y.shape}")
     several: Any = bins
-    each_bins = several if whole_number(bins) is None and len(several) == 2 else (bins, bins)
+    each_bins = several if not isinstance(several, str) and whole_number(several) is None and len(several) == 2 else (bins, bins)
     first, second = (
         histogram_bin_edges(points, edges, within)
         for points, edges, within in zip((x, y), each_bins, range or (None, None), strict=True)

@@ -96,7 +96,7 @@ WITHOUT_EFFECT = {
     "order": Ignored(
         f"tobytes {_MADE} {_SORTS}", ("C", "K", "A"), "leave it out, as elements lie in memory row by row; `x.T` has the axes reversed"
     ),
-    "out": Ignored("", (), "assign the result instead: `x[...] = …`"),
+    "out": Ignored("", ()),
     "overwrite_input": Ignored(_QUANTILES, None),
     "quotechar": Ignored("loadtxt", (), "read lines by the module `csv` of Python first"),
     "replace_space": Ignored("genfromtxt", None),
@@ -108,7 +108,7 @@ WITHOUT_EFFECT = {
     "usemask": Ignored("genfromtxt", (False,), "give what stands for missing numbers as `filling_values`"),
     "weights": Ignored(_QUANTILES, (), "repeat the elements with `oarlock.repeat`, if the weights are whole numbers"),
 }
-"""What NumPy's functions have beside the keywords of those here; `out` is for all."""
+"""What NumPy's functions have beside the keywords of those here; an `out` of `None` is for all."""
 
 
 def translated(

@@ -29,6 +29,16 @@ __all__: list[str] = ["load"]
 ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 """The first bytes of a ZIP, and of one without members."""
 
+OF_TABLES = {
+    ".csv": 'oarlock.loadtxt(file, delimiter=",")',
+    ".dat": "oarlock.loadtxt(file)",
+    ".mat": "oarlock.asarray(scipy.io.loadmat(file)[name])",
+    ".parquet": "oarlock.asarray(pandas.read_parquet(file).to_numpy())",
+    ".tsv": 'oarlock.loadtxt(file, delimiter="\\t")',
+    ".txt": "oarlock.loadtxt(file)",
+}
+"""What reads files of numbers that are no models, by the ends of their names."""
+
 
 # Which of a model and arrays a file has, its name does not tell type checkers; what is given with it may.
 @overload
@@ -107,7 +117,18 @@ def load(
         return NpzFile(source, _one_of(device))
     model = source if isinstance(source, str) else source.read()
     told = progress_function(progress)
-    return Session(model, device=device, precision=precision, fallback=fallback, progress=told)
+    try:
+        return Session(model, device=device, precision=precision, fallback=fallback, progress=told)
+    except ValueError as error:
+        ending, reader = next(((each, reader) for each, reader in OF_TABLES.items() if _ends_in(source, each)), ("", ""))
+        if not ending:
+            raise
+        message = str(error).partition("\n")[0]
+        raise ValueError(f"{message}\nhint: `{reader}` reads the numbers in a file whose name ends in `{ending}`") from None
+
+
+def _ends_in(source: str | IO[bytes], ending: str) -> bool:
+    return isinstance(source, str) and source.lower().endswith(ending)
 
 
 def _source(file: Any) -> str | IO[bytes]:
@@ -120,7 +141,11 @@ def _source(file: Any) -> str | IO[bytes]:
     if hasattr(file, "SerializeToString"):
         return BytesIO(file.SerializeToString())
     if not hasattr(file, "read"):
-        raise TypeError(f"expected the path of a model or its bytes for `load`, found {type(file).__name__}")
+        found = type(file).__name__
+        hint = "write the path as text, as in `oarlock.load(\"model.onnx\")`"
+        if found in ("list", "tuple"):
+            hint = "load one file after the other: `[oarlock.load(file) for file in files]`"
+        raise TypeError(f"expected the path of a model or its bytes for `load`, found {found}\nhint: {hint}")
     if isinstance(file, TextIOBase):
         raise TypeError('expected a file of bytes for `load`, found one of text\nhint: open it in the mode "rb"')
     # One who cannot go back has no `seekable`, or says so by it.

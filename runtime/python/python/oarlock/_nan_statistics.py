@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ._arguments import in_own_name
-from ._kinds import COMPLEX, FLOATS, expect_real
+from ._kinds import COMPLEX, FLOATS
 from ._oarlock import Tensor, asarray, isnan, logical_not, sqrt
 from ._search import argmax, argmin
 from ._search import where as where_
@@ -107,9 +107,9 @@ def nanmax(
     >>> ol.nanmax([ol.nan, 1.0, 3.0]).item()
     3.0
     """
-    x = expect_real(asarray(x))
+    x = asarray(x)
     made = max(_replaced(x, -float("inf")), axis, keepdims=keepdims, initial=initial, where=where)
-    if x.dtype not in FLOATS or initial is not None:
+    if x.dtype not in FLOATS + COMPLEX or initial is not None:
         return made
     return where_(all(isnan(x), axis, keepdims=keepdims), float("nan"), made)
 
@@ -129,9 +129,9 @@ def nanmin(
     >>> ol.nanmin([ol.nan, 1.0, 3.0]).item()
     1.0
     """
-    x = expect_real(asarray(x))
+    x = asarray(x)
     made = min(_replaced(x, float("inf")), axis, keepdims=keepdims, initial=initial, where=where)
-    if x.dtype not in FLOATS or initial is not None:
+    if x.dtype not in FLOATS + COMPLEX or initial is not None:
         return made
     return where_(all(isnan(x), axis, keepdims=keepdims), float("nan"), made)
 
@@ -159,8 +159,8 @@ def nanargmin(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = Fals
 
 
 def _with_numbers(x: ArrayLike, axis: int | None) -> Tensor:
-    made = expect_real(asarray(x))
-    if made.dtype in FLOATS and any(all(isnan(made), axis)):
+    made = asarray(x)
+    if made.dtype in FLOATS + COMPLEX and any(all(isnan(made), axis)):
         raise ValueError("expected a number among the elements to compare, found nothing but NaN")
     return made
 
@@ -206,7 +206,7 @@ def nanvar(
     >>> ol.nanvar([ol.nan, 1.0, 3.0]).item()
     1.0
     """
-    x = fractions_of(expect_real(asarray(x)), dtype)
+    x = fractions_of(asarray(x), dtype)
     numbers = _numbers_among(x, where)
     made = var(x, axis, correction=correction, keepdims=keepdims, where=numbers)
     return where_(count_chosen(x, axis, keepdims, numbers) <= correction, float("nan"), made)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from errno import EINVAL
 from typing import IO, TYPE_CHECKING, Any
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, OSError, OverflowError, RuntimeError, ValueError, struct.error)
 """What the standard library raises for files that are no ZIP, broken, encrypted, or compressed in another way."""
+
+HEADER = 30
+"""The size of what is before the name of a file in a ZIP."""
 
 OTHER = ("", "export a model of another library to ONNX, and load that")
 
@@ -41,6 +45,10 @@ class NpzFile(Mapping[str, "Tensor"]):
         try:
             self._archive = zipfile.ZipFile(file)
         except BROKEN as error:
+            what, instead = _other_zip([_start(file)])
+            if what:
+                again = f"write or download the file again; then {instead}"
+                raise _meant(error, f"expected a whole file, found {what} that is broken", again) from None
             raise _meant(error, "expected a file in the format `.npz`, found one that is broken") from None
         self._members = {name.removesuffix(".npy"): name for name in self._archive.namelist() if name.endswith(".npy")}
         self._device = device
@@ -48,7 +56,7 @@ class NpzFile(Mapping[str, "Tensor"]):
         if not self._members and self._archive.namelist():
             names = self._archive.namelist()
             self._archive.close()
-            what, instead = next((told for ending, told in OTHER_ZIPS.items() if any(name.endswith(ending) for name in names)), OTHER)
+            what, instead = _other_zip(names)
             raise ValueError(f"expected a ZIP of arrays in the format `.npy`, found {what or f'`{names[0]}` in it'}\nhint: {instead}")
 
     @property
@@ -91,8 +99,23 @@ class NpzFile(Mapping[str, "Tensor"]):
         return f"NpzFile({self._name!r}: {', '.join(self._members)})"
 
 
-def _meant(error: Exception, message: str) -> Exception:
+def _other_zip(names: Iterable[str]) -> tuple[str, str]:
+    """What a ZIP with such names in it is, and what to do."""
+    return next((told for ending, told in OTHER_ZIPS.items() if any(name.endswith(ending) for name in names)), OTHER)
+
+
+def _start(file: str | IO[bytes]) -> str:
+    """The name of the first file in a ZIP, which is before its content, and so in a file that was cut."""
+    with open(file, "rb") if isinstance(file, str) else nullcontext(file) as stream:
+        stream.seek(0)
+        header = stream.read(HEADER)
+        size = int.from_bytes(header[26:28], "little")
+        return stream.read(size).decode("utf-8", "replace")
+
+
+def _meant(error: Exception, message: str, advice: str = "") -> Exception:
     """The error with a message, unless it is one of the operating system, of a device, or already says what was expected."""
     # A place before the beginning of the file is a wrong argument for the system.
     is_own = isinstance(error, OSError) and error.errno != EINVAL or isinstance(error, _oarlock.Error)
-    return error if is_own or str(error).startswith("expected") else ValueError(f"{message}: {error}")
+    hint = f"\nhint: {advice}" if advice else ""
+    return error if is_own or str(error).startswith("expected") else ValueError(f"{message}: {error}{hint}")

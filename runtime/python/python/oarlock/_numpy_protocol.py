@@ -30,12 +30,14 @@ ACCUMULATIONS = {"add": "cumulative_sum", "multiply": "cumulative_prod"}
 def answer_ufunc(self: Tensor, function: Any, method: str, /, *inputs: Any, **named: Any) -> Any:
     """The result of an elementwise function of NumPy, or of its `reduce` or `accumulate`."""
     name = function.__name__
-    if named.get("out", None) is not None:
+    out = named.get("out", None)
+    is_call = method == "__call__"
+    if out is not None and not (is_call and isinstance(out[0], Tensor) and namesake(name)):
         raise TypeError(
             f"expected no `out` for `numpy.{name}` of arrays of Oarlock, found one\nhint: assign the result instead: `x[...] = …`"
         )
-    dtype = named.pop("dtype", None)
-    if method == "__call__":
+    dtype = None if out is not None else named.pop("dtype", None)
+    if is_call:
         found = namesake(name)
     elif method == "reduce":
         found = namesake(REDUCTIONS.get(name, ""))
@@ -48,18 +50,24 @@ def answer_ufunc(self: Tensor, function: Any, method: str, /, *inputs: Any, **na
     else:
         found = None
     if found is None:
-        return on_numpy(function if method == "__call__" else getattr(function, method), inputs, named)
-    if method == "__call__":
-        if named.pop("where", True) is not True:
-            raise TypeError(
-                f"expected no `where` for `numpy.{name}` of arrays of Oarlock, found one\n"
-                "hint: choose between the result and another array by `oarlock.where`"
-            )
-        # Which conversions are allowed, and an order in memory, change no result.
-        named = {key: value for key, value in named.items() if key not in ("casting", "order", "subok")}
-        # An array of NumPy is no array of ours, and the operands go to the device of those that are.
-        place = self.device
-        inputs = tuple(x if isinstance(x, (Tensor, bool, int, float, complex)) else asarray(x, device=place) for x in inputs)
+        return on_numpy(function if is_call else getattr(function, method), inputs, named)
+    if not is_call:
+        made = found(*inputs, **named)
+        return made if dtype is None else made.astype(dtype)
+    # An array of NumPy is no array of ours, and the operands go to the device of those that are.
+    place = self.device
+    inputs = tuple(x if isinstance(x, (Tensor, bool, int, float, complex)) else asarray(x, device=place) for x in inputs)
+    if out is not None:
+        from . import _ufunc_keywords
+
+        return _ufunc_keywords.call(found, name, inputs, named, is_elementwise=True)
+    if named.pop("where", True) is not True:
+        raise TypeError(
+            f"expected no `where` for `numpy.{name}` of arrays of Oarlock, found one\n"
+            "hint: choose between the result and another array by `oarlock.where`"
+        )
+    # Which conversions are allowed, and an order in memory, change no result.
+    named = {key: value for key, value in named.items() if key not in ("casting", "order", "subok")}
     made = found(*inputs, **named)
     return made if dtype is None else made.astype(dtype)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 
 from . import _oarlock
 from ._arguments import arrays_of, in_own_name
+from ._complex_order import extreme_places, sorting_places
 from ._creation import arange, full_like, sizes_of
 from ._kinds import COMPLEX, whole_numbers
 from ._manipulation import broadcast_to, concat, stack
@@ -61,11 +62,21 @@ def argmin(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) 
 
 
 def _place(name: str, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
+    if x.dtype in COMPLEX:
+        return _place_of_complex(name, x, axis, keepdims)
     x = _countable(x)
     if axis is None:
         made = op(name, [reshape(x, (-1,))], {"axis": 0, "keepdims": 0})
         return reshape(made, (1,) * x.ndim) if keepdims else made
     return op(name, [x], {"axis": _axis(axis, x.ndim), "keepdims": int(keepdims)})
+
+
+def _place_of_complex(name: str, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
+    rows, at = _with_axis(x, axis)
+    made = extreme_places(f"Reduce{name.removeprefix('Arg')}", rows, at)
+    if keepdims:
+        return reshape(made, (1,) * x.ndim) if axis is None else made
+    return reshape(made, rows.shape[:at] + rows.shape[at + 1 :])
 
 
 def _countable(x: Tensor) -> Tensor:
@@ -129,12 +140,16 @@ def where(condition: ArrayLike, x1: ArrayLike | None = None, x2: ArrayLike | Non
 
 @in_own_name
 def sort(x: ArrayLike, /, axis: int | None = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
-    """Sorts along an axis; with `axis=None`, all elements in one dimension.
+    """Sorts along an axis; with `axis=None`, all elements in one dimension. The real parts of complex numbers decide, and the
+    imaginary parts between equal ones.
 
     >>> ol.sort([3, 1, 2], descending=True).tolist()
     [3, 2, 1]
     """
     x = asarray(x)
+    if x.dtype in COMPLEX:
+        x, axis = _with_axis(x, axis)
+        return op("GatherElements", [x, sorting_places(x, axis, descending)], {"axis": axis})
     values = op("TopK", *_in_order(x, axis, descending))
     return values.astype(x.dtype, copy=False)
 
@@ -147,16 +162,21 @@ def argsort(x: ArrayLike, /, axis: int | None = -1, *, descending: bool = False,
     [1, 2, 0]
     """
     x = asarray(x)
+    if x.dtype in COMPLEX:
+        return sorting_places(*_with_axis(x, axis), descending)
     _, places = op("TopK", *_in_order(x, axis, descending), outputs=2)
     return places
 
 
 def _in_order(x: Tensor, axis: int | None, descending: bool) -> tuple[list[Tensor], dict[str, int]]:
     """All elements along an axis, sorted, with their indices."""
-    if axis is None:
-        x, axis = reshape(x, (-1,)), 0
-    axis = _axis(axis, x.ndim)
+    x, axis = _with_axis(x, axis)
     return [_countable(x), sizes_of([x.shape[axis]])], {"axis": axis, "largest": int(descending), "sorted": 1}
+
+
+def _with_axis(x: Tensor, axis: int | None) -> tuple[Tensor, int]:
+    """The array and an axis; without one, the elements in one dimension."""
+    return (reshape(x, (-1,)), 0) if axis is None else (x, _axis(axis, x.ndim))
 
 
 @in_own_name
@@ -167,10 +187,7 @@ def take(x: ArrayLike, indices: ArrayLike, /, axis: int | None = None, *, mode: 
     >>> ol.take([10, 20, 30], [2, 0]).tolist()
     [30, 10]
     """
-    x = asarray(x)
-    if axis is None:
-        x, axis = reshape(x, (-1,)), 0
-    axis = _axis(axis, x.ndim)
+    x, axis = _with_axis(asarray(x), axis)
     indices = _indices_beside(x, indices)
     if mode != "raise" and x.shape[axis]:
         indices = inside(indices, x.shape[axis], mode)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from . import _oarlock
 from ._arguments import arrays_of, in_own_name
-from ._kinds import COMPLEX, as_floats, expect_real
+from ._complex_order import extreme
+from ._kinds import COMPLEX, as_floats
 from ._manipulation import broadcast_to, concat
 from ._oarlock import Tensor, _axes, _axis, _numbers, _reduced, _summands, asarray, full, op, reshape
 
@@ -67,12 +68,13 @@ def max(
     initial: Number | None = None,
     where: ArrayLike = True,
 ) -> Tensor:
-    """The maximum of the elements, and of `initial`. `where` chooses elements.
+    """The maximum of the elements, and of `initial`. `where` chooses elements. The real parts of complex numbers decide, and the
+    imaginary parts between equal ones.
 
     >>> ol.max([[1, 5], [7, 2]], axis=0).tolist()
     [7, 5]
     """
-    return _extreme("ReduceMax", _oarlock.maximum, expect_real(asarray(x)), axis, keepdims, initial, where)
+    return _extreme("ReduceMax", _oarlock.maximum, asarray(x), axis, keepdims, initial, where)
 
 
 @in_own_name
@@ -85,12 +87,13 @@ def min(
     initial: Number | None = None,
     where: ArrayLike = True,
 ) -> Tensor:
-    """The minimum of the elements, and of `initial`. `where` chooses elements.
+    """The minimum of the elements, and of `initial`. `where` chooses elements. The real parts of complex numbers decide, and the
+    imaginary parts between equal ones.
 
     >>> ol.min([[1, 5], [7, 2]], axis=0).tolist()
     [1, 2]
     """
-    return _extreme("ReduceMin", _oarlock.minimum, expect_real(asarray(x)), axis, keepdims, initial, where)
+    return _extreme("ReduceMin", _oarlock.minimum, asarray(x), axis, keepdims, initial, where)
 
 
 def _extreme(
@@ -105,12 +108,20 @@ def _extreme(
     if initial is None:
         if where is not True:
             raise ValueError("expected a number for `initial` beside `where`, found none\nhint: it counts where nothing is chosen")
-        return _reduced(name, x, axis, keepdims)
+        return _of_all(name, x, axis, keepdims)
     axes = _axes(axis, x.ndim)
     if 0 in [x.shape[at] for at in axes]:
         return full(_reduced_shape(x, axes, keepdims), initial, dtype=x.dtype, device=x.device)
     first = asarray(initial, dtype=x.dtype, device=x.device)
-    return of_two(_reduced(name, chosen(x, where, initial), axis, keepdims), first)
+    made = _of_all(name, chosen(x, where, initial), axis, keepdims)
+    if x.dtype in COMPLEX:
+        return extreme(name, concat([made[..., None], broadcast_to(first, (*made.shape, 1))], axis=-1), -1, False)
+    return of_two(made, first)
+
+
+def _of_all(name: str, x: Tensor, axis: Axes | None, keepdims: bool) -> Tensor:
+    """The extreme of all elements along some axes."""
+    return (extreme if x.dtype in COMPLEX else _reduced)(name, x, axis, keepdims)
 
 
 def _reduced_shape(x: Tensor, axes: list[int], keepdims: bool) -> tuple[int, ...]:
@@ -236,27 +247,33 @@ def var(
     keepdims: bool = False,
     where: ArrayLike = True,
 ) -> Tensor:
-    """The variance: the mean squared deviation from the mean, computed in `dtype`. `where` chooses elements.
+    """The variance: the mean squared deviation from the mean, computed in `dtype`. `where` chooses elements. Of complex numbers,
+    the magnitudes of the deviations are squared.
 
     `correction` is subtracted from the number of elements; 1 gives the sample variance.
 
     >>> ol.var([1.0, 3.0], correction=1).item()
     2.0
     """
-    x = asarray(x)
-    if x.dtype in COMPLEX:
-        raise TypeError(f"expected real numbers, found {x.dtype.name}\nhint: take the variance of the `real` and `imag` parts")
-    x = fractions_of(x, dtype)
+    x = fractions_of(asarray(x), dtype)
     distances = chosen(x - _mean(x, axis, True, where), where, 0)
     count = math.prod(x.shape[at] for at in _axes(axis, x.ndim))
     try:
         left = float(count - correction)
     except TypeError:
         raise TypeError(f"expected a number for `correction`, found {type(correction).__name__}") from None
-    squares = _reduced("ReduceSum", distances * distances, axis, keepdims)
+    squares = _reduced("ReduceSum", _squares(distances), axis, keepdims)
     if where is not True:
-        return squares / _oarlock.maximum(count_chosen(x, axis, keepdims, where).astype(x.dtype) - correction, 0.0)
-    return squares / asarray(builtins.max(left, 0.0), dtype=x.dtype, device=x.device)
+        return squares / _oarlock.maximum(count_chosen(x, axis, keepdims, where).astype(squares.dtype) - correction, 0.0)
+    return squares / asarray(builtins.max(left, 0.0), dtype=squares.dtype, device=x.device)
+
+
+def _squares(x: Tensor) -> Tensor:
+    """The squares of magnitudes."""
+    if x.dtype not in COMPLEX:
+        return x * x
+    width, height = _oarlock.real(x), _oarlock.imag(x)
+    return width * width + height * height
 
 
 @in_own_name

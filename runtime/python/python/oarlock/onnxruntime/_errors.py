@@ -88,9 +88,18 @@ def expect_type(value: object, kind: type, expected: str, advice: str) -> None:
         raise WrongType(f"expected {expected}, found {type(value).__name__}\nhint: {advice}")
 
 
+_WITHOUT_FOLDER = "no directory to look for it"
+
+_OF_FOLDER = (
+    "\nhint: the files of a model are expected in its folder, which bytes do not tell: load the model by its path, or give the files by "
+    "`SessionOptions.add_external_initializers_from_files_in_memory`"
+)
+
+
 def of_load(error: Exception) -> Exception:
     """The exception for a model that cannot be loaded."""
     text = str(error)
+    text += _OF_FOLDER if _WITHOUT_FOLDER in text else ""
     match error:
         case Fail():
             return error
@@ -121,6 +130,7 @@ def of_run(error: Exception) -> Exception:
         case NotImplementedError():
             return NotImplemented(text)
         case Error():
-            return RuntimeException(text)
+            # Programs that set `terminate` catch the exception that they get there.
+            return Fail(text) if text == "the run was stopped" else RuntimeException(text)
         case _:
             return error

@@ -23,6 +23,16 @@ class Feeds:
 
     def __init__(self, slots: Iterable[Slot]) -> None:
         self._inputs = {slot.name: _Input(slot) for slot in slots}
+        self._as_given = frozenset(name for name, known in self._inputs.items() if not known.is_scalar)
+
+    def are_ready(self, given: Mapping[str, Any]) -> bool:
+        """Whether a run takes these values as they are: a dictionary of NumPy arrays that need no conversion."""
+        if given.__class__ is not dict:
+            return False
+        for name, value in given.items():
+            if type(value) is not numpy.ndarray or value.dtype.hasobject or name not in self._as_given:
+                return False
+        return True
 
     def take(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Converts the values of inputs by name. An input that the model does not have is left to the run, which refuses it."""
@@ -48,7 +58,7 @@ class _Input:
     def __init__(self, slot: Slot) -> None:
         self._name = slot.name
         self._dtype = slot.dtype
-        self._is_scalar = slot.shape == ()
+        self.is_scalar = slot.shape == ()
         self.is_optional = slot.kind.startswith("optional ")
 
     def take(self, value: Any) -> Any:
@@ -59,7 +69,7 @@ class _Input:
         onnxruntime checks no shape there, and programs give `[rate]`.
         """
         taken = self._converted(value)
-        return _as_scalar(taken) if self._is_scalar else taken
+        return _as_scalar(taken) if self.is_scalar else taken
 
     def _converted(self, value: Any) -> Any:
         if _is_array(value):
