@@ -3,6 +3,7 @@
 use oarlock_core::{Dtype, Tensor};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::convert::cast_tensor;
 use crate::error::{OrRaise as _, rename_op};
@@ -12,6 +13,7 @@ use crate::promote::{DtypeKind, default_dtype, dtype_kind, is_signed, is_unsigne
 use crate::python_number::PythonNumber;
 use crate::tensor::PyTensor;
 use crate::trace::is_traced;
+use crate::ufunc_keywords::UfuncKeywords;
 
 /// Defines Python functions of one array that map to one op each.
 macro_rules! of_one {
@@ -34,9 +36,15 @@ macro_rules! of_one {
             $(
                 $(#[$doc])*
                 #[pyfunction]
-                #[pyo3(signature = (x, /))]
-                pub(super) fn $name(x: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
-                    super::$name(x.py(), array_argument(x, stringify!($name), "x")?.get())
+                #[pyo3(signature = (x, /, out=None, **keywords))]
+                pub(super) fn $name<'py>(
+                    x: &Bound<'py, PyAny>,
+                    out: Option<&Bound<'py, PyAny>>,
+                    keywords: Option<&Bound<'py, PyDict>>,
+                ) -> PyResult<Bound<'py, PyTensor>> {
+                    UfuncKeywords { out, named: keywords }.apply(stringify!($name), [x], |py| {
+                        super::$name(py, array_argument(x, stringify!($name), "x")?.get())
+                    })
                 }
             )*
         }
@@ -65,9 +73,16 @@ macro_rules! of_two {
             $(
                 $(#[$doc])*
                 #[pyfunction]
-                #[pyo3(signature = (x1, x2, /))]
-                pub(super) fn $name(py: Python<'_>, x1: ArrayOperand, x2: ArrayOperand) -> PyResult<PyTensor> {
-                    super::$name(py, &x1, &x2)
+                #[pyo3(signature = (x1, x2, /, out=None, **keywords))]
+                pub(super) fn $name<'py>(
+                    x1: &Bound<'py, PyAny>,
+                    x2: &Bound<'py, PyAny>,
+                    out: Option<&Bound<'py, PyAny>>,
+                    keywords: Option<&Bound<'py, PyDict>>,
+                ) -> PyResult<Bound<'py, PyTensor>> {
+                    UfuncKeywords { out, named: keywords }.apply(stringify!($name), [x1, x2], |py| {
+                        super::$name(py, &x1.extract::<ArrayOperand>()?, &x2.extract::<ArrayOperand>()?)
+                    })
                 }
             )*
         }
@@ -313,14 +328,20 @@ macro_rules! tests {
             $(
                 $(#[$doc])*
                 #[pyfunction]
-                #[pyo3(signature = (x, /))]
-                pub(super) fn $name(x: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+                #[pyo3(signature = (x, /, out=None, **keywords))]
+                pub(super) fn $name<'py>(
+                    x: &Bound<'py, PyAny>,
+                    out: Option<&Bound<'py, PyAny>>,
+                    keywords: Option<&Bound<'py, PyDict>>,
+                ) -> PyResult<Bound<'py, PyTensor>> {
                     static OP: StaticOp = StaticOp::$from($op);
-                    let (py, x) = (x.py(), array_argument(x, stringify!($name), "x")?.get().tensor());
-                    if !matches!(dtype_kind(x.dtype()), Some(DtypeKind::Float | DtypeKind::Complex)) {
-                        return bool_like(py, &x, $of_whole).map(PyTensor::new);
-                    }
-                    name_result(py, stringify!($name), OP.call(py, &[&x]))
+                    UfuncKeywords { out, named: keywords }.apply(stringify!($name), [x], |py| {
+                        let x = array_argument(x, stringify!($name), "x")?.get().tensor();
+                        if !matches!(dtype_kind(x.dtype()), Some(DtypeKind::Float | DtypeKind::Complex)) {
+                            return bool_like(py, &x, $of_whole).map(PyTensor::new);
+                        }
+                        name_result(py, stringify!($name), OP.call(py, &[&x]))
+                    })
                 }
             )*
         }
@@ -368,16 +389,27 @@ mod py {
 
     /// Inverts every bit, or a truth value.
     #[pyfunction]
-    #[pyo3(signature = (x, /))]
-    pub(super) fn bitwise_invert(x: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
-        super::bitwise_invert(x.py(), array_argument(x, "bitwise_invert", "x")?.get())
+    #[pyo3(signature = (x, /, out=None, **keywords))]
+    pub(super) fn bitwise_invert<'py>(
+        x: &Bound<'py, PyAny>,
+        out: Option<&Bound<'py, PyAny>>,
+        keywords: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyTensor>> {
+        UfuncKeywords { out, named: keywords }.apply("bitwise_invert", [x], |py| {
+            super::bitwise_invert(py, array_argument(x, "bitwise_invert", "x")?.get())
+        })
     }
 
     /// The negative.
     #[pyfunction]
-    #[pyo3(signature = (x, /))]
-    pub(super) fn negative(x: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
-        super::negative(x.py(), array_argument(x, "negative", "x")?.get())
+    #[pyo3(signature = (x, /, out=None, **keywords))]
+    pub(super) fn negative<'py>(
+        x: &Bound<'py, PyAny>,
+        out: Option<&Bound<'py, PyAny>>,
+        keywords: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyTensor>> {
+        UfuncKeywords { out, named: keywords }
+            .apply("negative", [x], |py| super::negative(py, array_argument(x, "negative", "x")?.get()))
     }
 
     /// The real part; real numbers stay as they are.
@@ -400,10 +432,15 @@ mod py {
 
     /// The complex conjugate.
     #[pyfunction]
-    #[pyo3(signature = (x, /))]
-    pub(super) fn conj(x: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+    #[pyo3(signature = (x, /, out=None, **keywords))]
+    pub(super) fn conj<'py>(
+        x: &Bound<'py, PyAny>,
+        out: Option<&Bound<'py, PyAny>>,
+        keywords: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyTensor>> {
         static OP: StaticOp = StaticOp::oarlock_op("Conj");
-        complex_part(&array_argument(x, "conj", "x")?, &OP, |x| Ok(x.clone()))
+        UfuncKeywords { out, named: keywords }
+            .apply("conj", [x], |_| complex_part(&array_argument(x, "conj", "x")?, &OP, |x| Ok(x.clone())))
     }
 
     /// Runs `op` for complex arrays and `of_real` for all others.
@@ -420,9 +457,16 @@ mod py {
 
     /// The product of matrices, or of stacks of them.
     #[pyfunction]
-    #[pyo3(signature = (x1, x2, /))]
-    pub(super) fn matmul(py: Python<'_>, x1: ArrayOperand, x2: ArrayOperand) -> PyResult<PyTensor> {
-        super::matmul(py, &x1, &x2)
+    #[pyo3(signature = (x1, x2, /, out=None, **keywords))]
+    pub(super) fn matmul<'py>(
+        x1: &Bound<'py, PyAny>,
+        x2: &Bound<'py, PyAny>,
+        out: Option<&Bound<'py, PyAny>>,
+        keywords: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyTensor>> {
+        UfuncKeywords { out, named: keywords }.apply("matmul", [x1, x2], |py| {
+            super::matmul(py, &x1.extract::<ArrayOperand>()?, &x2.extract::<ArrayOperand>()?)
+        })
     }
 }
 

@@ -28,6 +28,7 @@ mod signals;
 mod startup;
 mod tensor;
 mod trace;
+mod ufunc_keywords;
 mod views;
 mod warning;
 

@@ -168,3 +168,30 @@ def test_what_keywords_make_is_on_the_device_of_the_array():
         x = ol.asarray(A, device=device)
         for made in [ol.sum(x, where=U, initial=1), ol.max(x, initial=9), ol.linspace(x, 3, 2), ol.var(x, where=U)]:
             assert made.device == device
+
+
+def test_elementwise_functions_write_to_an_output() -> None:
+    x, out = ol.asarray([1.0, 4.0, 9.0]), ol.zeros(3)
+    assert ol.sqrt(x, out=out) is out
+    assert out.tolist() == [1.0, 2.0, 3.0]
+    assert ol.add(x, 1, out) is out
+    assert out.tolist() == [2.0, 5.0, 10.0]
+    assert ol.isfinite(x, out=(truths := ol.zeros(3, dtype=ol.bool))) is truths
+    assert ol.matmul(ol.eye(3), x, out=out) is out
+    assert out.tolist() == [1.0, 4.0, 9.0]
+    ol.negative(x, out, where=x > 1)
+    assert out.tolist() == [1.0, -4.0, -9.0]
+    ol.multiply(x, 2, out=x)
+    assert x.tolist() == [2.0, 8.0, 18.0]
+    assert ol.add([1, 2], 3, dtype=ol.float64).dtype == ol.float64
+    with pytest.raises(TypeError, match="`exp` expected `out`, `where`, `dtype` or `casting` as keyword, found `base`"):
+        ol.exp(x, base=2)  # type: ignore[call-arg]
+    with pytest.raises(ValueError, match=r"`sqrt` expected an `out` of the shape \(3,\), found \(2,\)"):
+        ol.sqrt(x, out=ol.zeros(2))
+
+
+def test_item_takes_a_place() -> None:
+    x = ol.asarray([[1, 2], [3, 4]])
+    assert [x.item(3), x.item(-1), x.item(1, 0), x.item((0, 1))] == [4, 4, 3, 2]
+    with pytest.raises(IndexError, match="expected an index of -4 to before 4"):
+        x.item(4)

@@ -7,10 +7,10 @@ from types import ModuleType
 from typing import Any, ClassVar, Final, Literal, NoReturn, Self, SupportsIndex, final, overload
 
 from numpy.typing import NDArray
-from typing_extensions import CapsuleType
+from typing_extensions import CapsuleType, Unpack
 
 from ._methods import Methods
-from ._typing import ArrayLike, DeviceLike, DtypeLike, Index, Number, Shape
+from ._typing import ArrayLike, DeviceLike, DtypeLike, Index, Number, Shape, UfuncKeywords
 
 __version__: Final[builtins.str]
 
@@ -183,7 +183,7 @@ Created by `oarlock.asarray` and other functions of the namespace, which follows
         """The array on a device, without a copy if it is already there."""
     def astype(self, dtype: DtypeLike, /, *, copy: builtins.bool = True) -> Tensor:
         """Converts the array to another dtype."""
-    def item(self) -> builtins.bool | int | float | complex | builtins.str:
+    def item(self, *at: Any) -> builtins.bool | int | float | complex | builtins.str:
         """The only element as a Python number."""
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers."""
@@ -522,133 +522,133 @@ def _probe(path: builtins.str) -> int: ...
 def _tell_warnings() -> None: ...
 def _restored(dtype: DType, dims: Sequence[int], device: builtins.str, elements: Any) -> Tensor: ...
 
-def abs(x: ArrayLike, /) -> Tensor:
+def abs(x: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """The absolute value."""
-def acos(x: ArrayLike, /) -> Tensor:
+def acos(x: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """The inverse cosine."""
-def acosh(x: ArrayLike, /) -> Tensor:
+def acosh(x: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """The inverse of the hyperbolic cosine."""
-def asin(x: ArrayLike, /) -> Tensor:
+def asin(x: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """The inverse sine."""
-def asinh(x: ArrayLike, /) -> Tensor:
+def asinh(x: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """The inverse of the hyperbolic sine."""
-def atan(x: ArrayLike, /) -> Tensor:
+def atan(x: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """The inverse tangent."""
-def atanh(x: ArrayLike, /) -> Tensor:
+def atanh(x: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """The inverse of the hyperbolic tangent."""
-def bitwise_invert(x: ArrayLike, /) -> Tensor:
+def bitwise_invert(x: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """Inverts every bit, or a truth value."""
-def ceil(x: ArrayLike, /) -> Tensor:
+def ceil(x: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """Rounds up."""
-def conj(x: ArrayLike, /) -> Tensor:
+def conj(x: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """The complex conjugate."""
-def cos(x: ArrayLike, /) -> Tensor:
+def cos(x: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """The cosine."""
-def cosh(x: ArrayLike, /) -> Tensor:
+def cosh(x: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """The hyperbolic cosine."""
-def exp(x: ArrayLike, /) -> Tensor:
+def exp(x: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """e to the power of each element."""
-def expm1(x: ArrayLike, /) -> Tensor:
+def expm1(x: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """e to the power of each element, minus 1; exact near 0."""
-def floor(x: ArrayLike, /) -> Tensor:
+def floor(x: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """Rounds down."""
 def imag(x: ArrayLike, /) -> Tensor:
     """The imaginary part; 0 for real numbers."""
-def isfinite(x: ArrayLike, /) -> Tensor:
+def isfinite(x: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """Whether each element is finite."""
-def isinf(x: ArrayLike, /) -> Tensor:
+def isinf(x: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """Whether each element is infinite."""
-def isnan(x: ArrayLike, /) -> Tensor:
+def isnan(x: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """Whether each element is NaN."""
-def log(x: ArrayLike, /) -> Tensor:
+def log(x: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """The natural logarithm."""
-def log10(x: ArrayLike, /) -> Tensor:
+def log10(x: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """The logarithm to base 10."""
-def log1p(x: ArrayLike, /) -> Tensor:
+def log1p(x: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """The natural logarithm of 1 + x; exact near 0."""
-def log2(x: ArrayLike, /) -> Tensor:
+def log2(x: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """The logarithm to base 2."""
-def logical_not(x: ArrayLike, /) -> Tensor:
+def logical_not(x: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """Negates truth values."""
-def negative(x: ArrayLike, /) -> Tensor:
+def negative(x: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """The negative."""
 def real(x: ArrayLike, /) -> Tensor:
     """The real part; real numbers stay as they are."""
-def reciprocal(x: ArrayLike, /) -> Tensor:
+def reciprocal(x: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """The reciprocal."""
-def round(x: ArrayLike, /) -> Tensor:
+def round(x: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """Rounds to the nearest integer, ties to even."""
-def sign(x: ArrayLike, /) -> Tensor:
+def sign(x: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """The sign: -1, 0 or 1."""
-def signbit(x: ArrayLike, /) -> Tensor:
+def signbit(x: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """Whether the sign bit is set."""
-def sin(x: ArrayLike, /) -> Tensor:
+def sin(x: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """The sine."""
-def sinh(x: ArrayLike, /) -> Tensor:
+def sinh(x: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """The hyperbolic sine."""
-def sqrt(x: ArrayLike, /) -> Tensor:
+def sqrt(x: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """The square root."""
-def tan(x: ArrayLike, /) -> Tensor:
+def tan(x: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """The tangent."""
-def tanh(x: ArrayLike, /) -> Tensor:
+def tanh(x: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """The hyperbolic tangent."""
-def trunc(x: ArrayLike, /) -> Tensor:
+def trunc(x: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """Rounds towards 0."""
-def add(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+def add(x1: ArrayLike, x2: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """The sum."""
-def atan2(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+def atan2(x1: ArrayLike, x2: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """The angle of the point (x2, x1)."""
-def bitwise_and(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+def bitwise_and(x1: ArrayLike, x2: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """Bitwise and."""
-def bitwise_left_shift(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+def bitwise_left_shift(x1: ArrayLike, x2: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """Shifts bits to the left."""
-def bitwise_or(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+def bitwise_or(x1: ArrayLike, x2: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """Bitwise or."""
-def bitwise_right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+def bitwise_right_shift(x1: ArrayLike, x2: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """Shifts bits to the right."""
-def bitwise_xor(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+def bitwise_xor(x1: ArrayLike, x2: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """Bitwise exclusive or."""
-def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+def copysign(x1: ArrayLike, x2: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """The first with the sign of the second."""
-def divide(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+def divide(x1: ArrayLike, x2: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """The quotient; of integers, as a float."""
-def equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+def equal(x1: ArrayLike, x2: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """Whether the two are equal."""
-def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+def floor_divide(x1: ArrayLike, x2: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """The quotient, rounded down."""
-def greater(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+def greater(x1: ArrayLike, x2: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """Whether the first is greater than the second."""
-def greater_equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+def greater_equal(x1: ArrayLike, x2: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """Whether the first is greater than or equal to the second."""
-def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+def hypot(x1: ArrayLike, x2: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """The hypotenuse: the length of the vector (x1, x2)."""
-def less(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+def less(x1: ArrayLike, x2: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """Whether the first is less than the second."""
-def less_equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+def less_equal(x1: ArrayLike, x2: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """Whether the first is less than or equal to the second."""
-def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+def logaddexp(x1: ArrayLike, x2: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """The logarithm of the sum of the exponentials."""
-def logical_and(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+def logical_and(x1: ArrayLike, x2: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """Logical and."""
-def logical_or(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+def logical_or(x1: ArrayLike, x2: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """Logical or."""
-def logical_xor(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+def logical_xor(x1: ArrayLike, x2: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """Logical exclusive or."""
-def matmul(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+def matmul(x1: ArrayLike, x2: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """The product of matrices, or of stacks of them."""
-def maximum(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+def maximum(x1: ArrayLike, x2: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """The larger of the two; NaN if either is NaN."""
-def minimum(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+def minimum(x1: ArrayLike, x2: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """The smaller of the two; NaN if either is NaN."""
-def multiply(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+def multiply(x1: ArrayLike, x2: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """The product."""
-def nextafter(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+def nextafter(x1: ArrayLike, x2: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """The next representable number from the first towards the second."""
-def not_equal(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+def not_equal(x1: ArrayLike, x2: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """Whether the two are unequal."""
-def pow(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+def pow(x1: ArrayLike, x2: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """The first to the power of the second."""
-def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+def remainder(x1: ArrayLike, x2: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """The remainder of the floored quotient, with the sign of the divisor."""
-def subtract(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
+def subtract(x1: ArrayLike, x2: ArrayLike, /, out: Tensor | None = None, **keywords: Unpack[UfuncKeywords]) -> Tensor:
     """The difference."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import EllipsisType
-from typing import Any, Protocol, SupportsIndex, TypeAlias
+from typing import Any, Protocol, SupportsIndex, TypeAlias, TypedDict
 
 from ._oarlock import Device, DType, Tensor
 
@@ -35,3 +35,14 @@ DtypeLike: TypeAlias = DType | type | str | Any
 DeviceLike: TypeAlias = Device | str
 Place: TypeAlias = SupportsIndex | slice | EllipsisType | None | Tensor | list[Any]
 Index: TypeAlias = Place | tuple[Place, ...]
+
+
+class UfuncKeywords(TypedDict, total=False):
+    """Keywords that NumPy's elementwise functions have."""
+
+    where: ArrayLike
+    """The elements of `out` that get results; all others stay."""
+    dtype: DtypeLike
+    """The operands are converted to it first."""
+    casting: str
+    """`unsafe` allows conversions that lose something; the default is `same_kind`."""

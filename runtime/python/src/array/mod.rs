@@ -159,9 +159,20 @@ impl PyTensor {
         if copy { Bound::new(py, Self::new(copy_tensor(py, &tensor)?)) } else { Ok(slf) }
     }
 
-    /// The only element as a Python number.
-    fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        display::single_item(py, &self.tensor())
+    /// An element as a Python number: the only one, the one of a place in the flat array, or that of an index for each axis.
+    #[pyo3(signature = (*at))]
+    fn item<'py>(slf: &Bound<'py, Self>, at: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, array) = (slf.py(), slf.get());
+        if at.is_empty() {
+            return display::single_item(py, &array.tensor());
+        }
+        let key = if at.len() == 1 { at.get_item(0)? } else { at.clone().into_any() };
+        let element = if key.is_instance_of::<PyTuple>() {
+            array.__getitem__(&key)?
+        } else {
+            create::reshape(slf, (-1_i64).into_pyobject(py)?.as_any(), None)?.__getitem__(&key)?
+        };
+        display::single_item(py, &element.tensor())
     }
 
     /// The elements as nested lists of Python numbers.
@@ -306,19 +317,19 @@ impl PyTensor {
     }
 
     fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
-        self.item(py)?.is_truthy()
+        display::single_item(py, &self.tensor())?.is_truthy()
     }
 
     fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        py.get_type::<pyo3::types::PyInt>().call1((self.item(py)?,))
+        py.get_type::<pyo3::types::PyInt>().call1((display::single_item(py, &self.tensor())?,))
     }
 
     fn __float__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        py.get_type::<pyo3::types::PyFloat>().call1((self.item(py)?,))
+        py.get_type::<pyo3::types::PyFloat>().call1((display::single_item(py, &self.tensor())?,))
     }
 
     fn __complex__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        py.get_type::<pyo3::types::PyComplex>().call1((self.item(py)?,))
+        py.get_type::<pyo3::types::PyComplex>().call1((display::single_item(py, &self.tensor())?,))
     }
 
     fn __index__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -329,7 +340,7 @@ impl PyTensor {
                 "expected an array of integers as an index, found {found}"
             )));
         }
-        self.item(py)
+        display::single_item(py, &self.tensor())
     }
 
     fn __richcmp__(&self, other: &Bound<'_, PyAny>, by: CompareOp, py: Python<'_>) -> PyResult<Py<PyAny>> {
