@@ -32,7 +32,7 @@ pub(crate) fn model_operands(graph: &Graph, ids: &[ValueId]) -> Vec<ModelOperand
     ids.iter().map(|id| slot(graph.value(*id))).collect()
 }
 
-/// The outputs that `model` declares. Where it omits a dtype or declares a wrong shape, the inferred one is used; `graph` is
+/// The outputs that `model` declares. Where it omits a dtype or a shape, or declares a wrong shape, the inferred one is used; `graph` is
 /// the same model after the passes.
 ///
 /// # Errors
@@ -41,11 +41,11 @@ pub(crate) fn model_operands(graph: &Graph, ids: &[ValueId]) -> Vec<ModelOperand
 pub fn model_outputs(model: &Graph, graph: &Graph) -> Result<Vec<ModelOperand>> {
     let mut outputs = model_operands(model, &model.outputs);
     for (slot, id) in outputs.iter_mut().zip(&graph.outputs) {
-        let (Some(fact), ValueType::Tensor { dtype, dims }) =
-            (value_fact(graph.value(*id)), &mut slot.declared)
-        else {
-            continue;
-        };
+        let Some(fact) = value_fact(graph.value(*id)) else { continue };
+        if slot.declared == ValueType::Unknown {
+            slot.declared = ValueType::Tensor { dtype: None, dims: None };
+        }
+        let ValueType::Tensor { dtype, dims } = &mut slot.declared else { continue };
         if let Some(declared) = dtype.filter(|declared| *declared != fact.dtype) {
             let message =
                 format!("expected {declared}, as the model says, found that its nodes make {}", fact.dtype);
@@ -60,7 +60,7 @@ pub fn model_outputs(model: &Graph, graph: &Graph) -> Result<Vec<ModelOperand>> 
         let fits = |dims: &Vec<DeclaredDimension>| {
             dims.len() == known.len() && dims.iter().zip(known.iter()).all(is_right)
         };
-        if !dims.as_ref().is_none_or(fits) {
+        if !dims.as_ref().is_some_and(fits) {
             let truth = known
                 .iter()
                 .map(|dim| dim.known_size().map_or(DeclaredDimension::Unknown, DeclaredDimension::Known));

@@ -312,6 +312,17 @@ def test_a_model_says_about_itself_what_its_file_says(either):
     assert (about.graph_name, about.custom_metadata_map) == ("graph", {"key": "value"})
 
 
+def test_what_a_model_does_not_declare_is_inferred(either):
+    onnx = pytest.importorskip("onnx")
+    proto = onnx.load_from_string(model("Relu"))
+    proto.ClearField("model_version")
+    proto.graph.output[0].ClearField("type")
+    session = either.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    [output] = session.get_outputs()
+    assert (output.type, len(output.shape)) == ("tensor(float)", len(session.get_inputs()[0].shape))
+    assert session.get_modelmeta().version == 2**63 - 1
+
+
 def test_a_run_ends_where_its_options_say_so(either, digits, images, raised_by):
     options = either.RunOptions()
     options.terminate = True

@@ -47,8 +47,8 @@ pub struct ModelMetadata {
     pub producer_name: String,
     /// Owner of the model, as a reversed domain name.
     pub domain: String,
-    /// Version of the model itself.
-    pub version: i64,
+    /// Version of the model itself, if it says one.
+    pub version: Option<i64>,
     /// Description of the model, for people.
     pub description: String,
     /// Description of the graph, for people.

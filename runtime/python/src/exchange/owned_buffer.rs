@@ -7,6 +7,7 @@ use std::ffi::c_int;
 use oarlock_core::{Dtype, Tensor};
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 
 use super::{buffer, numpy_arrays};
 use crate::convert::copy_tensor;
@@ -58,5 +59,6 @@ fn to_numpy(py: Python<'_>, mut tensor: Tensor) -> PyResult<Bound<'_, PyAny>> {
     if tensor.exclusive_address().or_raise()?.is_none() {
         tensor = copy_tensor(py, &tensor)?;
     }
-    py.import("numpy")?.call_method1("asarray", (OwnedBuffer(tensor),))
+    static AS_ARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    AS_ARRAY.import(py, "numpy", "asarray")?.call1((OwnedBuffer(tensor),))
 }

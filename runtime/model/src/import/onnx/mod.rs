@@ -134,7 +134,7 @@ fn import_onnx(
     let labels = ModelMetadata {
         producer_name: text(&model.producer_name),
         domain: text(&model.domain),
-        version: model.model_version.unwrap_or_default(),
+        version: model.model_version,
         description: text(&model.doc_string),
         graph_description: model.graph.as_ref().map_or_else(String::new, |graph| text(&graph.doc_string)),
     };

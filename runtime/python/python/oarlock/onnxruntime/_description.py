@@ -42,7 +42,8 @@ class ModelMetadata:
     def __init__(self, facts: Mapping[str, Any]) -> None:
         self.producer_name: str = facts["producer_name"]
         self.domain: str = facts["domain"]
-        self.version: int = facts["version"]
+        # onnxruntime has the largest integer for a model that says none.
+        self.version: int = 2**63 - 1 if facts["version"] is None else facts["version"]
         self.description: str = facts["description"]
         self.graph_name: str = facts["graph"]
         self.graph_description: str = facts["graph_description"]
