@@ -4,7 +4,7 @@
 use oarlock_cpu_base::isa::{SimdTarget, SimdTask};
 use oarlock_cpu_base::rows::scratch::{try_filled_vec, try_reserve_vec};
 use oarlock_cpu_base::thread_team::ThreadTeam;
-use oarlock_sdk::{PluginError, Result};
+use oarlock_sdk::{PluginError, Result, end_if_stopped};
 
 use super::householder::HouseholderProduct;
 use super::matrix::{DenseMatrix, normalizing_power};
@@ -85,6 +85,7 @@ fn tridiagonalize<F: MatrixScalar>(
     let (mut left, mut right) = (try_filled_vec(F::ZERO, size)?, try_filled_vec(F::ZERO, size)?);
     let (mut left_back, mut right_back) = (try_filled_vec(F::ZERO, size)?, try_filled_vec(F::ZERO, size)?);
     for row in (0..size).rev() {
+        end_if_stopped();
         let (above, own) = matrix.split_at_row(row);
         for (column, element) in own[..=row].iter_mut().enumerate() {
             *element = *element - left[row] * right_back[column] - right[row] * left_back[column];
@@ -166,6 +167,7 @@ fn diagonalize(
     let mut turns = try_reserve_vec(size)?;
     for first in 0..size {
         for step in 0.. {
+            end_if_stopped();
             // A negligible element splits the matrix in two, of which only the first part is worked on.
             let last = (first..size - 1).find(|at| is_negligible(diagonal, beside, *at)).unwrap_or(size - 1);
             if last == first {

@@ -2,7 +2,7 @@
 //! columns leave none (implicit QR with Wilkinson's shifts), and the vectors of that triangle are found by substitution.
 
 use oarlock_cpu_base::rows::scratch::try_filled_vec;
-use oarlock_sdk::{Complex, PluginError, Result};
+use oarlock_sdk::{Complex, PluginError, Result, end_if_stopped};
 
 use super::eigen::{MAX_ITERATIONS, NEGLIGIBLE};
 use super::field::ScalarField as _;
@@ -40,6 +40,7 @@ fn reduce_to_hessenberg(matrix: &mut DenseMatrix<Number>, turned: &mut DenseMatr
     let size = matrix.rows;
     let mut mirror = try_filled_vec(Number::ZERO, size)?;
     for column in 0..size.saturating_sub(2) {
+        end_if_stopped();
         let first = column + 1;
         let below = (first..size).map(|row| matrix.element_at(row, column).squared_magnitude()).sum::<f64>();
         let head = matrix.element_at(first, column);
@@ -87,6 +88,7 @@ fn reduce_to_triangle(matrix: &mut DenseMatrix<Number>, turned: &mut DenseMatrix
     let mut end = matrix.rows;
     let mut iterations = 0;
     while end > 1 {
+        end_if_stopped();
         let begin = block_begin(matrix, end);
         if begin + 1 == end {
             (end, iterations) = (end - 1, 0);
@@ -190,6 +192,7 @@ fn triangle_vectors(matrix: &DenseMatrix<Number>) -> Result<DenseMatrix<Number>>
     let most = matrix.max_component();
     let least = if most > 0.0 { f64::EPSILON * most } else { 1.0 };
     for column in 1..size {
+        end_if_stopped();
         let value = matrix.element_at(column, column);
         for row in (0..column).rev() {
             let sum = (row + 1..=column).fold(Number::ZERO, |sum, at| {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use oarlock_cpu_base::rows::scratch::try_filled_vec;
 use oarlock_cpu_base::thread_team::ThreadTeam;
-use oarlock_sdk::Result;
+use oarlock_sdk::{Result, end_if_stopped};
 
 use super::matrix::{DenseMatrix, normalizing_power};
 use super::product::MatrixScalar;
@@ -184,6 +184,7 @@ pub(super) fn triangularize<F: MatrixScalar>(
     for first in (0..count).step_by(REFLECTOR_BLOCK) {
         let last = count.min(first + REFLECTOR_BLOCK);
         for column in first..last {
+            end_if_stopped();
             let vector = (column..rows).map(|row| matrix.element_at(row, column));
             let left = mirrors.set_reflector(column, column, vector);
             // The adjoint of the reflection makes the column vanish.

@@ -4,7 +4,7 @@
 use oarlock_cpu_base::isa::{SimdTarget, SimdTask};
 use oarlock_cpu_base::rows::scratch::{try_filled_vec, try_reserve_vec};
 use oarlock_cpu_base::thread_team::ThreadTeam;
-use oarlock_sdk::Result;
+use oarlock_sdk::{Result, end_if_stopped};
 
 use super::eigen::{
     MAX_ITERATIONS, NEGLIGIBLE, apply_rotations, convergence_error, is_negligible, rows_to_columns,
@@ -116,6 +116,7 @@ fn bidiagonalize<F: MatrixScalar>(
     let mut down = [try_filled_vec(F::ZERO, size)?, try_filled_vec(F::ZERO, size)?];
     let mut across = [try_filled_vec(F::ZERO, size)?, try_filled_vec(F::ZERO, size)?];
     for at in 0..size {
+        end_if_stopped();
         let vector = (at..size).map(|row| {
             matrix.element_at(row, at) - down[0][row] * across[0][at] - down[1][row] * across[1][at]
         });
@@ -213,6 +214,7 @@ fn diagonalize(
     let (mut end, mut step) = (own.len(), 0);
     let mut turns = [try_reserve_vec(own.len())?, try_reserve_vec(own.len())?];
     while end > 0 {
+        end_if_stopped();
         // A negligible element splits the matrix; only the part behind the last one is worked on.
         let begin = (0..end - 1).rev().find(|at| is_negligible(own, beside, *at)).map_or(0, |at| at + 1);
         if begin > 0 {

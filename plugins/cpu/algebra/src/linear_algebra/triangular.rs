@@ -3,7 +3,7 @@
 use oarlock_cpu_base::isa::{SimdTarget, SimdTask};
 use oarlock_cpu_base::rows::scratch::try_reserve_vec;
 use oarlock_cpu_base::thread_team::ThreadTeam;
-use oarlock_sdk::Result;
+use oarlock_sdk::{Result, end_if_stopped};
 
 use super::matrix::DenseMatrix;
 use super::product::MatrixScalar;
@@ -100,6 +100,7 @@ pub(super) fn lu_decompose<F: MatrixScalar>(
     let (mut order, mut sign): (Vec<usize>, F) = ((0..size).collect(), F::ONE);
     for (first, last) in block_ranges(size) {
         for column in first..last {
+            end_if_stopped();
             let pivot = pivot_row(matrix, column);
             if pivot != column {
                 matrix.swap_rows(pivot, column);
@@ -189,6 +190,7 @@ pub(super) fn solve_system<F: MatrixScalar>(
         subtract_product(team, [size - last, last - first], from, left, right)?;
     }
     for (first, last) in block_ranges(size).rev() {
+        end_if_stopped();
         for row in (first..last).rev() {
             let (own, others) = solved.split_at_row(row + 1);
             let (own, factors) = (&mut own[row * columns..], &matrix.row(row)[row + 1..last]);
