@@ -286,6 +286,8 @@ if TYPE_CHECKING:
         _statistics,
         _text_files,
         _weighted,
+        _windows,
+        _writing,
         device,
         extension,
         fft,
@@ -332,6 +334,8 @@ if TYPE_CHECKING:
     from ._statistics import *
     from ._text_files import *
     from ._weighted import *
+    from ._windows import *
+    from ._writing import *
 
     __all__ += _aliases.__all__
     __all__ += _calculus.__all__
@@ -366,6 +370,8 @@ if TYPE_CHECKING:
     __all__ += _statistics.__all__
     __all__ += _text_files.__all__
     __all__ += _weighted.__all__
+    __all__ += _windows.__all__
+    __all__ += _writing.__all__
 else:
     __all__ += _names.LOADED_ON_USE
 

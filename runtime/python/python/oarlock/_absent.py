@@ -51,7 +51,6 @@ FUNCTIONS = {
     "asfarray": "oarlock.asarray(…, dtype=oarlock.float64)",
     "asfortranarray": "oarlock.asarray(…)",
     "asnumpy": "x.numpy()",
-    "block": "oarlock.concat(…)",
     "bool8": "oarlock.bool",
     "bool_": "oarlock.bool",
     "byte": "oarlock.int8",
@@ -63,19 +62,13 @@ FUNCTIONS = {
     "complex": "oarlock.complex64` or `oarlock.complex128",
     "complex_": "oarlock.complex128",
     "complexfloating": 'oarlock.isdtype(x.dtype, "complex floating")',
-    "copyto": "x[...] = …",
     "csingle": "oarlock.complex64",
     "cuda": 'oarlock.Device("cuda")',
     "det": "oarlock.linalg.det(x)",
-    "diag_indices": "oarlock.arange(n)",
-    "divmod": "divmod(x1, x2)",
     "double": "oarlock.float64",
     "dtype": 'oarlock.float32` or its name, `"float32"',
-    "ediff1d": "oarlock.diff(x)",
     "emath": "x.astype(oarlock.complex128)",
     "errstate": None,
-    "fabs": "oarlock.abs(x)",
-    "fill_diagonal": "x[i, i] = …` with `i = oarlock.arange(n)",
     "find_common_type": "oarlock.result_type(…)",
     "float": "oarlock.float32` or `oarlock.float64",
     "float128": "oarlock.float64",
@@ -99,6 +92,7 @@ FUNCTIONS = {
     "is_tensor": "isinstance(x, oarlock.Tensor)",
     "issubdtype": "oarlock.isdtype(x.dtype, …)",
     "ldexp": "x1 * 2.0**x2",
+    "lib": "x[oarlock.arange(x.size - n + 1)[:, None] + oarlock.arange(n)]",
     "long": "oarlock.int64",
     "longdouble": "oarlock.float64",
     "longfloat": "oarlock.float64",
@@ -110,12 +104,9 @@ FUNCTIONS = {
     "matvec": "oarlock.matmul(…)",
     "memmap": "oarlock.asarray(numpy.memmap(…))",
     "mgrid": 'oarlock.meshgrid(…, indexing="ij")',
-    "modf": "oarlock.trunc(x)` and `x - oarlock.trunc(x)",
     "msort": "oarlock.sort(x, 0)",
     "ndarray": "oarlock.Tensor",
-    "ndenumerate": "numpy.ndenumerate(x.numpy())",
-    "ndindex": "numpy.ndindex(x.shape)",
-    "nditer": "numpy.ndindex(x.shape)",
+    "nditer": "oarlock.ndenumerate(x)",
     "no_grad": None,
     "norm": "oarlock.linalg.norm(x)",
     "normal": "oarlock.random.normal(…)",
@@ -123,10 +114,9 @@ FUNCTIONS = {
     "numel": "x.size",
     "object_": "lists of Python",
     "ogrid": "oarlock.indices(…, sparse=True)",
+    "poly1d": "oarlock.polyval(coefficients, x)",
     "product": "oarlock.prod(x)",
     "put": "x[indices] = …",
-    "put_along_axis": "oarlock.where(…)",
-    "putmask": "oarlock.where(mask, values, x)",
     "r_": "oarlock.concat(…)",
     "rand": "oarlock.random.rand(…)",
     "randint": "oarlock.random.randint(…)",
@@ -150,8 +140,6 @@ FUNCTIONS = {
     "str_": "str",
     "testing": "numpy.testing.assert_allclose(…)",
     "trapz": "oarlock.trapezoid(…)",
-    "tril_indices": "oarlock.nonzero(oarlock.tri(n))",
-    "triu_indices": "oarlock.nonzero(oarlock.triu(oarlock.ones((n, n))))",
     "ubyte": "oarlock.uint8",
     "uint": "oarlock.uint64",
     "uintc": "oarlock.uint32",
@@ -169,14 +157,6 @@ MATRICES = {
     "tensorsolve": "oarlock.linalg.solve(…)",
 }
 """The same for the functions of linear algebra."""
-
-TRANSFORMS = {
-    "fft2": "oarlock.fft.fftn(x, axes=(-2, -1))",
-    "ifft2": "oarlock.fft.ifftn(x, axes=(-2, -1))",
-    "irfft2": "oarlock.fft.irfftn(x, axes=(-2, -1))",
-    "rfft2": "oarlock.fft.rfftn(x, axes=(-2, -1))",
-}
-"""The same for Fourier transforms."""
 
 DISTRIBUTIONS = {
     "MT19937": "oarlock.random.default_rng(…)",
@@ -201,7 +181,7 @@ DISTRIBUTIONS = {
 
 OF_MODULES: dict[str, dict[str, str | None] | dict[str, str]] = {
     "oarlock": FUNCTIONS,
-    "oarlock.fft": TRANSFORMS,
+    "oarlock.fft": {},
     "oarlock.linalg": MATRICES,
     "oarlock.random": DISTRIBUTIONS,
 }

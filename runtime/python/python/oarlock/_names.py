@@ -7,7 +7,7 @@ MODULES = {
         absolute amax amin arccos arccosh arcsin arcsinh arctan arctan2 arctanh around bitwise_not cat clamp concatenate
         conjugate degrees fix invert left_shift mod permute power radians right_shift rint tensor true_divide unsqueeze
     """,
-    "_calculus": "convolve correlate gradient interp trapezoid",
+    "_calculus": "convolve correlate ediff1d gradient interp trapezoid unwrap",
     "_comparison": """
         allclose array_equal array_equiv isclose iscomplex iscomplexobj isneginf isposinf isreal isrealobj isscalar
     """,
@@ -22,23 +22,23 @@ MODULES = {
     "_elementwise": "clip positive round square",
     "_histogram": "bincount digitize histogram histogram2d histogram_bin_edges",
     "_indexing": """
-        apply_along_axis argwhere choose compress extract flatnonzero ix_ lexsort piecewise ravel_multi_index select
-        unravel_index
+        apply_along_axis argwhere choose compress diag_indices extract flatnonzero ix_ lexsort ndenumerate ndindex piecewise
+        ravel_multi_index select tril_indices tril_indices_from triu_indices triu_indices_from unravel_index
     """,
     "_information": "__array_namespace_info__ can_cast finfo iinfo isdtype promote_types",
     "_jit": "JitFunction jit",
-    "_joining": "append column_stack dstack hstack vstack",
+    "_joining": "append block column_stack dstack hstack vstack",
     "_linear": "cross matrix_transpose tensordot vecdot",
     "_load": "load",
     "_manipulation": """
         broadcast_arrays broadcast_shapes broadcast_to concat expand_dims flip moveaxis repeat roll squeeze stack tile unstack
     """,
-    "_mathematics": "angle cbrt deg2rad exp2 float_power fmax fmin fmod heaviside nan_to_num rad2deg sinc",
+    "_mathematics": "angle cbrt deg2rad divmod exp2 fabs float_power fmax fmin fmod heaviside modf nan_to_num rad2deg sinc",
     "_nan_statistics": "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar",
     "_npy": "save savez savez_compressed",
     "_order_statistics": "argpartition median nanmedian nanpercentile nanquantile partition percentile quantile topk",
     "_padding": "pad",
-    "_polynomials": "polyfit polyval",
+    "_polynomials": "polyadd polyder polyfit polyint polymul polysub polyval roots",
     "_printing": "get_printoptions printoptions set_printoptions",
     "_products": "dot inner kron outer vdot",
     "_search": """
@@ -56,6 +56,8 @@ MODULES = {
     """,
     "_text_files": "genfromtxt loadtxt savetxt",
     "_weighted": "average corrcoef cov",
+    "_windows": "bartlett blackman hamming hanning",
+    "_writing": "copyto fill_diagonal put_along_axis putmask",
 }
 """The public names of each module."""
 
