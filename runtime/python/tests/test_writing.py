@@ -88,3 +88,12 @@ def test_polynomials_are_vectors():
         ol.polyder([1, 2], -1)
     with pytest.raises(ValueError, match=r"expected a matrix, found the shape \(3,\)"):
         ol.tril_indices_from(ol.ones(3))
+
+
+def test_a_grid_has_ends_and_texts_join_nothing():
+    with pytest.raises(TypeError, match=r"expected a range with an end, such as `0:5`, found slice\(0, None, None\)"):
+        ol.mgrid[0:]
+    with pytest.raises(TypeError, match="expected a range with an end, such as `0:5`, found 3"):
+        ol.ogrid[3, 4]
+    with pytest.raises(ValueError, match="found a text\nhint: use `oarlock.concat`"):
+        ol.r_["0,2", [1, 2]]

@@ -262,6 +262,7 @@ if TYPE_CHECKING:
         _editing,
         _einsum,
         _elementwise,
+        _grids,
         _histogram,
         _indexing,
         _information,
@@ -310,6 +311,7 @@ if TYPE_CHECKING:
     from ._editing import *
     from ._einsum import *
     from ._elementwise import *
+    from ._grids import *
     from ._histogram import *
     from ._indexing import *
     from ._information import *
@@ -346,6 +348,7 @@ if TYPE_CHECKING:
     __all__ += _editing.__all__
     __all__ += _einsum.__all__
     __all__ += _elementwise.__all__
+    __all__ += _grids.__all__
     __all__ += _histogram.__all__
     __all__ += _indexing.__all__
     __all__ += _information.__all__

@@ -10,7 +10,7 @@ from ._creation import linspace
 from ._information import isdtype
 from ._kinds import as_exact_floats, expect_real
 from ._oarlock import Tensor, asarray, op, reshape, zeros
-from ._search import searchsorted
+from ._search import searchsorted, where
 from ._statistics import all, any, diff, max, min, sum
 
 if TYPE_CHECKING:
@@ -121,9 +121,9 @@ def histogram(
     x = as_exact_floats(expect_real(asarray(x)))
     edges = histogram_bin_edges(x, bins, range)
     x = reshape(x, (-1,))
-    inside = _inside(x, edges)
-    added = None if weights is None else reshape(asarray(weights, device=x.device), (-1,))[inside]
-    counts = _counted(_bins_of(x[inside], edges, whole_number(bins) is not None), added, edges.size - 1)
+    places = _bins_of(x, edges, whole_number(bins) is not None)
+    added = None if weights is None else reshape(asarray(weights, device=x.device), (-1,))
+    counts = _counted_inside(places, _inside(x, edges), added, edges.size - 1)
     if density:
         widths = diff(as_exact_floats(edges))
         return counts / widths / sum(counts), edges
@@ -135,9 +135,15 @@ def _inside(x: Tensor, edges: Tensor) -> Tensor:
     return (x >= edges[0]) & (x <= edges[-1])
 
 
+def _counted_inside(places: Tensor, inside: Tensor, weights: Tensor | None, size: int) -> Tensor:
+    """The same for places of which some do not count. They get a place behind all others: to leave them out, one would have to look."""
+    return _counted(where(inside, places, size), weights, size + 1)[:size]
+
+
 def _bins_of(x: Tensor, edges: Tensor, is_even: bool) -> Tensor:
-    """The index of the bin of each element, all of which have one."""
+    """The index of the bin of each element; any bin for those that have none."""
     count = edges.size - 1
+    x = where(_inside(x, edges), x, edges[0])
     if not is_even:
         # The last bin has its upper edge, too.
         return _oarlock.minimum(searchsorted(edges, x, "right") - 1, count - 1)
@@ -173,12 +179,12 @@ def histogram2d(
     )
     inside = _inside(x, first) & _inside(y, second)
     rows, columns = (
-        _bins_of(points[inside], edges, whole_number(each) is not None)
+        _bins_of(points, edges, whole_number(each) is not None)
         for points, edges, each in zip((x, y), (first, second), each_bins, strict=True)
     )
     shape = (first.size - 1, second.size - 1)
-    added = None if weights is None else asarray(weights, device=x.device)[inside]
-    counts = reshape(_counted(rows * shape[1] + columns, added, shape[0] * shape[1]), shape)
+    added = None if weights is None else asarray(weights, device=x.device)
+    counts = reshape(_counted_inside(rows * shape[1] + columns, inside, added, shape[0] * shape[1]), shape)
     counts = counts.astype(x.dtype, copy=False)
     if density:
         widths, heights = (diff(as_exact_floats(edges)) for edges in (first, second))

@@ -20,6 +20,7 @@ MODULES = {
     "_editing": "delete insert trim_zeros",
     "_einsum": "einsum",
     "_elementwise": "clip positive round square",
+    "_grids": "c_ mgrid ogrid r_ s_",
     "_histogram": "bincount digitize histogram histogram2d histogram_bin_edges",
     "_indexing": """
         apply_along_axis argwhere choose compress diag_indices extract flatnonzero ix_ lexsort ndenumerate ndindex piecewise

@@ -47,7 +47,7 @@ def polyfit(x: ArrayLike, y: ArrayLike, deg: int, /, *, w: ArrayLike | None = No
     [2.0, 1.0]
     """
     # Loaded on first use.
-    from .linalg import lstsq
+    from .linalg import least_squares
 
     x, y = arrays_of(x, y)
     if x.ndim != 1 or y.ndim not in (1, 2) or x.shape[0] != y.shape[0] or x.size == 0:
@@ -65,7 +65,7 @@ def polyfit(x: ArrayLike, y: ArrayLike, deg: int, /, *, w: ArrayLike | None = No
         powers = powers * weights[:, None]
         values = values * (weights if y.ndim == 1 else weights[:, None])
     scale = sqrt(sum(powers * powers, 0))
-    solved = lstsq(powers / scale, values, x.size * finfo(_oarlock.float64).eps).solution
+    solved, *_ = least_squares(powers / scale, values, x.size * finfo(_oarlock.float64).eps)
     return (solved / (scale if y.ndim == 1 else scale[:, None])).astype(dtype)
 
 
