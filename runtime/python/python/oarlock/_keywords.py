@@ -37,7 +37,7 @@ KEYWORDS = {
     "newshape": ("shape",),
     "object": ("obj",),
     "other": ("x2",),
-    "p": ("ord",),
+    "p": ("ord", "x"),
     "rcond": ("rtol",),
     "reps": ("repetitions",),
     "tensors": ("arrays",),
@@ -73,7 +73,7 @@ WITHOUT_EFFECT = {
     "axisb": Ignored("cross", (-1,), "move the axes of vectors by `oarlock.moveaxis` first"),
     "axisc": Ignored("cross", (-1,), "move the axis of the result by `oarlock.moveaxis`"),
     "case_sensitive": Ignored("genfromtxt", None),
-    "casting": Ignored("concat hstack stack vstack", ("same_kind", "safe", "unsafe"), "convert the arrays with `astype` first"),
+    "casting": Ignored("concat copyto hstack stack vstack", ("same_kind", "safe", "unsafe"), "convert the arrays with `astype` first"),
     "check_valid": Ignored(
         "multivariate_normal", ("warn", "ignore"), "look at the eigenvalues of the covariances, as `oarlock.linalg.eigvalsh` gives them"
     ),
@@ -107,6 +107,7 @@ WITHOUT_EFFECT = {
     "tol": Ignored("matrix_rank", (), "give `rtol`, a share of the largest singular value"),
     "usemask": Ignored("genfromtxt", (False,), "give what stands for missing numbers as `filling_values`"),
     "weights": Ignored(_QUANTILES, (), "repeat the elements with `oarlock.repeat`, if the weights are whole numbers"),
+    "wrap": Ignored("fill_diagonal", (False,), "write the diagonals of the rows below, too: `x[i + n + 1, i] = …`"),
 }
 """What NumPy's functions have beside the keywords of those here; `out` is for all."""
 

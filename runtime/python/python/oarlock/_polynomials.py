@@ -116,14 +116,14 @@ def polyder(p: ArrayLike, /, m: int = 1) -> Tensor:
 
 
 @in_own_name
-def polyint(p: ArrayLike, /, m: int = 1, k: ArrayLike = 0) -> Tensor:
-    """The `m`-th integral of a polynomial, with `k` as the constant, or as those of each integral.
+def polyint(p: ArrayLike, /, m: int = 1, k: ArrayLike | None = None) -> Tensor:
+    """The `m`-th integral of a polynomial, with `k` as the constant, by default 0, or as those of each integral.
 
     >>> ol.polyint([4, 2], k=7).tolist()
     [2.0, 2.0, 7.0]
     """
     made = as_floats(_coefficients(asarray(p)))
-    constants = broadcast_to(reshape(asarray(k, device=made.device), (-1,)), (_times(m),)).astype(made.dtype)
+    constants = broadcast_to(reshape(asarray(0 if k is None else k, device=made.device), (-1,)), (_times(m),)).astype(made.dtype)
     for at in range(m):
         powers = arange(made.size, 0, -1, device=made.device).astype(made.dtype)
         made = concat([made / powers, constants[at : at + 1]])
