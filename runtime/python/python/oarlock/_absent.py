@@ -28,9 +28,6 @@ ATTRIBUTES = {
     "strides": "x.numpy().strides",
     "tofile": "oarlock.save(file, x)` or `x.numpy().tofile(…)",
     "type": "x.astype(…)",
-    "type_as": "x.to(other)",
-    "unbind": "oarlock.unstack(x)",
-    "view_as": "x.view(other.shape)",
 }
 """Attributes of arrays that are absent here, and what to use; `None` for those of gradients."""
 

@@ -69,14 +69,17 @@ PARTS = set("device extension fft linalg nn onnx_backend onnxruntime openvino pa
 """The public modules."""
 
 METHODS = set("""
-    _repr_html_ abs absolute acos acosh add add_ all allclose any arccos arcsin arctan argmax argmin argpartition argsort
-    argwhere asin asinh atan atan2 atanh bfloat16 bitwise_and bitwise_or bitwise_xor bmm bool ceil choose chunk clamp clamp_
-    clip clone compress conj conjugate contiguous copy copy_ cos cosh count_nonzero cpu cuda cumprod cumsum detach diagonal
-    diff dim div div_ divide dot double eq exp expand expm1 fill fill_ flatten flip float floor gather ge gt half imag
-    index_select inner int isclose isfinite isinf isnan itemsize le log log10 log1p log2 logical_and logical_not logical_or
-    logical_xor long lt masked_fill matmul max maximum mean min minimum mm moveaxis mul mul_ multiply ne neg negative nelement
-    nonzero norm numel outer permute pow prod ptp quantile ravel real reciprocal relu remainder repeat roll round
-    searchsorted sigmoid sign sin sinh softmax sort split sqrt square squeeze std sub sub_ subtract sum swapaxes take tan tanh
-    tensordot tile to tobytes topk trace transpose tril triu trunc unique unsqueeze var vecdot view where zero_
+    _repr_html_ abs absolute acos acosh add add_ all allclose amax amin any arccos arcsin arctan argmax argmin
+    argpartition argsort argwhere asin asinh atan atan2 atanh bfloat16 bitwise_and bitwise_or bitwise_xor bmm bool ceil
+    choose chunk clamp clamp_ clip clone compress conj conjugate contiguous copy copy_ cos cosh count_nonzero cpu cuda
+    cumprod cumsum detach diagonal diff dim div div_ divide dot double element_size eq exp expand expand_as expm1 fill
+    fill_ flatten flip float floor gather ge gt half imag index_select inner int is_contiguous is_floating_point isclose
+    isfinite isinf isnan itemsize le log log10 log1p log2 log_softmax logical_and logical_not logical_or logical_xor
+    logsumexp long lt masked_fill masked_select matmul max maximum mean min minimum mm moveaxis mul mul_
+    multiply narrow ne neg negative nelement nonzero norm numel outer permute pow prod ptp quantile ravel real
+    reciprocal relu remainder repeat repeat_interleave reshape_as roll round rsqrt scatter scatter_add searchsorted
+    sigmoid sign sin sinh softmax sort split sqrt square squeeze std sub sub_ subtract sum swapaxes t take tan tanh
+    tensordot tile to tobytes topk trace transpose tril triu trunc type_as unbind unique unsqueeze var vecdot view
+    view_as where zero_
 """.split())
 """The methods and properties that arrays get from Python."""
