@@ -119,3 +119,22 @@ def test_what_keywords_make_is_on_the_device_of_the_array():
         x = ol.asarray(A, device=device)
         for made in [ol.sum(x, where=U, initial=1), ol.max(x, initial=9), ol.linspace(x, 3, 2), ol.var(x, where=U)]:
             assert made.device == device
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (lambda: ol.triu(A, diagonal=1), np.triu(A, 1)),
+        (lambda: ol.asarray(A).tril(diagonal=-1), np.tril(A, -1)),
+        (lambda: ol.diag(A, diagonal=1), np.diag(A, 1)),
+        (lambda: ol.roll(A, shifts=1, dims=0), np.roll(A, 1, 0)),
+        (lambda: ol.arange(start=1, end=4), np.arange(1, 4)),
+        (lambda: ol.linspace(0, 1, steps=3), np.linspace(0, 1, 3)),
+        (lambda: ol.transpose(A, perm=[1, 0]), A.T),
+        (lambda: ol.tile(A, repeat_times=[2, 1]), np.tile(A, (2, 1))),
+        (lambda: ol.flatten([A], start_axis=1), A.reshape(1, 6)),
+        (lambda: ol.flatten([A], start_axis=0, stop_axis=1), A),
+    ],
+)
+def test_keywords_of_pytorch_and_paddle_are_those_of_the_functions_here(call, expected):
+    np.testing.assert_array_equal(call(), expected)

@@ -25,9 +25,11 @@ KEYWORDS = {
     "axis": ("dim",),
     "b": ("x2",),
     "ddof": ("correction",),
+    "diagonal": ("k",),
     "dim": ("axis",),
     "dims": ("axes", "axis"),
     "element": ("x1",),
+    "end": ("stop",),
     "f": ("x",),
     "func1d": ("function",),
     "input": ("x", "x1"),
@@ -39,7 +41,13 @@ KEYWORDS = {
     "other": ("x2",),
     "p": ("ord", "x"),
     "rcond": ("rtol",),
+    "perm": ("axes",),
+    "repeat_times": ("repetitions",),
     "reps": ("repetitions",),
+    "shifts": ("shift",),
+    "start_axis": ("start_dim",),
+    "steps": ("num",),
+    "stop_axis": ("end_dim",),
     "tensors": ("arrays",),
     "test_elements": ("x2",),
     "tup": ("arrays",),
@@ -47,7 +55,7 @@ KEYWORDS = {
     "v": ("x", "x2"),
     "z": ("x",),
 }
-"""Names of arguments in NumPy and PyTorch, and those here, of which a function has one."""
+"""Names of arguments in NumPy, PyTorch and Paddle, and those here, of which a function has one."""
 
 class Ignored(NamedTuple):
     """A keyword of NumPy that a function here has not."""
