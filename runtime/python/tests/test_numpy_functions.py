@@ -238,7 +238,7 @@ m.partition(F, 1) | m.linalg.eigvals(m.eye(3)) | m.linalg.eig(m.eye(3))[1]
 # They take no arrays, or only arrays of Oarlock or of other libraries, write into an array, or read and write files.
 APART = """
     __array_namespace_info__ broadcast_shapes can_cast cond copyto devices empty fill_diagonal finfo from_dlpack genfromtxt get_device
-    get_flags get_printoptions iinfo isdtype jit load loadtxt op printoptions promote_types put_along_axis putmask result_type
+    get_flags get_printoptions iinfo isdtype jit load loadtxt op printoptions promote_types put put_along_axis putmask result_type
     run_check save savetxt savez savez_compressed set_device set_flags set_printoptions while_loop
 """.split()
 

@@ -58,7 +58,7 @@ MODULES = {
     "_text_files": "genfromtxt loadtxt savetxt",
     "_weighted": "average corrcoef cov",
     "_windows": "bartlett blackman hamming hanning",
-    "_writing": "copyto fill_diagonal put_along_axis putmask",
+    "_writing": "copyto fill_diagonal put put_along_axis putmask",
 }
 """The public names of each module."""
 

@@ -13,7 +13,7 @@ from ._search import take, where
 if TYPE_CHECKING:
     from ._typing import ArrayLike
 
-__all__: list[str] = ["copyto", "fill_diagonal", "put_along_axis", "putmask"]
+__all__: list[str] = ["copyto", "fill_diagonal", "put", "put_along_axis", "putmask"]
 
 
 @in_own_name
@@ -26,6 +26,24 @@ def copyto(dst: Tensor, src: ArrayLike, /, *, where: ArrayLike = True) -> None:
     [1, 0, 0]
     """
     _write_where(_own(dst), where, broadcast_to(asarray(src, device=dst.device), dst.shape))
+
+
+@in_own_name
+def put(x: Tensor, ind: ArrayLike, v: ArrayLike, /) -> None:
+    """Writes values to some places among all elements. Fewer values than places are repeated.
+
+    >>> x = ol.zeros((2, 2), dtype="int64")
+    >>> ol.put(x, [0, -1], [5, 6])
+    >>> x.tolist()
+    [[5, 0], [0, 6]]
+    """
+    shape = _own(x).shape
+    places, values = (reshape(asarray(each, device=x.device), (-1,)) for each in (ind, v))
+    if places.size and values.size:
+        values = take(values, arange(places.size, device=x.device) % values.size)
+        flat = reshape(x, (-1,))
+        flat[places] = values.astype(x.dtype, copy=False)
+        x[...] = reshape(flat, shape)
 
 
 @in_own_name
