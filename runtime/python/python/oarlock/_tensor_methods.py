@@ -271,27 +271,28 @@ def t(x: Tensor, /) -> Tensor:
 
 
 @in_own_name
-def expand_as(x: Tensor, other: Tensor, /) -> Tensor:
+def expand_as(x: Tensor, other: ArrayLike, /) -> Tensor:
     """The array, broadcast to the shape of another."""
-    return broadcast_to(x, other.shape)
+    return broadcast_to(x, asarray(other).shape)
 
 
 @in_own_name
-def reshape_as(x: Tensor, other: Tensor, /) -> Tensor:
+def reshape_as(x: Tensor, other: ArrayLike, /) -> Tensor:
     """The elements in the shape of another array."""
-    return _oarlock.reshape(x, other.shape)
+    return _oarlock.reshape(x, asarray(other).shape)
 
 
 @in_own_name
-def view_as(x: Tensor, other: Tensor, /) -> Tensor:
+def view_as(x: Tensor, other: ArrayLike, /) -> Tensor:
     """The elements in the shape of another array."""
-    return _oarlock.reshape(x, other.shape)
+    return _oarlock.reshape(x, asarray(other).shape)
 
 
 @in_own_name
-def type_as(x: Tensor, other: Tensor, /) -> Tensor:
+def type_as(x: Tensor, other: ArrayLike, /) -> Tensor:
     """The array with the dtype of another, and on its device."""
-    return x.to_device(other.device).astype(other.dtype, copy=False)
+    like = asarray(other)
+    return x.to_device(like.device).astype(like.dtype, copy=False)
 
 
 def is_floating_point(x: Tensor, /) -> builtins.bool:
