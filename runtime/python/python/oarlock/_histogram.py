@@ -121,9 +121,10 @@ def histogram(
     x = as_exact_floats(expect_real(asarray(x)))
     edges = histogram_bin_edges(x, bins, range)
     x = reshape(x, (-1,))
-    places = _bins_of(x, edges, whole_number(bins) is not None)
+    inside = _inside(x, edges)
+    places = _bins_of(where(inside, x, edges[0]), edges, whole_number(bins) is not None)
     added = None if weights is None else reshape(asarray(weights, device=x.device), (-1,))
-    counts = _counted_inside(places, _inside(x, edges), added, edges.size - 1)
+    counts = _counted_inside(places, inside, added, edges.size - 1)
     if density:
         widths = diff(as_exact_floats(edges))
         return counts / widths / sum(counts), edges
@@ -141,9 +142,8 @@ def _counted_inside(places: Tensor, inside: Tensor, weights: Tensor | None, size
 
 
 def _bins_of(x: Tensor, edges: Tensor, is_even: bool) -> Tensor:
-    """The index of the bin of each element; any bin for those that have none."""
+    """The index of the bin of each element, all of which have one."""
     count = edges.size - 1
-    x = where(_inside(x, edges), x, edges[0])
     if not is_even:
         # The last bin has its upper edge, too.
         return _oarlock.minimum(searchsorted(edges, x, "right") - 1, count - 1)
@@ -179,7 +179,7 @@ def histogram2d(
     )
     inside = _inside(x, first) & _inside(y, second)
     rows, columns = (
-        _bins_of(points, edges, whole_number(each) is not None)
+        _bins_of(where(inside, points, edges[0]), edges, whole_number(each) is not None)
         for points, edges, each in zip((x, y), (first, second), each_bins, strict=True)
     )
     shape = (first.size - 1, second.size - 1)
