@@ -392,6 +392,23 @@ def test_functions_of_numpy_compute_the_same_in_a_graph() -> None:
     assert equal > 4 * len(refused), refused
 
 
+def test_polynomials_are_fitted_and_elements_are_counted_in_a_graph() -> None:
+    x = ol.asarray([0.5, 1.5, ol.nan, -7.0, 3.0, 2.0, 9.0])
+
+    @ol.jit
+    def counts(x: ol.Tensor, weights: ol.Tensor) -> list[ol.Tensor]:
+        weighted, edges = ol.histogram(x, 3, (0.0, 3.0), weights=weights)
+        return [ol.histogram(x, 3, (0.0, 3.0))[0], weighted, edges, ol.histogram2d(x, x, 2, [(0, 3), (0, 2)])[0]]
+
+    counts(x * 0, x)
+    weights = ol.asarray([1.0, 2.0, ol.nan, ol.inf, 4.0, 8.0, 16.0])
+    found = [each.tolist() for each in counts(x, weights)]
+    assert found == [[1, 1, 2], [1.0, 2.0, 12.0], [0.0, 1.0, 2.0, 3.0], [[1.0, 0.0], [0.0, 2.0]]]
+    fitted = ol.jit(lambda x, y: ol.polyfit(x, y, 1))
+    fitted(ol.arange(3.0), ol.ones(3))
+    np.testing.assert_allclose(fitted(ol.arange(3.0), ol.asarray([1.0, 3.0, 5.0])), [2, 1], rtol=1e-5)
+
+
 def test_functions_of_a_branch_assign_to_arrays_of_their_own() -> None:
     def increment(v: ol.Tensor) -> ol.Tensor:
         v += 1

@@ -95,6 +95,54 @@ def test_methods_of_pytorch_do_what_they_do_there():
     np.testing.assert_allclose(np.asarray(x.norm(p=1, dim=-1)), np.abs(F).sum(-1))
 
 
+def test_methods_of_programs_for_inference_do_what_they_do_in_pytorch():
+    x = ol.asarray(F)
+    same(x.amax(dim=1, keepdim=True), F.max(1, keepdims=True))
+    same(x.amin((0, 2)), F.min((0, 2)))
+    same(x[:, :1].expand_as(x), np.broadcast_to(F[:, :1], F.shape))
+    same(x.view_as(ol.ones((4, 6))), F.reshape(4, 6))
+    same(x.reshape_as(ol.ones(24)), F.reshape(24))
+    same(x.type_as(ol.ones(1)), F.astype(np.float32))
+    same(x.narrow(1, 1, 2), F[:, 1:3])
+    same(x.narrow(-1, -3, 2), F[..., 1:3])
+    same(x.repeat_interleave(2, dim=1), F.repeat(2, 1))
+    same(x.masked_select(x > 1), F[F > 1])
+    same(x.masked_select([True, False, False, True]), F[..., [0, 3]].ravel())
+    same(x[0].t(), F[0].T)
+    same(x[0, 0].t(), F[0, 0])
+    assert [part.shape for part in x.unbind(1)] == [(2, 4)] * 3 and len(x.unbind(dim=-1)) == 4
+    assert (x.is_contiguous(), x.is_floating_point(), x.int().is_floating_point(), x.half().element_size()) == (True, True, False, 2)
+    np.testing.assert_allclose(x.log_softmax(dim=-1), F - np.log(np.exp(F).sum(-1, keepdims=True)))
+    np.testing.assert_allclose(x.logsumexp(dim=(0, 2)), np.log(np.exp(F).sum((0, 2))))
+    np.testing.assert_allclose((x * 1000).logsumexp(-1, keepdim=True), F.max(-1, keepdims=True) * 1000)
+    ends = ol.asarray([[ol.inf, 0.0], [-ol.inf, -ol.inf], [ol.nan, 1.0], [-ol.inf, 2.0]])
+    np.testing.assert_array_equal(ends.logsumexp(1), np.array([np.inf, -np.inf, np.nan, 2], np.float32))
+    np.testing.assert_allclose(x.exp().rsqrt(), np.exp(-F / 2))
+    np.testing.assert_allclose(ol.asarray([4, 16]).rsqrt(), [0.5, 0.25])
+    for call, message in [
+        (lambda: x.narrow(1, 2, 2), "^`narrow` expected a part of the 3 elements along axis 1, found 2 from 2 on"),
+        (lambda: x.narrow(1, -4, 1), "^`narrow` expected a part of the 3 elements"),
+        (lambda: x.t(), r"^`t` expected a matrix or a vector, found the shape \(2, 3, 4\)"),
+    ]:
+        with pytest.raises((IndexError, ValueError), match=message):
+            call()
+
+
+def test_elements_are_scattered_as_in_pytorch():
+    zeros = ol.zeros((3, 5))
+    index, source = np.array([[0, 1, 2, 0], [2, 0, 1, 2]]), np.arange(1.0, 11, dtype=np.float32).reshape(2, 5)
+    expected = np.zeros((3, 5), np.float32)
+    np.put_along_axis(expected[:, :4], index, source[:, :4], 0)
+    same(zeros.scatter(0, index, source), expected)
+    same(zeros.scatter(1, [[0], [4]], 7), np.array([[7, 0, 0, 0, 0], [0, 0, 0, 0, 7], [0] * 5], np.float32))
+    assert zeros[0].scatter_add(0, [1, 1, 4], [1.0, 2.0, 3.0]).tolist() == [0, 3, 0, 0, 3]
+    assert not zeros.any()
+    for name in ("scatter", "scatter_add"):
+        for wrong in ([[0], [0], [0], [0]], [0, 1], [[0, 1, 2, 3, 4, 0]]):
+            with pytest.raises(ValueError, match=rf"^`{name}` expected indices with at most the sizes \(3, 5\) along other axes"):
+                getattr(zeros, name)(1, wrong, ol.ones((3, 5)))
+
+
 def test_dtypes_and_devices_are_methods():
     x = ol.asarray([0.0, 1.5])
     names = {"float": "float32", "double": "float64", "half": "float16", "int": "int32", "long": "int64", "bool": "bool"}

@@ -190,7 +190,27 @@ m.unique_all(I) | m.linalg.cholesky(m.eye(3) * 4.0) | m.linalg.diagonal(H) | m.l
 m.linalg.eigh(m.eye(3))[0] | m.linalg.matmul(F, G) | m.linalg.matrix_norm(F) | m.linalg.matrix_transpose(F)
 m.linalg.slogdet(S) | m.linalg.svd(F)[1] | m.linalg.tensordot(F, G, axes=1) | m.linalg.vecdot(F, F) | m.linalg.vector_norm(F)
 m.fft.hfft(D) | m.fft.ifftn(C) | m.fft.ifftshift(V) | m.fft.ihfft(V) | m.fft.irfft(D) | m.fft.irfftn(C) | m.fft.rfftfreq(5)
-m.fft.rfftn(F)
+m.fft.rfftn(F) | m.fft.fft2(H) | m.fft.ifft2(C, axes=(1, 0)) | m.fft.rfft2(F, (5, 3)) | m.fft.irfft2(C) | m.fft.irfft2(C, s=(3, 5))
+m.bartlett(6) | m.blackman(7) | m.hamming(8) | m.hanning(9) | m.bartlett(1) | m.blackman(1) | m.hamming(0) | m.hanning(2)
+m.block([[m.eye(2), m.zeros((2, 1))], [m.ones((1, 3))]]) | m.block(V)
+m.block([[1, 2.5]]) | m.divmod(A, 4) | m.divmod(F, 2) | m.modf(F) | m.modf(X) | m.modf(A) | m.fabs(A)
+m.ediff1d(V) | m.ediff1d(F, to_end=[7, 8], to_begin=-1) | m.unwrap(3 * m.cumsum(V)) | m.unwrap(m.multiply(F, 9), axis=0)
+m.unwrap(V, 4.0)
+m.unwrap([0, 90, 270, 0, 180, 0], period=360) | m.unwrap([0, 3, 6, 2, 5, 1], period=7) | m.unwrap(F, period=0.5)
+m.polyadd(V, W) | m.polysub(J, 3) | m.polymul(V, W) | m.polyder(V) | m.polyder(I, 2) | m.polyder(W, 9) | m.polyint(V)
+m.polyint(J, 2, [3, 4])
+m.polyint(W, 3, k=1) | m.polyint(W, 0) | m.sort(m.roots([2.0, -3, -11, 6])) | m.roots([0, 2, 4, 0, 0]) | m.roots([5.0])
+m.roots([0, 0])
+m.sort(m.abs(m.roots(W))) | m.roots([1, 0, 1]).imag.sum() | m.diag_indices(3) | m.diag_indices(2, 3) | m.tril_indices(3)
+m.tril_indices(3, 1, 4)
+m.tril_indices(4, -1, 2) | m.triu_indices(3) | m.triu_indices(3, -1, 4) | m.triu_indices(4, 1, 2) | m.tril_indices_from(F)
+m.tril_indices_from(S, -1) | m.triu_indices_from(F, 1) | m.triu_indices_from(G) | list(m.ndindex(2, 3)) | list(m.ndindex((2, 0)))
+m.mgrid[0:2, 0:3] | m.mgrid[-1:1:5j] | m.mgrid[2:9:3] | m.mgrid[-1:2, 0:1:3j] | m.mgrid[:3, 1:2:0.5] | m.ogrid[0:2, 0:3]
+m.ogrid[0:1:4j]
+m.ogrid[-1:1:5j, 0:2] | m.c_[V, V] | m.c_[m.asarray(F), A] | m.c_[m.ones((3, 1)), F] | m.c_[1, 2] | m.c_[0:3, U] | m.r_[V, W]
+m.r_[0, 2:5, [7, 8]]
+m.r_[F, A] | m.r_[-1:1:5j, 2.5] | m.r_[V] | m.asarray(F)[m.s_[1:, ::2]] | m.s_[3]
+list(m.ndindex()) | list(m.ndindex(2)) | list(m.ndenumerate(A)) | list(m.ndenumerate(Z))
 m.nanvar(X) | m.nanstd(N, 1) | m.nanvar(N, 0) | m.gradient(P, axis=1) | m.gradient(X[2:7]) | m.gradient(V * 0 + X[2:], m.arange(7))
 m.linalg.cond([[1.0, 2.0], [2.0, 4.0]], 1) | m.linalg.cond([[1.0, 2.0], [2.0, 4.0]], "fro") | m.linalg.cond(m.zeros((2, 2)))
 m.linalg.cond([[[1.0, 2.0], [3.0, 4.0]], [[1.0, 1.0], [1.0, 1.0]]], INF) | m.linalg.cond(m.zeros((2, 2)), -2)
@@ -203,7 +223,10 @@ m.argmax(T) | m.argmin(T, 1) | m.argmax(T, axis=0) | m.where(A, 1, 2) | m.where(
 """  # fmt: skip
 
 # The dtype or the shape of a list is not that of the array.
-OF_ARRAYS = "m.nan_to_num(X) | m.pad(E, 1)"
+OF_ARRAYS = """
+m.nan_to_num(X) | m.pad(E, 1) | m.block([V, 3, W]) | m.block([[V], [2 * m.ones(7)]]) | m.block([[H, H], [H, H]])
+m.block([[[A]], [[F]]])
+"""
 
 # NumPy has no function of the name, or another one.
 OF_OARLOCK = """
@@ -212,11 +235,11 @@ m.permute(H, (2, 0, 1)) | m.tensor(F) | m.to_tensor(F) | m.unsqueeze(F, 0) | m.a
 m.partition(F, 1) | m.linalg.eigvals(m.eye(3)) | m.linalg.eig(m.eye(3))[1]
 """
 
-# They take no arrays, or only arrays of Oarlock or of other libraries, or read and write files.
+# They take no arrays, or only arrays of Oarlock or of other libraries, write into an array, or read and write files.
 APART = """
-    __array_namespace_info__ broadcast_shapes can_cast cond devices empty finfo from_dlpack genfromtxt get_device get_flags
-    get_printoptions iinfo isdtype jit load loadtxt op printoptions promote_types result_type run_check save savetxt savez savez_compressed
-    set_device set_flags set_printoptions while_loop
+    __array_namespace_info__ broadcast_shapes can_cast cond copyto devices empty fill_diagonal finfo from_dlpack genfromtxt get_device
+    get_flags get_printoptions iinfo isdtype jit load loadtxt op printoptions promote_types put put_along_axis putmask result_type
+    run_check save savetxt savez savez_compressed set_device set_flags set_printoptions while_loop
 """.split()
 
 

@@ -42,6 +42,7 @@ m.hstack([I, I], dtype="int16") | m.unique(N, equal_nan=False) | m.unique(N, Tru
 m.cov(A, fweights=[1, 2, 3]) | m.cov(A, aweights=[1, 2.5, 3]) | m.cov(A, ddof=0, aweights=[1, 2.5, 3]) | m.cov(A, dtype="float64")
 m.cov(A * 1j, fweights=[1, 2, 3], aweights=[1, 2.5, 3], bias=True) | m.cov([1, 2, 3], fweights=[1, 1, 2])
 m.corrcoef(A, I, dtype="float64")
+m.unwrap(p=A * 9, axis=0) | m.roots(p=[1, -1]) | m.fft.fft2(a=A, s=(3, 2)) | m.tril_indices(n=3, k=1, m=2)[1] | m.polyint([1, 2], m=2, k=None)
 m.polyfit([0, 1, 2, 3], [1, 3, 2, 5], 1, w=[1, 2, 1, 0.5]) | m.polyfit([0, 1, 2], [[1, 3], [3, 2], [5, 1]], 1, w=[1, 2, 1])
 """
 
@@ -53,7 +54,8 @@ m.nan_to_num(N, copy=True) | m.median(A, 0, overwrite_input=True) | m.unique(I, 
 m.isin(I, [1], kind="sort") | m.intersect1d(I, [1], assume_unique=True) | m.einsum("ij,ij", A, A, optimize=True)
 m.concatenate([A, A], out=None, casting="same_kind") | m.linalg.pinv(A @ A.T, hermitian=True) | m.take(A, [0], axis=1, mode="raise")
 m.quantile(A, 0.5, weights=None) | m.cov(A, fweights=None) | m.cross([1, 0, 0], [0, 1, 0], axisa=-1) | m.linalg.svd(A, compute_uv=True)[1]
-m.asarray(A.copy()).sort(kind="stable")
+m.asarray(A.copy()).sort(kind="stable") | m.fill_diagonal(m.asarray(A.copy()), 1, wrap=False)
+m.copyto(m.asarray(A.copy()), 1, casting="unsafe")
 """
 
 
@@ -195,3 +197,20 @@ def test_item_takes_a_place() -> None:
     assert [x.item(3), x.item(-1), x.item(1, 0), x.item((0, 1))] == [4, 4, 3, 2]
     with pytest.raises(IndexError, match="expected an index of -4 to before 4"):
         x.item(4)
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (lambda: ol.triu(A, diagonal=1), np.triu(A, 1)),
+        (lambda: ol.asarray(A).tril(diagonal=-1), np.tril(A, -1)),
+        (lambda: ol.diag(A, diagonal=1), np.diag(A, 1)),
+        (lambda: ol.roll(A, shifts=1, dims=0), np.roll(A, 1, 0)),
+        (lambda: ol.arange(start=1, end=4), np.arange(1, 4)),
+        (lambda: ol.linspace(0, 1, steps=3), np.linspace(0, 1, 3)),
+        (lambda: ol.transpose(A, perm=[1, 0]), A.T),
+        (lambda: ol.tile(A, repeat_times=[2, 1]), np.tile(A, (2, 1))),
+        (lambda: ol.flatten([A], start_axis=1), A.reshape(1, 6)),
+        (lambda: ol.flatten([A], start_axis=0, stop_axis=1), A),
+    ],
+)
+def test_keywords_of_pytorch_and_paddle_are_those_of_the_functions_here(call, expected):
+    np.testing.assert_array_equal(call(), expected)

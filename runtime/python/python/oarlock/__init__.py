@@ -262,6 +262,7 @@ if TYPE_CHECKING:
         _editing,
         _einsum,
         _elementwise,
+        _grids,
         _histogram,
         _indexing,
         _information,
@@ -286,6 +287,8 @@ if TYPE_CHECKING:
         _statistics,
         _text_files,
         _weighted,
+        _windows,
+        _writing,
         device,
         extension,
         fft,
@@ -308,6 +311,7 @@ if TYPE_CHECKING:
     from ._editing import *
     from ._einsum import *
     from ._elementwise import *
+    from ._grids import *
     from ._histogram import *
     from ._indexing import *
     from ._information import *
@@ -332,6 +336,8 @@ if TYPE_CHECKING:
     from ._statistics import *
     from ._text_files import *
     from ._weighted import *
+    from ._windows import *
+    from ._writing import *
 
     __all__ += _aliases.__all__
     __all__ += _calculus.__all__
@@ -342,6 +348,7 @@ if TYPE_CHECKING:
     __all__ += _editing.__all__
     __all__ += _einsum.__all__
     __all__ += _elementwise.__all__
+    __all__ += _grids.__all__
     __all__ += _histogram.__all__
     __all__ += _indexing.__all__
     __all__ += _information.__all__
@@ -366,6 +373,8 @@ if TYPE_CHECKING:
     __all__ += _statistics.__all__
     __all__ += _text_files.__all__
     __all__ += _weighted.__all__
+    __all__ += _windows.__all__
+    __all__ += _writing.__all__
 else:
     __all__ += _names.LOADED_ON_USE
 

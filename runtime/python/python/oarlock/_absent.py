@@ -23,7 +23,7 @@ ATTRIBUTES = {
     "flags": "x.numpy().flags",
     "flat": "x.ravel()",
     "grad": None,
-    "put": "x[indices] = …",
+    "put": "oarlock.put(x, indices, …)",
     "requires_grad": None,
     "requires_grad_": None,
     "resize": "x.reshape(…)` or `oarlock.pad(x, …)",
@@ -33,9 +33,6 @@ ATTRIBUTES = {
     "strides": "x.numpy().strides",
     "tofile": "oarlock.save(file, x)` or `x.numpy().tofile(…)",
     "type": "x.astype(…)",
-    "type_as": "x.to(other)",
-    "unbind": "oarlock.unstack(x)",
-    "view_as": "x.view(other.shape)",
 }
 """Attributes of arrays that are absent here, and what to use; `None` for those of gradients."""
 
@@ -62,18 +59,20 @@ FUNCTIONS = {
     "asfarray": "oarlock.asarray(…, dtype=oarlock.float64)",
     "asfortranarray": "oarlock.asarray(…)",
     "asnumpy": "x.numpy()",
+<<<<<<< HEAD
     "autocast": "oarlock.load(…, precision=oarlock.bfloat16)",
     "baddbmm": "x + oarlock.matmul(x1, x2)",
     "bernoulli": "oarlock.random.random(x.shape) < x",
     "block": "oarlock.concat(…)",
     "block_diag": "oarlock.asarray(scipy.linalg.block_diag(…))",
     "bmm": "oarlock.matmul(x1, x2)",
+=======
+>>>>>>> hb
     "bool8": "oarlock.bool",
     "bool_": "oarlock.bool",
     "broadcast_tensors": "oarlock.broadcast_arrays(…)",
     "bucketize": "oarlock.searchsorted(boundaries, x)",
     "byte": "oarlock.int8",
-    "c_": "oarlock.column_stack(…)",
     "cast": "oarlock.astype(x, …)",
     "cdouble": "oarlock.complex128",
     "cfloat": "oarlock.complex128",
@@ -84,12 +83,12 @@ FUNCTIONS = {
     "complex": "oarlock.complex64` or `oarlock.complex128",
     "complex_": "oarlock.complex128",
     "complexfloating": 'oarlock.isdtype(x.dtype, "complex floating")',
-    "copyto": "x[...] = …",
     "csingle": "oarlock.complex64",
     "cuda": 'oarlock.Device("cuda")',
     "cummax": "oarlock.asarray(numpy.maximum.accumulate(x))",
     "cummin": "oarlock.asarray(numpy.minimum.accumulate(x))",
     "det": "oarlock.linalg.det(x)",
+<<<<<<< HEAD
     "detach": "x",
     "diag_embed": "x[..., None] * oarlock.eye(n)",
     "diag_indices": "oarlock.arange(n)",
@@ -97,9 +96,10 @@ FUNCTIONS = {
     "dist": "oarlock.linalg.norm(x1 - x2)",
     "div": "oarlock.divide(x1, x2)",
     "divmod": "divmod(x1, x2)",
+=======
+>>>>>>> hb
     "double": "oarlock.float64",
     "dtype": 'oarlock.float32` or its name, `"float32"',
-    "ediff1d": "oarlock.diff(x)",
     "emath": "x.astype(oarlock.complex128)",
     "entr": "-x * oarlock.log(x)",
     "eq": "oarlock.equal(x1, x2)",
@@ -107,10 +107,13 @@ FUNCTIONS = {
     "erfc": '1 - oarlock.op("Erf", [x])',
     "erfinv": "oarlock.asarray(scipy.special.erfinv(x))",
     "errstate": None,
+<<<<<<< HEAD
     "expit": "oarlock.nn.functional.sigmoid(x)",
     "fabs": "oarlock.abs(x)",
     "fft2": "oarlock.fft.fftn(x, axes=(-2, -1))",
     "fill_diagonal": "x[i, i] = …` with `i = oarlock.arange(n)",
+=======
+>>>>>>> hb
     "find_common_type": "oarlock.result_type(…)",
     "float": "oarlock.float32` or `oarlock.float64",
     "float128": "oarlock.float64",
@@ -152,12 +155,16 @@ FUNCTIONS = {
     "kthvalue": "oarlock.sort(x)[..., k - 1]",
     "lax": "oarlock.while_loop(…)` or `oarlock.cond(…)",
     "ldexp": "x1 * 2.0**x2",
+<<<<<<< HEAD
     "le": "oarlock.less_equal(x1, x2)",
     "lerp": "x1 + weight * (x2 - x1)",
     "lgamma": "oarlock.asarray(scipy.special.gammaln(x))",
     "logdet": "oarlock.linalg.slogdet(x).logabsdet",
     "logit": "oarlock.log(x / (1 - x))",
     "logsumexp": 'oarlock.op("ReduceLogSumExp", [x])',
+=======
+    "lib": "x[oarlock.arange(x.size - n + 1)[:, None] + oarlock.arange(n)]",
+>>>>>>> hb
     "long": "oarlock.int64",
     "longdouble": "oarlock.float64",
     "longfloat": "oarlock.float64",
@@ -173,37 +180,44 @@ FUNCTIONS = {
     "matrix": "oarlock.asarray(…)",
     "matvec": "oarlock.matmul(…)",
     "memmap": "oarlock.asarray(numpy.memmap(…))",
+<<<<<<< HEAD
     "mgrid": 'oarlock.meshgrid(…, indexing="ij")',
     "mm": "oarlock.matmul(x1, x2)",
     "mode": "oarlock.unique_counts(x)",
     "modf": "oarlock.trunc(x)` and `x - oarlock.trunc(x)",
     "movedim": "oarlock.moveaxis(x, …)",
+=======
+>>>>>>> hb
     "msort": "oarlock.sort(x, 0)",
     "mul": "oarlock.multiply(x1, x2)",
     "multinomial": "oarlock.random.choice(n, p=x)",
     "mv": "oarlock.matmul(x1, x2)",
     "narrow": "x[start:stop]",
     "ndarray": "oarlock.Tensor",
+<<<<<<< HEAD
     "ndenumerate": "numpy.ndenumerate(x.numpy())",
     "ndindex": "numpy.ndindex(x.shape)",
     "nditer": "numpy.ndindex(x.shape)",
     "ne": "oarlock.not_equal(x1, x2)",
     "neg": "oarlock.negative(x)",
+=======
+    "nditer": "oarlock.ndenumerate(x)",
+>>>>>>> hb
     "no_grad": None,
     "norm": "oarlock.linalg.norm(x)",
     "normal": "oarlock.random.normal(…)",
     "number": 'oarlock.isdtype(x.dtype, "numeric")',
     "numel": "x.size",
     "object_": "lists of Python",
+<<<<<<< HEAD
     "ogrid": "oarlock.indices(…, sparse=True)",
     "pinverse": "oarlock.linalg.pinv(x)",
     "polar": "x1 * oarlock.exp(1j * x2)",
     "polygamma": "oarlock.asarray(scipy.special.polygamma(n, x))",
+=======
+    "poly1d": "oarlock.polyval(coefficients, x)",
+>>>>>>> hb
     "product": "oarlock.prod(x)",
-    "put": "x[indices] = …",
-    "put_along_axis": "oarlock.where(…)",
-    "putmask": "oarlock.where(mask, values, x)",
-    "r_": "oarlock.concat(…)",
     "rand": "oarlock.random.rand(…)",
     "rand_like": "oarlock.random.random(x.shape)",
     "randint": "oarlock.random.randint(…)",
@@ -243,8 +257,6 @@ FUNCTIONS = {
     "tensor_split": "oarlock.array_split(x, …)",
     "testing": "numpy.testing.assert_allclose(…)",
     "trapz": "oarlock.trapezoid(…)",
-    "tril_indices": "oarlock.nonzero(oarlock.tri(n))",
-    "triu_indices": "oarlock.nonzero(oarlock.triu(oarlock.ones((n, n))))",
     "ubyte": "oarlock.uint8",
     "uint": "oarlock.uint64",
     "uintc": "oarlock.uint32",
@@ -269,14 +281,6 @@ MATRICES = {
 }
 """The same for the functions of linear algebra."""
 
-TRANSFORMS = {
-    "fft2": "oarlock.fft.fftn(x, axes=(-2, -1))",
-    "ifft2": "oarlock.fft.ifftn(x, axes=(-2, -1))",
-    "irfft2": "oarlock.fft.irfftn(x, axes=(-2, -1))",
-    "rfft2": "oarlock.fft.rfftn(x, axes=(-2, -1))",
-}
-"""The same for Fourier transforms."""
-
 DISTRIBUTIONS = {
     "MT19937": "oarlock.random.default_rng(…)",
     "PCG64": "oarlock.random.default_rng(…)",
@@ -300,7 +304,7 @@ DISTRIBUTIONS = {
 
 OF_MODULES: dict[str, dict[str, str | None] | dict[str, str]] = {
     "oarlock": FUNCTIONS,
-    "oarlock.fft": TRANSFORMS,
+    "oarlock.fft": {},
     "oarlock.linalg": MATRICES,
     "oarlock.random": DISTRIBUTIONS,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from . import _oarlock
@@ -11,12 +12,12 @@ from ._kinds import COMPLEX, FLOATS, as_floats, expect_real
 from ._manipulation import concat, flip
 from ._oarlock import Tensor, _axes, _axis, asarray, conj, isnan, matmul, op, reshape, result_type, zeros
 from ._search import argsort, searchsorted, take, where
-from ._statistics import all, diff, sum
+from ._statistics import all, cumulative_sum, diff, sum
 
 if TYPE_CHECKING:
     from ._typing import ArrayLike, Axes
 
-__all__: list[str] = ["convolve", "correlate", "gradient", "interp", "trapezoid"]
+__all__: list[str] = ["convolve", "correlate", "ediff1d", "gradient", "interp", "trapezoid", "unwrap"]
 
 
 @in_own_name
@@ -129,6 +130,41 @@ def trapezoid(y: ArrayLike, /, x: ArrayLike | None = None, dx: float = 1.0, axis
     _, places = arrays_of(y, x)
     widths = reshape(diff(places), (-1, *(1,) * (y.ndim - axis - 1))) if places.ndim == 1 else diff(places, axis=axis)
     return sum(middle * widths, axis)
+
+
+@in_own_name
+def ediff1d(x: ArrayLike, /, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None) -> Tensor:
+    """The differences of neighbours among all elements, between the numbers that are put before and after them.
+
+    >>> ol.ediff1d([1, 4, 9], to_begin=0).tolist()
+    [0, 3, 5]
+    """
+    differences = diff(reshape(asarray(x), (-1,)))
+    put = (None if more is None else asarray(more, device=differences.device) for more in (to_begin, to_end))
+    before, after = ([] if more is None else [reshape(more, (-1,)).astype(differences.dtype, copy=False)] for more in put)
+    return concat([*before, differences, *after])
+
+
+@in_own_name
+def unwrap(x: ArrayLike, /, discont: float | None = None, axis: int = -1, *, period: float = 2 * math.pi) -> Tensor:
+    """Angles along an axis without jumps: where neighbours differ by more than half a period and by `discont`, whole periods are added.
+
+    >>> ol.unwrap([0, 90, 270, 0], period=360).tolist()
+    [0, 90, 270, 360]
+    """
+    angles = asarray(x)
+    steps = diff(angles, axis=axis)
+    if angles.dtype in FLOATS or period != int(period):
+        angles, steps, half = as_floats(angles), as_floats(steps), period / 2
+    else:
+        period, half = int(period), int(period) // 2
+    wrapped = (steps + half) % period - half
+    if period % 2 == 0 or angles.dtype in FLOATS:
+        # A step of exactly half a period keeps its sign. Half of an odd period is no step of whole numbers.
+        wrapped = where((wrapped == -half) & (steps > 0), half, wrapped)
+    jumps = where(_oarlock.abs(steps) < max(half, half if discont is None else discont), 0, wrapped - steps)
+    first = take(angles, asarray([0], device=angles.device), axis) * 0
+    return angles + cumulative_sum(concat([first, jumps.astype(first.dtype, copy=False)], axis=axis), axis=axis)
 
 
 @in_own_name

@@ -12,7 +12,7 @@ from ._creation import linspace
 from ._information import isdtype
 from ._kinds import FLOATS, as_exact_floats, expect_real
 from ._oarlock import Tensor, asarray, op, reshape, zeros
-from ._search import searchsorted
+from ._search import searchsorted, where
 from ._statistics import all, any, diff, max, min, sum
 
 if TYPE_CHECKING:
@@ -142,9 +142,15 @@ def histogram(
     edges = histogram_bin_edges(x, bins, range, weights)
     x = reshape(as_exact_floats(x), (-1,))
     inside = _inside(x, edges)
+<<<<<<< HEAD
     added = None if weights is None else reshape(asarray(weights, device=x.device), (-1,))[inside]
     is_even = isinstance(bins, str) or whole_number(bins) is not None
     counts = _counted(_bins_of(x[inside], edges, is_even), added, edges.size - 1)
+=======
+    places = _bins_of(where(inside, x, edges[0]), edges, whole_number(bins) is not None)
+    added = None if weights is None else reshape(asarray(weights, device=x.device), (-1,))
+    counts = _counted_inside(places, inside, added, edges.size - 1)
+>>>>>>> hb
     if density:
         widths = diff(as_exact_floats(edges))
         return counts / widths / sum(counts), edges
@@ -154,6 +160,11 @@ def histogram(
 def _inside(x: Tensor, edges: Tensor) -> Tensor:
     """Whether there is a bin for each element."""
     return (x >= edges[0]) & (x <= edges[-1])
+
+
+def _counted_inside(places: Tensor, inside: Tensor, weights: Tensor | None, size: int) -> Tensor:
+    """The same for places of which some do not count. They get a place behind all others: to leave them out, one would have to look."""
+    return _counted(where(inside, places, size), weights, size + 1)[:size]
 
 
 def _bins_of(x: Tensor, edges: Tensor, is_even: bool) -> Tensor:
@@ -194,12 +205,12 @@ def histogram2d(
     )
     inside = _inside(x, first) & _inside(y, second)
     rows, columns = (
-        _bins_of(points[inside], edges, whole_number(each) is not None)
+        _bins_of(where(inside, points, edges[0]), edges, whole_number(each) is not None)
         for points, edges, each in zip((x, y), (first, second), each_bins, strict=True)
     )
     shape = (first.size - 1, second.size - 1)
-    added = None if weights is None else asarray(weights, device=x.device)[inside]
-    counts = reshape(_counted(rows * shape[1] + columns, added, shape[0] * shape[1]), shape)
+    added = None if weights is None else asarray(weights, device=x.device)
+    counts = reshape(_counted_inside(rows * shape[1] + columns, inside, added, shape[0] * shape[1]), shape)
     counts = counts.astype(x.dtype, copy=False)
     if density:
         widths, heights = (diff(as_exact_floats(edges)) for edges in (first, second))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from . import _oarlock
 from ._arguments import arrays_of, in_own_name, numbers_in
+from ._creation import arange
 from ._kinds import whole_numbers
 from ._manipulation import broadcast_arrays, broadcast_to, moveaxis, stack
 from ._oarlock import Tensor, _axis, asarray, reshape, result_type, zeros
@@ -15,22 +17,29 @@ from ._shapes import has_first_axis_last
 from ._statistics import any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from ._typing import ArrayLike
+    from ._typing import ArrayLike, DeviceLike, Shape
 
 __all__: list[str] = [
     "apply_along_axis",
     "argwhere",
     "choose",
     "compress",
+    "diag_indices",
     "extract",
     "flatnonzero",
     "ix_",
     "lexsort",
+    "ndenumerate",
+    "ndindex",
     "piecewise",
     "ravel_multi_index",
     "select",
+    "tril_indices",
+    "tril_indices_from",
+    "triu_indices",
+    "triu_indices_from",
     "unravel_index",
 ]
 
@@ -245,3 +254,91 @@ def apply_along_axis(function: Callable[..., Any], axis: int, x: ArrayLike, /, *
     # The axes of a result stand where the axis was.
     count = made.ndim - 1
     return moveaxis(whole, tuple(range(whole.ndim - count, whole.ndim)), tuple(range(axis, axis + count)))
+
+
+@in_own_name
+def diag_indices(n: int, /, ndim: int = 2, *, device: DeviceLike | None = None) -> tuple[Tensor, ...]:
+    """The indices of the diagonal of an array of `ndim` dimensions of size `n`.
+
+    >>> x = ol.zeros((2, 2))
+    >>> x[ol.diag_indices(2)] = [1, 2]
+    >>> x.tolist()
+    [[1.0, 0.0], [0.0, 2.0]]
+    """
+    return (arange(n, device=device),) * ndim
+
+
+@in_own_name
+def tril_indices(n: int, /, k: int = 0, m: int | None = None, *, device: DeviceLike | None = None) -> tuple[Tensor, ...]:
+    """The indices of the elements of a matrix with `n` rows and `m` columns up to its `k`-th diagonal.
+
+    >>> [x.tolist() for x in ol.tril_indices(2)]
+    [[0, 1, 1], [0, 0, 1]]
+    """
+    return nonzero(_is_below(n, n if m is None else m, k, device))
+
+
+@in_own_name
+def triu_indices(n: int, /, k: int = 0, m: int | None = None, *, device: DeviceLike | None = None) -> tuple[Tensor, ...]:
+    """The indices of the elements of a matrix with `n` rows and `m` columns from its `k`-th diagonal on.
+
+    >>> [x.tolist() for x in ol.triu_indices(2)]
+    [[0, 0, 1], [0, 1, 1]]
+    """
+    return nonzero(_oarlock.logical_not(_is_below(n, n if m is None else m, k - 1, device)))
+
+
+@in_own_name
+def tril_indices_from(x: ArrayLike, /, k: int = 0) -> tuple[Tensor, ...]:
+    """The indices of the elements of a matrix up to its `k`-th diagonal.
+
+    >>> [x.tolist() for x in ol.tril_indices_from([[1, 2], [3, 4]])]
+    [[0, 1, 1], [0, 0, 1]]
+    """
+    made = asarray(x)
+    return nonzero(_is_below(*_sizes(made), k, made.device))
+
+
+@in_own_name
+def triu_indices_from(x: ArrayLike, /, k: int = 0) -> tuple[Tensor, ...]:
+    """The indices of the elements of a matrix from its `k`-th diagonal on.
+
+    >>> [x.tolist() for x in ol.triu_indices_from([[1, 2], [3, 4]])]
+    [[0, 0, 1], [0, 1, 1]]
+    """
+    made = asarray(x)
+    return nonzero(_oarlock.logical_not(_is_below(*_sizes(made), k - 1, made.device)))
+
+
+def _is_below(rows: int, columns: int, k: int, device: DeviceLike | None) -> Tensor:
+    """Whether each place of a matrix is on its `k`-th diagonal or below."""
+    return arange(columns, device=device) <= arange(k, rows + k, device=device)[:, None]
+
+
+def _sizes(x: Tensor) -> tuple[int, int]:
+    if x.ndim != 2:
+        raise ValueError(f"expected a matrix, found the shape {x.shape}")
+    rows, columns = x.shape
+    return rows, columns
+
+
+@in_own_name
+def ndindex(*shape: Shape) -> Iterator[tuple[int, ...]]:
+    """The indices of all elements of an array of a shape, as tuples.
+
+    >>> list(ol.ndindex(2, 2))
+    [(0, 0), (0, 1), (1, 0), (1, 1)]
+    """
+    sizes = numbers_in(shape[0] if len(shape) == 1 else shape)
+    return product(*map(range, sizes))
+
+
+@in_own_name
+def ndenumerate(x: ArrayLike, /) -> Iterator[tuple[tuple[int, ...], Tensor]]:
+    """The indices and the elements of an array, each as an array without dimensions.
+
+    >>> [(at, element.item()) for at, element in ol.ndenumerate([[1, 2]])]
+    [((0, 0), 1), ((0, 1), 2)]
+    """
+    made = asarray(x)
+    return zip(ndindex(made.shape), reshape(made, (-1,)), strict=True)

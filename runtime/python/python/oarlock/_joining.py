@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ._typing import ArrayLike, DtypeLike
 
-__all__: list[str] = ["append", "column_stack", "dstack", "hstack", "vstack"]
+__all__: list[str] = ["append", "block", "column_stack", "dstack", "hstack", "vstack"]
 
 
 @in_own_name
@@ -66,3 +66,35 @@ def append(x: ArrayLike, values: ArrayLike, /, axis: int | None = None) -> Tenso
     [1, 2, 3]
     """
     return concat(arrays_of(x, values, is_widened=True), axis=axis)
+
+
+@in_own_name
+def block(arrays: ArrayLike, /) -> Tensor:
+    """Joins arrays in nested lists: those of the innermost lists along the last axis, those around them along the axis before it.
+
+    >>> ol.block([[ol.eye(2), ol.zeros((2, 1))], [ol.ones((1, 3))]]).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1.0, 1.0]]
+    """
+    depth = _depth(arrays)
+    leaves = arrays_of(*_leaves(arrays))
+    rank = max(depth, *(leaf.ndim for leaf in leaves))
+    made = iter([reshape(leaf, (1,) * (rank - leaf.ndim) + leaf.shape) for leaf in leaves])
+
+    def joined(part: ArrayLike, axis: int) -> Tensor:
+        return concat([joined(each, axis + 1) for each in part], axis=axis) if isinstance(part, list) else next(made)
+
+    return joined(arrays, rank - depth)
+
+
+def _depth(part: ArrayLike) -> int:
+    """How many lists are around each array."""
+    if not isinstance(part, list):
+        return 0
+    depths = {_depth(each) for each in part}
+    if len(depths) != 1:
+        raise ValueError(f"expected lists that are all nested alike, with an array in each, found those of the depths {sorted(depths)}")
+    return 1 + depths.pop()
+
+
+def _leaves(part: ArrayLike) -> list[ArrayLike]:
+    return [leaf for each in part for leaf in _leaves(each)] if isinstance(part, list) else [part]

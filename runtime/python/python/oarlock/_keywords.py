@@ -25,9 +25,11 @@ KEYWORDS = {
     "axis": ("dim",),
     "b": ("x2",),
     "ddof": ("correction",),
+    "diagonal": ("k",),
     "dim": ("axis",),
     "dims": ("axes", "axis"),
     "element": ("x1",),
+    "end": ("stop",),
     "f": ("x",),
     "func1d": ("function",),
     "input": ("x", "x1"),
@@ -37,9 +39,15 @@ KEYWORDS = {
     "newshape": ("shape",),
     "object": ("obj",),
     "other": ("x2",),
-    "p": ("ord",),
+    "p": ("ord", "x"),
     "rcond": ("rtol",),
+    "perm": ("axes",),
+    "repeat_times": ("repetitions",),
     "reps": ("repetitions",),
+    "shifts": ("shift",),
+    "start_axis": ("start_dim",),
+    "steps": ("num",),
+    "stop_axis": ("end_dim",),
     "tensors": ("arrays",),
     "test_elements": ("x2",),
     "tup": ("arrays",),
@@ -47,7 +55,7 @@ KEYWORDS = {
     "v": ("x", "x2"),
     "z": ("x",),
 }
-"""Names of arguments in NumPy and PyTorch, and those here, of which a function has one."""
+"""Names of arguments in NumPy, PyTorch and Paddle, and those here, of which a function has one."""
 
 class Ignored(NamedTuple):
     """A keyword of NumPy that a function here has not."""
@@ -73,7 +81,7 @@ WITHOUT_EFFECT = {
     "axisb": Ignored("cross", (-1,), "move the axes of vectors by `oarlock.moveaxis` first"),
     "axisc": Ignored("cross", (-1,), "move the axis of the result by `oarlock.moveaxis`"),
     "case_sensitive": Ignored("genfromtxt", None),
-    "casting": Ignored("concat hstack stack vstack", ("same_kind", "safe", "unsafe"), "convert the arrays with `astype` first"),
+    "casting": Ignored("concat copyto hstack stack vstack", ("same_kind", "safe", "unsafe"), "convert the arrays with `astype` first"),
     "check_valid": Ignored(
         "multivariate_normal", ("warn", "ignore"), "look at the eigenvalues of the covariances, as `oarlock.linalg.eigvalsh` gives them"
     ),
@@ -107,6 +115,7 @@ WITHOUT_EFFECT = {
     "tol": Ignored("matrix_rank", (), "give `rtol`, a share of the largest singular value"),
     "usemask": Ignored("genfromtxt", (False,), "give what stands for missing numbers as `filling_values`"),
     "weights": Ignored(_QUANTILES, (), "repeat the elements with `oarlock.repeat`, if the weights are whole numbers"),
+    "wrap": Ignored("fill_diagonal", (False,), "write the diagonals of the rows below, too: `x[i + n + 1, i] = …`"),
 }
 """What NumPy's functions have beside the keywords of those here; an `out` of `None` is for all."""
 

@@ -19,16 +19,52 @@ __all__: list[str] = [
     "angle",
     "cbrt",
     "deg2rad",
+    "divmod",
     "exp2",
+    "fabs",
     "float_power",
     "fmax",
     "fmin",
     "fmod",
     "heaviside",
+    "modf",
     "nan_to_num",
     "rad2deg",
     "sinc",
 ]
+
+
+@in_own_name
+def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Tensor, Tensor]:
+    """The quotient that is rounded down, and the remainder.
+
+    >>> [x.tolist() for x in ol.divmod([7, -7], 3)]
+    [[2, -3], [1, 2]]
+    """
+    x1, x2 = arrays_of(x1, x2)
+    return _oarlock.floor_divide(x1, x2), _oarlock.remainder(x1, x2)
+
+
+@in_own_name
+def fabs(x: ArrayLike, /) -> Tensor:
+    """The absolute values, as floats.
+
+    >>> ol.fabs([-1, 2]).tolist()
+    [1.0, 2.0]
+    """
+    return _oarlock.abs(as_floats(asarray(x)))
+
+
+@in_own_name
+def modf(x: ArrayLike, /) -> tuple[Tensor, Tensor]:
+    """The fractions and the whole parts, both with the sign of the number.
+
+    >>> [x.tolist() for x in ol.modf([1.5, -0.25])]
+    [[0.5, -0.25], [1.0, -0.0]]
+    """
+    x = as_floats(asarray(x))
+    whole = _oarlock.trunc(x)
+    return _oarlock.copysign(where(isinf(x), 0, x - whole), x), whole
 
 
 @in_own_name

@@ -70,6 +70,8 @@ class Methods:
     add_ = _tensor_methods.add_
     all = _statistics.all
     allclose = _comparison.allclose
+    amax = _statistics.max
+    amin = _statistics.min
     any = _statistics.any
     arccos = _of_one(_oarlock.acos)
     arcsin = _of_one(_oarlock.asin)
@@ -119,9 +121,11 @@ class Methods:
     divide = _of_two(_oarlock.divide)
     dot = _products.dot
     double = _conversions.double
+    element_size = _tensor_methods.element_size
     eq = _of_two(_oarlock.equal)
     exp = _of_one(_oarlock.exp)
     expand = _tensor_methods.expand
+    expand_as = _tensor_methods.expand_as
     expm1 = _of_one(_oarlock.expm1)
     fill = _tensor_methods.fill
     fill_ = _tensor_methods.fill_
@@ -136,6 +140,8 @@ class Methods:
     index_select = _tensor_methods.index_select
     inner = _products.inner
     int = _conversions.int
+    is_contiguous = _tensor_methods.is_contiguous
+    is_floating_point = _tensor_methods.is_floating_point
     isclose = _comparison.isclose
     isfinite = _of_one(_oarlock.isfinite)
     isinf = _of_one(_oarlock.isinf)
@@ -145,13 +151,16 @@ class Methods:
     log10 = _of_one(_oarlock.log10)
     log1p = _of_one(_oarlock.log1p)
     log2 = _of_one(_oarlock.log2)
+    log_softmax = _softmax.log_softmax
     logical_and = _of_two(_oarlock.logical_and)
     logical_not = _of_one(_oarlock.logical_not)
     logical_or = _of_two(_oarlock.logical_or)
     logical_xor = _of_two(_oarlock.logical_xor)
+    logsumexp = _tensor_methods.logsumexp
     long = _conversions.long
     lt = _of_two(_oarlock.less)
     masked_fill = _tensor_methods.masked_fill
+    masked_select = _tensor_methods.masked_select
     matmul = _of_two(_oarlock.matmul)
     max = _statistics.max
     maximum = _of_two(_oarlock.maximum)
@@ -163,6 +172,7 @@ class Methods:
     mul = _of_two(_oarlock.multiply)
     mul_ = _tensor_methods.mul_
     multiply = _of_two(_oarlock.multiply)
+    narrow = _tensor_methods.narrow
     ne = _of_two(_oarlock.not_equal)
     neg = _of_one(_oarlock.negative)
     negative = _of_one(_oarlock.negative)
@@ -181,8 +191,13 @@ class Methods:
     relu = _activations.relu
     remainder = _of_two(_oarlock.remainder)
     repeat = _manipulation.repeat
+    repeat_interleave = _manipulation.repeat
+    reshape_as = _tensor_methods.reshape_as
     roll = _manipulation.roll
     round = _elementwise.round
+    rsqrt = _tensor_methods.rsqrt
+    scatter = _tensor_methods.scatter
+    scatter_add = _tensor_methods.scatter_add
     searchsorted = _search.searchsorted
     sigmoid = _activations.sigmoid
     sign = _of_one(_oarlock.sign)
@@ -200,6 +215,7 @@ class Methods:
     subtract = _of_two(_oarlock.subtract)
     sum = _statistics.sum
     swapaxes = _shapes.swapaxes
+    t = _tensor_methods.t
     take = _search.take
     tan = _of_one(_oarlock.tan)
     tanh = _of_one(_oarlock.tanh)
@@ -213,11 +229,14 @@ class Methods:
     tril = _creation.tril
     triu = _creation.triu
     trunc = _of_one(_oarlock.trunc)
+    type_as = _tensor_methods.type_as
+    unbind = _tensor_methods.unbind
     unique = _sets.unique
     unsqueeze = _manipulation.expand_dims
     var = _statistics.var
     vecdot = _linear.vecdot
     view = _tensor_methods.view
+    view_as = _tensor_methods.view_as
     where = _tensor_methods.where
     zero_ = _tensor_methods.zero_
     @property

@@ -9,16 +9,18 @@ from . import _oarlock
 from ._arguments import in_own_name
 from ._elementwise import clip
 from ._indexing import compress as compressed
-from ._manipulation import broadcast_to
+from ._kinds import FLOATS, as_floats
+from ._manipulation import broadcast_shapes, broadcast_to, squeeze, unstack
 from ._oarlock import Tensor, _axis, asarray, op, permute_dims
 from ._search import sort as sorted_
 from ._search import take, take_along_axis
 from ._search import where as choose
 from ._shapes import swapaxes
 from ._splitting import parts_of_sizes
+from ._statistics import max, sum
 
 if TYPE_CHECKING:
-    from ._typing import ArrayLike
+    from ._typing import ArrayLike, Axes
 
 ONNX_DTYPES = {
     "float32": 1,
@@ -189,6 +191,123 @@ def gather(x: Tensor, axis: builtins.int, index: ArrayLike, /) -> Tensor:
 def index_select(x: Tensor, axis: builtins.int, index: ArrayLike, /) -> Tensor:
     """The slices at some indices of an axis."""
     return take(x, index, axis)
+
+
+@in_own_name
+def masked_select(x: Tensor, mask: ArrayLike, /) -> Tensor:
+    """The elements where a mask is true, in one dimension. Array and mask are broadcast."""
+    chosen = asarray(mask, device=x.device)
+    shape = broadcast_shapes(x.shape, chosen.shape)
+    return broadcast_to(x, shape)[broadcast_to(chosen, shape)]
+
+
+@in_own_name
+def narrow(x: Tensor, axis: builtins.int, start: builtins.int, length: builtins.int, /) -> Tensor:
+    """The part of an axis that begins at an index, and has a length."""
+    at = _axis(axis, x.ndim)
+    size = x.shape[at]
+    first = start + size if start < 0 else start
+    if length < 0 or not 0 <= first <= size - length:
+        raise IndexError(f"expected a part of the {size} elements along axis {axis}, found {length} from {start} on")
+    return x[(slice(None),) * at + (slice(first, first + length),)]
+
+
+@in_own_name
+def unbind(x: Tensor, /, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+    """The arrays along an axis, as `oarlock.unstack` gives them."""
+    return unstack(x, axis=dim)
+
+
+@in_own_name
+def scatter(x: Tensor, axis: builtins.int, index: ArrayLike, source: ArrayLike, /) -> Tensor:
+    """The array with elements of another, or a number, at indices along an axis: the opposite of `gather`."""
+    return _scattered(x, axis, index, source, {})
+
+
+@in_own_name
+def scatter_add(x: Tensor, axis: builtins.int, index: ArrayLike, source: ArrayLike, /) -> Tensor:
+    """The same as `scatter`, except that elements are added to those that are there, and to each other."""
+    return _scattered(x, axis, index, source, {"reduction": "add"})
+
+
+def _scattered(x: Tensor, axis: builtins.int, index: ArrayLike, source: ArrayLike, attributes: dict[str, Any]) -> Tensor:
+    at, places = _axis(axis, x.ndim), asarray(index, device=x.device)
+    put = asarray(source, device=x.device).astype(x.dtype, copy=False)
+    put = broadcast_to(put, places.shape) if put.ndim == 0 else put
+    limits = tuple(put.shape[each] if each == at else size for each, size in enumerate(x.shape)) if put.ndim == x.ndim else ()
+    if not places.ndim == len(limits) or any(
+        places.shape[each] > limit for each, size in enumerate(limits) for limit in (size, put.shape[each])
+    ):
+        raise ValueError(
+            f"expected indices with at most the sizes {x.shape} along other axes, and those of what is put, {put.shape}, along all, "
+            f"found the shape {places.shape}"
+        )
+    return op("ScatterElements", [x, places, put[tuple(map(slice, places.shape))]], {"axis": at, **attributes})
+
+
+@in_own_name
+def logsumexp(x: Tensor, /, axis: Axes | None = None, *, keepdims: builtins.bool = False) -> Tensor:
+    """The logarithm of the sum of the exponentials along axes, by default all; no exponential overflows."""
+    floats = as_floats(x)
+    largest = max(floats, axis, keepdims=True)
+    # The difference of two infinities would be NaN.
+    largest = choose(_oarlock.isinf(largest), 0, largest)
+    made = _oarlock.log(sum(_oarlock.exp(floats - largest), axis, keepdims=True)) + largest
+    return made if keepdims else squeeze(made, tuple(range(x.ndim)) if axis is None else axis)
+
+
+@in_own_name
+def rsqrt(x: Tensor, /) -> Tensor:
+    """The reciprocals of the square roots."""
+    return _oarlock.reciprocal(_oarlock.sqrt(as_floats(x)))
+
+
+@in_own_name
+def t(x: Tensor, /) -> Tensor:
+    """The transpose of a matrix; a vector stays as it is."""
+    if x.ndim > 2:
+        raise ValueError(f"expected a matrix or a vector, found the shape {x.shape}\nhint: `x.mT` transposes each matrix of a stack")
+    return x if x.ndim < 2 else x.T
+
+
+@in_own_name
+def expand_as(x: Tensor, other: ArrayLike, /) -> Tensor:
+    """The array, broadcast to the shape of another."""
+    return broadcast_to(x, asarray(other).shape)
+
+
+@in_own_name
+def reshape_as(x: Tensor, other: ArrayLike, /) -> Tensor:
+    """The elements in the shape of another array."""
+    return _oarlock.reshape(x, asarray(other).shape)
+
+
+@in_own_name
+def view_as(x: Tensor, other: ArrayLike, /) -> Tensor:
+    """The elements in the shape of another array."""
+    return _oarlock.reshape(x, asarray(other).shape)
+
+
+@in_own_name
+def type_as(x: Tensor, other: ArrayLike, /) -> Tensor:
+    """The array with the dtype of another, and on its device."""
+    like = asarray(other)
+    return x.to_device(like.device).astype(like.dtype, copy=False)
+
+
+def is_floating_point(x: Tensor, /) -> builtins.bool:
+    """Whether the elements are real numbers with fractions."""
+    return x.dtype in FLOATS
+
+
+def is_contiguous(x: Tensor, /) -> builtins.bool:
+    """True, since the elements lie in memory in their order wherever that matters."""
+    return True
+
+
+def element_size(x: Tensor, /) -> builtins.int:
+    """The size of an element in bytes."""
+    return x.dtype.itemsize
 
 
 @in_own_name

@@ -19,17 +19,21 @@ if TYPE_CHECKING:
 
 __all__ = [
     "fft",
+    "fft2",
     "fftfreq",
     "fftn",
     "fftshift",
     "hfft",
     "ifft",
+    "ifft2",
     "ifftn",
     "ifftshift",
     "ihfft",
     "irfft",
+    "irfft2",
     "irfftn",
     "rfft",
+    "rfft2",
     "rfftfreq",
     "rfftn",
 ]
@@ -144,6 +148,46 @@ def irfftn(
     for other, size in others:
         x = ifft(x, n=size, axis=other, norm=norm)
     return irfft(x, n=n if s is not None else None, axis=axis, norm=norm)
+
+
+@in_own_name
+def fft2(x: ArrayLike, /, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), *, norm: str | None = "backward") -> Tensor:
+    """The transform along two axes, by default the last.
+
+    >>> ol.fft.fft2([[1.0, 0.0], [0.0, 0.0]]).real.tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
+    return fftn(x, s, axes, norm=norm)
+
+
+@in_own_name
+def ifft2(x: ArrayLike, /, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), *, norm: str | None = "backward") -> Tensor:
+    """The inverse transform along two axes, by default the last.
+
+    >>> ol.fft.ifft2([[4.0, 0.0], [0.0, 0.0]]).real.tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
+    return ifftn(x, s, axes, norm=norm)
+
+
+@in_own_name
+def rfft2(x: ArrayLike, /, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), *, norm: str | None = "backward") -> Tensor:
+    """The transform of real numbers along two axes, by default the last, of which the second is halved.
+
+    >>> ol.fft.rfft2([[1.0, 0.0], [0.0, 0.0]]).real.tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
+    return rfftn(x, s, axes, norm=norm)
+
+
+@in_own_name
+def irfft2(x: ArrayLike, /, s: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), *, norm: str | None = "backward") -> Tensor:
+    """The inverse of `rfft2`.
+
+    >>> ol.fft.irfft2([[4.0, 0.0], [0.0, 0.0]]).tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
+    return irfftn(x, s, axes, norm=norm)
 
 
 @in_own_name

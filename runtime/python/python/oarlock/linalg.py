@@ -17,6 +17,7 @@ from ._linear import cross, matrix_transpose, tensordot, vecdot
 from ._manipulation import broadcast_shapes, broadcast_to, moveaxis
 from ._oarlock import Tensor, _axes, abs, asarray, exp, isnan, matmul, op, reshape, result_type, sqrt
 from ._search import where
+from ._shapes import shape
 from ._statistics import any, max, min, sum
 
 if TYPE_CHECKING:
@@ -120,6 +121,15 @@ def lstsq(x1: ArrayLike, x2: ArrayLike, /, rcond: float | None = None) -> LstsqR
     >>> ol.round(ol.linalg.lstsq([[1.0, 0.0], [0.0, 2.0]], [3.0, 4.0]).solution, 3).tolist()
     [3.0, 2.0]
     """
+    solution, squares, is_kept, values = least_squares(x1, x2, rcond)
+    rank = int(sum(is_kept.astype(_oarlock.int64)))
+    rows, columns = shape(x1)
+    is_only = rank == columns < rows
+    return LstsqResult(solution, squares if is_only else squares[:0], rank, values)
+
+
+def least_squares(x1: ArrayLike, x2: ArrayLike, rcond: float | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The solution, the sums of squares, which singular values do not count as 0, and these values. No element is looked at."""
     matrix, right = (as_floats(x) for x in arrays_of(x1, x2))
     if matrix.ndim != 2 or right.ndim not in (1, 2) or matrix.shape[0] != right.shape[0]:
         raise ValueError(f"expected a matrix and a value for each row, found the shapes {matrix.shape} and {right.shape}")
@@ -130,10 +140,8 @@ def lstsq(x1: ArrayLike, x2: ArrayLike, /, rcond: float | None = None) -> LstsqR
     is_kept = values > _greatest(values, axis=-1) * bound
     inverse = where(is_kept, 1 / where(is_kept, values, 1.0), 0.0).astype(dtype, copy=False)
     solution = matmul(adjoint(rows), matmul(adjoint(left), right) * (inverse if right.ndim == 1 else inverse[:, None]))
-    rank = int(sum(is_kept.astype(_oarlock.int64)))
     squares = reshape(sum(abs(right - matmul(matrix, solution)) ** 2, axis=0), (-1,))
-    is_only = rank == matrix.shape[1] < matrix.shape[0]
-    return LstsqResult(solution, squares if is_only else squares[:0], rank, values)
+    return solution, squares, is_kept, values
 
 
 @in_own_name

@@ -30,7 +30,7 @@ AREAS = (
         "arrays",
         "Arrays, dtypes and creation",
         "How arrays are made and printed, the types that their elements have, and constants.",
-        ("_creation", "_sequences", "_information", "_printing"),
+        ("_creation", "_sequences", "_grids", "_windows", "_information", "_printing"),
         """
         DType Tensor __array_api_version__ __version__ asarray bfloat16 bool complex128 complex64 e float16 float32 float64
         from_dlpack inf int16 int32 int64 int8 nan newaxis ones pi result_type to_tensor uint16 uint32 uint64 uint8 zeros
@@ -66,7 +66,7 @@ AREAS = (
         "indexing",
         "Indexing, searching, sorting and sets",
         "Elements by their places, and places by what the elements are.",
-        ("_indexing", "_search", "_sets"),
+        ("_indexing", "_search", "_sets", "_writing"),
     ),
     Area(
         "linalg",

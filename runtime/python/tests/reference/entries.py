@@ -11,14 +11,20 @@ from . import examples, sources, texts
 CONSTANTS = {
     "__array_api_version__": "The version of the array API standard that the namespace follows, as text.",
     "__version__": "The version of the package, as text.",
+    "c_": "Joins what is in the brackets after it as columns: arrays, numbers and ranges, as in `oarlock.c_[x, y, 0:3]`.",
     "cuda_version": "An empty text: the package is not built for one version of CUDA.",
     "e": "The base of the natural logarithm, 2.718281828459045.",
     "inf": "Infinity.",
+    "mgrid": "The coordinates of all places of a grid, as in `oarlock.mgrid[0:2, 0:3]`: an array for each axis. "
+    "With an imaginary step, as in `0:1:5j`, it is how many there are, with both ends.",
     "nan": "Not a number.",
     "newaxis": "`None`, which adds an axis where it is an index.",
     "oarlock_version": "The version of Oarlock, as text.",
+    "ogrid": "The same as `mgrid`, with arrays that have to be broadcast, as in `y, x = oarlock.ogrid[0:2, 0:3]`.",
     "package_name": "The name of onnxruntime's package, as text.",
     "pi": "The circumference of a circle whose diameter is 1, 3.141592653589793.",
+    "r_": "Joins what is in the brackets after it along the first axis: arrays, numbers and ranges, as in `oarlock.r_[x, 7, 0:3]`.",
+    "s_": "What is in the brackets after it, so that an index can have a name, as in `oarlock.s_[::2]`.",
     "version": "The same as `__version__`.",
 }
 """What constants are, which have no docstrings."""
