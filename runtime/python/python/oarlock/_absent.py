@@ -59,15 +59,11 @@ FUNCTIONS = {
     "asfarray": "oarlock.asarray(…, dtype=oarlock.float64)",
     "asfortranarray": "oarlock.asarray(…)",
     "asnumpy": "x.numpy()",
-<<<<<<< HEAD
     "autocast": "oarlock.load(…, precision=oarlock.bfloat16)",
     "baddbmm": "x + oarlock.matmul(x1, x2)",
     "bernoulli": "oarlock.random.random(x.shape) < x",
-    "block": "oarlock.concat(…)",
     "block_diag": "oarlock.asarray(scipy.linalg.block_diag(…))",
     "bmm": "oarlock.matmul(x1, x2)",
-=======
->>>>>>> hb
     "bool8": "oarlock.bool",
     "bool_": "oarlock.bool",
     "broadcast_tensors": "oarlock.broadcast_arrays(…)",
@@ -88,16 +84,11 @@ FUNCTIONS = {
     "cummax": "oarlock.asarray(numpy.maximum.accumulate(x))",
     "cummin": "oarlock.asarray(numpy.minimum.accumulate(x))",
     "det": "oarlock.linalg.det(x)",
-<<<<<<< HEAD
     "detach": "x",
     "diag_embed": "x[..., None] * oarlock.eye(n)",
-    "diag_indices": "oarlock.arange(n)",
     "digamma": "oarlock.asarray(scipy.special.digamma(x))",
     "dist": "oarlock.linalg.norm(x1 - x2)",
     "div": "oarlock.divide(x1, x2)",
-    "divmod": "divmod(x1, x2)",
-=======
->>>>>>> hb
     "double": "oarlock.float64",
     "dtype": 'oarlock.float32` or its name, `"float32"',
     "emath": "x.astype(oarlock.complex128)",
@@ -107,13 +98,8 @@ FUNCTIONS = {
     "erfc": '1 - oarlock.op("Erf", [x])',
     "erfinv": "oarlock.asarray(scipy.special.erfinv(x))",
     "errstate": None,
-<<<<<<< HEAD
     "expit": "oarlock.nn.functional.sigmoid(x)",
-    "fabs": "oarlock.abs(x)",
     "fft2": "oarlock.fft.fftn(x, axes=(-2, -1))",
-    "fill_diagonal": "x[i, i] = …` with `i = oarlock.arange(n)",
-=======
->>>>>>> hb
     "find_common_type": "oarlock.result_type(…)",
     "float": "oarlock.float32` or `oarlock.float64",
     "float128": "oarlock.float64",
@@ -155,16 +141,13 @@ FUNCTIONS = {
     "kthvalue": "oarlock.sort(x)[..., k - 1]",
     "lax": "oarlock.while_loop(…)` or `oarlock.cond(…)",
     "ldexp": "x1 * 2.0**x2",
-<<<<<<< HEAD
     "le": "oarlock.less_equal(x1, x2)",
     "lerp": "x1 + weight * (x2 - x1)",
     "lgamma": "oarlock.asarray(scipy.special.gammaln(x))",
+    "lib": "x[oarlock.arange(x.size - n + 1)[:, None] + oarlock.arange(n)]",
     "logdet": "oarlock.linalg.slogdet(x).logabsdet",
     "logit": "oarlock.log(x / (1 - x))",
     "logsumexp": 'oarlock.op("ReduceLogSumExp", [x])',
-=======
-    "lib": "x[oarlock.arange(x.size - n + 1)[:, None] + oarlock.arange(n)]",
->>>>>>> hb
     "long": "oarlock.int64",
     "longdouble": "oarlock.float64",
     "longfloat": "oarlock.float64",
@@ -180,43 +163,28 @@ FUNCTIONS = {
     "matrix": "oarlock.asarray(…)",
     "matvec": "oarlock.matmul(…)",
     "memmap": "oarlock.asarray(numpy.memmap(…))",
-<<<<<<< HEAD
-    "mgrid": 'oarlock.meshgrid(…, indexing="ij")',
     "mm": "oarlock.matmul(x1, x2)",
     "mode": "oarlock.unique_counts(x)",
-    "modf": "oarlock.trunc(x)` and `x - oarlock.trunc(x)",
     "movedim": "oarlock.moveaxis(x, …)",
-=======
->>>>>>> hb
     "msort": "oarlock.sort(x, 0)",
     "mul": "oarlock.multiply(x1, x2)",
     "multinomial": "oarlock.random.choice(n, p=x)",
     "mv": "oarlock.matmul(x1, x2)",
     "narrow": "x[start:stop]",
     "ndarray": "oarlock.Tensor",
-<<<<<<< HEAD
-    "ndenumerate": "numpy.ndenumerate(x.numpy())",
-    "ndindex": "numpy.ndindex(x.shape)",
-    "nditer": "numpy.ndindex(x.shape)",
+    "nditer": "oarlock.ndenumerate(x)",
     "ne": "oarlock.not_equal(x1, x2)",
     "neg": "oarlock.negative(x)",
-=======
-    "nditer": "oarlock.ndenumerate(x)",
->>>>>>> hb
     "no_grad": None,
     "norm": "oarlock.linalg.norm(x)",
     "normal": "oarlock.random.normal(…)",
     "number": 'oarlock.isdtype(x.dtype, "numeric")',
     "numel": "x.size",
     "object_": "lists of Python",
-<<<<<<< HEAD
-    "ogrid": "oarlock.indices(…, sparse=True)",
     "pinverse": "oarlock.linalg.pinv(x)",
     "polar": "x1 * oarlock.exp(1j * x2)",
-    "polygamma": "oarlock.asarray(scipy.special.polygamma(n, x))",
-=======
     "poly1d": "oarlock.polyval(coefficients, x)",
->>>>>>> hb
+    "polygamma": "oarlock.asarray(scipy.special.polygamma(n, x))",
     "product": "oarlock.prod(x)",
     "rand": "oarlock.random.rand(…)",
     "rand_like": "oarlock.random.random(x.shape)",

@@ -142,15 +142,10 @@ def histogram(
     edges = histogram_bin_edges(x, bins, range, weights)
     x = reshape(as_exact_floats(x), (-1,))
     inside = _inside(x, edges)
-<<<<<<< HEAD
-    added = None if weights is None else reshape(asarray(weights, device=x.device), (-1,))[inside]
     is_even = isinstance(bins, str) or whole_number(bins) is not None
-    counts = _counted(_bins_of(x[inside], edges, is_even), added, edges.size - 1)
-=======
-    places = _bins_of(where(inside, x, edges[0]), edges, whole_number(bins) is not None)
+    places = _bins_of(where(inside, x, edges[0]), edges, is_even)
     added = None if weights is None else reshape(asarray(weights, device=x.device), (-1,))
     counts = _counted_inside(places, inside, added, edges.size - 1)
->>>>>>> hb
     if density:
         widths = diff(as_exact_floats(edges))
         return counts / widths / sum(counts), edges
