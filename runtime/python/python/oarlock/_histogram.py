@@ -121,9 +121,15 @@ def histogram(
     x = as_exact_floats(expect_real(asarray(x)))
     edges = histogram_bin_edges(x, bins, range)
     x = reshape(x, (-1,))
-    inside = _inside(x, edges)
-    added = None if weights is None else reshape(asarray(weights, device=x.device), (-1,))[inside]
-    counts = _counted(_bins_of(x[inside], edges, whole_number(bins) is not None), added, edges.size - 1)
+    added = None if weights is None else reshape(asarray(weights, device=x.device), (-1,))
+    if added is not None and added.size != x.size:
+        raise ValueError(f"expected a weight for each of {x.size} elements, found {added.size}")
+    is_even = whole_number(bins) is not None
+    # Bins of one width in the range of the elements leave out none.
+    if range is not None or not is_even:
+        inside = _inside(x, edges)
+        x, added = x[inside], None if added is None else added[inside]
+    counts = _counted(_bins_of(x, edges, is_even), added, edges.size - 1)
     if density:
         widths = diff(as_exact_floats(edges))
         return counts / widths / sum(counts), edges
