@@ -230,10 +230,15 @@ impl<R: SortEntry + RankInteger> ValueSort<'_, R> {
         for alike in ranks.shared_ranks().into_iter().flatten() {
             let begin = to.partition_point(|cell| ranks.rank_of(*cell) < alike);
             let count = to[begin..].partition_point(|cell| ranks.rank_of(*cell) == alike);
-            if count > 0 {
-                // In the order of the input, as sorting keeps the order of what is equal.
-                let same = from.iter().filter(|cell| ranks.rank_of(**cell) == alike);
-                to[begin..][..count].iter_mut().zip(same).for_each(|(value, cell)| *value = *cell);
+            if count == 0 {
+                continue;
+            }
+            let to = &mut to[begin..][..count];
+            // In the order of the input, as sorting keeps the order of what is equal.
+            let same = || from.iter().filter(|cell| ranks.rank_of(**cell) == alike);
+            match same().next() {
+                Some(first) if !ranks.has_other_of_rank(isa, from, *first) => to.fill(*first),
+                _ => to.iter_mut().zip(same()).for_each(|(value, cell)| *value = *cell),
             }
         }
         Ok(())

@@ -130,6 +130,23 @@ impl<R: RankInteger> RankMapping<R> {
         });
     }
 
+    /// True if an element has the rank of `one` but other bits.
+    pub(crate) fn has_other_of_rank<const N: usize>(
+        &self,
+        isa: Isa,
+        elements: &[[u8; N]],
+        one: [u8; N],
+    ) -> bool {
+        with_isa!(isa, || {
+            let (mapping, bits) = (*self, R::from_cell(one));
+            let rank = mapping.rank_of(one);
+            // `|` instead of `any`: without an early exit, elements are compared in whole registers.
+            elements.iter().fold(false, |any, element| {
+                any | (mapping.rank_of(*element) == rank) & (R::from_cell(*element) != bits)
+            })
+        })
+    }
+
     /// An element of a rank.
     #[inline(always)]
     pub(crate) fn element_of_rank<const N: usize>(&self, rank: R) -> [u8; N] {

@@ -259,6 +259,16 @@ fn lines_of_any_length_are_sorted_alike_on_every_instruction_set() {
     for length in [9, 15, 16, 17, 31, 33, 63, 65, 100, 127, 129, 200, 255, 256, 257, 400, 1023, 1025, 3000] {
         check_sorting_on_all(length, special_number);
         check_sorting_on_all(length, wide);
+        // Of the elements that share ranks, all have the same bits, or all but one.
+        check_sorting_on_all(length, |index| {
+            if index % 3 == 0 { -0.0 } else { special_number(index).abs().max(1.0) }
+        });
+        check_sorting_on_all(length, |index| match index % length {
+            7 => 0.0,
+            place if place % 3 == 0 => -0f64,
+            place if place % 3 == 1 => -f64::NAN,
+            _ => scramble_index(index) as f64,
+        });
         check_sorting_on_all(length, |index| scramble_index(index) as i32);
         check_sorting_on_all(length, |index| scramble_index(index) as i16);
     }
