@@ -77,7 +77,7 @@ pub trait SortElement: Copy + Ord + Default + Send + Sync {
     fn sort_few(isa: Isa, elements: &mut [Self]);
 }
 
-/// So many elements are partitioned in two places at once, which is faster; more of them in one.
+/// Of up to so many elements, one side of the pivot goes to the room and back, which is faster than partitions from both ends.
 pub const PARTITION_ROOM: usize = 1024;
 
 macro_rules! sort_elements {
@@ -105,7 +105,11 @@ macro_rules! sort_elements {
                         Isa::Avx2 | Isa::AvxVnni => unsafe {
                             vector_partition::partition_avx2::<_, super::x86::$avx2>(elements, room, pivot)
                         },
-                        _ => partition_in_place(elements, pivot),
+                        _ => {
+                            // Only vectors need it.
+                            let _ = room;
+                            partition_in_place(elements, pivot)
+                        }
                     }
                 }
 

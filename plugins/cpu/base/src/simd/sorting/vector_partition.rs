@@ -69,7 +69,7 @@ unsafe fn partition_from_both_ends<E: SortElement, V: SortVector<E>>(
     // SAFETY: the caller guarantees the instructions.
     let pivots = unsafe { V::splat(pivot) };
     let start = elements.as_mut_ptr();
-    // SAFETY: a whole number of vectors is left between the places to read.
+    // SAFETY: a whole number of vectors is left between the places to read, and what is set aside leaves two blocks of gaps.
     unsafe {
         while ends.read[1] - ends.read[0] >= block {
             ends.divide_block::<E, V, BLOCK>(start, pivots);
@@ -98,7 +98,7 @@ impl PartitionEnds {
     /// # Safety
     ///
     /// The machine has the instructions of `V`, all places lie in the allocation of `start`, at least `N` vectors are left to read,
-    /// and the gaps at both ends have place for two times `N` of them.
+    /// and the gaps at both ends together have place for two times `N` of them.
     #[inline(always)]
     unsafe fn divide_block<E, V: SortVector<E>, const N: usize>(&mut self, start: *mut E, pivots: V) {
         let Self { read: [front, back], write: [low, high] } = self;
