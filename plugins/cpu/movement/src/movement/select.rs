@@ -369,7 +369,7 @@ fn write_output(call: &KernelCall<'_>, index: usize, list: impl ExactSizeIterato
 
 #[cfg(test)]
 mod tests {
-    use oarlock_sdk::Dtype;
+    use oarlock_sdk::{Dtype, Element};
 
     use crate::KERNELS;
     use oarlock_cpu_testing::runner::{TestArray, TestAttribute};
@@ -426,6 +426,33 @@ mod tests {
             let rest = found[1..].iter().map(|array| array.values::<i64>());
             assert_eq!([values].into_iter().chain(rest).collect::<Vec<_>>(), expected);
         }
+    }
+
+    fn check_values_alone<T: Element + Copy>(number: impl Fn(usize) -> T) {
+        for length in [0, 1, 2, 100, 700, 70_000] {
+            let values: Vec<T> = (0..length).map(&number).collect();
+            let input = TestArray::from_values(&[length as i64], &values);
+            let run = |outputs: &[Option<(Dtype, &[i64])>]| {
+                KERNELS.run_kernel("Unique", 11, &[], &[Some(&input)], outputs).unwrap().remove(0).unwrap()
+            };
+            let (alone, among_all) = (run(&[None]), run(&[None; 4]));
+            assert_eq!((&alone.dims, alone.bytes()), (&among_all.dims, among_all.bytes()), "{length}");
+        }
+    }
+
+    #[test]
+    fn different_elements_alone_are_those_that_are_found_with_their_places() {
+        check_values_alone(|at| at as i32 * 7919 % 1013);
+        check_values_alone(|at| (at * 7919 % 89) as u8);
+        check_values_alone(|at| (at * 7919 % 60_000) as i16);
+        // The first of equals, in whose bits zeros and NaN differ.
+        check_values_alone(|at| match at * 7919 % 5 {
+            0 => -0f32,
+            1 => 0.0,
+            2 => -f32::NAN,
+            3 => f32::NAN,
+            _ => at as f32,
+        });
     }
 
     #[test]
