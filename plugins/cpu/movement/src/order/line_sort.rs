@@ -82,7 +82,7 @@ impl<'a> LineSort<'a> {
         try_parallel_for_parts(self.cpu, count, grain_for(length), lines, |_, mut values| {
             if inner == 1 {
                 for (line, _) in values.line_groups(1) {
-                    sorter.sort_into(&input[line * length..][..length], values.contiguous_line(line))?;
+                    sorter.write_sorted(&input[line * length..][..length], values.contiguous_line(line))?;
                 }
                 return Ok(());
             }
@@ -102,7 +102,7 @@ impl<'a> LineSort<'a> {
                 }
                 .transpose_plane(isa);
                 for (from, to) in gathered.chunks_exact(length).zip(sorted.chunks_exact_mut(length)) {
-                    sorter.sort_into(from, to)?;
+                    sorter.write_sorted(from, to)?;
                 }
                 PlaneTranspose {
                     input: &*sorted,
@@ -210,11 +210,11 @@ struct ValueSort<'a, R> {
 
 impl<R: SortEntry + RankInteger> ValueSort<'_, R> {
     /// Writes elements in their order.
-    fn sort_into<const N: usize>(&self, from: &[[u8; N]], to: &mut [[u8; N]]) -> Result<()> {
+    fn write_sorted<const N: usize>(&self, from: &[[u8; N]], to: &mut [[u8; N]]) -> Result<()> {
         let Self { cpu, ranks } = *self;
         let isa = cpu.isa();
         if const { N <= 2 } && from.len() >= counted_length::<N>() {
-            self.count_into(from, to)?;
+            self.write_counted(from, to)?;
         } else if let Some(entries) = integers_of_elements::<R, N>(to) {
             // Ranks are sorted where the elements go, so there is no other memory to fill.
             ranks.rank_elements(isa, from, entries);
@@ -245,7 +245,7 @@ impl<R: SortEntry + RankInteger> ValueSort<'_, R> {
     }
 
     /// Counts how many elements have each of few ranks.
-    fn count_into<const N: usize>(&self, from: &[[u8; N]], to: &mut [[u8; N]]) -> Result<()> {
+    fn write_counted<const N: usize>(&self, from: &[[u8; N]], to: &mut [[u8; N]]) -> Result<()> {
         let ranks = self.ranks;
         let mut counts = try_filled_vec(0, 1 << (8 * N))?;
         from.iter().for_each(|cell| counts[ranks.rank_of(*cell).as_index()] += 1);

@@ -77,7 +77,7 @@ unsafe fn sort_vectors<E: SortElement, V: SortVector<E>, const N: usize>(element
     if V::LANES > 8 {
         merge_columns::<E, V, N, 8, 15>(&mut vectors);
     }
-    transpose(&mut vectors);
+    transpose_lanes(&mut vectors);
     for_each_below!(index in N => {
         let first = index * V::LANES;
         // SAFETY: as above.
@@ -106,10 +106,10 @@ fn merge_halves<E, V: SortVector<E>, const N: usize, const HALF: usize, const DI
     vectors: &mut [V; N],
 ) {
     for_each_below!(low in N => {
-        // The first step compares the halves with each other, and the others what these steps left in doubt.
-        let is_first = low / DISTANCE % 2 == DISTANCE % HALF / DISTANCE % 2;
+        // The first step exchanges the halves' vectors at the same places; each step after it begins one distance later.
+        let is_low = low / DISTANCE % 2 == usize::from(DISTANCE < HALF);
         let high = low + DISTANCE;
-        if low >= DISTANCE % HALF && is_first && high < N && low / (2 * HALF) == high / (2 * HALF) {
+        if is_low && high < N && low / (2 * HALF) == high / (2 * HALF) {
             [vectors[low], vectors[high]] = vectors[low].exchange(vectors[high]);
         }
     });
@@ -142,7 +142,7 @@ fn merge_columns<E, V: SortVector<E>, const N: usize, const WIDTH: usize, const 
             *vector = exchange_lanes::<E, V, 1>(*vector);
         }
     });
-    for_each_distance(vectors, V::exchange);
+    change_at_distances(vectors, V::exchange);
 }
 
 /// Exchanges lanes whose numbers differ in some bits.
@@ -154,13 +154,13 @@ fn exchange_lanes<E, V: SortVector<E>, const BITS: usize>(vector: V) -> V {
 
 /// Brings elements that go on from the end of a lane to the begin of the next in the order of lanes.
 #[inline(always)]
-fn transpose<E, V: SortVector<E>, const N: usize>(vectors: &mut [V; N]) {
-    for_each_distance(vectors, V::interleave);
+fn transpose_lanes<E, V: SortVector<E>, const N: usize>(vectors: &mut [V; N]) {
+    change_at_distances(vectors, V::interleave);
 }
 
 /// Changes pairs of vectors at half of their number, then at a quarter, and so on.
 #[inline(always)]
-fn for_each_distance<V: Copy, const N: usize>(vectors: &mut [V; N], change: impl Fn(V, V) -> [V; 2]) {
+fn change_at_distances<V: Copy, const N: usize>(vectors: &mut [V; N], change: impl Fn(V, V) -> [V; 2]) {
     change_pairs::<V, N, 8>(vectors, &change);
     change_pairs::<V, N, 4>(vectors, &change);
     change_pairs::<V, N, 2>(vectors, &change);
