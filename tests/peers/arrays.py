@@ -3,7 +3,7 @@
     arrays.py [--only TEXT] [--rounds N] [--seconds S]
 
 In each round, both make each call in turn, so that other work on the machine affects both. The table has the medians over the
-rounds, of the ratio too. OARLOCK_NUM_THREADS sets the threads of the CPU device.
+rounds, of the ratio too. OARLOCK_THREADS sets the threads of the CPU device.
 """
 
 import argparse

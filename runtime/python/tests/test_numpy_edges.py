@@ -344,6 +344,22 @@ def test_complex_numbers_with_nan_are_one_element_of_a_set():
     assert ol.unique_values(a).size == 4
 
 
+@pytest.mark.parametrize("weights", [[1.0, 2.0], [1.0, 2.0, 3.0, 4.0], 2.0])
+@pytest.mark.parametrize("bins", [3, [0.0, 1.0, 9.0]])
+def test_a_histogram_takes_a_weight_for_each_element(bins, weights):
+    with pytest.raises(ValueError, match="^`histogram` expected a weight for each of 3 elements, found"):
+        ol.histogram([1.0, 2.0, 3.0], bins, weights=weights)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_unique_elements_alone_are_those_of_all_results(dtype):
+    # The first zero stands for both, and each NaN for itself.
+    a = np.array([3, -0.0, np.nan, 0.0, 3, -np.nan, -1], dtype)
+    for numbers in (a, a[::-1], np.tile(a, 200), a[:2], a[2:3], a[:0]):
+        alone, among_all = (np.asarray(found) for found in (ol.unique_values(numbers), ol.unique_all(numbers).values))
+        assert alone.tobytes() == among_all.tobytes()
+
+
 def test_products_between_the_operands_and_the_result_stay_small():
     ones = ol.ones(200_000, dtype=ol.float64)
     # From left to right, the first product would have 4 * 10**10 elements.

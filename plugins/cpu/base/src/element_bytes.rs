@@ -8,6 +8,7 @@ use oarlock_sdk::{
 };
 
 use crate::device::Cpu;
+use crate::simd::SortElement;
 
 pub const WHOLE_BYTE_DTYPES: DtypeSet = dtype_set(&[
     Dtype::BOOL,
@@ -144,6 +145,16 @@ pub fn element_bytes_mut<'a, const N: usize>(tensor: &TensorView<'a>) -> Result<
     let address = operand_address(tensor, count, N)?;
     // SAFETY: as for `element_bytes`; the call vouches that nothing else accesses an output.
     Ok(unsafe { std::slice::from_raw_parts_mut(address.cast(), count) })
+}
+
+/// Elements as integers of their size, if they lie where such integers may.
+pub fn integers_of_elements<I: SortElement, const N: usize>(elements: &mut [[u8; N]]) -> Option<&mut [I]> {
+    if N != size_of::<I>() {
+        return None;
+    }
+    // SAFETY: any bytes are an integer, and any integer is bytes.
+    let (before, integers, behind) = unsafe { elements.align_to_mut::<I>() };
+    (before.is_empty() && behind.is_empty()).then_some(integers)
 }
 
 /// The values of a contiguous operand.
@@ -288,4 +299,22 @@ pub fn first_attribute_element(call: &KernelCall<'_>, name: &str) -> Result<Opti
         return Ok(Some((tensor.dtype, bytes)));
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::integers_of_elements;
+
+    #[test]
+    fn elements_are_integers_where_size_and_place_fit() {
+        let mut bytes = [7; 16];
+        let aligned = bytes.as_ptr().align_offset(4);
+        let mut integers_from = |start: usize| {
+            integers_of_elements::<u32, 4>(bytes[start..][..8].as_chunks_mut().0)
+                .map(|integers| integers.to_vec())
+        };
+        assert_eq!(integers_from(aligned), Some(vec![0x0707_0707; 2]));
+        assert_eq!(integers_from(aligned + 1), None);
+        assert!(integers_of_elements::<u64, 4>(&mut []).is_none());
+    }
 }

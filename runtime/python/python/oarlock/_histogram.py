@@ -141,11 +141,17 @@ def histogram(
     x = asarray(x)
     edges = histogram_bin_edges(x, bins, range, weights)
     x = reshape(as_exact_floats(x), (-1,))
-    inside = _inside(x, edges)
-    is_even = isinstance(bins, str) or whole_number(bins) is not None
-    places = _bins_of(where(inside, x, edges[0]), edges, is_even)
     added = None if weights is None else reshape(asarray(weights, device=x.device), (-1,))
-    counts = _counted_inside(places, inside, added, edges.size - 1)
+    if added is not None and added.size != x.size:
+        raise ValueError(f"expected a weight for each of {x.size} elements, found {added.size}")
+    is_even = isinstance(bins, str) or whole_number(bins) is not None
+    if range is None and is_even:
+        # Bins of one width in the range of the elements leave out none.
+        counts = _counted(_bins_of(x, edges, is_even), added, edges.size - 1)
+    else:
+        inside = _inside(x, edges)
+        places = _bins_of(where(inside, x, edges[0]), edges, is_even)
+        counts = _counted_inside(places, inside, added, edges.size - 1)
     if density:
         widths = diff(as_exact_floats(edges))
         return counts / widths / sum(counts), edges

@@ -42,7 +42,7 @@ pub use integer_vector::{IntegerVector, QUAD, SIGN_BIT};
 #[cfg(arm_vectors)]
 pub use neon::{LaneProducts, NeonF32Vector, NeonF64Vector};
 pub use portable::{PortableF32Vector, PortableI32Vector};
-pub use sorting::SortElement;
+pub use sorting::{PARTITION_ROOM, SortElement};
 #[cfg(target_arch = "x86_64")]
 pub use sse2::Sse2I32Vector;
 #[cfg(target_arch = "x86_64")]

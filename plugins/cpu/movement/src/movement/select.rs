@@ -8,9 +8,11 @@ use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::element_bytes::{
     WHOLE_BYTE_DTYPES, element_bytes, element_bytes_mut, typed_values_mut,
 };
+use oarlock_cpu_base::isa::Isa;
 use oarlock_cpu_base::rows::axis::AxisLayout;
 use oarlock_cpu_base::rows::scratch::{try_filled_vec, try_reserve_vec};
 use oarlock_cpu_base::text_operand::{read_texts, write_texts};
+use oarlock_cpu_base::with_isa;
 use oarlock_sdk::ensure;
 use oarlock_sdk::shape::resolve_axis;
 use oarlock_sdk::{
@@ -237,22 +239,24 @@ fn unique_numbers<const N: usize>(cpu: &Cpu, call: &KernelCall<'_>, is_sorted: b
     if !elements.is_empty() {
         sorting.sort_lines(elements, &mut sorted, wants_places.then_some(&mut places))?;
     }
-    let mut begins: Vec<usize> = try_reserve_vec(elements.len())?;
-    begins.extend(
-        (0..elements.len()).filter(|at| *at == 0 || !sorting.have_equal_rank(sorted[at - 1], sorted[*at])),
-    );
+    let is_first = first_of_equals(cpu.isa(), input.dtype(), &sorted)?;
+    let found = count_nonzero(&is_first);
+    call.allocate_output(0, input.dtype(), &[found as i64])?;
+    let out = element_bytes_mut::<N>(&call.output(0)?)?;
+    if !wants_places {
+        write_selected(&is_first, |at| sorted[at], out);
+        return Ok(());
+    }
+    let mut begins = try_filled_vec(0, found)?;
+    write_selected(&is_first, |at| at, &mut begins);
     let end_of = |group: usize| begins.get(group + 1).copied().unwrap_or(elements.len());
     let mut groups: Vec<usize> = (0..begins.len()).collect();
     if !is_sorted {
         // Equal elements are in the order of their places, so the first one says where the value first occurs.
         groups.sort_unstable_by_key(|group| places[begins[*group]]);
     }
-    call.allocate_output(0, input.dtype(), &[begins.len() as i64])?;
-    for (out, group) in element_bytes_mut::<N>(&call.output(0)?)?.iter_mut().zip(&groups) {
+    for (out, group) in out.iter_mut().zip(&groups) {
         *out = sorted[begins[*group]];
-    }
-    if !wants_places {
-        return Ok(());
     }
     let mut inverse = try_filled_vec(0, elements.len())?;
     for (at, group) in groups.iter().enumerate() {
@@ -261,6 +265,19 @@ fn unique_numbers<const N: usize>(cpu: &Cpu, call: &KernelCall<'_>, is_sorted: b
     write_output(call, 1, groups.iter().map(|group| places[begins[*group]]))?;
     write_output(call, 2, inverse.into_iter())?;
     write_output(call, 3, groups.iter().map(|group| (end_of(*group) - begins[*group]) as i64))
+}
+
+/// A 1 for each sorted element whose rank that before it does not have.
+fn first_of_equals<const N: usize>(isa: Isa, dtype: Dtype, sorted: &[[u8; N]]) -> Result<Vec<u8>> {
+    let mut is_first = try_filled_vec(1, sorted.len())?;
+    let ranking = RankMapping::<u64>::new(dtype, N, false);
+    with_isa!(isa, || {
+        let mapping = ranking;
+        for (flag, pair) in is_first.iter_mut().skip(1).zip(sorted.windows(2)) {
+            *flag = u8::from(mapping.rank_of(pair[0]) != mapping.rank_of(pair[1]));
+        }
+    });
+    Ok(is_first)
 }
 
 /// Fills an output with the elements of the input at these places.
@@ -352,7 +369,7 @@ fn write_output(call: &KernelCall<'_>, index: usize, list: impl ExactSizeIterato
 
 #[cfg(test)]
 mod tests {
-    use oarlock_sdk::Dtype;
+    use oarlock_sdk::{Dtype, Element};
 
     use crate::KERNELS;
     use oarlock_cpu_testing::runner::{TestArray, TestAttribute};
@@ -409,6 +426,33 @@ mod tests {
             let rest = found[1..].iter().map(|array| array.values::<i64>());
             assert_eq!([values].into_iter().chain(rest).collect::<Vec<_>>(), expected);
         }
+    }
+
+    fn check_values_alone<T: Element + Copy>(number: impl Fn(usize) -> T) {
+        for length in [0, 1, 2, 100, 700, 70_000] {
+            let values: Vec<T> = (0..length).map(&number).collect();
+            let input = TestArray::from_values(&[length as i64], &values);
+            let run = |outputs: &[Option<(Dtype, &[i64])>]| {
+                KERNELS.run_kernel("Unique", 11, &[], &[Some(&input)], outputs).unwrap().remove(0).unwrap()
+            };
+            let (alone, among_all) = (run(&[None]), run(&[None; 4]));
+            assert_eq!((&alone.dims, alone.bytes()), (&among_all.dims, among_all.bytes()), "{length}");
+        }
+    }
+
+    #[test]
+    fn different_elements_alone_are_those_that_are_found_with_their_places() {
+        check_values_alone(|at| at as i32 * 7919 % 1013);
+        check_values_alone(|at| (at * 7919 % 89) as u8);
+        check_values_alone(|at| (at * 7919 % 60_000) as i16);
+        // The first of equals, in whose bits zeros and NaN differ.
+        check_values_alone(|at| match at * 7919 % 5 {
+            0 => -0f32,
+            1 => 0.0,
+            2 => -f32::NAN,
+            3 => f32::NAN,
+            _ => at as f32,
+        });
     }
 
     #[test]

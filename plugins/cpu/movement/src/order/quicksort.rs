@@ -1,15 +1,14 @@
 //! A quicksort whose partitions take whole vectors.
-//!
-//! A partition moves one side of the pivot to the other of two buffers, so entries of a run end in whichever buffer they have to.
 
 use std::sync::Mutex;
 
 use oarlock_cpu_base::device::Cpu;
 use oarlock_cpu_base::isa::Isa;
 use oarlock_cpu_base::rows::grain_for;
+use oarlock_cpu_base::simd::PARTITION_ROOM;
 use oarlock_sdk::end_if_stopped;
 
-use super::sort_entry::{BufferSide, SortEntry};
+use super::sort_entry::SortEntry;
 
 /// The numbers of entries of which the pivot is the median, in short runs and in long ones.
 const SAMPLES: [usize; 2] = [15, 31];
@@ -18,86 +17,78 @@ const LONG_RUN: usize = 1024;
 /// Runs that threads sort are at least this long, unless the pivots are bad.
 const THREAD_RUN: usize = 1 << 14;
 
-/// Sorts entries with all threads of the device. The room is as long, and its entries get lost.
-pub(super) fn sort_by_partitions<E: SortEntry>(cpu: &Cpu, entries: &mut [E], room: &mut [E]) {
+/// Sorts entries with all threads of the device.
+pub(super) fn sort_by_partitions<E: SortEntry>(cpu: &Cpu, entries: &mut [E]) {
     let (isa, count) = (cpu.isa(), entries.len());
     let threads = cpu.worker_count();
+    if threads == 1 || count <= THREAD_RUN {
+        return sort_run(isa, entries);
+    }
     // A few runs for each thread, as they differ in length.
-    let limit = if threads == 1 { count } else { (count / (4 * threads)).max(THREAD_RUN) };
+    let limit = (count / (4 * threads)).max(THREAD_RUN);
     let mut runs = Vec::new();
     // Each run has a lock of its own, so that safe code can pass it to a thread.
-    let whole = SortRun { entries, room, to: BufferSide::Same };
-    whole.divide(isa, limit, &mut |run| runs.push(Mutex::new(Some(run))));
+    RunDivision::new(isa, limit).divide(entries, &mut |run| runs.push(Mutex::new(run)));
     cpu.parallel_for(runs.len(), grain_for(limit), |begin, end| {
         for run in &runs[begin..end] {
             // Nobody else has the lock, and nobody panics while holding it.
-            let Some(run) = run.lock().ok().and_then(|mut run| run.take()) else { continue };
-            run.divide(isa, E::FEW, &mut |run| {
-                E::sort_few(isa, run.entries);
-                run.finish();
-            });
+            let Ok(mut run) = run.lock() else { continue };
+            sort_run(isa, &mut run);
         }
     });
 }
 
-/// Entries to sort, and the buffer on the other side.
-struct SortRun<'a, E> {
-    entries: &'a mut [E],
-    room: &'a mut [E],
-    to: BufferSide,
+fn sort_run<E: SortEntry>(isa: Isa, entries: &mut [E]) {
+    RunDivision::new(isa, E::few(isa)).divide(entries, &mut |run| E::sort_few(isa, run));
 }
 
-impl<'a, E: SortEntry> SortRun<'a, E> {
-    /// Divides the run into runs of at most `limit` entries, and passes these on. Longer ones are passed on only where pivots are so
-    /// bad that this takes too many steps.
-    fn divide(self, isa: Isa, limit: usize, pass_on: &mut impl FnMut(Self)) {
-        let steps = 2 * self.entries.len().checked_ilog2().unwrap_or(0);
-        self.divide_in_steps(isa, limit, steps, pass_on);
+/// A division of entries into runs of which each goes on from where the one before it ends.
+struct RunDivision<E> {
+    isa: Isa,
+    limit: usize,
+    room: [E; PARTITION_ROOM],
+}
+
+impl<E: SortEntry> RunDivision<E> {
+    fn new(isa: Isa, limit: usize) -> Self {
+        Self { isa, limit, room: [E::default(); PARTITION_ROOM] }
     }
 
-    fn divide_in_steps(self, isa: Isa, limit: usize, steps: u32, pass_on: &mut impl FnMut(Self)) {
-        let mut run = self;
+    /// Divides a run into runs of at most `limit` entries, and passes these on. Longer ones are passed on only where pivots are so bad
+    /// that this takes too many steps. What is in order already is not passed on.
+    fn divide<'a>(&mut self, entries: &'a mut [E], pass_on: &mut impl FnMut(&'a mut [E])) {
+        let steps = 2 * entries.len().checked_ilog2().unwrap_or(0);
+        self.divide_in_steps(entries, steps, pass_on);
+    }
+
+    fn divide_in_steps<'a>(
+        &mut self,
+        entries: &'a mut [E],
+        steps: u32,
+        pass_on: &mut impl FnMut(&'a mut [E]),
+    ) {
+        let mut run = entries;
         for left in (0..steps).rev() {
-            if run.entries.len() <= limit {
+            if run.len() <= self.limit {
                 break;
             }
-            if run.entries.len() > LONG_RUN {
+            if run.len() > LONG_RUN {
                 end_if_stopped();
             }
-            let pivot = median_of_sample(isa, run.entries);
-            let [below, others] = run.partition(isa, pivot);
-            run = others;
-            if !below.entries.is_empty() {
-                below.divide_in_steps(isa, limit, left, pass_on);
+            let pivot = median_of_sample(self.isa, run);
+            let below = E::partition(self.isa, run, &mut self.room, pivot);
+            if below > 0 {
+                let (below, others) = run.split_at_mut(below);
+                self.divide_in_steps(below, left, pass_on);
+                run = others;
                 continue;
             }
-            // No entry is below the pivot, so those that equal it come first.
-            let Some(next) = pivot.next() else { return run.finish() };
-            let [equal, others] = run.partition(isa, next);
-            equal.finish();
-            run = others;
+            // No entry is below the pivot, so those that equal it come first, and are in order.
+            let Some(next) = pivot.next() else { return };
+            let equal = E::partition(self.isa, run, &mut self.room, next);
+            run = &mut run[equal..];
         }
         pass_on(run);
-    }
-
-    /// The run of the entries below a pivot, and that of the others.
-    fn partition(self, isa: Isa, pivot: E) -> [Self; 2] {
-        let Self { entries, room, to } = self;
-        let keeps_below = to == BufferSide::Same;
-        let kept = E::partition(isa, entries, room, pivot, keeps_below);
-        let (moved, (entries, moved_room)) = (entries.len() - kept, entries.split_at_mut(kept));
-        let (moved_entries, room) = room.split_at_mut(moved);
-        // The moved side of the pivot goes back, to where it makes a whole with the side that stays.
-        let kept = Self { entries, room, to };
-        let moved = Self { entries: moved_entries, room: moved_room, to: to.opposite() };
-        if keeps_below { [kept, moved] } else { [moved, kept] }
-    }
-
-    /// Moves sorted entries to where they belong.
-    fn finish(self) {
-        if self.to == BufferSide::Other {
-            self.room.copy_from_slice(self.entries);
-        }
     }
 }
 
@@ -118,22 +109,13 @@ mod tests {
 
     /// Sorts in two steps, as threads do.
     fn sort_in_runs<E: SortEntry>(isa: Isa, limit: usize, entries: &mut [E]) {
-        let mut room = vec![E::default(); entries.len()];
-        let whole = SortRun { entries, room: &mut room, to: BufferSide::Same };
-        let mut runs = Vec::new();
-        whole.divide(isa, limit, &mut |run| runs.push(run));
-        for run in runs {
-            run.divide(isa, E::FEW, &mut |run| {
-                E::sort_few(isa, run.entries);
-                run.finish();
-            });
-        }
+        RunDivision::new(isa, limit).divide(entries, &mut |run| sort_run(isa, run));
     }
 
     fn check_sorting<E: SortEntry + std::fmt::Debug>(make: impl Fn(u64) -> E, greatest: E) {
         let scattered = |index: usize| (index as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
-            for count in [0, 1, 257, 1000, 5000] {
+            for count in [0, 1, 257, 1000, 1024, 1025, 5000] {
                 let patterns: [Vec<E>; 7] = [
                     (0..count).map(|index| make(scattered(index))).collect(),
                     (0..count).map(|index| make(index as u64)).collect(),
@@ -161,12 +143,31 @@ mod tests {
     }
 
     #[test]
+    fn entries_of_any_number_end_in_order() {
+        let mut state = 7u64;
+        for round in 0..700 {
+            state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+            // Each small number, and some others.
+            let count = if round < 600 { round } else { (state >> 33) as usize % 6000 };
+            let bits = state >> 59;
+            let input: Vec<u64> = (0..count as u64)
+                .map(|index| (index ^ state).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> bits)
+                .collect();
+            for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+                let (mut sorted, mut expected) = (input.clone(), input.clone());
+                sort_in_runs(isa, 600, &mut sorted);
+                expected.sort_unstable();
+                assert_eq!(sorted, expected, "{isa:?}");
+            }
+        }
+    }
+
+    #[test]
     fn runs_whose_pivots_are_bad_are_passed_on_whole() {
         let mut entries: Vec<u32> = (0..5000).collect();
-        let mut room = entries.clone();
-        let whole = SortRun { entries: &mut entries, room: &mut room, to: BufferSide::Same };
         let mut lengths = Vec::new();
-        whole.divide_in_steps(Isa::best_level(), 1, 3, &mut |run| lengths.push(run.entries.len()));
+        RunDivision::new(Isa::best_level(), 1)
+            .divide_in_steps(&mut entries, 3, &mut |run| lengths.push(run.len()));
         assert_eq!(lengths.iter().sum::<usize>(), 5000);
         assert!(lengths.len() <= 8, "{lengths:?}");
     }

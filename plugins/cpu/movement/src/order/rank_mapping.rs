@@ -3,6 +3,8 @@
 
 use std::ops::{BitAnd, BitXor, Not};
 
+use oarlock_cpu_base::isa::Isa;
+use oarlock_cpu_base::with_isa;
 use oarlock_sdk::Dtype;
 
 /// An integer that holds the bits of an element, and its rank.
@@ -18,6 +20,7 @@ pub(crate) trait RankInteger:
     + 'static
 {
     fn from_low_bits(bits: u64) -> Self;
+    fn as_index(self) -> usize;
     fn from_cell<const N: usize>(cell: [u8; N]) -> Self;
     fn to_cell<const N: usize>(self) -> [u8; N];
 }
@@ -29,6 +32,10 @@ macro_rules! rank_integers {
                 #[inline(always)]
                 fn from_low_bits(bits: u64) -> Self {
                     bits as Self
+                }
+                #[inline(always)]
+                fn as_index(self) -> usize {
+                    self as usize
                 }
                 #[inline(always)]
                 fn from_cell<const N: usize>(cell: [u8; N]) -> Self {
@@ -101,6 +108,43 @@ impl<R: RankInteger> RankMapping<R> {
         let is_nan = bits & !self.sign > self.infinity;
         let rank = if is_nan { self.highest } else { bits ^ self.sign ^ inverted };
         rank ^ self.turned
+    }
+
+    /// Writes the ranks of elements.
+    pub(crate) fn rank_elements<const N: usize>(&self, isa: Isa, elements: &[[u8; N]], ranks: &mut [R]) {
+        with_isa!(isa, || {
+            let mapping = *self;
+            for (rank, element) in ranks.iter_mut().zip(elements) {
+                *rank = mapping.rank_of(*element);
+            }
+        });
+    }
+
+    /// Turns ranks into elements of `N` bytes, as integers have.
+    pub(crate) fn turn_into_elements<const N: usize>(&self, isa: Isa, ranks: &mut [R]) {
+        with_isa!(isa, || {
+            let mapping = *self;
+            for rank in &mut *ranks {
+                *rank = R::from_cell(mapping.element_of_rank::<N>(*rank));
+            }
+        });
+    }
+
+    /// True if an element has the rank of `one` but other bits.
+    pub(crate) fn has_other_of_rank<const N: usize>(
+        &self,
+        isa: Isa,
+        elements: &[[u8; N]],
+        one: [u8; N],
+    ) -> bool {
+        with_isa!(isa, || {
+            let (mapping, bits) = (*self, R::from_cell(one));
+            let rank = mapping.rank_of(one);
+            // `|` instead of `any`: without an early exit, elements are compared in whole registers.
+            elements.iter().fold(false, |any, element| {
+                any | (mapping.rank_of(*element) == rank) & (R::from_cell(*element) != bits)
+            })
+        })
     }
 
     /// An element of a rank.

@@ -28,17 +28,17 @@ const DIGIT_BITS: u32 = 11;
 
 /// Sorts entries; large inputs use all threads of the device.
 pub(crate) fn sort_entries<E: SortEntry>(cpu: &Cpu, entries: &mut [E], place_bits: u32) -> Result<()> {
-    if entries.len() <= E::FEW {
+    if entries.len() <= E::few(cpu.isa()) {
         // Equal entries are identical, since entries with places are all different: no order can get lost.
         E::sort_few(cpu.isa(), entries);
         return Ok(());
     }
-    // Either way of sorting moves entries back and forth between two buffers.
-    let mut room = try_filled_vec(E::default(), entries.len())?;
     if E::has_sort_vectors(cpu.isa()) {
-        sort_by_partitions(cpu, entries, &mut room);
+        sort_by_partitions(cpu, entries);
         return Ok(());
     }
+    // A radix sort moves entries back and forth between two buffers.
+    let mut room = try_filled_vec(E::default(), entries.len())?;
     if entries.len() <= CACHED_RADIX_COUNT {
         RadixSorter { place_bits, ends: Vec::new() }.sort_into(entries, &mut room, BufferSide::Same);
         return Ok(());

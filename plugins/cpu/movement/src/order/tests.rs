@@ -234,6 +234,98 @@ fn lines_are_sorted_as_comparing_would_however_long_they_are() {
     check_sorting(dims, |index| f32::from_bits(scramble_index(index) as u32));
 }
 
+/// Elements of every kind, so that each has equals: NaN with different bits, zeros of both signs, subnormal ones and infinities.
+fn special_number(index: usize) -> f32 {
+    let bits = scramble_index(index);
+    match bits >> 60 {
+        0 => f32::from_bits(0x7F80_0001 | (bits as u32 & 0x803F_0000)),
+        1 => -0.0,
+        2 => 0.0,
+        3 => f32::from_bits(bits as u32 & 0x8000_0003),
+        4 => f32::INFINITY,
+        5 => f32::NEG_INFINITY,
+        6 => f32::from_bits(bits as u32),
+        _ => (bits % 64) as f32 - 32.0,
+    }
+}
+
+#[test]
+fn lines_of_any_length_are_sorted_alike_on_every_instruction_set() {
+    let wide = |index: usize| {
+        let number = special_number(index);
+        // A conversion would make a NaN quiet.
+        if number.is_nan() { f64::from_bits(u64::from(number.to_bits()) << 32) } else { f64::from(number) }
+    };
+    for length in [9, 15, 16, 17, 31, 33, 63, 65, 100, 127, 129, 200, 255, 256, 257, 400, 1023, 1025, 3000] {
+        check_sorting_on_all(length, special_number);
+        check_sorting_on_all(length, wide);
+        // Of the elements that share ranks, all have the same bits, or all but one.
+        check_sorting_on_all(length, |index| {
+            if index % 3 == 0 { -0.0 } else { special_number(index).abs().max(1.0) }
+        });
+        check_sorting_on_all(length, |index| match index % length {
+            7 => 0.0,
+            place if place % 3 == 0 => -0f64,
+            place if place % 3 == 1 => -f64::NAN,
+            _ => scramble_index(index) as f64,
+        });
+        check_sorting_on_all(length, |index| scramble_index(index) as i32);
+        check_sorting_on_all(length, |index| scramble_index(index) as i16);
+    }
+}
+
+/// Sorts the elements of one line, without places, on each instruction set.
+fn check_sorting_on_all<T: Element + Copy + PartialOrd>(length: usize, number: impl Fn(usize) -> T) {
+    let values: Vec<T> = (0..length).map(|index| number(index + length)).collect();
+    let shape = [length as i64];
+    let (data, k) = (TestArray::from_values(&shape, &values), TestArray::from_values(&[1], &shape));
+    for largest in [0, 1] {
+        let (expected, _) = sort_naive(&values, largest == 1);
+        let expected = TestArray::from_values(&shape, &expected);
+        for isa in ["scalar", "avx2", "avx512"] {
+            let outputs = [Some((T::DTYPE, &shape[..]))];
+            let found = KERNELS
+                .run_with_isa(
+                    isa,
+                    "TopK",
+                    11,
+                    &[("largest", TestAttribute::Int(largest))],
+                    &[Some(&data), Some(&k)],
+                    &outputs,
+                )
+                .unwrap();
+            assert!(found[0].as_ref().unwrap().bytes() == expected.bytes(), "{length} {:?} {isa}", T::DTYPE);
+        }
+    }
+}
+
+#[test]
+fn small_elements_of_long_lines_are_counted() {
+    for length in [511, 512, 65_535, 65_536, 70_001] {
+        check_sorting([1, length, 1], |index| scramble_index(index) as i8);
+        check_sorting([1, length, 1], |index| scramble_index(index) as i16);
+        check_sorting([1, length, 1], |_| 200u8);
+    }
+    // bf16, whose zeros and NaN share ranks: equal ones stay in their order.
+    let length = 70_000;
+    let bits: Vec<u16> = (0..length).map(|index| (special_number(index).to_bits() >> 16) as u16).collect();
+    let numbers: Vec<f32> = bits.iter().map(|bits| f32::from_bits(u32::from(*bits) << 16)).collect();
+    let (_, order) = sort_naive(&numbers, false);
+    let sorted: Vec<u16> = order.iter().map(|place| bits[*place as usize]).collect();
+    let shape = [length as i64];
+    let of_bits = |bits: &[u16]| {
+        let mut array = TestArray::from_values(&shape, bits);
+        array.dtype = Dtype::BF16;
+        array
+    };
+    let (data, k) = (of_bits(&bits), TestArray::from_values(&[1], &shape));
+    let inputs = [Some(&data), Some(&k)];
+    let outputs = [Some((Dtype::BF16, &shape[..]))];
+    let found =
+        KERNELS.run_kernel("TopK", 11, &[("largest", TestAttribute::Int(0))], &inputs, &outputs).unwrap();
+    assert!(found[0].as_ref().unwrap().bytes() == of_bits(&sorted).bytes());
+}
+
 #[test]
 fn lines_side_by_side_are_sorted_each_alone() {
     for dims in [[3, 300, 1], [2, 70, 37], [1, 20_000, 3], [2, 9, 1]] {

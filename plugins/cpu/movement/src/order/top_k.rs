@@ -215,12 +215,7 @@ fn rank_line<R: RankInteger, const N: usize>(
     ranks: &mut [R],
 ) {
     if step == 1 {
-        with_isa!(isa, || {
-            let ranking = *ranking;
-            for (rank, element) in ranks.iter_mut().zip(input) {
-                *rank = ranking.rank_of(*element);
-            }
-        });
+        ranking.rank_elements(isa, input, ranks);
     } else {
         for (rank, element) in ranks.iter_mut().zip(input.iter().step_by(step)) {
             *rank = ranking.rank_of(*element);
