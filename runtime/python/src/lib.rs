@@ -29,6 +29,7 @@ mod startup;
 mod tensor;
 mod trace;
 mod ufunc_keywords;
+mod view_source;
 mod views;
 mod warning;
 

@@ -238,14 +238,13 @@ def test_what_is_written_is_what_numpy_writes(data):
     key = data.draw(arrays.basic_indices(shape, allow_newaxis=False, allow_ellipsis=True))
     kept = ours[...]
     ours[key] = -1
-    before = theirs.copy()
     theirs[key] = -1
     same(ours, theirs)
-    same(kept, before)
+    same(kept, theirs)
 
 
 @given(st.data())
-def test_many_writes_leave_what_numpy_leaves_and_change_nothing_that_was_taken_before(data):
+def test_many_writes_leave_what_numpy_leaves_also_in_views(data):
     theirs = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
     shared = theirs.copy()
     ours = ol.asarray(shared)
@@ -253,8 +252,8 @@ def test_many_writes_leave_what_numpy_leaves_and_change_nothing_that_was_taken_b
     for number in range(data.draw(st.integers(1, 6))):
         key = data.draw(arrays.basic_indices(theirs.shape, allow_newaxis=True, allow_ellipsis=True))
         if data.draw(st.booleans()):
-            taken.append((data.draw(st.sampled_from([ours[...], ours[0], ours.T if ours.ndim == 2 else ours[:, 1], ours.numpy()])), None))
-            taken[-1] = (taken[-1][0], np.array(taken[-1][0]))
+            views = [(ours[...], theirs), (ours[0], theirs[0]), (ours[:, 1], theirs[:, 1]), (ours.T, theirs.T), (ours.numpy(), theirs.copy())]
+            taken.append(data.draw(st.sampled_from(views)))
         part = theirs[key]
         match data.draw(st.integers(0, 2)):
             case 0:
@@ -269,8 +268,8 @@ def test_many_writes_leave_what_numpy_leaves_and_change_nothing_that_was_taken_b
                 theirs[key] = row
     same(ours, theirs)
     same(shared, np.arange(60, dtype=np.float32).reshape(3, 4, 5))
-    for before, expected in taken:
-        same(before, expected)
+    for view, expected in taken:
+        same(view, expected)
 
 
 @given(st.data())
@@ -427,7 +426,7 @@ def test_slices_mean_what_they_mean_for_lists():
         for start, stop, step in itertools.product(bounds, bounds, [None, -5, -3, -2, -1, 1, 2, 3, 5]):
             key = slice(start, stop, step)
             assert x[key].tolist() == numbers[key], (size, key)
-            written = x[...]
+            written = x.copy()
             written[key] = 7
             assert written.tolist() == [7 if at in numbers[key] else at for at in numbers], (size, key)
 

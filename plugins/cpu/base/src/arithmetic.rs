@@ -50,13 +50,15 @@ pub trait ArithmeticElement: Element + PartialOrd + Default {
         if other > self { other } else { self }
     }
 
-    /// 1 or -1 of the same sign; 0 and NaN stay.
+    /// 1 or -1 of the same sign; 0 for zeros of either sign, and NaN stays.
     #[inline(always)]
     fn sign(self) -> Self {
         if self > Self::ZERO {
             Self::ONE
         } else if self < Self::ZERO {
             Self::ONE.negate()
+        } else if self == Self::ZERO {
+            Self::ZERO
         } else {
             self
         }

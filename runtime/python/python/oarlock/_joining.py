@@ -83,7 +83,7 @@ def block(arrays: ArrayLike, /) -> Tensor:
     def joined(part: ArrayLike, axis: int) -> Tensor:
         return concat([joined(each, axis + 1) for each in part], axis=axis) if isinstance(part, list) else next(made)
 
-    return joined(arrays, rank - depth)
+    return +joined(arrays, rank - depth)
 
 
 def _depth(part: ArrayLike) -> int:

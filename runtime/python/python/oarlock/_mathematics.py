@@ -216,7 +216,7 @@ def nan_to_num(
         parts = [nan_to_num(part, nan=nan, posinf=posinf, neginf=neginf) for part in (_oarlock.real(x), _oarlock.imag(x))]
         return op("Complex", parts, domain="oarlock")
     if x.dtype not in FLOATS:
-        return x
+        return +x
     limits = finfo(x.dtype)
     made = where(isnan(x), nan, x)
     made = where(isinf(x) & (x > 0), limits.max if posinf is None else posinf, made)

@@ -101,13 +101,14 @@ def flatten(x: ArrayLike, /, start_dim: int = 0, end_dim: int = -1, *, order: st
         # The first argument of NumPy's method.
         start_dim, order = 0, start_dim
     if x.ndim == 0:
-        return _oarlock.reshape(x, (1,))
+        return _oarlock.reshape(x, (1,), copy=True)
     first, last = _axis(start_dim, x.ndim), _axis(end_dim, x.ndim)
     if first > last:
         raise ValueError(f"expected a first axis before the last one, found {start_dim} and {end_dim} of {x.ndim}")
     if has_first_axis_last(order):
         x = permute_dims(x, (*range(first), *reversed(range(first, last + 1)), *range(last + 1, x.ndim)))
-    return _oarlock.reshape(x, (*x.shape[:first], math.prod(x.shape[first : last + 1]), *x.shape[last + 1 :]))
+    merged = (*x.shape[:first], math.prod(x.shape[first : last + 1]), *x.shape[last + 1 :])
+    return _oarlock.reshape(x, merged, copy=True)
 
 
 @overload

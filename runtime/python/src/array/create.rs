@@ -15,7 +15,8 @@ use crate::exchange::from_python;
 use crate::op_call::{StaticOp, call_named_op};
 use crate::promote::default_dtype;
 use crate::trace::is_traced;
-use crate::views::{self, transpose_view};
+use crate::view_source::{ArrayView, is_seen_contiguous};
+use crate::views::{complex_view, real_view, reshape_view};
 
 /// A shape argument: one size or several.
 pub(crate) struct ShapeArgument(Vec<i64>);
@@ -231,11 +232,15 @@ pub(crate) fn reshape(
     shape: &Bound<'_, PyAny>,
     copy: Option<bool>,
 ) -> PyResult<PyTensor> {
-    let (py, tensor) = (x.py(), array_argument(x, "reshape", "x")?.get().tensor());
+    let array = array_argument(x, "reshape", "x")?;
+    let (py, tensor) = (x.py(), array.get().tensor());
     let shape = ShapeArgument::from_argument(shape, "reshape")?;
     if let Some(sizes) = resolve_sizes(i64::try_from(tensor.element_count())?, &shape.0) {
-        if tensor.is_contiguous() {
-            return reshape_view(py, &tensor, &sizes, copy);
+        if is_seen_contiguous(array.get()) {
+            if copy == Some(true) {
+                return copy_tensor(py, &reshape_view(py, &tensor, &sizes)?).map(PyTensor::new);
+            }
+            return PyTensor::view_of(&array, ArrayView::Shape(sizes));
         }
         if copy == Some(false) {
             return Err(PyValueError::new_err(
@@ -267,19 +272,13 @@ fn resolve_sizes(count: i64, shape: &[i64]) -> Option<Vec<i64>> {
     (fits && shape.iter().all(|size| *size >= -1)).then(|| sizes.collect())
 }
 
-fn reshape_view(py: Python<'_>, tensor: &Tensor, sizes: &[i64], copy: Option<bool>) -> PyResult<PyTensor> {
-    let seen = views::reshape_view(py, tensor, sizes)?;
-    Ok(PyTensor::new(if copy == Some(true) { copy_tensor(py, &seen)? } else { seen }))
-}
-
 /// Permutes the axes of an array.
 #[pyfunction]
 #[pyo3(signature = (x, /, axes))]
 pub(crate) fn permute_dims(x: &Bound<'_, PyAny>, axes: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
-    let py = x.py();
     let axes = ShapeArgument::from_argument(axes, "permute_dims")?;
-    let tensor = array_argument(x, "permute_dims", "x")?.get().tensor();
-    let rank = i64::try_from(tensor.dims().len())?;
+    let array = array_argument(x, "permute_dims", "x")?;
+    let rank = i64::try_from(array.get().tensor().dims().len())?;
     let mut order = Vec::with_capacity(axes.0.len());
     for axis in &axes.0 {
         let from_first = if *axis < 0 { *axis + rank } else { *axis };
@@ -297,19 +296,19 @@ pub(crate) fn permute_dims(x: &Bound<'_, PyAny>, axes: &Bound<'_, PyAny>) -> PyR
             axes.0
         )));
     }
-    transpose_view(py, &tensor, &order).map(PyTensor::new)
+    PyTensor::view_of(&array, ArrayView::Permutation(order))
 }
 
 /// Complex numbers as their parts, in a last dimension of two. No element moves.
 #[pyfunction]
 #[pyo3(signature = (x, /))]
 pub(crate) fn _parts(x: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
-    views::real_view(x.py(), &x.get().tensor()).map(PyTensor::new)
+    real_view(x.py(), &x.get().tensor()).map(PyTensor::new)
 }
 
 /// The complex numbers that have these parts, in a last dimension of two. No element moves.
 #[pyfunction]
 #[pyo3(signature = (x, /))]
 pub(crate) fn _of_parts(x: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
-    views::complex_view(x.py(), &x.get().tensor()).map(PyTensor::new)
+    complex_view(x.py(), &x.get().tensor()).map(PyTensor::new)
 }

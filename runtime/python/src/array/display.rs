@@ -160,7 +160,7 @@ pub(super) fn format_item<'py>(
     tensor: &Tensor,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = format.py();
-    if format.is_empty()? {
+    if format.is_empty()? && (!tensor.dims().is_empty() || is_traced(tensor)) {
         return Ok(PyString::new(py, &tensor_repr(py, tensor)?).into_any());
     }
     if tensor.dims().is_empty() {

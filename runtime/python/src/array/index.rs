@@ -1,21 +1,19 @@
-//! Indexing: reads and writes parts of arrays.
+//! Indexing: parts of arrays.
 //!
-//! Integers, slices, `None` and `...` make a view of the same memory. Masks and index arrays gather elements. Writes through
-//! integers and slices go to the elements in place, or to a copy if the memory is shared; writes through masks and index
-//! arrays make a new tensor.
+//! Integers, slices, `None` and `...` make a view of the same memory. Masks and index arrays gather elements.
 
-use oarlock_core::{Attribute, Attributes, Device, DimSelection, Dtype, SelectionSource, Tensor};
-use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
+use oarlock_core::{Attribute, Attributes, Device, DimSelection, Dtype, Tensor};
+use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PyRange, PySlice, PyTuple};
 
-use super::operand::text_operand;
 use super::python_number::{PythonNumber, numpy_scalar};
-use super::{ArrayOperand, PyTensor, cast_tensor, scalar_cache, single_output};
+use super::{PyTensor, cast_tensor, scalar_cache, single_output};
 use crate::error::{OrRaise as _, type_name};
 use crate::op_call::{StaticOp, call_named_op};
 use crate::promote::{DtypeKind, dtype_kind};
 use crate::trace::is_traced;
+use crate::view_source::ArrayView;
 use crate::views::{expand_view, reshape_view, selection_view, transpose_view};
 
 enum KeyPart<'py> {
@@ -139,24 +137,24 @@ fn parse_key_parts<'py>(tensor: &Tensor, key: &Bound<'py, PyAny>) -> PyResult<Ve
 
 /// A parsed key.
 #[derive(Default)]
-struct IndexKey {
+pub(super) struct IndexKey {
     /// The selections that a view can express.
-    picks: Vec<DimSelection>,
+    pub(super) picks: Vec<DimSelection>,
     /// Axes of that view to reverse, each with the step of its slice.
-    turned: Vec<(usize, u64)>,
+    pub(super) turned: Vec<(usize, u64)>,
     /// The index arrays to gather with, each with the first axis it applies to.
-    gathered: Vec<(usize, GatherIndices)>,
+    pub(super) gathered: Vec<(usize, GatherIndices)>,
     /// True if other parts stand between the index arrays, masks and integers; an integer counts as an index array then.
-    is_apart: bool,
+    pub(super) is_apart: bool,
 }
 
-enum GatherIndices {
+pub(super) enum GatherIndices {
     Mask(Tensor),
     Places(Tensor),
 }
 
 impl IndexKey {
-    fn new(tensor: &Tensor, key: &Bound<'_, PyAny>) -> PyResult<Self> {
+    pub(super) fn new(tensor: &Tensor, key: &Bound<'_, PyAny>) -> PyResult<Self> {
         let dims = tensor.dims();
         let mut found = Self::default();
         // The next dimension of the tensor and the next axis of the view.
@@ -219,7 +217,7 @@ impl IndexKey {
     }
 
     /// True if nothing has to be gathered or reversed.
-    fn is_view(&self) -> bool {
+    pub(super) fn is_view(&self) -> bool {
         self.turned.is_empty() && self.gathered.is_empty()
     }
 }
@@ -264,17 +262,37 @@ fn resolve_slice(slice: &Bound<'_, PySlice>, size: i64) -> PyResult<(DimSelectio
     Ok((pick, turned))
 }
 
-pub(super) fn index_tensor(py: Python<'_>, tensor: &Tensor, key: &Bound<'_, PyAny>) -> PyResult<Tensor> {
-    match select_by_numbers(py, tensor, key)? {
-        Some(part) => Ok(part),
-        None => select_elements(py, tensor, &IndexKey::new(tensor, key)?),
+/// The part that a key selects: a view where neither elements are gathered nor axes reversed. A single element is no view.
+pub(super) fn index_array(array: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+    let (py, tensor) = (array.py(), array.get().tensor());
+    let picks = match pick_by_numbers(tensor.dims(), key)? {
+        Some((picks, count)) => picks[..count].to_vec(),
+        None => {
+            let key = IndexKey::new(&tensor, key)?;
+            if !key.is_view() {
+                return select_elements(py, &tensor, &key).map(PyTensor::new);
+            }
+            key.picks
+        }
+    };
+    let is_element = picks.len() == tensor.dims().len()
+        && picks.iter().all(|pick| matches!(pick, DimSelection::At(_)))
+        && !key
+            .cast::<PyTuple>()
+            .is_ok_and(|parts| parts.iter().any(|part| part.is_instance_of::<PyEllipsis>()));
+    if is_element {
+        return selection_view(py, &tensor, &picks).map(PyTensor::new);
     }
+    PyTensor::view_of(array, ArrayView::Selection(picks))
 }
 
-/// The part at whole numbers, the most common key, which needs no list of parts; `None` for other keys.
-fn select_by_numbers(py: Python<'_>, tensor: &Tensor, key: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
-    const MAX_NUMBERS: usize = 4;
-    let dims = tensor.dims();
+const MAX_NUMBERS: usize = 4;
+
+/// The selections of whole numbers, the most common key, and how many there are; `None` for other keys.
+fn pick_by_numbers(
+    dims: &[i64],
+    key: &Bound<'_, PyAny>,
+) -> PyResult<Option<([DimSelection; MAX_NUMBERS], usize)>> {
     let mut picks = [DimSelection::Whole; MAX_NUMBERS];
     let mut count = 0;
     let mut add = |index: &Bound<'_, PyAny>| -> PyResult<bool> {
@@ -297,10 +315,10 @@ fn select_by_numbers(py: Python<'_>, tensor: &Tensor, key: &Bound<'_, PyAny>) ->
         }
         Err(_) => add(key)?,
     };
-    if is_plain { selection_view(py, tensor, &picks[..count]).map(Some) } else { Ok(None) }
+    Ok(is_plain.then_some((picks, count)))
 }
 
-fn select_elements(py: Python<'_>, tensor: &Tensor, key: &IndexKey) -> PyResult<Tensor> {
+pub(super) fn select_elements(py: Python<'_>, tensor: &Tensor, key: &IndexKey) -> PyResult<Tensor> {
     let mut seen = selection_view(py, tensor, &key.picks)?;
     if !key.turned.is_empty() {
         seen = reverse_axes(py, &seen, &key.turned)?;
@@ -344,7 +362,7 @@ fn compress_masked(py: Python<'_>, tensor: &Tensor, axis: usize, mask: &Tensor) 
 }
 
 /// Copies a tensor unless it is contiguous.
-fn make_contiguous(py: Python<'_>, tensor: &Tensor) -> PyResult<Tensor> {
+pub(super) fn make_contiguous(py: Python<'_>, tensor: &Tensor) -> PyResult<Tensor> {
     if tensor.is_contiguous() {
         return Ok(tensor.clone());
     }
@@ -460,129 +478,4 @@ fn gather_elements(
     let (group, after) = (shape.len(), shape.len() + first);
     let back = (group..after).chain(0..group).chain(after..made.dims().len()).collect::<Vec<_>>();
     transpose_view(py, &made, &back)
-}
-
-/// Assigns to the part that a key selects.
-pub(super) fn assign_index(
-    py: Python<'_>,
-    array: &PyTensor,
-    key: &Bound<'_, PyAny>,
-    value: &ArrayOperand,
-) -> PyResult<()> {
-    let tensor = array.tensor();
-    let (dtype, device) = (tensor.dtype(), tensor.device().clone());
-    let key = IndexKey::new(&tensor, key)?;
-    array.check_assignment(match value {
-        ArrayOperand::Array(value) | ArrayOperand::Imported(value) => Some(value),
-        _ => None,
-    })?;
-    // A graph has no writes: a traced array is replaced by the result of an op.
-    let is_constant = match value {
-        ArrayOperand::Array(value) | ArrayOperand::Imported(value) => !is_traced(value),
-        _ => true,
-    };
-    let can_write = key.is_view()
-        && !is_traced(&tensor)
-        && is_constant
-        && device.shares_host_memory()
-        && dtype.byte_size().is_some()
-        && dtype != Dtype::String;
-    if can_write && let ArrayOperand::Number(number) = value {
-        let mut bytes = Vec::with_capacity(16);
-        check_number(*number, dtype)?.write_element(dtype, &mut bytes)?;
-        drop(tensor);
-        return array
-            .update_tensor(|tensor| tensor.write_selection(&key.picks, SelectionSource::One(&bytes)))
-            .or_raise();
-    }
-    let value = match value {
-        ArrayOperand::Refused(error) => return Err(error.clone_ref(py)),
-        ArrayOperand::Number(number) => check_number(*number, dtype)?.to_tensor(&device, dtype)?,
-        ArrayOperand::Text(text) => text_operand(&tensor, text.clone())?,
-        ArrayOperand::Array(value) | ArrayOperand::Imported(value) => {
-            if crate::promote::promote_dtypes(dtype, value.dtype())? != dtype
-                && dtype_kind(value.dtype()) > dtype_kind(dtype)
-            {
-                return Err(PyTypeError::new_err(format!(
-                    "expected elements that {} has, found {}\nhint: convert them with `astype`",
-                    dtype.numpy_name(),
-                    value.dtype().numpy_name()
-                )));
-            }
-            cast_tensor(py, &value.to_device(&device).or_raise()?, dtype)?
-        }
-    };
-    if can_write {
-        let value = broadcast_value(py, &value, &tensor.selected_dims(&key.picks).or_raise()?)?;
-        drop(tensor);
-        return array
-            .update_tensor(|tensor| tensor.write_selection(&key.picks, SelectionSource::Of(&value)))
-            .or_raise();
-    }
-    let written = match &key.gathered[..] {
-        [(0, GatherIndices::Mask(mask))]
-            if value.dims().is_empty() && key.turned.is_empty() && mask.dims() == tensor.dims() =>
-        {
-            static WHERE: StaticOp = StaticOp::new("Where");
-            WHERE.call(py, &[mask, &value, &tensor])?
-        }
-        _ => scatter_elements(py, &tensor, &key, &value)?,
-    };
-    array.replace_tensor(written);
-    Ok(())
-}
-
-/// Broadcasts a value to the shape of its target.
-fn broadcast_value(py: Python<'_>, value: &Tensor, dims: &[i64]) -> PyResult<Tensor> {
-    // Like NumPy, a value may have more dimensions than its target, as long as they have size 1.
-    let excess = value.dims().len().saturating_sub(dims.len());
-    if excess > 0 && value.dims()[..excess].iter().all(|size| *size == 1) {
-        let value = reshape_view(py, &make_contiguous(py, value)?, &value.dims()[excess..])?;
-        return broadcast_value(py, &value, dims);
-    }
-    let fits = oarlock_core::shape::broadcast_dims(value.dims(), dims).is_ok_and(|found| *found == *dims);
-    if fits {
-        return expand_view(py, value, dims);
-    }
-    Err(PyValueError::new_err(format!(
-        "expected elements whose shape repeats to {dims:?}, found {:?}",
-        value.dims()
-    )))
-}
-
-/// Writes elements by index arrays: the same key is resolved on a tensor of positions.
-fn scatter_elements(py: Python<'_>, tensor: &Tensor, key: &IndexKey, value: &Tensor) -> PyResult<Tensor> {
-    static SCATTER: StaticOp = StaticOp::new("ScatterElements");
-    let places: Vec<i64> = (0..i64::try_from(tensor.element_count())?).collect();
-    let places = Tensor::from_slice(tensor.device(), tensor.dims(), &places).or_raise()?;
-    let places = select_elements(py, &places, key)?;
-    let value = broadcast_value(py, value, places.dims())?;
-    let flat = |tensor: &Tensor| {
-        let whole = make_contiguous(py, tensor)?;
-        reshape_view(py, &whole, &[i64::try_from(whole.element_count())?])
-    };
-    let written = SCATTER.call(py, &[&flat(tensor)?, &flat(&places)?, &flat(&value)?])?;
-    reshape_view(py, &written, tensor.dims())
-}
-
-/// Checks that the dtype can hold this kind of number.
-fn check_number(number: PythonNumber, dtype: Dtype) -> PyResult<PythonNumber> {
-    if Some(number.dtype_kind()) <= dtype_kind(dtype) {
-        return Ok(number);
-    }
-    if dtype == Dtype::Bool {
-        return Ok(PythonNumber::Bool(match number {
-            PythonNumber::Bool(truth) => truth,
-            PythonNumber::Integer(number) => number != 0,
-            PythonNumber::Float(number) => number != 0.0,
-            PythonNumber::Complex(real, imaginary) => real != 0.0 || imaginary != 0.0,
-        }));
-    }
-    if dtype == Dtype::String {
-        return Err(PyTypeError::new_err("expected text for an array of str, found a number"));
-    }
-    Err(PyTypeError::new_err(format!(
-        "expected a number that {} has, found one of another kind\nhint: convert the array with `astype`",
-        dtype.numpy_name()
-    )))
 }

@@ -5,6 +5,7 @@
     reason = "the interpreter asks for buffers through functions that are not safe to call"
 )]
 
+mod assignment;
 pub(crate) mod create;
 mod display;
 mod index;
@@ -18,7 +19,9 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyString, PyTuple};
 
+pub(crate) use self::assignment::assign_selection;
 use self::operators::refuse_modulo;
+
 use crate::convert::{cast_tensor, copy_tensor};
 use crate::device::{self, PyDevice};
 use crate::dtype::{self, DType};
@@ -29,7 +32,7 @@ use crate::operand::{self, ArrayOperand};
 use crate::python_number;
 use crate::startup::host_memory_device;
 use crate::tensor::{PyTensor, single_output};
-use crate::views::transpose_view;
+use crate::view_source::ArrayView;
 use crate::{recorder, scalar_cache, trace};
 
 #[pymethods]
@@ -85,17 +88,15 @@ impl PyTensor {
 
     /// The array with its axes in reverse order: the transpose of a matrix.
     #[getter(T)]
-    fn transposed(&self, py: Python<'_>) -> PyResult<Self> {
-        let tensor = self.tensor();
-        let order: Vec<usize> = (0..tensor.dims().len()).rev().collect();
-        transpose_view(py, &tensor, &order).map(Self::new)
+    fn transposed(slf: &Bound<'_, Self>) -> PyResult<Self> {
+        let order = (0..slf.get().tensor().dims().len()).rev().collect();
+        Self::view_of(slf, ArrayView::Permutation(order))
     }
 
     /// The array with its last two axes swapped.
     #[getter(mT)]
-    fn matrix_transposed(&self, py: Python<'_>) -> PyResult<Self> {
-        let tensor = self.tensor();
-        let rank = tensor.dims().len();
+    fn matrix_transposed(slf: &Bound<'_, Self>) -> PyResult<Self> {
+        let rank = slf.get().tensor().dims().len();
         if rank < 2 {
             return Err(PyValueError::new_err(format!(
                 "expected at least two dimensions for `mT`, found {rank}"
@@ -103,7 +104,7 @@ impl PyTensor {
         }
         let mut order: Vec<usize> = (0..rank).collect();
         order.swap(rank - 2, rank - 1);
-        transpose_view(py, &tensor, &order).map(Self::new)
+        Self::view_of(slf, ArrayView::Permutation(order))
     }
 
     /// The elements in another shape, given as numbers or as a tuple. One size may be -1 and is then inferred. With the order `F`,
@@ -168,9 +169,10 @@ impl PyTensor {
         }
         let key = if at.len() == 1 { at.get_item(0)? } else { at.clone().into_any() };
         let element = if key.is_instance_of::<PyTuple>() {
-            array.__getitem__(&key)?
+            Self::__getitem__(slf, &key)?
         } else {
-            create::reshape(slf, (-1_i64).into_pyobject(py)?.as_any(), None)?.__getitem__(&key)?
+            let flat = create::reshape(slf, (-1_i64).into_pyobject(py)?.as_any(), None)?;
+            Self::__getitem__(&Bound::new(py, flat)?, &key)?
         };
         display::single_item(py, &element.tensor())
     }
@@ -291,12 +293,12 @@ impl PyTensor {
         buffer::release_view(view);
     }
 
-    fn __getitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<Self> {
-        index::index_tensor(key.py(), &self.tensor(), key).map(Self::new)
+    fn __getitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<Self> {
+        index::index_array(slf, key)
     }
 
     fn __setitem__(&self, key: &Bound<'_, PyAny>, value: ArrayOperand) -> PyResult<()> {
-        index::assign_index(key.py(), self, key, &value)
+        assignment::assign_index(key.py(), self, key, &value)
     }
 
     fn __iter__<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
@@ -483,35 +485,35 @@ impl PyTensor {
     }
 
     fn __iadd__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<()> {
-        self.store_result("+=", ops::add(py, self, &other)?)
+        self.store_result(py, "+=", ops::add(py, self, &other)?)
     }
 
     fn __isub__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<()> {
-        self.store_result("-=", ops::subtract(py, self, &other)?)
+        self.store_result(py, "-=", ops::subtract(py, self, &other)?)
     }
 
     fn __imul__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<()> {
-        self.store_result("*=", ops::multiply(py, self, &other)?)
+        self.store_result(py, "*=", ops::multiply(py, self, &other)?)
     }
 
     fn __itruediv__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<()> {
-        self.store_result("/=", ops::divide(py, self, &other)?)
+        self.store_result(py, "/=", ops::divide(py, self, &other)?)
     }
 
     fn __ifloordiv__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<()> {
-        self.store_result("//=", ops::floor_divide(py, self, &other)?)
+        self.store_result(py, "//=", ops::floor_divide(py, self, &other)?)
     }
 
     fn __imod__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<()> {
-        self.store_result("%=", ops::remainder(py, self, &other)?)
+        self.store_result(py, "%=", ops::remainder(py, self, &other)?)
     }
 
     fn __ilshift__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<()> {
-        self.store_result("<<=", ops::bitwise_left_shift(py, self, &other)?)
+        self.store_result(py, "<<=", ops::bitwise_left_shift(py, self, &other)?)
     }
 
     fn __irshift__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<()> {
-        self.store_result(">>=", ops::bitwise_right_shift(py, self, &other)?)
+        self.store_result(py, ">>=", ops::bitwise_right_shift(py, self, &other)?)
     }
 
     fn __ipow__(
@@ -521,23 +523,23 @@ impl PyTensor {
         py: Python<'_>,
     ) -> PyResult<()> {
         refuse_modulo(modulo)?;
-        self.store_result("**=", ops::pow(py, self, &other)?)
+        self.store_result(py, "**=", ops::pow(py, self, &other)?)
     }
 
     fn __iand__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<()> {
-        self.store_result("&=", ops::bitwise_and(py, self, &other)?)
+        self.store_result(py, "&=", ops::bitwise_and(py, self, &other)?)
     }
 
     fn __ior__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<()> {
-        self.store_result("|=", ops::bitwise_or(py, self, &other)?)
+        self.store_result(py, "|=", ops::bitwise_or(py, self, &other)?)
     }
 
     fn __ixor__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<()> {
-        self.store_result("^=", ops::bitwise_xor(py, self, &other)?)
+        self.store_result(py, "^=", ops::bitwise_xor(py, self, &other)?)
     }
 
     fn __imatmul__(&self, other: ArrayOperand, py: Python<'_>) -> PyResult<()> {
-        self.store_result("@=", ops::matmul(py, self, &other)?)
+        self.store_result(py, "@=", ops::matmul(py, self, &other)?)
     }
 
     fn __format__<'py>(&self, format: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {

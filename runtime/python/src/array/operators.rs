@@ -14,12 +14,11 @@ use crate::python_number::{PythonNumber, number_beyond};
 
 impl PyTensor {
     /// Stores the result of an in-place operator; dtype and shape must not change.
-    pub(super) fn store_result(&self, operator: &str, made: Self) -> PyResult<()> {
+    pub(super) fn store_result(&self, py: Python<'_>, operator: &str, made: Self) -> PyResult<()> {
         let (own, made) = (self.tensor(), made.tensor());
         if own.dtype() == made.dtype() && own.dims() == made.dims() {
             self.check_assignment(Some(&made))?;
-            self.replace_tensor(made);
-            return Ok(());
+            return self.replace_tensor(py, made);
         }
         Err(operand::in_place_error(operator, &own, &made))
     }
