@@ -7,7 +7,13 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyString, PyType};
 
+use crate::convert::cast_tensor;
+use crate::exchange::from_python::asarray;
+use crate::tensor::PyTensor;
+
 /// The type of the elements of an array, such as `oarlock.float32`.
+///
+/// Called, it converts: `oarlock.float32(3)` is an array of one number.
 #[pyclass(frozen, module = "oarlock")]
 pub(crate) struct DType(pub(crate) Dtype);
 
@@ -37,6 +43,24 @@ impl DType {
     #[getter]
     fn __numpy_dtype__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         py.import("numpy")?.call_method1("dtype", (self.0.numpy_name(),))
+    }
+
+    /// A number or an array in the dtype, as NumPy's types give it. An integer has to fit; other numbers are converted.
+    #[pyo3(signature = (value=None, /))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        value: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyTensor>> {
+        let value = value.map_or_else(|| PyInt::new(py, 0).into_any(), Clone::clone);
+        let dtype = value.is_exact_instance_of::<PyInt>().then_some(DtypeLike(self.0));
+        let array = asarray(&value, dtype, None, None)?;
+        let tensor = array.get().tensor();
+        if tensor.dtype() == self.0 {
+            Ok(array)
+        } else {
+            Bound::new(py, PyTensor::new(cast_tensor(py, &tensor, self.0)?))
+        }
     }
 
     /// Equals the same dtype of NumPy, and its name.

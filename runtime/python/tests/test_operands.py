@@ -285,3 +285,15 @@ class TestOtherLibraries:
 
         with pytest.raises(BufferError, match=r"library refuses: Can't export .*\nhint: .*detach"):
             ol.asarray(Tracked())
+
+
+def test_dtypes_convert_as_types_of_numpy_do():
+    for name in ("float32", "int64", "uint8", "bool", "complex64"):
+        ours, theirs = getattr(ol, name), np.dtype(name).type
+        for value in (3, 2.5, True, [1, 2], np.array([1.5, 0.0])):
+            made = ours(value)
+            assert made.dtype == ours
+            np.testing.assert_array_equal(made.numpy(), theirs(value))
+    assert ol.float64().item() == 0.0
+    with pytest.raises(OverflowError):
+        ol.uint8(300)

@@ -16,7 +16,12 @@ __version__: Final[builtins.str]
 
 @final
 class DType:
-    """The type of the elements of an array, such as `oarlock.float32`."""
+    """The type of the elements of an array, such as `oarlock.float32`.
+
+    Called, it converts: `oarlock.float32(3)` is an array of one number.
+    """
+
+    def __call__(self, value: ArrayLike = 0, /) -> Tensor: ...
 
     @property
     def __numpy_dtype__(self) -> Any:
