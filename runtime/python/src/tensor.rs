@@ -1,13 +1,15 @@
 //! What an array holds.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
-use oarlock_core::Tensor;
+use oarlock_core::{Dtype, Tensor};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use crate::trace::{TraceMark, check_assignment, is_traced};
+use crate::error::OrRaise as _;
+use crate::startup::host_memory_device;
+use crate::trace::{TraceMark, check_assignment, is_traced, is_tracing};
 use crate::view_source::{ArrayView, ViewSource};
 
 /// Elements of one dtype in a shape, on a device.
@@ -17,10 +19,10 @@ use crate::view_source::{ArrayView, ViewSource};
 #[pyclass(frozen, weakref, module = "oarlock", name = "Tensor")]
 pub(crate) struct PyTensor {
     /// A shared tensor never changes. Writing to an array replaces its tensor, or modifies the tensor in place if it has no
-    /// other owner.
+    /// other owner. That of a view is made for each use, unless a graph has it.
     tensor: Mutex<Tensor>,
     mark: TraceMark,
-    /// Grows with every change, so that views notice it.
+    /// Grows with every change, so that traced views notice it.
     version: AtomicU64,
     source: Option<Box<ViewSource>>,
 }
@@ -33,8 +35,13 @@ impl PyTensor {
 
     /// A view of an array.
     pub(crate) fn view_of(array: &Bound<'_, Self>, view: ArrayView) -> PyResult<Self> {
-        let (tensor, source) = ViewSource::new(array, view)?;
-        Ok(Self { source: Some(Box::new(source)), ..Self::new(tensor) })
+        let source = Some(Box::new(ViewSource::new(array, view)));
+        let made = Self { source, ..Self::new(placeholder(array.py())?) };
+        if is_tracing() {
+            // The line that makes the view is the one that its node is named after.
+            made.tensor();
+        }
+        Ok(made)
     }
 
     /// What the array is a view of.
@@ -43,24 +50,14 @@ impl PyTensor {
         self.source.as_deref()
     }
 
-    #[inline]
     pub(crate) fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
-    }
-
-    /// Makes the tensor of a view again if its array has changed.
-    #[inline]
-    pub(crate) fn refresh(&self) {
-        if let Some(made) = self.source().and_then(ViewSource::changed_tensor) {
-            self.put_tensor(made);
-        }
     }
 
     /// Clones the handle, not the elements.
     #[inline]
     pub(crate) fn tensor(&self) -> Tensor {
-        self.refresh();
-        self.own_tensor()
+        self.source().map_or_else(|| self.own_tensor(), |source| source.tensor_of(self))
     }
 
     /// Refuses to change the array if a graph would not.
@@ -74,24 +71,19 @@ impl PyTensor {
 
     /// Puts another tensor in the place of the own one, after an assignment.
     pub(crate) fn replace_tensor(&self, py: Python<'_>, made: Tensor) -> PyResult<()> {
-        self.put_tensor(made.clone());
-        self.source().map_or(Ok(()), |source| source.write_back(py, &made))
+        if let Some(source) = self.source() {
+            return source.write_back(py, self, made);
+        }
+        self.put_tensor(made);
+        Ok(())
     }
 
-    /// The tensor as it is, whether or not the array has changed.
+    /// The tensor that the array holds, which is none of a view.
     pub(crate) fn own_tensor(&self) -> Tensor {
         self.tensor.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Lets the tensor of a view go until it is next needed.
-    pub(crate) fn give_up_tensor(&self, placeholder: Tensor) {
-        self.update_tensor(|tensor| *tensor = placeholder);
-        if let Some(source) = self.source() {
-            source.forget_tensor();
-        }
-    }
-
-    fn put_tensor(&self, made: Tensor) {
+    pub(crate) fn put_tensor(&self, made: Tensor) {
         self.mark.count_if_traced(&made);
         self.update_tensor(|tensor| *tensor = made);
     }
@@ -102,6 +94,16 @@ impl PyTensor {
         self.version.fetch_add(1, Ordering::Release);
         result
     }
+}
+
+/// The tensor that views hold, in whose place they make their own.
+pub(crate) fn placeholder(py: Python<'_>) -> PyResult<Tensor> {
+    static PLACEHOLDER: OnceLock<Tensor> = OnceLock::new();
+    if let Some(known) = PLACEHOLDER.get() {
+        return Ok(known.clone());
+    }
+    let made = Tensor::from_bytes(&host_memory_device(py)?, Dtype::U8, &[0], &[]).or_raise()?;
+    Ok(PLACEHOLDER.get_or_init(|| made).clone())
 }
 
 /// The output of an op that has one.

@@ -1,23 +1,25 @@
 //! Arrays that are views of others, as in NumPy: a change of one is a change of the other.
 //!
-//! Tensors are values, so a view holds a tensor of its own. It is made again when the array has changed since, and an assignment to
-//! the view is carried over to the array.
+//! Tensors are values, so a view makes its tensor of that of the array for each use, and an assignment to the view is carried over to
+//! the array. In a graph, a view keeps its tensor until the array changes, or the graph would have a node for each use.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use oarlock_core::{DimSelection, Tensor};
 use pyo3::prelude::*;
 
+use crate::array::assign_selection;
 use crate::error::OrRaise as _;
 use crate::startup::shared_runtime;
 use crate::tensor::PyTensor;
+use crate::trace::is_traced;
 use crate::views::{reshape_view, selection_view, transpose_view};
 
 /// What an array is a view of.
 pub(crate) struct ViewSource {
     pub(crate) array: Py<PyTensor>,
     pub(crate) view: ArrayView,
-    /// The version of the array that the tensor of the view is of.
+    /// The version of the array that the traced tensor of the view is of.
     seen: AtomicU64,
 }
 
@@ -35,48 +37,56 @@ pub(crate) enum ArrayView {
 const NEVER: u64 = u64::MAX;
 
 impl ViewSource {
-    /// The tensor of a view, and where it comes from.
-    pub(crate) fn new(array: &Bound<'_, PyTensor>, view: ArrayView) -> PyResult<(Tensor, Self)> {
-        // A change in between is noticed, since the version is read first.
-        let seen = AtomicU64::new(array.get().version());
-        let tensor = view.tensor_of(array.py(), &array.get().tensor())?;
-        Ok((tensor, Self { array: array.clone().unbind(), view, seen }))
+    pub(crate) fn new(array: &Bound<'_, PyTensor>, view: ArrayView) -> Self {
+        Self { array: array.clone().unbind(), view, seen: AtomicU64::new(NEVER) }
     }
 
-    /// The tensor of the view if the array changed since it was last seen.
+    /// The tensor of a view, which this is the source of.
     #[inline]
-    pub(crate) fn changed_tensor(&self) -> Option<Tensor> {
-        let array = self.array.get();
-        array.refresh();
-        let version = array.version();
-        if self.seen.load(Ordering::Acquire) == version { None } else { self.new_tensor(version) }
+    pub(crate) fn tensor_of(&self, view: &PyTensor) -> Tensor {
+        let tensor = self.array.get().tensor();
+        if is_traced(&tensor) { self.traced_tensor(view, &tensor) } else { self.made_tensor(&tensor) }
+    }
+
+    #[inline]
+    fn made_tensor(&self, array: &Tensor) -> Tensor {
+        let made = match &self.view {
+            ArrayView::Selection(picks) => array.select_view(picks),
+            ArrayView::Permutation(order) => array.transpose(order),
+            ArrayView::Shape(dims) if array.is_contiguous() => array.reshape(dims),
+            view @ ArrayView::Shape(_) => {
+                return Python::attach(|py| view.tensor_of(py, array)).unwrap_or_else(|_| array.clone());
+            }
+        };
+        // An array keeps its shape, so what could be made of it when the view was made still can.
+        made.unwrap_or_else(|_| array.clone())
     }
 
     #[cold]
-    fn new_tensor(&self, version: u64) -> Option<Tensor> {
-        // An array keeps its shape, so this fails only where memory runs out; the old elements are better than none.
-        let made = Python::attach(|py| self.view.tensor_of(py, &self.array.get().tensor())).ok()?;
-        self.seen.store(version, Ordering::Release);
-        Some(made)
-    }
-
-    /// Has the tensor made again when it is next needed.
-    pub(crate) fn forget_tensor(&self) {
-        self.seen.store(NEVER, Ordering::Release);
-    }
-
-    /// Carries the elements of the view over to the array.
-    pub(crate) fn write_back(&self, py: Python<'_>, made: &Tensor) -> PyResult<()> {
-        let array = self.array.get();
-        if let ArrayView::Selection(picks) = &self.view {
-            crate::array::assign_selection(py, array, picks, made)?;
-            self.seen.store(array.version(), Ordering::Release);
-            return Ok(());
+    fn traced_tensor(&self, view: &PyTensor, array: &Tensor) -> Tensor {
+        let version = self.array.get().version();
+        if self.seen.load(Ordering::Acquire) != version
+            && let Ok(made) = Python::attach(|py| self.view.tensor_of(py, array))
+        {
+            view.put_tensor(made);
+            self.seen.store(version, Ordering::Release);
         }
-        // Elements are copied, so that the array stays contiguous. The view is made again, with the strides that it had.
-        let dims = array.tensor().dims().to_vec();
-        crate::array::assign_selection(py, array, &[], &self.view.array_of(py, made, &dims)?)?;
-        self.forget_tensor();
+        view.own_tensor()
+    }
+
+    /// Carries the elements of a view over to the array.
+    pub(crate) fn write_back(&self, py: Python<'_>, view: &PyTensor, made: Tensor) -> PyResult<()> {
+        let array = self.array.get();
+        let ArrayView::Selection(picks) = &self.view else {
+            // Elements are copied, so that the array stays contiguous.
+            let dims = array.tensor().dims().to_vec();
+            return assign_selection(py, array, &[], &self.view.array_of(py, &made, &dims)?);
+        };
+        assign_selection(py, array, picks, &made)?;
+        if is_traced(&made) {
+            view.put_tensor(made);
+            self.seen.store(array.version(), Ordering::Release);
+        }
         Ok(())
     }
 }

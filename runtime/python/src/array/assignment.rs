@@ -9,11 +9,11 @@ use pyo3::prelude::*;
 use super::index::{GatherIndices, IndexKey, make_contiguous, select_elements};
 use super::operand::text_operand;
 use super::python_number::PythonNumber;
-use super::{ArrayOperand, PyTensor, cast_tensor, scalar_cache};
+use super::{ArrayOperand, PyTensor, cast_tensor, copy_tensor};
 use crate::error::OrRaise as _;
 use crate::op_call::StaticOp;
 use crate::promote::dtype_kind;
-use crate::startup::host_memory_device;
+use crate::tensor::placeholder;
 use crate::trace::is_traced;
 use crate::view_source::{ArrayView, compose_selections};
 use crate::views::{expand_view, reshape_view};
@@ -23,31 +23,31 @@ pub(super) fn assign_index(
     py: Python<'_>,
     array: &PyTensor,
     key: &Bound<'_, PyAny>,
-    value: &ArrayOperand,
+    value: ArrayOperand,
 ) -> PyResult<()> {
     let tensor = array.tensor();
     let (dtype, device) = (tensor.dtype(), tensor.device().clone());
     let key = IndexKey::new(&tensor, key)?;
-    array.check_assignment(match value {
+    array.check_assignment(match &value {
         ArrayOperand::Array(value) | ArrayOperand::Imported(value) => Some(value),
         _ => None,
     })?;
     // A graph has no writes: a traced array is replaced by the result of an op.
-    let is_constant = match value {
+    let is_constant = match &value {
         ArrayOperand::Array(value) | ArrayOperand::Imported(value) => !is_traced(value),
         _ => true,
     };
     let can_write = key.is_view() && is_constant && is_writable(&tensor);
     if can_write && let ArrayOperand::Number(number) = value {
         let mut bytes = Vec::with_capacity(16);
-        check_number(*number, dtype)?.write_element(dtype, &mut bytes)?;
+        check_number(number, dtype)?.write_element(dtype, &mut bytes)?;
         drop(tensor);
         return write_elements(py, array, &key.picks, SelectionSource::One(&bytes));
     }
     let value = match value {
         ArrayOperand::Refused(error) => return Err(error.clone_ref(py)),
-        ArrayOperand::Number(number) => check_number(*number, dtype)?.to_tensor(&device, dtype)?,
-        ArrayOperand::Text(text) => text_operand(&tensor, text.clone())?,
+        ArrayOperand::Number(number) => check_number(number, dtype)?.to_tensor(&device, dtype)?,
+        ArrayOperand::Text(text) => text_operand(&tensor, text)?,
         ArrayOperand::Array(value) | ArrayOperand::Imported(value) => {
             if crate::promote::promote_dtypes(dtype, value.dtype())? != dtype
                 && dtype_kind(value.dtype()) > dtype_kind(dtype)
@@ -62,6 +62,8 @@ pub(super) fn assign_index(
         }
     };
     if can_write {
+        // A value in the memory that is written to is copied, rather than all of that memory.
+        let value = if may_overlap(&value, &root_tensor(array))? { copy_tensor(py, &value)? } else { value };
         let value = broadcast_value(py, &value, &tensor.selected_dims(&key.picks).or_raise()?)?;
         drop(tensor);
         return write_elements(py, array, &key.picks, SelectionSource::Of(&value));
@@ -168,8 +170,7 @@ pub(crate) fn assign_selection(
     array.replace_tensor(py, written)
 }
 
-/// Writes elements into a part of an array; the part of a view is one of the array that it is a view of. Views on the way give up
-/// their tensors, so that the memory has one owner, and nothing is copied.
+/// Writes elements into a part of an array; the part of a view is one of the array that it is a view of.
 fn write_elements(
     py: Python<'_>,
     array: &PyTensor,
@@ -183,26 +184,39 @@ fn write_elements(
     if let ArrayView::Selection(outer) = &source.view
         && let Some(composed) = compose_selections(outer, picks)
     {
-        array.give_up_tensor(placeholder(py)?);
         return write_elements(py, whole, &composed, elements);
     }
     if whole.source().is_none() && !matches!(source.view, ArrayView::Selection(_)) {
-        array.give_up_tensor(placeholder(py)?);
         let placeholder = placeholder(py)?;
         return whole.update_tensor(|tensor| {
             let mut seen = source.view.tensor_of(py, tensor)?;
+            // The view becomes the only owner of the memory, so that nothing is copied.
             let dims = std::mem::replace(tensor, placeholder).dims().to_vec();
             let result = seen.write_selection(picks, elements).or_raise();
-            // If other views share the memory, the write made a copy in the order of this one.
+            // If others share the memory, the write made a copy in the order of this view.
             *tensor = make_contiguous(py, &source.view.array_of(py, &seen, &dims)?)?;
             result
         });
     }
-    array.update_tensor(|tensor| tensor.write_selection(picks, elements)).or_raise()?;
-    source.write_back(py, &array.own_tensor())
+    let mut tensor = array.tensor();
+    tensor.write_selection(picks, elements).or_raise()?;
+    source.write_back(py, array, tensor)
 }
 
-/// A small tensor that stands in for another one.
-fn placeholder(py: Python<'_>) -> PyResult<Tensor> {
-    scalar_cache::single_element_list(0, &host_memory_device(py)?)
+/// The tensor of the array that a view is in the end a view of.
+fn root_tensor(array: &PyTensor) -> Tensor {
+    array.source().map_or_else(|| array.own_tensor(), |source| root_tensor(source.array.get()))
+}
+
+/// True if two tensors may share memory of the host.
+fn may_overlap(one: &Tensor, other: &Tensor) -> PyResult<bool> {
+    let range = |tensor: &Tensor| -> PyResult<Option<(usize, usize)>> {
+        let begin = tensor.host_address().or_raise()?.map(|address| address.addr());
+        let steps = tensor.dims().iter().zip(tensor.strides());
+        let last: i64 = steps.map(|(size, stride)| (size - 1).max(0) * stride).sum();
+        let size = tensor.dtype().byte_size().unwrap_or(1) as usize;
+        Ok(begin.map(|begin| (begin, begin + (last as usize + 1) * size)))
+    };
+    let (Some(one), Some(other)) = (range(one)?, range(other)?) else { return Ok(false) };
+    Ok(one.0 < other.1 && other.0 < one.1)
 }

@@ -298,7 +298,7 @@ impl PyTensor {
     }
 
     fn __setitem__(&self, key: &Bound<'_, PyAny>, value: ArrayOperand) -> PyResult<()> {
-        assignment::assign_index(key.py(), self, key, &value)
+        assignment::assign_index(key.py(), self, key, value)
     }
 
     fn __iter__<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {

@@ -4,7 +4,7 @@
 
 use std::ffi::c_int;
 
-use oarlock_core::{Dtype, Tensor};
+use oarlock_core::Tensor;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -13,7 +13,7 @@ use super::{buffer, numpy_arrays};
 use crate::convert::copy_tensor;
 use crate::error::OrRaise as _;
 use crate::startup::host_memory_device;
-use crate::tensor::PyTensor;
+use crate::tensor::{PyTensor, placeholder};
 use crate::trace::refuse_read;
 
 /// A tensor that nobody else has, and that nobody is given.
@@ -45,9 +45,12 @@ pub(crate) fn _given_up<'py>(py: Python<'py>, array: &Bound<'py, PyTensor>) -> P
     let array = array.get();
     refuse_read(&array.tensor())?;
     let host = host_memory_device(py)?;
-    let nothing = Tensor::from_bytes(&host, Dtype::U8, &[0], &[]).or_raise()?;
-    let tensor =
-        array.update_tensor(|tensor| std::mem::replace(tensor, nothing)).to_device(&host).or_raise()?;
+    let nothing = placeholder(py)?;
+    let tensor = match array.source() {
+        Some(_) => array.tensor(),
+        None => array.update_tensor(|tensor| std::mem::replace(tensor, nothing)),
+    };
+    let tensor = tensor.to_device(&host).or_raise()?;
     if !buffer::has_buffer_format(tensor.dtype()) {
         return numpy_arrays::write_numpy(py, &tensor);
     }

@@ -53,8 +53,9 @@ impl FunctionTrace {
 
     /// Ends the graph with its outputs.
     fn end(&self, names: Vec<String>, outputs: Vec<Bound<'_, PyTensor>>) -> PyResult<()> {
+        let outputs: Vec<Tensor> = outputs.iter().map(|output| output.get().tensor()).collect();
         let finished = TRACES.with_borrow_mut(|traces| {
-            let values = outputs.iter().map(|output| operand_value(traces, &output.get().tensor()));
+            let values = outputs.iter().map(|output| operand_value(traces, output));
             let values = values.collect::<PyResult<Vec<_>>>()?;
             let trace = traces.pop().ok_or_else(|| PyTypeError::new_err("expected a trace, found none"))?;
             TRACE_COUNT.fetch_sub(1, Ordering::Relaxed);
