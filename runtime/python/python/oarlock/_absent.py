@@ -287,7 +287,9 @@ def attribute(array: Any, name: str) -> Any:
     package = sys.modules["oarlock"]
     instead = ATTRIBUTES.get(name)
     # Most names that others ask for are nowhere, which a dictionary tells sooner than a list.
-    if instead is None and (name in LOADED_ON_USE or callable(vars(package).get(name)) and name in package.__all__):
+    namesake = vars(package).get(name)
+    is_function = callable(namesake) and not isinstance(namesake, package.DType) and name in package.__all__
+    if instead is None and (name in LOADED_ON_USE or is_function):
         instead = f"oarlock.{name}(x, …)"
     if instead is None and "x" in re.findall(r"\w+", FUNCTIONS.get(name) or ""):
         instead = FUNCTIONS[name]

@@ -100,7 +100,7 @@ def namesake(name: str, part: str = "") -> Callable[..., Any] | None:
         return None
     place = getattr(oarlock, part) if part else oarlock
     found = getattr(place, name, None) if name in place.__all__ else None
-    return found if callable(found) and not isinstance(found, type) else None
+    return found if callable(found) and not isinstance(found, (type, oarlock.DType)) else None
 
 
 def on_numpy(function: Callable[..., Any], inputs: tuple[Any, ...], named: dict[str, Any]) -> Any:
