@@ -24,6 +24,7 @@ mod random;
 mod recorder;
 mod reduce;
 mod scalar_cache;
+mod selections;
 mod signals;
 mod startup;
 mod tensor;

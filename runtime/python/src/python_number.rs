@@ -28,9 +28,14 @@ impl PythonNumber {
             Some(DtypeKind::Bool) => Some(Self::Bool(object.extract()?)),
             // Integers of more than 128 bits are out of range for every dtype. Most fit 64 bits, and reading wider ones takes
             // as long as a small op.
-            Some(DtypeKind::Integer) => Some(Self::Integer(
-                object.extract::<i64>().map_or_else(|_| object.extract().unwrap_or(i128::MAX), i128::from),
-            )),
+            Some(DtypeKind::Integer) => Some(Self::Integer(match object.extract::<i64>() {
+                Ok(number) => number.into(),
+                Err(_) => match object.extract() {
+                    Ok(number) => number,
+                    Err(_) if object.lt(0)? => i128::MIN,
+                    Err(_) => i128::MAX,
+                },
+            })),
             Some(DtypeKind::Float) => Some(Self::Float(object.extract()?)),
             Some(DtypeKind::Complex) => {
                 let (real, imaginary) =
@@ -109,6 +114,10 @@ impl PythonNumber {
     fn to_float(self, dtype: Dtype) -> PyResult<f64> {
         match self {
             Self::Bool(value) => Ok(f64::from(u8::from(value))),
+            Self::Integer(i128::MIN | i128::MAX) => Err(PyOverflowError::new_err(format!(
+                "expected a number that {} has, found one of more than 127 bits\nhint: give a float, `float(…)`",
+                dtype.numpy_name()
+            ))),
             Self::Integer(value) => Ok(value as f64),
             Self::Float(value) => Ok(value),
             Self::Complex(..) => Err(not_real_error(dtype)),
@@ -157,7 +166,11 @@ fn not_real_error(dtype: Dtype) -> PyErr {
 
 #[cold]
 fn out_of_range_error(found: i128, dtype: Dtype) -> PyErr {
-    let found = if found == i128::MAX { "one of more bits".to_owned() } else { found.to_string() };
+    let found = if matches!(found, i128::MIN | i128::MAX) {
+        "one of more bits".to_owned()
+    } else {
+        found.to_string()
+    };
     PyOverflowError::new_err(format!("expected a number that {} has, found {found}", dtype.numpy_name()))
 }
 

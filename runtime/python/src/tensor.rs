@@ -7,6 +7,7 @@ use oarlock_core::{Dtype, Tensor};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
+use crate::convert::copy_tensor;
 use crate::error::OrRaise as _;
 use crate::startup::host_memory_device;
 use crate::trace::{TraceMark, check_assignment, is_traced, is_tracing};
@@ -35,8 +36,12 @@ impl PyTensor {
 
     /// A view of an array.
     pub(crate) fn view_of(array: &Bound<'_, Self>, view: ArrayView) -> PyResult<Self> {
-        let source = Some(Box::new(ViewSource::new(array, view)));
-        let made = Self { source, ..Self::new(placeholder(array.py())?) };
+        let py = array.py();
+        let source = ViewSource::new(array, view);
+        if source.is_too_deep() {
+            return copy_tensor(py, &source.made_tensor(py)?).map(Self::new);
+        }
+        let made = Self { source: Some(Box::new(source)), ..Self::new(placeholder(py)?) };
         if is_tracing() {
             // The line that makes the view is the one that its node is named after.
             made.tensor();

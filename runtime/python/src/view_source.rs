@@ -10,20 +10,28 @@ use pyo3::prelude::*;
 
 use crate::array::assign_selection;
 use crate::error::OrRaise as _;
+use crate::selections::compose_selections;
 use crate::startup::shared_runtime;
 use crate::tensor::PyTensor;
-use crate::trace::is_traced;
+use crate::trace::{innermost_scope, is_active, is_traced};
 use crate::views::{reshape_view, selection_view, transpose_view};
 
 /// What an array is a view of.
 pub(crate) struct ViewSource {
     pub(crate) array: Py<PyTensor>,
     pub(crate) view: ArrayView,
-    /// The version of the array that the traced tensor of the view is of.
+    /// The version of the array that the traced tensor of the view is of, and the trace that it is of.
     seen: AtomicU64,
+    scope: AtomicU64,
+    /// The number of views on the way to an array that is none.
+    depth: u8,
 }
 
+/// A view of more views is a copy: each use of a view makes the tensors of all on the way.
+const MAX_DEPTH: u8 = 32;
+
 /// How a view sees its array.
+#[derive(Clone)]
 pub(crate) enum ArrayView {
     /// A part.
     Selection(Vec<DimSelection>),
@@ -37,19 +45,36 @@ pub(crate) enum ArrayView {
 const NEVER: u64 = u64::MAX;
 
 impl ViewSource {
+    /// A view of a view is one of what that is a view of, where one step says both.
     pub(crate) fn new(array: &Bound<'_, PyTensor>, view: ArrayView) -> Self {
-        Self { array: array.clone().unbind(), view, seen: AtomicU64::new(NEVER) }
+        let source = array.get().source();
+        let together = source.and_then(|source| source.view.followed_by(&view));
+        let (array, view) = match (source, together) {
+            (Some(source), Some(together)) => (source.array.clone_ref(array.py()), together),
+            _ => (array.clone().unbind(), view),
+        };
+        let depth = array.get().source().map_or(0, |source| source.depth) + 1;
+        Self { array, view, seen: AtomicU64::new(NEVER), scope: AtomicU64::new(0), depth }
+    }
+
+    pub(crate) fn is_too_deep(&self) -> bool {
+        self.depth > MAX_DEPTH
+    }
+
+    /// A new tensor of the view.
+    pub(crate) fn made_tensor(&self, py: Python<'_>) -> PyResult<Tensor> {
+        self.view.tensor_of(py, &self.array.get().tensor())
     }
 
     /// The tensor of a view, which this is the source of.
     #[inline]
     pub(crate) fn tensor_of(&self, view: &PyTensor) -> Tensor {
         let tensor = self.array.get().tensor();
-        if is_traced(&tensor) { self.traced_tensor(view, &tensor) } else { self.made_tensor(&tensor) }
+        if is_traced(&tensor) { self.traced_tensor(view, &tensor) } else { self.known_tensor(&tensor) }
     }
 
     #[inline]
-    fn made_tensor(&self, array: &Tensor) -> Tensor {
+    fn known_tensor(&self, array: &Tensor) -> Tensor {
         let made = match &self.view {
             ArrayView::Selection(picks) => array.select_view(picks),
             ArrayView::Permutation(order) => array.transpose(order),
@@ -65,13 +90,19 @@ impl ViewSource {
     #[cold]
     fn traced_tensor(&self, view: &PyTensor, array: &Tensor) -> Tensor {
         let version = self.array.get().version();
-        if self.seen.load(Ordering::Acquire) != version
-            && let Ok(made) = Python::attach(|py| self.view.tensor_of(py, array))
-        {
-            view.put_tensor(made);
-            self.seen.store(version, Ordering::Release);
+        // A tensor of a branch or of the body of a loop is none of what is around it.
+        let is_known =
+            self.seen.load(Ordering::Acquire) == version && is_active(self.scope.load(Ordering::Acquire));
+        if !is_known && let Ok(made) = Python::attach(|py| self.view.tensor_of(py, array)) {
+            self.keep_tensor(view, made, version);
         }
         view.own_tensor()
+    }
+
+    fn keep_tensor(&self, view: &PyTensor, made: Tensor, version: u64) {
+        view.put_tensor(made);
+        self.seen.store(version, Ordering::Release);
+        self.scope.store(innermost_scope(), Ordering::Release);
     }
 
     /// Carries the elements of a view over to the array.
@@ -84,14 +115,27 @@ impl ViewSource {
         };
         assign_selection(py, array, picks, &made)?;
         if is_traced(&made) {
-            view.put_tensor(made);
-            self.seen.store(array.version(), Ordering::Release);
+            self.keep_tensor(view, made, array.version());
         }
         Ok(())
     }
 }
 
 impl ArrayView {
+    /// This view and then another one of it, as one.
+    fn followed_by(&self, next: &Self) -> Option<Self> {
+        match (self, next) {
+            (Self::Selection(outer), Self::Selection(inner)) => {
+                compose_selections(outer, inner).map(Self::Selection)
+            }
+            (Self::Permutation(outer), Self::Permutation(inner)) => {
+                Some(Self::Permutation(inner.iter().map(|axis| outer[*axis]).collect()))
+            }
+            (Self::Shape(_), Self::Shape(_)) => Some(next.clone()),
+            _ => None,
+        }
+    }
+
     /// The tensor of the view of an array.
     pub(crate) fn tensor_of(&self, py: Python<'_>, array: &Tensor) -> PyResult<Tensor> {
         match self {
@@ -161,40 +205,4 @@ fn contiguous_in_shape(py: Python<'_>, tensor: &Tensor, dims: &[i64]) -> PyResul
     }
     let stream = tensor.device().default_stream().or_raise()?;
     reshape_view(py, &shared_runtime(py)?.make_contiguous(tensor, stream).or_raise()?, dims)
-}
-
-/// The part of an array that `inner` selects of the part that `outer` selects; `None` if no single selection says it.
-pub(crate) fn compose_selections(
-    outer: &[DimSelection],
-    inner: &[DimSelection],
-) -> Option<Vec<DimSelection>> {
-    let mut inner = inner.iter().copied();
-    let mut made = Vec::with_capacity(outer.len() + inner.len());
-    for outer in outer {
-        if let DimSelection::At(_) = outer {
-            made.push(*outer);
-            continue;
-        }
-        let inner = loop {
-            match inner.next() {
-                Some(DimSelection::New) => made.push(DimSelection::New),
-                found => break found.unwrap_or(DimSelection::Whole),
-            }
-        };
-        match (*outer, inner) {
-            (DimSelection::New, DimSelection::At(_)) => {}
-            (outer, DimSelection::Whole) => made.push(outer),
-            (DimSelection::Whole, inner) => made.push(inner),
-            (DimSelection::Range { begin, step, .. }, DimSelection::At(place)) => {
-                made.push(DimSelection::At(begin + place * step));
-            }
-            (
-                DimSelection::Range { begin, step, .. },
-                DimSelection::Range { begin: first, count, step: stride },
-            ) => made.push(DimSelection::Range { begin: begin + first * step, count, step: step * stride }),
-            _ => return None,
-        }
-    }
-    made.extend(inner);
-    Some(made)
 }

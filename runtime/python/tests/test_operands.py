@@ -294,6 +294,11 @@ def test_dtypes_convert_as_types_of_numpy_do():
             made = ours(value)
             assert made.dtype == ours
             np.testing.assert_array_equal(made.numpy(), theirs(value))
-    assert ol.float64().item() == 0.0
-    with pytest.raises(OverflowError):
-        ol.uint8(300)
+    for dtype, wrong in [(ol.uint8, 300), (ol.int32, float("inf")), (ol.int8, 1e300), (ol.float64, 10**400), (ol.float32, -(2**200))]:
+        with pytest.raises(OverflowError):
+            dtype(wrong)
+    with pytest.raises(OverflowError, match="expected a number that float32 has, found one of more than 127 bits"):
+        ol.ones(2) + 10**400
+    for wrong in (None, "3", b"3"):
+        with pytest.raises(TypeError, match="expected a number or an array to convert to int64, found "):
+            ol.int64(wrong)

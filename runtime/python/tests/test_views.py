@@ -106,3 +106,22 @@ def test_a_view_keeps_its_shape_when_an_assignment_to_it_fails() -> None:
         row[:] = [1, 2]
     row[0] = 1
     assert x.tolist() == [[1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+
+
+def test_a_view_that_a_branch_makes_again_is_made_again_behind_it() -> None:
+    def with_branch(x: ol.Tensor) -> ol.Tensor:
+        row = x[0]
+        x[0] = 7
+        other = ol.cond(x.sum() < 0, lambda: row * 2, lambda: x[1])
+        return other + row
+
+    def with_loop(x: ol.Tensor) -> Any:
+        flat = x.reshape(-1)
+        x[0] = 7
+        other = ol.while_loop(lambda y: y.sum() < 0, lambda y: y + flat[0], x[1])
+        return other, flat
+
+    for function in (with_branch, with_loop):
+        expected, found = (f(ol.asarray([[1.0, 2.0], [3.0, 4.0]])) for f in (function, ol.jit(function)))
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one.numpy(), other.numpy())

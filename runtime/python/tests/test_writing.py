@@ -100,3 +100,9 @@ def test_a_grid_has_ends_and_texts_join_nothing():
         ol.ogrid[3, 4]
     with pytest.raises(ValueError, match="found a text\nhint: use `oarlock.concat`"):
         ol.r_["0,2", [1, 2]]
+
+
+@pytest.mark.parametrize("write", [lambda x: ol.copyto(x, 1.5), lambda x: ol.put(x, 0, 1.5), lambda x: ol.putmask(x, x > 0, 1.5)])
+def test_floats_are_not_written_to_integers(write):
+    with pytest.raises(TypeError, match="expected elements that int64 has, found float32"):
+        write(ol.arange(3))

@@ -21,7 +21,7 @@ class DType:
     Called, it converts: `oarlock.float32(3)` is an array of one number.
     """
 
-    def __call__(self, value: ArrayLike = 0, /) -> Tensor: ...
+    def __call__(self, value: ArrayLike, /) -> Tensor: ...
 
     @property
     def __numpy_dtype__(self) -> Any:

@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING
 
 from ._arguments import in_own_name
 from ._creation import arange
+from ._information import isdtype
 from ._manipulation import broadcast_to
 from ._oarlock import Tensor, _axis, asarray, op, reshape
 from ._search import take, where
 
 if TYPE_CHECKING:
     from ._typing import ArrayLike
+
+KINDS = ("bool", "integral", "real floating", "complex floating")
+"""The kinds of dtypes, each of which has the numbers of those before."""
 
 __all__: list[str] = ["copyto", "fill_diagonal", "put", "put_along_axis", "putmask"]
 
@@ -42,7 +46,7 @@ def put(x: Tensor, ind: ArrayLike, v: ArrayLike, /) -> None:
     if places.size and values.size:
         values = take(values, arange(places.size, device=x.device) % values.size)
         flat = reshape(x, (-1,))
-        flat[places] = values.astype(x.dtype, copy=False)
+        flat[places] = _of_kind(x, values)
         x[...] = reshape(flat, shape)
 
 
@@ -76,7 +80,7 @@ def fill_diagonal(x: Tensor, val: ArrayLike, /) -> None:
     if len(shape) < 2 or len(shape) > 2 and len({*shape}) > 1:
         raise ValueError(f"expected a matrix, or an array with the same size in all dimensions, found the shape {shape}")
     places = arange(min(shape), device=x.device)
-    x[(places,) * len(shape)] = asarray(val, device=x.device).astype(x.dtype, copy=False)
+    x[(places,) * len(shape)] = _of_kind(x, asarray(val, device=x.device))
 
 
 @in_own_name
@@ -95,7 +99,7 @@ def put_along_axis(x: Tensor, indices: ArrayLike, values: ArrayLike, /, axis: in
         raise ValueError(f"expected indices with {written.ndim} dimensions, found the shape {places.shape}")
     along = _axis(0 if axis is None else axis, written.ndim)
     places = broadcast_to(places, (*written.shape[:along], places.shape[along], *written.shape[along + 1 :]))
-    put = broadcast_to(asarray(values, device=x.device).astype(x.dtype, copy=False), places.shape)
+    put = broadcast_to(_of_kind(x, asarray(values, device=x.device)), places.shape)
     x[...] = reshape(op("ScatterElements", [written, places, put], {"axis": along}), shape)
 
 
@@ -106,4 +110,13 @@ def _own(x: object) -> Tensor:
 
 
 def _write_where(x: Tensor, mask: ArrayLike, values: Tensor) -> None:
-    x[...] = where(asarray(mask, device=x.device), values.astype(x.dtype, copy=False), x)
+    x[...] = where(asarray(mask, device=x.device), _of_kind(x, values), x)
+
+
+def _of_kind(x: Tensor, values: Tensor) -> Tensor:
+    """The values in the dtype of an array; an error if it has none of their kind, as integers have no floats."""
+    own, given = (next((at for at, kind in enumerate(KINDS) if isdtype(each.dtype, kind)), len(KINDS)) for each in (x, values))
+    if own < given:
+        found = values.dtype.name
+        raise TypeError(f"expected elements that {x.dtype.name} has, found {found}\nhint: convert them with `astype`")
+    return values.astype(x.dtype, copy=False)

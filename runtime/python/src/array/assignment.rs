@@ -13,9 +13,9 @@ use super::{ArrayOperand, PyTensor, cast_tensor, copy_tensor};
 use crate::error::OrRaise as _;
 use crate::op_call::StaticOp;
 use crate::promote::dtype_kind;
-use crate::tensor::placeholder;
+use crate::selections::{compose_selections, permute_selection, place_of_element};
 use crate::trace::is_traced;
-use crate::view_source::{ArrayView, compose_selections};
+use crate::view_source::ArrayView;
 use crate::views::{expand_view, reshape_view};
 
 /// Assigns to the part that a key selects.
@@ -166,7 +166,8 @@ pub(crate) fn assign_selection(
         return write_elements(py, array, picks, SelectionSource::Of(value));
     }
     let is_whole = picks.is_empty();
-    let written = if is_whole { value.clone() } else { scatter_selection(py, &tensor, picks, value)? };
+    let written =
+        if is_whole { make_contiguous(py, value)? } else { scatter_selection(py, &tensor, picks, value)? };
     array.replace_tensor(py, written)
 }
 
@@ -181,22 +182,28 @@ fn write_elements(
         return array.update_tensor(|tensor| tensor.write_selection(picks, elements)).or_raise();
     };
     let whole = source.array.get();
-    if let ArrayView::Selection(outer) = &source.view
-        && let Some(composed) = compose_selections(outer, picks)
-    {
-        return write_elements(py, whole, &composed, elements);
-    }
-    if whole.source().is_none() && !matches!(source.view, ArrayView::Selection(_)) {
-        let placeholder = placeholder(py)?;
-        return whole.update_tensor(|tensor| {
-            let mut seen = source.view.tensor_of(py, tensor)?;
-            // The view becomes the only owner of the memory, so that nothing is copied.
-            let dims = std::mem::replace(tensor, placeholder).dims().to_vec();
-            let result = seen.write_selection(picks, elements).or_raise();
-            // If others share the memory, the write made a copy in the order of this view.
-            *tensor = make_contiguous(py, &source.view.array_of(py, &seen, &dims)?)?;
-            result
-        });
+    match &source.view {
+        ArrayView::Selection(outer) => {
+            if let Some(composed) = compose_selections(outer, picks) {
+                return write_elements(py, whole, &composed, elements);
+            }
+        }
+        ArrayView::Permutation(order) => {
+            if let Some((turned, kept)) = permute_selection(order, picks) {
+                return match elements {
+                    SelectionSource::One(_) => write_elements(py, whole, &turned, elements),
+                    SelectionSource::Of(value) => {
+                        let value = value.transpose(&kept).or_raise()?;
+                        write_elements(py, whole, &turned, SelectionSource::Of(&value))
+                    }
+                };
+            }
+        }
+        ArrayView::Shape(dims) => {
+            if let Some(place) = place_of_element(dims, picks, whole.tensor().dims()) {
+                return write_elements(py, whole, &place, elements);
+            }
+        }
     }
     let mut tensor = array.tensor();
     tensor.write_selection(picks, elements).or_raise()?;

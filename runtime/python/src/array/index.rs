@@ -281,7 +281,12 @@ pub(super) fn index_array(array: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>) -
             .cast::<PyTuple>()
             .is_ok_and(|parts| parts.iter().any(|part| part.is_instance_of::<PyEllipsis>()));
     if is_element {
-        return selection_view(py, &tensor, &picks).map(PyTensor::new);
+        let element = selection_view(py, &tensor, &picks)?;
+        // An element in memory of its own does not keep an assignment to the array from being made in place.
+        let own = if is_traced(&element) { None } else { element.host_bytes().or_raise()? };
+        let made =
+            own.map(|bytes| Tensor::from_bytes(element.device(), element.dtype(), &[], bytes)).transpose();
+        return Ok(PyTensor::new(made.or_raise()?.unwrap_or(element)));
     }
     PyTensor::view_of(array, ArrayView::Selection(picks))
 }

@@ -17,6 +17,8 @@ impl PyTensor {
     pub(super) fn store_result(&self, py: Python<'_>, operator: &str, made: Self) -> PyResult<()> {
         let (own, made) = (self.tensor(), made.tensor());
         if own.dtype() == made.dtype() && own.dims() == made.dims() {
+            // The memory that is written to has one owner, and is not copied.
+            drop(own);
             self.check_assignment(Some(&made))?;
             return self.replace_tensor(py, made);
         }

@@ -40,6 +40,16 @@ pub(crate) fn is_traced(tensor: &Tensor) -> bool {
     is_tracing() && TRACES.with_borrow(|traces| traces.iter().any(|trace| trace.has_value(tensor)))
 }
 
+/// The innermost trace of this thread; 0 if there is none.
+pub(crate) fn innermost_scope() -> u64 {
+    TRACES.with_borrow(|traces| traces.last().map_or(0, GraphTrace::scope))
+}
+
+/// True if this thread is in such a trace.
+pub(crate) fn is_active(scope: u64) -> bool {
+    TRACES.with_borrow(|traces| traces.iter().any(|trace| trace.scope() == scope))
+}
+
 /// Adds a call to the innermost trace if an input is traced. The results of other calls are constants of the graph.
 pub(crate) fn record_call(
     py: Python<'_>,
