@@ -41,21 +41,21 @@ class TracedCall:
     """A function that was traced for one signature."""
 
     def __init__(
-        self, trace: _oarlock._Trace, session: Session | None, structure: Structure, results: list[Tensor | int]
+        self, trace: _oarlock._Trace, session: Session | None, structure: Structure, constants: list[Tensor]
     ) -> None:
         self.trace = trace
         self.session = session
         self.structure = structure
-        self.results = results
-        """The array of each result that does not depend on the arguments, the number of the output of all others."""
+        self.constants = constants
+        """The results if none depends on the arguments."""
 
     def __call__(self, arrays: list[Tensor]) -> Any:
-        made: Any = () if self.session is None else self.session(*arrays)
-        outputs: tuple[Tensor, ...] = (made,) if isinstance(made, Tensor) else made
-        if self.structure == (ARRAY,) and outputs:
-            return outputs[0]
-        each = (outputs[result] if isinstance(result, int) else own_handles([result])[0] for result in self.results)
-        return rebuild(self.structure, each)
+        if self.session is None:
+            return rebuild(self.structure, iter(own_handles(self.constants)))
+        made: Any = self.session(*arrays)
+        if self.structure == (ARRAY,):
+            return made
+        return rebuild(self.structure, iter((made,) if isinstance(made, Tensor) else made))
 
 
 class JitFunction(Generic[P, R]):
@@ -202,12 +202,12 @@ class JitFunction(Generic[P, R]):
 
     def _trace(self, structure: Structure, arrays: list[Tensor], names: list[str]) -> TracedCall:
         trace = _oarlock._Trace(self._name)
-        results, count, around = traced(trace, unique(names), arrays, lambda given: self._call(structure, given))
-        if not count:
-            return TracedCall(trace, None, around, results)
+        constants, around = traced(trace, unique(names), arrays, lambda given: self._call(structure, given))
+        if constants is not None:
+            return TracedCall(trace, None, around, constants)
         device = arrays[0].device if self._device is None and arrays else self._device
         session = Session(trace, device=device, precision=self._precision, fallback=self._fallback)
-        return TracedCall(trace, session, around, results)
+        return TracedCall(trace, session, around, [])
 
     def _call(self, structure: Structure, arrays: list[Tensor]) -> Any:
         """Calls the function itself with arguments of a structure."""
@@ -230,32 +230,24 @@ class JitFunction(Generic[P, R]):
 
 def traced(
     trace: _oarlock._Trace, names: list[str], arrays: list[Tensor], call: Callable[[list[Tensor]], Any]
-) -> tuple[list[Tensor | int], int, Structure]:
-    """Traces a call. Returns its results, as `TracedCall` has them, the number of outputs, and what is around the results."""
+) -> tuple[list[Tensor] | None, Structure]:
+    """Traces a call. Returns its results if none depends on the arguments, and what is around the results."""
     given = trace.begin(names, arrays)
-    array: Tensor | None = None
     try:
         made: list[Tensor] = []
         names_of_made: list[str] = []
         around = flatten(call(given), made, "result", names_of_made)
-        outputs: list[Tensor] = []
-        results: list[Tensor | int] = []
-        names_of_outputs: list[str] = []
-        for name, array in zip(names_of_made, made, strict=True):
-            if _is_traced(array):
-                results.append(len(outputs))
-                outputs.append(array)
-                names_of_outputs.append(name)
-            else:
-                results.append(array)
+        # Constants are outputs too, so that other runtimes get all results; but a graph of constants alone is none.
+        has_graph = any(map(_is_traced, made))
+        constants = [] if has_graph else made
+        outputs = made if has_graph else []
     except BaseException:
         trace.abandon()
         raise
-    trace.end(unique([*names, *names_of_outputs])[len(names) :], outputs)
-    count = len(outputs)
-    del given, made, outputs, array
+    trace.end(unique([*names, *names_of_made])[len(names) :] if has_graph else [], outputs)
+    del given, made, outputs
     check_kept(trace)
-    return results, count, around
+    return None if has_graph else constants, around
 
 
 def check_kept(trace: _oarlock._Trace) -> None:
