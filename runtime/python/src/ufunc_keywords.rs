@@ -23,11 +23,16 @@ impl<'py> UfuncKeywords<'_, 'py> {
         self,
         name: &str,
         operands: [&Bound<'py, PyAny>; COUNT],
-        call: impl FnOnce(Python<'py>) -> PyResult<PyTensor>,
+        call: impl Fn(Python<'py>) -> PyResult<PyTensor>,
     ) -> PyResult<Bound<'py, PyTensor>> {
         let py = operands[0].py();
-        if self.out.is_none() && self.named.is_none() {
-            return Bound::new(py, call(py)?);
+        if self.named.is_none() {
+            let Some(out) = self.out else { return Bound::new(py, call(py)?) };
+            if let Ok(out) = out.cast::<PyTensor>()
+                && write_equal(py, out.get(), &call)?
+            {
+                return Ok(out.clone());
+            }
         }
         self.apply_in_python(py, name, &operands)
     }
@@ -62,4 +67,21 @@ impl<'py> UfuncKeywords<'_, 'py> {
         )?;
         Ok(made.cast_into()?)
     }
+}
+
+/// Writes the result to an output of its dtype and shape; false for any other output.
+fn write_equal<'py>(
+    py: Python<'py>,
+    out: &PyTensor,
+    call: impl Fn(Python<'py>) -> PyResult<PyTensor>,
+) -> PyResult<bool> {
+    let made = call(py)?.tensor();
+    let own = out.tensor();
+    if (made.dtype(), made.dims()) != (own.dtype(), own.dims()) {
+        return Ok(false);
+    }
+    drop(own);
+    out.check_assignment(Some(&made))?;
+    out.replace_tensor(py, made)?;
+    Ok(true)
 }
