@@ -5,13 +5,7 @@ use pyo3::PyTypeInfo as _;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyBytes, PyComplex, PyFloat, PyInt, PyString, PyType};
-
-use crate::convert::cast_tensor;
-use crate::error::type_name;
-use crate::exchange::from_python::asarray;
-use crate::promote::{DtypeKind, dtype_kind};
-use crate::tensor::PyTensor;
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyString, PyType};
 
 /// The type of the elements of an array, such as `oarlock.float32`.
 ///
@@ -49,29 +43,8 @@ impl DType {
 
     /// A number or an array in the dtype, as NumPy's types give it. Numbers have to fit; floats lose what is behind the point in
     /// integers.
-    fn __call__<'py>(&self, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTensor>> {
-        let py = value.py();
-        if value.is_none() || value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>() {
-            return Err(PyTypeError::new_err(format!(
-                "expected a number or an array to convert to {}, found {}",
-                self.0.numpy_name(),
-                type_name(value)
-            )));
-        }
-        let is_whole = dtype_kind(self.0) == Some(DtypeKind::Integer);
-        let value = if is_whole && value.is_exact_instance_of::<PyFloat>() {
-            py.get_type::<PyInt>().call1((value,))?
-        } else {
-            value.clone()
-        };
-        let dtype = value.is_exact_instance_of::<PyInt>().then_some(DtypeLike(self.0));
-        let array = asarray(&value, dtype, None, None)?;
-        let tensor = array.get().tensor();
-        if tensor.dtype() == self.0 {
-            Ok(array)
-        } else {
-            Bound::new(py, PyTensor::new(cast_tensor(py, &tensor, self.0)?))
-        }
+    fn __call__<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("oarlock._conversion")?.call_method1("converted", (slf, value))
     }
 
     /// Equals the same dtype of NumPy, and its name.

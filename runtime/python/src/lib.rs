@@ -4,6 +4,7 @@
 //! modules, which call `op`.
 
 mod array;
+mod array_view;
 mod convert;
 mod device;
 mod dtype;
@@ -24,13 +25,11 @@ mod random;
 mod recorder;
 mod reduce;
 mod scalar_cache;
-mod selections;
 mod signals;
 mod startup;
 mod tensor;
 mod trace;
 mod ufunc_keywords;
-mod view_source;
 mod views;
 mod warning;
 

@@ -7,11 +7,10 @@ use oarlock_core::{Dtype, Tensor};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use crate::convert::copy_tensor;
+use crate::array_view::ArrayView;
 use crate::error::OrRaise as _;
 use crate::startup::host_memory_device;
-use crate::trace::{TraceMark, check_assignment, is_traced, is_tracing};
-use crate::view_source::{ArrayView, ViewSource};
+use crate::trace::{TraceMark, check_assignment, is_traced};
 
 /// Elements of one dtype in a shape, on a device.
 ///
@@ -25,7 +24,23 @@ pub(crate) struct PyTensor {
     mark: TraceMark,
     /// Grows with every change, so that traced views notice it.
     version: AtomicU64,
-    source: Option<Box<ViewSource>>,
+    source: Option<Box<dyn ViewSource>>,
+}
+
+/// What an array is a view of.
+pub(crate) trait ViewSource: Send + Sync {
+    /// The array that the view is of.
+    fn array(&self) -> &PyTensor;
+    /// The same as an object of Python.
+    fn handle(&self, py: Python<'_>) -> Py<PyTensor>;
+    /// How the view sees it.
+    fn view(&self) -> &ArrayView;
+    /// The number of views on the way to an array that is none.
+    fn depth(&self) -> u8;
+    /// The tensor of the view.
+    fn tensor_of(&self, view: &PyTensor) -> Tensor;
+    /// Carries new elements of the view over to the array.
+    fn write_back(&self, py: Python<'_>, view: &PyTensor, made: Tensor) -> PyResult<()>;
 }
 
 impl PyTensor {
@@ -34,24 +49,14 @@ impl PyTensor {
         Self { tensor: Mutex::new(tensor), mark, version: AtomicU64::new(0), source: None }
     }
 
-    /// A view of an array.
-    pub(crate) fn view_of(array: &Bound<'_, Self>, view: ArrayView) -> PyResult<Self> {
-        let py = array.py();
-        let source = ViewSource::new(array, view);
-        if source.is_too_deep() {
-            return copy_tensor(py, &source.made_tensor(py)?).map(Self::new);
-        }
-        let made = Self { source: Some(Box::new(source)), ..Self::new(placeholder(py)?) };
-        if is_tracing() {
-            // The line that makes the view is the one that its node is named after.
-            made.tensor();
-        }
-        Ok(made)
+    /// A view, which makes its tensor of its source.
+    pub(crate) fn of_source(py: Python<'_>, source: Box<dyn ViewSource>) -> PyResult<Self> {
+        Ok(Self { source: Some(source), ..Self::new(placeholder(py)?) })
     }
 
     /// What the array is a view of.
     #[inline]
-    pub(crate) fn source(&self) -> Option<&ViewSource> {
+    pub(crate) fn source(&self) -> Option<&dyn ViewSource> {
         self.source.as_deref()
     }
 
@@ -68,7 +73,7 @@ impl PyTensor {
     /// Refuses to change the array if a graph would not.
     pub(crate) fn check_assignment(&self, value: Option<&Tensor>) -> PyResult<()> {
         if let Some(source) = self.source() {
-            source.array.get().check_assignment(value)?;
+            source.array().check_assignment(value)?;
         }
         let is_dependent = is_traced(&self.tensor()) || value.is_some_and(is_traced);
         check_assignment(&self.mark, is_dependent)

@@ -26,15 +26,28 @@ impl<'py> UfuncKeywords<'_, 'py> {
         call: impl Fn(Python<'py>) -> PyResult<PyTensor>,
     ) -> PyResult<Bound<'py, PyTensor>> {
         let py = operands[0].py();
-        if self.named.is_none() {
-            let Some(out) = self.out else { return Bound::new(py, call(py)?) };
-            if let Ok(out) = out.cast::<PyTensor>()
-                && write_equal(py, out.get(), &call)?
-            {
-                return Ok(out.clone());
-            }
+        if self.out.is_none() && self.named.is_none() {
+            return Bound::new(py, call(py)?);
         }
-        self.apply_in_python(py, name, &operands)
+        self.apply_with_keywords(py, name, &operands, &call)
+    }
+
+    /// Not generic, or the library would have it once for each function.
+    #[inline(never)]
+    fn apply_with_keywords(
+        self,
+        py: Python<'py>,
+        name: &str,
+        operands: &[&Bound<'py, PyAny>],
+        call: &dyn Fn(Python<'py>) -> PyResult<PyTensor>,
+    ) -> PyResult<Bound<'py, PyTensor>> {
+        if self.named.is_none()
+            && let Some(out) = self.out.and_then(|out| out.cast::<PyTensor>().ok())
+            && write_equal(py, out.get(), call)?
+        {
+            return Ok(out.clone());
+        }
+        self.apply_in_python(py, name, operands)
     }
 
     #[cold]
@@ -73,7 +86,7 @@ impl<'py> UfuncKeywords<'_, 'py> {
 fn write_equal<'py>(
     py: Python<'py>,
     out: &PyTensor,
-    call: impl Fn(Python<'py>) -> PyResult<PyTensor>,
+    call: &dyn Fn(Python<'py>) -> PyResult<PyTensor>,
 ) -> PyResult<bool> {
     let made = call(py)?.tensor();
     let own = out.tensor();

@@ -10,12 +10,11 @@ use super::index::{GatherIndices, IndexKey, make_contiguous, select_elements};
 use super::operand::text_operand;
 use super::python_number::PythonNumber;
 use super::{ArrayOperand, PyTensor, cast_tensor, copy_tensor};
+use crate::array_view::{ArrayView, compose_selections, permute_selection, place_of_element};
 use crate::error::OrRaise as _;
 use crate::op_call::StaticOp;
 use crate::promote::dtype_kind;
-use crate::selections::{compose_selections, permute_selection, place_of_element};
 use crate::trace::is_traced;
-use crate::view_source::ArrayView;
 use crate::views::{expand_view, reshape_view};
 
 /// Assigns to the part that a key selects.
@@ -154,7 +153,7 @@ fn is_writable(tensor: &Tensor) -> bool {
 }
 
 /// Assigns elements of the right dtype and shape to a part.
-pub(crate) fn assign_selection(
+pub(super) fn assign_selection(
     py: Python<'_>,
     array: &PyTensor,
     picks: &[DimSelection],
@@ -181,8 +180,8 @@ fn write_elements(
     let Some(source) = array.source() else {
         return array.update_tensor(|tensor| tensor.write_selection(picks, elements)).or_raise();
     };
-    let whole = source.array.get();
-    match &source.view {
+    let whole = source.array();
+    match source.view() {
         ArrayView::Selection(outer) => {
             if let Some(composed) = compose_selections(outer, picks) {
                 return write_elements(py, whole, &composed, elements);
@@ -212,7 +211,7 @@ fn write_elements(
 
 /// The tensor of the array that a view is in the end a view of.
 fn root_tensor(array: &PyTensor) -> Tensor {
-    array.source().map_or_else(|| array.own_tensor(), |source| root_tensor(source.array.get()))
+    array.source().map_or_else(|| array.own_tensor(), |source| root_tensor(source.array()))
 }
 
 /// True if two tensors may share memory of the host.

@@ -7,7 +7,9 @@ use pyo3::types::{PyInt, PyTuple};
 
 use super::operand::array_argument;
 use super::python_number::PythonNumber;
+use super::view::{is_seen_contiguous, view_of};
 use super::{PyTensor, copy_tensor, single_output};
+use crate::array_view::ArrayView;
 use crate::device::resolve_device;
 use crate::dtype::DtypeLike;
 use crate::error::{OrRaise as _, call_exception, rename_op, type_name, with_function_name};
@@ -15,7 +17,6 @@ use crate::exchange::from_python;
 use crate::op_call::{StaticOp, call_named_op};
 use crate::promote::default_dtype;
 use crate::trace::is_traced;
-use crate::view_source::{ArrayView, is_seen_contiguous};
 use crate::views::{complex_view, real_view, reshape_view};
 
 /// A shape argument: one size or several.
@@ -240,7 +241,7 @@ pub(crate) fn reshape(
             if copy == Some(true) {
                 return copy_tensor(py, &reshape_view(py, &tensor, &sizes)?).map(PyTensor::new);
             }
-            return PyTensor::view_of(&array, ArrayView::Shape(sizes));
+            return view_of(&array, ArrayView::Shape(sizes));
         }
         if copy == Some(false) {
             return Err(PyValueError::new_err(
@@ -296,7 +297,7 @@ pub(crate) fn permute_dims(x: &Bound<'_, PyAny>, axes: &Bound<'_, PyAny>) -> PyR
             axes.0
         )));
     }
-    PyTensor::view_of(&array, ArrayView::Permutation(order))
+    view_of(&array, ArrayView::Permutation(order))
 }
 
 /// Complex numbers as their parts, in a last dimension of two. No element moves.

@@ -13,7 +13,6 @@ use crate::error::{OrRaise as _, type_name};
 use crate::op_call::{StaticOp, call_named_op};
 use crate::promote::{DtypeKind, dtype_kind};
 use crate::trace::is_traced;
-use crate::view_source::ArrayView;
 use crate::views::{expand_view, reshape_view, selection_view, transpose_view};
 
 enum KeyPart<'py> {
@@ -223,7 +222,7 @@ impl IndexKey {
 }
 
 /// Counts a negative index from the end.
-fn normalize_index(index: i64, size: i64, axis: usize) -> PyResult<u64> {
+pub(super) fn normalize_index(index: i64, size: i64, axis: usize) -> PyResult<u64> {
     let at = if index < 0 { index.saturating_add(size) } else { index };
     if (0..size).contains(&at) {
         return Ok(at.unsigned_abs());
@@ -260,67 +259,6 @@ fn resolve_slice(slice: &Bound<'_, PySlice>, size: i64) -> PyResult<(DimSelectio
         DimSelection::Range { begin, count, step }
     };
     Ok((pick, turned))
-}
-
-/// The part that a key selects: a view where neither elements are gathered nor axes reversed. A single element is no view.
-pub(super) fn index_array(array: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
-    let (py, tensor) = (array.py(), array.get().tensor());
-    let picks = match pick_by_numbers(tensor.dims(), key)? {
-        Some((picks, count)) => picks[..count].to_vec(),
-        None => {
-            let key = IndexKey::new(&tensor, key)?;
-            if !key.is_view() {
-                return select_elements(py, &tensor, &key).map(PyTensor::new);
-            }
-            key.picks
-        }
-    };
-    let is_element = picks.len() == tensor.dims().len()
-        && picks.iter().all(|pick| matches!(pick, DimSelection::At(_)))
-        && !key
-            .cast::<PyTuple>()
-            .is_ok_and(|parts| parts.iter().any(|part| part.is_instance_of::<PyEllipsis>()));
-    if is_element {
-        let element = selection_view(py, &tensor, &picks)?;
-        // An element in memory of its own does not keep an assignment to the array from being made in place.
-        let own = if is_traced(&element) { None } else { element.host_bytes().or_raise()? };
-        let made =
-            own.map(|bytes| Tensor::from_bytes(element.device(), element.dtype(), &[], bytes)).transpose();
-        return Ok(PyTensor::new(made.or_raise()?.unwrap_or(element)));
-    }
-    PyTensor::view_of(array, ArrayView::Selection(picks))
-}
-
-const MAX_NUMBERS: usize = 4;
-
-/// The selections of whole numbers, the most common key, and how many there are; `None` for other keys.
-fn pick_by_numbers(
-    dims: &[i64],
-    key: &Bound<'_, PyAny>,
-) -> PyResult<Option<([DimSelection; MAX_NUMBERS], usize)>> {
-    let mut picks = [DimSelection::Whole; MAX_NUMBERS];
-    let mut count = 0;
-    let mut add = |index: &Bound<'_, PyAny>| -> PyResult<bool> {
-        if count == MAX_NUMBERS.min(dims.len()) || !index.is_exact_instance_of::<PyInt>() {
-            return Ok(false);
-        }
-        // A number that no index can be is refused elsewhere.
-        let Ok(place) = index.extract() else { return Ok(false) };
-        picks[count] = DimSelection::At(normalize_index(place, dims[count], count)?);
-        count += 1;
-        Ok(true)
-    };
-    let is_plain = match key.cast_exact::<PyTuple>() {
-        Ok(tuple) => {
-            let mut is_plain = !tuple.is_empty();
-            for index in tuple {
-                is_plain = is_plain && add(&index)?;
-            }
-            is_plain
-        }
-        Err(_) => add(key)?,
-    };
-    Ok(is_plain.then_some((picks, count)))
 }
 
 pub(super) fn select_elements(py: Python<'_>, tensor: &Tensor, key: &IndexKey) -> PyResult<Tensor> {

@@ -13,15 +13,17 @@ pub(crate) mod join;
 mod operators;
 pub(crate) mod pickle;
 pub(crate) mod print_options;
+mod subscript;
+mod view;
 
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyString, PyTuple};
 
-pub(crate) use self::assignment::assign_selection;
 use self::operators::refuse_modulo;
-
+use self::view::view_of;
+use crate::array_view::ArrayView;
 use crate::convert::{cast_tensor, copy_tensor};
 use crate::device::{self, PyDevice};
 use crate::dtype::{self, DType};
@@ -32,7 +34,6 @@ use crate::operand::{self, ArrayOperand};
 use crate::python_number;
 use crate::startup::host_memory_device;
 use crate::tensor::{PyTensor, single_output};
-use crate::view_source::ArrayView;
 use crate::{recorder, scalar_cache, trace};
 
 #[pymethods]
@@ -90,7 +91,7 @@ impl PyTensor {
     #[getter(T)]
     fn transposed(slf: &Bound<'_, Self>) -> PyResult<Self> {
         let order = (0..slf.get().tensor().dims().len()).rev().collect();
-        Self::view_of(slf, ArrayView::Permutation(order))
+        view_of(slf, ArrayView::Permutation(order))
     }
 
     /// The array with its last two axes swapped.
@@ -104,7 +105,7 @@ impl PyTensor {
         }
         let mut order: Vec<usize> = (0..rank).collect();
         order.swap(rank - 2, rank - 1);
-        Self::view_of(slf, ArrayView::Permutation(order))
+        view_of(slf, ArrayView::Permutation(order))
     }
 
     /// The elements in another shape, given as numbers or as a tuple. One size may be -1 and is then inferred. With the order `F`,
@@ -294,7 +295,7 @@ impl PyTensor {
     }
 
     fn __getitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<Self> {
-        index::index_array(slf, key)
+        subscript::index_array(slf, key)
     }
 
     fn __setitem__(&self, key: &Bound<'_, PyAny>, value: ArrayOperand) -> PyResult<()> {

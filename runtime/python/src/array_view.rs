@@ -1,6 +1,33 @@
-//! Selections of views as selections of the arrays that they are views of.
+//! How a view sees the array that it is a view of, and what is selected of one as what is selected of the other.
 
 use oarlock_core::DimSelection;
+
+/// How a view sees its array.
+#[derive(Clone)]
+pub(crate) enum ArrayView {
+    /// A part.
+    Selection(Vec<DimSelection>),
+    /// The dimensions in another order.
+    Permutation(Vec<usize>),
+    /// The elements in another shape.
+    Shape(Vec<i64>),
+}
+
+impl ArrayView {
+    /// This view and then another one of it, as one.
+    pub(crate) fn followed_by(&self, next: &Self) -> Option<Self> {
+        match (self, next) {
+            (Self::Selection(outer), Self::Selection(inner)) => {
+                compose_selections(outer, inner).map(Self::Selection)
+            }
+            (Self::Permutation(outer), Self::Permutation(inner)) => {
+                Some(Self::Permutation(inner.iter().map(|axis| outer[*axis]).collect()))
+            }
+            (Self::Shape(_), Self::Shape(_)) => Some(next.clone()),
+            _ => None,
+        }
+    }
+}
 
 /// The part of an array that `inner` selects of the part that `outer` selects; `None` if no single selection says it.
 pub(crate) fn compose_selections(

@@ -8,18 +8,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use oarlock_core::{DimSelection, Tensor};
 use pyo3::prelude::*;
 
-use crate::array::assign_selection;
+use super::assignment::assign_selection;
+use crate::array_view::ArrayView;
+use crate::convert::copy_tensor;
 use crate::error::OrRaise as _;
-use crate::selections::compose_selections;
 use crate::startup::shared_runtime;
-use crate::tensor::PyTensor;
-use crate::trace::{innermost_scope, is_active, is_traced};
+use crate::tensor::{PyTensor, ViewSource};
+use crate::trace::{innermost_scope, is_active, is_traced, is_tracing};
 use crate::views::{reshape_view, selection_view, transpose_view};
 
-/// What an array is a view of.
-pub(crate) struct ViewSource {
-    pub(crate) array: Py<PyTensor>,
-    pub(crate) view: ArrayView,
+/// The array that a view is of.
+struct ViewedArray {
+    array: Py<PyTensor>,
+    view: ArrayView,
     /// The version of the array that the traced tensor of the view is of, and the trace that it is of.
     seen: AtomicU64,
     scope: AtomicU64,
@@ -30,47 +31,74 @@ pub(crate) struct ViewSource {
 /// A view of more views is a copy: each use of a view makes the tensors of all on the way.
 const MAX_DEPTH: u8 = 32;
 
-/// How a view sees its array.
-#[derive(Clone)]
-pub(crate) enum ArrayView {
-    /// A part.
-    Selection(Vec<DimSelection>),
-    /// The dimensions in another order.
-    Permutation(Vec<usize>),
-    /// The elements in another shape.
-    Shape(Vec<i64>),
-}
-
 /// No version that an array ever has.
 const NEVER: u64 = u64::MAX;
 
-impl ViewSource {
-    /// A view of a view is one of what that is a view of, where one step says both.
-    pub(crate) fn new(array: &Bound<'_, PyTensor>, view: ArrayView) -> Self {
-        let source = array.get().source();
-        let together = source.and_then(|source| source.view.followed_by(&view));
-        let (array, view) = match (source, together) {
-            (Some(source), Some(together)) => (source.array.clone_ref(array.py()), together),
-            _ => (array.clone().unbind(), view),
-        };
-        let depth = array.get().source().map_or(0, |source| source.depth) + 1;
-        Self { array, view, seen: AtomicU64::new(NEVER), scope: AtomicU64::new(0), depth }
+/// A view of an array.
+pub(super) fn view_of(array: &Bound<'_, PyTensor>, view: ArrayView) -> PyResult<PyTensor> {
+    let py = array.py();
+    let source = ViewedArray::new(array, view);
+    if source.depth > MAX_DEPTH {
+        let made = tensor_of_view(py, &source.view, &source.array.get().tensor())?;
+        return copy_tensor(py, &made).map(PyTensor::new);
+    }
+    let made = PyTensor::of_source(py, Box::new(source))?;
+    if is_tracing() {
+        // The line that makes the view is the one that its node is named after.
+        made.tensor();
+    }
+    Ok(made)
+}
+
+impl ViewSource for ViewedArray {
+    fn array(&self) -> &PyTensor {
+        self.array.get()
     }
 
-    pub(crate) fn is_too_deep(&self) -> bool {
-        self.depth > MAX_DEPTH
+    fn handle(&self, py: Python<'_>) -> Py<PyTensor> {
+        self.array.clone_ref(py)
     }
 
-    /// A new tensor of the view.
-    pub(crate) fn made_tensor(&self, py: Python<'_>) -> PyResult<Tensor> {
-        self.view.tensor_of(py, &self.array.get().tensor())
+    fn view(&self) -> &ArrayView {
+        &self.view
     }
 
-    /// The tensor of a view, which this is the source of.
+    fn depth(&self) -> u8 {
+        self.depth
+    }
+
     #[inline]
-    pub(crate) fn tensor_of(&self, view: &PyTensor) -> Tensor {
+    fn tensor_of(&self, view: &PyTensor) -> Tensor {
         let tensor = self.array.get().tensor();
         if is_traced(&tensor) { self.traced_tensor(view, &tensor) } else { self.known_tensor(&tensor) }
+    }
+
+    fn write_back(&self, py: Python<'_>, view: &PyTensor, made: Tensor) -> PyResult<()> {
+        let array = self.array.get();
+        let ArrayView::Selection(picks) = &self.view else {
+            // Elements are copied, so that the array stays contiguous.
+            let dims = array.tensor().dims().to_vec();
+            return assign_selection(py, array, &[], &tensor_behind_view(py, &self.view, &made, &dims)?);
+        };
+        assign_selection(py, array, picks, &made)?;
+        if is_traced(&made) {
+            self.keep_tensor(view, made, array.version());
+        }
+        Ok(())
+    }
+}
+
+impl ViewedArray {
+    /// A view of a view is one of what that is a view of, where one step says both.
+    fn new(array: &Bound<'_, PyTensor>, view: ArrayView) -> Self {
+        let source = array.get().source();
+        let together = source.and_then(|source| source.view().followed_by(&view));
+        let (array, view) = match (source, together) {
+            (Some(source), Some(together)) => (source.handle(array.py()), together),
+            _ => (array.clone().unbind(), view),
+        };
+        let depth = array.get().source().map_or(0, ViewSource::depth) + 1;
+        Self { array, view, seen: AtomicU64::new(NEVER), scope: AtomicU64::new(0), depth }
     }
 
     #[inline]
@@ -80,7 +108,8 @@ impl ViewSource {
             ArrayView::Permutation(order) => array.transpose(order),
             ArrayView::Shape(dims) if array.is_contiguous() => array.reshape(dims),
             view @ ArrayView::Shape(_) => {
-                return Python::attach(|py| view.tensor_of(py, array)).unwrap_or_else(|_| array.clone());
+                return Python::attach(|py| tensor_of_view(py, view, array))
+                    .unwrap_or_else(|_| array.clone());
             }
         };
         // An array keeps its shape, so what could be made of it when the view was made still can.
@@ -93,7 +122,7 @@ impl ViewSource {
         // A tensor of a branch or of the body of a loop is none of what is around it.
         let is_known =
             self.seen.load(Ordering::Acquire) == version && is_active(self.scope.load(Ordering::Acquire));
-        if !is_known && let Ok(made) = Python::attach(|py| self.view.tensor_of(py, array)) {
+        if !is_known && let Ok(made) = Python::attach(|py| tensor_of_view(py, &self.view, array)) {
             self.keep_tensor(view, made, version);
         }
         view.own_tensor()
@@ -104,59 +133,28 @@ impl ViewSource {
         self.seen.store(version, Ordering::Release);
         self.scope.store(innermost_scope(), Ordering::Release);
     }
+}
 
-    /// Carries the elements of a view over to the array.
-    pub(crate) fn write_back(&self, py: Python<'_>, view: &PyTensor, made: Tensor) -> PyResult<()> {
-        let array = self.array.get();
-        let ArrayView::Selection(picks) = &self.view else {
-            // Elements are copied, so that the array stays contiguous.
-            let dims = array.tensor().dims().to_vec();
-            return assign_selection(py, array, &[], &self.view.array_of(py, &made, &dims)?);
-        };
-        assign_selection(py, array, picks, &made)?;
-        if is_traced(&made) {
-            self.keep_tensor(view, made, array.version());
-        }
-        Ok(())
+/// The tensor of a view of an array.
+fn tensor_of_view(py: Python<'_>, view: &ArrayView, array: &Tensor) -> PyResult<Tensor> {
+    match view {
+        ArrayView::Selection(picks) => selection_view(py, array, picks),
+        ArrayView::Permutation(order) => transpose_view(py, array, order),
+        ArrayView::Shape(dims) => contiguous_in_shape(py, array, dims),
     }
 }
 
-impl ArrayView {
-    /// This view and then another one of it, as one.
-    fn followed_by(&self, next: &Self) -> Option<Self> {
-        match (self, next) {
-            (Self::Selection(outer), Self::Selection(inner)) => {
-                compose_selections(outer, inner).map(Self::Selection)
-            }
-            (Self::Permutation(outer), Self::Permutation(inner)) => {
-                Some(Self::Permutation(inner.iter().map(|axis| outer[*axis]).collect()))
-            }
-            (Self::Shape(_), Self::Shape(_)) => Some(next.clone()),
-            _ => None,
-        }
-    }
-
-    /// The tensor of the view of an array.
-    pub(crate) fn tensor_of(&self, py: Python<'_>, array: &Tensor) -> PyResult<Tensor> {
-        match self {
-            Self::Selection(picks) => selection_view(py, array, picks),
-            Self::Permutation(order) => transpose_view(py, array, order),
-            Self::Shape(dims) => contiguous_in_shape(py, array, dims),
-        }
-    }
-
-    /// The tensor of the array, whose dimensions are given, by that of a view of all its elements.
-    pub(crate) fn array_of(&self, py: Python<'_>, view: &Tensor, dims: &[i64]) -> PyResult<Tensor> {
-        let Self::Permutation(order) = self else { return contiguous_in_shape(py, view, dims) };
-        let place = |axis: usize| order.iter().position(|from| *from == axis);
-        let back: Vec<usize> = (0..order.len()).filter_map(place).collect();
-        transpose_view(py, view, &back)
-    }
+/// The tensor of an array, whose dimensions are given, by that of a view of all its elements.
+fn tensor_behind_view(py: Python<'_>, view: &ArrayView, seen: &Tensor, dims: &[i64]) -> PyResult<Tensor> {
+    let ArrayView::Permutation(order) = view else { return contiguous_in_shape(py, seen, dims) };
+    let place = |axis: usize| order.iter().position(|from| *from == axis);
+    let back: Vec<usize> = (0..order.len()).filter_map(place).collect();
+    transpose_view(py, seen, &back)
 }
 
 /// True if the elements lie one after the other, so that they can be seen in another shape. Tensors of views that were written to may
 /// have other strides than those of views that were not, and traced ones always lie so; the answer must not depend on that.
-pub(crate) fn is_seen_contiguous(array: &PyTensor) -> bool {
+pub(super) fn is_seen_contiguous(array: &PyTensor) -> bool {
     let tensor = array.tensor();
     let mut expected = 1;
     let mut placed = tensor.dims().iter().zip(seen_strides(array)).rev();
@@ -172,8 +170,8 @@ pub(crate) fn is_seen_contiguous(array: &PyTensor) -> bool {
 fn seen_strides(array: &PyTensor) -> Vec<i64> {
     let tensor = array.tensor();
     let Some(source) = array.source() else { return tensor.strides().to_vec() };
-    let mut strides = seen_strides(source.array.get()).into_iter();
-    match &source.view {
+    let mut strides = seen_strides(source.array()).into_iter();
+    match source.view() {
         ArrayView::Permutation(order) => {
             let strides: Vec<i64> = strides.collect();
             order.iter().map(|axis| strides[*axis]).collect()
