@@ -136,3 +136,10 @@ def test_loops_run_without_a_graph() -> None:
 def test_loops_begin_with_constants() -> None:
     function = ol.jit(lambda x: ol.while_loop(lambda y: y < 100, lambda y: y * x, ol.asarray(1.0)))
     assert [function(ol.asarray(base)).item() for base in (2.0, 11.0)] == [128.0, 121.0]
+
+
+def test_the_state_of_a_loop_is_one_argument() -> None:
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'y'\nhint: the state is one argument"):
+        ol.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y), (0, 1.0))  # type: ignore[misc, arg-type]
+    with pytest.raises(TypeError, match="hint: lists, tuples and dictionaries around the arrays have to be the same, too"):
+        ol.jit(lambda x: ol.while_loop(lambda s: s[0] < 3, lambda s: [s[0] + 1, s[1]], (ol.asarray(0), x)))(ol.ones(2))

@@ -70,7 +70,13 @@ def while_loop(
     """
     arrays: list[Tensor] = []
     around = flatten(as_arrays(state), arrays, "state", [])
-    goes_on = condition(rebuild(around, iter(arrays)))
+    try:
+        goes_on = condition(rebuild(around, iter(arrays)))
+    except TypeError as error:
+        if is_sequence(state) and "positional argument" in str(error):
+            hint = "hint: the state is one argument: `lambda state: …`, with its parts `state[0]`, `state[1]`…"
+            raise TypeError(f"{error}\n{hint}") from None
+        raise
     if not _is_tracing():
         while condition(state):
             state = body(state)
@@ -150,6 +156,8 @@ def check_equal(
     if one == other:
         return
     texts = [", ".join(f"{dtype}{list(shape)}" for dtype, shape in kinds) or "nothing" for _, kinds in (one, other)]
+    hint = "`astype` and `reshape` make them equal"
     if texts[0] == texts[1]:
         texts = [str(around) for around, _ in (one, other)]
-    raise TypeError(f"`{function}` expected {expected} {texts[0]}, found {texts[1]}\nhint: `astype` and `reshape` make them equal")
+        hint = "lists, tuples and dictionaries around the arrays have to be the same, too"
+    raise TypeError(f"`{function}` expected {expected} {texts[0]}, found {texts[1]}\nhint: {hint}")
