@@ -210,7 +210,7 @@ fn write_elements(
 }
 
 /// The tensor of the array that a view is in the end a view of.
-fn root_tensor(array: &PyTensor) -> Tensor {
+pub(super) fn root_tensor(array: &PyTensor) -> Tensor {
     array.source().map_or_else(|| array.own_tensor(), |source| root_tensor(source.array()))
 }
 

@@ -314,7 +314,7 @@ pub(super) fn make_contiguous(py: Python<'_>, tensor: &Tensor) -> PyResult<Tenso
 }
 
 /// Of a smaller array, the call of the op takes longer than the copy.
-const MAX_COPIED_HERE: u64 = 1 << 10;
+pub(super) const MAX_COPIED_HERE: u64 = 1 << 10;
 
 /// Reverses axes of elements in the memory of the host, each with a step; `None` for other elements.
 fn reverse_here(tensor: &Tensor, axes: &[(usize, u64)]) -> PyResult<Option<Tensor>> {

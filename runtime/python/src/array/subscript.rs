@@ -5,7 +5,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyEllipsis, PyInt, PyTuple};
 
 use super::PyTensor;
-use super::index::{IndexKey, normalize_index, select_elements};
+use super::assignment::root_tensor;
+use super::index::{IndexKey, MAX_COPIED_HERE, normalize_index, select_elements};
 use super::view::view_of;
 use crate::array_view::ArrayView;
 use crate::error::OrRaise as _;
@@ -32,8 +33,10 @@ pub(super) fn index_array(array: &Bound<'_, PyTensor>, key: &Bound<'_, PyAny>) -
             .is_ok_and(|parts| parts.iter().any(|part| part.is_instance_of::<PyEllipsis>()));
     if is_element {
         let element = selection_view(py, &tensor, &picks)?;
-        // An element in memory of its own does not keep an assignment to the array from being made in place.
-        let own = if is_traced(&element) { None } else { element.host_bytes().or_raise()? };
+        // An element in memory of its own does not keep an assignment to a large array from being made in place. To copy a small
+        // array then takes no longer than to make the element.
+        let is_shared = is_traced(&element) || root_tensor(array.get()).element_count() <= MAX_COPIED_HERE;
+        let own = if is_shared { None } else { element.host_bytes().or_raise()? };
         let made =
             own.map(|bytes| Tensor::from_bytes(element.device(), element.dtype(), &[], bytes)).transpose();
         return Ok(PyTensor::new(made.or_raise()?.unwrap_or(element)));
