@@ -366,3 +366,10 @@ def test_products_between_the_operands_and_the_result_stay_small():
     assert ol.einsum("a,b,a,b->", ones, ones, ones, ones).item() == 4e10
     many = [np.arange(6.0).reshape(2, 3), np.ones((3, 4)), np.ones((4, 2)), np.arange(2.0)]
     same(ol.einsum("ab,bc,cd,d->ad", *map(ol.asarray, many)), np.einsum("ab,bc,cd,d->ad", *many))
+
+
+def test_the_sign_of_zeros_has_no_sign():
+    zeros = np.array([0.0, -0.0] * 20)
+    for dtype in (np.float16, np.float32, np.float64):
+        for made in (ol.sign(zeros.astype(dtype)), ol.jit(lambda x: ol.sign(x) * 1)(ol.asarray(zeros.astype(dtype)))):
+            assert not np.signbit(made.numpy()).any()

@@ -108,7 +108,7 @@ fn check_zeros<T: Element>(op: &str, of: impl Fn(f64) -> T, back: impl Fn(T) -> 
 
 #[test]
 fn odd_functions_keep_the_sign_of_0_in_every_float() {
-    let rounding = ["Ceil", "Floor", "Round", "Sign", "oarlock:Trunc"];
+    let rounding = ["Ceil", "Floor", "Round", "oarlock:Trunc"];
     let others = ["Sqrt", "oarlock:Expm1", "oarlock:Log1p", "Erf"];
     let of_angles = ["Sin", "Tan", "Asin", "Atan", "Sinh", "Tanh", "Asinh", "Atanh"];
     for op in rounding.into_iter().chain(others).chain(of_angles) {
