@@ -169,6 +169,7 @@ def test_paddings_are_those_of_numpy(mode, options, widths):
 
 
 @pytest.mark.parametrize("rule", ["auto", "doane", "fd", "rice", "scott", "sqrt", "stone", "sturges"])
+@pytest.mark.filterwarnings("ignore:The number of bins estimated may be suboptimal:RuntimeWarning")
 def test_rules_for_bins_are_those_of_numpy(rule):
     generator = np.random.default_rng(3)
     for a in [
