@@ -83,7 +83,9 @@ pub(crate) fn who_was_refused_reads_the_next_release_from_its_beginning() {
 pub(crate) fn two_keys_satisfy_who_knows_one_of_them() {
     let both = ServedRepository::written_by_command(&["--key", "key", "--key", "next"]);
     let keys = std::fs::read(both.file_path("oarlock-archive-keyring.gpg")).expect("keys");
-    let (one, next) = keys.split_at(keys.len() / 2);
+    // Every key begins alike; signatures that begin with zeros make one of them shorter.
+    let begins = |at: &usize| keys[*at..].starts_with(&keys[..3]);
+    let (one, next) = keys.split_at((1..keys.len()).find(begins).expect("a second key"));
     for known in [one, next, &keys] {
         let machine = AptMachine::with_keys(&both, known);
         machine.run_apt_cleanly(&["update", "--error-on=any"]);
