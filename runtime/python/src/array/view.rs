@@ -9,10 +9,9 @@ use oarlock_core::{DimSelection, Tensor};
 use pyo3::prelude::*;
 
 use super::assignment::assign_selection;
+use super::index::make_contiguous;
 use crate::array_view::ArrayView;
 use crate::convert::copy_tensor;
-use crate::error::OrRaise as _;
-use crate::startup::shared_runtime;
 use crate::tensor::{PyTensor, ViewSource};
 use crate::trace::{innermost_scope, is_active, is_traced, is_tracing};
 use crate::views::{reshape_view, selection_view, transpose_view};
@@ -198,9 +197,5 @@ fn seen_strides(array: &PyTensor) -> Vec<i64> {
 }
 
 fn contiguous_in_shape(py: Python<'_>, tensor: &Tensor, dims: &[i64]) -> PyResult<Tensor> {
-    if tensor.is_contiguous() {
-        return reshape_view(py, tensor, dims);
-    }
-    let stream = tensor.device().default_stream().or_raise()?;
-    reshape_view(py, &shared_runtime(py)?.make_contiguous(tensor, stream).or_raise()?, dims)
+    reshape_view(py, &make_contiguous(py, tensor)?, dims)
 }

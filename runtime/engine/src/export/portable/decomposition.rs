@@ -7,7 +7,7 @@ use oarlock_core::{Attribute, Constant, Dtype, Result};
 use crate::graph::{Graph, GraphValue, Node, ValueId, Weight};
 
 /// Builds the nodes that replace a node of a graph.
-pub(super) struct Decomposition<'g> {
+pub(super) struct NodeDecomposition<'g> {
     graph: &'g mut Graph,
     nodes: Vec<Node>,
     /// The name of the replaced node, with which the names of the new ones begin.
@@ -17,7 +17,7 @@ pub(super) struct Decomposition<'g> {
     pub(super) dtype: Dtype,
 }
 
-impl<'g> Decomposition<'g> {
+impl<'g> NodeDecomposition<'g> {
     pub(super) fn new(graph: &'g mut Graph, node: &Node, opset: u32, dtype: Dtype) -> Self {
         Self { graph, nodes: Vec::new(), name: node.name.clone(), opset, dtype }
     }

@@ -4,11 +4,11 @@ use std::f64::consts::{LN_2, LN_10, PI};
 
 use oarlock_core::{Attribute, Dtype, Result};
 
-use super::decomposition::Decomposition;
+use super::decomposition::NodeDecomposition;
 use crate::graph::{Node, ValueId};
 
 /// The result of a node by other ops, the last of which makes it; `None` if ONNX has no way to compute it.
-pub(super) fn decompose_node(parts: &mut Decomposition<'_>, node: &Node) -> Result<Option<ValueId>> {
+pub(super) fn decompose_node(parts: &mut NodeDecomposition<'_>, node: &Node) -> Result<Option<ValueId>> {
     let (Some(a), b) = (node.input(0), node.input(1)) else { return Ok(None) };
     if matches!(parts.dtype, Dtype::C64 | Dtype::C128) {
         return Ok(None);
@@ -50,20 +50,20 @@ pub(super) fn decompose_node(parts: &mut Decomposition<'_>, node: &Node) -> Resu
 }
 
 /// The remainder as C has it, with the sign of the dividend, and where that of the divisor differs.
-fn truncated_remainder(parts: &mut Decomposition<'_>, a: ValueId, b: ValueId) -> Result<[ValueId; 2]> {
+fn truncated_remainder(parts: &mut NodeDecomposition<'_>, a: ValueId, b: ValueId) -> Result<[ValueId; 2]> {
     let remainder = parts.op_with("Mod", [a, b], Some(("fmod", Attribute::Int(1))));
     Ok([remainder, signs_differ(parts, remainder, b)?])
 }
 
 /// The remainder with the sign of the divisor.
-fn float_remainder(parts: &mut Decomposition<'_>, a: ValueId, b: ValueId) -> Result<ValueId> {
+fn float_remainder(parts: &mut NodeDecomposition<'_>, a: ValueId, b: ValueId) -> Result<ValueId> {
     let [truncated, is_off] = truncated_remainder(parts, a, b)?;
     let moved = parts.op("Add", [truncated, b]);
     Ok(parts.op("Where", [is_off, moved, truncated]))
 }
 
 /// The quotient of what is left without the remainder, which is nearly an integer.
-fn float_quotient(parts: &mut Decomposition<'_>, a: ValueId, b: ValueId) -> Result<ValueId> {
+fn float_quotient(parts: &mut NodeDecomposition<'_>, a: ValueId, b: ValueId) -> Result<ValueId> {
     let (zero, one) = (parts.number(0.0)?, parts.number(1.0)?);
     let [truncated, is_off] = truncated_remainder(parts, a, b)?;
     let rest = parts.op("Sub", [a, truncated]);
@@ -78,7 +78,7 @@ fn float_quotient(parts: &mut Decomposition<'_>, a: ValueId, b: ValueId) -> Resu
 }
 
 /// `Div` rounds towards zero, so negative quotients that are not exact are one too large.
-fn integer_quotient(parts: &mut Decomposition<'_>, a: ValueId, b: ValueId) -> Result<ValueId> {
+fn integer_quotient(parts: &mut NodeDecomposition<'_>, a: ValueId, b: ValueId) -> Result<ValueId> {
     let towards_zero = parts.op("Div", [a, b]);
     if matches!(parts.dtype, Dtype::U8 | Dtype::U16 | Dtype::U32 | Dtype::U64) {
         return Ok(towards_zero);
@@ -91,7 +91,7 @@ fn integer_quotient(parts: &mut Decomposition<'_>, a: ValueId, b: ValueId) -> Re
 }
 
 /// True where a remainder is not zero and has another sign than the divisor.
-fn signs_differ(parts: &mut Decomposition<'_>, remainder: ValueId, divisor: ValueId) -> Result<ValueId> {
+fn signs_differ(parts: &mut NodeDecomposition<'_>, remainder: ValueId, divisor: ValueId) -> Result<ValueId> {
     let zero = parts.number(0.0)?;
     let is_exact = parts.op("Equal", [remainder, zero]);
     let signs = [remainder, divisor].map(|value| parts.op("Less", [value, zero]));
@@ -100,7 +100,7 @@ fn signs_differ(parts: &mut Decomposition<'_>, remainder: ValueId, divisor: Valu
 }
 
 /// `log(u) · x / (u − 1)` with `u = 1 + x`: the rounding errors of `u` cancel.
-fn log1p(parts: &mut Decomposition<'_>, x: ValueId) -> Result<ValueId> {
+fn log1p(parts: &mut NodeDecomposition<'_>, x: ValueId) -> Result<ValueId> {
     let (zero, one) = (parts.number(0.0)?, parts.number(1.0)?);
     let sum = parts.op("Add", [x, one]);
     let log = parts.op("Log", [sum]);
@@ -115,7 +115,7 @@ fn log1p(parts: &mut Decomposition<'_>, x: ValueId) -> Result<ValueId> {
 }
 
 /// `(u − 1) · x / log(u)` with `u = exp(x)`: the rounding errors of `u` cancel.
-fn expm1(parts: &mut Decomposition<'_>, x: ValueId) -> Result<ValueId> {
+fn expm1(parts: &mut NodeDecomposition<'_>, x: ValueId) -> Result<ValueId> {
     let one = parts.number(1.0)?;
     let power = parts.op("Exp", [x]);
     let rounded = parts.op("Sub", [power, one]);
@@ -130,13 +130,13 @@ fn expm1(parts: &mut Decomposition<'_>, x: ValueId) -> Result<ValueId> {
 }
 
 /// The logarithm for the base whose natural logarithm is given.
-fn log_by(parts: &mut Decomposition<'_>, x: ValueId, log_of_base: f64) -> Result<ValueId> {
+fn log_by(parts: &mut NodeDecomposition<'_>, x: ValueId, log_of_base: f64) -> Result<ValueId> {
     let (log, by) = (parts.op("Log", [x]), parts.number(log_of_base)?);
     Ok(parts.op("Div", [log, by]))
 }
 
 /// `max(a, b) + log1p(exp(−|a − b|))`; equal infinities have no difference.
-fn log_add_exp(parts: &mut Decomposition<'_>, a: ValueId, b: ValueId) -> Result<ValueId> {
+fn log_add_exp(parts: &mut NodeDecomposition<'_>, a: ValueId, b: ValueId) -> Result<ValueId> {
     let ln_2 = parts.number(LN_2)?;
     let larger = parts.op("Max", [a, b]);
     let difference = parts.op("Sub", [a, b]);
@@ -151,7 +151,7 @@ fn log_add_exp(parts: &mut Decomposition<'_>, a: ValueId, b: ValueId) -> Result<
 }
 
 /// The angle of the point (x, y): that of its slope, plus half a turn to the left of the axis.
-fn atan2(parts: &mut Decomposition<'_>, y: ValueId, x: ValueId) -> Result<ValueId> {
+fn atan2(parts: &mut NodeDecomposition<'_>, y: ValueId, x: ValueId) -> Result<ValueId> {
     let (zero, half_turn) = (parts.number(0.0)?, parts.number(PI)?);
     // Two infinities have the slope 1.
     let infinite = [y, x].map(|value| parts.op("IsInf", [value]));
@@ -174,7 +174,7 @@ fn atan2(parts: &mut Decomposition<'_>, y: ValueId, x: ValueId) -> Result<ValueI
 }
 
 /// The larger magnitude times `sqrt(1 + (smaller / larger)²)`, so that no square overflows.
-fn hypot(parts: &mut Decomposition<'_>, a: ValueId, b: ValueId) -> Result<ValueId> {
+fn hypot(parts: &mut NodeDecomposition<'_>, a: ValueId, b: ValueId) -> Result<ValueId> {
     let (zero, one, infinity) = (parts.number(0.0)?, parts.number(1.0)?, parts.number(f64::INFINITY)?);
     let magnitudes = [a, b].map(|value| parts.op("Abs", [value]));
     let (larger, smaller) = (parts.op("Max", magnitudes), parts.op("Min", magnitudes));
@@ -191,7 +191,7 @@ fn hypot(parts: &mut Decomposition<'_>, a: ValueId, b: ValueId) -> Result<ValueI
     Ok(parts.op("Where", [is_infinite, infinity, length]))
 }
 
-fn copy_sign(parts: &mut Decomposition<'_>, magnitude: ValueId, sign: ValueId) -> Result<ValueId> {
+fn copy_sign(parts: &mut NodeDecomposition<'_>, magnitude: ValueId, sign: ValueId) -> Result<ValueId> {
     let positive = parts.op("Abs", [magnitude]);
     let negative = parts.op("Neg", [positive]);
     let is_negative = is_negative(parts, sign)?;
@@ -199,7 +199,7 @@ fn copy_sign(parts: &mut Decomposition<'_>, magnitude: ValueId, sign: ValueId) -
 }
 
 /// True for negative numbers and for -0, whose reciprocal is negative.
-fn is_negative(parts: &mut Decomposition<'_>, x: ValueId) -> Result<ValueId> {
+fn is_negative(parts: &mut NodeDecomposition<'_>, x: ValueId) -> Result<ValueId> {
     let zero = parts.number(0.0)?;
     let reciprocal = parts.op("Reciprocal", [x]);
     let either = [x, reciprocal].map(|value| parts.op("Less", [value, zero]));
@@ -207,7 +207,7 @@ fn is_negative(parts: &mut Decomposition<'_>, x: ValueId) -> Result<ValueId> {
 }
 
 /// Rounds towards zero.
-fn truncated(parts: &mut Decomposition<'_>, x: ValueId) -> Result<ValueId> {
+fn truncated(parts: &mut NodeDecomposition<'_>, x: ValueId) -> Result<ValueId> {
     let zero = parts.number(0.0)?;
     let is_negative = parts.op("Less", [x, zero]);
     let (up, down) = (parts.op("Ceil", [x]), parts.op("Floor", [x]));
@@ -215,12 +215,12 @@ fn truncated(parts: &mut Decomposition<'_>, x: ValueId) -> Result<ValueId> {
 }
 
 /// ONNX shifts only unsigned integers; the lower bits of others are the same.
-fn shift_left(parts: &mut Decomposition<'_>, a: ValueId, b: ValueId) -> ValueId {
+fn shift_left(parts: &mut NodeDecomposition<'_>, a: ValueId, b: ValueId) -> ValueId {
     bit_shift(parts, a, b, "LEFT")
 }
 
 /// Negative numbers are shifted as their complement, so that ones come in.
-fn shift_right(parts: &mut Decomposition<'_>, a: ValueId, b: ValueId) -> Result<ValueId> {
+fn shift_right(parts: &mut NodeDecomposition<'_>, a: ValueId, b: ValueId) -> Result<ValueId> {
     let zero = parts.number(0.0)?;
     let is_negative = parts.op("Less", [a, zero]);
     let complement = parts.op("BitwiseNot", [a]);
@@ -230,7 +230,7 @@ fn shift_right(parts: &mut Decomposition<'_>, a: ValueId, b: ValueId) -> Result<
     Ok(parts.op("Where", [is_negative, back, shifted]))
 }
 
-fn bit_shift(parts: &mut Decomposition<'_>, a: ValueId, b: ValueId, direction: &str) -> ValueId {
+fn bit_shift(parts: &mut NodeDecomposition<'_>, a: ValueId, b: ValueId, direction: &str) -> ValueId {
     let dtype = parts.dtype;
     let bits = [a, b].map(|value| parts.cast(value, Dtype::U64));
     let shifted = parts.op_with("BitShift", bits, Some(("direction", Attribute::String(direction.into()))));

@@ -11,7 +11,7 @@ use std::mem::take;
 use oarlock_core::schema::{OARLOCK_DOMAIN, latest_opset};
 use oarlock_core::{Dtype, Result};
 
-use self::decomposition::Decomposition;
+use self::decomposition::NodeDecomposition;
 use self::formulas::decompose_node;
 use crate::graph::{Graph, GraphValue, Node, ValueType};
 
@@ -27,7 +27,7 @@ pub fn decompose_own_ops(graph: &mut Graph) -> Result<()> {
             graph.nodes.push(node);
             continue;
         };
-        let mut parts = Decomposition::new(graph, &node, opset, dtype);
+        let mut parts = NodeDecomposition::new(graph, &node, opset, dtype);
         match decompose_node(&mut parts, &node)? {
             Some(result) => parts.finish(result, node.outputs[0]),
             None => graph.nodes.push(node),
