@@ -1071,7 +1071,8 @@ pub struct CoreTable {
     pub device_synchronize: Option<unsafe extern "C" fn(context: *mut c_void, device: u32) -> Error>,
     /// The number of devices.
     pub device_count: Option<unsafe extern "C" fn(context: *mut c_void, count: *mut u32) -> Error>,
-    /// The ids of the devices. They need not be 0, 1, 2 and so on.
+    /// The ids of the devices. They need not be 0, 1, 2 and so on. The host has room for as many as `device_count` said; with less
+    /// room, write as many as fit, and set the count to the number of all.
     pub device_list: Option<
         unsafe extern "C" fn(
             context: *mut c_void,
@@ -1090,7 +1091,7 @@ pub struct CoreTable {
     pub runtime_version: Option<unsafe extern "C" fn(context: *mut c_void, installed: *mut Version) -> Error>,
     /// The version of the vendor's driver that is installed.
     pub driver_version: Option<unsafe extern "C" fn(context: *mut c_void, installed: *mut Version) -> Error>,
-    /// Allocates `size` bytes of device memory.
+    /// Allocates `size` bytes of device memory. The handle is not 0, which means no block.
     pub memory_allocate: Option<
         unsafe extern "C" fn(context: *mut c_void, device: u32, size: u64, block: *mut Memory) -> Error,
     >,
@@ -1346,7 +1347,8 @@ pub struct AsyncTable {
     pub next: *const Extension,
     /// The features that the author of the table knew, as bits.
     pub features: u64,
-    /// Creates a stream. A smaller number is a higher priority, on devices that support priorities.
+    /// Creates a stream. A smaller number is a higher priority, on devices that support priorities. The handle is not 0, which
+    /// means the device's synchronous queue.
     pub stream_create: Option<
         unsafe extern "C" fn(context: *mut c_void, device: u32, priority: i32, queue: *mut Stream) -> Error,
     >,
@@ -1373,7 +1375,7 @@ pub struct AsyncTable {
     /// Makes later work in the stream wait until the event has happened. An event that was never recorded counts as happened.
     pub stream_wait_event:
         Option<unsafe extern "C" fn(context: *mut c_void, device: u32, queue: Stream, point: Event) -> Error>,
-    /// Creates an event.
+    /// Creates an event. The handle is not 0.
     pub event_create:
         Option<unsafe extern "C" fn(context: *mut c_void, device: u32, point: *mut Event) -> Error>,
     /// Destroys an event. Work that already waits for it is not affected.
@@ -1825,7 +1827,7 @@ pub struct Call {
     pub outputs: *const *const Tensor,
     /// How many `outputs` there are.
     pub outputs_count: u64,
-    /// The attributes of this.
+    /// Those that the node has, and the defaults of the op's schema for those that it leaves out.
     pub attributes: *const *const Attribute,
     /// How many `attributes` there are.
     pub attributes_count: u64,
@@ -2011,7 +2013,7 @@ pub struct KernelFlags(pub u32);
 impl KernelFlags {
     /// The same inputs always produce bit-identical outputs.
     pub const DETERMINISTIC: Self = Self(1 << 0);
-    /// The kernel may return before its work in the stream is done.
+    /// The kernel may return before its work in the stream is done (rules K-6 and K-7).
     pub const ASYNCHRONOUS: Self = Self(1 << 1);
     /// The kernel sets the shape of at least one output with `output_allocate`.
     pub const ALLOCATES_OUTPUTS: Self = Self(1 << 2);
@@ -2089,7 +2091,8 @@ pub struct Kernel {
     /// The size of the scratch memory that the call needs, in bytes.
     pub workspace:
         Option<unsafe extern "C" fn(context: *mut c_void, call: *const Call, size: *mut u64) -> Error>,
-    /// Creates the state for a call site: packs constants, chooses an algorithm.
+    /// Creates the state for a call site: packs constants, chooses an algorithm. Only operands with the flag `constant` have
+    /// contents yet; they are where every operand of the kernel is, by default in device memory.
     pub prepare: Option<
         unsafe extern "C" fn(context: *mut c_void, call: *const Call, state: *mut *mut c_void) -> Error,
     >,
@@ -2546,6 +2549,16 @@ pub const RULES: &[(&str, &str, &str)] = &[
     ("K-3", "conformance", "A kernel writes its outputs and its workspace and nothing else."),
     ("K-4", "conformance", "Several threads may call `run` with one state concurrently."),
     ("K-5", "host", "The first element of an operand is aligned to the size of an element."),
+    (
+        "K-6",
+        "host",
+        "A call, its lists and its tensors live until the function that gets them returns. The memory of its operands, its workspace and its state live until its work in the stream is done.",
+    ),
+    (
+        "K-7",
+        "conformance",
+        "The work of a kernel takes its place in the stream of the call. A kernel without the flag `asynchronous` also returns only when its work is done; nobody synchronizes the stream for it.",
+    ),
     (
         "L-1",
         "nobody",

@@ -292,7 +292,7 @@ typedef uint32_t oarlock_kernel_flags;
 /** The same inputs always produce bit-identical outputs. */
 #define OARLOCK_KERNEL_FLAGS_DETERMINISTIC (1u << 0)
 
-/** The kernel may return before its work in the stream is done. */
+/** The kernel may return before its work in the stream is done (rules K-6 and K-7). */
 #define OARLOCK_KERNEL_FLAGS_ASYNCHRONOUS (1u << 1)
 
 /** The kernel sets the shape of at least one output with `output_allocate`. */
@@ -598,7 +598,8 @@ struct oarlock_core_table {
     /** The number of devices.
      *  Required. */
     oarlock_error (*device_count)(void *context, uint32_t *count);
-    /** The ids of the devices. They need not be 0, 1, 2 and so on.
+    /** The ids of the devices. They need not be 0, 1, 2 and so on. The host has room for as many as `device_count` said; with less
+     *  room, write as many as fit, and set the count to the number of all.
      *  Required. */
     oarlock_error (*device_list)(void *context, uint32_t *ids, uint64_t ids_capacity, uint64_t *ids_count);
     /** Describes a device.
@@ -613,7 +614,7 @@ struct oarlock_core_table {
     /** The version of the vendor's driver that is installed.
      *  Required. */
     oarlock_error (*driver_version)(void *context, oarlock_version *installed);
-    /** Allocates `size` bytes of device memory.
+    /** Allocates `size` bytes of device memory. The handle is not 0, which means no block.
      *  Required. */
     oarlock_error (*memory_allocate)(void *context, uint32_t device, uint64_t size, oarlock_memory *block);
     /** Frees device memory. `size` is the size that was requested.
@@ -693,7 +694,8 @@ struct oarlock_async_table {
     const oarlock_extension *next;
     /** The features that the author of the table knew, as bits. */
     uint64_t features;
-    /** Creates a stream. A smaller number is a higher priority, on devices that support priorities.
+    /** Creates a stream. A smaller number is a higher priority, on devices that support priorities. The handle is not 0, which
+     *  means the device's synchronous queue.
      *  Required. */
     oarlock_error (*stream_create)(void *context, uint32_t device, int32_t priority, oarlock_stream *queue);
     /** Destroys a stream, once its work is done.
@@ -713,7 +715,7 @@ struct oarlock_async_table {
      *  Required. */
     oarlock_error (*stream_wait_event)(void *context, uint32_t device, oarlock_stream queue,
         oarlock_event point);
-    /** Creates an event.
+    /** Creates an event. The handle is not 0.
      *  Required. */
     oarlock_error (*event_create)(void *context, uint32_t device, oarlock_event *point);
     /** Destroys an event. Work that already waits for it is not affected.
@@ -836,6 +838,7 @@ struct oarlock_call {
     const oarlock_tensor *const *outputs;
     /** How many `outputs` there are. */
     uint64_t outputs_count;
+    /** Those that the node has, and the defaults of the op's schema for those that it leaves out. */
     const oarlock_attribute *const *attributes;
     /** How many `attributes` there are. */
     uint64_t attributes_count;
@@ -921,7 +924,8 @@ struct oarlock_kernel {
     /** The size of the scratch memory that the call needs, in bytes.
      *  Optional; when null: 0. */
     oarlock_error (*workspace)(void *context, const oarlock_call *call, uint64_t *size);
-    /** Creates the state for a call site: packs constants, chooses an algorithm.
+    /** Creates the state for a call site: packs constants, chooses an algorithm. Only operands with the flag `constant` have
+     *  contents yet; they are where every operand of the kernel is, by default in device memory.
      *  Optional; when null: the state is null. */
     oarlock_error (*prepare)(void *context, const oarlock_call *call, void **state);
     /** Computes the outputs.

@@ -55,7 +55,8 @@ pub trait Core: Send + Sync + 'static {
     /// The number of devices.
     fn device_count(&self) -> Result<u32>;
 
-    /// The ids of the devices. They need not be 0, 1, 2 and so on.
+    /// The ids of the devices. They need not be 0, 1, 2 and so on. The host has room for as many as `device_count` said; with less
+    /// room, write as many as fit, and set the count to the number of all.
     fn device_list(&self) -> Result<Vec<u32>>;
 
     /// Describes a device.
@@ -75,7 +76,7 @@ pub trait Core: Send + Sync + 'static {
     /// The version of the vendor's driver that is installed.
     fn driver_version(&self) -> Result<abi::Version>;
 
-    /// Allocates `size` bytes of device memory.
+    /// Allocates `size` bytes of device memory. The handle is not 0, which means no block.
     fn memory_allocate(&self, device: u32, size: u64) -> Result<abi::Memory>;
 
     /// Frees device memory. `size` is the size that was requested.
@@ -673,7 +674,8 @@ pub trait Async: Send + Sync + 'static {
     /// The functions the plugin offers. `#[oarlock_sdk::slots]` writes this.
     const SLOTS: &'static [&'static str];
 
-    /// Creates a stream. A smaller number is a higher priority, on devices that support priorities.
+    /// Creates a stream. A smaller number is a higher priority, on devices that support priorities. The handle is not 0, which
+    /// means the device's synchronous queue.
     fn stream_create(&self, device: u32, priority: i32) -> Result<abi::Stream>;
 
     /// Destroys a stream, once its work is done.
@@ -701,7 +703,7 @@ pub trait Async: Send + Sync + 'static {
     /// Makes later work in the stream wait until the event has happened. An event that was never recorded counts as happened.
     fn stream_wait_event(&self, device: u32, queue: abi::Stream, point: abi::Event) -> Result<()>;
 
-    /// Creates an event.
+    /// Creates an event. The handle is not 0.
     fn event_create(&self, device: u32) -> Result<abi::Event>;
 
     /// Destroys an event. Work that already waits for it is not affected.

@@ -206,7 +206,8 @@ impl CoreCalls {
         result_from_error(failure).map(|()| count)
     }
 
-    /// The ids of the devices. They need not be 0, 1, 2 and so on.
+    /// The ids of the devices. They need not be 0, 1, 2 and so on. The host has room for as many as `device_count` said; with less
+    /// room, write as many as fit, and set the count to the number of all.
     #[inline]
     pub(crate) fn device_list(&self, ids: &mut [u32]) -> Result<u64, PluginFailure> {
         let Some(slot) = self.table.device_list else {
@@ -264,7 +265,7 @@ impl CoreCalls {
         result_from_error(failure).map(|()| installed)
     }
 
-    /// Allocates `size` bytes of device memory.
+    /// Allocates `size` bytes of device memory. The handle is not 0, which means no block.
     #[inline]
     pub(crate) fn memory_allocate(&self, device: u32, size: u64) -> Result<abi::Memory, PluginFailure> {
         let Some(slot) = self.table.memory_allocate else {
@@ -598,7 +599,8 @@ impl AsyncCalls {
         Self { context, table }
     }
 
-    /// Creates a stream. A smaller number is a higher priority, on devices that support priorities.
+    /// Creates a stream. A smaller number is a higher priority, on devices that support priorities. The handle is not 0, which
+    /// means the device's synchronous queue.
     #[inline]
     pub(crate) fn stream_create(&self, device: u32, priority: i32) -> Result<abi::Stream, PluginFailure> {
         let Some(slot) = self.table.stream_create else {
@@ -701,7 +703,7 @@ impl AsyncCalls {
         result_from_error(failure)
     }
 
-    /// Creates an event.
+    /// Creates an event. The handle is not 0.
     #[inline]
     pub(crate) fn event_create(&self, device: u32) -> Result<abi::Event, PluginFailure> {
         let Some(slot) = self.table.event_create else {
@@ -1044,7 +1046,8 @@ impl KernelCalls {
         Some(result_from_error(failure).map(|()| size))
     }
 
-    /// Creates the state for a call site: packs constants, chooses an algorithm.
+    /// Creates the state for a call site: packs constants, chooses an algorithm. Only operands with the flag `constant` have
+    /// contents yet; they are where every operand of the kernel is, by default in device memory.
     ///
     /// # Safety
     ///

@@ -330,6 +330,7 @@ impl<'a> CallResolver<'a> {
             description,
             workspace,
             allocates: kernel.info().allocates_outputs,
+            is_asynchronous: kernel.info().asynchronous,
             draws: self.count_draws(&outputs),
             has_texts,
             operand_descriptors: inputs
