@@ -54,6 +54,12 @@ pub(crate) struct GlobalOptions {
     /// Wrap every plugin in this layer, such as `trace`; may be given several times, the outermost first
     #[arg(long = "layer", value_name = "NAME", global = true)]
     pub(crate) layers: Vec<String>,
+    /// Of the plugins that are not part of the command, use only this one; may be given several times
+    #[arg(long, value_name = "NAME|FILE", global = true)]
+    pub(crate) only: Vec<String>,
+    /// Leave this plugin out; may be given several times
+    #[arg(long, value_name = "NAME|FILE", global = true)]
+    pub(crate) without: Vec<String>,
     /// Read this configuration file instead of the user's
     #[arg(long, value_name = "FILE", global = true, value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,

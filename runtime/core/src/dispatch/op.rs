@@ -58,7 +58,16 @@ impl Op {
                 Some(_) if schema::latest_opset(domain).is_err() => {
                     (None, InternedLabel::intern_label(name).as_str(), opset)
                 }
-                _ => return Err(error),
+                _ => {
+                    let registry = runtime.registry();
+                    return Err(match registry.other_domain_of_op(domain, name) {
+                        Some(other) => error.with_advice(format!(
+                            "`{}` is an op of the domain `{other}`: name that domain with it",
+                            oarlock_host::sanitize_text(name)
+                        )),
+                        None => error,
+                    });
+                }
             },
         };
         let rule = schema.and_then(|_| infer::find_rule(domain, name, version));

@@ -27,7 +27,7 @@ use crate::output::{BAD_STYLE, CommandOutput, GOOD_STYLE, NAME_STYLE, QUIET_STYL
 use crate::problem::CommandError;
 use crate::render::{json_name, plugin_with_file, print_labeled, print_sentence};
 use crate::session::{CoreSession, host_options};
-use crate::{CommandVerdict, crash_watcher, environment_flags};
+use crate::{CommandVerdict, environment_flags, watched_child};
 
 pub(crate) fn run_doctor(global: &GlobalOptions, output: &mut CommandOutput) -> CommandVerdict {
     let messages = PluginMessages::new(global);
@@ -35,14 +35,16 @@ pub(crate) fn run_doctor(global: &GlobalOptions, output: &mut CommandOutput) -> 
     let mut flags = environment_flags::flags_from_environment()?;
     let surroundings = PluginEnvironment::new(&options, &flags);
     let is_text = !global.json;
+    let chosen = take_device_flag(&mut flags)?;
+    // Before anything is written: if a plugin takes the process along, the command is started again without it.
+    let core = CoreSession::start_with_options(options, messages, flags);
     if is_text {
         print_heading(output, "Environment");
         surroundings.print_environment(output);
         // Findings so far are worth reading even if a plugin kills the process.
         output.flush();
     }
-    let chosen = take_device_flag(&mut flags)?;
-    let core = CoreSession::start_with_options(options, messages, flags)?;
+    let core = core?;
     if is_text {
         output.write_line("");
         print_heading(output, "Devices");
@@ -61,7 +63,6 @@ pub(crate) fn run_doctor(global: &GlobalOptions, output: &mut CommandOutput) -> 
     }
     let together =
         try_devices_together(&devices, &core, &mut |kind| show(&|output| kind.print_trial(output)));
-    crash_watcher::send_status("the plugins were ended");
     let report = core.runtime.host().report();
     let unknown = chosen.and_then(|name| core.runtime.device(&name).err());
     let unknown = unknown.map(|error| format!("the flag `device`: {error}"));
@@ -81,7 +82,7 @@ pub(crate) fn run_doctor(global: &GlobalOptions, output: &mut CommandOutput) -> 
 /// Tries each device alone.
 fn try_each_device(core: &CoreSession, show: &mut dyn FnMut(&DeviceExamination)) -> Vec<DeviceExamination> {
     let examine = |device: oarlock_host::PluginDevice| {
-        crash_watcher::send_status(&format!("`{device}` of {} was tried", plugin_with_file(device.plugin())));
+        watched_child::send_status(&format!("`{device}` of {} was tried", plugin_with_file(device.plugin())));
         let examined = DeviceExamination::examine_device(&device, core);
         show(&examined);
         examined
@@ -97,7 +98,7 @@ fn try_devices_together(
 ) -> Vec<ConcurrentTrial> {
     let examine = |kind: Vec<oarlock_core::Device>| {
         let (device_type, plugin) = (kind[0].device_type(), plugin_with_file(kind[0].host_device().plugin()));
-        crash_watcher::send_status(&format!(
+        watched_child::send_status(&format!(
             "all `{device_type}` devices of {plugin} were tried at the same time"
         ));
         let together = ConcurrentTrial::run_concurrently(&kind, core);

@@ -28,7 +28,7 @@ use crate::output::{self, CommandOutput};
 use crate::problem::CommandError;
 use crate::progress::ProgressLine;
 use crate::session::CoreSession;
-use crate::{crash_watcher, environment_flags};
+use crate::{environment_flags, watched_child};
 use implied_shapes::ShapeQuestion;
 use model_inputs::{InputRequest, ModelInputs};
 
@@ -91,13 +91,13 @@ impl PreparedModel {
         let devices = resolve_devices(&core.runtime, choice)?;
         let file = choice.file.display();
         let progress = Arc::new(Mutex::new(ProgressLine::default()));
-        crash_watcher::send_status(&format!("`{file}` was read"));
+        watched_child::send_status(&format!("`{file}` was read"));
         show_progress(&progress, &format!("reading `{file}` …"));
         let began = Instant::now();
         let mut model = model_source::load_model(&choice.file)?;
         change(&mut model)?;
         let loading = began.elapsed();
-        crash_watcher::send_status(&format!("`{file}` was optimized"));
+        watched_child::send_status(&format!("`{file}` was optimized"));
         show_progress(&progress, &format!("optimizing `{file}` …"));
         let bar = progress.clone();
         let show_progress = move |ready, all| lock_progress(&bar).show_bar("readying kernels", ready, all);
@@ -183,7 +183,7 @@ impl PreparedModel {
     /// Runs the model and waits for its outputs.
     fn run(&self, inputs: &[RuntimeValue]) -> Result<Vec<RuntimeValue>, CommandError> {
         let devices = self.device_names().join("`, `");
-        crash_watcher::send_status(&format!("the nodes of the model were readied and run on `{devices}`"));
+        watched_child::send_status(&format!("the nodes of the model were readied and run on `{devices}`"));
         let outputs = self.session.run(inputs)?;
         outputs.iter().try_for_each(wait_for_value)?;
         clear_progress(&self.progress);
@@ -231,7 +231,6 @@ fn report_result(
         print(output);
     }
     output.flush();
-    crash_watcher::send_status("the plugins were ended");
     Ok(())
 }
 
