@@ -27,7 +27,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
 
-use crate::arguments::{CommandLine, OarlockCommand, PluginCommand};
+use crate::arguments::{CommandLine, DoctorArguments, OarlockCommand, PluginCommand};
 use crate::output::{ColorChoice, CommandOutput};
 use crate::problem::CommandError;
 use crate::session::ChildTask;
@@ -83,7 +83,9 @@ fn main() -> ExitCode {
 /// True if another process should watch the command, to name a plugin that kills it.
 fn needs_watching(arguments: &CommandLine) -> bool {
     match &arguments.command {
-        OarlockCommand::Doctor | OarlockCommand::Plugin(_) => true,
+        // It loads no plugin itself.
+        OarlockCommand::Doctor(DoctorArguments { bisect: true }) => false,
+        OarlockCommand::Doctor(_) | OarlockCommand::Plugin(_) => true,
         // Without external plugins only built-in code runs, and that should start at once.
         OarlockCommand::Devices
         | OarlockCommand::Plugins
@@ -141,7 +143,7 @@ fn run_command(arguments: CommandLine, output: &mut CommandOutput) -> CommandVer
         OarlockCommand::Check(choice) => commands::model::check::check_model(&global, &choice, output),
         OarlockCommand::Optimize(call) => commands::model::optimize::optimize_model(&global, &call, output),
         OarlockCommand::Op(call) => commands::op::run_op(&global, &call, output),
-        OarlockCommand::Doctor => commands::doctor::run_doctor(&global, output),
+        OarlockCommand::Doctor(call) => commands::doctor::run_doctor(&global, &call, output),
         OarlockCommand::Plugin(PluginCommand::Check { file, quick, html }) => {
             let html = html.as_deref();
             commands::plugin_check::check_plugin(

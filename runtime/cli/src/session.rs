@@ -173,7 +173,17 @@ fn warn_about_missing(
     for refusal in &named {
         output::print_message(color, "error", &refusal.to_string(), None);
     }
-    missing.is_empty() && named.is_empty()
+    let is_used = |entry: &&String| {
+        report
+            .loaded_plugins()
+            .any(|(row, loaded)| PluginSelection::entry_matches(entry, &row.file, Some(&loaded.info.name)))
+    };
+    let unused: Vec<&String> = global.only.iter().filter(|entry| !is_used(entry)).collect();
+    for entry in &unused {
+        let message = format!("expected a plugin called `{entry}` that works, found none");
+        output::print_message(color, "error", &message, Some("`oarlock plugins` lists all plugins"));
+    }
+    missing.is_empty() && named.is_empty() && unused.is_empty()
 }
 
 /// Refusals of plugins that the arguments name as files. A directory is only searched, so the plugins in it do not count as

@@ -98,7 +98,9 @@ impl DeviceName {
             );
             return Error::not_found(message).with_advice(listed);
         }
-        let nearest = did_you_mean(device_type, devices.iter().map(Device::device_type));
+        // Short names differ in one letter because the devices do: `cpu` and `npu`.
+        let candidates = devices.iter().map(Device::device_type).filter(|known| known.len() > 4);
+        let nearest = did_you_mean(device_type, candidates);
         let message = format!("expected an available device ({all}), found `{self}`");
         match absence(device_type) {
             Some(DeviceAbsence { reason, hint }) => Error::not_found(format!("{message}, {reason}")).with_advice(hint),

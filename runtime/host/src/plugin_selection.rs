@@ -18,6 +18,14 @@ pub struct PluginSelection {
 }
 
 impl PluginSelection {
+    /// True if an entry of a selection names the plugin.
+    pub fn entry_matches(entry: &str, file: &Path, name: Option<&str>) -> bool {
+        if entry.contains('/') {
+            return matches!((Path::new(entry).canonicalize(), file.canonicalize()), (Ok(one), Ok(other)) if one == other);
+        }
+        name.is_some_and(|name| matches_pattern(entry, name)) || matches_pattern(entry, &file_name(file))
+    }
+
     /// Refuses a plugin that is not wanted. Without its name, which is not known at first, only the file counts.
     pub(crate) fn check_selected(
         &self,
@@ -25,7 +33,7 @@ impl PluginSelection {
         name: Option<&str>,
         is_part_of_program: bool,
     ) -> Result<(), Refusal> {
-        let matches = |entry: &&String| entry_matches(entry, file, name);
+        let matches = |entry: &&String| Self::entry_matches(entry, file, name);
         if let Some(entry) = self.without.iter().find(matches) {
             let found = format!("`{}`, which `without {entry}` leaves out", shown_name(file, name));
             return Err(unselected_refusal(file, found));
@@ -54,13 +62,6 @@ fn shown_name(file: &Path, name: Option<&str>) -> String {
 
 fn file_name(file: &Path) -> String {
     file.file_name().unwrap_or_default().to_string_lossy().into_owned()
-}
-
-fn entry_matches(entry: &str, file: &Path, name: Option<&str>) -> bool {
-    if entry.contains('/') {
-        return matches!((Path::new(entry).canonicalize(), file.canonicalize()), (Ok(one), Ok(other)) if one == other);
-    }
-    name.is_some_and(|name| matches_pattern(entry, name)) || matches_pattern(entry, &file_name(file))
 }
 
 #[cfg(test)]

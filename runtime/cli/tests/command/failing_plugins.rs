@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use crate::models::model_builder::ModelBuilder;
 use crate::user::{TestOutcome, TestUser};
 
 /// The phases in which the host runs code of a plugin before the command does its work, and how `plugins` words them.
@@ -154,4 +155,111 @@ fn what_a_plugin_left_for_the_end_of_the_process_is_not_run_and_the_probe_says_s
         assert_eq!(check.status, 0, "{}", check.err);
         assert!(check.out.contains(said), "{action}: {}", check.out);
     }
+}
+
+/// A user whose plugin has a kernel for `Relu` that runs `action`, and a model with one such node.
+fn user_with_bad_kernel(action: &str) -> TestUser {
+    let user = TestUser::new();
+    user.compile_plugin(
+        "libfatal.so",
+        &format!(
+            "#include \"minimal_kernel.h\"\n\
+             static oarlock_error act(void *context, void *state, const oarlock_call *call) {{\n\
+                 (void)context; (void)state; (void)call; {action}; return 0; }}\n\
+             static oarlock_error describe(oarlock_plugin *plugin) {{\n\
+                 static const oarlock_str op = OARLOCK_STR(\"Relu\");\n\
+                 minimal_kernel.op = op; minimal_kernel.version_min = 6; minimal_kernel.run = act;\n\
+                 return minimal_describe_kernel(plugin, \"Fatal\"); }}\n\
+             OARLOCK_PLUGIN(describe);\n"
+        ),
+    );
+    let model = ModelBuilder::new().with_input("x: f32[2]").with_output("y: f32[2]").with_node("y = Relu(x)");
+    user.write_file("relu.onnx", &model.into_bytes());
+    user
+}
+
+#[test]
+fn a_kernel_that_ends_a_run_is_named_with_its_node_its_plugin_and_its_file() {
+    for (action, fault) in [("abort()", "SIGABRT"), ("exit(0)", "exit status: 0")] {
+        let user = user_with_bad_kernel(action);
+        for command in ["run", "bench"] {
+            let call = [command, "relu.onnx", "--plugin", "libfatal.so", "-d", "Fatal", "-i", "x=f32:[1,2]"];
+            let outcome = user.run_command(&call);
+            assert_eq!((outcome.status, outcome.out.as_str()), (1, ""), "{command}: {}", outcome.err);
+            let message = "error: the process was ended while the node `Relu` (`Y`) ran on `Fatal:0` with a kernel of `Fatal` \
+                           (`[HOME]/libfatal.so`): ";
+            assert!(outcome.err.starts_with(message) && outcome.err.contains(fault), "{}", outcome.err);
+        }
+    }
+}
+
+#[test]
+fn a_device_is_found_without_regard_to_case_and_a_longer_name_by_its_nearest() {
+    let user = user_with_bad_kernel("");
+    let call =
+        |device: &str| user.run_command(&["--plugin", "libfatal.so", "op", "Relu", "f32:[1]", "-d", device]);
+    for device in ["fatal", "FATAL:0", "Fatal"] {
+        assert_eq!(call(device).status, 0, "{device}: {}", call(device).err);
+    }
+    let other = call("Fatel");
+    assert!(other.err.contains("found `Fatel`; did you mean `Fatal`"), "{}", other.err);
+}
+
+#[test]
+fn an_op_of_another_domain_is_pointed_to() {
+    let user = TestUser::new();
+    let call = |arguments: &[&str]| user.run_command(&[&["op"], arguments].concat()).err;
+    assert!(call(&["acme::Loop", "f32:1"]).contains("`oarlock op Loop --domain acme`"));
+    let other = call(&["Add", "f32:1", "f32:1", "--domain", "ai.onnx.ml"]);
+    assert!(other.contains("hint: `Add` is an op of the domain `ai.onnx`"), "{other}");
+}
+
+#[test]
+fn plugins_are_chosen_by_name_or_file_for_one_call() {
+    let user = user_with_bad_plugin("INITIALIZE", "abort();");
+    let file = user.home.path().join(".local/share/oarlock/plugins/libbad.so").display().to_string();
+    for choice in
+        [["--without", "Bad"], ["--without", &file], ["--only", "custom-cpu"], ["--only", "libgood.so"]]
+    {
+        let devices = run_watched(&user, &[&["devices"], &choice[..]].concat());
+        assert_eq!((devices.status, devices.err.as_str()), (0, ""), "{choice:?}");
+        assert!(devices.out.contains("cpu:0") && devices.out.contains("CustomCPU:0"), "{}", devices.out);
+    }
+    let none = run_watched(&user, &["devices", "--only", "nobody"]);
+    assert_eq!(none.status, 1);
+    assert!(none.err.contains("expected a plugin called `nobody` that works"), "{}", none.err);
+}
+
+#[test]
+fn the_plugin_without_which_nothing_fails_is_found() {
+    let user = user_with_bad_plugin("INITIALIZE", "abort();");
+    let doctor = run_watched(&user, &["doctor", "--bisect"]);
+    assert_eq!((doctor.status, doctor.err.as_str()), (1, ""));
+    let file = BAD_FILE;
+    assert!(doctor.out.contains(&format!("{file} fails, and nothing fails without it")), "{}", doctor.out);
+    let report = run_watched(&user, &["doctor", "--bisect", "--json"]).parse_json();
+    assert_eq!((&report["finding"], report["culprits"].as_array().map(Vec::len)), (&"found".into(), Some(1)));
+    let well = run_watched(&user, &["doctor", "--bisect", "--without", "Bad"]);
+    assert_eq!(well.status, 0, "{}", well.out);
+    assert!(well.out.starts_with("Nothing fails with 1 plugin"), "{}", well.out);
+}
+
+#[test]
+fn a_variable_that_hides_all_devices_is_named() {
+    let user = TestUser::new();
+    let source = "#include \"minimal.h\"\n\
+        static oarlock_error describe(oarlock_plugin *plugin) {\n\
+            plugin->visible_devices_variable = (oarlock_str)OARLOCK_STR(\"ACME_VISIBLE_DEVICES\");\n\
+            return minimal_describe(plugin, \"Acme\"); }\n\
+        OARLOCK_PLUGIN(describe);\n";
+    user.compile_plugin("libacme.so", source);
+    let call = |arguments: &[&str]| {
+        let mut command = user.oarlock_command(&[&["--plugin", "libacme.so"], arguments].concat());
+        let output = command.env("ACME_VISIBLE_DEVICES", "abc").output().expect("the command starts");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let devices = call(&["devices"]);
+    assert!(devices.contains("all of its devices are hidden: `ACME_VISIBLE_DEVICES`"), "{devices}");
+    let op = call(&["op", "Relu", "f32:[1]", "-d", "acme"]);
+    assert!(op.contains("whose devices are all hidden by the variable `ACME_VISIBLE_DEVICES`"), "{op}");
 }

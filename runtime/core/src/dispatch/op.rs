@@ -60,12 +60,13 @@ impl Op {
                 }
                 _ => {
                     let registry = runtime.registry();
+                    let is_known = schema::latest_schema(domain, name).is_ok();
                     return Err(match registry.other_domain_of_op(domain, name) {
-                        Some(other) => error.with_advice(format!(
+                        Some(other) if !is_known => error.with_advice(format!(
                             "`{}` is an op of the domain `{other}`: name that domain with it",
                             oarlock_host::sanitize_text(name)
                         )),
-                        None => error,
+                        _ => error,
                     });
                 }
             },

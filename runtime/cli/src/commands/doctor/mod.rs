@@ -1,5 +1,6 @@
 //! `oarlock doctor`: tries everything, and says what is wrong and what to do about it.
 
+mod bisection;
 mod computation;
 mod concurrent_trial;
 mod device_count;
@@ -21,7 +22,7 @@ use self::diagnosis::DeviceDiagnosis;
 use self::examination::DeviceExamination;
 use self::plugin_environment::PluginEnvironment;
 use self::trial_summary::{DoctorSummary, WorkingDevices};
-use crate::arguments::GlobalOptions;
+use crate::arguments::{DoctorArguments, GlobalOptions};
 use crate::messages::PluginMessages;
 use crate::output::{BAD_STYLE, CommandOutput, GOOD_STYLE, NAME_STYLE, QUIET_STYLE};
 use crate::problem::CommandError;
@@ -29,7 +30,14 @@ use crate::render::{json_name, plugin_with_file, print_labeled, print_sentence};
 use crate::session::{CoreSession, host_options};
 use crate::{CommandVerdict, environment_flags, watched_child};
 
-pub(crate) fn run_doctor(global: &GlobalOptions, output: &mut CommandOutput) -> CommandVerdict {
+pub(crate) fn run_doctor(
+    global: &GlobalOptions,
+    call: &DoctorArguments,
+    output: &mut CommandOutput,
+) -> CommandVerdict {
+    if call.bisect {
+        return bisection::bisect_plugins(global, output);
+    }
     let messages = PluginMessages::new(global);
     let options = host_options(global, &messages)?;
     let mut flags = environment_flags::flags_from_environment()?;
