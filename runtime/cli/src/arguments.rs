@@ -54,6 +54,12 @@ pub(crate) struct GlobalOptions {
     /// Wrap every plugin in this layer, such as `trace`; may be given several times, the outermost first
     #[arg(long = "layer", value_name = "NAME", global = true)]
     pub(crate) layers: Vec<String>,
+    /// Of the plugins that are not part of the command, use only this one, by name or file; may be given several times
+    #[arg(long, value_name = "PLUGIN", global = true)]
+    pub(crate) only: Vec<String>,
+    /// Leave out this plugin, by name or file; may be given several times
+    #[arg(long, value_name = "PLUGIN", global = true)]
+    pub(crate) without: Vec<String>,
     /// Read this configuration file instead of the user's
     #[arg(long, value_name = "FILE", global = true, value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
@@ -108,7 +114,7 @@ pub(crate) enum OarlockCommand {
     Op(OpArguments),
     /// Test everything, and say how to mend what fails
     #[command(after_help = DOCTOR_EXAMPLES)]
-    Doctor,
+    Doctor(DoctorArguments),
     /// Tools for plugin developers
     #[command(subcommand, after_help = PLUGIN_EXAMPLES)]
     Plugin(PluginCommand),
@@ -125,6 +131,14 @@ pub(crate) enum OarlockCommand {
         #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
         directory: Option<PathBuf>,
     },
+}
+
+/// How the doctor searches.
+#[derive(Args, Debug)]
+pub(crate) struct DoctorArguments {
+    /// Find the plugin, or the plugins together, without which nothing fails, by trying parts of them in processes of their own
+    #[arg(long)]
+    pub(crate) bisect: bool,
 }
 
 /// Which kernels are listed.

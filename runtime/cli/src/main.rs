@@ -14,20 +14,24 @@ mod messages;
 mod output;
 mod output_file;
 mod problem;
+mod process_end;
 mod progress;
 mod render;
 mod session;
 mod usage_error;
+mod watched_child;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _};
 
-use crate::arguments::{CommandLine, OarlockCommand, PluginCommand};
+use crate::arguments::{CommandLine, DoctorArguments, OarlockCommand, PluginCommand};
 use crate::output::{ColorChoice, CommandOutput};
 use crate::problem::CommandError;
 use crate::session::ChildTask;
+use crate::watched_child::ChildMessage;
 
 /// `Ok(false)` if the command did its work but found a problem.
 type CommandVerdict = Result<bool, CommandError>;
@@ -43,7 +47,7 @@ fn main() -> ExitCode {
     }
     let is_watched = task == Some(ChildTask::Watched);
     if is_watched {
-        crash_watcher::open_status_pipe(&std::env::args_os().nth(2).unwrap_or_default());
+        watched_child::accept_order(&std::env::args_os().nth(2).unwrap_or_default());
     }
     // The first argument stands for the program's name, which nobody reads.
     let given = std::env::args_os().skip(if is_watched { 2 } else { 0 });
@@ -59,29 +63,35 @@ fn main() -> ExitCode {
     let verdict = if closed_stdout::is_output_closed() {
         Err(output_error(std::io::Error::other("it is closed")))
     } else if !is_watched && needs_watching(&arguments) {
-        crash_watcher::watch_command(std::env::args_os().skip(1))
+        let given: Vec<OsString> = std::env::args_os().skip(1).collect();
+        crash_watcher::watch_command(&given, color)
     } else {
         run_and_flush(arguments)
     };
-    crash_watcher::send_done();
-    match verdict {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(problem) => {
-            output::print_error(color, &problem);
-            ExitCode::FAILURE
-        }
+    let is_success = verdict.unwrap_or_else(|problem| {
+        output::print_error(color, &problem);
+        false
+    });
+    watched_child::send_message(&ChildMessage::Answers { is_success });
+    session::end_plugins();
+    if is_watched {
+        process_end::end_without_handlers(is_success);
     }
+    if is_success { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// True if another process should watch the command, to name a plugin that kills it.
 fn needs_watching(arguments: &CommandLine) -> bool {
     match &arguments.command {
-        OarlockCommand::Doctor => true,
+        // It loads no plugin itself.
+        OarlockCommand::Doctor(DoctorArguments { bisect: true }) => false,
+        OarlockCommand::Doctor(_) | OarlockCommand::Plugin(_) => true,
         // Without external plugins only built-in code runs, and that should start at once.
-        command if is_model_command(command) || matches!(command, OarlockCommand::Op(_)) => {
-            session::has_plugins(&arguments.global)
-        }
+        OarlockCommand::Devices
+        | OarlockCommand::Plugins
+        | OarlockCommand::Kernels(_)
+        | OarlockCommand::Op(_) => session::has_plugins(&arguments.global),
+        command if is_model_command(command) => session::has_plugins(&arguments.global),
         _ => false,
     }
 }
@@ -133,7 +143,7 @@ fn run_command(arguments: CommandLine, output: &mut CommandOutput) -> CommandVer
         OarlockCommand::Check(choice) => commands::model::check::check_model(&global, &choice, output),
         OarlockCommand::Optimize(call) => commands::model::optimize::optimize_model(&global, &call, output),
         OarlockCommand::Op(call) => commands::op::run_op(&global, &call, output),
-        OarlockCommand::Doctor => commands::doctor::run_doctor(&global, output),
+        OarlockCommand::Doctor(call) => commands::doctor::run_doctor(&global, &call, output),
         OarlockCommand::Plugin(PluginCommand::Check { file, quick, html }) => {
             let html = html.as_deref();
             commands::plugin_check::check_plugin(

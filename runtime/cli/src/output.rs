@@ -10,6 +10,7 @@ use anstyle::{AnsiColor, Style};
 use oarlock_host::sanitize_text;
 
 use crate::problem::CommandError;
+use crate::watched_child::{self, ChildMessage};
 
 pub(crate) const GOOD_STYLE: Style = AnsiColor::Green.on_default();
 pub(crate) const BAD_STYLE: Style = AnsiColor::Red.on_default().bold();
@@ -51,9 +52,28 @@ pub(crate) fn take_standard_output() -> io::Result<File> {
     Ok(File::from(output))
 }
 
+/// Standard output, whose first use is announced: what is written once cannot be taken back.
+struct AnnouncedOutput {
+    file: File,
+    is_announced: bool,
+}
+
+impl Write for AnnouncedOutput {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if !std::mem::replace(&mut self.is_announced, true) {
+            watched_child::send_message(&ChildMessage::Writes);
+        }
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
 /// Buffered standard output of the command.
 pub(crate) struct CommandOutput {
-    stream: BufWriter<File>,
+    stream: BufWriter<AnnouncedOutput>,
     has_color: bool,
     /// Columns of the terminal; `None` if the output is no terminal.
     width: Option<usize>,
@@ -68,7 +88,7 @@ impl CommandOutput {
         Ok(Self {
             has_color: color.applies_to(&stream),
             width: width.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0),
-            stream: BufWriter::new(stream),
+            stream: BufWriter::new(AnnouncedOutput { file: stream, is_announced: false }),
             failure: None,
         })
     }

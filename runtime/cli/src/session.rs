@@ -1,14 +1,15 @@
 //! Starts the host or the core with the arguments on top of environment and configuration.
 
+use std::any::Any;
 use std::ffi::OsString;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use oarlock_core::Runtime;
 use oarlock_core::flags::Flags;
 use oarlock_host::{
     BuiltInPlugin, ConfigError, Host, HostConfig, HostEnvironment, HostOptions, LoadReport, PluginOutcome,
-    ProbeCommand, Refusal,
+    PluginSelection, ProbeCommand, Refusal,
 };
 
 use crate::arguments::GlobalOptions;
@@ -16,6 +17,7 @@ use crate::environment_flags;
 use crate::messages::{PluginMessages, UnshownNotice};
 use crate::output::{self, ColorChoice};
 use crate::problem::CommandError;
+use crate::watched_child::{self, PhaseSender};
 use oarlock_report::text::format_count;
 
 /// The plugins linked into this program.
@@ -47,12 +49,31 @@ impl ChildTask {
     }
 }
 
+/// What keeps plugins loaded until the command has said all, and then counts what they print while they shut down.
+type PluginKeeper = (Box<dyn Any + Send>, UnshownNotice);
+
+/// The sessions of this command, in the order of their starts.
+static KEPT_SESSIONS: Mutex<Vec<PluginKeeper>> = Mutex::new(Vec::new());
+
+/// Shuts down all plugins. Until then they stay loaded, so that one that takes the process along takes no answer with it.
+pub(crate) fn end_plugins() {
+    while let Some((plugins, remainder)) =
+        { KEPT_SESSIONS.lock().unwrap_or_else(PoisonError::into_inner).pop() }
+    {
+        drop(plugins);
+        drop(remainder);
+    }
+}
+
+fn keep_until_end(plugins: impl Any + Send, messages: &Arc<PluginMessages>) {
+    let mut kept = KEPT_SESSIONS.lock().unwrap_or_else(PoisonError::into_inner);
+    kept.push((Box::new(plugins), UnshownNotice(messages.clone())));
+}
+
 /// A running host without a core.
 pub(crate) struct HostSession {
-    pub(crate) host: Host,
+    pub(crate) host: Arc<Host>,
     color: ColorChoice,
-    // Declared after the host: it must be dropped later, to count what plugins print while they shut down.
-    _remainder: UnshownNotice,
 }
 
 impl HostSession {
@@ -63,17 +84,18 @@ impl HostSession {
         environment_flags::flags_from_environment()?;
         let messages = PluginMessages::new(global);
         let options = host_options(global, &messages)?;
-        Self::start_with_options(&options, messages, global)
+        Self::start_with_options(&options, &messages, global)
     }
 
     /// As [`Self::start_host`], with explicit options.
     pub(crate) fn start_with_options(
         options: &HostOptions,
-        messages: Arc<PluginMessages>,
+        messages: &Arc<PluginMessages>,
         global: &GlobalOptions,
     ) -> Result<Self, CommandError> {
-        let host = Host::start(options)?;
-        Ok(Self { host, _remainder: UnshownNotice(messages), color: global.color })
+        let host = Arc::new(Host::start(options)?);
+        keep_until_end(host.clone(), messages);
+        Ok(Self { host, color: global.color })
     }
 
     /// Warns on standard error; returns true if everything that the arguments name exists.
@@ -86,8 +108,6 @@ impl HostSession {
 pub(crate) struct CoreSession {
     pub(crate) runtime: Arc<Runtime>,
     pub(crate) messages: Arc<PluginMessages>,
-    // Declared after the core: it must be dropped later, to count what plugins print while they shut down.
-    _remainder: UnshownNotice,
 }
 
 impl CoreSession {
@@ -106,7 +126,8 @@ impl CoreSession {
         flags: Flags,
     ) -> Result<Self, CommandError> {
         let runtime = Arc::new(Runtime::start(options, flags)?);
-        Ok(Self { runtime, _remainder: UnshownNotice(messages.clone()), messages })
+        keep_until_end(runtime.clone(), &messages);
+        Ok(Self { runtime, messages })
     }
 
     /// Warns on standard error; returns true if everything that the arguments name exists.
@@ -152,7 +173,17 @@ fn warn_about_missing(
     for refusal in &named {
         output::print_message(color, "error", &refusal.to_string(), None);
     }
-    missing.is_empty() && named.is_empty()
+    let is_used = |entry: &&String| {
+        report
+            .loaded_plugins()
+            .any(|(row, loaded)| PluginSelection::entry_matches(entry, &row.file, Some(&loaded.info.name)))
+    };
+    let unused: Vec<&String> = global.only.iter().filter(|entry| !is_used(entry)).collect();
+    for entry in &unused {
+        let message = format!("expected a plugin called `{entry}` that works, found none");
+        output::print_message(color, "error", &message, Some("`oarlock plugins` lists all plugins"));
+    }
+    missing.is_empty() && named.is_empty() && unused.is_empty()
 }
 
 /// Refusals of plugins that the arguments name as files. A directory is only searched, so the plugins in it do not count as
@@ -188,6 +219,11 @@ pub(crate) fn host_options(
     options.built_in = BUILT_IN.to_vec();
     options.log = messages.clone();
     options.probe = Some(probe_command());
+    options.selection = PluginSelection { only: global.only.clone(), without: global.without.clone() };
+    if watched_child::is_watched() {
+        options.phases = Arc::new(PhaseSender);
+        options.failed_starts = watched_child::failed_starts().to_vec();
+    }
     Ok(options)
 }
 

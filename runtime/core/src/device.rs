@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
-use oarlock_host::{DeviceAbsence, DeviceDescription, DeviceFlags};
+use oarlock_host::{DeviceAbsence, DeviceDescription, DeviceFlags, did_you_mean};
 
 use crate::memory::{MemoryPool, PoolOptions};
 use crate::stream::Stream;
@@ -53,19 +53,23 @@ impl DeviceName {
         devices: &'a [Device],
         absence: impl FnOnce(&str) -> Option<DeviceAbsence>,
     ) -> Result<&'a Device> {
-        let of_type = |device_type: &str| {
-            let device_type = device_type.to_owned();
-            move |device: &&Device| device.device_type() == device_type
-        };
-        let is_gpu = self.device_type == "gpu" && !devices.iter().any(|device| device.device_type() == "gpu");
+        let is_gpu = self.device_type.eq_ignore_ascii_case("gpu")
+            && !devices.iter().any(|device| device.device_type().eq_ignore_ascii_case("gpu"));
         let device_type =
             match GPU_TYPES.into_iter().find(|gpu| devices.iter().any(|device| device.device_type() == *gpu))
             {
                 Some(gpu) if is_gpu => gpu,
-                _ => &self.device_type,
+                // No two plugins have types that differ in case alone.
+                _ => devices
+                    .iter()
+                    .map(Device::device_type)
+                    .find(|known| known.eq_ignore_ascii_case(&self.device_type))
+                    .unwrap_or(&self.device_type),
             };
-        let is_meant = |device: &&Device| self.id.is_none_or(|id| device.id() == id);
-        let found = devices.iter().filter(of_type(device_type)).find(is_meant);
+        let is_meant = |device: &&Device| {
+            device.device_type() == device_type && self.id.is_none_or(|id| device.id() == id)
+        };
+        let found = devices.iter().find(is_meant);
         found.ok_or_else(|| self.missing_device(device_type, devices, is_gpu, absence))
     }
 
@@ -88,23 +92,21 @@ impl DeviceName {
             return Error::not_found(message)
                 .with_advice(absence(GPU_TYPES[0]).map_or(listed.to_owned(), |why| why.hint));
         }
-        let is_almost = |device: &&Device| device.device_type().eq_ignore_ascii_case(device_type);
         if devices.iter().any(|device| device.device_type() == device_type) {
             let message = format!(
                 "expected the number of a `{device_type}` device, found `{self}`; devices here: {all}"
             );
             return Error::not_found(message).with_advice(listed);
         }
+        // Short names differ in one letter because the devices do: `cpu` and `npu`.
+        let candidates = devices.iter().map(Device::device_type).filter(|known| known.len() > 4);
+        let nearest = did_you_mean(device_type, candidates);
         let message = format!("expected an available device ({all}), found `{self}`");
         match absence(device_type) {
             Some(DeviceAbsence { reason, hint }) => Error::not_found(format!("{message}, {reason}")).with_advice(hint),
-            None => Error::not_found(message).with_advice(match devices.iter().find(is_almost) {
-                Some(device) => format!("name it `{}`", device.device_type()),
-                None => {
-                    "`oarlock devices` lists the devices, and `oarlock doctor` reports on the plugins that provide them"
-                        .to_owned()
-                }
-            }),
+            None => Error::not_found(format!("{message}{nearest}")).with_advice(
+                "`oarlock devices` lists the devices, and `oarlock doctor` reports on the plugins that provide them",
+            ),
         }
     }
 }
@@ -140,7 +142,7 @@ impl Device {
         options: PoolOptions,
         runs_at_once: bool,
     ) -> Result<Self> {
-        let description = device.describe_device()?;
+        let description = device.describe_at_start()?;
         Ok(Self(Arc::new(DeviceBody {
             name: device.to_string(),
             flags: description.flags,

@@ -6,6 +6,7 @@ mod fallback_review;
 mod fallback_summary;
 mod host_ops;
 mod model_operand;
+mod node_listener;
 mod overridable_initializers;
 pub mod passes;
 mod plan;
@@ -21,6 +22,7 @@ pub use fallback_policy::FallbackListener;
 pub use fallback_summary::{FallbackOp, FallbackSummary};
 pub use host_ops::{creates_text, run_text_op};
 pub use model_operand::{ModelOperand, model_outputs};
+pub use node_listener::{NodeEvent, NodeListener, NodeRun};
 pub use oarlock_model::{Model, graph, import};
 pub use plan::{
     ArenaRange, DeviceSupport, ExecutionPlan, NodeCost, RoundingReport, StepView, device_support, node_cost,

@@ -11,6 +11,7 @@ use crate::fallback_summary::FallbackSummary;
 use crate::graph::{self, DeclaredDimension, ValueType};
 use crate::import::Model;
 use crate::model_operand::{ModelOperand, check_input, model_operands, model_outputs};
+use crate::node_listener::NodeListener;
 use crate::overridable_initializers::OverridableInitializers;
 use crate::passes::PassEffect;
 use crate::plan::ExecutionPlan;
@@ -37,6 +38,8 @@ pub struct SessionOptions {
     pub on_fallback: FallbackListener,
     /// Called while kernels are prepared, which can take long.
     pub progress: PrepareProgressListener,
+    /// Called before each node is readied or run.
+    pub on_node: NodeListener,
 }
 
 /// A model that is ready to run. Any number of threads may run it at once.
@@ -60,6 +63,7 @@ impl Session {
         };
         let mut environment = SessionEnvironment::new(runtime, devices)?;
         environment.progress = options.progress.clone();
+        environment.on_node = options.on_node.clone();
         environment.is_plain = options.is_plain;
         environment.precision = options.precision;
         environment.fallback =

@@ -8,6 +8,7 @@ use oarlock_host::OperandInfo;
 
 use crate::fallback_policy::FallbackPolicy;
 use crate::graph::{Graph, Weight};
+use crate::node_listener::NodeListener;
 use crate::passes::{PassContext, PassRecording, weight_to_tensor};
 use crate::precision::PrecisionMode;
 use crate::progress::PrepareProgressListener;
@@ -20,6 +21,7 @@ pub(crate) struct SessionEnvironment {
     /// The CPU: it computes constants and drives the run.
     pub(crate) host: Device,
     pub(crate) progress: PrepareProgressListener,
+    pub(crate) on_node: NodeListener,
     /// Addresses of the model's own constants. Constants that a plan computes are not listed; they are freed with the plan.
     lasting: HashSet<usize>,
     /// The size of these constants.
@@ -68,6 +70,7 @@ impl SessionEnvironment {
             devices,
             host,
             progress: PrepareProgressListener::default(),
+            on_node: NodeListener::default(),
             lasting: HashSet::new(),
             lasting_bytes: 0,
             constants: Mutex::default(),
@@ -83,6 +86,7 @@ impl SessionEnvironment {
             devices: self.devices.clone(),
             host: self.host.clone(),
             progress: self.progress.clone(),
+            on_node: self.on_node.clone(),
             is_plain: self.is_plain,
             precision: self.precision,
             fallback: self.fallback.clone(),

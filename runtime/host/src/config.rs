@@ -51,6 +51,8 @@ pub struct PluginsSection {
     pub layers: Vec<String>,
     /// Time limit on a plugin's answer to a probe, in milliseconds.
     pub probe_timeout_ms: Option<u64>,
+    /// Time limit on each phase of the start and the end of a plugin in a watched program, in milliseconds.
+    pub start_timeout_ms: Option<u64>,
 }
 
 /// The TOML structure of one file.
@@ -142,8 +144,12 @@ impl HostConfig {
     pub fn parse_file(path: &Path, bytes: &[u8]) -> Result<Self, ConfigError> {
         let document: ConfigDocument =
             toml::parse_toml(bytes).map_err(|problem| ConfigError::new(path, problem))?;
-        if document.plugins.probe_timeout_ms == Some(0) {
-            return Err(ConfigError::new(path, "expected `probe_timeout_ms` to be at least 1, found 0"));
+        let limits = [
+            ("probe_timeout_ms", document.plugins.probe_timeout_ms),
+            ("start_timeout_ms", document.plugins.start_timeout_ms),
+        ];
+        if let Some((key, _)) = limits.iter().find(|(_, limit)| *limit == Some(0)) {
+            return Err(ConfigError::new(path, format!("expected `{key}` to be at least 1, found 0")));
         }
         let mut options = BTreeMap::new();
         for (name, values) in document.plugin {
@@ -164,6 +170,7 @@ impl HostConfig {
             trusted_keys,
             layers,
             probe_timeout_ms,
+            start_timeout_ms,
         } = lower.plugins;
         let plugins = &mut self.plugins;
         plugins.paths.extend(paths);
@@ -181,6 +188,7 @@ impl HostConfig {
             }
         }
         plugins.probe_timeout_ms = plugins.probe_timeout_ms.or(probe_timeout_ms);
+        plugins.start_timeout_ms = plugins.start_timeout_ms.or(start_timeout_ms);
         self.files.extend(lower.files);
         for (name, values) in lower.options {
             let mine = self.options.entry(name).or_default();
@@ -226,6 +234,7 @@ mod tests {
         assert!(error.ends_with("did you mean `trusted_keys`"), "{error}");
         assert!(parse_config("[plugns]").unwrap_err().contains("did you mean `plugin"));
         assert!(parse_config("[plugins]\nprobe_timeout_ms = 0").is_err());
+        assert!(parse_config("[plugins]\nstart_timeout_ms = 0").unwrap_err().contains("`start_timeout_ms`"));
         assert!(
             parse_config("[plugins]\nallow = ['abc']").unwrap_err().starts_with("line 2: expected a SHA-256")
         );
@@ -236,12 +245,13 @@ mod tests {
         let user =
             "[plugins]\npaths = ['/u']\nlayers = ['a', 'b']\nrequire_signature = false\n[plugin.npu]\nx = 1";
         let system = "[plugins]\npaths = ['/s']\nlayers = ['b', 'c']\nrequire_signature = true\nprobe_timeout_ms = 9\n\
+                      start_timeout_ms = 8\n\
                       [plugin.npu]\nx = 2\ny = 3";
         let both = parse_config(user).unwrap().merge_over(parse_config(system).unwrap());
         assert_eq!(both.plugins.paths, [Path::new("/u"), Path::new("/s")]);
         assert_eq!(both.plugins.layers, ["a", "b", "c"]);
         assert!(both.plugins.require_signature);
-        assert_eq!(both.plugins.probe_timeout_ms, Some(9));
+        assert_eq!((both.plugins.probe_timeout_ms, both.plugins.start_timeout_ms), (Some(9), Some(8)));
         assert_eq!(both.options["npu"]["x"], "1");
         assert_eq!(both.options["npu"]["y"], "3");
     }

@@ -85,10 +85,13 @@ impl Host {
         self.plugins.iter().flat_map(devices).collect()
     }
 
-    /// Finds a device by the name that users type: `type:id`, or `type` for the first of its type.
+    /// Finds a device by the name that users type: `type:id`, or `type` for the first of its type. Upper and lower case are the same.
     pub fn device(&self, name: &str) -> Option<PluginDevice> {
         let (device_type, id) = name.split_once(':').map_or((name, None), |(kind, id)| (kind, Some(id)));
-        let of_type = |plugin: &&Arc<LoadedPlugin>| plugin.info().device_type.as_deref() == Some(device_type);
+        let of_type = |plugin: &&Arc<LoadedPlugin>| {
+            let own = plugin.info().device_type.as_deref();
+            own.is_some_and(|own| own.eq_ignore_ascii_case(device_type))
+        };
         let plugin = self.plugins.iter().find(of_type)?;
         let id = match id {
             Some(id) => id.parse().ok()?,

@@ -42,9 +42,15 @@ pub struct DeviceAbsence {
 pub fn explain_absence(name: &str, host: &Host) -> Option<DeviceAbsence> {
     let known = KNOWN_DEVICES.iter().find(|known| known.all_names().any(|other| other == name));
     let device_type = known.map_or(name, |known| known.device_type);
-    let of_type = |plugin: &&Arc<LoadedPlugin>| plugin.info().device_type.as_deref() == Some(device_type);
+    let of_type = |plugin: &&Arc<LoadedPlugin>| {
+        plugin.info().device_type.as_deref().is_some_and(|own| own.eq_ignore_ascii_case(device_type))
+    };
     if let Some(plugin) = host.plugins().iter().find(of_type) {
-        return Some(if plugin.device_ids().is_empty() {
+        let variable = plugin.info().visible_devices_variable.as_deref().unwrap_or_default();
+        return Some(if plugin.hides_all_devices() {
+            let reason = format!("whose devices are all hidden by the variable `{variable}`");
+            DeviceAbsence { reason, hint: format!("set `{variable}` to numbers of devices, or unset it") }
+        } else if plugin.device_ids().is_empty() {
             let reason = format!("whose plugin `{}` is loaded and found no device", plugin.info().name);
             DeviceAbsence { reason, hint: "`oarlock doctor` explains what its driver is missing".to_owned() }
         } else {

@@ -20,6 +20,8 @@ mod load;
 mod negotiate;
 mod options;
 mod plugin;
+mod plugin_phase;
+mod plugin_selection;
 mod probe;
 mod refusal;
 mod report;
@@ -54,6 +56,10 @@ pub use load::plugin_description::{DraftInfo, KernelInfo, OperandInfo, PluginInf
 pub use negotiate::{HOST_CONTRACT, OLDEST_MINOR};
 pub use options::{BuiltInPlugin, HostOptions};
 pub use plugin::{LoadedKernel, LoadedPlugin};
+pub use plugin_phase::{
+    FailedStart, PhaseObserver, PluginPhase, START_TIMEOUT, StartFault, UnwatchedPhases, signal_name,
+};
+pub use plugin_selection::PluginSelection;
 pub use probe::child::probe_child_main;
 pub use probe::{PROBE_TIMEOUT, ProbeCommand, ProbeResult, probe_file};
 pub use refusal::{Refusal, RefusalReason};

@@ -1,13 +1,16 @@
 //! The settings of a host.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use oarlock_abi as abi;
 
-use crate::{HostConfig, HostEnvironment, LoadedPlugin, LogSink, PROBE_TIMEOUT, ProbeCommand, SilentLogSink};
+use crate::{
+    FailedStart, HostConfig, HostEnvironment, LoadedPlugin, LogSink, PROBE_TIMEOUT, PhaseObserver,
+    PluginSelection, ProbeCommand, Refusal, START_TIMEOUT, SilentLogSink, UnwatchedPhases,
+};
 
 /// A plugin that is linked into the program.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +47,12 @@ pub struct HostOptions {
     pub cache_home: Option<PathBuf>,
     /// The receiver of log messages from plugins.
     pub log: Arc<dyn LogSink>,
+    /// The watcher that is told before the host runs code of a plugin of its own accord.
+    pub phases: Arc<dyn PhaseObserver>,
+    /// Plugins that took the process of an earlier start along. They are refused.
+    pub failed_starts: Vec<FailedStart>,
+    /// The plugins that the user wants for this start.
+    pub selection: PluginSelection,
     /// True if plugins are only searched for in `paths`.
     pub(crate) is_for_one: bool,
     /// Layers that already run in another host and wrap the plugin here too, the outermost first.
@@ -67,6 +76,9 @@ impl HostOptions {
             layers: Vec::new(),
             probe: None,
             log: Arc::new(SilentLogSink),
+            phases: Arc::new(UnwatchedPhases),
+            failed_starts: Vec::new(),
+            selection: PluginSelection::default(),
             is_for_one: false,
             around: Vec::new(),
             threads: None,
@@ -80,6 +92,16 @@ impl HostOptions {
 
     pub(crate) fn probe_timeout(&self) -> Duration {
         self.config.plugins.probe_timeout_ms.map_or(PROBE_TIMEOUT, Duration::from_millis)
+    }
+
+    /// Refuses a plugin that took the process of an earlier start along.
+    pub(crate) fn check_failed_start(&self, file: &Path) -> Result<(), Refusal> {
+        let failed = self.failed_starts.iter().find(|failed| failed.concerns_file(file));
+        failed.map_or(Ok(()), |failed| Err(failed.to_refusal(file)))
+    }
+
+    pub(crate) fn start_timeout(&self) -> Duration {
+        self.config.plugins.start_timeout_ms.map_or(START_TIMEOUT, Duration::from_millis)
     }
 }
 

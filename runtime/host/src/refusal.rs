@@ -58,6 +58,10 @@ pub enum RefusalReason {
     ProbeCrashed,
     /// The plugin did not answer in time when it was probed in a child process.
     ProbeTimedOut,
+    /// The plugin crashed or ended the process at an earlier start of the same program.
+    CrashedAtStart,
+    /// The plugin did not return in time at an earlier start of the same program.
+    HungAtStart,
     /// The probe itself failed, for example because the child process could not be started.
     ProbeFailed,
     /// The dynamic linker refused the file.

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::{
-    ConformanceRecord, Digest, MemoryStats, PluginInfo, PluginManifest, PluginOrigin, Refusal, RefusalReason,
-    SupportLevel,
+    ConformanceRecord, Digest, MemoryStats, PluginInfo, PluginManifest, PluginOrigin, PluginPhase, Refusal,
+    RefusalReason, SupportLevel,
 };
 
 /// The outcome for every plugin, in the order in which they were considered.
@@ -156,6 +156,7 @@ pub struct DeviceReport {
 impl DeviceReport {
     /// Queries a device. A query that fails is noted under `problems`, and its value left empty.
     pub(crate) fn from_device(device: &crate::PluginDevice) -> Self {
+        let _describing = device.plugin().begin_phase(PluginPhase::Describe);
         let info = device.plugin().info();
         let mut problems = Vec::new();
         let description = ok_or_note(device.describe_device(), &mut problems);

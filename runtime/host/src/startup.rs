@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::judge::elf::LinkedLibraries;
 use crate::load::{QueriedPlugin, open_plugin, query_plugin};
@@ -50,22 +51,21 @@ pub(crate) fn start_plugins(
     if oarlock_abi::SANITIZER != oarlock_abi::Sanitizer::NONE {
         context.sanitizers.extend(oarlock_abi::SANITIZER.name().map(str::to_owned));
     }
-    let shared = SharedServices::new(
-        options.program.clone(),
-        options.log.clone(),
-        options.config.options.clone(),
-        options.threads,
-    );
+    let program = options.program.clone();
+    let shared =
+        SharedServices::new(program, options.log.clone(), options.config.options.clone(), options.threads);
+    let (phases, start_timeout) = (options.phases.clone(), options.start_timeout());
+    let shared = Arc::new(SharedServices { phases, start_timeout, ..shared });
+    let loader = PluginLoader { options, context: &context, shared: &shared };
     let mut rows = Vec::new();
     for file in &options.bundled {
-        let row = query_bundled(file, &context, &shared, &rows);
+        let row = loader.query_bundled(file, &rows);
         rows.push(row);
     }
     for built_in in &options.built_in {
-        let row = query_built_in(*built_in, &context, &shared, &rows);
+        let row = loader.query_built_in(*built_in, &rows);
         rows.push(row);
     }
-    let loader = PluginLoader { options, context: &context, shared: &shared };
     for (mut variants, probed) in find_plugins(options, &context, &mut rows) {
         let Some(best) = variants.pop_front() else { continue };
         let row = loader.load_judged(best, probed, &rows);
@@ -81,53 +81,6 @@ pub(crate) fn start_plugins(
         at = loader.start_entry(&mut rows, at, &layers.plugins) + 1;
     }
     Ok(finish_report(rows, layers))
-}
-
-fn query_built_in(
-    built_in: BuiltInPlugin,
-    context: &JudgeContext,
-    shared: &Arc<SharedServices>,
-    earlier: &[PluginEntry],
-) -> PluginEntry {
-    let file = std::env::current_exe().unwrap_or_else(|_| PathBuf::from(built_in.name));
-    let services = PluginServices::new(shared, built_in.name);
-    // SAFETY: the function is part of the program and stays in it.
-    let answer = unsafe { query_plugin(&file, built_in.query, services) };
-    program_entry(file, answer, context, earlier)
-}
-
-fn query_bundled(
-    file: &Path,
-    context: &JudgeContext,
-    shared: &Arc<SharedServices>,
-    earlier: &[PluginEntry],
-) -> PluginEntry {
-    let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let services = PluginServices::new(shared, &name);
-    let answer = context
-        .check_enabled(file, &name)
-        // These files are not judged, but opening a truncated one would crash the process.
-        .and_then(|()| LinkedLibraries::read_file(file))
-        .and_then(|_| open_plugin(file, services));
-    program_entry(file.to_owned(), answer, context, earlier)
-}
-
-/// The entry of a plugin that is part of the program, which is not judged.
-fn program_entry(
-    file: PathBuf,
-    answer: Result<QueriedPlugin, Refusal>,
-    context: &JudgeContext,
-    earlier: &[PluginEntry],
-) -> PluginEntry {
-    let check = |info: &PluginInfo| {
-        context.check_enabled(&file, &info.name)?;
-        check_unique(&file, None, &info.name, info.device_type.as_deref(), earlier)
-    };
-    let state = match answer.and_then(|loaded| check_answered(loaded, check)) {
-        Ok(loaded) => EntryState::Answered(Box::new(loaded)),
-        Err(refusal) => EntryState::Refused(refusal),
-    };
-    PluginEntry { file, origin: None, judged: None, notes: Vec::new(), others: VecDeque::new(), state }
 }
 
 /// The files to load, as groups of variants with the best one first, and the probe results of those without a manifest. Files
@@ -152,7 +105,9 @@ fn find_plugins(
     };
     for candidate in found.candidates.into_iter().filter(is_new) {
         let origin = candidate.origin;
-        match judge_candidate(candidate, context) {
+        let unwanted = options.selection.check_selected(&candidate.path, None, false);
+        let wanted = unwanted.and_then(|()| options.check_failed_start(&candidate.path));
+        match wanted.and_then(|()| judge_candidate(candidate, context)) {
             Ok(file) => judged.push(file),
             Err(refusal) => rows.push(PluginEntry::refused(refusal, Some(origin))),
         }
@@ -195,6 +150,46 @@ fn cannot_probe(path: &Path) -> Refusal {
 }
 
 impl PluginLoader<'_> {
+    fn query_built_in(&self, built_in: BuiltInPlugin, earlier: &[PluginEntry]) -> PluginEntry {
+        let file = std::env::current_exe().unwrap_or_else(|_| PathBuf::from(built_in.name));
+        let services = PluginServices::new(self.shared, built_in.name);
+        // SAFETY: the function is part of the program and stays in it.
+        let answer = unsafe { query_plugin(&file, built_in.query, services) };
+        self.program_entry(file, answer, earlier)
+    }
+
+    fn query_bundled(&self, file: &Path, earlier: &[PluginEntry]) -> PluginEntry {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let services = PluginServices::new(self.shared, &name);
+        let answer = self
+            .context
+            .check_enabled(file, &name)
+            .and_then(|()| self.options.check_failed_start(file))
+            // These files are not judged, but opening a truncated one would crash the process.
+            .and_then(|()| LinkedLibraries::read_file(file))
+            .and_then(|_| open_plugin(file, services));
+        self.program_entry(file.to_owned(), answer, earlier)
+    }
+
+    /// The entry of a plugin that is part of the program, which is not judged.
+    fn program_entry(
+        &self,
+        file: PathBuf,
+        answer: Result<QueriedPlugin, Refusal>,
+        earlier: &[PluginEntry],
+    ) -> PluginEntry {
+        let check = |info: &PluginInfo| {
+            self.context.check_enabled(&file, &info.name)?;
+            self.options.selection.check_selected(&file, Some(&info.name), true)?;
+            check_unique(&file, None, &info.name, info.device_type.as_deref(), earlier)
+        };
+        let state = match answer.and_then(|loaded| check_answered(loaded, check)) {
+            Ok(loaded) => EntryState::Answered(Box::new(loaded)),
+            Err(refusal) => EntryState::Refused(refusal),
+        };
+        PluginEntry { file, origin: None, judged: None, notes: Vec::new(), others: VecDeque::new(), state }
+    }
+
     /// Opens a file that was judged and, without a manifest, probed.
     fn load_judged(
         &self,
@@ -221,9 +216,13 @@ impl PluginLoader<'_> {
         };
         let services =
             PluginServices::new(self.shared, &path.file_name().unwrap_or_default().to_string_lossy());
+        if let Some(limit) = judged.manifest.as_ref().and_then(|manifest| manifest.start_timeout_ms) {
+            services.allow_start_time(Duration::from_millis(limit.get()));
+        }
         let known = known.map_or(Ok(()), |(name, device_type)| {
             services.set_name(&name);
             self.context.check_enabled(&path, &name)?;
+            self.options.selection.check_selected(&path, Some(&name), false)?;
             check_unique(&path, Some(origin), &name, device_type.as_deref(), rows)
         });
         // The judged file is opened, even if a link on the way has changed since.
@@ -335,7 +334,9 @@ fn check_unique(
         }
         let what = if info.name == name {
             format!("plugin called `{name}`")
-        } else if let Some(device) = device_type.filter(|_| info.device_type.as_deref() == device_type) {
+        } else if let Some(device) = device_type
+            .filter(|own| info.device_type.as_deref().is_some_and(|other| other.eq_ignore_ascii_case(own)))
+        {
             format!("plugin for the device type `{device}`")
         } else {
             continue;

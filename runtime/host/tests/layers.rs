@@ -3,10 +3,16 @@
 #![expect(unsafe_code, reason = "the plugins here are written against the C contract")]
 
 use std::ffi::c_void;
+use std::path::Path;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use oarlock_abi as abi;
-use oarlock_host::{BuiltInPlugin, Host, HostConfig, HostEnvironment, HostOptions, ProcessIdentity};
+use oarlock_host::{
+    BuiltInPlugin, Host, HostConfig, HostEnvironment, HostOptions, PhaseObserver, PluginPhase,
+    ProcessIdentity,
+};
 
 const NO_ERROR: abi::Error = abi::Error::NONE;
 
@@ -176,6 +182,60 @@ unsafe extern "C" fn layer_query(_: *const abi::Host, plugin: *mut abi::Plugin) 
     NO_ERROR
 }
 
+/// Wraps a table in nothing.
+unsafe extern "C" fn wrap_in_nothing(
+    _context: *mut c_void,
+    _kind: abi::TableKind,
+    _plugin: abi::Str,
+    next_context: *mut c_void,
+    _next_table: *mut c_void,
+    wrapped_context: *mut *mut c_void,
+    wrapped_table: *mut *mut c_void,
+) -> abi::Error {
+    // SAFETY: the host gives places for both.
+    unsafe {
+        wrapped_context.write(next_context);
+        wrapped_table.write(std::ptr::null_mut());
+    }
+    NO_ERROR
+}
+
+unsafe extern "C" fn unwrap_nothing(
+    _: *mut c_void,
+    _: abi::TableKind,
+    _: *mut c_void,
+    _: *mut c_void,
+) -> abi::Error {
+    panic!("there is nothing to free");
+}
+
+static EMPTY_LAYER_TABLE: abi::LayerTable =
+    abi::LayerTable { wrap: Some(wrap_in_nothing), unwrap: Some(unwrap_nothing), ..abi::LayerTable::EMPTY };
+
+unsafe extern "C" fn empty_layer_query(_: *const abi::Host, plugin: *mut abi::Plugin) -> abi::Error {
+    // SAFETY: the host gives a place for the answer.
+    unsafe { plugin.write(abi::Plugin { layer: &raw const EMPTY_LAYER_TABLE, ..make_answer("empty") }) };
+    NO_ERROR
+}
+
+/// The phases that the host announced.
+#[derive(Default)]
+struct PhaseRecorder {
+    begun: Mutex<Vec<PluginPhase>>,
+    ended: AtomicUsize,
+}
+
+impl PhaseObserver for PhaseRecorder {
+    fn on_phase_begin(&self, _file: &Path, phase: PluginPhase, limit: Duration) {
+        assert_eq!(limit, Duration::from_millis(700));
+        self.begun.lock().expect("no thread panics").push(phase);
+    }
+
+    fn on_phase_end(&self) {
+        self.ended.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 const TOY_PLUGIN: BuiltInPlugin = BuiltInPlugin { name: "toy", query: device_query };
 
 fn options_with_layers(layers: &[&str]) -> HostOptions {
@@ -228,4 +288,23 @@ fn a_layer_sees_every_call_and_its_wrappers_are_freed_with_the_plugin() {
     assert_eq!(WRAPPER_COUNT.load(Ordering::Relaxed), 1);
     drop(host);
     assert_eq!(WRAPPER_COUNT.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn a_layer_that_wraps_a_table_in_nothing_is_left_out_by_name_and_each_phase_is_announced() {
+    let mut options = options_with_layers(&["empty"]);
+    options.built_in = vec![TOY_PLUGIN, BuiltInPlugin { name: "empty", query: empty_layer_query }];
+    options.config.plugins.start_timeout_ms = Some(700);
+    let recorder = Arc::new(PhaseRecorder::default());
+    options.phases = recorder.clone();
+    let host = start_host(&options);
+    let note = &host.report().layers_left_out()[0];
+    assert!(note.starts_with("the layer `empty` is left out") && note.contains("a null pointer"), "{note}");
+    assert!(layers_around_toy(&host).is_empty());
+    host.device("toy").expect("a device").synchronize().expect("the plugin's own function");
+    drop(host);
+    let begun = recorder.begun.lock().expect("no thread panics").clone();
+    use PluginPhase::{Finalize, Initialize, Query, Unload, Wrap};
+    assert_eq!(begun, [Query, Query, Wrap, Initialize, Finalize, Unload, Unload]);
+    assert_eq!(recorder.ended.load(Ordering::Relaxed), begun.len());
 }

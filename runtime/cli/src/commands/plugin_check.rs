@@ -177,7 +177,7 @@ impl PluginInspection {
             Ok(info) => walk.info = Some(info),
             Err(refusal) => return Ok(walk.with_refusal(LoadPhase::Probe, refusal)),
         }
-        let session = HostSession::start_with_options(&options, messages, global)?;
+        let session = HostSession::start_with_options(&options, &messages, global)?;
         walk.start_plugin(file, &session)
     }
 

@@ -63,6 +63,7 @@ fn probe_manifest(
 
 /// Builds a manifest. Fields that a probe cannot find out are kept from the old one.
 fn build_manifest(info: PluginInfo, sha256: Digest, before: Option<PluginManifest>) -> PluginManifest {
+    let start_timeout_ms = before.as_ref().and_then(|old| old.start_timeout_ms);
     let (variant, isa, requires, conformance) = match before {
         // A conformance result is valid only for the exact file it was measured on.
         Some(old) => {
@@ -83,6 +84,7 @@ fn build_manifest(info: PluginInfo, sha256: Digest, before: Option<PluginManifes
         sha256: Some(sha256),
         visible_devices_env: info.visible_devices_variable,
         package: Some(info.package).filter(|package| !package.is_empty()),
+        start_timeout_ms,
         unloadable: info.unloadable,
         conformance,
         requires,

@@ -2,6 +2,7 @@
 
 mod doctor;
 mod errors;
+mod failing_plugins;
 mod flags;
 mod kernels;
 mod listing;

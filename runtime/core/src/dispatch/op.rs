@@ -58,7 +58,17 @@ impl Op {
                 Some(_) if schema::latest_opset(domain).is_err() => {
                     (None, InternedLabel::intern_label(name).as_str(), opset)
                 }
-                _ => return Err(error),
+                _ => {
+                    let registry = runtime.registry();
+                    let is_known = schema::latest_schema(domain, name).is_ok();
+                    return Err(match registry.other_domain_of_op(domain, name) {
+                        Some(other) if !is_known => error.with_advice(format!(
+                            "`{}` is an op of the domain `{other}`: name that domain with it",
+                            oarlock_host::sanitize_text(name)
+                        )),
+                        _ => error,
+                    });
+                }
             },
         };
         let rule = schema.and_then(|_| infer::find_rule(domain, name, version));

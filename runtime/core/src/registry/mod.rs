@@ -18,7 +18,7 @@ pub use check::KernelProblem;
 pub use explain::{ConsideredKernel, DispatchExplanation, MissingKernel};
 
 use crate::Error;
-use crate::schema::normalize_domain;
+use crate::schema::{displayed_domain, normalize_domain};
 
 /// A kernel of a plugin, as an entry of the registry.
 #[derive(Clone, Debug)]
@@ -106,6 +106,13 @@ impl KernelRegistry {
         let indices = self.by_op.get(op).map(Vec::as_slice).unwrap_or_default();
         let entries = indices.iter().map(|index| &self.entries[*index]);
         entries.filter(move |entry| normalize_domain(&entry.info().domain) == normalize_domain(domain))
+    }
+
+    /// The first domain other than `domain` for which there is a kernel of an op of this name.
+    pub(crate) fn other_domain_of_op(&self, domain: &str, op: &str) -> Option<&str> {
+        let indices = self.by_op.get(op).map(Vec::as_slice).unwrap_or_default();
+        let domains = indices.iter().map(|index| self.entries[*index].info().domain.as_str());
+        domains.map(displayed_domain).find(|other| *other != displayed_domain(domain))
     }
 
     /// True if some kernel for a type of device returns before its work is done.

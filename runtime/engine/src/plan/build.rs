@@ -17,6 +17,7 @@ use super::unallocated_step::{PlanValue, PlanValueIndices, UnallocatedAction, Un
 use super::{ExecutionPlan, PlanStep, StepAction};
 use crate::graph::{Graph, Node, ValueId};
 use crate::host_ops::HostOp;
+use crate::node_listener::NodeEvent;
 use crate::passes::{PassReplay, is_same_op, is_same_value, node_op, with_expected_inputs};
 use crate::session_environment::SessionEnvironment;
 
@@ -101,6 +102,7 @@ impl<'a> PlanBuilder<'a> {
         }
         for (at, node) in nodes.iter().enumerate() {
             self.environment.progress.report_progress(at, nodes.len());
+            self.environment.on_node.report_node(|| NodeEvent { node, run: None });
             self.plan_node(at, &nodes).map_err(|error| error.with_op(&node.op).with_node(&node.name))?;
             self.let_weights_go(at, node, &last_readers);
         }

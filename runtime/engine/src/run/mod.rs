@@ -18,6 +18,7 @@ use interrupt::InterruptCheck;
 pub(crate) use planned_graph::PlannedGraph;
 use planned_graph::RunnablePlan;
 
+use crate::node_listener::{NodeEvent, NodeRun};
 use crate::plan::{
     DispatchedCall, ExecutionPlan, HostOpCall, PlanStep, PlannedCall, PlannedOperand, StepAction, ValueSource,
 };
@@ -134,6 +135,14 @@ impl RunContext {
             if let Some(interrupt_check) = run.interrupt_check {
                 interrupt_check.check_interrupt()?;
             }
+            run.environment.on_node.report_node(|| {
+                let kernel = match &step.action {
+                    StepAction::Call(call) => Some(call.prepared.kernel_entry()),
+                    _ => None,
+                };
+                let node = &plan.graph.nodes[step.node];
+                NodeEvent { node, run: Some(NodeRun { device: &step.device, kernel }) }
+            });
             let ran = match run.clock {
                 None => self.run_step(step_index, step, runnable, run),
                 Some(clock) => clock.time_step(plan, step_index, &step.device, || {

@@ -20,7 +20,7 @@ pub use oarlock_abi::DeviceFlags;
 use crate::generated::CoreCalls;
 use crate::load::checked_text::checked_text;
 use crate::services::errors::{Code, PluginFailure};
-use crate::{DeviceBlock, LoadedPlugin, PinnedHostMemory, PluginEvent, PluginStream};
+use crate::{DeviceBlock, LoadedPlugin, PinnedHostMemory, PluginEvent, PluginPhase, PluginStream};
 
 /// Limit on each text in a device description.
 const MAX_TEXT_BYTES: u64 = 1024;
@@ -129,6 +129,12 @@ impl PluginDevice {
             compute_units: (info.compute_units != 0).then_some(info.compute_units),
             memory_alignment: info.memory_alignment.max(1),
         })
+    }
+
+    /// As [`Self::describe_device`], told to the observer of the host: for the start of a program.
+    pub fn describe_at_start(&self) -> Result<DeviceDescription, PluginFailure> {
+        let _describing = self.plugin.begin_phase(PluginPhase::Describe);
+        self.describe_device()
     }
 
     /// The compute capability of the chip, such as 9.0.

@@ -5,6 +5,7 @@
 //! sequences to the user's terminal.
 
 use std::io;
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
 use serde::de::Error as _;
@@ -85,6 +86,9 @@ pub struct PluginManifest {
         skip_serializing_if = "Option::is_none"
     )]
     pub package: Option<String>,
+    /// Time limit on each phase of its start and its end in a watched program, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_timeout_ms: Option<NonZeroU64>,
     /// True if the plugin may be unloaded while the program runs.
     #[serde(default)]
     pub unloadable: bool,

@@ -22,7 +22,7 @@ use crate::load::validate::CheckedPlugin;
 use crate::negotiate::{HOST_CONTRACT, OutdatedSide, negotiate_minor};
 use crate::services::PluginServices;
 use crate::services::errors::{self, PluginFailure};
-use crate::{Refusal, RefusalReason, sanitize_text};
+use crate::{PluginPhase, Refusal, RefusalReason, sanitize_text};
 
 /// The answer of a plugin, followed by a guard zone that detects writes past its end.
 #[repr(C)]
@@ -94,6 +94,7 @@ pub(crate) struct QueriedPlugin {
 /// Opens the file at `path` and queries the plugin in it. A refused plugin is never closed again: it may have started threads
 /// or registered functions that outlive its answer.
 pub(crate) fn open_plugin(path: &Path, services: Arc<PluginServices>) -> Result<QueriedPlugin, Refusal> {
+    let loading = services.begin_phase(path, PluginPhase::Load);
     // SAFETY: loading runs the initializers of the library, which the host has judged before.
     let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| {
         let remedy = "install what it needs, or the build of this plugin for this system";
@@ -105,6 +106,7 @@ pub(crate) fn open_plugin(path: &Path, services: Arc<PluginServices>) -> Result<
             remedy,
         )
     })?;
+    drop(loading);
     // SAFETY: the contract's entry point has this type.
     let query = unsafe { library.get::<abi::PluginQuery>(abi::ENTRY) }.map(|symbol| *symbol);
     let query = query.map_err(|_| {
@@ -142,8 +144,11 @@ pub(crate) unsafe fn query_plugin(
     static QUERY_LOCK: Mutex<()> = Mutex::new(());
     let _asking = QUERY_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     let mut in_use = InUse::mark_in_use(path, query)?;
+    let querying = services.begin_phase(path, PluginPhase::Query);
     // SAFETY: the caller vouches for the entry.
-    match unsafe { call_query(path, query, &services) } {
+    let answer = unsafe { call_query(path, query, &services) };
+    drop(querying);
+    match answer {
         Ok(checked) => {
             if checked.info.several_hosts {
                 in_use.allow_sharing();

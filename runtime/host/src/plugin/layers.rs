@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use oarlock_abi as abi;
 
-use crate::LoadedPlugin;
 use crate::foreign_struct::{ForeignStruct, RuleBreach};
 use crate::services::errors::PluginFailure;
+use crate::{LoadedPlugin, PluginPhase};
 
 /// One table as wrapped by one layer. Dropping this frees the wrapper.
 pub(crate) struct LayerWrapper {
@@ -38,6 +38,7 @@ impl LayerWrapper {
 impl Drop for LayerWrapper {
     fn drop(&mut self) {
         if let Some(calls) = &self.layer.calls.layer {
+            let _unwrapping = self.layer.begin_phase(PluginPhase::Unwrap);
             // SAFETY: the layer returned both, and the owner of the wrapper has stopped using them.
             if let Err(failure) = unsafe { calls.unwrap(self.kind, self.context, self.table) } {
                 self.layer.log_warning(&format!("a wrapper was not freed: {failure}"));
@@ -73,13 +74,18 @@ impl LayerChain<'_> {
             let Some(calls) = &layer.calls.layer else { continue };
             let next = Box::new(table);
             let address = (&raw const *next).cast_mut().cast();
+            let wrapping = layer.begin_phase(PluginPhase::Wrap);
             // SAFETY: the context and the table below it are alive, and the wrapper keeps the table.
             let wrapped = unsafe { calls.wrap(kind, self.plugin, context, address) };
+            drop(wrapping);
             if wrapped.as_ref().is_ok_and(|wrapped| *wrapped == (context, address)) {
                 // The layer does not wrap this kind of table, so there is nothing to free.
                 continue;
             }
             let checked = wrapped.map_err(|failure: PluginFailure| failure.to_string()).and_then(|wrapped| {
+                if wrapped.1.is_null() {
+                    return Err("expected the wrapped table, found a null pointer".to_owned());
+                }
                 let wrapper = LayerWrapper {
                     layer: layer.clone(),
                     kind,

@@ -18,9 +18,10 @@ use crate::load::kernel_checks::{KernelRecord, check_kernels};
 use crate::load::validate::checked_table;
 use crate::load::{InUse, QueriedPlugin, breach_refusal, failure_refusal};
 use crate::plugin::layers::{LayerChain, LayerWrapper};
+use crate::plugin_phase::RunningPhase;
 use crate::services::errors::result_from_error;
 use crate::services::{LogLevel, PluginServices};
-use crate::{HostEnvironment, KernelInfo, PluginInfo, PluginKind, Refusal, sanitize_text};
+use crate::{HostEnvironment, KernelInfo, PluginInfo, PluginKind, PluginPhase, Refusal, sanitize_text};
 
 /// Callers for the tables of a plugin, layers included.
 #[derive(Clone, Copy, Debug, Default)]
@@ -49,6 +50,8 @@ pub struct LoadedPlugin {
     kernels: Vec<LoadedKernel>,
     /// The initialized devices.
     devices: Vec<u32>,
+    /// True if it has devices, and the user's variable shows none of them.
+    hides_all_devices: bool,
     notes: Vec<String>,
     is_initialized: bool,
     live: LiveHandles,
@@ -113,6 +116,7 @@ impl LoadedPlugin {
             calls,
             kernels: rows.into_iter().map(load_kernel).collect(),
             devices: Vec::new(),
+            hides_all_devices: false,
             notes,
             is_initialized: false,
             live: LiveHandles::default(),
@@ -131,12 +135,17 @@ impl LoadedPlugin {
     fn start_devices(&mut self, environment: &HostEnvironment) -> Result<(), Refusal> {
         let Some(core) = self.calls.core else { return Ok(()) };
         let path = self.file.clone();
+        let _initializing = self.begin_phase(PluginPhase::Initialize);
         let failed = |failure| failure_refusal(&path, &failure);
         core.initialize().transpose().map_err(failed)?;
         self.is_initialized = true;
         let all = device_ids(&core).map_err(failed)?.map_err(|breach| breach_refusal(&path, &breach))?;
         let (shown, notes) =
             visible_devices(&all, self.info.visible_devices_variable.as_deref(), environment);
+        self.hides_all_devices = shown.is_empty() && !all.is_empty();
+        if let Some(note) = notes.first().filter(|_| self.hides_all_devices) {
+            self.log_warning(&format!("all of its devices are hidden: {note}"));
+        }
         self.notes.extend(notes);
         let mut first_failure = None;
         for device in shown {
@@ -188,6 +197,11 @@ impl LoadedPlugin {
         &self.devices
     }
 
+    /// True if it has devices, and the user's variable shows none of them.
+    pub(crate) fn hides_all_devices(&self) -> bool {
+        self.hides_all_devices
+    }
+
     /// True if the plugin can wrap other plugins.
     pub(crate) fn is_layer(&self) -> bool {
         self.calls.layer.is_some()
@@ -220,6 +234,11 @@ impl LoadedPlugin {
 
     pub(crate) fn log_warning(&self, message: &str) {
         self.services.log_message(LogLevel::WARNING, message);
+    }
+
+    /// Tells the observer of the host that code of the plugin is about to run.
+    pub(crate) fn begin_phase(&self, phase: PluginPhase) -> RunningPhase {
+        self.services.begin_phase(&self.file, phase)
     }
 
     /// Warns of options that the plugin did not read during its start. A layer may read its options later, when it first wraps
@@ -271,6 +290,7 @@ fn load_kernel(record: KernelRecord) -> LoadedKernel {
 impl Drop for LoadedPlugin {
     fn drop(&mut self) {
         if let Some(core) = self.calls.core {
+            let _finalizing = self.begin_phase(PluginPhase::Finalize);
             for device in self.devices.drain(..).collect::<Vec<_>>() {
                 self.note_failure("`device_deinit`", core.device_deinit(device).unwrap_or(Ok(())));
             }
@@ -282,6 +302,7 @@ impl Drop for LoadedPlugin {
         while let Some(wrapper) = self.wrappers.pop() {
             drop(wrapper);
         }
+        let _unloading = self.begin_phase(PluginPhase::Unload);
         let ended = match self.end.unload {
             // SAFETY: nothing of the plugin is in use anymore.
             Some(unload) => result_from_error(unsafe { unload(self.end.context) }),

@@ -135,8 +135,8 @@ fn probe_plugin(path: &Path, request: ProbeRequest, answers: File) -> io::Result
     let mut channel = ParentChannel { answers, token: request.token, asked_by: std::process::id() };
     let file_name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = name_by_file(path, &request.options).unwrap_or(&file_name).to_owned();
-    let shared =
-        SharedServices::new("oarlock probe".to_owned(), Arc::new(SilentLogSink), request.options, None);
+    let log = Arc::new(SilentLogSink);
+    let shared = Arc::new(SharedServices::new("oarlock probe".to_owned(), log, request.options, None));
     let services = PluginServices::new(&shared, &name);
     let opened = open_plugin(path, services.clone());
     services.leak_services();

@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
-use crate::probe::child::{ProbeAnswer, ProbeStep};
+use crate::probe::child::ProbeAnswer;
 
 /// Limit on the output of a child that is kept.
 const MAX_OUTPUT: usize = 1 << 20;
@@ -24,7 +24,7 @@ pub(crate) struct ChildObservation {
     /// The answers with the right token, in order.
     pub(crate) answers: Vec<ProbeAnswer>,
     pub(crate) printed: Vec<u8>,
-    /// The exit of the child; `None` if it was killed because it had timed out or answered.
+    /// The exit of the child; `None` if it was killed because it had timed out or was refused.
     pub(crate) ended: Option<ChildExit>,
 }
 
@@ -36,12 +36,9 @@ pub(crate) enum ChildExit {
 }
 
 impl ChildObservation {
-    /// True if further output of the child cannot change the result.
-    fn is_settled(&self) -> bool {
-        let settles = |answer: &ProbeAnswer| {
-            answer.pid != self.pid || answer.verdict.is_err() || answer.step == ProbeStep::Readied
-        };
-        self.answers.iter().any(settles)
+    /// True if the plugin is refused whatever the child does next.
+    fn is_refused(&self) -> bool {
+        self.answers.iter().any(|answer| answer.pid != self.pid || answer.verdict.is_err())
     }
 
     /// Moves complete lines out of `heard`. Lines that are not answers are output of the plugin and are dropped.
@@ -53,7 +50,7 @@ impl ChildObservation {
     }
 }
 
-/// Reads the child's output until it has answered, exited or timed out; then kills it and all of its descendants.
+/// Reads the child's output until it was refused, has exited or timed out; then kills it and all of its descendants.
 pub(crate) fn watch_child(
     mut child: Child,
     token: String,
@@ -86,7 +83,7 @@ fn listen_to_child(
         answers.drain_into(&mut heard)?;
         let answered = seen.answers.len();
         seen.take_answers(&mut heard, token);
-        if seen.is_settled() {
+        if seen.is_refused() {
             // The output that the child printed before its answer is already in the pipe.
             return printed.drain_into(&mut seen.printed);
         }
@@ -94,7 +91,8 @@ fn listen_to_child(
             seen.ended = ended;
             return Ok(());
         }
-        if answered == 0 && !seen.answers.is_empty() {
+        // Each step has the same time, and so has the end of the process after the last one.
+        if seen.answers.len() > answered {
             deadline = Instant::now() + timeout;
         }
         let left = deadline.saturating_duration_since(Instant::now());

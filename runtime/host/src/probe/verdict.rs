@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::probe::child::ProbeStep;
 use crate::probe::parent::{ChildExit, ChildObservation};
 use crate::probe::{NamedProbeResult, ProbeResult};
-use crate::{Refusal, RefusalReason};
+use crate::{Refusal, RefusalReason, signal_name};
 
 impl ChildObservation {
     /// The description of the plugin at `path`, or the reason to refuse it.
@@ -14,6 +14,8 @@ impl ChildObservation {
         let excerpt = self.output_excerpt().map(|excerpt| {
             format!("it printed `{excerpt}` while it was probed, although plugins have a log (rule R-4)")
         });
+        let excerpt = excerpt.into_iter().chain(self.exit_note(timeout));
+        let notes: Vec<String> = excerpt.collect();
         let name = self.answers.iter().find_map(|answer| Some(answer.verdict.as_ref().ok()?.name.clone()));
         let verdict = match self.answers.last() {
             Some(answer) if answer.pid != self.pid => Err(Refusal::new(
@@ -29,7 +31,20 @@ impl ChildObservation {
         };
         // A path that is not UTF-8 does not survive the JSON from the child.
         let verdict = verdict.map_err(|refusal| Refusal { file: path.to_path_buf(), ..refusal });
-        NamedProbeResult { probed: ProbeResult { verdict, notes: excerpt.into_iter().collect() }, name }
+        NamedProbeResult { probed: ProbeResult { verdict, notes }, name }
+    }
+
+    /// What the plugin does to the end of a process in which all went well until then: a host cannot prevent it.
+    fn exit_note(&self, timeout: Duration) -> Option<String> {
+        let is_ready = self.answers.last().is_some_and(|answer| answer.step == ProbeStep::Readied);
+        let found = match self.ended {
+            _ if !is_ready => return None,
+            Some(ChildExit::Status(0)) => return None,
+            Some(ChildExit::Status(code)) => format!("ends with exit code {code} in place of 0"),
+            Some(ChildExit::Signal(signal)) => format!("crashes with {} when it ends", signal_name(signal)),
+            None => format!("does not end within {} ms", timeout.as_millis()),
+        };
+        Some(format!("a process that used it {found}, by its destructors or `atexit` (rule R-3)"))
     }
 
     /// The refusal of a plugin whose probe did not finish.
@@ -73,21 +88,4 @@ impl ChildObservation {
             .collect();
         Some(plain)
     }
-}
-
-fn signal_name(number: i32) -> String {
-    const NAMES: [(i32, &str); 10] = [
-        (4, "SIGILL"),
-        (5, "SIGTRAP"),
-        (6, "SIGABRT"),
-        (7, "SIGBUS"),
-        (8, "SIGFPE"),
-        (9, "SIGKILL"),
-        (11, "SIGSEGV"),
-        (24, "SIGXCPU"),
-        (25, "SIGXFSZ"),
-        (31, "SIGSYS"),
-    ];
-    let name = NAMES.iter().find(|(known, _)| *known == number);
-    name.map_or_else(|| format!("signal {number}"), |(_, name)| (*name).to_owned())
 }

@@ -12,18 +12,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_void;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use oarlock_abi as abi;
 pub use oarlock_abi::LogLevel;
 
 use crate::foreign_struct::copy_struct;
+use crate::plugin_phase::RunningPhase;
 use crate::services::errors::{Code, PluginFailure};
 use crate::services::host_call::HostCall;
 use crate::services::thread_pool::ThreadPool;
 use crate::text::suggestion::did_you_mean;
+use crate::{PhaseObserver, PluginPhase, START_TIMEOUT, UnwatchedPhases};
 pub use log_sink::{LogSink, SilentLogSink};
 
 /// Limit on the dimensions of an output, more than any model format permits.
@@ -43,6 +47,10 @@ pub(crate) struct SharedServices {
     pub(crate) pool: ThreadPool,
     /// Name and version of the program.
     pub(crate) program: String,
+    /// Learns when code of plugins runs.
+    pub(crate) phases: Arc<dyn PhaseObserver>,
+    /// The limit of each phase.
+    pub(crate) start_timeout: Duration,
 }
 
 impl SharedServices {
@@ -51,8 +59,9 @@ impl SharedServices {
         log: Arc<dyn LogSink>,
         options: BTreeMap<String, BTreeMap<String, String>>,
         threads: Option<NonZeroUsize>,
-    ) -> Arc<Self> {
-        Arc::new(Self { log, options, pool: ThreadPool::new(threads), program })
+    ) -> Self {
+        let pool = ThreadPool::new(threads);
+        Self { log, options, pool, program, phases: Arc::new(UnwatchedPhases), start_timeout: START_TIMEOUT }
     }
 }
 
@@ -62,6 +71,8 @@ pub(crate) struct PluginServices {
     /// The name in messages until the plugin has given its own.
     file_name: String,
     name: OnceLock<String>,
+    /// The limit of each phase, if its manifest asks for another than usual.
+    start_timeout: OnceLock<Duration>,
     host: OnceLock<abi::Host>,
     /// The option keys that the plugin has read; these are the keys that it knows.
     asked: Mutex<BTreeSet<String>>,
@@ -81,6 +92,7 @@ impl PluginServices {
             shared: shared.clone(),
             file_name: file_name.to_owned(),
             name: OnceLock::new(),
+            start_timeout: OnceLock::new(),
             host: OnceLock::new(),
             asked: Mutex::new(BTreeSet::new()),
             is_layer_in_use: AtomicBool::new(false),
@@ -91,6 +103,17 @@ impl PluginServices {
     /// The name for messages: the plugin's own name, or the file's.
     pub(crate) fn plugin_name(&self) -> &str {
         self.name.get().unwrap_or(&self.file_name)
+    }
+
+    /// Tells the observer that code of the plugin is about to run.
+    pub(crate) fn begin_phase(&self, file: &Path, phase: PluginPhase) -> RunningPhase {
+        let limit = *self.start_timeout.get().unwrap_or(&self.shared.start_timeout);
+        RunningPhase::begin_phase(&self.shared.phases, file, phase, limit)
+    }
+
+    /// Gives the plugin the time for each phase that its manifest asks for. Only the first call counts.
+    pub(crate) fn allow_start_time(&self, limit: Duration) {
+        self.start_timeout.get_or_init(|| limit);
     }
 
     /// Sets the plugin's name, which is the key of its options. Only the first call counts.

@@ -1,5 +1,6 @@
 //! `oarlock doctor`: tries everything, and says what is wrong and what to do about it.
 
+mod bisection;
 mod computation;
 mod concurrent_trial;
 mod device_count;
@@ -21,28 +22,37 @@ use self::diagnosis::DeviceDiagnosis;
 use self::examination::DeviceExamination;
 use self::plugin_environment::PluginEnvironment;
 use self::trial_summary::{DoctorSummary, WorkingDevices};
-use crate::arguments::GlobalOptions;
+use crate::arguments::{DoctorArguments, GlobalOptions};
 use crate::messages::PluginMessages;
 use crate::output::{BAD_STYLE, CommandOutput, GOOD_STYLE, NAME_STYLE, QUIET_STYLE};
 use crate::problem::CommandError;
 use crate::render::{json_name, plugin_with_file, print_labeled, print_sentence};
 use crate::session::{CoreSession, host_options};
-use crate::{CommandVerdict, crash_watcher, environment_flags};
+use crate::{CommandVerdict, environment_flags, watched_child};
 
-pub(crate) fn run_doctor(global: &GlobalOptions, output: &mut CommandOutput) -> CommandVerdict {
+pub(crate) fn run_doctor(
+    global: &GlobalOptions,
+    call: &DoctorArguments,
+    output: &mut CommandOutput,
+) -> CommandVerdict {
+    if call.bisect {
+        return bisection::bisect_plugins(global, output);
+    }
     let messages = PluginMessages::new(global);
     let options = host_options(global, &messages)?;
     let mut flags = environment_flags::flags_from_environment()?;
     let surroundings = PluginEnvironment::new(&options, &flags);
     let is_text = !global.json;
+    let chosen = take_device_flag(&mut flags)?;
+    // Before anything is written: if a plugin takes the process along, the command is started again without it.
+    let core = CoreSession::start_with_options(options, messages, flags);
     if is_text {
         print_heading(output, "Environment");
         surroundings.print_environment(output);
         // Findings so far are worth reading even if a plugin kills the process.
         output.flush();
     }
-    let chosen = take_device_flag(&mut flags)?;
-    let core = CoreSession::start_with_options(options, messages, flags)?;
+    let core = core?;
     if is_text {
         output.write_line("");
         print_heading(output, "Devices");
@@ -61,7 +71,6 @@ pub(crate) fn run_doctor(global: &GlobalOptions, output: &mut CommandOutput) -> 
     }
     let together =
         try_devices_together(&devices, &core, &mut |kind| show(&|output| kind.print_trial(output)));
-    crash_watcher::send_status("the plugins were ended");
     let report = core.runtime.host().report();
     let unknown = chosen.and_then(|name| core.runtime.device(&name).err());
     let unknown = unknown.map(|error| format!("the flag `device`: {error}"));
@@ -81,7 +90,7 @@ pub(crate) fn run_doctor(global: &GlobalOptions, output: &mut CommandOutput) -> 
 /// Tries each device alone.
 fn try_each_device(core: &CoreSession, show: &mut dyn FnMut(&DeviceExamination)) -> Vec<DeviceExamination> {
     let examine = |device: oarlock_host::PluginDevice| {
-        crash_watcher::send_status(&format!("`{device}` of {} was tried", plugin_with_file(device.plugin())));
+        watched_child::send_status(&format!("`{device}` of {} was tried", plugin_with_file(device.plugin())));
         let examined = DeviceExamination::examine_device(&device, core);
         show(&examined);
         examined
@@ -97,7 +106,7 @@ fn try_devices_together(
 ) -> Vec<ConcurrentTrial> {
     let examine = |kind: Vec<oarlock_core::Device>| {
         let (device_type, plugin) = (kind[0].device_type(), plugin_with_file(kind[0].host_device().plugin()));
-        crash_watcher::send_status(&format!(
+        watched_child::send_status(&format!(
             "all `{device_type}` devices of {plugin} were tried at the same time"
         ));
         let together = ConcurrentTrial::run_concurrently(&kind, core);

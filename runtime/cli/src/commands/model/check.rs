@@ -16,10 +16,10 @@ use super::model_inputs::infer_input_facts;
 use super::{model_source, resolve_devices, start_core};
 use crate::CommandVerdict;
 use crate::arguments::{GlobalOptions, ModelArguments};
-use crate::crash_watcher;
 use crate::output::{self, BAD_STYLE, CommandOutput, GOOD_STYLE, NAME_STYLE};
 use crate::problem::CommandError;
 use crate::render::print_sentence;
+use crate::watched_child;
 use oarlock_report::graph_text::qualified_op_name;
 use oarlock_report::text::{format_bytes, format_count};
 
@@ -140,7 +140,7 @@ impl ModelCheckReport {
         let cpu = runtime.device("cpu")?;
         let mut reports = Vec::new();
         for device in devices {
-            crash_watcher::send_status(&format!("`{device}` was asked about the nodes of the model"));
+            watched_child::send_status(&format!("`{device}` was asked about the nodes of the model"));
             let report = DeviceCheckReport::for_device(&model, &facts, runtime, (device, &cpu), choice.plain);
             let suggest = || {
                 let question = ShapeQuestion { model: &model, shapes: &choice.shapes, runtime, device };

@@ -9,6 +9,7 @@ mod html_page;
 mod implied_shapes;
 mod model_inputs;
 mod model_source;
+mod node_announcer;
 pub(crate) mod optimize;
 mod outputs;
 mod random_inputs;
@@ -28,9 +29,10 @@ use crate::output::{self, CommandOutput};
 use crate::problem::CommandError;
 use crate::progress::ProgressLine;
 use crate::session::CoreSession;
-use crate::{crash_watcher, environment_flags};
+use crate::{environment_flags, watched_child};
 use implied_shapes::ShapeQuestion;
 use model_inputs::{InputRequest, ModelInputs};
+use node_announcer::NodeAnnouncer;
 
 /// Random inputs noted one by one; the rest are counted.
 const MAX_INPUT_NOTES: usize = 6;
@@ -40,6 +42,7 @@ struct PreparedModel {
     session: Session,
     model: Model,
     core: CoreSession,
+    announcer: NodeAnnouncer,
     precision: PrecisionMode,
     is_plain: bool,
     progress: Arc<Mutex<ProgressLine>>,
@@ -91,17 +94,18 @@ impl PreparedModel {
         let devices = resolve_devices(&core.runtime, choice)?;
         let file = choice.file.display();
         let progress = Arc::new(Mutex::new(ProgressLine::default()));
-        crash_watcher::send_status(&format!("`{file}` was read"));
+        watched_child::send_status(&format!("`{file}` was read"));
         show_progress(&progress, &format!("reading `{file}` …"));
         let began = Instant::now();
         let mut model = model_source::load_model(&choice.file)?;
         change(&mut model)?;
         let loading = began.elapsed();
-        crash_watcher::send_status(&format!("`{file}` was optimized"));
+        watched_child::send_status(&format!("`{file}` was optimized"));
         show_progress(&progress, &format!("optimizing `{file}` …"));
         let bar = progress.clone();
         let show_progress = move |ready, all| lock_progress(&bar).show_bar("readying kernels", ready, all);
         let (precision, is_plain) = (exactness.precision, choice.plain);
+        let announcer = NodeAnnouncer::new(&core.runtime);
         let options = SessionOptions {
             devices,
             is_plain,
@@ -110,6 +114,7 @@ impl PreparedModel {
             // Commands report fallback themselves, in one line at the end.
             on_fallback: FallbackListener::new(|_| ()),
             progress: oarlock_engine::PrepareProgressListener::new(show_progress),
+            on_node: announcer.listener(),
         };
         let session = Session::new(core.runtime.clone(), &model, &options)
             .map_err(|error| CommandError::from(error).for_file(&choice.file))?;
@@ -119,6 +124,7 @@ impl PreparedModel {
             session,
             model,
             core,
+            announcer,
             precision,
             is_plain,
             progress,
@@ -180,12 +186,17 @@ impl PreparedModel {
         Ok(given)
     }
 
-    /// Runs the model and waits for its outputs.
+    /// Runs the model and waits for its outputs. Each node is announced, in case a kernel takes the process along.
     fn run(&self, inputs: &[RuntimeValue]) -> Result<Vec<RuntimeValue>, CommandError> {
         let devices = self.device_names().join("`, `");
-        crash_watcher::send_status(&format!("the nodes of the model were readied and run on `{devices}`"));
-        let outputs = self.session.run(inputs)?;
-        outputs.iter().try_for_each(wait_for_value)?;
+        watched_child::send_status(&format!("the nodes of the model were readied and run on `{devices}`"));
+        let run_model = || {
+            let outputs = self.session.run(inputs)?;
+            outputs.iter().try_for_each(wait_for_value)?;
+            Ok::<_, CommandError>(outputs)
+        };
+        let outputs = self.announcer.announce_during(run_model)?;
+        watched_child::send_status(&format!("the model was in use on `{devices}`"));
         clear_progress(&self.progress);
         Ok(outputs)
     }
@@ -231,7 +242,6 @@ fn report_result(
         print(output);
     }
     output.flush();
-    crash_watcher::send_status("the plugins were ended");
     Ok(())
 }
 

@@ -13,7 +13,7 @@ use crate::arguments::{GlobalOptions, OptimizeArguments, PrecisionArguments};
 use crate::output::{self, CommandOutput};
 use crate::problem::CommandError;
 use crate::render::{TableCell, TextTable, print_sentence};
-use crate::{crash_watcher, output_file};
+use crate::{output_file, watched_child};
 use oarlock_report::file::replace_file;
 use oarlock_report::pass_report::PassReport;
 use oarlock_report::text::{format_bytes, format_count};
@@ -63,7 +63,7 @@ pub(crate) fn optimize_model(
         })?;
     subject.check_outputs(&call.choice)?;
     show_progress(&subject.progress, &format!("writing `{}` …", model_file.display()));
-    crash_watcher::send_status(&format!("`{}` was written", model_file.display()));
+    watched_child::send_status(&format!("`{}` was written", model_file.display()));
     let mut metadata = subject.model.metadata.clone();
     metadata.insert("oarlock.optimized_for".to_owned(), subject.device_names().join(", "));
     let about = OnnxExportOptions { metadata, opsets: subject.model.opsets.clone(), weights_file: name };

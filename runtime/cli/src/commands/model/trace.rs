@@ -15,9 +15,9 @@ use super::{PreparedModel, clear_progress, show_progress};
 use crate::CommandVerdict;
 use crate::arguments::{GlobalOptions, TraceArguments};
 use crate::output::CommandOutput;
+use crate::output_file;
 use crate::problem::CommandError;
 use crate::render::print_sentence;
-use crate::{crash_watcher, output_file};
 use oarlock_report::text::format_count;
 use oarlock_report::text::{format_milliseconds, to_milliseconds};
 
@@ -87,6 +87,5 @@ pub(crate) fn trace_model(
         print_sentence(output, 0, note);
     }
     output.flush();
-    crash_watcher::send_status("the plugins were ended");
     Ok(subject.is_complete)
 }

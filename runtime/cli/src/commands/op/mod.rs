@@ -16,7 +16,7 @@ use crate::render::plugin_with_file;
 use crate::session::CoreSession;
 use oarlock_report::npy;
 
-use crate::{crash_watcher, environment_flags, literal, output_file};
+use crate::{environment_flags, literal, output_file, watched_child};
 use oarlock_report::array::HostArray;
 use report::OpReport;
 
@@ -26,6 +26,12 @@ pub(crate) fn run_op(
     output: &mut CommandOutput,
 ) -> CommandVerdict {
     output_file::check_output_files(call.files.iter().filter_map(|file| output_file(file)))?;
+    if let Some((domain, name)) = call.name.split_once("::") {
+        let problem = CommandError::new(format!("expected the name of an op, found `{}`", call.name));
+        return Err(
+            problem.with_hint(format!("name its domain apart, as in `oarlock op {name} --domain {domain}`"))
+        );
+    }
     let mut flags = environment_flags::flags_from_environment()?;
     for (name, value) in &call.flags {
         flags.set(name, value)?;
@@ -42,7 +48,7 @@ pub(crate) fn run_op(
         None => runtime.latest_opset(&call.domain, &call.name),
     };
     let plugin = plugin_with_file(device.host_device().plugin());
-    crash_watcher::send_status(&format!("`{device}` of {plugin} was given the inputs of `{}`", call.name));
+    watched_child::send_status(&format!("`{device}` of {plugin} was given the inputs of `{}`", call.name));
     let attributes = attributes::parse_attributes(call, opset, &device)?;
     let op = Op::new(runtime, &call.domain, &call.name, opset, attributes)?;
     let outputs = output_count(call, opset)?;
@@ -51,7 +57,7 @@ pub(crate) fn run_op(
     let inputs: Vec<Option<&Tensor>> = inputs.iter().map(Option::as_ref).collect();
     let invocation = OpInvocation { inputs: &inputs, outputs, device: Some(&device), stream: None };
 
-    crash_watcher::send_status(&format!("a kernel for `{}` on `{device}` was looked for", call.name));
+    watched_child::send_status(&format!("a kernel for `{}` on `{device}` was looked for", call.name));
     let creates_text = oarlock_engine::creates_text(&op);
     let explanation =
         if call.explain || creates_text { Some(op.explain_call(runtime, &invocation)?) } else { None };
@@ -80,7 +86,6 @@ pub(crate) fn run_op(
         report.print_outputs(output);
     }
     output.flush();
-    crash_watcher::send_status("the plugins were ended");
     Ok(is_complete && (has_kernel || is_text || !call.dry_run))
 }
 
@@ -92,14 +97,14 @@ fn output_file(file: &Path) -> Option<&Path> {
 /// Tells the watching parent which kernel is about to run. It stays the suspect until the outputs are ready, because a kernel
 /// may return before its work is done.
 fn report_kernel(op: &Op, runtime: &Runtime, invocation: &OpInvocation<'_>, device: &Device) {
-    if !crash_watcher::is_watched() {
+    if !watched_child::is_watched() {
         return;
     }
     // A call that cannot be explained cannot be made; the call itself reports the error.
     let Ok(explanation) = op.explain_call(runtime, invocation) else { return };
     let plugin = explanation.chosen_entry().and_then(|row| runtime.host().plugin(row.plugin_name()));
     let plugin = plugin.map_or_else(|| "the CPU".to_owned(), |plugin| plugin_with_file(plugin));
-    crash_watcher::send_status(&format!("the kernel for `{}` of {plugin} ran on `{device}`", op.name()));
+    watched_child::send_status(&format!("the kernel for `{}` of {plugin} ran on `{device}`", op.name()));
 }
 
 /// The number of outputs to request.

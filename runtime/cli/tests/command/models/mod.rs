@@ -5,7 +5,7 @@ mod check;
 mod devices;
 mod explain;
 mod feeds;
-mod model_builder;
+pub(crate) mod model_builder;
 mod optimize;
 mod precision;
 mod results;
