@@ -15,10 +15,11 @@ use oarlock_sdk::{Code, HostServices, MemoryRange, Plugin, PluginError, Result, 
 
 use self::cpu_kernels::SimKernels;
 use crate::engine::SimEngine;
-use crate::error::{SimError, SimErrorKind};
+use crate::error::SimError;
 use crate::memory::DeviceAddress;
 use crate::script::FaultScript;
 use crate::stream::StreamId;
+use oarlock_fault_script::FaultKind;
 
 const SCRIPT_OPTION: &str = "script";
 
@@ -106,30 +107,30 @@ fn read_script(host: &HostServices) -> Result<FaultScript> {
 /// Converts an engine error into an error of the contract.
 fn contract_result<T>(answer: Result<T, SimError>) -> Result<T> {
     answer.map_err(|SimError { kind, message }| match kind {
-        SimErrorKind::OutOfMemory => PluginError::resource_exhausted(message).with_rule("M-3"),
-        SimErrorKind::InvalidArgument => PluginError::invalid_argument(message),
-        SimErrorKind::UseAfterFree => PluginError::invalid_argument(message).with_rule("M-1"),
-        SimErrorKind::DeviceLost => PluginError::unavailable(message).with_rule("R-6").as_device_lost(),
-        SimErrorKind::NotFound => PluginError::not_found(message),
-        SimErrorKind::Internal => PluginError::external(message),
-        SimErrorKind::Unavailable => PluginError::unavailable(message),
-        SimErrorKind::TimedOut => PluginError::execution_timeout(message),
-        SimErrorKind::OutOfRange => PluginError::out_of_range(message),
-        SimErrorKind::Unimplemented => PluginError::unimplemented(message),
+        FaultKind::OutOfMemory => PluginError::resource_exhausted(message).with_rule("M-3"),
+        FaultKind::InvalidArgument => PluginError::invalid_argument(message),
+        FaultKind::UseAfterFree => PluginError::invalid_argument(message).with_rule("M-1"),
+        FaultKind::DeviceLost => PluginError::unavailable(message).with_rule("R-6").as_device_lost(),
+        FaultKind::NotFound => PluginError::not_found(message),
+        FaultKind::Internal => PluginError::external(message),
+        FaultKind::Unavailable => PluginError::unavailable(message),
+        FaultKind::TimedOut => PluginError::execution_timeout(message),
+        FaultKind::OutOfRange => PluginError::out_of_range(message),
+        FaultKind::Unimplemented => PluginError::unimplemented(message),
     })
 }
 
 /// Converts a kernel's error into one that the engine keeps until someone waits for the stream.
 fn to_sim_error(error: &PluginError) -> SimError {
     let kind = match error.code() {
-        Code::INVALID_ARGUMENT => SimErrorKind::InvalidArgument,
-        Code::NOT_FOUND => SimErrorKind::NotFound,
-        Code::OUT_OF_RANGE => SimErrorKind::OutOfRange,
-        Code::RESOURCE_EXHAUSTED => SimErrorKind::OutOfMemory,
-        Code::EXECUTION_TIMEOUT => SimErrorKind::TimedOut,
-        Code::UNAVAILABLE => SimErrorKind::Unavailable,
-        Code::UNIMPLEMENTED => SimErrorKind::Unimplemented,
-        _ => SimErrorKind::Internal,
+        Code::INVALID_ARGUMENT => FaultKind::InvalidArgument,
+        Code::NOT_FOUND => FaultKind::NotFound,
+        Code::OUT_OF_RANGE => FaultKind::OutOfRange,
+        Code::RESOURCE_EXHAUSTED => FaultKind::OutOfMemory,
+        Code::EXECUTION_TIMEOUT => FaultKind::TimedOut,
+        Code::UNAVAILABLE => FaultKind::Unavailable,
+        Code::UNIMPLEMENTED => FaultKind::Unimplemented,
+        _ => FaultKind::Internal,
     };
     SimError::new(kind, error.message())
 }

@@ -13,12 +13,13 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::device::SimDevice;
-use crate::error::{SimError, SimErrorKind};
-use crate::fault::{FaultAction, FaultPlan};
-use crate::machine::SimMachine;
+use crate::error::SimError;
+use crate::machine::{CopyFault, SimMachine};
 use crate::memory::{DeviceAddress, MemoryStatistics};
 use crate::scheduler::StreamScheduler;
 use crate::script::FaultScript;
+use oarlock_fault_script::FaultKind;
+use oarlock_fault_script::{FaultAction, FaultPlan};
 
 /// Simulated devices, their streams and their faults.
 ///
@@ -36,14 +37,14 @@ pub struct SimEngine {
 /// A call that may proceed.
 struct AdmittedCall {
     device: Arc<SimDevice>,
-    corrupt: bool,
+    fault: CopyFault,
     later: Option<SimError>,
 }
 
 impl AdmittedCall {
     /// For calls that work synchronously: a failure scheduled for later is a failure now.
-    fn into_immediate(self) -> Result<(Arc<SimDevice>, bool), SimError> {
-        self.later.map_or(Ok((self.device, self.corrupt)), Err)
+    fn into_immediate(self) -> Result<(Arc<SimDevice>, CopyFault), SimError> {
+        self.later.map_or(Ok((self.device, self.fault)), Err)
     }
 }
 
@@ -52,8 +53,8 @@ impl SimEngine {
     pub fn new(script: FaultScript) -> Result<Self, SimError> {
         Ok(Self {
             machine: Arc::new(SimMachine::new(&script)?),
-            scheduler: StreamScheduler::new(script.mode, script.seed, script.trace),
-            faults: Mutex::new(FaultPlan::new(&script)),
+            scheduler: StreamScheduler::new(script.mode, script.faults.seed, script.trace),
+            faults: Mutex::new(FaultPlan::new(&script.faults)),
             is_shut_down: Mutex::new(false),
             shut_down: Condvar::new(),
             script,
@@ -150,39 +151,40 @@ impl SimEngine {
     fn admit_to_free(&self, call: &str, device: u32) -> Result<AdmittedCall, SimError> {
         let device = self.find_device(device)?;
         let actions = self.record_call(call, Some(device.device_id()));
-        let (corrupt, later) = self.apply_actions(call, actions, Some(&device))?;
-        Ok(AdmittedCall { device, corrupt, later })
+        let (fault, later) = self.apply_actions(call, actions, Some(&device))?;
+        Ok(AdmittedCall { device, fault, later })
     }
 
     fn record_call(&self, call: &str, device: Option<u32>) -> Vec<FaultAction> {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner).on_call(call, device)
     }
 
-    /// Applies the faults of a call. Returns those that the call itself must carry out: whether to corrupt what it copies, and
+    /// Applies the faults of a call. Returns those that the call itself must carry out: what it does to what it copies, and
     /// the error its work ends with. No lock is held here, since a fault may wait, panic or abort.
     fn apply_actions(
         &self,
         call: &str,
         actions: Vec<FaultAction>,
         device: Option<&SimDevice>,
-    ) -> Result<(bool, Option<SimError>), SimError> {
-        let (mut corrupt, mut later) = (false, None);
+    ) -> Result<(CopyFault, Option<SimError>), SimError> {
+        let (mut fault, mut later) = (CopyFault::None, None);
         for action in actions {
             match action {
-                FaultAction::Fail(error) => return Err(error),
-                FaultAction::FailLater(error) => later = Some(error),
+                FaultAction::Fail(fault) => return Err(fault.into()),
+                FaultAction::FailLater(fault) => later = Some(fault.into()),
                 FaultAction::Delay(time) => device.into_iter().for_each(|device| device.advance_clock(time)),
                 FaultAction::Sleep(time) => std::thread::sleep(time),
                 FaultAction::Hang(limit) => self.hang_call(call, limit)?,
-                FaultAction::Corrupt => corrupt = true,
+                FaultAction::Corrupt => fault = CopyFault::Corrupt,
+                FaultAction::Shorten => fault = CopyFault::Shorten,
                 FaultAction::Panic => panic!("`{call}` panicked as scripted"),
                 FaultAction::Abort => std::process::abort(),
-                FaultAction::Lose(error) => {
-                    device.into_iter().for_each(|device| device.mark_lost(error.clone()));
+                FaultAction::Lose(fault) => {
+                    device.into_iter().for_each(|device| device.mark_lost(fault.clone().into()));
                 }
             }
         }
-        Ok((corrupt, later))
+        Ok((fault, later))
     }
 
     fn hang_call(&self, call: &str, limit: Option<Duration>) -> Result<(), SimError> {
@@ -197,7 +199,7 @@ impl SimEngine {
         };
         if is_shut_down {
             let message = format!("`{call}` hung as scripted until the simulated device was shut down");
-            return Err(SimError::new(SimErrorKind::Unavailable, message));
+            return Err(SimError::new(FaultKind::Unavailable, message));
         }
         Ok(())
     }

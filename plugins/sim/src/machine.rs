@@ -91,13 +91,12 @@ impl SimMachine {
         device: &SimDevice,
         target: DeviceAddress,
         source: HostSpan,
-        corrupt: bool,
+        fault: CopyFault,
     ) -> Result<(), SimError> {
         self.check_owner(device, target)?;
         let _pinned = self.check_host(&source)?;
         device.with_bytes_mut(target, source.byte_length() as u64, |bytes| {
-            source.read_into(bytes);
-            flip_bit(bytes, corrupt);
+            fault.spoil_copy(bytes, |bytes| source.read_into(bytes));
         })?;
         device.charge_lane(CostLane::HostLink, source.byte_length() as u64);
         Ok(())
@@ -108,18 +107,18 @@ impl SimMachine {
         device: &SimDevice,
         target: HostSpan,
         source: DeviceAddress,
-        corrupt: bool,
+        fault: CopyFault,
     ) -> Result<(), SimError> {
         self.check_owner(device, source)?;
         let _pinned = self.check_host(&target)?;
         device.with_bytes(source, target.byte_length() as u64, |bytes| {
-            if corrupt {
-                let mut changed = bytes.to_vec();
-                flip_bit(&mut changed, true);
-                target.write_from(&changed);
-            } else {
-                target.write_from(bytes);
+            if fault == CopyFault::None {
+                return target.write_from(bytes);
             }
+            let mut changed = vec![0; bytes.len()];
+            target.read_into(&mut changed);
+            fault.spoil_copy(&mut changed, |changed| changed.copy_from_slice(bytes));
+            target.write_from(&changed);
         })?;
         device.charge_lane(CostLane::HostLink, target.byte_length() as u64);
         Ok(())
@@ -131,12 +130,20 @@ impl SimMachine {
         target: DeviceAddress,
         source: DeviceAddress,
         length: u64,
-        corrupt: bool,
+        fault: CopyFault,
     ) -> Result<(), SimError> {
         self.check_owner(device, target)?;
         self.check_owner(device, source)?;
+        if fault == CopyFault::None {
+            return device.copy_memory(target, source, length);
+        }
+        let before = device.with_bytes(target, length, <[u8]>::to_vec)?;
         device.copy_memory(target, source, length)?;
-        device.with_bytes_mut(target, length, |bytes| flip_bit(bytes, corrupt))
+        device.with_bytes_mut(target, length, |bytes| {
+            let copied = bytes.to_vec();
+            bytes.copy_from_slice(&before);
+            fault.spoil_copy(bytes, |bytes| bytes.copy_from_slice(&copied));
+        })
     }
 
     pub(crate) fn copy_between_devices(
@@ -144,10 +151,10 @@ impl SimMachine {
         (target_device, target): (&SimDevice, DeviceAddress),
         (source_device, source): (&SimDevice, DeviceAddress),
         length: u64,
-        corrupt: bool,
+        fault: CopyFault,
     ) -> Result<(), SimError> {
         if target_device.device_id() == source_device.device_id() {
-            return self.copy_within_device(target_device, target, source, length, corrupt);
+            return self.copy_within_device(target_device, target, source, length, fault);
         }
         self.check_device(target_device, target, length)?;
         self.check_owner(source_device, source)?;
@@ -155,8 +162,7 @@ impl SimMachine {
         let moved = source_device.with_bytes(source, length, <[u8]>::to_vec)?;
         target_device.check_alive()?;
         target_device.with_bytes_mut(target, length, |bytes| {
-            bytes.copy_from_slice(&moved);
-            flip_bit(bytes, corrupt);
+            fault.spoil_copy(bytes, |bytes| bytes.copy_from_slice(&moved));
         })?;
         source_device.charge_lane(CostLane::PeerLink, length);
         target_device.charge_lane(CostLane::PeerLink, length);
@@ -177,9 +183,26 @@ impl SimMachine {
     }
 }
 
-/// Flips one bit, the smallest corruption of a copy.
-fn flip_bit(bytes: &mut [u8], corrupt: bool) {
-    if let Some(first) = bytes.first_mut().filter(|_| corrupt) {
-        *first ^= 1;
+/// What a script does to the bytes that a call copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CopyFault {
+    None,
+    /// One bit is flipped, the smallest corruption of a copy.
+    Corrupt,
+    /// Only the first half is copied.
+    Shorten,
+}
+
+impl CopyFault {
+    /// Lets `copy` write the target, and spoils it.
+    fn spoil_copy(self, target: &mut [u8], copy: impl FnOnce(&mut [u8])) {
+        let half = target.len() / 2;
+        let rest = if self == Self::Shorten { target[half..].to_vec() } else { Vec::new() };
+        copy(target);
+        match self {
+            Self::None => {}
+            Self::Corrupt => target.iter_mut().take(1).for_each(|first| *first ^= 1),
+            Self::Shorten => target[half..].copy_from_slice(&rest),
+        }
     }
 }

@@ -11,7 +11,8 @@ use std::ptr::{self, NonNull};
 use rustix::fs::MemfdFlags;
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
 
-use crate::error::{SimError, SimErrorKind};
+use crate::error::SimError;
+use oarlock_fault_script::FaultKind;
 
 /// Mapping granularity: a multiple of the page size on every Linux target of Rust.
 const PAGE_UNIT: usize = 64 * 1024;
@@ -33,7 +34,7 @@ impl PageMapping {
     fn new(address: *mut c_void, length: usize) -> Result<Self, SimError> {
         match NonNull::new(address.cast()) {
             Some(start) => Ok(Self { start, length }),
-            None => Err(SimError::new(SimErrorKind::OutOfMemory, "the system mapped memory at address zero")),
+            None => Err(SimError::new(FaultKind::OutOfMemory, "the system mapped memory at address zero")),
         }
     }
 
@@ -61,7 +62,7 @@ impl Drop for PageMapping {
 
 fn mapping_error(what: &str, length: usize, error: rustix::io::Errno) -> SimError {
     SimError::new(
-        SimErrorKind::OutOfMemory,
+        FaultKind::OutOfMemory,
         format!("cannot {what} {length} bytes of address space: {error}; a smaller `quota` needs less"),
     )
 }
@@ -125,7 +126,7 @@ impl HostPages {
     /// Maps pages for `length` bytes, all set to `fill`.
     pub(crate) fn new(length: usize, fill: u8) -> Result<Self, SimError> {
         let too_long =
-            || SimError::new(SimErrorKind::OutOfMemory, format!("{length} bytes is more than there can be"));
+            || SimError::new(FaultKind::OutOfMemory, format!("{length} bytes is more than there can be"));
         let inner = length.checked_next_multiple_of(PAGE_UNIT).ok_or_else(too_long)?;
         let outer = inner.checked_add(2 * PAGE_UNIT).ok_or_else(too_long)?;
         let pages = Self { mapping: PageMapping::reserve_addresses(outer)?, length };
@@ -250,10 +251,7 @@ mod tests {
 
     #[test]
     fn absurd_lengths_are_errors() {
-        assert_eq!(HostPages::new(usize::MAX, 0).unwrap_err().kind, SimErrorKind::OutOfMemory);
-        assert_eq!(
-            HostPages::new(usize::MAX - 4 * PAGE_UNIT, 0).unwrap_err().kind,
-            SimErrorKind::OutOfMemory
-        );
+        assert_eq!(HostPages::new(usize::MAX, 0).unwrap_err().kind, FaultKind::OutOfMemory);
+        assert_eq!(HostPages::new(usize::MAX - 4 * PAGE_UNIT, 0).unwrap_err().kind, FaultKind::OutOfMemory);
     }
 }

@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::ops::Range;
 
-use crate::error::{SimError, SimErrorKind};
+use crate::error::SimError;
 use crate::mapping::DevicePages;
+use oarlock_fault_script::FaultKind;
 
 /// Alignment of every allocation in bytes.
 pub const ALIGNMENT: u64 = 256;
@@ -229,7 +230,7 @@ impl DeviceMemory {
         }
         if let Some((start, size)) = self.find_freed_range(offset) {
             let message = format!("{access} lies in {}, which was freed", describe(start, size));
-            return Err(SimError::new(SimErrorKind::UseAfterFree, message));
+            return Err(SimError::new(FaultKind::UseAfterFree, message));
         }
         Err(SimError::invalid_argument(match before {
             Some((&start, &size)) => format!(
@@ -257,7 +258,7 @@ impl DeviceMemory {
         let address = self.pages.base_address() + offset;
         if self.freed.contains_key(&offset) {
             let message = format!("the allocation at {address:#x} was freed twice");
-            return SimError::new(SimErrorKind::UseAfterFree, message);
+            return SimError::new(FaultKind::UseAfterFree, message);
         }
         match self.live.range(..offset).next_back() {
             Some((&start, &size)) if offset < start + size => SimError::invalid_argument(format!(
@@ -302,7 +303,7 @@ impl DeviceMemory {
     fn out_of_memory(&self, size: u64, detail: &str) -> SimError {
         let (used, quota) = (self.used, self.quota);
         SimError::new(
-            SimErrorKind::OutOfMemory,
+            FaultKind::OutOfMemory,
             format!(
                 "cannot allocate {size} bytes: {used} of the device's quota of {quota} bytes are in use{detail}"
             ),

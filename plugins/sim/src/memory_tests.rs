@@ -1,7 +1,7 @@
 //! Tests of the address space.
 
 use super::*;
-use crate::random::SplitMix64;
+use oarlock_fault_script::SplitMix64;
 
 fn test_memory(quota: u64) -> DeviceMemory {
     DeviceMemory::new(quota, true).unwrap()
@@ -33,17 +33,17 @@ fn an_access_one_byte_past_the_end_is_an_overflow() {
     let address = memory.allocate_block(100).unwrap();
     memory.allocate_block(100).unwrap();
     let found = expect_error(memory.access_bytes(DeviceAddress::from(address), 101));
-    assert_eq!(found.kind, SimErrorKind::InvalidArgument);
+    assert_eq!(found.kind, FaultKind::InvalidArgument);
     assert!(found.message.contains("1 bytes past the end of the allocation of 100 bytes"), "{found}");
     let found = expect_error(memory.access_bytes(DeviceAddress::from(address + 100), 1));
     assert!(found.message.contains("lies in no allocation"), "{found}");
     assert_eq!(
         expect_error(memory.access_bytes(DeviceAddress::from(address), u64::MAX)).kind,
-        SimErrorKind::InvalidArgument
+        FaultKind::InvalidArgument
     );
     assert_eq!(
         expect_error(memory.access_bytes(DeviceAddress::from(u64::MAX), u64::MAX)).kind,
-        SimErrorKind::InvalidArgument
+        FaultKind::InvalidArgument
     );
     assert!(memory.access_bytes(DeviceAddress::from(address + 99), 1).is_ok());
 }
@@ -65,10 +65,10 @@ fn a_use_after_free_and_a_double_free_say_so() {
     let address = memory.allocate_block(100).unwrap();
     memory.deallocate_block(address, 100).unwrap();
     let found = expect_error(memory.access_bytes(DeviceAddress::from(address + 10), 1));
-    assert_eq!(found.kind, SimErrorKind::UseAfterFree);
+    assert_eq!(found.kind, FaultKind::UseAfterFree);
     assert!(found.message.contains("which was freed"), "{found}");
     let found = expect_error(memory.deallocate_block(address, 100));
-    assert_eq!(found.kind, SimErrorKind::UseAfterFree);
+    assert_eq!(found.kind, FaultKind::UseAfterFree);
     assert!(found.message.contains("freed twice"), "{found}");
 }
 
@@ -98,15 +98,15 @@ fn the_quota_is_exact_and_its_error_names_the_numbers() {
     let mut memory = test_memory(1000);
     let address = memory.allocate_block(600).unwrap();
     let found = expect_error(memory.allocate_block(401));
-    assert_eq!(found.kind, SimErrorKind::OutOfMemory);
+    assert_eq!(found.kind, FaultKind::OutOfMemory);
     for number in ["401", "600", "1000"] {
         assert!(found.message.contains(number), "{found}");
     }
     memory.allocate_block(400).unwrap();
     memory.deallocate_block(address, 600).unwrap();
     assert_eq!(memory.memory_statistics(), MemoryStatistics { total: 1000, free: 600, peak: 1000, live: 1 });
-    assert_eq!(expect_error(memory.allocate_block(u64::MAX)).kind, SimErrorKind::OutOfMemory);
-    assert_eq!(expect_error(memory.allocate_block(0)).kind, SimErrorKind::InvalidArgument);
+    assert_eq!(expect_error(memory.allocate_block(u64::MAX)).kind, FaultKind::OutOfMemory);
+    assert_eq!(expect_error(memory.allocate_block(0)).kind, FaultKind::InvalidArgument);
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn ten_thousand_random_allocations_never_overlap_and_always_fit_again() {
                 memory.access_bytes_mut(DeviceAddress::from(address), size).unwrap().fill(mark);
                 live.push((address, size, mark));
             }
-            Err(found) => assert_eq!(found.kind, SimErrorKind::OutOfMemory),
+            Err(found) => assert_eq!(found.kind, FaultKind::OutOfMemory),
         }
         while live.len() > 40 || (!live.is_empty() && random.flip_coin()) {
             let (address, size, mark) = live.swap_remove(random.next_below(live.len()));

@@ -5,9 +5,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::error::{SimError, SimErrorKind};
+use crate::error::SimError;
 use crate::mapping::{ClosedPages, HostPages, HostSpan};
 use crate::memory::FRESH_POISON;
+use oarlock_fault_script::FaultKind;
 
 /// Number of freed allocations whose addresses stay reserved.
 const MAX_CLOSED_ALLOCATIONS: usize = 256;
@@ -41,7 +42,7 @@ impl PinnedMemory {
             }
             None if self.freed.iter().any(|pages| pages.contains_address(address)) => {
                 let message = format!("the pinned allocation at {address:#x} was freed twice");
-                return Err(SimError::new(SimErrorKind::UseAfterFree, message));
+                return Err(SimError::new(FaultKind::UseAfterFree, message));
             }
             None => {
                 return Err(SimError::invalid_argument(format!(
@@ -75,7 +76,7 @@ impl PinnedMemory {
         if self.freed.iter().any(|pages| pages.contains_address(address)) {
             let message =
                 format!("a copy of {length} bytes at {address:#x} lies in pinned memory that was freed");
-            return Err(SimError::new(SimErrorKind::UseAfterFree, message));
+            return Err(SimError::new(FaultKind::UseAfterFree, message));
         }
         Ok(())
     }

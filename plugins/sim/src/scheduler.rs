@@ -13,13 +13,14 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::thread;
 
 use crate::device::SimDevice;
-use crate::error::{SimError, SimErrorKind};
-use crate::random::SplitMix64;
+use crate::error::SimError;
 use crate::scheduling_token::{SchedulerCore, shut_down_error};
 use crate::stream::{
     EventId, EventRecording, ExecutionStep, GoalBlocker, QueuedWork, RecordingOutcome, SchedulerState,
     SchedulingMode, SimStream, StreamId, StreamWork, WaitGoal, unknown_stream_error,
 };
+use oarlock_fault_script::FaultKind;
+use oarlock_fault_script::SplitMix64;
 
 pub(crate) struct StreamScheduler {
     core: Arc<SchedulerCore>,
@@ -50,7 +51,7 @@ impl StreamScheduler {
         let core = Arc::clone(&self.core);
         let thread = thread::Builder::new().name(format!("sim stream {}", id.0));
         let worker = thread.spawn(move || core.run_stream_thread(id)).map_err(|error| {
-            SimError::new(SimErrorKind::Unavailable, format!("cannot start a thread for a stream: {error}"))
+            SimError::new(FaultKind::Unavailable, format!("cannot start a thread for a stream: {error}"))
         })?;
         let mut stream = SimStream::new(device);
         stream.worker = Some(worker);

@@ -7,11 +7,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::device::SimDevice;
-use crate::error::{SimError, SimErrorKind};
+use crate::error::SimError;
 use crate::stream::{
     ExecutionStep, GoalBlocker, HostCallback, QueuedWork, RecordingOutcome, SchedulerState, SchedulingMode,
     SimStream, StreamId, StreamWork,
 };
+use oarlock_fault_script::FaultKind;
 
 /// How long nothing must happen before a stream proceeds by itself to a pending callback.
 const CALLBACK_PATIENCE: Duration = Duration::from_millis(100);
@@ -36,7 +37,7 @@ thread_local! {
 }
 
 pub(crate) fn shut_down_error() -> SimError {
-    SimError::new(SimErrorKind::Unavailable, "the simulated device was shut down")
+    SimError::new(FaultKind::Unavailable, "the simulated device was shut down")
 }
 
 impl SchedulerCore {
@@ -224,7 +225,7 @@ fn run_callback(callback: HostCallback, status: Result<(), SimError>) -> Result<
 fn catch_panic(call: &str, work: impl FnOnce() -> Result<(), SimError>) -> Result<(), SimError> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let reason = panic_message(panic.as_ref());
-        Err(SimError::new(SimErrorKind::Internal, format!("the work of `{call}` panicked: {reason}")))
+        Err(SimError::new(FaultKind::Internal, format!("the work of `{call}` panicked: {reason}")))
     })
 }
 

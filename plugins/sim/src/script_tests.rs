@@ -1,7 +1,7 @@
 //! Tests of the script language.
 
 use super::*;
-use crate::random::SplitMix64;
+use oarlock_fault_script::SplitMix64;
 
 fn parse_error(text: &str) -> String {
     FaultScript::parse_script(text).unwrap_err().to_string()
@@ -14,7 +14,7 @@ fn settings_are_read() {
     )
     .unwrap();
     assert_eq!(script.ops, Some(vec!["Add".to_owned(), "MatMul".to_owned()]));
-    assert_eq!((script.seed, script.mode, script.quota), (42, SchedulingMode::Random, 64 << 20));
+    assert_eq!((script.faults.seed, script.mode, script.quota), (42, SchedulingMode::Random, 64 << 20));
     assert_eq!(script.device_ids, [3, 7]);
     assert_eq!((script.poison, script.trace), (false, true));
     assert_eq!(script.reported_device_count, Some(7));

@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 
 use crate::device::SimDevice;
 use crate::error::SimError;
-use crate::random::SplitMix64;
+use oarlock_fault_script::SplitMix64;
 
 /// Decides when enqueued work runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

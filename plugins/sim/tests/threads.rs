@@ -4,7 +4,8 @@
 
 use std::time::Duration;
 
-use oarlock_plugin_sim::{FaultScript, SimEngine, SimErrorKind};
+use oarlock_fault_script::FaultKind;
+use oarlock_plugin_sim::{FaultScript, SimEngine};
 
 fn thread_count() -> usize {
     std::fs::read_dir("/proc/self/task").unwrap().count()
@@ -42,5 +43,5 @@ fn no_thread_outlives_its_stream_or_its_engine() {
     let stream = engine.stream_create(0).unwrap();
     engine.shut_down();
     assert_eq!(settled_thread_count(before), before);
-    assert_eq!(engine.stream_synchronize(0, stream).unwrap_err().kind, SimErrorKind::Unavailable);
+    assert_eq!(engine.stream_synchronize(0, stream).unwrap_err().kind, FaultKind::Unavailable);
 }

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use oarlock_sdk::{HostServices, LogLevel, PluginError, Result, abi};
+use oarlock_layer::{LayerCall, LayerHost, SlotDescription};
+use oarlock_sdk::{LogLevel, PluginError, Result, abi};
 
-/// Arguments recorded per call, at most.
+/// Words recorded per call, at most.
 const MAX_CALL_VALUES: usize = 8;
 
 /// Events buffered before they are written out.
@@ -18,14 +19,8 @@ const BUFFERED_EVENTS: usize = 4096;
 /// Age at which buffered events are written out with the next call, so that a killed process loses little.
 const MAX_BUFFER_NANOSECONDS: u64 = 1_000_000_000;
 
-/// A traced function: its name and the names of its arguments.
-pub(crate) struct TracePoint {
-    pub(crate) name: &'static str,
-    pub(crate) arguments: &'static [&'static str],
-}
-
 struct TraceEvent {
-    site: &'static TracePoint,
+    slot: &'static SlotDescription,
     label: Arc<str>,
     start: u64,
     end: u64,
@@ -36,10 +31,8 @@ struct TraceEvent {
 
 /// Records calls and writes them into a file in the format of Chrome's trace viewer.
 pub(crate) struct TraceRecorder {
-    host: HostServices,
+    host: LayerHost,
     begin: Instant,
-    /// The process that owns the file; a forked child must not write to it.
-    process: u32,
     notes: Mutex<TraceBuffer>,
     /// Absolute, so that a change of the working directory does not matter.
     path: PathBuf,
@@ -57,7 +50,7 @@ struct TraceBuffer {
 }
 
 impl TraceRecorder {
-    pub(crate) fn create_recorder(path: &Path, host: HostServices) -> Result<Arc<Self>> {
+    pub(crate) fn create_recorder(path: &Path, host: LayerHost) -> Result<Self> {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let refuse = |error: std::io::Error| {
             PluginError::external(format!(
@@ -74,13 +67,7 @@ impl TraceRecorder {
             count: 0,
             is_closed: false,
         };
-        Ok(Arc::new(Self {
-            host,
-            begin: Instant::now(),
-            process: std::process::id(),
-            notes: Mutex::new(notes),
-            path,
-        }))
+        Ok(Self { host, begin: Instant::now(), notes: Mutex::new(notes), path })
     }
 
     /// Nanoseconds since the recording began.
@@ -90,23 +77,22 @@ impl TraceRecorder {
 
     pub(crate) fn record_call(
         &self,
-        site: &'static TracePoint,
+        call: &LayerCall<'_>,
         label: &Arc<str>,
         start: u64,
-        values: &[u64],
         failure: abi::Error,
     ) {
         let end = self.elapsed_nanoseconds();
-        let mut kept = [0; MAX_CALL_VALUES];
-        let count = values.len().min(MAX_CALL_VALUES);
-        kept[..count].copy_from_slice(&values[..count]);
+        let mut values = [0; MAX_CALL_VALUES];
+        let count = call.words().len().min(MAX_CALL_VALUES);
+        values[..count].copy_from_slice(&call.words()[..count]);
         let thread = thread_number();
         let note = TraceEvent {
-            site,
+            slot: call.description(),
             label: Arc::clone(label),
             start,
             end,
-            values: kept,
+            values,
             thread,
             failed: failure.is_some(),
         };
@@ -118,13 +104,6 @@ impl TraceRecorder {
             notes.written = end;
             self.flush_buffer(&mut notes);
         }
-    }
-
-    pub(crate) fn unavailable_slot(&self, site: &TracePoint) -> abi::Error {
-        self.host.report_error(&PluginError::unimplemented(format!(
-            "expected a slot that is filled, found `{}` empty",
-            site.name
-        )))
     }
 
     fn lock_buffer(&self) -> MutexGuard<'_, TraceBuffer> {
@@ -143,7 +122,7 @@ impl TraceRecorder {
     }
 
     /// Completes the file and reports the outcome, unless an earlier failure was already reported.
-    fn close_file(&self, tell: impl FnOnce(LogLevel, &str)) {
+    pub(crate) fn close_file(&self, tell: &dyn Fn(LogLevel, &str)) {
         let mut notes = self.lock_buffer();
         match notes.finish_file() {
             Ok(false) => {}
@@ -151,18 +130,6 @@ impl TraceRecorder {
                 tell(LogLevel::INFO, &format!("{} in `{}`", count_calls(notes.count), self.path.display()));
             }
             Err(error) => tell(LogLevel::WARNING, &self.write_failure_message(&notes, &error)),
-        }
-    }
-
-    /// Completes the file when the process ends; later calls are lost. The host may no longer be able to log, so the report goes
-    /// to standard error. Does nothing in a forked child, since the file belongs to its parent.
-    pub(crate) fn close_at_exit(&self) {
-        if self.process == std::process::id() {
-            self.close_file(|level, message| {
-                let word = if level == LogLevel::INFO { "note" } else { "warning" };
-                // Without standard error there is no way to report.
-                _ = writeln!(std::io::stderr(), "{word}: `trace`: {message}");
-            });
         }
     }
 }
@@ -198,29 +165,25 @@ impl TraceBuffer {
     }
 }
 
-impl Drop for TraceRecorder {
-    fn drop(&mut self) {
-        self.close_file(|level, message| self.host.log(level, message));
-    }
-}
-
 fn count_calls(count: u64) -> String {
     format!("{count} {}", if count == 1 { "call" } else { "calls" })
 }
 
 fn write_event(file: &mut impl std::io::Write, note: &TraceEvent) -> std::io::Result<()> {
-    let TraceEvent { site, label, start, end, values, thread, failed } = note;
+    let TraceEvent { slot, label, start, end, values, thread, failed } = note;
     let microseconds = |nanoseconds: u64| nanoseconds as f64 / 1000.0;
     write!(
         file,
-        "{{\"ph\":\"X\",\"name\":\"{}\",\"cat\":{label:?},\"pid\":{},\"tid\":{thread},\"ts\":{:.3},\"dur\":{:.3},\"args\":{{\"to\":{label:?}",
-        site.name,
+        "{{\"ph\":\"X\",\"name\":\"{}.{}\",\"cat\":{label:?},\"pid\":{},\"tid\":{thread},\"ts\":{:.3},\"dur\":{:.3},\"args\":{{\"to\":{label:?}",
+        slot.table,
+        slot.name,
         std::process::id(),
         microseconds(*start),
         microseconds(end - start),
     )?;
-    for (name, value) in site.arguments.iter().zip(values) {
-        write!(file, ",\"{name}\":{value}")?;
+    // Addresses are not written: they mean nothing after the call.
+    for (parameter, value) in slot.parameters.iter().zip(values).filter(|(word, _)| word.kind.is_plain()) {
+        write!(file, ",\"{}\":{value}", parameter.name)?;
     }
     writeln!(file, ",\"failed\":{failed}}}}},")
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::{AdmittedCall, SimEngine};
 use crate::device::SimDevice;
 use crate::error::SimError;
-use crate::machine::SimMachine;
+use crate::machine::{CopyFault, SimMachine};
 use crate::mapping::HostSpan;
 use crate::memory::DeviceAddress;
 use crate::stream::{StreamId, StreamWork};
@@ -21,8 +21,8 @@ impl SimEngine {
         target: impl Into<DeviceAddress>,
         source: HostSpan,
     ) -> Result<(), SimError> {
-        let (device, corrupt) = self.admit_call("memory_copy_h2d", device)?.into_immediate()?;
-        self.machine.copy_host_to_device(&device, target.into(), source, corrupt)
+        let (device, fault) = self.admit_call("memory_copy_h2d", device)?.into_immediate()?;
+        self.machine.copy_host_to_device(&device, target.into(), source, fault)
     }
 
     /// Copies from a device to the host, synchronously.
@@ -32,8 +32,8 @@ impl SimEngine {
         target: HostSpan,
         source: impl Into<DeviceAddress>,
     ) -> Result<(), SimError> {
-        let (device, corrupt) = self.admit_call("memory_copy_d2h", device)?.into_immediate()?;
-        self.machine.copy_device_to_host(&device, target, source.into(), corrupt)
+        let (device, fault) = self.admit_call("memory_copy_d2h", device)?.into_immediate()?;
+        self.machine.copy_device_to_host(&device, target, source.into(), fault)
     }
 
     /// Copies within a device, synchronously. The ranges must not overlap.
@@ -44,8 +44,8 @@ impl SimEngine {
         source: impl Into<DeviceAddress>,
         length: u64,
     ) -> Result<(), SimError> {
-        let (device, corrupt) = self.admit_call("memory_copy_d2d", device)?.into_immediate()?;
-        self.machine.copy_within_device(&device, target.into(), source.into(), length, corrupt)
+        let (device, fault) = self.admit_call("memory_copy_d2d", device)?.into_immediate()?;
+        self.machine.copy_within_device(&device, target.into(), source.into(), length, fault)
     }
 
     /// Copies from one device to another, synchronously. Counts as a call on the source device.
@@ -57,11 +57,11 @@ impl SimEngine {
         source: impl Into<DeviceAddress>,
         length: u64,
     ) -> Result<(), SimError> {
-        let (source_device, corrupt) = self.admit_call("memory_copy_p2p", source_device)?.into_immediate()?;
+        let (source_device, fault) = self.admit_call("memory_copy_p2p", source_device)?.into_immediate()?;
         let target_device = self.find_device(target_device)?;
         target_device.check_alive()?;
         let (target, source) = ((&*target_device, target.into()), (&*source_device, source.into()));
-        self.machine.copy_between_devices(target, source, length, corrupt)
+        self.machine.copy_between_devices(target, source, length, fault)
     }
 
     /// Fills device memory with one byte, synchronously.
@@ -88,8 +88,8 @@ impl SimEngine {
         let admitted = self.admit_call("memory_copy_h2d_async", device)?;
         drop(self.machine.check_host(&source)?);
         self.machine.check_device(&admitted.device, target, source.byte_length() as u64)?;
-        self.enqueue_copy("memory_copy_h2d_async", admitted, stream, move |machine, device, corrupt| {
-            machine.copy_host_to_device(device, target, source, corrupt)
+        self.enqueue_copy("memory_copy_h2d_async", admitted, stream, move |machine, device, fault| {
+            machine.copy_host_to_device(device, target, source, fault)
         })
     }
 
@@ -105,8 +105,8 @@ impl SimEngine {
         let admitted = self.admit_call("memory_copy_d2h_async", device)?;
         drop(self.machine.check_host(&target)?);
         self.machine.check_device(&admitted.device, source, target.byte_length() as u64)?;
-        self.enqueue_copy("memory_copy_d2h_async", admitted, stream, move |machine, device, corrupt| {
-            machine.copy_device_to_host(device, target, source, corrupt)
+        self.enqueue_copy("memory_copy_d2h_async", admitted, stream, move |machine, device, fault| {
+            machine.copy_device_to_host(device, target, source, fault)
         })
     }
 
@@ -123,8 +123,8 @@ impl SimEngine {
         let admitted = self.admit_call("memory_copy_d2d_async", device)?;
         self.machine.check_device(&admitted.device, target, length)?;
         self.machine.check_device(&admitted.device, source, length)?;
-        self.enqueue_copy("memory_copy_d2d_async", admitted, stream, move |machine, device, corrupt| {
-            machine.copy_within_device(device, target, source, length, corrupt)
+        self.enqueue_copy("memory_copy_d2d_async", admitted, stream, move |machine, device, fault| {
+            machine.copy_within_device(device, target, source, length, fault)
         })
     }
 
@@ -144,8 +144,8 @@ impl SimEngine {
         target_device.check_alive()?;
         self.machine.check_device(&target_device, target, length)?;
         self.machine.check_device(&admitted.device, source, length)?;
-        self.enqueue_copy("memory_copy_p2p_async", admitted, stream, move |machine, device, corrupt| {
-            machine.copy_between_devices((&target_device, target), (device, source), length, corrupt)
+        self.enqueue_copy("memory_copy_p2p_async", admitted, stream, move |machine, device, fault| {
+            machine.copy_between_devices((&target_device, target), (device, source), length, fault)
         })
     }
 
@@ -186,11 +186,11 @@ impl SimEngine {
         call: &'static str,
         admitted: AdmittedCall,
         stream: StreamId,
-        copy: impl FnOnce(&SimMachine, &SimDevice, bool) -> Result<(), SimError> + Send + 'static,
+        copy: impl FnOnce(&SimMachine, &SimDevice, CopyFault) -> Result<(), SimError> + Send + 'static,
     ) -> Result<(), SimError> {
-        let AdmittedCall { device, corrupt, later } = admitted;
+        let AdmittedCall { device, fault, later } = admitted;
         let machine = Arc::clone(&self.machine);
-        let task = move |device: &SimDevice| later.map_or_else(|| copy(&machine, device, corrupt), Err);
+        let task = move |device: &SimDevice| later.map_or_else(|| copy(&machine, device, fault), Err);
         self.scheduler.enqueue_work(device.device_id(), stream, call, StreamWork::Task(Box::new(task)))
     }
 }

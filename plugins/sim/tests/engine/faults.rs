@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use crate::common::{buffer_span, pinned_span, start_engine, upload_bytes};
+use oarlock_fault_script::FaultKind;
+use oarlock_plugin_sim::StreamId;
 use oarlock_plugin_sim::memory::DeviceAddress;
-use oarlock_plugin_sim::{SimErrorKind, StreamId};
 
 #[test]
 fn the_third_allocation_fails_as_scripted_and_the_fourth_works() {
     let engine = start_engine("fail memory_allocate 3 out-of-memory");
     let kinds: Vec<_> = (0..4).map(|_| engine.memory_allocate(0, 8).err().map(|error| error.kind)).collect();
-    assert_eq!(kinds, [None, None, Some(SimErrorKind::OutOfMemory), None]);
+    assert_eq!(kinds, [None, None, Some(FaultKind::OutOfMemory), None]);
 }
 
 #[test]
@@ -19,8 +20,8 @@ fn a_later_failure_sticks_to_the_stream() {
     let stream = engine.stream_create(0).unwrap();
     let target = engine.memory_allocate(0, 8).unwrap();
     engine.memory_set_async(0, stream, target, 1, 8).unwrap();
-    assert_eq!(engine.stream_synchronize(0, stream).unwrap_err().kind, SimErrorKind::Internal);
-    assert_eq!(engine.memory_set(0, target, 1, 8).unwrap_err().kind, SimErrorKind::Internal);
+    assert_eq!(engine.stream_synchronize(0, stream).unwrap_err().kind, FaultKind::Internal);
+    assert_eq!(engine.memory_set(0, target, 1, 8).unwrap_err().kind, FaultKind::Internal);
 }
 
 #[test]
@@ -38,7 +39,7 @@ fn a_kernel_that_runs_at_once_comes_behind_the_work_of_its_stream_and_tells_its_
     };
     look().unwrap();
     engine.memory_set_async(0, stream, target, 9, 8).unwrap();
-    assert_eq!(look().unwrap_err().kind, SimErrorKind::Internal);
+    assert_eq!(look().unwrap_err().kind, FaultKind::Internal);
     look().unwrap();
     assert_eq!(seen, [7; 8]);
     assert_eq!(engine.call_counts()["kernel"], 3);
@@ -51,13 +52,13 @@ fn a_lost_device_fails_every_call_but_still_frees() {
     let stream = engine.stream_create(1).unwrap();
     engine.memory_set_async(1, stream, target, 1, 8).unwrap();
     for _ in 0..2 {
-        assert_eq!(engine.stream_synchronize(1, stream).unwrap_err().kind, SimErrorKind::DeviceLost);
+        assert_eq!(engine.stream_synchronize(1, stream).unwrap_err().kind, FaultKind::DeviceLost);
     }
-    assert_eq!(engine.memory_allocate(1, 8).unwrap_err().kind, SimErrorKind::DeviceLost);
+    assert_eq!(engine.memory_allocate(1, 8).unwrap_err().kind, FaultKind::DeviceLost);
     let here = upload_bytes(&engine, &[1; 8]);
-    assert_eq!(engine.memory_copy_p2p(1, target, 0, here, 8).unwrap_err().kind, SimErrorKind::DeviceLost);
-    assert_eq!(engine.stream_destroy(1, stream).unwrap_err().kind, SimErrorKind::DeviceLost);
-    assert_eq!(engine.stream_destroy(1, stream).unwrap_err().kind, SimErrorKind::NotFound);
+    assert_eq!(engine.memory_copy_p2p(1, target, 0, here, 8).unwrap_err().kind, FaultKind::DeviceLost);
+    assert_eq!(engine.stream_destroy(1, stream).unwrap_err().kind, FaultKind::DeviceLost);
+    assert_eq!(engine.stream_destroy(1, stream).unwrap_err().kind, FaultKind::NotFound);
     engine.memory_deallocate(1, target, 8).unwrap();
 }
 
@@ -120,17 +121,17 @@ fn a_limited_hang_goes_on_and_an_endless_one_ends_with_the_engine() {
     std::thread::scope(|scope| {
         let hanging = scope.spawn(|| engine.device_synchronize(0));
         engine.shut_down();
-        assert_eq!(hanging.join().unwrap().unwrap_err().kind, SimErrorKind::Unavailable);
+        assert_eq!(hanging.join().unwrap().unwrap_err().kind, FaultKind::Unavailable);
     });
-    assert_eq!(engine.stream_create(0).unwrap_err().kind, SimErrorKind::Unavailable);
+    assert_eq!(engine.stream_create(0).unwrap_err().kind, FaultKind::Unavailable);
 }
 
 #[test]
 fn any_slot_can_be_scripted() {
     let engine = start_engine("fail compute_capability 1 unavailable");
-    assert_eq!(engine.count_call("compute_capability", Some(0)).unwrap_err().kind, SimErrorKind::Unavailable);
+    assert_eq!(engine.count_call("compute_capability", Some(0)).unwrap_err().kind, FaultKind::Unavailable);
     engine.count_call("compute_capability", Some(0)).unwrap();
-    assert_eq!(engine.count_call("device_init", Some(9)).unwrap_err().kind, SimErrorKind::NotFound);
+    assert_eq!(engine.count_call("device_init", Some(9)).unwrap_err().kind, FaultKind::NotFound);
 }
 
 #[test]
@@ -140,11 +141,8 @@ fn memory_freed_before_the_work_ran_is_found() {
     let target = engine.memory_allocate(0, 8).unwrap();
     engine.memory_set_async(0, stream, target, 1, 8).unwrap();
     engine.memory_deallocate(0, target, 8).unwrap();
-    assert_eq!(engine.stream_synchronize(0, stream).unwrap_err().kind, SimErrorKind::UseAfterFree);
-    assert_eq!(
-        engine.memory_set_async(0, stream, target, 1, 8).unwrap_err().kind,
-        SimErrorKind::UseAfterFree
-    );
+    assert_eq!(engine.stream_synchronize(0, stream).unwrap_err().kind, FaultKind::UseAfterFree);
+    assert_eq!(engine.memory_set_async(0, stream, target, 1, 8).unwrap_err().kind, FaultKind::UseAfterFree);
 }
 
 #[test]
@@ -173,10 +171,10 @@ fn pinned_memory_freed_before_the_copy_ran_is_found() {
             .message
             .contains("1 bytes past")
     );
-    assert_eq!(engine.host_memory_deallocate(0, pinned, 7).unwrap_err().kind, SimErrorKind::InvalidArgument);
+    assert_eq!(engine.host_memory_deallocate(0, pinned, 7).unwrap_err().kind, FaultKind::InvalidArgument);
     engine.host_memory_deallocate(0, pinned, 8).unwrap();
-    assert_eq!(engine.stream_synchronize(0, stream).unwrap_err().kind, SimErrorKind::UseAfterFree);
-    assert_eq!(engine.host_memory_deallocate(0, pinned, 8).unwrap_err().kind, SimErrorKind::UseAfterFree);
+    assert_eq!(engine.stream_synchronize(0, stream).unwrap_err().kind, FaultKind::UseAfterFree);
+    assert_eq!(engine.host_memory_deallocate(0, pinned, 8).unwrap_err().kind, FaultKind::UseAfterFree);
 }
 
 #[test]
@@ -204,7 +202,7 @@ fn the_quota_is_each_devices_own() {
     let engine = start_engine("quota 4KiB");
     engine.memory_allocate(0, 4096).unwrap();
     let error = engine.memory_allocate(0, 1).unwrap_err();
-    assert_eq!(error.kind, SimErrorKind::OutOfMemory);
+    assert_eq!(error.kind, FaultKind::OutOfMemory);
     assert!(error.message.contains("4096 of the device's quota of 4096 bytes"), "{error}");
     engine.memory_allocate(1, 4096).unwrap();
 }
@@ -220,4 +218,22 @@ fn copies_between_devices_on_a_stream_arrive() {
     engine.device_synchronize(0).unwrap();
     assert_eq!(engine.find_device(1).unwrap().read_elements::<u8>(target, 8).unwrap(), [6; 8]);
     assert!(engine.stream_destroy(0, StreamId(0)).is_err());
+}
+
+#[test]
+fn a_shortened_copy_moves_the_first_half_and_leaves_the_rest_as_it_was() {
+    let engine =
+        start_engine("shorten memory_copy_d2d 1; shorten memory_copy_h2d 3; shorten memory_copy_d2h 1");
+    let old = upload_bytes(&engine, &[1, 1, 1, 1]);
+    let new = upload_bytes(&engine, &[7, 8, 9, 10]);
+    engine.memory_copy_d2d(0, old, new, 4).unwrap();
+    let bytes = [3u8; 4];
+    engine.memory_copy_h2d(0, new, buffer_span(&mut bytes.clone())).unwrap();
+    let mut seen = [5u8; 4];
+    engine.memory_copy_d2h(0, buffer_span(&mut seen), old).unwrap();
+    assert_eq!(seen, [7, 8, 5, 5]);
+    engine.memory_copy_d2h(0, buffer_span(&mut seen), old).unwrap();
+    assert_eq!(seen, [7, 8, 1, 1]);
+    engine.memory_copy_d2h(0, buffer_span(&mut seen), new).unwrap();
+    assert_eq!(seen, [3, 3, 9, 10]);
 }

@@ -4,14 +4,14 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 
 use crate::common::{buffer_span, start_engine, upload_bytes};
-use oarlock_plugin_sim::random::SplitMix64;
+use oarlock_fault_script::{FaultKind, SplitMix64};
 use oarlock_plugin_sim::stream::{EventId, ExecutionStep, StreamId};
-use oarlock_plugin_sim::{SimEngine, SimError, SimErrorKind};
+use oarlock_plugin_sim::{SimEngine, SimError};
 
 const ALL_MODES: [&str; 3] = ["mode eager", "mode lazy", "mode random"];
 
 fn enqueue_failure(engine: &SimEngine, stream: StreamId) {
-    let fail = |_: &_| Err(SimError::new(SimErrorKind::Internal, "the kernel failed"));
+    let fail = |_: &_| Err(SimError::new(FaultKind::Internal, "the kernel failed"));
     engine.enqueue_kernel("kernel", 0, stream, fail).unwrap();
 }
 
@@ -213,7 +213,7 @@ fn a_kernel_that_panics_is_an_error_and_its_stream_lives_on() {
     let error = engine.stream_synchronize(0, stream).unwrap_err();
     assert_eq!(
         (error.kind, error.message.as_str()),
-        (SimErrorKind::Internal, "the work of `kernel` panicked: boom")
+        (FaultKind::Internal, "the work of `kernel` panicked: boom")
     );
     let target = upload_bytes(&engine, &[1, 0, 0, 0]);
     let double = move |device: &oarlock_plugin_sim::device::SimDevice| {
@@ -255,7 +255,7 @@ fn a_callback_runs_in_order_off_the_callers_thread_and_may_call_the_engine() {
         assert_ne!(*thread, std::thread::current().id());
         assert_eq!(
             (status, *seen, nested, *itself),
-            (&Ok(()), 5, &Ok(()), SimErrorKind::InvalidArgument),
+            (&Ok(()), 5, &Ok(()), FaultKind::InvalidArgument),
             "{mode}"
         );
         assert_eq!(engine.find_device(0).unwrap().read_elements::<u8>(target, 1).unwrap(), [6]);
@@ -337,7 +337,7 @@ fn destroying_a_stream_finishes_its_work_and_tells_its_error() {
     enqueue_failure(&engine, stream);
     assert!(engine.stream_destroy(0, stream).is_err());
     assert_eq!(engine.find_device(0).unwrap().read_elements::<u8>(target, 1).unwrap(), [3]);
-    assert_eq!(engine.stream_synchronize(0, stream).unwrap_err().kind, SimErrorKind::NotFound);
+    assert_eq!(engine.stream_synchronize(0, stream).unwrap_err().kind, FaultKind::NotFound);
 }
 
 #[test]
@@ -355,7 +355,7 @@ fn a_wait_survives_its_event_and_keeps_to_the_recording_it_saw() {
     engine.stream_synchronize(0, second).unwrap();
     let calls: Vec<&str> = engine.execution_log().iter().map(|step| step.call).collect();
     assert_eq!(calls, ["seen", "event_record", "stream_wait_event"]);
-    assert_eq!(engine.event_query(0, event).unwrap_err().kind, SimErrorKind::NotFound);
+    assert_eq!(engine.event_query(0, event).unwrap_err().kind, FaultKind::NotFound);
 }
 
 #[test]
@@ -383,8 +383,8 @@ fn streams_and_events_belong_to_their_device() {
     assert!(engine.stream_synchronize(7, stream).unwrap_err().message.contains("belongs to device 3"));
     assert!(engine.event_record(3, stream, event).unwrap_err().message.contains("belongs to device 7"));
     assert!(engine.stream_wait_event(3, stream, event).is_err());
-    assert_eq!(engine.stream_create(0).unwrap_err().kind, SimErrorKind::NotFound);
-    assert_eq!(engine.stream_query(3, StreamId(99)).unwrap_err().kind, SimErrorKind::NotFound);
+    assert_eq!(engine.stream_create(0).unwrap_err().kind, FaultKind::NotFound);
+    assert_eq!(engine.stream_query(3, StreamId(99)).unwrap_err().kind, FaultKind::NotFound);
 }
 
 #[test]

@@ -2,13 +2,13 @@
 
 mod c_header;
 mod host_calls;
+mod layer_calls;
 mod messages;
 mod names;
 mod params;
 mod reference;
 mod rust_bindings;
 mod sdk_glue;
-mod trace_layer;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -66,7 +66,7 @@ fn generated_files(root: &Path, contract: &Contract) -> Result<Vec<(PathBuf, Str
         rust("device-sdk/abi/src/draft.rs", rust_bindings::draft_bindings(contract))?,
         rust("device-sdk/sdk/src/generated.rs", sdk_glue::sdk_bindings(contract))?,
         rust("runtime/host/src/generated.rs", host_calls::host_bindings(contract))?,
-        rust("plugins/trace/src/generated.rs", trace_layer::layer(contract))?,
+        rust("plugins/layer/src/generated.rs", layer_calls::layer_bindings(contract))?,
         rust("runtime/model/src/import/onnx/messages.rs", messages::message_types(root, ONNX_PROTO)?)?,
         rust("runtime/model/src/import/paddle/messages.rs", messages::message_types(root, PADDLE_PROTO)?)?,
     ])
@@ -104,7 +104,7 @@ fn format_rust(source: &str) -> Result<String> {
 mod tests {
     use oarlock_contract::{CONTRACT_SOURCE, read_contract};
 
-    use super::{host_calls, lock, sdk_glue, trace_layer};
+    use super::{host_calls, layer_calls, lock, sdk_glue};
 
     #[test]
     fn generated_files_are_up_to_date() {
@@ -126,7 +126,11 @@ mod tests {
             assert!(!sdk_glue::sdk_bindings(&written).contains(wanted), "{wanted}");
         }
         assert!(!host.contains("Collective") && !sdk.contains("Collective"), "one draft was put on trial");
-        assert_eq!(trace_layer::layer(&tried), trace_layer::layer(&written), "layers do not see drafts");
+        assert_eq!(
+            layer_calls::layer_bindings(&tried),
+            layer_calls::layer_bindings(&written),
+            "layers do not see drafts"
+        );
         assert_eq!(lock::lock_text(&tried), lock::lock_text(&written), "a trial locks nothing");
     }
 }

@@ -2,37 +2,41 @@
 
 use std::time::Duration;
 
-use crate::error::SimErrorKind;
+use crate::fault_kind::FaultKind;
+use crate::random::SplitMix64;
 
 /// The effect of a rule on its calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FaultEffect {
-    Fail(SimErrorKind),
-    FailLater(SimErrorKind),
+    Fail(FaultKind),
+    FailLater(FaultKind),
     Delay(Duration),
     Sleep(Duration),
     Hang(Option<Duration>),
     Corrupt,
+    Shorten,
     Panic,
     Abort,
 }
 
-/// The calls a rule applies to, counted from 1; both ends are included.
+/// The calls a rule applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CallRange {
-    pub(crate) first: u64,
-    pub(crate) last: u64,
+pub(crate) enum CallSelection {
+    /// Counted from 1; both ends are included.
+    Range(u64, u64),
+    /// By chance, in percent.
+    Chance(u64),
 }
 
-impl CallRange {
-    pub(crate) const ALWAYS: CallRange = CallRange { first: 1, last: u64::MAX };
+impl CallSelection {
+    pub(crate) const ALWAYS: Self = Self::Range(1, u64::MAX);
 }
 
 /// One scripted fault, and the number of calls it has seen.
 #[derive(Clone, Debug)]
 pub(crate) struct FaultRule {
     call: CallPattern,
-    when: CallRange,
+    when: CallSelection,
     effect: FaultEffect,
     pub(crate) seen: u64,
 }
@@ -44,11 +48,11 @@ enum CallPattern {
 }
 
 impl FaultRule {
-    pub(crate) fn new(call: String, when: CallRange, effect: FaultEffect) -> Self {
+    pub(crate) fn new(call: String, when: CallSelection, effect: FaultEffect) -> Self {
         Self { call: CallPattern::Named(call), when, effect, seen: 0 }
     }
 
-    pub(crate) fn for_every_copy(when: CallRange) -> Self {
+    pub(crate) fn for_every_copy(when: CallSelection) -> Self {
         Self { call: CallPattern::EveryCopy, when, effect: FaultEffect::Corrupt, seen: 0 }
     }
 
@@ -61,7 +65,7 @@ impl FaultRule {
     }
 
     /// Counts the call if the rule is about it. Returns the effect if the rule applies to this call.
-    pub(crate) fn count_call(&mut self, call: &str) -> Option<FaultEffect> {
+    pub(crate) fn count_call(&mut self, call: &str, random: &mut SplitMix64) -> Option<FaultEffect> {
         let concerned = match &self.call {
             CallPattern::Named(name) => name == call,
             CallPattern::EveryCopy => call.starts_with("memory_copy_"),
@@ -70,7 +74,11 @@ impl FaultRule {
             return None;
         }
         self.seen += 1;
-        (self.when.first..=self.when.last).contains(&self.seen).then_some(self.effect)
+        let applies = match self.when {
+            CallSelection::Range(first, last) => (first..=last).contains(&self.seen),
+            CallSelection::Chance(percent) => random.next_below(100) < percent as usize,
+        };
+        applies.then_some(self.effect)
     }
 }
 

@@ -3,31 +3,43 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::error::{SimError, SimErrorKind};
+use crate::fault_kind::FaultKind;
 use crate::fault_rule::{DeviceLoss, FaultEffect, FaultRule};
-use crate::script::FaultScript;
+use crate::random::SplitMix64;
+use crate::statements::FaultStatements;
+
+/// A failure that a script asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScriptedFault {
+    /// The kind, for programs.
+    pub kind: FaultKind,
+    /// The message, for people.
+    pub message: String,
+}
 
 /// Something to do before a call's work, or instead of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FaultAction {
     /// Return this error and do nothing.
-    Fail(SimError),
+    Fail(ScriptedFault),
     /// Accept the call; its work reports this error when it runs on its stream. A synchronous call fails at once.
-    FailLater(SimError),
+    FailLater(ScriptedFault),
     /// Advance the virtual clock of the device.
     Delay(Duration),
     /// Sleep in real time.
     Sleep(Duration),
-    /// Block in real time until the engine is shut down, or at most this long, then continue.
+    /// Block in real time until the device is shut down, or at most this long, then continue.
     Hang(Option<Duration>),
     /// Flip one bit of the copied bytes.
     Corrupt,
+    /// Copy or fill only the first half of the bytes.
+    Shorten,
     /// Panic.
     Panic,
     /// Abort the process.
     Abort,
     /// Lose the device, with this error.
-    Lose(SimError),
+    Lose(ScriptedFault),
 }
 
 /// The faults of a script, with their counters.
@@ -36,12 +48,18 @@ pub struct FaultPlan {
     rules: Vec<FaultRule>,
     losses: Vec<DeviceLoss>,
     calls: BTreeMap<String, u64>,
+    random: SplitMix64,
 }
 
 impl FaultPlan {
     /// Reads the faults from a script.
-    pub fn new(script: &FaultScript) -> Self {
-        Self { rules: script.rules.clone(), losses: script.losses.clone(), calls: BTreeMap::new() }
+    pub fn new(script: &FaultStatements) -> Self {
+        Self {
+            rules: script.rules.clone(),
+            losses: script.losses.clone(),
+            calls: BTreeMap::new(),
+            random: SplitMix64::new(script.seed),
+        }
     }
 
     /// Number of calls so far, by name.
@@ -60,13 +78,18 @@ impl FaultPlan {
             if loss.seen > loss.after {
                 let message =
                     format!("device {} is lost, as scripted after {} calls", loss.device, loss.after);
-                return vec![FaultAction::Lose(SimError::new(SimErrorKind::DeviceLost, message))];
+                return vec![FaultAction::Lose(ScriptedFault { kind: FaultKind::DeviceLost, message })];
             }
         }
-        let scripted =
-            |seen, kind| SimError::new(kind, format!("`{call}` failed as scripted, on its call {seen}"));
-        let effects =
-            self.rules.iter_mut().filter_map(|rule| rule.count_call(call).map(|effect| (effect, rule.seen)));
+        let scripted = |seen, kind| ScriptedFault {
+            kind,
+            message: format!("`{call}` failed as scripted, on its call {seen}"),
+        };
+        let random = &mut self.random;
+        let effects = self
+            .rules
+            .iter_mut()
+            .filter_map(|rule| rule.count_call(call, random).map(|effect| (effect, rule.seen)));
         effects
             .map(|(effect, seen)| match effect {
                 FaultEffect::Fail(kind) => FaultAction::Fail(scripted(seen, kind)),
@@ -75,6 +98,7 @@ impl FaultPlan {
                 FaultEffect::Sleep(time) => FaultAction::Sleep(time),
                 FaultEffect::Hang(limit) => FaultAction::Hang(limit),
                 FaultEffect::Corrupt => FaultAction::Corrupt,
+                FaultEffect::Shorten => FaultAction::Shorten,
                 FaultEffect::Panic => FaultAction::Panic,
                 FaultEffect::Abort => FaultAction::Abort,
             })
@@ -85,9 +109,20 @@ impl FaultPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::words::parse_statements;
 
     fn test_plan(text: &str) -> FaultPlan {
-        FaultPlan::new(&FaultScript::parse_script(text).unwrap())
+        let mut script = FaultStatements::default();
+        parse_statements(text, |first, words| {
+            if first == "lie" {
+                words.parse_choice(&[("copy", ())])?;
+                return script.parse_lying_copy(words);
+            }
+            assert!(script.parse_statement(first, words)?, "{first}");
+            Ok(())
+        })
+        .expect("a script");
+        FaultPlan::new(&script)
     }
 
     fn faulty_calls(plan: &mut FaultPlan, call: &str, calls: u64) -> Vec<u64> {
@@ -128,6 +163,20 @@ mod tests {
     }
 
     #[test]
+    fn a_chance_hits_its_share_of_calls_and_the_same_ones_with_the_same_seed() {
+        let hits = |seed: u64| {
+            faulty_calls(
+                &mut test_plan(&format!("seed {seed}; fail memory_set 25% internal")),
+                "memory_set",
+                1000,
+            )
+        };
+        assert!((200..300).contains(&hits(1).len()), "{}", hits(1).len());
+        assert_eq!(hits(1), hits(1));
+        assert_ne!(hits(1), hits(2));
+    }
+
+    #[test]
     fn calls_are_counted_by_name() {
         let mut plan = test_plan("");
         for call in ["memory_set", "stream_create", "memory_set"] {
@@ -141,6 +190,6 @@ mod tests {
         let mut plan = test_plan("delay memory_set 1 5ms; fail memory_set 1 timed-out");
         let actions = plan.on_call("memory_set", Some(0));
         assert_eq!(actions[0], FaultAction::Delay(Duration::from_millis(5)));
-        assert!(matches!(&actions[1], FaultAction::Fail(error) if error.kind == SimErrorKind::TimedOut));
+        assert!(matches!(&actions[1], FaultAction::Fail(error) if error.kind == FaultKind::TimedOut));
     }
 }

@@ -1,0 +1,199 @@
+//! Checks of the functions of a kernel.
+
+#![expect(unsafe_code, reason = "a run may get a call whose outputs were moved")]
+
+use std::sync::{Arc, OnceLock};
+
+use oarlock_layer::{ContractSlot, HandleKind, LayerCall, word_const_pointer};
+use oarlock_sdk::abi;
+
+use crate::breach::CallBreach;
+use crate::handle_record::HandleOrigin;
+use crate::kernel_guard::GuardBuffers;
+use crate::kernel_operands::KernelOperands;
+use crate::kernel_states::KernelStates;
+use crate::plugin_ledger::{BlockUse, LedgerState, PluginLedger};
+use crate::stream_order::HOST;
+use crate::validate_work::{CallNumber, ValidateWork};
+
+/// A kernel whose calls are checked.
+pub(crate) struct WatchedKernel {
+    pub(crate) plugin: Arc<PluginLedger>,
+    pub(crate) op: String,
+    /// True if the kernel runs on the device of another plugin.
+    runs_elsewhere: bool,
+    has_prepare: bool,
+    bits: abi::KernelFlags,
+    states: KernelStates,
+    /// The plugin whose memory the kernel uses, once a call has shown it.
+    device_plugin: OnceLock<Arc<PluginLedger>>,
+}
+
+impl WatchedKernel {
+    pub(crate) fn new(plugin: Arc<PluginLedger>, op: &str, kernel: &abi::Kernel) -> Self {
+        Self {
+            plugin,
+            op: op.to_owned(),
+            runs_elsewhere: !kernel.device_type.is_empty(),
+            has_prepare: kernel.prepare.is_some(),
+            bits: kernel.bits,
+            states: KernelStates::default(),
+            device_plugin: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn leaked_states(&self) -> Vec<String> {
+        self.states.list_alive()
+    }
+
+    /// The plugin that owns the memory of a call.
+    fn memory_owner(&self, work: &ValidateWork, operands: &KernelOperands) -> Arc<PluginLedger> {
+        if !self.runs_elsewhere {
+            return self.plugin.clone();
+        }
+        if let Some(owner) = self.device_plugin.get() {
+            return owner.clone();
+        }
+        let owns = |ledger: &PluginLedger| {
+            let state = ledger.lock_state();
+            operands.block_uses().any(|used| state.has_block(used.block))
+        };
+        match work.find_ledger(owns) {
+            Some(owner) => self.device_plugin.get_or_init(|| owner).clone(),
+            None => self.plugin.clone(),
+        }
+    }
+
+    /// Does a call of a kernel's function.
+    pub(crate) fn do_call(
+        &self,
+        work: &ValidateWork,
+        call: &LayerCall<'_>,
+        number: CallNumber,
+    ) -> abi::Error {
+        match call.slot() {
+            ContractSlot::KernelRun => self.do_run(work, call, number),
+            ContractSlot::KernelRelease => {
+                let checked = self.states.release_state(call.words()[0]);
+                work.forward_checked(number, checked, call, |_| Ok(()))
+            }
+            ContractSlot::KernelPrepare => {
+                let made = HandleOrigin::new(number.call, "kernel.prepare", work.keeps_stacks());
+                work.forward_checked(number, self.check_description(call), call, |failed| {
+                    if !failed {
+                        // SAFETY: the host provided the place of the state, and the plugin has written it.
+                        let state = unsafe { *word_const_pointer::<u64>(call.words()[1]) };
+                        self.states.add_state(state, made);
+                    }
+                    Ok(())
+                })
+            }
+            _ => work.forward_checked(number, self.check_description(call), call, |_| Ok(())),
+        }
+    }
+
+    /// Checks the call of a function that does not read elements.
+    fn check_description(&self, call: &LayerCall<'_>) -> Result<(), CallBreach> {
+        let at = call.description().parameter_position("call");
+        // SAFETY: the host vouches for the call.
+        at.map_or(Ok(()), |at| unsafe { KernelOperands::read_call(call.words()[at]) }.map(drop))
+    }
+
+    fn do_run(&self, work: &ValidateWork, call: &LayerCall<'_>, number: CallNumber) -> abi::Error {
+        let (state, address) = (call.words()[0], call.words()[1]);
+        // SAFETY: the host vouches for the call.
+        let operands = match unsafe { KernelOperands::read_call(address) } {
+            Ok(operands) => operands,
+            Err(breach) => return work.refuse(number, &breach),
+        };
+        let owner = self.memory_owner(work, &operands);
+        let queue = operands.call.queue.0;
+        let uses: Vec<BlockUse> = operands.block_uses().collect();
+        let mut is_addressable = false;
+        let checked = self.begin_state(state).and_then(|()| {
+            let mut ledger = owner.lock_state();
+            is_addressable = ledger.is_host_addressable(operands.call.device);
+            let checked = check_run(&mut ledger, &operands, &uses);
+            if checked.is_err() {
+                self.end_state(state);
+            }
+            checked
+        });
+        if let Err(breach) = checked {
+            return work.refuse(number, &breach);
+        }
+        let failure = self.run_guarded(work, call, number, &operands, is_addressable);
+        self.end_state(state);
+        let mut ledger = owner.lock_state();
+        if queue != HOST {
+            ledger.leave_handle(HandleKind::Stream, queue);
+            if !failure.is_some() {
+                let point = ledger.order.add_work(queue);
+                ledger.add_uses(&uses, point, number.call);
+                if !self.bits.contains(abi::KernelFlags::ASYNCHRONOUS) {
+                    ledger.order.finish_stream(queue);
+                }
+            }
+        }
+        drop(ledger);
+        failure
+    }
+
+    fn begin_state(&self, state: u64) -> Result<(), CallBreach> {
+        if self.has_prepare {
+            return self.states.begin_run(state);
+        }
+        if state == 0 {
+            return Ok(());
+        }
+        let message = format!("expected null for a kernel without `prepare`, found {state:#x}");
+        Err(CallBreach::by_caller("kernel.prepare", message))
+    }
+
+    fn end_state(&self, state: u64) {
+        if self.has_prepare {
+            self.states.end_run(state);
+        }
+    }
+
+    fn run_guarded(
+        &self,
+        work: &ValidateWork,
+        call: &LayerCall<'_>,
+        number: CallNumber,
+        operands: &KernelOperands,
+        is_addressable: bool,
+    ) -> abi::Error {
+        let allocates = self.bits.contains(abi::KernelFlags::ALLOCATES_OUTPUTS);
+        let is_guarded = work.has_guards() && operands.call.queue.0 == HOST;
+        if !is_guarded {
+            let failure = work.forward_watched(number, call, None);
+            // SAFETY: the structs are the host's, which waits for the call.
+            let unchanged = if allocates { Ok(()) } else { unsafe { operands.check_unchanged_outputs() } };
+            return work.finish_checked(number, failure, unchanged);
+        }
+        let mut guards = GuardBuffers::take_from_thread();
+        // SAFETY: the operands were read from the call at this address, and the device said whether its blocks are addresses.
+        let address = unsafe { guards.set_guards(call.words()[1], operands, is_addressable, !allocates) };
+        let failure = work.forward_watched(number, call, Some(&[call.words()[0], address]));
+        // SAFETY: the guards were set for this run, and the host keeps the operands until it returns.
+        let kept = unsafe { guards.check_guards() };
+        guards.return_to_thread();
+        // SAFETY: as above.
+        let unchanged = if allocates { Ok(()) } else { unsafe { operands.check_unchanged_outputs() } };
+        work.finish_checked(number, failure, kept.and(unchanged))
+    }
+}
+
+fn check_run(
+    ledger: &mut LedgerState,
+    operands: &KernelOperands,
+    uses: &[BlockUse],
+) -> Result<(), CallBreach> {
+    let queue = operands.call.queue.0;
+    if queue != HOST {
+        ledger.check_handle(HandleKind::Stream, queue, Some(operands.call.device))?;
+    }
+    uses.iter().try_for_each(|used| ledger.check_use(used, queue))?;
+    if queue == HOST { Ok(()) } else { ledger.enter_handle(HandleKind::Stream, queue) }
+}
