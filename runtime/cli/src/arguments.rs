@@ -63,6 +63,9 @@ pub(crate) struct GlobalOptions {
     /// Read this configuration file instead of the user's
     #[arg(long, value_name = "FILE", global = true, value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
+    /// Probe all plugins without a manifest again, instead of using cached results, and cache the new ones
+    #[arg(long, global = true)]
+    pub(crate) ask_again: bool,
     /// When to use colors; `auto` means on a terminal, unless `NO_COLOR` is set
     #[arg(long, value_name = "WHEN", global = true, value_enum, default_value_t)]
     pub(crate) color: ColorChoice,

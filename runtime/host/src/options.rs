@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use oarlock_abi as abi;
 
+use crate::probe::cache::{ProbeCache, ProbeSubject};
 use crate::{
-    FailedStart, HostConfig, HostEnvironment, LoadedPlugin, LogSink, PROBE_TIMEOUT, PhaseObserver,
-    PluginSelection, ProbeCommand, Refusal, START_TIMEOUT, SilentLogSink, UnwatchedPhases,
+    FailedStart, HostConfig, HostEnvironment, JudgedPlugin, LibrarySearch, LoadedPlugin, LogSink,
+    PROBE_TIMEOUT, PhaseObserver, PluginManifest, PluginSelection, ProbeCommand, ProbeResult, Refusal,
+    START_TIMEOUT, SilentLogSink, UnwatchedPhases,
 };
 
 /// A plugin that is linked into the program.
@@ -45,6 +47,8 @@ pub struct HostOptions {
     pub probe: Option<ProbeCommand>,
     /// The directory for the probe cache, such as `~/.cache`.
     pub cache_home: Option<PathBuf>,
+    /// True if plugins are probed even if a result is in the cache, which the new result replaces.
+    pub ask_again: bool,
     /// The receiver of log messages from plugins.
     pub log: Arc<dyn LogSink>,
     /// The watcher that is told before the host runs code of a plugin of its own accord.
@@ -69,6 +73,7 @@ impl HostOptions {
             paths: Vec::new(),
             wheels: Vec::new(),
             cache_home: cache_home(&environment, |name| std::env::var_os(name)),
+            ask_again: false,
             config,
             environment,
             built_in: Vec::new(),
@@ -90,8 +95,42 @@ impl HostOptions {
         self.layers.iter().chain(&self.config.plugins.layers).map(String::as_str)
     }
 
-    pub(crate) fn probe_timeout(&self) -> Duration {
-        self.config.plugins.probe_timeout_ms.map_or(PROBE_TIMEOUT, Duration::from_millis)
+    /// The time that a plugin has for each step of a probe: that of the configuration, or that of its manifest if it is longer.
+    pub fn probe_timeout(&self, manifest: Option<&PluginManifest>) -> Duration {
+        let configured = self.config.plugins.probe_timeout_ms.map_or(PROBE_TIMEOUT, Duration::from_millis);
+        let asked = manifest.and_then(|manifest| manifest.probe_timeout_ms).map(Duration::from_millis);
+        asked.map_or(configured, |asked| asked.max(configured))
+    }
+
+    /// Probes a judged plugin, even if a result is in the cache, and replaces that result.
+    pub fn probe_afresh(&self, judged: &JudgedPlugin, command: &ProbeCommand) -> ProbeResult {
+        let libraries = LibrarySearch::of_system(&self.environment);
+        self.probe_judged(judged, command, &libraries, true)
+    }
+
+    /// Probes a judged plugin, unless a result is in the cache and may be used.
+    pub(crate) fn probe_judged(
+        &self,
+        judged: &JudgedPlugin,
+        command: &ProbeCommand,
+        libraries: &LibrarySearch,
+        is_afresh: bool,
+    ) -> ProbeResult {
+        let manifest = judged.manifest.as_ref();
+        let requires = manifest.map_or(&[][..], |manifest| &manifest.requires);
+        let subject = ProbeSubject {
+            // The judged file is probed, even if a link on the way has changed since.
+            path: &judged.real_path,
+            digest: judged.digest,
+            linked: libraries.linked_files(&judged.real_path, &judged.elf.links, requires),
+            timeout: self.probe_timeout(manifest),
+        };
+        let cache = ProbeCache::new(self.cache_home.as_deref(), self.environment.identity);
+        if is_afresh || self.ask_again {
+            cache.probe_afresh(command, &subject, &self.config.options)
+        } else {
+            cache.probe_cached(command, &subject, &self.config.options)
+        }
     }
 
     /// Refuses a plugin that took the process of an earlier start along.

@@ -11,7 +11,6 @@ use std::time::Duration;
 use crate::judge::elf::LinkedLibraries;
 use crate::load::{QueriedPlugin, open_plugin, query_plugin};
 use crate::options::HostOptions;
-use crate::probe::cache::ProbeCache;
 use crate::probe::{ProbeResult, probe_all};
 use crate::services::{PluginServices, SharedServices};
 use crate::{
@@ -115,18 +114,10 @@ fn find_plugins(
     let groups = group_variants(judged);
     let unknown: Vec<&JudgedPlugin> =
         groups.iter().flatten().filter(|file| file.manifest.is_none()).collect();
-    let cache = ProbeCache::new(options.cache_home.as_deref(), options.environment.identity);
     let mut probed = probe_all(&unknown, |judged| {
         let path = &judged.candidate.path;
         match &options.probe {
-            // The judged file is probed, even if a link on the way has changed since.
-            Some(command) => cache.probe_cached(
-                command,
-                &judged.real_path,
-                judged.digest,
-                &options.config.options,
-                options.probe_timeout(),
-            ),
+            Some(command) => options.probe_judged(judged, command, &context.libraries, false),
             None => ProbeResult { verdict: Err(cannot_probe(path)), notes: Vec::new() },
         }
     })

@@ -6,9 +6,8 @@ use std::path::Path;
 
 use oarlock_conformance::{CheckOutcome, CheckResult, ConformanceReport};
 use oarlock_host::{
-    HOST_CONTRACT, JudgeContext, JudgedPlugin, LoadedPluginReport, PROBE_TIMEOUT, PluginCandidate,
-    PluginDevice, PluginInfo, PluginManifest, PluginOrigin, PluginOutcome, Refusal, RefusalReason,
-    judge_candidate, probe_file,
+    HOST_CONTRACT, JudgeContext, JudgedPlugin, LoadedPluginReport, PluginCandidate, PluginDevice, PluginInfo,
+    PluginManifest, PluginOrigin, PluginOutcome, Refusal, RefusalReason, judge_candidate,
 };
 use serde_json::{json, to_value};
 
@@ -165,13 +164,10 @@ impl PluginInspection {
             Ok(judged) => judged,
             Err(refusal) => return Ok(walk.with_refusal(LoadPhase::Judge, refusal)),
         };
-        let real_path = judged.real_path.clone();
         walk.notes.extend(judged.notes.iter().cloned());
-        walk.judged = Some(judged);
         // The host trusts a manifest and skips the probe. Authors of a plugin still want to see the probe's result.
-        let timeout =
-            options.config.plugins.probe_timeout_ms.map_or(PROBE_TIMEOUT, std::time::Duration::from_millis);
-        let probed = probe_file(&probe_command(), &real_path, &options.config.options, timeout);
+        let probed = options.probe_afresh(&judged, &probe_command());
+        walk.judged = Some(judged);
         walk.notes.extend(probed.notes);
         match probed.verdict {
             Ok(info) => walk.info = Some(info),

@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use oarlock_host::{
-    Digest, HostOptions, PROBE_TIMEOUT, PluginInfo, PluginManifest, SharedObject, check_symbols, probe_file,
+    Digest, HostOptions, PluginInfo, PluginManifest, SharedObject, check_symbols, probe_file,
 };
 
 use crate::CommandVerdict;
@@ -41,7 +41,7 @@ pub(crate) fn generate_manifest(
     Ok(true)
 }
 
-/// Probes the plugin. An existing manifest is ignored, since it may be the one to correct.
+/// Probes the plugin. Of an existing manifest, which may be the one to correct, only what a probe cannot find out is used.
 fn probe_manifest(
     file: &Path,
     path: &Path,
@@ -51,25 +51,25 @@ fn probe_manifest(
     let real = options.environment.identity.check_file(file)?;
     let bytes = fs::read(&real).map_err(|error| unusable_file(file, &error))?;
     check_symbols(file, &SharedObject::parse_bytes(file, &bytes)?)?;
-    let timeout =
-        options.config.plugins.probe_timeout_ms.map_or(PROBE_TIMEOUT, std::time::Duration::from_millis);
+    let before = PluginManifest::read_manifest(path).ok().flatten();
+    let timeout = options.probe_timeout(before.as_ref());
     let probed = probe_file(&probe_command(), &real, &options.config.options, timeout);
     for note in &probed.notes {
         output::print_message(global.color, "warning", &format!("`{}`: {note}", file.display()), None);
     }
-    let before = PluginManifest::read_manifest(path).ok().flatten();
     Ok(build_manifest(probed.verdict?, Digest::hash_bytes(&bytes), before))
 }
 
 /// Builds a manifest. Fields that a probe cannot find out are kept from the old one.
 fn build_manifest(info: PluginInfo, sha256: Digest, before: Option<PluginManifest>) -> PluginManifest {
     let start_timeout_ms = before.as_ref().and_then(|old| old.start_timeout_ms);
-    let (variant, isa, requires, conformance) = match before {
-        // A conformance result is valid only for the exact file it was measured on.
+    let (variant, isa, requires, probe_timeout_ms, conformance) = match before {
         Some(old) => {
-            (old.variant, old.isa, old.requires, old.conformance.filter(|_| old.sha256 == Some(sha256)))
+            // A conformance result is valid only for the exact file it was measured on.
+            let conformance = old.conformance.filter(|_| old.sha256 == Some(sha256));
+            (old.variant, old.isa, old.requires, old.probe_timeout_ms, conformance)
         }
-        None => (None, None, Vec::new(), None),
+        None => (None, None, Vec::new(), None, None),
     };
     PluginManifest {
         name: info.name,
@@ -86,6 +86,7 @@ fn build_manifest(info: PluginInfo, sha256: Digest, before: Option<PluginManifes
         package: Some(info.package).filter(|package| !package.is_empty()),
         start_timeout_ms,
         unloadable: info.unloadable,
+        probe_timeout_ms,
         conformance,
         requires,
     }

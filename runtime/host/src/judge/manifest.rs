@@ -20,6 +20,9 @@ use crate::{ContractRange, Digest, IsaPredicate, Refusal, RefusalReason, Version
 /// Limit on the size of a manifest.
 const MAX_MANIFEST_BYTES: u64 = 64 * 1024;
 
+/// Limit on the time that a manifest may ask for: no start of a program waits longer for one plugin.
+const MAX_PROBE_TIMEOUT_MS: u64 = 120_000;
+
 /// The role of a plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -92,6 +95,13 @@ pub struct PluginManifest {
     /// True if the plugin may be unloaded while the program runs.
     #[serde(default)]
     pub unloadable: bool,
+    /// The time in milliseconds that the plugin needs at most to answer, and to initialize its devices.
+    #[serde(
+        default,
+        deserialize_with = "deserialize_probe_timeout",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub probe_timeout_ms: Option<u64>,
     /// The last run of the conformance suite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conformance: Option<ConformanceRecord>,
@@ -216,6 +226,16 @@ fn deserialize_optional_package<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<String>, D::Error> {
     deserialize_package(deserializer).map(Some)
+}
+
+fn deserialize_probe_timeout<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let milliseconds = u64::deserialize(deserializer)?;
+    if (1..=MAX_PROBE_TIMEOUT_MS).contains(&milliseconds) {
+        return Ok(Some(milliseconds));
+    }
+    let problem =
+        format!("expected `probe_timeout_ms` to be from 1 to {MAX_PROBE_TIMEOUT_MS}, found {milliseconds}");
+    Err(D::Error::custom(problem))
 }
 
 fn deserialize_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {

@@ -102,6 +102,33 @@ impl LibrarySearch {
         Ok(())
     }
 
+    /// The files that the linker would load for the object at `path`, and those that its manifest names, as far as they are found.
+    pub(crate) fn linked_files(
+        &self,
+        path: &Path,
+        links: &LinkedLibraries,
+        requires: &[RequiredLibrary],
+    ) -> Vec<PathBuf> {
+        let named = requires.iter().map(|row| row.soname.clone());
+        let needed = links.needed.iter().cloned().chain(named).collect();
+        let links = LinkedLibraries { needed, ..links.clone() };
+        let plugin = LinkedObject { path: path.to_path_buf(), links, inherited: Vec::new() };
+        let mut files = BTreeSet::new();
+        let mut unvisited = VecDeque::from([plugin]);
+        while let Some(object) = unvisited.pop_front() {
+            for name in &object.links.needed {
+                let Some(FoundLibrary::File(path, links)) = self.find_library(&object, name) else {
+                    continue;
+                };
+                if files.insert(path.clone()) {
+                    let inherited = object.directories_for_needed();
+                    unvisited.push_back(LinkedObject { path, links, inherited });
+                }
+            }
+        }
+        files.into_iter().collect()
+    }
+
     fn check_requirement(&self, plugin: &LinkedObject, requirement: &RequiredLibrary) -> Result<(), Refusal> {
         let RequiredLibrary { soname, version, package, .. } = requirement;
         let Some(found) = self.find_library(plugin, soname) else {

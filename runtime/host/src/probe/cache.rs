@@ -1,10 +1,11 @@
 //! Caches probe results, keyed by the hash of the plugin and the contract of the host.
 //!
 //! The cache is in `$XDG_CACHE_HOME/oarlock/probe`, is private to the user, and only saves time: an entry that is missing,
-//! damaged or owned by another user counts as absent. Results that depend only on the bytes of a plugin are cached permanently:
-//! its identity, and violations of the contract. A crash or a timeout is cached for a while, so that it does not delay every
-//! start. Results that depend on the system, such as a missing driver, are not cached. An entry is valid only for the options
-//! that the plugin was given; it stores their hash, since options may be secret.
+//! damaged or owned by another user counts as absent. An entry is valid only while nothing changes that the plugin depends on
+//! besides its own bytes: the options that it was given, of which the entry stores the hash, since they may be secret; its libraries
+//! and the variables in [`ProbeDependencies`]. As long as all of that stays the same, a plugin's identity and its violations
+//! of the contract stay the same too. A crash or a timeout may have other causes, so it is cached for a few minutes only, in which it
+//! does not delay every start. Results that depend on the system, such as a missing driver, are not cached.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -14,21 +15,35 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::probe::dependencies::ProbeDependencies;
 use crate::probe::{NamedProbeResult, PluginOptions, ProbeCommand, ProbeResult, name_by_file, run_probe};
 use crate::{Digest, HOST_CONTRACT, ProcessIdentity, RefusalReason};
 
 /// Limit on the size of an entry.
 const MAX_ENTRY_BYTES: u64 = 1 << 20;
 /// The time for which a plugin that crashed or timed out is not probed again.
-const FAILURE_LIFETIME: Duration = Duration::from_secs(3600);
+const FAILURE_LIFETIME: Duration = Duration::from_secs(300);
+/// How a user has a plugin probed that the cache refuses.
+const HOW_TO_ASK_AGAIN: &str = "ask it again with `oarlock plugins --ask-again`";
 /// The version of the format of entries; it is part of their names.
-const CACHE_VERSION: &str = "v3";
+const CACHE_VERSION: &str = "v4";
 
 /// A directory of entries.
 #[derive(Clone, Debug)]
 pub(crate) struct ProbeCache {
     directory: Option<PathBuf>,
     identity: ProcessIdentity,
+}
+
+/// A plugin to be probed.
+pub(crate) struct ProbeSubject<'a> {
+    /// Its file, with all links resolved.
+    pub(crate) path: &'a Path,
+    pub(crate) digest: Digest,
+    /// The libraries that the linker finds for it.
+    pub(crate) linked: Vec<PathBuf>,
+    /// The time that it has for each step.
+    pub(crate) timeout: Duration,
 }
 
 /// An entry: the result of one probe and the conditions under which it is valid.
@@ -42,6 +57,7 @@ struct ProbeCacheEntry {
     options: Digest,
     /// The time limit of the probe.
     timeout: Duration,
+    dependencies: ProbeDependencies,
 }
 
 /// The time for which a result is valid.
@@ -54,34 +70,54 @@ enum VerdictLifetime {
 
 impl VerdictLifetime {
     fn of_result(probed: &ProbeResult) -> Self {
-        match probed.verdict.as_ref().map_err(|refusal| refusal.reason) {
-            Ok(_) => Self::ForGood,
-            Err(
-                RefusalReason::ContractBroken
-                | RefusalReason::SlotMissing
-                | RefusalReason::BadName
-                | RefusalReason::ContractVersion
-                | RefusalReason::SanitizerMismatch
-                | RefusalReason::EntryMissing,
-            ) => Self::ForGood,
-            Err(RefusalReason::ProbeCrashed | RefusalReason::ProbeTimedOut) => Self::AWhile,
-            Err(_) => Self::Not,
+        probed.verdict.as_ref().map_or_else(|refusal| Self::of_reason(refusal.reason), |_| Self::ForGood)
+    }
+
+    fn of_reason(reason: RefusalReason) -> Self {
+        match reason {
+            RefusalReason::ContractBroken
+            | RefusalReason::SlotMissing
+            | RefusalReason::BadName
+            | RefusalReason::ContractVersion
+            | RefusalReason::SanitizerMismatch
+            | RefusalReason::EntryMissing => Self::ForGood,
+            RefusalReason::ProbeCrashed | RefusalReason::ProbeTimedOut => Self::AWhile,
+            _ => Self::Not,
         }
     }
 }
 
 impl ProbeCacheEntry {
-    fn new(examined: NamedProbeResult, path: &Path, options: &PluginOptions, timeout: Duration) -> Self {
-        let NamedProbeResult { probed, name } = examined;
-        Self { options: options_digest(options, path, name.as_deref()), probed, name, timeout }
+    /// Probes the plugin.
+    fn from_probe(command: &ProbeCommand, subject: &ProbeSubject<'_>, options: &PluginOptions) -> Self {
+        // Taken before, so that a library that is replaced meanwhile makes the entry invalid.
+        let dependencies = ProbeDependencies::of_linked(&subject.linked);
+        let result = run_probe(command, subject.path, options, subject.timeout);
+        Self::new(result, dependencies, subject, options)
+    }
+
+    fn new(
+        result: NamedProbeResult,
+        dependencies: ProbeDependencies,
+        subject: &ProbeSubject<'_>,
+        options: &PluginOptions,
+    ) -> Self {
+        let NamedProbeResult { probed, name, libraries } = result;
+        let own_variable =
+            probed.verdict.as_ref().ok().and_then(|info| info.visible_devices_variable.as_deref());
+        let dependencies = dependencies.with_answer(&libraries, own_variable);
+        let options = options_digest(options, subject.path, name.as_deref());
+        Self { options, probed, name, timeout: subject.timeout, dependencies }
     }
 
     /// True if a probe now would have the same result.
-    fn is_valid_for(&self, path: &Path, options: &PluginOptions, timeout: Duration) -> bool {
+    fn is_valid_for(&self, subject: &ProbeSubject<'_>, options: &PluginOptions) -> bool {
         let timed_out =
             self.probed.verdict.as_ref().is_err_and(|refusal| refusal.reason == RefusalReason::ProbeTimedOut);
-        let options = options_digest(options, path, self.name.as_deref());
-        self.options == options && !(timed_out && self.timeout < timeout)
+        let options = options_digest(options, subject.path, self.name.as_deref());
+        self.options == options
+            && !(timed_out && self.timeout < subject.timeout)
+            && self.dependencies.are_unchanged(&subject.linked)
     }
 }
 
@@ -100,32 +136,54 @@ impl ProbeCache {
         Self { directory: cache_home.map(|home| home.join("oarlock/probe")), identity }
     }
 
-    /// Returns the cached result, or probes. An entry contains no path, so `path` is filled into the result.
+    /// Returns the cached result, or probes. An entry contains no path, so the path is filled into the result.
     pub(crate) fn probe_cached(
         &self,
         command: &ProbeCommand,
-        path: &Path,
-        digest: Digest,
+        subject: &ProbeSubject<'_>,
         options: &PluginOptions,
-        timeout: Duration,
     ) -> ProbeResult {
-        let file = self.directory.as_ref().map(|directory| directory.join(entry_file_name(digest)));
-        let known = file.as_ref().and_then(|file| self.read_entry(file));
-        if let Some(ProbeCacheEntry { probed: mut known, .. }) =
-            known.filter(|entry| entry.is_valid_for(path, options, timeout))
-        {
-            if let Err(refusal) = &mut known.verdict {
-                refusal.file = path.to_path_buf();
+        let known = self.entry_file(subject).and_then(|file| self.read_entry(&file));
+        match known.filter(|entry| entry.is_valid_for(subject, options)) {
+            Some(ProbeCacheEntry { probed: mut known, .. }) => {
+                if let Err(refusal) = &mut known.verdict {
+                    refusal.file = subject.path.to_path_buf();
+                }
+                known
             }
-            return known;
+            None => self.probe_afresh(command, subject, options),
         }
-        let entry = ProbeCacheEntry::new(run_probe(command, path, options, timeout), path, options, timeout);
-        if let Some(file) = file.filter(|_| VerdictLifetime::of_result(&entry.probed) != VerdictLifetime::Not)
-        {
+    }
+
+    /// Probes, and replaces the cached result.
+    pub(crate) fn probe_afresh(
+        &self,
+        command: &ProbeCommand,
+        subject: &ProbeSubject<'_>,
+        options: &PluginOptions,
+    ) -> ProbeResult {
+        let entry = ProbeCacheEntry::from_probe(command, subject, options);
+        if let Some(file) = self.entry_file(subject) {
             // A cache that cannot be written only costs time.
-            _ = self.write_entry(&file, &entry);
+            _ = if VerdictLifetime::of_result(&entry.probed) == VerdictLifetime::Not {
+                self.remove_entry(&file)
+            } else {
+                self.write_entry(&file, &entry)
+            };
         }
         entry.probed
+    }
+
+    fn entry_file(&self, subject: &ProbeSubject<'_>) -> Option<PathBuf> {
+        Some(self.directory.as_ref()?.join(entry_file_name(subject.digest)))
+    }
+
+    /// Removes an entry that is not true any more.
+    fn remove_entry(&self, file: &Path) -> io::Result<()> {
+        match file.parent().is_some_and(|directory| self.is_private(directory)) {
+            true => std::fs::remove_file(file),
+            false => Ok(()),
+        }
     }
 
     fn read_entry(&self, file: &Path) -> Option<ProbeCacheEntry> {
@@ -141,9 +199,10 @@ impl ProbeCache {
         let mut entry: ProbeCacheEntry = serde_json::from_slice(&bytes).ok()?;
         if VerdictLifetime::of_result(&entry.probed) == VerdictLifetime::AWhile {
             let age = metadata.modified().ok()?.elapsed().ok().filter(|age| *age <= FAILURE_LIFETIME)?;
-            let minutes = age.as_secs() / 60;
-            let note = format!("not asked again for an hour; it was last asked {minutes} minutes ago");
-            entry.probed.notes.push(note);
+            if let Err(refusal) = &mut entry.probed.verdict {
+                refusal.found = format!("{}, when it was last asked {}", refusal.found, age_text(age));
+                refusal.remedy = format!("{}; once that is done, {HOW_TO_ASK_AGAIN}", refusal.remedy);
+            }
         }
         Some(entry)
     }
@@ -176,6 +235,13 @@ impl ProbeCache {
     }
 }
 
+fn age_text(age: Duration) -> String {
+    match (age.as_secs() / 60, age.as_secs()) {
+        (0, seconds) => format!("{seconds} s ago"),
+        (minutes, _) => format!("{minutes} min ago"),
+    }
+}
+
 fn create_private(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
@@ -200,12 +266,13 @@ mod tests {
         let refusal = Refusal::new(reason, "/p/x.so", "an answer", "a crash", "tell its vendor");
         let probed = ProbeResult { verdict: Err(refusal), notes: vec!["it printed".to_owned()] };
         let name = Some("x".to_owned());
-        ProbeCacheEntry::new(
-            NamedProbeResult { probed, name },
-            Path::new("/p/x.so"),
-            &PluginOptions::new(),
-            SHORT_TIMEOUT,
-        )
+        let linked = ProbeDependencies::of_linked(&[]);
+        let result = NamedProbeResult { probed, name, libraries: Vec::new() };
+        ProbeCacheEntry::new(result, linked, &subject_at("/p/x.so", SHORT_TIMEOUT), &PluginOptions::new())
+    }
+
+    fn subject_at(path: &str, timeout: Duration) -> ProbeSubject<'_> {
+        ProbeSubject { path: Path::new(path), digest: Digest::hash_bytes(b"x"), linked: Vec::new(), timeout }
     }
 
     /// A command that makes every real probe fail; this result is never cached.
@@ -219,15 +286,11 @@ mod tests {
     }
 
     fn probe_reason_with(cache: &ProbeCache, options: &PluginOptions, timeout: Duration) -> RefusalReason {
-        let probed = cache.probe_cached(
-            &failing_command(),
-            Path::new("/q/y.so"),
-            Digest::hash_bytes(b"x"),
-            options,
-            timeout,
-        );
+        let probed = cache.probe_cached(&failing_command(), &subject_at("/q/y.so", timeout), options);
         let refusal = probed.verdict.unwrap_err();
         assert_eq!(refusal.file, Path::new("/q/y.so"));
+        let is_from_cache = refusal.to_string().contains("--ask-again");
+        assert!(is_from_cache || VerdictLifetime::of_reason(refusal.reason) != VerdictLifetime::AWhile);
         refusal.reason
     }
 
@@ -295,13 +358,24 @@ mod tests {
         fs::set_permissions(&entry, fs::Permissions::from_mode(0o622)).unwrap();
         assert_eq!(probe_reason(&cache), RefusalReason::ProbeFailed);
 
-        fs::set_permissions(&entry, fs::Permissions::from_mode(0o600)).unwrap();
+        cache.write_entry(&entry, &refused_entry(RefusalReason::ProbeCrashed)).unwrap();
         fs::set_permissions(entry.parent().unwrap(), fs::Permissions::from_mode(0o777)).unwrap();
         assert_eq!(probe_reason(&cache), RefusalReason::ProbeFailed);
 
         fs::set_permissions(entry.parent().unwrap(), fs::Permissions::from_mode(0o700)).unwrap();
         fs::write(&entry, "{").unwrap();
         assert_eq!(probe_reason(&cache), RefusalReason::ProbeFailed);
+    }
+
+    #[test]
+    fn a_fresh_probe_replaces_what_is_cached() {
+        let home = tempfile::tempdir().unwrap();
+        let (cache, entry) = make_cache(&home);
+        cache.write_entry(&entry, &refused_entry(RefusalReason::ContractBroken)).unwrap();
+        let subject = subject_at("/p/x.so", SHORT_TIMEOUT);
+        let fresh = cache.probe_afresh(&failing_command(), &subject, &PluginOptions::new());
+        assert_eq!(fresh.verdict.unwrap_err().reason, RefusalReason::ProbeFailed);
+        assert!(!entry.exists(), "the old result is not true any more");
     }
 
     #[test]

@@ -10,6 +10,7 @@
     reason = "signal handlers are reset by a call of the C library, and inherited files are closed"
 )]
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
@@ -23,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::foreign_struct::RuleBreach;
 use crate::load::{breach_refusal, open_plugin};
+use crate::probe::dependencies::libraries_in_process;
 use crate::probe::{ProbeRequest, name_by_file};
 use crate::services::{PluginServices, SharedServices, SilentLogSink};
 use crate::{HostEnvironment, LoadedPlugin, PluginInfo, Refusal};
@@ -52,6 +54,8 @@ pub(crate) struct ProbeAnswer {
     pub(crate) pid: u32,
     pub(crate) step: ProbeStep,
     pub(crate) verdict: Result<PluginInfo, Refusal>,
+    /// The files whose code the plugin brought into the process.
+    pub(crate) libraries: Vec<String>,
 }
 
 /// Implements the hidden command of a program that offers a [`ProbeCommand`](crate::ProbeCommand): probes the plugin at `path`,
@@ -132,7 +136,12 @@ fn limit_address_space(most: Option<u64>) -> io::Result<()> {
 }
 
 fn probe_plugin(path: &Path, request: ProbeRequest, answers: File) -> io::Result<()> {
-    let mut channel = ParentChannel { answers, token: request.token, asked_by: std::process::id() };
+    let mut channel = ParentChannel {
+        answers,
+        token: request.token,
+        asked_by: std::process::id(),
+        libraries: BTreeSet::new(),
+    };
     let file_name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = name_by_file(path, &request.options).unwrap_or(&file_name).to_owned();
     let log = Arc::new(SilentLogSink);
@@ -141,13 +150,16 @@ fn probe_plugin(path: &Path, request: ProbeRequest, answers: File) -> io::Result
     let opened = open_plugin(path, services.clone());
     services.leak_services();
     let answer = opened.as_ref().map(|loaded| loaded.checked.info.clone()).map_err(Clone::clone);
+    channel.note_libraries(path);
     let answer = channel.send_answer(path, ProbeStep::Asked, answer)?;
     match (opened, answer) {
         (Ok(loaded), Ok(info)) => {
             // Drivers reserve far more address space than they use; the memory limit (`RLIMIT_DATA`) stays in force.
             limit_address_space(None)?;
             // Ignore a failure to start: the host starts the plugin again, and reports it.
-            _ = LoadedPlugin::start_plugin(path, loaded, &[], &HostEnvironment::from_process());
+            let started = LoadedPlugin::start_plugin(path, loaded, &[], &HostEnvironment::from_process());
+            channel.note_libraries(path);
+            drop(started);
             channel.send_answer(path, ProbeStep::Readied, Ok(info)).map(drop)
         }
         (opened, _) => {
@@ -163,9 +175,16 @@ struct ParentChannel {
     answers: File,
     token: String,
     asked_by: u32,
+    libraries: BTreeSet<String>,
 }
 
 impl ParentChannel {
+    /// Notes the libraries that are in the process now; a later answer names them even if the plugin has closed them.
+    fn note_libraries(&mut self, plugin: &Path) {
+        let files = libraries_in_process(plugin);
+        self.libraries.extend(files.into_iter().filter_map(|file| file.into_os_string().into_string().ok()));
+    }
+
     /// Sends the plugin's answer, or a violation of rule R-3 if the plugin forked; returns the answer that was sent.
     fn send_answer(
         &mut self,
@@ -182,7 +201,8 @@ impl ParentChannel {
         } else {
             answer
         };
-        let answer = ProbeAnswer { token: self.token.clone(), pid, step, verdict };
+        let libraries = self.libraries.iter().cloned().collect();
+        let answer = ProbeAnswer { token: self.token.clone(), pid, step, verdict, libraries };
         let mut line = serde_json::to_vec(&answer)?;
         line.push(b'\n');
         self.answers.write_all(&line)?;

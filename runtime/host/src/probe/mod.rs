@@ -8,6 +8,7 @@
 
 pub(crate) mod cache;
 pub(crate) mod child;
+mod dependencies;
 mod parent;
 mod verdict;
 
@@ -107,10 +108,12 @@ pub(crate) struct NamedProbeResult {
     pub(crate) probed: ProbeResult,
     /// The name that the plugin gave, even if the plugin was refused later. A plugin that gave no name has not seen its options.
     pub(crate) name: Option<String>,
+    /// The libraries that were in the process beside the plugin.
+    pub(crate) libraries: Vec<PathBuf>,
 }
 
 /// Probes the plugin at `path`, which gets its own part of `options`. It may take `timeout` to answer the query, and the
-/// same time again to initialize its devices.
+/// same time again to initialize its devices; one of the two may take twice as long.
 pub fn probe_file(
     command: &ProbeCommand,
     path: &Path,
@@ -140,7 +143,8 @@ fn run_probe(
                 error.to_string(),
                 "give the plugin a manifest, or fix the cause that keeps the program from starting itself",
             );
-            NamedProbeResult { probed: ProbeResult { verdict: Err(refusal), notes: Vec::new() }, name: None }
+            let probed = ProbeResult { verdict: Err(refusal), notes: Vec::new() };
+            NamedProbeResult { probed, name: None, libraries: Vec::new() }
         }
     }
 }

@@ -26,6 +26,8 @@ pub(crate) struct ChildObservation {
     pub(crate) printed: Vec<u8>,
     /// The exit of the child; `None` if it was killed because it had timed out or was refused.
     pub(crate) ended: Option<ChildExit>,
+    /// True if it got its time a second time, because the first was not enough.
+    pub(crate) is_slow: bool,
 }
 
 /// The exit of a child that was not killed.
@@ -50,14 +52,20 @@ impl ChildObservation {
     }
 }
 
-/// Reads the child's output until it was refused, has exited or timed out; then kills it and all of its descendants.
+/// Reads the child's output until it was refused, has exited or timed out; then kills it and all of its descendants. Each step may
+/// take `timeout`, and one of them once more.
 pub(crate) fn watch_child(
     mut child: Child,
     token: String,
     timeout: Duration,
 ) -> io::Result<ChildObservation> {
-    let mut seen =
-        ChildObservation { pid: child.id(), answers: Vec::new(), printed: Vec::new(), ended: None };
+    let mut seen = ChildObservation {
+        pid: child.id(),
+        answers: Vec::new(),
+        printed: Vec::new(),
+        ended: None,
+        is_slow: false,
+    };
     let watched = listen_to_child(&mut child, &mut seen, &token, timeout);
     kill_child(&mut child);
     watched.map(|()| seen)
@@ -97,7 +105,13 @@ fn listen_to_child(
         }
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Ok(());
+            if seen.is_slow {
+                return Ok(());
+            }
+            // The first start of a driver may take long. A plugin that hangs costs its time once more, and is then cached.
+            seen.is_slow = true;
+            deadline += timeout;
+            continue;
         }
         let mut open: Vec<PollFd<'_>> =
             [&answers, &printed].into_iter().filter_map(ChildPipe::poll_descriptor).collect();

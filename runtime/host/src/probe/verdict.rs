@@ -1,6 +1,6 @@
 //! Decides the result of a probe from the child's exit and answers.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::probe::child::ProbeStep;
@@ -8,14 +8,23 @@ use crate::probe::parent::{ChildExit, ChildObservation};
 use crate::probe::{NamedProbeResult, ProbeResult};
 use crate::{Refusal, RefusalReason, signal_name};
 
+/// How a plugin gets more time.
+const MORE_TIME: &str =
+    "allow it more time with `probe_timeout_ms` under `[plugins]` in the configuration, or in its manifest";
+
 impl ChildObservation {
     /// The description of the plugin at `path`, or the reason to refuse it.
     pub(crate) fn into_result(self, path: &Path, timeout: Duration) -> NamedProbeResult {
         let excerpt = self.output_excerpt().map(|excerpt| {
             format!("it printed `{excerpt}` while it was probed, although plugins have a log (rule R-4)")
         });
-        let excerpt = excerpt.into_iter().chain(self.exit_note(timeout));
-        let notes: Vec<String> = excerpt.collect();
+        let slowness = self.is_slow.then(|| {
+            let limit = timeout.as_millis();
+            format!("it took longer than the {limit} ms that a probe has, and got them twice; {MORE_TIME}")
+        });
+        let last = self.answers.last().map_or(&[][..], |answer| &answer.libraries);
+        let libraries = last.iter().map(PathBuf::from).collect();
+        let notes = excerpt.into_iter().chain(slowness).chain(self.exit_note(timeout)).collect();
         let name = self.answers.iter().find_map(|answer| Some(answer.verdict.as_ref().ok()?.name.clone()));
         let verdict = match self.answers.last() {
             Some(answer) if answer.pid != self.pid => Err(Refusal::new(
@@ -31,7 +40,7 @@ impl ChildObservation {
         };
         // A path that is not UTF-8 does not survive the JSON from the child.
         let verdict = verdict.map_err(|refusal| Refusal { file: path.to_path_buf(), ..refusal });
-        NamedProbeResult { probed: ProbeResult { verdict, notes }, name }
+        NamedProbeResult { probed: ProbeResult { verdict, notes }, name, libraries }
     }
 
     /// What the plugin does to the end of a process in which all went well until then: a host cannot prevent it.
@@ -68,9 +77,8 @@ impl ChildObservation {
                 Refusal::new(RefusalReason::ProbeCrashed, path, expected, found, remedy)
             }
             None => {
-                let found = format!("no answer within {} ms{stage}", timeout.as_millis());
-                let remedy =
-                    "update the plugin, or allow it more time with `probe_timeout_ms` under `[plugins]`";
+                let found = format!("no answer within 2 times {} ms{stage}", timeout.as_millis());
+                let remedy = format!("update the plugin, or {MORE_TIME}");
                 Refusal::new(RefusalReason::ProbeTimedOut, path, expected, found, remedy)
             }
         }

@@ -35,6 +35,11 @@ impl PluginDirectory {
 
     /// Compiles the plugin `name` with some of the macros of `plugin.c` defined.
     pub(crate) fn compile_plugin(&self, name: &str, macros: &[&str]) -> PathBuf {
+        self.compile_linked_plugin(name, macros, &[])
+    }
+
+    /// As [`Self::compile_plugin`], with further arguments for the linker.
+    pub(crate) fn compile_linked_plugin(&self, name: &str, macros: &[&str], linker: &[&str]) -> PathBuf {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let file = self.path().join(format!("{name}.so"));
         let built = compiler_command()
@@ -46,6 +51,7 @@ impl PluginDirectory {
             .arg("-o")
             .arg(&file)
             .arg(root.join("tests/common/plugin.c"))
+            .args(linker)
             .status()
             .expect("a C compiler");
         assert!(built.success());

@@ -1,4 +1,6 @@
 /* A plugin with one device; each -DFAULT_… macro makes it invalid in a different way. */
+#include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -29,12 +31,27 @@ static oarlock_error fail(uint32_t code, const char *message) {
     return services.error_create(host_context, &info);
 }
 
+#ifdef LINKED
+extern int is_broken(void);
+#endif
+
 static oarlock_error initialize(void *context) {
     (void)context;
 #ifdef FAULT_INITIALIZE_CRASH
     raise(SIGSEGV);
 #elif defined FAULT_INITIALIZE_HANG
     for (;;) pause();
+#elif defined FAULT_INITIALIZE_LATE
+    sleep(4);
+#elif defined DRIVER
+    /* The driver says whether the start is to crash; only the child that probes crashes. */
+    void *driver = dlopen(DRIVER, RTLD_NOW);
+    int (*is_broken)(void) = driver == NULL ? NULL : (int (*)(void))dlsym(driver, "is_broken");
+    if (is_broken != NULL && is_broken() && strstr(program_invocation_name, "probe") != NULL) abort();
+#elif defined LINKED
+    if (is_broken() && strstr(program_invocation_name, "probe") != NULL) abort();
+#elif defined SWITCH
+    if (access(SWITCH, F_OK) == 0 && strstr(program_invocation_name, "probe") != NULL) abort();
 #elif defined FAULT_INITIALIZE_OPTION
     oarlock_str key = TEXT("mode"), value = {0};
     services.option(host_context, key, &value);
