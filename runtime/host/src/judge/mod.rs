@@ -5,6 +5,7 @@
 //! then the bytes of the file: ELF headers, hash, allow-list, signature, symbols, sanitizers, libraries. A library that comes with the
 //! plugin is judged like the plugin.
 
+pub(crate) mod coverage;
 pub(crate) mod elf;
 pub(crate) mod features;
 pub(crate) mod isa;
@@ -39,7 +40,7 @@ use crate::{
 };
 
 /// Limit on the size of a shared object in bytes: relative addresses in code reach at most 2 GiB.
-const MAX_PLUGIN_BYTES: u64 = 2 << 30;
+pub(crate) const MAX_PLUGIN_BYTES: u64 = 2 << 30;
 
 /// The policy and the properties of this machine that files are judged against.
 #[derive(Debug)]
@@ -208,28 +209,16 @@ pub fn judge_candidate(candidate: PluginCandidate, context: &JudgeContext) -> Re
     let libraries = context.libraries.find_libraries(path, &elf.links, requires)?;
     let none = BTreeMap::new();
     let listed = manifest.as_ref().map_or(&none, |manifest| &manifest.files);
-    ShippedFiles { plugin: path, real_path: &real_path, identity: context.identity }.check_files(
+    ShippedFiles { plugin: path, real_path: &real_path }.check_files(
         &libraries.of_plugin,
+        context.identity,
         &ShippedClaims { listed, allow: &context.allow, is_signed: signed_by.is_some() },
     )?;
+    if let Some(missing) = libraries.missing {
+        return Err(missing);
+    }
     notes.extend(libraries.notes);
     Ok(JudgedPlugin { real_path, digest, manifest, elf, isa_rank, signed_by, notes, candidate })
-}
-
-/// Hashes the libraries beside the plugin at `path`, and the other files that its former manifest lists, for a new manifest.
-pub fn hash_shipped_files(
-    path: &Path,
-    former: Option<&PluginManifest>,
-    context: &JudgeContext,
-) -> Result<BTreeMap<String, Digest>, Refusal> {
-    let real_path = context.identity.check_file(path)?;
-    let (file, _) = open_regular(&real_path).map_err(|error| unreadable_refusal(path, &error))?;
-    let elf = SharedObject::read_file(path, &file)?;
-    let requires = former.map_or(&[][..], |manifest| &manifest.requires);
-    let libraries = context.libraries.find_libraries(path, &elf.links, requires)?;
-    let listed = former.into_iter().flat_map(|manifest| manifest.files.keys());
-    ShippedFiles { plugin: path, real_path: &real_path, identity: context.identity }
-        .hash_files(&libraries.of_plugin, listed)
 }
 
 /// The refusal of a plugin with a signed manifest that could belong to any plugin.

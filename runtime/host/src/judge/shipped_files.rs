@@ -23,7 +23,6 @@ pub(crate) struct ShippedFiles<'a> {
     pub(crate) plugin: &'a Path,
     /// The plugin without symbolic links.
     pub(crate) real_path: &'a Path,
-    pub(crate) identity: ProcessIdentity,
 }
 
 /// What the files have to agree with.
@@ -38,10 +37,15 @@ pub(crate) struct ShippedClaims<'a> {
 
 impl ShippedFiles<'_> {
     /// Checks the libraries whose places the plugin decides, and all files that its manifest lists.
-    pub(crate) fn check_files(&self, libraries: &[LibraryFile], claims: &ShippedClaims<'_>) -> Result<(), Refusal> {
+    pub(crate) fn check_files(
+        &self,
+        libraries: &[LibraryFile],
+        identity: ProcessIdentity,
+        claims: &ShippedClaims<'_>,
+    ) -> Result<(), Refusal> {
         let mut seen = BTreeSet::new();
         for LibraryFile { path, origin, library } in libraries {
-            self.check_permissions(path)?;
+            self.check_permissions(path, identity)?;
             check_memory_demands(self.plugin, path, library.memory)?;
             if *origin == LibraryOrigin::Beside {
                 let name = self.shipped_name(path);
@@ -60,14 +64,14 @@ impl ShippedFiles<'_> {
                     "install the plugin again, with all of its files",
                 ));
             }
-            self.check_permissions(&path)?;
+            self.check_permissions(&path, identity)?;
             let (file, _) = open_regular(&path).map_err(|error| unreadable_refusal(&path, &error))?;
             self.check_digest(&path, self.hash_file(&path, &file)?, *expected)?;
         }
         Ok(())
     }
 
-    /// The hashes of the libraries beside the plugin and of further files, for its manifest.
+    /// The hashes of the libraries beside the plugin and of further files.
     pub(crate) fn hash_files<'a>(
         &self,
         libraries: &[LibraryFile],
@@ -79,7 +83,7 @@ impl ShippedFiles<'_> {
         }
         for name in further {
             let path = self.directory().join(name);
-            // A file that is gone is not shipped any more.
+            // What is gone has no hash.
             if let (false, Ok((file, _))) = (hashes.contains_key(name), open_regular(&path)) {
                 hashes.insert(name.clone(), self.hash_file(&path, &file)?);
             }
@@ -106,8 +110,8 @@ impl ShippedFiles<'_> {
         listed.map_or(Ok(()), |expected| self.check_digest(path, digest, *expected))
     }
 
-    fn check_permissions(&self, path: &Path) -> Result<(), Refusal> {
-        self.identity.check_file(path).map(drop).map_err(|refusal| self.refuse_plugin(refusal, path))
+    fn check_permissions(&self, path: &Path, identity: ProcessIdentity) -> Result<(), Refusal> {
+        identity.check_file(path).map(drop).map_err(|refusal| self.refuse_plugin(refusal, path))
     }
 
     /// Turns the refusal of a file into one of the plugin that comes with it.

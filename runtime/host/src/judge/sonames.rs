@@ -41,6 +41,8 @@ pub(crate) struct LibraryFindings {
     pub(crate) notes: Vec<String>,
     /// The libraries whose places the plugin decides, which it may bring along.
     pub(crate) of_plugin: Vec<LibraryFile>,
+    /// The refusal for the first library that is missing.
+    pub(crate) missing: Option<Refusal>,
 }
 
 /// What the linker has for a name: files, the one that it loads last, or a library that this process has loaded.
@@ -78,7 +80,8 @@ impl LibrarySearch {
                         refusal.expected, refusal.found
                     ));
                 }
-                result => findings.add_files(result?),
+                Err(refusal) => _ = findings.missing.get_or_insert(refusal),
+                Ok(files) => findings.add_files(files),
             }
         }
         self.find_needed(object, requires, &mut findings)?;
@@ -118,7 +121,8 @@ impl LibrarySearch {
                             .iter()
                             .find(|row| row.soname == *name)
                             .and_then(|row| row.package.as_deref());
-                        return Err(self.missing_library(&file, &object, name, needed_by, package));
+                        let refusal = self.missing_library(&file, &object, name, needed_by, package);
+                        findings.missing.get_or_insert(refusal);
                     }
                 }
             }
@@ -276,7 +280,8 @@ mod tests {
         requires: &[RequiredLibrary],
     ) -> Result<Vec<String>, Refusal> {
         let links = OpenLibrary::open_file(plugin).unwrap().links;
-        libraries.find_libraries(plugin, &links, requires).map(|findings| findings.notes)
+        let findings = libraries.find_libraries(plugin, &links, requires)?;
+        findings.missing.map_or(Ok(findings.notes), Err)
     }
 
     fn make_requirement(soname: &str, version: Option<&str>) -> RequiredLibrary {
@@ -378,7 +383,7 @@ mod tests {
             ..LinkedLibraries::default()
         };
         let findings = system.find_libraries(&program, &links, &[]).unwrap();
-        assert!(findings.notes.is_empty() && findings.of_plugin.is_empty());
+        assert!(findings.notes.is_empty() && findings.of_plugin.is_empty() && findings.missing.is_none());
         assert!(system.loaded_libraries().iter().any(|name| name.starts_with("libc")));
     }
 }

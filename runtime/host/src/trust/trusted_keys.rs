@@ -65,9 +65,19 @@ impl TrustedKeys {
         Ok(keys)
     }
 
+    /// The same revocations with other trusted keys.
+    pub fn with_trusted(self, trusted: Vec<TrustedKey>) -> Self {
+        Self { trusted, ..self }
+    }
+
     /// The trusted keys that are not revoked.
     pub fn valid_keys(&self) -> impl Iterator<Item = &TrustedKey> {
         self.trusted.iter().filter(|trusted| self.revocation_of(trusted.key.fingerprint()).is_none())
+    }
+
+    /// The revoked keys, and the files that revoke them.
+    pub fn revoked_keys(&self) -> &BTreeMap<KeyFingerprint, PathBuf> {
+        &self.revoked
     }
 
     /// The file that revokes a key.
