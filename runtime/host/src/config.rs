@@ -183,14 +183,8 @@ impl HostConfig {
 
     /// Merges two configurations; values set here take precedence over those of `lower`.
     fn merge_over(mut self, lower: Self) -> Self {
-        let PluginsSection {
-            paths,
-            disable,
-            allow,
-            require_signature,
-            layers,
-            probe_timeout_ms,
-        } = lower.plugins;
+        let PluginsSection { paths, disable, allow, require_signature, layers, probe_timeout_ms } =
+            lower.plugins;
         let plugins = &mut self.plugins;
         plugins.paths.extend(paths);
         plugins.disable.extend(disable);

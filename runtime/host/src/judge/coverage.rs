@@ -11,7 +11,8 @@ use crate::files::regular_file::open_regular;
 use crate::judge::MAX_PLUGIN_BYTES;
 use crate::judge::shipped_files::ShippedFiles;
 use crate::{
-    Digest, HostEnvironment, LibrarySearch, PluginManifest, Refusal, RefusalReason, RequiredLibrary, SharedObject,
+    Digest, HostEnvironment, LibrarySearch, PluginManifest, Refusal, RefusalReason, RequiredLibrary,
+    SharedObject,
 };
 
 /// What a manifest says of a file.
@@ -72,7 +73,8 @@ pub fn hash_shipped_files<'a>(
     let real_path = path.canonicalize().map_err(|error| unreadable_refusal(path, &error))?;
     let (file, _) = open_regular(&real_path).map_err(|error| unreadable_refusal(path, &error))?;
     // The variables of this process must not decide what is shipped.
-    let search = LibrarySearch::of_system(&HostEnvironment { library_path: Vec::new(), ..environment.clone() });
+    let search =
+        LibrarySearch::of_system(&HostEnvironment { library_path: Vec::new(), ..environment.clone() });
     let libraries = match SharedObject::read_file(path, &file) {
         Ok(elf) => search.find_libraries(path, &elf.links, requires)?.of_plugin,
         // The release machine of a vendor signs for all. What the plugin loads was listed on a machine of its own.

@@ -198,7 +198,10 @@ impl PluginManifest {
                 lengths == [4, 2, 2] && parts.concat().bytes().all(|byte| byte.is_ascii_digit())
             };
             if !is_date(&run.date) {
-                return Err(format!("`conformance`: expected a day such as `2026-01-31`, found `{}`", run.date));
+                return Err(format!(
+                    "`conformance`: expected a day such as `2026-01-31`, found `{}`",
+                    run.date
+                ));
             }
         }
         let processor = self.architecture.split('-').next().unwrap_or_default();
@@ -235,13 +238,16 @@ fn deserialize_optional_package<'de, D: Deserializer<'de>>(
 }
 
 /// Paths from the directory of the plugin: `libfoo.so.1`, `lib/libfoo.so.1`, `../acme.libs/libfoo.so.1`.
-fn deserialize_files<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, Digest>, D::Error> {
+fn deserialize_files<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<String, Digest>, D::Error> {
     let files = BTreeMap::<String, Digest>::deserialize(deserializer)?;
     for path in files.keys() {
         let mut parts = path.split('/').skip_while(|part| *part == "..").peekable();
         let is_file = parts.peek().is_some();
         if !is_file || parts.any(|part| part == "." || part == ".." || check_name(part, "+").is_err()) {
-            let rule = "expected the path of a file from the directory of the plugin, such as `lib/libfoo.so.1`";
+            let rule =
+                "expected the path of a file from the directory of the plugin, such as `lib/libfoo.so.1`";
             return Err(D::Error::custom(format!("{rule}, found `{}`", path.escape_debug())));
         }
     }

@@ -166,7 +166,9 @@ mod tests {
             assert!(refusal.expected.starts_with(what), "{what}: {refusal}");
         }
         let pinned = PluginInfo { unloadable: false, ..make_info() };
-        assert!(check_with("npu", "npu", &pinned).expect_err("a lie").expected.starts_with("the `unloadable`"));
+        assert!(
+            check_with("npu", "npu", &pinned).expect_err("a lie").expected.starts_with("the `unloadable`")
+        );
         assert_eq!(check_with("unloadable = true", "unloadable = false", &info), Ok(()));
     }
 }

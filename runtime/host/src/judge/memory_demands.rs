@@ -7,7 +7,11 @@ use crate::judge::elf::MemoryDemands;
 use crate::{Refusal, RefusalReason};
 
 /// Refuses `file`, which is the plugin itself or a library of it.
-pub(crate) fn check_memory_demands(plugin: &Path, file: &Path, demands: MemoryDemands) -> Result<(), Refusal> {
+pub(crate) fn check_memory_demands(
+    plugin: &Path,
+    file: &Path,
+    demands: MemoryDemands,
+) -> Result<(), Refusal> {
     let of = if file == plugin { String::new() } else { format!(" in its library `{}`", file.display()) };
     if demands.executable_stack {
         return Err(Refusal::new(

@@ -60,7 +60,8 @@ fn add_former_directories(parent: &Path, depth: usize, found: &mut Vec<PathBuf>)
     if depth == 0 {
         return;
     }
-    for directory in FORMER_DIRECTORIES.map(|name| parent.join(name)).into_iter().filter(|path| path.is_dir()) {
+    for directory in FORMER_DIRECTORIES.map(|name| parent.join(name)).into_iter().filter(|path| path.is_dir())
+    {
         add_former_directories(&directory, depth - 1, found);
         found.push(directory);
     }
@@ -102,7 +103,12 @@ impl LinkedObject {
     pub(crate) fn expand_list(&self, list: &Option<String>) -> Vec<SearchDirectory> {
         let list = list.as_deref().unwrap_or_default();
         let entries = list.split(':').filter(|entry| !entry.is_empty());
-        entries.map(|entry| SearchDirectory { path: self.expand_origin(entry), origin: self.entry_origin(entry) }).collect()
+        entries
+            .map(|entry| SearchDirectory {
+                path: self.expand_origin(entry),
+                origin: self.entry_origin(entry),
+            })
+            .collect()
     }
 
     /// Who decides where a path leads that this object names.
@@ -138,7 +144,9 @@ mod tests {
 
     #[test]
     fn every_entry_that_depends_on_the_working_directory_is_refused() {
-        let check = |runpath: &str, needed: &str| make_object(runpath, needed).check_search_path(Path::new("/p/libnpu.so"));
+        let check = |runpath: &str, needed: &str| {
+            make_object(runpath, needed).check_search_path(Path::new("/p/libnpu.so"))
+        };
         for good in ["", "$ORIGIN", "${ORIGIN}/../acme.libs", "/opt/acme:$ORIGIN/lib"] {
             assert_eq!(check(good, "libc.so.6"), Ok(()), "{good}");
         }
@@ -156,7 +164,11 @@ mod tests {
     #[test]
     fn a_library_is_shipped_if_its_path_starts_at_one_that_is() {
         let origins = |object: &LinkedObject| {
-            object.expand_list(&object.links.runpath).iter().map(|directory| directory.origin).collect::<Vec<_>>()
+            object
+                .expand_list(&object.links.runpath)
+                .iter()
+                .map(|directory| directory.origin)
+                .collect::<Vec<_>>()
         };
         let plugin = make_object("$ORIGIN/lib:/opt/acme", "libx.so");
         assert_eq!(origins(&plugin), [LibraryOrigin::Beside, LibraryOrigin::NamedByPlugin]);
@@ -169,12 +181,19 @@ mod tests {
     fn builds_for_newer_processors_are_found_where_the_linker_prefers_them() {
         let root = tempfile::tempdir().expect("a directory");
         let arch = std::env::consts::ARCH;
-        let places = ["glibc-hwcaps/x86-64-v3".to_owned(), format!("tls/haswell/{arch}"), arch.to_owned(), ".".to_owned()];
+        let places = [
+            "glibc-hwcaps/x86-64-v3".to_owned(),
+            format!("tls/haswell/{arch}"),
+            arch.to_owned(),
+            ".".to_owned(),
+        ];
         for place in &places {
             std::fs::create_dir_all(root.path().join(place)).expect("a directory");
             std::fs::write(root.path().join(place).join("libx.so"), "").expect("a file");
         }
-        let count = |origin| SearchDirectory { path: root.path().to_path_buf(), origin }.files_for_name("libx.so").len();
+        let count = |origin| {
+            SearchDirectory { path: root.path().to_path_buf(), origin }.files_for_name("libx.so").len()
+        };
         assert_eq!(count(LibraryOrigin::Beside), places.len());
         assert_eq!(count(LibraryOrigin::System), 1);
     }

@@ -78,7 +78,9 @@ impl ShippedFiles<'_> {
         further: impl Iterator<Item = &'a String>,
     ) -> Result<BTreeMap<String, Digest>, Refusal> {
         let mut hashes = BTreeMap::new();
-        for LibraryFile { path, library, .. } in libraries.iter().filter(|file| file.origin == LibraryOrigin::Beside) {
+        for LibraryFile { path, library, .. } in
+            libraries.iter().filter(|file| file.origin == LibraryOrigin::Beside)
+        {
             hashes.insert(self.shipped_name(path), self.hash_file(path, &library.file)?);
         }
         for name in further {
@@ -91,7 +93,13 @@ impl ShippedFiles<'_> {
         Ok(hashes)
     }
 
-    fn check_library(&self, path: &Path, name: &str, file: &File, claims: &ShippedClaims<'_>) -> Result<(), Refusal> {
+    fn check_library(
+        &self,
+        path: &Path,
+        name: &str,
+        file: &File,
+        claims: &ShippedClaims<'_>,
+    ) -> Result<(), Refusal> {
         let listed = claims.listed.get(name);
         if listed.is_none() && claims.is_signed {
             return Err(Refusal::new(
@@ -145,7 +153,8 @@ impl ShippedFiles<'_> {
 
     /// The path of a file from the directory of the plugin.
     fn shipped_name(&self, path: &Path) -> String {
-        let directory = path.parent().map(|parent| parent.canonicalize().unwrap_or_else(|_| parent.to_path_buf()));
+        let directory =
+            path.parent().map(|parent| parent.canonicalize().unwrap_or_else(|_| parent.to_path_buf()));
         let target = directory.unwrap_or_default().join(path.file_name().unwrap_or_default());
         relative_path(self.directory(), &target).display().to_string()
     }
@@ -153,7 +162,8 @@ impl ShippedFiles<'_> {
 
 /// The path from a directory to a file, both absolute and without links.
 fn relative_path(directory: &Path, file: &Path) -> PathBuf {
-    let shared = directory.components().zip(file.components()).take_while(|(one, other)| one == other).count();
+    let shared =
+        directory.components().zip(file.components()).take_while(|(one, other)| one == other).count();
     let up = directory.components().skip(shared).map(|_| Component::ParentDir);
     up.chain(file.components().skip(shared)).collect()
 }

@@ -360,7 +360,8 @@ mod tests {
         let system = tempfile::tempdir().unwrap();
         let search = format!("-L{}", root.path().display());
         for name in ["libinner.so", "libouter.so", "libsystem.so"] {
-            let needed: &[&str] = if name == "libouter.so" { &[&search, "-linner", "-Wl,-rpath,$ORIGIN"] } else { &[] };
+            let needed: &[&str] =
+                if name == "libouter.so" { &[&search, "-linner", "-Wl,-rpath,$ORIGIN"] } else { &[] };
             compile_library(&root.path().join(name), needed);
         }
         let plugin = root.path().join("plugin.so");

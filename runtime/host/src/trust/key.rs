@@ -84,7 +84,9 @@ impl PublicKey {
     fn new(key: VerifyingKey) -> Result<Self, String> {
         // A weak key would accept one signature for many messages.
         if key.is_weak() {
-            return Err("expected an ed25519 public key, found one of low order, which proves nothing".to_owned());
+            return Err(
+                "expected an ed25519 public key, found one of low order, which proves nothing".to_owned()
+            );
         }
         let der = key.to_public_key_der().map_err(|error| error.to_string())?;
         Ok(Self { fingerprint: KeyFingerprint(Digest::hash_bytes(der.as_bytes())), key })
@@ -105,7 +107,9 @@ impl PublicKey {
     pub fn read_file(path: &Path) -> Result<Self, TrustFileError> {
         let remedy = "name a public key, such as the one that `openssl pkey -pubout` writes";
         let bytes = read_start(path, MAX_KEY_BYTES).map_err(|error| error.to_string());
-        bytes.and_then(|bytes| Self::from_pem(&bytes)).map_err(|problem| TrustFileError::new(path, problem, remedy))
+        bytes
+            .and_then(|bytes| Self::from_pem(&bytes))
+            .map_err(|problem| TrustFileError::new(path, problem, remedy))
     }
 
     /// The key of these 64 hexadecimal digits.
@@ -155,7 +159,8 @@ impl PrivateKey {
         let bytes = read_start(path, MAX_KEY_BYTES).map_err(|error| unreadable(error.to_string()))?;
         let mode = path.metadata().map_err(|error| unreadable(error.to_string()))?.mode();
         if mode & 0o077 != 0 {
-            let problem = format!("expected a private key that only its owner can read, found mode {:o}", mode & 0o777);
+            let problem =
+                format!("expected a private key that only its owner can read, found mode {:o}", mode & 0o777);
             let remedy = format!("run `chmod 600 {}`", path.display());
             return Err(TrustFileError::new(path, problem, remedy));
         }
@@ -254,7 +259,11 @@ mod tests {
 
     #[test]
     fn keys_of_low_order_and_digits_of_another_form_are_refused() {
-        assert!(PublicKey::from_hex(&format!("01{}", "0".repeat(62))).expect_err("a weak key").contains("low order"));
+        assert!(
+            PublicKey::from_hex(&format!("01{}", "0".repeat(62)))
+                .expect_err("a weak key")
+                .contains("low order")
+        );
         for text in ["", "0", &"0".repeat(63), &"G".repeat(64), &"A".repeat(64), &"0".repeat(66)] {
             assert_eq!(parse_hex::<32>(text), None, "{text}");
         }
@@ -265,23 +274,35 @@ mod tests {
         let root = tempfile::tempdir().expect("a directory");
         let openssl = |arguments: &str| {
             let mut command = Command::new("openssl");
-            command.args(arguments.split(' ')).current_dir(root.path()).output().ok().filter(|run| run.status.success())
+            command
+                .args(arguments.split(' '))
+                .current_dir(root.path())
+                .output()
+                .ok()
+                .filter(|run| run.status.success())
         };
         if openssl("version").is_none() {
             eprintln!("skipped: `openssl` is not installed");
             return;
         }
         openssl("genpkey -algorithm ed25519 -out theirs.key").expect("a key");
-        write_with_mode(&root.path().join("ours.key"), &PrivateKey::generate().expect("a key").to_pem(), 0o600);
+        write_with_mode(
+            &root.path().join("ours.key"),
+            &PrivateKey::generate().expect("a key").to_pem(),
+            0o600,
+        );
         for name in ["theirs", "ours"] {
             openssl(&format!("pkey -in {name}.key -pubout -out {name}.pem")).expect("a public key");
-            let private = PrivateKey::read_file(&root.path().join(format!("{name}.key"))).expect("a private key");
-            let public = PublicKey::read_file(&root.path().join(format!("{name}.pem"))).expect("a public key");
+            let private =
+                PrivateKey::read_file(&root.path().join(format!("{name}.key"))).expect("a private key");
+            let public =
+                PublicKey::read_file(&root.path().join(format!("{name}.pem"))).expect("a public key");
             assert_eq!(private.public_key().as_ref(), Ok(&public));
             let der = openssl(&format!("pkey -pubin -in {name}.pem -outform DER")).expect("the key as DER");
             assert_eq!(KeyFingerprint(Digest::hash_bytes(&der.stdout)), public.fingerprint());
             fs::write(root.path().join("message"), "hello").expect("a message");
-            openssl(&format!("pkeyutl -sign -rawin -inkey {name}.key -in message -out signature")).expect("a signature");
+            openssl(&format!("pkeyutl -sign -rawin -inkey {name}.key -in message -out signature"))
+                .expect("a signature");
             let signature = fs::read(root.path().join("signature")).expect("a signature");
             assert!(public.has_signed(b"hello", &signature.try_into().expect("64 bytes")));
         }

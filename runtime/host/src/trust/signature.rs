@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use ed25519_dalek::SIGNATURE_LENGTH;
 
+use crate::files::regular_file::read_start;
 use crate::trust::key::{KeyFingerprint, PrivateKey, PublicKey, format_hex, parse_hex};
 
 const SIGNATURE_HEADER: &str = "oarlock-signature 1\n";
@@ -61,7 +62,8 @@ impl KeySignature {
             let [ALGORITHM, fingerprint, signature] = words[..] else {
                 return Err(format!("a line that is not `{ALGORITHM} FINGERPRINT SIGNATURE`"));
             };
-            let digits = "a signature whose key and value are not 64 and 128 hexadecimal digits in lower case";
+            let digits =
+                "a signature whose key and value are not 64 and 128 hexadecimal digits in lower case";
             let is_plain = parse_hex::<32>(fingerprint).is_some();
             let key = fingerprint.parse().ok().filter(|_| is_plain).ok_or(digits)?;
             let signature = parse_hex(signature).ok_or(digits)?;
@@ -82,6 +84,12 @@ impl ManifestSignatures {
     /// The path of the signatures for the plugin at `library`.
     pub fn path_beside(library: &Path) -> PathBuf {
         library.with_extension("oarlock.sig")
+    }
+
+    /// Reads the signatures of the plugin at `library`; `None` if there are none that can be read.
+    pub fn read_beside(library: &Path) -> Option<Self> {
+        let bytes = read_start(&Self::path_beside(library), MAX_SIGNATURE_BYTES).ok()?;
+        Self::parse_bytes(&bytes).ok()
     }
 
     /// Signs the bytes of a manifest with each of the keys. `oarlock plugin sign` checks before that the manifest is true.
@@ -108,7 +116,8 @@ impl ManifestSignatures {
         }
         let text = plain_text(bytes)?;
         let lines = text.strip_prefix(SIGNATURE_HEADER);
-        let lines = lines.ok_or_else(|| format!("a file that does not start with `{}`", SIGNATURE_HEADER.trim_end()))?;
+        let lines = lines
+            .ok_or_else(|| format!("a file that does not start with `{}`", SIGNATURE_HEADER.trim_end()))?;
         KeySignature::parse_lines(lines, MAX_SIGNATURES).map(|signatures| Self { signatures })
     }
 
@@ -155,7 +164,9 @@ mod tests {
     fn one_key_signs_once_and_nobody_is_no_signer() {
         let [key, _] = two_keys();
         let keys = [key.clone(), key];
-        assert!(ManifestSignatures::sign_manifest(b"manifest", &keys).expect_err("one key").contains("twice"));
+        assert!(
+            ManifestSignatures::sign_manifest(b"manifest", &keys).expect_err("one key").contains("twice")
+        );
         assert!(ManifestSignatures::sign_manifest(b"manifest", &[]).is_err());
     }
 
@@ -164,10 +175,12 @@ mod tests {
         let [key, _] = two_keys();
         let public = key.public_key().expect("a public key");
         let manifest = b"name = 'npu'".to_vec();
-        let text = ManifestSignatures::sign_manifest(&manifest, &[key]).expect("a signature").to_text().into_bytes();
+        let text =
+            ManifestSignatures::sign_manifest(&manifest, &[key]).expect("a signature").to_text().into_bytes();
         let verifies = |text: &[u8], manifest: &[u8]| {
-            ManifestSignatures::parse_bytes(text)
-                .is_ok_and(|file| file.signatures.iter().any(|one| one.is_valid(&signed_message(manifest), &public)))
+            ManifestSignatures::parse_bytes(text).is_ok_and(|file| {
+                file.signatures.iter().any(|one| one.is_valid(&signed_message(manifest), &public))
+            })
         };
         assert!(verifies(&text, &manifest));
         for (at, bit) in (0..text.len()).map(|at| (at, at % 8)) {
@@ -205,8 +218,10 @@ mod tests {
             let error = ManifestSignatures::parse_bytes(text.as_bytes()).expect_err(&text);
             assert!(error.contains(found), "{error}");
         }
-        let many: String = (0..17).map(|number| first.replacen(&first[8..10], &format!("{number:02x}"), 1) + "\n").collect();
-        let error = ManifestSignatures::parse_bytes(format!("{SIGNATURE_HEADER}{many}").as_bytes()).expect_err("17 signatures");
+        let many: String =
+            (0..17).map(|number| first.replacen(&first[8..10], &format!("{number:02x}"), 1) + "\n").collect();
+        let error = ManifestSignatures::parse_bytes(format!("{SIGNATURE_HEADER}{many}").as_bytes())
+            .expect_err("17 signatures");
         assert!(error.contains("more than 16") || error.contains("two signatures"), "{error}");
         assert!(ManifestSignatures::parse_bytes(&[0xff; 40]).is_err());
     }

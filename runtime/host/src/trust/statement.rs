@@ -73,9 +73,15 @@ impl KeyStatement {
         let claim = claim.unwrap_or_default();
         let words: Vec<&str> = claim.split(' ').collect();
         let statement = match words[..] {
-            [SUCCESSOR, old, new] => Self::Succession { old: PublicKey::from_hex(old)?, new: PublicKey::from_hex(new)? },
+            [SUCCESSOR, old, new] => {
+                Self::Succession { old: PublicKey::from_hex(old)?, new: PublicKey::from_hex(new)? }
+            }
             [REVOKED, key] => Self::Revocation { key: PublicKey::from_hex(key)? },
-            _ => return Err(format!("a statement that is neither `{SUCCESSOR} OLDKEY NEWKEY` nor `{REVOKED} KEY`")),
+            _ => {
+                return Err(format!(
+                    "a statement that is neither `{SUCCESSOR} OLDKEY NEWKEY` nor `{REVOKED} KEY`"
+                ));
+            }
         };
         let signers = match &statement {
             Self::Succession { old, new } if old == new => return Err("a key that follows itself".to_owned()),
@@ -99,7 +105,8 @@ fn statement_message(claim: &str) -> String {
 
 fn sign_statement(claim: &str, keys: &[&PrivateKey]) -> Result<String, String> {
     let message = statement_message(claim);
-    let signatures = keys.iter().map(|key| Ok(KeySignature::sign_message(message.as_bytes(), key)?.to_line()));
+    let signatures =
+        keys.iter().map(|key| Ok(KeySignature::sign_message(message.as_bytes(), key)?.to_line()));
     signatures.collect::<Result<String, String>>().map(|signatures| message + &signatures)
 }
 
@@ -150,13 +157,16 @@ mod tests {
     fn nobody_else_can_revoke_a_key_or_appoint_its_successor() {
         let (old, new, thief) = (make_key(), make_key(), make_key());
         let forge = |claim: &str, keys: &[&PrivateKey]| {
-            KeyStatement::parse_bytes(sign_statement(claim, keys).expect("a text").as_bytes()).expect_err("a forgery")
+            KeyStatement::parse_bytes(sign_statement(claim, keys).expect("a text").as_bytes())
+                .expect_err("a forgery")
         };
         let hex = |key: &PrivateKey| public_key(key).to_hex();
         assert!(forge(&format!("revoked {}", hex(&old)), &[&thief]).contains("no valid signature"));
         let succession = format!("successor {} {}", hex(&old), hex(&thief));
         assert!(forge(&succession, &[&thief]).contains("no valid signature"));
         assert!(forge(&succession, &[&new, &thief]).contains("no valid signature"));
-        assert!(forge(&format!("successor {} {}", hex(&old), hex(&new)), &[&old]).contains("no valid signature"));
+        assert!(
+            forge(&format!("successor {} {}", hex(&old), hex(&new)), &[&old]).contains("no valid signature")
+        );
     }
 }

@@ -132,14 +132,23 @@ impl TrustedKeys {
         };
         let bytes = match read_start(&file, MAX_SIGNATURE_BYTES) {
             Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound && !required => return Ok(TrustFinding::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !required => {
+                return Ok(TrustFinding::default());
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let remedy = "install the signature beside it, or set `require_signature = false`";
-                return Err(Refusal::new(RefusalReason::SignatureMissing, path, expected(), "no such file", remedy));
+                return Err(Refusal::new(
+                    RefusalReason::SignatureMissing,
+                    path,
+                    expected(),
+                    "no such file",
+                    remedy,
+                ));
             }
             Err(error) => return Err(unreadable_refusal(&file, &error)),
         };
-        let manifest = manifest.ok_or_else(|| invalid("one without the manifest that it is of".to_owned()))?;
+        let manifest =
+            manifest.ok_or_else(|| invalid("one without the manifest that it is of".to_owned()))?;
         let signatures = ManifestSignatures::parse_bytes(&bytes).map_err(&invalid)?;
         self.weigh_standings(path, self.assess_signatures(manifest, &signatures), required, &invalid)
     }
@@ -166,7 +175,9 @@ impl TrustedKeys {
         match (signed_by, revoked) {
             (Some(file), _) => Ok(TrustFinding { signed_by: Some(file), notes: Vec::new() }),
             (None, Some((key, file))) => Err(key_revoked(path, key, &file)),
-            (None, None) if required => Err(invalid(format!("only signatures by unknown keys: {}", unknown.join(", ")))),
+            (None, None) if required => {
+                Err(invalid(format!("only signatures by unknown keys: {}", unknown.join(", "))))
+            }
             (None, None) => {
                 let note = format!(
                     "it counts as unsigned: nobody whom you trust signed it, but the key {}; `oarlock plugin trust` adds a key",
@@ -178,7 +189,8 @@ impl TrustedKeys {
     }
 
     fn key_names(&self) -> String {
-        let names: Vec<String> = self.valid_keys().map(|trusted| format!("`{}`", trusted.file.display())).collect();
+        let names: Vec<String> =
+            self.valid_keys().map(|trusted| format!("`{}`", trusted.file.display())).collect();
         if names.is_empty() { "nobody, as no key is trusted".to_owned() } else { names.join(", ") }
     }
 }

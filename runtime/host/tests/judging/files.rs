@@ -3,7 +3,9 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use oarlock_host::{Digest, PluginOrigin, RefusalReason, group_variants, judge_candidate, superseded_refusal};
+use oarlock_host::{
+    Digest, PluginOrigin, RefusalReason, group_variants, judge_candidate, superseded_refusal,
+};
 
 use crate::directory::{JudgingDirectory, judge_context, judge_path, make_candidate, refusal_reason};
 

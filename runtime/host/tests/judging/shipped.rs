@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use oarlock_host::{
-    Digest, HostConfig, HostEnvironment, JudgeContext, JudgedPlugin, KeyFiles, ManifestSignatures, PrivateKey,
-    ProcessIdentity, Refusal, RefusalReason, TrustedKeys, judge_candidate,
+    Digest, HostConfig, HostEnvironment, JudgeContext, JudgedPlugin, KeyFiles, ManifestSignatures,
+    PrivateKey, ProcessIdentity, Refusal, RefusalReason, TrustedKeys, judge_candidate,
 };
 
 use crate::directory::{JudgingDirectory, judge_path, make_candidate, refusal_reason};
@@ -37,7 +37,11 @@ impl ShippedPlugin {
 
     /// Writes a manifest with the hash of the plugin and more lines, and signs it.
     fn sign_manifest(&self, more: &str) {
-        self.directory.write_manifest("libnpu.so", "npu", &format!("sha256 = '{}'\n{more}", self.hash(&self.plugin)));
+        self.directory.write_manifest(
+            "libnpu.so",
+            "npu",
+            &format!("sha256 = '{}'\n{more}", self.hash(&self.plugin)),
+        );
         self.sign_again();
     }
 

@@ -122,8 +122,10 @@ fn a_vendor_who_changes_keys_reaches_users_of_both() {
 #[test]
 fn a_wrong_signature_of_a_trusted_key_is_refused_beside_a_right_one() {
     let signed = SignedPlugin::new();
-    let right = ManifestSignatures::sign_manifest(MANIFEST, std::slice::from_ref(&signed.vendor)).expect("a signature");
-    let wrong = ManifestSignatures::sign_manifest(b"else", std::slice::from_ref(&signed.other)).expect("a signature");
+    let right = ManifestSignatures::sign_manifest(MANIFEST, std::slice::from_ref(&signed.vendor))
+        .expect("a signature");
+    let wrong =
+        ManifestSignatures::sign_manifest(b"else", std::slice::from_ref(&signed.other)).expect("a signature");
     let both = [right.signatures, wrong.signatures].concat();
     fs::write(signed.signature_file(), ManifestSignatures { signatures: both }.to_text()).expect("a file");
     let both = signed.trust(&[&signed.vendor, &signed.other], &[]);
@@ -171,10 +173,12 @@ fn a_broken_key_or_revocation_is_an_error_that_names_it() {
     let succession = KeyStatement::write_succession(&signed.vendor, &signed.other).expect("a statement");
     let succession = signed.write_file("next.revoked", &succession);
     for file in [private, signed.root.path().join("none.pem"), signed.root.path().to_path_buf()] {
-        let error = load(KeyFiles { trusted: vec![file.clone()], ..KeyFiles::default() }).expect_err("an error");
+        let error =
+            load(KeyFiles { trusted: vec![file.clone()], ..KeyFiles::default() }).expect_err("an error");
         assert_eq!(error.file, file);
     }
-    let error = load(KeyFiles { revocations: vec![succession.clone()], ..KeyFiles::default() }).expect_err("an error");
+    let error = load(KeyFiles { revocations: vec![succession.clone()], ..KeyFiles::default() })
+        .expect_err("an error");
     assert_eq!(error.file, succession);
     let good = signed.write_file("vendor.pem", &signed.vendor.public_key().expect("a public key").to_pem());
     assert_eq!(load(KeyFiles { trusted: vec![good.clone()], ..KeyFiles::default() }), Ok(()));
