@@ -1,6 +1,7 @@
 //! The command-line arguments. Help, completions, manual pages and the reference are all generated from here.
 
 mod model;
+mod trust;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use oarlock_core::Dtype;
 
+use crate::help::trust::{KEY_EXAMPLES, SIGN_EXAMPLES, TRUST_EXAMPLES, VERIFY_EXAMPLES};
 use crate::help::{
     BENCH_EXAMPLES, CHECK_EXAMPLES, CHECK_MODEL_EXAMPLES, COMPLETIONS_EXAMPLES, DEVICES_EXAMPLES,
     DOCTOR_EXAMPLES, EXAMPLES, EXPLAIN_EXAMPLES, FLAGS_EXAMPLES, KERNELS_EXAMPLES, MAN_EXAMPLES,
@@ -22,6 +24,7 @@ pub(crate) use model::{
     BenchArguments, ExplainArguments, ModelArguments, OptimizeArguments, PrecisionArguments, RunArguments,
     TraceArguments,
 };
+pub(crate) use trust::{KeyCommand, SignArguments, TrustArguments, VerifyArguments};
 
 /// Version of the program and of the plugin contract, for `--version`.
 static VERSION: LazyLock<String> =
@@ -239,6 +242,18 @@ pub(crate) enum PluginCommand {
         #[arg(long)]
         write: bool,
     },
+    /// Sign a plugin: its manifest, and with it every file that is shipped
+    #[command(after_help = SIGN_EXAMPLES)]
+    Sign(SignArguments),
+    /// Say who signed a plugin, and whether every file is as it was signed
+    #[command(after_help = VERIFY_EXAMPLES)]
+    Verify(VerifyArguments),
+    /// Trust the plugins that a key signs, or no longer
+    #[command(after_help = TRUST_EXAMPLES)]
+    Trust(TrustArguments),
+    /// Make, replace and revoke keys for signatures
+    #[command(subcommand, after_help = KEY_EXAMPLES)]
+    Key(KeyCommand),
 }
 
 impl ValueEnum for ColorChoice {

@@ -1,5 +1,7 @@
 //! The text that each command's help shows below its options: examples, terms, exit codes.
 
+pub(crate) mod trust;
+
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   oarlock devices                        Lists the devices

@@ -155,6 +155,18 @@ fn run_command(arguments: CommandLine, output: &mut CommandOutput) -> CommandVer
         OarlockCommand::Plugin(PluginCommand::Manifest { file, write }) => {
             commands::plugin_manifest::generate_manifest(&global, &file, write, output)
         }
+        OarlockCommand::Plugin(PluginCommand::Sign(wish)) => {
+            commands::trust::sign::run_sign(&global, &wish, output)
+        }
+        OarlockCommand::Plugin(PluginCommand::Verify(wish)) => {
+            commands::trust::verify::run_verify(&global, &wish, output)
+        }
+        OarlockCommand::Plugin(PluginCommand::Trust(wish)) => {
+            commands::trust::trust_keys::run_trust(&global, &wish, output)
+        }
+        OarlockCommand::Plugin(PluginCommand::Key(command)) => {
+            commands::trust::keys::run_key_command(&global, &command, output)
+        }
         OarlockCommand::Completions { shell } => commands::shell::print_completions(shell, output),
         OarlockCommand::Man { directory } => commands::shell::write_manual(directory.as_deref(), output),
     }

@@ -38,6 +38,10 @@ impl CommandError {
         Self { hint: Some(hint.into()), ..self }
     }
 
+    pub(crate) fn with_details(self, details: Vec<String>) -> Self {
+        Self { details, ..self }
+    }
+
     /// Prefixes the message with the file.
     pub(crate) fn for_file(self, file: &Path) -> Self {
         Self { message: format!("`{}`: {}", file.display(), self.message), ..self }

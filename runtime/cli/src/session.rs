@@ -201,16 +201,22 @@ fn named_plugin_refusals<'a>(
     })
 }
 
-/// Combines arguments, environment and configuration.
-pub(crate) fn host_options(
-    global: &GlobalOptions,
-    messages: &Arc<PluginMessages>,
-) -> Result<HostOptions, CommandError> {
+/// The environment, with the configuration file that the arguments name.
+pub(crate) fn host_environment(global: &GlobalOptions) -> Result<HostEnvironment, CommandError> {
     let mut environment = HostEnvironment::from_process();
     if let Some(file) = &global.config {
         let absolute = std::path::absolute(file);
         environment.config = Some(absolute.map_err(|error| unusable_file(file, &error))?);
     }
+    Ok(environment)
+}
+
+/// Combines arguments, environment and configuration.
+pub(crate) fn host_options(
+    global: &GlobalOptions,
+    messages: &Arc<PluginMessages>,
+) -> Result<HostOptions, CommandError> {
+    let environment = host_environment(global)?;
     let config = HostConfig::load(&environment)?;
     let program = format!("oarlock {}", env!("CARGO_PKG_VERSION"));
     let mut options = HostOptions::new(program, config, environment);

@@ -1,10 +1,10 @@
 //! The configuration file: where to find plugins, which to trust, and their options.
 //!
 //! The user's file is `$OARLOCK_CONFIG`, otherwise `$XDG_CONFIG_HOME/oarlock/config.toml`; the system's is
-//! `/etc/oarlock/config.toml`. Both apply: in lists, the user's entries precede the system's, and the user's single values
+//! `/etc/oarlock/config.toml`. The directory `keys` beside each has the keys that are trusted. Both files apply: in lists, the user's entries precede the system's, and the user's single values
 //! override the system's. Trust is the exception. `require_signature` applies if either file sets it. If the system's file has
-//! allowed hashes, requires signatures or names keys, the user's hashes and keys are ignored: a user can tighten the
-//! administrator's policy but not loosen it.
+//! allowed hashes, requires signatures or has keys beside it, the user's hashes and keys are ignored: a user can tighten the
+//! administrator's policy but not loosen it. Revocations of both always apply.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,7 +15,7 @@ use serde::Deserialize;
 use crate::files::regular_file::read_start;
 use crate::text::name::check_name;
 use crate::text::toml;
-use crate::{Digest, HostEnvironment, ProcessIdentity};
+use crate::{Digest, HostEnvironment, KeyFiles, ProcessIdentity, TrustFileError};
 
 /// Limit on the size of a configuration file.
 const MAX_CONFIG_BYTES: u64 = 1 << 20;
@@ -29,6 +29,8 @@ pub struct HostConfig {
     pub files: Vec<PathBuf>,
     /// The `[plugins]` section.
     pub plugins: PluginsSection,
+    /// The keys and revocations that apply.
+    pub keys: KeyFiles,
     /// The options of each plugin, by plugin name. Values of all types are stored as text.
     pub options: BTreeMap<String, BTreeMap<String, String>>,
 }
@@ -45,8 +47,6 @@ pub struct PluginsSection {
     pub allow: Vec<Digest>,
     /// True if every plugin needs a signature of a trusted key.
     pub require_signature: bool,
-    /// The trusted public keys, as PEM files.
-    pub trusted_keys: Vec<PathBuf>,
     /// Layers to put in front of every plugin, the outermost first.
     pub layers: Vec<String>,
     /// Time limit on a plugin's answer to a probe, in milliseconds.
@@ -92,6 +92,12 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
+impl From<TrustFileError> for ConfigError {
+    fn from(error: TrustFileError) -> Self {
+        Self { file: error.file, problem: format!("{}; {}", error.problem, error.remedy) }
+    }
+}
+
 impl ConfigError {
     pub(crate) fn new(file: &Path, problem: impl ToString) -> Self {
         Self { file: file.to_path_buf(), problem: problem.to_string() }
@@ -101,23 +107,35 @@ impl ConfigError {
 impl HostConfig {
     /// Reads the user's file and the system's. A missing file is empty, unless it was named explicitly.
     pub fn load(environment: &HostEnvironment) -> Result<Self, ConfigError> {
-        let named = environment.config.as_deref();
-        let usual = environment.config_home.as_ref().map(|home| home.join("oarlock/config.toml"));
-        let user = match named {
-            Some(path) if path.is_relative() => {
-                return Err(ConfigError::new(path, "expected `OARLOCK_CONFIG` to be an absolute path"));
-            }
-            Some(path) => Some(Self::read_file(path, environment.identity)?),
-            None => usual.map(|path| Self::read_if_present(&path, environment.identity)).transpose()?,
+        let user = match (&environment.config, Self::user_file(environment)?) {
+            (Some(_), Some(path)) => Self::read_file(&path, environment.identity)?,
+            (_, Some(path)) => Self::read_if_present(&path, environment.identity)?,
+            (_, None) => Self::default(),
         };
         let system = Self::read_if_present(Path::new(SYSTEM_FILE), environment.identity)?;
-        Ok(user.unwrap_or_default().merge_over(system))
+        Ok(user.merge_over(system))
+    }
+
+    /// The path of the user's file, which may not exist; `None` if the user has no home.
+    pub fn user_file(environment: &HostEnvironment) -> Result<Option<PathBuf>, ConfigError> {
+        match &environment.config {
+            Some(path) if path.is_relative() => {
+                Err(ConfigError::new(path, "expected `OARLOCK_CONFIG` to be an absolute path"))
+            }
+            Some(path) => Ok(Some(path.clone())),
+            None => Ok(environment.config_home.as_ref().map(|home| home.join("oarlock/config.toml"))),
+        }
+    }
+
+    /// The path of the system's file, which may not exist.
+    pub fn system_file() -> &'static Path {
+        Path::new(SYSTEM_FILE)
     }
 
     fn read_if_present(path: &Path, identity: ProcessIdentity) -> Result<Self, ConfigError> {
         match path.try_exists() {
             Ok(true) => Self::read_file(path, identity),
-            Ok(false) => Ok(Self::default()),
+            Ok(false) => Ok(Self { keys: Self::list_keys(path, identity)?, ..Self::default() }),
             Err(error) => Err(ConfigError::new(
                 path,
                 format!(
@@ -137,7 +155,11 @@ impl HostConfig {
             let problem = format!("expected a file of at most {MAX_CONFIG_BYTES} bytes, found a longer one");
             return Err(ConfigError::new(path, problem));
         }
-        Self::parse_file(path, &bytes)
+        Ok(Self { keys: Self::list_keys(path, identity)?, ..Self::parse_file(path, &bytes)? })
+    }
+
+    fn list_keys(path: &Path, identity: ProcessIdentity) -> Result<KeyFiles, ConfigError> {
+        Ok(KeyFiles::list_directory(&KeyFiles::directory_beside(path), identity)?)
     }
 
     /// Parses one file; `path` only appears in the error.
@@ -157,7 +179,12 @@ impl HostConfig {
                 .map_err(|problem| ConfigError::new(path, format!("`[plugin.…]`: {problem}")))?;
             options.insert(name, values.into_iter().map(|(key, value)| (key, value.into_text())).collect());
         }
-        Ok(Self { files: vec![path.to_path_buf()], plugins: document.plugins, options })
+        Ok(Self {
+            files: vec![path.to_path_buf()],
+            plugins: document.plugins,
+            keys: KeyFiles::default(),
+            options,
+        })
     }
 
     /// Merges two configurations; values set here take precedence over those of `lower`.
@@ -167,7 +194,6 @@ impl HostConfig {
             disable,
             allow,
             require_signature,
-            trusted_keys,
             layers,
             probe_timeout_ms,
             start_timeout_ms,
@@ -178,9 +204,10 @@ impl HostConfig {
         if !allow.is_empty() {
             plugins.allow = allow;
         }
-        if require_signature || !trusted_keys.is_empty() {
-            plugins.trusted_keys = trusted_keys;
+        if require_signature || !lower.keys.trusted.is_empty() {
+            self.keys.trusted = lower.keys.trusted;
         }
+        self.keys.revocations.extend(lower.keys.revocations);
         plugins.require_signature |= require_signature;
         for layer in layers {
             if !plugins.layers.contains(&layer) {
@@ -229,9 +256,9 @@ mod tests {
 
     #[test]
     fn an_unknown_key_is_an_error_that_names_the_nearest() {
-        let error = parse_config("[plugins]\ntrusted_key = []").unwrap_err();
-        assert!(error.starts_with("line 2: unknown field `trusted_key`"), "{error}");
-        assert!(error.ends_with("did you mean `trusted_keys`"), "{error}");
+        let error = parse_config("[plugins]\nrequire_signatures = true").unwrap_err();
+        assert!(error.starts_with("line 2: unknown field `require_signatures`"), "{error}");
+        assert!(error.ends_with("did you mean `require_signature`"), "{error}");
         assert!(parse_config("[plugns]").unwrap_err().contains("did you mean `plugin"));
         assert!(parse_config("[plugins]\nprobe_timeout_ms = 0").is_err());
         assert!(parse_config("[plugins]\nstart_timeout_ms = 0").unwrap_err().contains("`start_timeout_ms`"));
@@ -257,17 +284,37 @@ mod tests {
     }
 
     #[test]
-    fn hashes_and_keys_of_the_user_count_only_where_the_system_names_none() {
+    fn hashes_and_keys_of_the_user_count_only_where_the_system_has_none() {
         let hash = |digit: &str| digit.repeat(64);
-        let user = format!("[plugins]\nallow = ['{}']\ntrusted_keys = ['/u.pem']", hash("a"));
-        let merged =
-            |system: &str| parse_config(&user).unwrap().merge_over(parse_config(system).unwrap()).plugins;
-        let alone = merged("");
-        assert_eq!((alone.allow.len(), alone.trusted_keys.len()), (1, 1));
-        let system = merged(&format!("[plugins]\nallow = ['{}']\ntrusted_keys = ['/s.pem']", hash("b")));
-        assert_eq!(system.allow, [hash("b").parse().unwrap()]);
-        assert_eq!(system.trusted_keys, [Path::new("/s.pem")]);
-        assert!(merged("[plugins]\nrequire_signature = true").trusted_keys.is_empty());
+        let with_keys = |text: &str, trusted: &[&str], revoked: &str| {
+            let trusted = trusted.iter().map(PathBuf::from).collect();
+            let keys = KeyFiles { trusted, revocations: vec![PathBuf::from(revoked)] };
+            HostConfig { keys, ..parse_config(text).unwrap() }
+        };
+        let merged = |system: &str, keys: &[&str]| {
+            let user = format!("[plugins]\nallow = ['{}']", hash("a"));
+            with_keys(&user, &["/u.pem"], "/u.revoked").merge_over(with_keys(system, keys, "/s.revoked"))
+        };
+        let alone = merged("", &[]);
+        assert_eq!((alone.plugins.allow.len(), alone.keys.trusted.len()), (1, 1));
+        let system = merged(&format!("[plugins]\nallow = ['{}']", hash("b")), &["/s.pem"]);
+        assert_eq!(system.plugins.allow, [hash("b").parse().unwrap()]);
+        assert_eq!(system.keys.trusted, [Path::new("/s.pem")]);
+        assert!(merged("[plugins]\nrequire_signature = true", &[]).keys.trusted.is_empty());
+        assert_eq!(system.keys.revocations, [Path::new("/u.revoked"), Path::new("/s.revoked")]);
+    }
+
+    #[test]
+    fn keys_lie_beside_the_file_even_if_there_is_no_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let (file, key) = (directory.path().join("config.toml"), directory.path().join("keys/a.pem"));
+        std::fs::create_dir(directory.path().join("keys")).unwrap();
+        std::fs::write(&key, "").unwrap();
+        let keys = || HostConfig::read_if_present(&file, ProcessIdentity::of_process()).unwrap().keys.trusted;
+        assert_eq!(keys(), [key.clone()]);
+        std::fs::write(&file, "").unwrap();
+        std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        assert_eq!(keys(), [key.clone()]);
     }
 
     #[test]

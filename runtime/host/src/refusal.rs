@@ -40,6 +40,10 @@ pub enum RefusalReason {
     SignatureMissing,
     /// No trusted key verifies the signature.
     SignatureInvalid,
+    /// Only a key that is revoked signed the plugin.
+    KeyRevoked,
+    /// The signed manifest does not list a library that lies beside the plugin and would be loaded with it.
+    FileNotSigned,
     /// The processor or the operating system lacks an instruction set that the plugin needs.
     IsaUnsupported,
     /// Another variant of the same plugin suits this processor better.
@@ -48,6 +52,12 @@ pub enum RefusalReason {
     PartOfProgram,
     /// A library that the plugin needs is not installed, or is too old.
     SonameMissing,
+    /// The plugin looks for libraries in a directory that depends on where the program was started.
+    UnsafeSearchPath,
+    /// The plugin needs a stack whose contents can be run as code.
+    ExecutableStack,
+    /// The plugin needs code that can be changed while it is loaded.
+    TextRelocations,
     /// The plugin exports a symbol other than `oarlock_plugin_query`.
     SymbolLeak,
     /// The plugin expects the host program to provide a symbol.

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::judge::elf::LinkedLibraries;
+use crate::judge::elf::OpenLibrary;
+use crate::judge::manifest_claims::check_manifest_promises;
 use crate::load::{QueriedPlugin, open_plugin, query_plugin};
 use crate::options::HostOptions;
 use crate::probe::{ProbeResult, probe_all};
@@ -157,7 +158,7 @@ impl PluginLoader<'_> {
             .check_enabled(file, &name)
             .and_then(|()| self.options.check_failed_start(file))
             // These files are not judged, but opening a truncated one would crash the process.
-            .and_then(|()| LinkedLibraries::read_file(file))
+            .and_then(|()| OpenLibrary::open_file(file))
             .and_then(|_| open_plugin(file, services));
         self.program_entry(file.to_owned(), answer, earlier)
     }
@@ -341,38 +342,6 @@ fn check_unique(
         return Err(Refusal::new(RefusalReason::Duplicate, path, expected, found, remedy));
     }
     Ok(())
-}
-
-/// Compares the manifest with the plugin's own description.
-fn check_manifest_promises(path: &Path, manifest: &PluginManifest, info: &PluginInfo) -> Result<(), Refusal> {
-    let said = |text: &Option<String>| text.clone().unwrap_or_else(|| "none".to_owned());
-    let sorted = |profiles: &[String]| {
-        let mut profiles = profiles.to_vec();
-        profiles.sort();
-        profiles.join(", ")
-    };
-    let unloadable = |can: bool| if can { "yes" } else { "no" }.to_owned();
-    let kind = |kind: PluginKind| format!("{kind:?}").to_lowercase();
-    let pairs = [
-        ("name", manifest.name.clone(), info.name.clone()),
-        ("version", manifest.version.clone(), info.version.clone()),
-        ("kind", kind(manifest.kind), kind(info.kind)),
-        ("device type", said(&manifest.device_type), said(&info.device_type)),
-        ("contract", manifest.contract.to_string(), info.contract.to_string()),
-        ("profiles", sorted(&manifest.profiles), sorted(&info.profiles)),
-        // It is safe to keep a plugin loaded that supports unloading, so only the opposite mismatch is an error.
-        ("`unloadable`", unloadable(manifest.unloadable && !info.unloadable), unloadable(false)),
-    ];
-    match pairs.into_iter().find(|(_, promised, kept)| promised != kept) {
-        None => Ok(()),
-        Some((what, promised, kept)) => Err(Refusal::new(
-            RefusalReason::ManifestLies,
-            path,
-            format!("the {what} in its manifest, `{promised}`"),
-            format!("`{kept}`, as reported by the plugin"),
-            "write the manifest again with `oarlock plugin manifest --write`",
-        )),
-    }
 }
 
 /// The active layers, the outermost first, and notes on requested layers that are missing.

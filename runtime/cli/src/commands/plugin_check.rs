@@ -336,16 +336,21 @@ fn refusing_step(part: LoadPhase, reason: RefusalReason) -> CheckStep {
         }
         (
             LoadPhase::Judge,
-            RefusalReason::NotAllowed | RefusalReason::SignatureMissing | RefusalReason::SignatureInvalid,
+            RefusalReason::NotAllowed
+            | RefusalReason::SignatureMissing
+            | RefusalReason::SignatureInvalid
+            | RefusalReason::KeyRevoked
+            | RefusalReason::FileNotSigned,
         ) => CheckStep::Trust,
         (LoadPhase::Judge, RefusalReason::HashMismatch | RefusalReason::ManifestLies) => CheckStep::Promises,
         (
             LoadPhase::Judge,
             RefusalReason::SymbolLeak | RefusalReason::HostSymbolImported | RefusalReason::EntryMissing,
         ) => CheckStep::Symbols,
-        (LoadPhase::Judge, RefusalReason::SanitizerMismatch | RefusalReason::SonameMissing) => {
-            CheckStep::Libraries
-        }
+        (
+            LoadPhase::Judge,
+            RefusalReason::SanitizerMismatch | RefusalReason::SonameMissing | RefusalReason::UnsafeSearchPath,
+        ) => CheckStep::Libraries,
         (LoadPhase::Judge, _) => CheckStep::Elf,
         (
             LoadPhase::Probe,

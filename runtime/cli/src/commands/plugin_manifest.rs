@@ -1,12 +1,14 @@
 //! `oarlock plugin manifest`: writes a plugin's description of itself to the file beside it.
 
+use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use oarlock_host::{
-    Digest, HostOptions, PluginInfo, PluginManifest, SharedObject, check_symbols, probe_file,
+    Digest, HostOptions, PluginInfo, PluginManifest, SharedObject, check_symbols, hash_shipped_files,
+    probe_file,
 };
 
 use crate::CommandVerdict;
@@ -57,11 +59,20 @@ fn probe_manifest(
     for note in &probed.notes {
         output::print_message(global.color, "warning", &format!("`{}`: {note}", file.display()), None);
     }
-    Ok(build_manifest(probed.verdict?, Digest::hash_bytes(&bytes), before))
+    let before = PluginManifest::read_manifest(path).ok().flatten();
+    let requires = before.as_ref().map_or(&[][..], |old| &old.requires);
+    let further = before.iter().flat_map(|old| old.files.keys());
+    let files = hash_shipped_files(file, requires, further, &options.environment)?;
+    Ok(build_manifest(probed.verdict?, Digest::hash_bytes(&bytes), files, before))
 }
 
 /// Builds a manifest. Fields that a probe cannot find out are kept from the old one.
-fn build_manifest(info: PluginInfo, sha256: Digest, before: Option<PluginManifest>) -> PluginManifest {
+fn build_manifest(
+    info: PluginInfo,
+    sha256: Digest,
+    files: BTreeMap<String, Digest>,
+    before: Option<PluginManifest>,
+) -> PluginManifest {
     let start_timeout_ms = before.as_ref().and_then(|old| old.start_timeout_ms);
     let (variant, isa, requires, probe_timeout_ms, conformance) = match before {
         Some(old) => {
@@ -88,6 +99,7 @@ fn build_manifest(info: PluginInfo, sha256: Digest, before: Option<PluginManifes
         unloadable: info.unloadable,
         probe_timeout_ms,
         conformance,
+        files,
         requires,
     }
 }

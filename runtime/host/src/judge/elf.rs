@@ -30,6 +30,25 @@ pub struct SharedObject {
     pub imports: Vec<String>,
     /// The libraries that it is linked to, and its own search path for them.
     pub links: LinkedLibraries,
+    /// What it does to the memory protection of its process.
+    pub memory: MemoryDemands,
+}
+
+/// What an object does to the memory protection of its process when it is loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryDemands {
+    /// The linker makes the stacks of the process executable for it.
+    pub executable_stack: bool,
+    /// The linker makes its code writable while it relocates it.
+    pub text_relocations: bool,
+}
+
+/// A library that was opened: what it needs, and the file itself, so that what is judged is what was read.
+#[derive(Debug)]
+pub(crate) struct OpenLibrary {
+    pub(crate) links: LinkedLibraries,
+    pub(crate) memory: MemoryDemands,
+    pub(crate) file: File,
 }
 
 /// A symbol that other objects can bind to.
@@ -83,18 +102,19 @@ impl SharedObject {
     }
 }
 
-impl LinkedLibraries {
-    /// Reads only the links: the library at `path` may have hundreds of megabytes.
-    pub(crate) fn read_file(path: &Path) -> Result<Self, Refusal> {
+impl OpenLibrary {
+    /// Reads only the links and demands: the library at `path` may have hundreds of megabytes.
+    pub(crate) fn open_file(path: &Path) -> Result<Self, Refusal> {
         let unreadable = |error: std::io::Error| {
             let remedy = "make it readable or reinstall the package it came with";
             Refusal::new(RefusalReason::Unreadable, path, "a readable library", error.to_string(), remedy)
         };
         let (file, _) = open_regular(path).map_err(unreadable)?;
-        let cache = object::ReadCache::new(file);
-        ElfImage::parse_headers(&cache)
-            .and_then(|image| image.linked_libraries())
-            .map_err(|flaw| flaw_refusal(path, flaw))
+        let cache = object::ReadCache::new(&file);
+        let read = ElfImage::parse_headers(&cache)
+            .and_then(|image| Ok((image.linked_libraries()?, image.memory_demands())));
+        let (links, memory) = read.map_err(|flaw| flaw_refusal(path, flaw))?;
+        Ok(Self { links, memory, file })
     }
 }
 
@@ -119,7 +139,7 @@ pub(crate) fn architecture_remedy(package: Option<&str>) -> String {
 fn parse_object<'data, R: ReadRef<'data>>(data: R) -> Result<SharedObject, ElfFlaw> {
     let image = ElfImage::parse_headers(data)?;
     let (exports, imports) = image.exported_and_imported()?;
-    Ok(SharedObject { exports, imports, links: image.linked_libraries()? })
+    Ok(SharedObject { exports, imports, links: image.linked_libraries()?, memory: image.memory_demands() })
 }
 
 fn truncated_flaw(found: impl Into<String>) -> ElfFlaw {
@@ -181,7 +201,8 @@ impl<'data, R: ReadRef<'data>> ElfImage<'data, R> {
     }
 
     fn dynamic_value(&self, wanted: elf::DynamicTag) -> Option<u64> {
-        self.dynamic_entries().find_map(|(tag, value)| (tag == wanted).then_some(value))
+        // Where a tag is repeated, the linker uses the last.
+        self.dynamic_entries().filter_map(|(tag, value)| (tag == wanted).then_some(value)).last()
     }
 
     /// The bytes of the file that are loaded at `address`: `size` of them, or all up to the end of the segment.
@@ -205,7 +226,10 @@ impl<'data, R: ReadRef<'data>> ElfImage<'data, R> {
         let mut links = LinkedLibraries::default();
         for (tag, value) in self.dynamic_entries() {
             match tag {
-                elf::DT_NEEDED => links.needed.push(strings.string_at(value)?),
+                // The linker loads what an object filters as if the object needed it.
+                elf::DT_NEEDED | elf::DT_FILTER | elf::DT_AUXILIARY => {
+                    links.needed.push(strings.string_at(value)?);
+                }
                 elf::DT_SONAME => links.soname = Some(strings.string_at(value)?),
                 elf::DT_RPATH => links.rpath = Some(strings.string_at(value)?),
                 elf::DT_RUNPATH => links.runpath = Some(strings.string_at(value)?),
@@ -213,6 +237,20 @@ impl<'data, R: ReadRef<'data>> ElfImage<'data, R> {
             }
         }
         Ok(links)
+    }
+
+    fn memory_demands(&self) -> MemoryDemands {
+        let stacks = self.segments.iter().filter(|segment| segment.p_type(ENDIAN) == elf::PT_GNU_STACK);
+        let executable: Vec<bool> =
+            stacks.map(|segment| segment.p_flags(ENDIAN).contains(elf::PF_X)).collect();
+        let has_flag = |(tag, value): (elf::DynamicTag, u64)| {
+            tag == elf::DT_TEXTREL || tag == elf::DT_FLAGS && value & elf::DF_TEXTREL.0 != 0
+        };
+        MemoryDemands {
+            // An object that says nothing is taken for one from before there was anything to say.
+            executable_stack: executable.is_empty() || executable.contains(&true),
+            text_relocations: self.dynamic_entries().any(has_flag),
+        }
     }
 
     fn exported_and_imported(&self) -> Result<(Vec<ExportedSymbol>, Vec<String>), ElfFlaw> {

@@ -4,6 +4,7 @@
 //! ignored. Every text that may end up in a message is limited to plain characters, so that a manifest cannot send control
 //! sequences to the user's terminal.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
@@ -105,6 +106,9 @@ pub struct PluginManifest {
     /// The last run of the conformance suite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conformance: Option<ConformanceRecord>,
+    /// The hashes of the libraries that are shipped with the plugin, by their paths from its directory, which the host verifies.
+    #[serde(default, deserialize_with = "deserialize_files", skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, Digest>,
     /// Libraries that it opens at run time, which its ELF header does not name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requires: Vec<RequiredLibrary>,
@@ -157,8 +161,14 @@ impl PluginManifest {
 
     /// Reads the manifest at `path`; `None` if the file does not exist.
     pub fn read_manifest(path: &Path) -> Result<Option<Self>, Refusal> {
+        let bytes = Self::read_bytes(path)?;
+        bytes.map(|bytes| Self::parse_manifest(path, &bytes)).transpose()
+    }
+
+    /// The bytes of the manifest at `path`, which a signature covers; `None` if the file does not exist.
+    pub fn read_bytes(path: &Path) -> Result<Option<Vec<u8>>, Refusal> {
         match read_start(path, MAX_MANIFEST_BYTES) {
-            Ok(bytes) => Self::parse_manifest(path, &bytes).map(Some),
+            Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(unreadable_refusal(path, &error)),
         }
@@ -194,6 +204,19 @@ impl PluginManifest {
                 return Err("a `device_type`, which only `kind = \"device\"` has".to_owned());
             }
             _ => {}
+        }
+        if let Some(run) = &self.conformance {
+            let is_date = |text: &str| {
+                let parts: Vec<&str> = text.split('-').collect();
+                let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
+                lengths == [4, 2, 2] && parts.concat().bytes().all(|byte| byte.is_ascii_digit())
+            };
+            if !is_date(&run.date) {
+                return Err(format!(
+                    "`conformance`: expected a day such as `2026-01-31`, found `{}`",
+                    run.date
+                ));
+            }
         }
         let processor = self.architecture.split('-').next().unwrap_or_default();
         self.isa.as_ref().map_or(Ok(()), |isa| isa.check_names(processor).map_err(|e| format!("`isa`: {e}")))
@@ -238,6 +261,23 @@ fn deserialize_probe_timeout<'de, D: Deserializer<'de>>(deserializer: D) -> Resu
     Err(D::Error::custom(problem))
 }
 
+/// Paths from the directory of the plugin: `libfoo.so.1`, `lib/libfoo.so.1`, `../acme.libs/libfoo.so.1`.
+fn deserialize_files<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<String, Digest>, D::Error> {
+    let files = BTreeMap::<String, Digest>::deserialize(deserializer)?;
+    for path in files.keys() {
+        let mut parts = path.split('/').skip_while(|part| *part == "..").peekable();
+        let is_file = parts.peek().is_some();
+        if !is_file || parts.any(|part| part == "." || part == ".." || check_name(part, "+").is_err()) {
+            let rule =
+                "expected the path of a file from the directory of the plugin, such as `lib/libfoo.so.1`";
+            return Err(D::Error::custom(format!("{rule}, found `{}`", path.escape_debug())));
+        }
+    }
+    Ok(files)
+}
+
 fn deserialize_names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     let names = Vec::<String>::deserialize(deserializer)?;
     names.iter().try_for_each(|text| check_name(text, "")).map_err(D::Error::custom).map(|()| names)
@@ -262,6 +302,10 @@ visible_devices_env = "NPU_VISIBLE_DEVICES"
 package = "oarlock-npu"
 unloadable = true
 conformance = { suite = "1.0", passed = ["core"], date = "2026-01-31", report_sha256 = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" }
+
+[files]
+"libnpu-runtime.so.1" = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+"../npu.libs/libdep.so" = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
 [[requires]]
 soname = "libcudart.so.12"
@@ -328,6 +372,24 @@ package = "cuda-runtime"
         }
         assert!(parse_with_line("libcudart.so.12", "../libcudart.so.12").is_err());
         assert!(parse_with_line("libcudart.so.12", "libstdc++.so.6").is_ok());
+    }
+
+    #[test]
+    fn listed_files_are_reached_from_the_directory_of_the_plugin() {
+        for bad in ["", "/etc/libx.so", "..", "a/../b", "./a", "a//b", "a/", "a b", "lib/\\u001b[31m"] {
+            let error = parse_with_line("libnpu-runtime.so.1", bad).unwrap_err();
+            assert!(error.contains("expected the path of a file"), "{bad}: {error}");
+        }
+        for good in ["a", "a/b.so.1", "../../x.libs/libstdc++.so"] {
+            assert!(parse_with_line("libnpu-runtime.so.1", good).is_ok(), "{good}");
+        }
+    }
+
+    #[test]
+    fn the_day_of_a_conformance_run_is_a_day() {
+        for bad in ["2026", "26-01-31", "2026-1-31", "2026-01-31-", "aaaa-bb-cc"] {
+            assert!(parse_with_line("2026-01-31", bad).unwrap_err().contains("expected a day"), "{bad}");
+        }
     }
 
     #[test]

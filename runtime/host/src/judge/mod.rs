@@ -2,37 +2,45 @@
 //!
 //! The checks run from the cheapest to the most expensive, so that a directory full of plugins for other machines costs little
 //! more than reading their manifests: permissions, configuration, manifest (architecture, contract, instruction sets), and only
-//! then the bytes of the file: ELF headers, hash, allow-list, signature, symbols, sanitizers, libraries.
+//! then the bytes of the file: ELF headers, hash, allow-list, signature, symbols, sanitizers, libraries. A library that comes with the
+//! plugin is judged like the plugin.
 
+pub(crate) mod coverage;
 pub(crate) mod elf;
 pub(crate) mod features;
 pub(crate) mod isa;
 pub(crate) mod ld_cache;
 pub(crate) mod manifest;
+pub(crate) mod manifest_claims;
+pub(crate) mod memory_demands;
 pub(crate) mod sanitizers;
-pub(crate) mod signature;
+pub(crate) mod search_path;
+pub(crate) mod shipped_files;
 pub(crate) mod sonames;
 pub(crate) mod symbols;
 pub(crate) mod variants;
 pub(crate) mod version;
 
+use std::collections::BTreeMap;
 use std::io::{Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 
 use crate::files::permissions::unreadable_refusal;
 use crate::files::regular_file::open_regular;
 use crate::judge::elf::architecture_remedy;
+use crate::judge::manifest_claims::check_file_claims;
+use crate::judge::memory_demands::check_memory_demands;
 use crate::judge::sanitizers::check_sanitizers;
-use crate::judge::symbols::list_symbols;
+use crate::judge::shipped_files::{ShippedClaims, ShippedFiles};
 use crate::text::wildcard::matches_pattern;
 use crate::{
     AllowList, ConfigError, ContractRange, Digest, HostConfig, HostEnvironment, IsaFeatures, LibrarySearch,
-    PluginCandidate, PluginManifest, ProcessIdentity, Refusal, RefusalReason, SharedObject, TrustedKeys,
-    check_symbols, pinning_symbols,
+    PluginCandidate, PluginManifest, ProcessIdentity, Refusal, RefusalReason, SharedObject, TrustFinding,
+    TrustedKeys, check_symbols,
 };
 
 /// Limit on the size of a shared object in bytes: relative addresses in code reach at most 2 GiB.
-const MAX_PLUGIN_BYTES: u64 = 2 << 30;
+pub(crate) const MAX_PLUGIN_BYTES: u64 = 2 << 30;
 
 /// The policy and the properties of this machine that files are judged against.
 #[derive(Debug)]
@@ -43,7 +51,7 @@ pub struct JudgeContext {
     pub disable: Vec<String>,
     /// The hashes of the only files that may be loaded, unless the list is empty.
     pub allow: AllowList,
-    /// The public keys that signatures are verified with.
+    /// The keys that signatures are verified with, and the revoked ones.
     pub trusted_keys: TrustedKeys,
     /// True if a plugin without a signature is refused.
     pub require_signature: bool,
@@ -97,7 +105,7 @@ impl JudgeContext {
             identity: environment.identity,
             disable: plugins.disable.clone(),
             allow: plugins.allow.iter().copied().collect(),
-            trusted_keys: TrustedKeys::load_keys(&plugins.trusted_keys, environment.identity)?,
+            trusted_keys: TrustedKeys::load_keys(&config.keys, environment.identity)?,
             require_signature: plugins.require_signature,
             features,
             libraries: LibrarySearch::of_system(environment),
@@ -165,7 +173,11 @@ pub fn judge_candidate(candidate: PluginCandidate, context: &JudgeContext) -> Re
     let real_path = context.identity.check_file(path)?;
     let file_name = path.file_name().unwrap_or_default().to_string_lossy();
     context.check_enabled(path, &file_name)?;
-    let manifest = read_manifest(path, context)?;
+    let manifest_bytes = read_manifest(path, context)?;
+    let manifest = manifest_bytes
+        .as_ref()
+        .map(|bytes| PluginManifest::parse_manifest(&PluginManifest::path_beside(path), bytes))
+        .transpose()?;
     let isa_rank = manifest.as_ref().map_or(Ok(0), |manifest| context.check_manifest(path, manifest))?;
 
     let unreadable = |error| unreadable_refusal(path, &error);
@@ -181,23 +193,43 @@ pub fn judge_candidate(candidate: PluginCandidate, context: &JudgeContext) -> Re
     file.rewind().map_err(unreadable)?;
     let digest = Digest::hash_reader((&file).take(MAX_PLUGIN_BYTES)).map_err(unreadable)?;
     context.allow.check_digest(path, digest)?;
-    let contents = || {
-        file.rewind()?;
-        let mut bytes = Vec::new();
-        file.take(MAX_PLUGIN_BYTES).read_to_end(&mut bytes).map(|_| bytes)
-    };
-    let signed_by = context
-        .trusted_keys
-        .verify_signature(path, contents, context.require_signature)?
-        .map(Path::to_path_buf);
+    let trust =
+        context.trusted_keys.judge_manifest(path, manifest_bytes.as_deref(), context.require_signature)?;
+    let TrustFinding { signed_by, mut notes } = trust;
     if let Some(manifest) = &manifest {
-        check_manifest_claims(path, manifest, digest, &elf)?;
+        if signed_by.is_some() && manifest.sha256.is_none() {
+            return Err(unsigned_plugin(path));
+        }
+        check_file_claims(path, manifest, digest, &elf)?;
     }
     check_symbols(path, &elf)?;
+    check_memory_demands(path, path, elf.memory)?;
     check_sanitizers(path, &elf, &context.libraries, &context.sanitizers)?;
     let requires = manifest.as_ref().map_or(&[][..], |manifest| &manifest.requires);
-    let notes = context.libraries.check_libraries(path, &elf.links, requires)?;
+    let libraries = context.libraries.find_libraries(path, &elf.links, requires)?;
+    let none = BTreeMap::new();
+    let listed = manifest.as_ref().map_or(&none, |manifest| &manifest.files);
+    ShippedFiles { plugin: path, real_path: &real_path }.check_files(
+        &libraries.of_plugin,
+        context.identity,
+        &ShippedClaims { listed, allow: &context.allow, is_signed: signed_by.is_some() },
+    )?;
+    if let Some(missing) = libraries.missing {
+        return Err(missing);
+    }
+    notes.extend(libraries.notes);
     Ok(JudgedPlugin { real_path, digest, manifest, elf, isa_rank, signed_by, notes, candidate })
+}
+
+/// The refusal of a plugin with a signed manifest that could belong to any plugin.
+fn unsigned_plugin(path: &Path) -> Refusal {
+    Refusal::new(
+        RefusalReason::FileNotSigned,
+        path,
+        "a signature that covers the plugin",
+        "a signed manifest without `sha256`",
+        "ask its vendor to write the manifest with `oarlock plugin manifest --write` and to sign again",
+    )
 }
 
 fn check_length(path: &Path, length: u64) -> Result<(), Refusal> {
@@ -209,41 +241,13 @@ fn check_length(path: &Path, length: u64) -> Result<(), Refusal> {
     Err(Refusal::new(RefusalReason::NotASharedObject, path, expected, format!("{length} bytes"), remedy))
 }
 
-fn read_manifest(library: &Path, context: &JudgeContext) -> Result<Option<PluginManifest>, Refusal> {
+/// The bytes of the manifest, read once: what is signed is what is used.
+fn read_manifest(library: &Path, context: &JudgeContext) -> Result<Option<Vec<u8>>, Refusal> {
     let path = PluginManifest::path_beside(library);
     // A dangling link is an error to report, not a plugin without a manifest.
     if path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
         return Ok(None);
     }
     context.identity.check_file(&path)?;
-    PluginManifest::read_manifest(&path)
-}
-
-/// Compares the manifest's claims about the file with the file.
-fn check_manifest_claims(
-    path: &Path,
-    manifest: &PluginManifest,
-    digest: Digest,
-    elf: &SharedObject,
-) -> Result<(), Refusal> {
-    if let Some(expected) = manifest.sha256.filter(|expected| *expected != digest) {
-        return Err(Refusal::new(
-            RefusalReason::HashMismatch,
-            path,
-            format!("the hash in its manifest, `{expected}`"),
-            format!("`{digest}`"),
-            "install the plugin and its manifest again, from one package",
-        ));
-    }
-    let pinning = pinning_symbols(elf);
-    if manifest.unloadable && !pinning.is_empty() {
-        return Err(Refusal::new(
-            RefusalReason::ManifestLies,
-            path,
-            "a plugin that can be unloaded, as its manifest states",
-            format!("symbols for which the dynamic linker keeps it forever: {}", list_symbols(&pinning)),
-            "compile it with `-fno-gnu-unique`, or set `unloadable = false` in the manifest",
-        ));
-    }
-    Ok(())
+    PluginManifest::read_bytes(&path)
 }

@@ -9,7 +9,9 @@ use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use crate::judge::elf::OpenLibrary;
 use crate::judge::ld_cache::LdCache;
+use crate::judge::search_path::{LibraryOrigin, LinkedObject, SearchDirectory};
 use crate::{HostEnvironment, LinkedLibraries, Refusal, RefusalReason, RequiredLibrary, Version};
 
 const DEFAULT_DIRECTORIES: [&str; 4] = ["/lib64", "/usr/lib64", "/lib", "/usr/lib"];
@@ -24,16 +26,30 @@ pub struct LibrarySearch {
     loaded: OnceLock<BTreeSet<String>>,
 }
 
-/// An object whose dependencies are searched for, with the directories that it inherits from objects that need it.
-struct LinkedObject {
-    path: PathBuf,
-    links: LinkedLibraries,
-    inherited: Vec<PathBuf>,
+/// A library file that the linker may load.
+#[derive(Debug)]
+pub(crate) struct LibraryFile {
+    pub(crate) path: PathBuf,
+    pub(crate) origin: LibraryOrigin,
+    pub(crate) library: OpenLibrary,
 }
 
-/// A library that was found: a file, or one that this process has loaded.
+/// The result of a search for all libraries of a plugin.
+#[derive(Debug, Default)]
+pub(crate) struct LibraryFindings {
+    /// A sentence for each optional library that is missing.
+    pub(crate) notes: Vec<String>,
+    /// The libraries whose places the plugin decides, which it may bring along.
+    pub(crate) of_plugin: Vec<LibraryFile>,
+    /// The paths of all libraries that were found.
+    pub(crate) all: BTreeSet<PathBuf>,
+    /// The refusal for the first library that is missing.
+    pub(crate) missing: Option<Refusal>,
+}
+
+/// What the linker has for a name: files, the one that it loads last, or a library that this process has loaded.
 enum FoundLibrary {
-    File(PathBuf, LinkedLibraries),
+    Files(Vec<LibraryFile>),
     Loaded,
 }
 
@@ -47,46 +63,59 @@ impl LibrarySearch {
         Self { library_path: environment.library_path.clone(), cache, defaults, loaded: OnceLock::new() }
     }
 
-    /// Checks that all libraries that the object at `path` is linked to, and all that its manifest names, can be found.
-    ///
-    /// Returns a sentence for each optional library that is missing.
-    pub fn check_libraries(
+    /// Finds all libraries that the object at `path` is linked to, and all that its manifest names.
+    pub(crate) fn find_libraries(
         &self,
         path: &Path,
         links: &LinkedLibraries,
         requires: &[RequiredLibrary],
-    ) -> Result<Vec<String>, Refusal> {
-        let object = LinkedObject { path: path.to_path_buf(), links: links.clone(), inherited: Vec::new() };
-        let mut notes = Vec::new();
+    ) -> Result<LibraryFindings, Refusal> {
+        let (links, origin) = (links.clone(), LibraryOrigin::Beside);
+        let object = LinkedObject { path: path.to_path_buf(), links, inherited: Vec::new(), origin };
+        object.check_search_path(path)?;
+        let mut findings = LibraryFindings::default();
         for requirement in requires {
-            match self.check_requirement(&object, requirement) {
+            match self.find_requirement(&object, requirement) {
                 Err(refusal) if requirement.optional => {
-                    notes.push(format!(
+                    findings.notes.push(format!(
                         "optional library: expected {}, found {}",
                         refusal.expected, refusal.found
                     ));
                 }
-                result => result?,
+                Err(refusal) => _ = findings.missing.get_or_insert(refusal),
+                Ok(files) => findings.add_files(files),
             }
         }
-        self.check_needed(object, requires)?;
-        Ok(notes)
+        self.find_needed(object, requires, &mut findings)?;
+        Ok(findings)
     }
 
-    fn check_needed(&self, plugin: LinkedObject, requires: &[RequiredLibrary]) -> Result<(), Refusal> {
+    fn find_needed(
+        &self,
+        plugin: LinkedObject,
+        requires: &[RequiredLibrary],
+        findings: &mut LibraryFindings,
+    ) -> Result<(), Refusal> {
         let file = plugin.path.clone();
         let mut seen: BTreeSet<String> = plugin.links.soname.iter().cloned().collect();
         let mut unchecked = VecDeque::from([plugin]);
         while let Some(object) = unchecked.pop_front() {
-            let inherited = object.directories_for_needed();
+            object.check_search_path(&file)?;
             for name in &object.links.needed {
                 if !seen.insert(name.clone()) {
                     continue;
                 }
                 match self.find_library(&object, name) {
                     Some(FoundLibrary::Loaded) => {}
-                    Some(FoundLibrary::File(path, links)) => {
-                        unchecked.push_back(LinkedObject { path, links, inherited: inherited.clone() });
+                    Some(FoundLibrary::Files(files)) => {
+                        let inherited = object.directories_for_needed();
+                        unchecked.extend(files.iter().map(|found| LinkedObject {
+                            path: found.path.clone(),
+                            links: found.library.links.clone(),
+                            inherited: inherited.clone(),
+                            origin: found.origin,
+                        }));
+                        findings.add_files(files);
                     }
                     None => {
                         let needed_by = (object.path != file).then_some(object.path.as_path());
@@ -94,7 +123,8 @@ impl LibrarySearch {
                             .iter()
                             .find(|row| row.soname == *name)
                             .and_then(|row| row.package.as_deref());
-                        return Err(self.missing_library(&file, &object, name, needed_by, package));
+                        let refusal = self.missing_library(&file, &object, name, needed_by, package);
+                        findings.missing.get_or_insert(refusal);
                     }
                 }
             }
@@ -109,33 +139,22 @@ impl LibrarySearch {
         links: &LinkedLibraries,
         requires: &[RequiredLibrary],
     ) -> Vec<PathBuf> {
-        let named = requires.iter().map(|row| row.soname.clone());
-        let needed = links.needed.iter().cloned().chain(named).collect();
-        let links = LinkedLibraries { needed, ..links.clone() };
-        let plugin = LinkedObject { path: path.to_path_buf(), links, inherited: Vec::new() };
-        let mut files = BTreeSet::new();
-        let mut unvisited = VecDeque::from([plugin]);
-        while let Some(object) = unvisited.pop_front() {
-            for name in &object.links.needed {
-                let Some(FoundLibrary::File(path, links)) = self.find_library(&object, name) else {
-                    continue;
-                };
-                if files.insert(path.clone()) {
-                    let inherited = object.directories_for_needed();
-                    unvisited.push_back(LinkedObject { path, links, inherited });
-                }
-            }
-        }
-        files.into_iter().collect()
+        let findings = self.find_libraries(path, links, requires);
+        findings.map_or_else(|_| Vec::new(), |findings| findings.all.into_iter().collect())
     }
 
-    fn check_requirement(&self, plugin: &LinkedObject, requirement: &RequiredLibrary) -> Result<(), Refusal> {
+    fn find_requirement(
+        &self,
+        plugin: &LinkedObject,
+        requirement: &RequiredLibrary,
+    ) -> Result<Vec<LibraryFile>, Refusal> {
         let RequiredLibrary { soname, version, package, .. } = requirement;
         let Some(found) = self.find_library(plugin, soname) else {
             return Err(self.missing_library(&plugin.path, plugin, soname, None, package.as_deref()));
         };
-        let (Some(range), FoundLibrary::File(library, _)) = (version, found) else { return Ok(()) };
-        let real = library.canonicalize().unwrap_or(library);
+        let FoundLibrary::Files(files) = found else { return Ok(Vec::new()) };
+        let (Some(range), Some(LibraryFile { path, .. })) = (version, files.last()) else { return Ok(files) };
+        let real = path.canonicalize().unwrap_or_else(|_| path.clone());
         match version_in_name(&real) {
             Some(version) if !range.contains(&version) => Err(Refusal::new(
                 RefusalReason::SonameMissing,
@@ -144,31 +163,39 @@ impl LibrarySearch {
                 format!("version {version} in `{}`", real.display()),
                 install_remedy(package.as_deref(), "install another version of the package"),
             )),
-            _ => Ok(()),
+            _ => Ok(files),
         }
     }
 
-    /// The file that the linker would load for `name` on behalf of `object`.
+    /// The files that the linker may load for `name` on behalf of `object`.
     fn find_library(&self, object: &LinkedObject, name: &str) -> Option<FoundLibrary> {
-        let open = |path: &Path| {
-            Some(FoundLibrary::File(path.to_path_buf(), LinkedLibraries::read_file(path).ok()?))
+        let open = |path: PathBuf, origin| {
+            let library = OpenLibrary::open_file(&path).ok()?;
+            Some(LibraryFile { path, origin, library })
         };
+        let in_directory = |directory: &SearchDirectory| {
+            let paths = directory.files_for_name(name).into_iter();
+            let files: Vec<LibraryFile> = paths.filter_map(|path| open(path, directory.origin)).collect();
+            (!files.is_empty()).then_some(files)
+        };
+        let of_system = |path: &Path| open(path.to_path_buf(), LibraryOrigin::System).map(|file| vec![file]);
         if name.contains('/') {
-            return open(&object.expand_origin(name));
+            let file = open(object.expand_origin(name), object.entry_origin(name));
+            return file.map(|file| FoundLibrary::Files(vec![file]));
         }
-        let mut directories = self.search_directories(object);
-        let first = directories.find_map(|directory| open(&directory.join(name)));
-        let listed = || self.cache.files_for_soname(name).find_map(open);
-        let usual = || self.defaults.iter().find_map(|directory| open(&directory.join(name)));
+        let first = self.search_directories(object).iter().find_map(in_directory);
+        let listed = || self.cache.files_for_soname(name).find_map(of_system);
+        let usual = || self.defaults.iter().find_map(|directory| of_system(&directory.join(name)));
         let loaded = || self.loaded_libraries().contains(name).then_some(FoundLibrary::Loaded);
-        first.or_else(listed).or_else(usual).or_else(loaded)
+        first.or_else(listed).or_else(usual).map(FoundLibrary::Files).or_else(loaded)
     }
 
     /// The directories to search before the cache.
-    fn search_directories<'a>(&'a self, object: &'a LinkedObject) -> impl Iterator<Item = PathBuf> {
+    fn search_directories(&self, object: &LinkedObject) -> Vec<SearchDirectory> {
         let runpath = object.expand_list(&object.links.runpath);
         let rpath = if runpath.is_empty() { object.directories_for_needed() } else { Vec::new() };
-        rpath.into_iter().chain(self.library_path.iter().cloned()).chain(runpath)
+        let of_user = self.library_path.iter().map(|path| SearchDirectory::of_system(path));
+        rpath.into_iter().chain(of_user).chain(runpath).collect()
     }
 
     fn missing_library(
@@ -180,8 +207,9 @@ impl LibrarySearch {
         package: Option<&str>,
     ) -> Refusal {
         let by = needed_by.map_or_else(String::new, |path| format!(", which `{}` needs", path.display()));
+        let directories = self.search_directories(object);
         let mut places: Vec<String> =
-            self.search_directories(object).map(|path| format!("`{}`", path.display())).collect();
+            directories.iter().map(|directory| format!("`{}`", directory.path.display())).collect();
         places.push("the linker's cache and the default directories".to_owned());
         Refusal::new(
             RefusalReason::SonameMissing,
@@ -205,23 +233,15 @@ impl LibrarySearch {
     }
 }
 
-impl LinkedObject {
-    /// The directories of `DT_RPATH`, which also apply to the libraries that the object needs.
-    fn directories_for_needed(&self) -> Vec<PathBuf> {
-        let own = if self.links.runpath.is_none() { self.expand_list(&self.links.rpath) } else { Vec::new() };
-        own.into_iter().chain(self.inherited.iter().cloned()).collect()
-    }
-
-    fn expand_list(&self, list: &Option<String>) -> Vec<PathBuf> {
-        let list = list.as_deref().unwrap_or_default();
-        list.split(':').filter(|entry| !entry.is_empty()).map(|entry| self.expand_origin(entry)).collect()
-    }
-
-    /// Replaces `$ORIGIN` with the directory of the object.
-    fn expand_origin(&self, entry: &str) -> PathBuf {
-        let real = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
-        let origin = real.parent().unwrap_or(Path::new("/")).to_string_lossy();
-        entry.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin).into()
+impl LibraryFindings {
+    /// Keeps the paths of all files, and the files whose places the plugin decides.
+    fn add_files(&mut self, files: Vec<LibraryFile>) {
+        self.all.extend(files.iter().map(|file| file.path.clone()));
+        for file in files.into_iter().filter(|file| file.origin != LibraryOrigin::System) {
+            if self.of_plugin.iter().all(|other| other.path != file.path) {
+                self.of_plugin.push(file);
+            }
+        }
     }
 }
 
@@ -273,7 +293,9 @@ mod tests {
         plugin: &Path,
         requires: &[RequiredLibrary],
     ) -> Result<Vec<String>, Refusal> {
-        libraries.check_libraries(plugin, &LinkedLibraries::read_file(plugin).unwrap(), requires)
+        let links = OpenLibrary::open_file(plugin).unwrap().links;
+        let findings = libraries.find_libraries(plugin, &links, requires)?;
+        findings.missing.map_or(Ok(findings.notes), Err)
     }
 
     fn make_requirement(soname: &str, version: Option<&str>) -> RequiredLibrary {
@@ -347,6 +369,26 @@ mod tests {
     }
 
     #[test]
+    fn only_libraries_that_the_plugin_finds_itself_are_its_own() {
+        let root = tempfile::tempdir().unwrap();
+        let system = tempfile::tempdir().unwrap();
+        let search = format!("-L{}", root.path().display());
+        for name in ["libinner.so", "libouter.so", "libsystem.so"] {
+            let needed: &[&str] =
+                if name == "libouter.so" { &[&search, "-linner", "-Wl,-rpath,$ORIGIN"] } else { &[] };
+            compile_library(&root.path().join(name), needed);
+        }
+        let plugin = root.path().join("plugin.so");
+        compile_library(&plugin, &[&search, "-louter", "-lsystem", "-Wl,--enable-new-dtags,-rpath,$ORIGIN"]);
+        fs::rename(root.path().join("libsystem.so"), system.path().join("libsystem.so")).unwrap();
+        let links = OpenLibrary::open_file(&plugin).unwrap().links;
+        let findings = libraries_in(&[system.path()]).find_libraries(&plugin, &links, &[]).unwrap();
+        let names: Vec<_> = findings.of_plugin.iter().map(|file| file.path.file_name().unwrap()).collect();
+        assert_eq!(names, ["libouter.so", "libinner.so"]);
+        assert!(findings.of_plugin.iter().all(|file| file.origin == LibraryOrigin::Beside));
+    }
+
+    #[test]
     fn the_libraries_of_this_very_program_are_found() {
         let environment = HostEnvironment::new(|_| None, false, crate::ProcessIdentity::of_process());
         let system = LibrarySearch::of_system(&environment);
@@ -355,7 +397,8 @@ mod tests {
             needed: vec!["libc.so.6".to_owned(), "libm.so.6".to_owned()],
             ..LinkedLibraries::default()
         };
-        assert_eq!(system.check_libraries(&program, &links, &[]), Ok(vec![]));
+        let findings = system.find_libraries(&program, &links, &[]).unwrap();
+        assert!(findings.notes.is_empty() && findings.of_plugin.is_empty() && findings.missing.is_none());
         assert!(system.loaded_libraries().iter().any(|name| name.starts_with("libc")));
     }
 }

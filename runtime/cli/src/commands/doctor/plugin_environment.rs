@@ -76,7 +76,7 @@ impl PluginEnvironment {
             trust: TrustSettings {
                 allowed_files: config.plugins.allow.len(),
                 require_signature: config.plugins.require_signature,
-                trusted_keys: config.plugins.trusted_keys.len(),
+                trusted_keys: config.keys.trusted.len(),
             },
             processor_features: features.to_string(),
             cpu_threads: CpuThreads::from_flags(flags),

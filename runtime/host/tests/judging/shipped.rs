@@ -1,0 +1,196 @@
+//! Plugins with libraries of their own, signed or not.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use oarlock_host::{
+    Digest, HostConfig, HostEnvironment, JudgeContext, JudgedPlugin, KeyFiles, ManifestSignatures,
+    PrivateKey, ProcessIdentity, Refusal, RefusalReason, TrustedKeys, judge_candidate,
+};
+
+use crate::directory::{JudgingDirectory, judge_path, make_candidate, refusal_reason};
+
+/// A plugin that needs `libdep.so`, which lies beside it.
+struct ShippedPlugin {
+    directory: JudgingDirectory,
+    plugin: PathBuf,
+    library: PathBuf,
+    key: PrivateKey,
+}
+
+impl ShippedPlugin {
+    fn new() -> Self {
+        let directory = JudgingDirectory::new();
+        let library = directory.compile_library("libdep.so", &[]);
+        let plugin = directory.compile_plugin(
+            "libnpu.so",
+            "",
+            &["-Wl,--no-as-needed,--enable-new-dtags,-rpath,$ORIGIN", library.to_str().unwrap()],
+        );
+        Self { directory, plugin, library, key: PrivateKey::generate().unwrap() }
+    }
+
+    fn hash(&self, path: &Path) -> Digest {
+        Digest::hash_bytes(&fs::read(path).unwrap())
+    }
+
+    /// Writes a manifest with the hash of the plugin and more lines, and signs it.
+    fn sign_manifest(&self, more: &str) {
+        self.directory.write_manifest(
+            "libnpu.so",
+            "npu",
+            &format!("sha256 = '{}'\n{more}", self.hash(&self.plugin)),
+        );
+        self.sign_again();
+    }
+
+    fn sign_again(&self) {
+        let manifest = fs::read(self.directory.path("libnpu.oarlock.toml")).unwrap();
+        let signed = ManifestSignatures::sign_manifest(&manifest, std::slice::from_ref(&self.key)).unwrap();
+        self.directory.write_file("libnpu.oarlock.sig", signed.to_text());
+    }
+
+    /// Judges as a user does who trusts the key and requires signatures.
+    fn judge_strictly(&self) -> Result<JudgedPlugin, Refusal> {
+        let file = self.directory.write_file("vendor.pem", self.key.public_key().unwrap().to_pem());
+        let keys = KeyFiles { trusted: vec![file], ..KeyFiles::default() };
+        let identity = ProcessIdentity::of_process();
+        let environment = HostEnvironment::new(|_| None, false, identity);
+        let contract = "1.1..1.3".parse().unwrap();
+        let context = JudgeContext::new(&HostConfig::default(), &environment, contract).unwrap();
+        let trusted_keys = TrustedKeys::load_keys(&keys, identity).unwrap();
+        let context = JudgeContext { trusted_keys, require_signature: true, ..context };
+        judge_candidate(make_candidate(self.plugin.clone(), oarlock_host::PluginOrigin::Explicit), &context)
+    }
+
+    fn strict_reason(&self) -> RefusalReason {
+        self.judge_strictly().unwrap_err().reason
+    }
+
+    fn list_library(&self) -> String {
+        format!("[files]\n'libdep.so' = '{}'", self.hash(&self.library))
+    }
+}
+
+#[test]
+fn a_library_beside_the_plugin_that_others_can_change_is_refused_like_the_plugin() {
+    let shipped = ShippedPlugin::new();
+    assert!(judge_path(shipped.plugin.clone(), "").is_ok());
+    fs::set_permissions(&shipped.library, fs::Permissions::from_mode(0o777)).unwrap();
+    let refusal = judge_path(shipped.plugin.clone(), "").unwrap_err();
+    assert_eq!((refusal.reason, &refusal.file), (RefusalReason::WritableByOthers, &shipped.plugin));
+    assert!(refusal.to_string().contains("libdep.so"), "{refusal}");
+}
+
+#[test]
+fn the_files_in_a_manifest_have_the_hashes_in_it() {
+    let shipped = ShippedPlugin::new();
+    let judge_with = |files: &str| {
+        shipped.directory.write_manifest("libnpu.so", "npu", files);
+        judge_path(shipped.plugin.clone(), "").map_err(|refusal| refusal.reason).map(drop)
+    };
+    let good = shipped.list_library();
+    assert_eq!(judge_with(&good), Ok(()));
+    let wrong = Digest::hash_bytes(b"another");
+    assert_eq!(judge_with(&format!("[files]\n'libdep.so' = '{wrong}'")), Err(RefusalReason::HashMismatch));
+    assert_eq!(judge_with(&format!("{good}\n'libgone.so' = '{wrong}'")), Err(RefusalReason::ManifestLies));
+    // A file that only the plugin itself opens.
+    let data = shipped.directory.write_file("firmware.bin", "data");
+    let listed = format!("{good}\n'firmware.bin' = '{}'", shipped.hash(&data));
+    assert_eq!(judge_with(&listed), Ok(()));
+    shipped.directory.write_file("firmware.bin", "other data");
+    assert_eq!(judge_with(&listed), Err(RefusalReason::HashMismatch));
+    fs::set_permissions(&data, fs::Permissions::from_mode(0o666)).unwrap();
+    assert_eq!(judge_with(&listed), Err(RefusalReason::WritableByOthers));
+    fs::remove_file(&data).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, &data, rustix::fs::Mode::RUSR).unwrap();
+    assert_eq!(judge_with(&listed), Err(RefusalReason::NotASharedObject));
+}
+
+#[test]
+fn a_signature_covers_the_manifest_the_plugin_and_every_library_beside_it() {
+    let shipped = ShippedPlugin::new();
+    assert_eq!(shipped.strict_reason(), RefusalReason::SignatureMissing);
+    shipped.sign_manifest("");
+    let refusal = shipped.judge_strictly().unwrap_err();
+    assert_eq!(refusal.reason, RefusalReason::FileNotSigned);
+    assert!(refusal.expected.contains("libdep.so"), "{refusal}");
+    shipped.sign_manifest(&shipped.list_library());
+    assert_eq!(shipped.judge_strictly().unwrap().signed_by, Some(shipped.directory.path("vendor.pem")));
+    // A build that the linker prefers to the listed one.
+    let better = shipped.directory.path("glibc-hwcaps/x86-64-v2");
+    fs::create_dir_all(&better).unwrap();
+    fs::copy(&shipped.library, better.join("libdep.so")).unwrap();
+    assert_eq!(shipped.strict_reason(), RefusalReason::FileNotSigned);
+    fs::remove_dir_all(shipped.directory.path("glibc-hwcaps")).unwrap();
+    fs::write(&shipped.library, fs::read(&shipped.plugin).unwrap()).unwrap();
+    assert_eq!(shipped.strict_reason(), RefusalReason::HashMismatch);
+}
+
+#[test]
+fn a_signed_manifest_cannot_be_changed_or_moved_to_another_plugin() {
+    let shipped = ShippedPlugin::new();
+    let manifest = shipped.directory.path("libnpu.oarlock.toml");
+    shipped.sign_manifest(&shipped.list_library());
+    let text = fs::read_to_string(&manifest).unwrap();
+    let forged = "conformance = { suite = '1', passed = ['core'], date = '2099-01-01', report_sha256 = ";
+    let forged = format!("{forged}'{}' }}\n{text}", Digest::hash_bytes(b"none"));
+    for changed in [forged, text.replace("1.0'", "1.1'"), text.replace('\n', "\r\n"), format!("{text}\n")] {
+        fs::write(&manifest, changed).unwrap();
+        assert_eq!(shipped.strict_reason(), RefusalReason::SignatureInvalid);
+    }
+    fs::write(&manifest, &text).unwrap();
+    assert!(shipped.judge_strictly().is_ok());
+    // Manifest and signature of one plugin beside another of the same vendor.
+    let other = shipped.directory.compile_plugin("libother.so", "static int other;", &[]);
+    fs::rename(other, &shipped.plugin).unwrap();
+    assert_eq!(shipped.strict_reason(), RefusalReason::HashMismatch);
+    // A manifest that could belong to any plugin proves nothing.
+    shipped.directory.write_manifest("libnpu.so", "npu", "");
+    shipped.sign_again();
+    assert_eq!(shipped.strict_reason(), RefusalReason::FileNotSigned);
+}
+
+#[test]
+fn an_allow_list_applies_to_libraries_beside_the_plugin() {
+    let shipped = ShippedPlugin::new();
+    let (plugin, library) = (shipped.hash(&shipped.plugin), shipped.hash(&shipped.library));
+    let allow = |hashes: &str| judge_path(shipped.plugin.clone(), &format!("[plugins]\nallow = [{hashes}]"));
+    assert_eq!(allow(&format!("'{plugin}'")).unwrap_err().reason, RefusalReason::NotAllowed);
+    assert!(allow(&format!("'{plugin}', '{library}'")).is_ok());
+}
+
+#[test]
+fn a_search_path_that_depends_on_the_working_directory_is_refused() {
+    let directory = JudgingDirectory::new();
+    for path in [".", "lib", "$ORIGIN:", ":/opt"] {
+        for tags in ["--enable-new-dtags", "--disable-new-dtags"] {
+            let plugin = directory.compile_plugin("libnpu.so", "", &[&format!("-Wl,{tags},-rpath,{path}")]);
+            assert_eq!(refusal_reason(plugin, ""), RefusalReason::UnsafeSearchPath, "{path} {tags}");
+        }
+    }
+    // The same in a library that the plugin brings along.
+    let library = directory.compile_library("libdep.so", &["-Wl,-rpath,."]);
+    let arguments = ["-Wl,--no-as-needed,-rpath,$ORIGIN", library.to_str().unwrap()];
+    let refusal = judge_path(directory.compile_plugin("libnpu.so", "", &arguments), "").unwrap_err();
+    assert_eq!(refusal.reason, RefusalReason::UnsafeSearchPath);
+    assert!(refusal.found.contains("libdep.so"), "{refusal}");
+}
+
+#[test]
+fn an_executable_stack_and_relocations_of_code_are_refused_in_plugin_and_library() {
+    let directory = JudgingDirectory::new();
+    let relocated = "__asm__(\".text\\n.balign 8\\n.quad oarlock_plugin_query\\n\");";
+    let plain = directory.compile_plugin("libnpu.so", "", &["-Wl,-z,noexecstack"]);
+    assert!(judge_path(plain, "").is_ok());
+    let stack = directory.compile_plugin("libnpu.so", "", &["-Wl,-z,execstack"]);
+    assert_eq!(refusal_reason(stack, ""), RefusalReason::ExecutableStack);
+    let code = directory.compile_plugin("libnpu.so", relocated, &["-Wl,-z,notext"]);
+    assert_eq!(refusal_reason(code, ""), RefusalReason::TextRelocations);
+    let library = directory.compile_library("libdep.so", &["-Wl,-z,execstack"]);
+    let arguments = ["-Wl,--no-as-needed,-rpath,$ORIGIN", library.to_str().unwrap()];
+    let refusal = judge_path(directory.compile_plugin("libnpu.so", "", &arguments), "").unwrap_err();
+    assert_eq!(refusal.reason, RefusalReason::ExecutableStack);
+    assert!(refusal.found.contains("libdep.so"), "{refusal}");
+}
