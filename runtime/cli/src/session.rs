@@ -7,8 +7,8 @@ use std::sync::Arc;
 use oarlock_core::Runtime;
 use oarlock_core::flags::Flags;
 use oarlock_host::{
-    BuiltInPlugin, ConfigError, Host, HostConfig, HostEnvironment, HostOptions, LoadReport, PluginOutcome,
-    ProbeCommand, Refusal,
+    BuiltInPlugin, ConfigError, Host, HostConfig, HostEnvironment, HostOptions, LoadReport, PluginAdapter,
+    PluginOutcome, ProbeCommand, Refusal,
 };
 
 use crate::arguments::GlobalOptions;
@@ -24,6 +24,10 @@ const BUILT_IN: &[BuiltInPlugin] = &[
     BuiltInPlugin { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
     BuiltInPlugin { name: "trace", query: oarlock_plugin_trace::QUERY },
 ];
+
+/// What makes plugins for other programs usable.
+pub(crate) const ADAPTERS: &[PluginAdapter] =
+    &[PluginAdapter { entry: oarlock_plugin_paddle::ENTRY, query: oarlock_plugin_paddle::query }];
 
 /// Why the program started itself: a plugin is tried in a child process first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,6 +190,7 @@ pub(crate) fn host_options(
     options.paths.clone_from(&global.plugins);
     options.layers.clone_from(&global.layers);
     options.built_in = BUILT_IN.to_vec();
+    options.adapters = ADAPTERS.to_vec();
     options.log = messages.clone();
     options.probe = Some(probe_command());
     Ok(options)

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use oarlock_abi as abi;
 
-use crate::{HostConfig, HostEnvironment, LoadedPlugin, LogSink, PROBE_TIMEOUT, ProbeCommand, SilentLogSink};
+use crate::{
+    HostConfig, HostEnvironment, LoadedPlugin, LogSink, PROBE_TIMEOUT, PluginAdapter, ProbeCommand, SilentLogSink,
+};
 
 /// A plugin that is linked into the program.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +36,8 @@ pub struct HostOptions {
     pub environment: HostEnvironment,
     /// Plugins that are linked in. They come first, so no file can replace them by using their name.
     pub built_in: Vec<BuiltInPlugin>,
+    /// What makes plugins for other programs usable. Without an adapter, such files are refused.
+    pub adapters: Vec<PluginAdapter>,
     /// Plugin files that are part of the program. They are not judged: a user who can change them can change the program too.
     pub bundled: Vec<PathBuf>,
     /// Layers to put in front of every plugin, outside the configured layers, the outermost first.
@@ -63,6 +67,7 @@ impl HostOptions {
             config,
             environment,
             built_in: Vec::new(),
+            adapters: Vec::new(),
             bundled: Vec::new(),
             layers: Vec::new(),
             probe: None,

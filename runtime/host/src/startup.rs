@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::judge::elf::LinkedLibraries;
-use crate::load::{QueriedPlugin, open_plugin, query_plugin};
+use crate::load::{PluginEntryPoint, QueriedPlugin, open_plugin, query_plugin};
 use crate::options::HostOptions;
 use crate::probe::cache::ProbeCache;
 use crate::probe::{ProbeResult, probe_all};
@@ -50,6 +50,7 @@ pub(crate) fn start_plugins(
     if oarlock_abi::SANITIZER != oarlock_abi::Sanitizer::NONE {
         context.sanitizers.extend(oarlock_abi::SANITIZER.name().map(str::to_owned));
     }
+    context.adapters.clone_from(&options.adapters);
     let shared = SharedServices::new(
         options.program.clone(),
         options.log.clone(),
@@ -92,7 +93,7 @@ fn query_built_in(
     let file = std::env::current_exe().unwrap_or_else(|_| PathBuf::from(built_in.name));
     let services = PluginServices::new(shared, built_in.name);
     // SAFETY: the function is part of the program and stays in it.
-    let answer = unsafe { query_plugin(&file, built_in.query, services) };
+    let answer = unsafe { query_plugin(&file, PluginEntryPoint::Own(built_in.query), services) };
     program_entry(file, answer, context, earlier)
 }
 
@@ -108,7 +109,7 @@ fn query_bundled(
         .check_enabled(file, &name)
         // These files are not judged, but opening a truncated one would crash the process.
         .and_then(|()| LinkedLibraries::read_file(file))
-        .and_then(|_| open_plugin(file, services));
+        .and_then(|_| open_plugin(file, services, &[]));
     program_entry(file.to_owned(), answer, context, earlier)
 }
 
@@ -227,7 +228,7 @@ impl PluginLoader<'_> {
             check_unique(&path, Some(origin), &name, device_type.as_deref(), rows)
         });
         // The judged file is opened, even if a link on the way has changed since.
-        let loaded = known.and_then(|()| open_plugin(&judged.real_path, services)).and_then(|loaded| {
+        let loaded = known.and_then(|()| open_plugin(&judged.real_path, services, &self.context.adapters)).and_then(|loaded| {
             check_answered(loaded, |info| match &judged.manifest {
                 Some(manifest) => check_manifest_promises(&path, manifest, info),
                 None => check_unique(&path, Some(origin), &info.name, info.device_type.as_deref(), rows),

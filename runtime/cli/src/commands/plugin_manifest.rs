@@ -50,7 +50,10 @@ fn probe_manifest(
 ) -> Result<PluginManifest, CommandError> {
     let real = options.environment.identity.check_file(file)?;
     let bytes = fs::read(&real).map_err(|error| unusable_file(file, &error))?;
-    check_symbols(file, &SharedObject::parse_bytes(file, &bytes)?)?;
+    let elf = SharedObject::parse_bytes(file, &bytes)?;
+    if !options.adapters.iter().any(|adapter| adapter.recognizes_file(&elf)) {
+        check_symbols(file, &elf)?;
+    }
     let timeout =
         options.config.plugins.probe_timeout_ms.map_or(PROBE_TIMEOUT, std::time::Duration::from_millis);
     let probed = probe_file(&probe_command(), &real, &options.config.options, timeout);

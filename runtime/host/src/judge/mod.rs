@@ -27,7 +27,7 @@ use crate::judge::symbols::list_symbols;
 use crate::text::wildcard::matches_pattern;
 use crate::{
     AllowList, ConfigError, ContractRange, Digest, HostConfig, HostEnvironment, IsaFeatures, LibrarySearch,
-    PluginCandidate, PluginManifest, ProcessIdentity, Refusal, RefusalReason, SharedObject, TrustedKeys,
+    PluginAdapter, PluginCandidate, PluginManifest, ProcessIdentity, Refusal, RefusalReason, SharedObject, TrustedKeys,
     check_symbols, pinning_symbols,
 };
 
@@ -53,6 +53,8 @@ pub struct JudgeContext {
     pub libraries: LibrarySearch,
     /// The versions of the contract that the host understands.
     pub contract: ContractRange,
+    /// What makes plugins for other programs usable.
+    pub adapters: Vec<PluginAdapter>,
     /// The sanitizers that the host is built with, such as `address`.
     pub sanitizers: Vec<String>,
 }
@@ -102,6 +104,7 @@ impl JudgeContext {
             features,
             libraries: LibrarySearch::of_system(environment),
             contract,
+            adapters: Vec::new(),
             sanitizers: Vec::new(),
         })
     }
@@ -193,7 +196,9 @@ pub fn judge_candidate(candidate: PluginCandidate, context: &JudgeContext) -> Re
     if let Some(manifest) = &manifest {
         check_manifest_claims(path, manifest, digest, &elf)?;
     }
-    check_symbols(path, &elf)?;
+    if !context.adapters.iter().any(|adapter| adapter.recognizes_file(&elf)) {
+        check_symbols(path, &elf)?;
+    }
     check_sanitizers(path, &elf, &context.libraries, &context.sanitizers)?;
     let requires = manifest.as_ref().map_or(&[][..], |manifest| &manifest.requires);
     let notes = context.libraries.check_libraries(path, &elf.links, requires)?;

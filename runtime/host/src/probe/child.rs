@@ -25,7 +25,7 @@ use crate::foreign_struct::RuleBreach;
 use crate::load::{breach_refusal, open_plugin};
 use crate::probe::{ProbeRequest, name_by_file};
 use crate::services::{PluginServices, SharedServices, SilentLogSink};
-use crate::{HostEnvironment, LoadedPlugin, PluginInfo, Refusal};
+use crate::{HostEnvironment, LoadedPlugin, PluginAdapter, PluginInfo, Refusal};
 
 /// The memory that a plugin gets even on a small machine.
 const MIN_MEMORY: u64 = 1 << 30;
@@ -56,8 +56,8 @@ pub(crate) struct ProbeAnswer {
 
 /// Implements the hidden command of a program that offers a [`ProbeCommand`](crate::ProbeCommand): probes the plugin at `path`,
 /// answers on standard output, and ends.
-pub fn probe_child_main(path: &Path) -> ExitCode {
-    match enter_sandbox().and_then(|(request, answers)| probe_plugin(path, request, answers)) {
+pub fn probe_child_main(path: &Path, adapters: &[PluginAdapter]) -> ExitCode {
+    match enter_sandbox().and_then(|(request, answers)| probe_plugin(path, adapters, request, answers)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("`{}`: expected to probe it, found: {error}", path.display());
@@ -131,14 +131,19 @@ fn limit_address_space(most: Option<u64>) -> io::Result<()> {
     Ok(rustix::process::setrlimit(Resource::As, Rlimit { current, maximum })?)
 }
 
-fn probe_plugin(path: &Path, request: ProbeRequest, answers: File) -> io::Result<()> {
+fn probe_plugin(
+    path: &Path,
+    adapters: &[PluginAdapter],
+    request: ProbeRequest,
+    answers: File,
+) -> io::Result<()> {
     let mut channel = ParentChannel { answers, token: request.token, asked_by: std::process::id() };
     let file_name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = name_by_file(path, &request.options).unwrap_or(&file_name).to_owned();
     let shared =
         SharedServices::new("oarlock probe".to_owned(), Arc::new(SilentLogSink), request.options, None);
     let services = PluginServices::new(&shared, &name);
-    let opened = open_plugin(path, services.clone());
+    let opened = open_plugin(path, services.clone(), adapters);
     services.leak_services();
     let answer = opened.as_ref().map(|loaded| loaded.checked.info.clone()).map_err(Clone::clone);
     let answer = channel.send_answer(path, ProbeStep::Asked, answer)?;
