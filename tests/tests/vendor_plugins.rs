@@ -21,7 +21,7 @@ const PROBE_COMMAND: &str = "__probe";
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_some_and(|first| first == PROBE_COMMAND) {
-        return probe_child_main(Path::new(&arguments.next().unwrap_or_default()));
+        return probe_child_main(Path::new(&arguments.next().unwrap_or_default()), &[]);
     }
     let table = fs::read_to_string(plugins_directory().join("README.md")).expect("the table of plugins");
     let mut rows: Vec<PluginExpectation> = table.lines().filter_map(PluginExpectation::parse_row).collect();

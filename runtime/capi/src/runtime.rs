@@ -11,8 +11,8 @@ use std::sync::Arc;
 use oarlock_core::flags::Flags;
 use oarlock_core::{Error, Result, Runtime};
 use oarlock_host::{
-    BuiltInPlugin, HostConfig, HostEnvironment, HostOptions, LogLevel as HostLevel, LogSink, PluginOutcome,
-    PluginReport,
+    BuiltInPlugin, HostConfig, HostEnvironment, HostOptions, LogLevel as HostLevel, LogSink, PluginAdapter,
+    PluginOutcome, PluginReport,
 };
 
 use crate::c_types::{self, LogCallback, LogLevel, RuntimeOptions};
@@ -30,6 +30,10 @@ const BUILT_IN: &[BuiltInPlugin] = &[
     BuiltInPlugin { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
     BuiltInPlugin { name: "trace", query: oarlock_plugin_trace::QUERY },
 ];
+
+/// What makes plugins for other programs usable.
+const ADAPTERS: &[PluginAdapter] =
+    &[PluginAdapter { entry: oarlock_plugin_paddle::ENTRY, query: oarlock_plugin_paddle::query }];
 
 /// A runtime with the texts that C reads from it.
 pub struct RuntimeHandle {
@@ -140,6 +144,7 @@ unsafe fn host_options(given: &RuntimeOptions) -> Result<HostOptions> {
     host.paths = paths.into_iter().map(PathBuf::from).collect();
     host.layers = layers.into_iter().map(str::to_owned).collect();
     host.built_in = BUILT_IN.to_vec();
+    host.adapters = ADAPTERS.to_vec();
     if let LogCallback(Some(callback)) = given.log {
         let least = if given.log_level.0 == 0 { HostLevel::WARNING } else { HostLevel(given.log_level.0) };
         host.log = Arc::new(ProgramLog { callback, context: given.log_context, least });

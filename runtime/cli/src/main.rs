@@ -41,7 +41,7 @@ fn main() -> ExitCode {
     let task = session::parse_child_task(std::env::args_os());
     let file = || PathBuf::from(std::env::args_os().nth(2).unwrap_or_default());
     match task {
-        Some(ChildTask::Probe) => return oarlock_host::probe_child_main(&file()),
+        Some(ChildTask::Probe) => return oarlock_host::probe_child_main(&file(), session::ADAPTERS),
         Some(ChildTask::Conform) => return commands::conformance::run_child(&file()),
         Some(ChildTask::Watched) | None => {}
     }

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use oarlock_core::Runtime;
 use oarlock_core::flags::Flags;
 use oarlock_host::{
-    BuiltInPlugin, ConfigError, Host, HostConfig, HostEnvironment, HostOptions, LoadReport, PluginOutcome,
-    PluginSelection, ProbeCommand, Refusal,
+    BuiltInPlugin, ConfigError, Host, HostConfig, HostEnvironment, HostOptions, LoadReport, PluginAdapter,
+    PluginOutcome, PluginSelection, ProbeCommand, Refusal,
 };
 
 use crate::arguments::GlobalOptions;
@@ -26,6 +26,10 @@ const BUILT_IN: &[BuiltInPlugin] = &[
     BuiltInPlugin { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
     BuiltInPlugin { name: "trace", query: oarlock_plugin_trace::QUERY },
 ];
+
+/// What makes plugins for other programs usable.
+pub(crate) const ADAPTERS: &[PluginAdapter] =
+    &[PluginAdapter { entry: oarlock_plugin_paddle::ENTRY, query: oarlock_plugin_paddle::query }];
 
 /// Why the program started itself: a plugin is tried in a child process first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,6 +228,7 @@ pub(crate) fn host_options(
     options.layers.clone_from(&global.layers);
     options.ask_again = global.ask_again;
     options.built_in = BUILT_IN.to_vec();
+    options.adapters = ADAPTERS.to_vec();
     options.log = messages.clone();
     options.probe = Some(probe_command());
     options.selection = PluginSelection { only: global.only.clone(), without: global.without.clone() };

@@ -15,6 +15,8 @@ use crate::ProcessIdentity;
 pub struct HostEnvironment {
     /// `OARLOCK_PLUGIN_PATH`: additional places to search for plugins, separated by colons.
     pub plugin_path: Option<OsString>,
+    /// `CUSTOM_DEVICE_ROOT`: a directory with custom devices of PaddlePaddle, as its own users set it.
+    pub custom_device_root: Option<PathBuf>,
     /// `OARLOCK_CONFIG`: a configuration file that replaces the user's.
     pub config: Option<PathBuf>,
     /// `OARLOCK_ISA_MASK`: a list of processor features; all others count as absent.
@@ -46,6 +48,7 @@ impl HostEnvironment {
         let library_path = get("LD_LIBRARY_PATH").unwrap_or_default();
         Self {
             plugin_path: get("OARLOCK_PLUGIN_PATH"),
+            custom_device_root: get("CUSTOM_DEVICE_ROOT").map(PathBuf::from),
             config: get("OARLOCK_CONFIG").map(PathBuf::from),
             isa_mask: get("OARLOCK_ISA_MASK").map(|mask| mask.to_string_lossy().into_owned()),
             library_path: std::env::split_paths(&library_path).filter(|path| path != Path::new("")).collect(),

@@ -5,6 +5,7 @@
 //! and checks their answers, and `device` is the interface for programs. [`Host::start`] takes every plugin along this path and
 //! records a [`Refusal`] for each one that does not reach the end.
 
+mod adapter;
 mod config;
 mod conformance;
 mod device;
@@ -31,6 +32,7 @@ mod startup;
 mod text;
 mod trust;
 
+pub use adapter::{AdapterQuery, PluginAdapter};
 pub use config::{ConfigError, HostConfig, PluginsSection};
 pub use device::kernel::{KernelHandle, PreparedKernel};
 pub use device::memory::{DeviceBlock, DeviceSpan};

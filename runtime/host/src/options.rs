@@ -10,8 +10,8 @@ use oarlock_abi as abi;
 use crate::probe::cache::{ProbeCache, ProbeSubject};
 use crate::{
     FailedStart, HostConfig, HostEnvironment, JudgedPlugin, LibrarySearch, LoadedPlugin, LogSink,
-    PROBE_TIMEOUT, PhaseObserver, PluginManifest, PluginSelection, ProbeCommand, ProbeResult, Refusal,
-    START_TIMEOUT, SilentLogSink, UnwatchedPhases,
+    PROBE_TIMEOUT, PhaseObserver, PluginAdapter, PluginManifest, PluginSelection, ProbeCommand, ProbeResult,
+    Refusal, START_TIMEOUT, SilentLogSink, UnwatchedPhases,
 };
 
 /// A plugin that is linked into the program.
@@ -39,6 +39,8 @@ pub struct HostOptions {
     pub environment: HostEnvironment,
     /// Plugins that are linked in. They come first, so no file can replace them by using their name.
     pub built_in: Vec<BuiltInPlugin>,
+    /// What makes plugins for other programs usable. Without an adapter, such files are refused.
+    pub adapters: Vec<PluginAdapter>,
     /// Plugin files that are part of the program. They are not judged: a user who can change them can change the program too.
     pub bundled: Vec<PathBuf>,
     /// Layers to put in front of every plugin, outside the configured layers, the outermost first.
@@ -77,6 +79,7 @@ impl HostOptions {
             config,
             environment,
             built_in: Vec::new(),
+            adapters: Vec::new(),
             bundled: Vec::new(),
             layers: Vec::new(),
             probe: None,

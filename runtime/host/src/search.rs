@@ -24,6 +24,8 @@ pub enum PluginOrigin {
     Config,
     /// The variable `OARLOCK_PLUGIN_PATH`.
     Environment,
+    /// The variable `CUSTOM_DEVICE_ROOT`.
+    CustomDeviceRoot,
     /// The installed Python packages.
     Wheel,
     /// The user's plugin directory.
@@ -38,6 +40,7 @@ impl fmt::Display for PluginOrigin {
             Self::Explicit => "the program",
             Self::Config => "the configuration",
             Self::Environment => "`OARLOCK_PLUGIN_PATH`",
+            Self::CustomDeviceRoot => "`CUSTOM_DEVICE_ROOT`",
             Self::Wheel => "the installed Python packages",
             Self::User => "the user's plugin directory",
             Self::System => "the system's plugin directory",
@@ -73,10 +76,12 @@ pub fn search_places(
 ) -> Vec<(PathBuf, PluginOrigin)> {
     let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
     let of_variable = environment.plugin_path.iter().flat_map(std::env::split_paths);
+    let of_paddle = environment.custom_device_root.iter().cloned();
     let of_user = environment.data_home.iter().map(|home| home.join("oarlock/plugins"));
     (explicit.iter().map(|path| (absolute(path), PluginOrigin::Explicit)))
         .chain(config.plugins.paths.iter().map(|path| (path.clone(), PluginOrigin::Config)))
         .chain(of_variable.map(|path| (path, PluginOrigin::Environment)))
+        .chain(of_paddle.map(|path| (path, PluginOrigin::CustomDeviceRoot)))
         .chain(wheels.iter().map(|path| (path.clone(), PluginOrigin::Wheel)))
         .chain(of_user.map(|path| (path, PluginOrigin::User)))
         .chain(system_directories().into_iter().map(|path| (path, PluginOrigin::System)))
@@ -97,9 +102,10 @@ pub fn search_plugins(
     };
     for (path, origin) in search_places(explicit, wheels, config, environment) {
         match origin {
-            PluginOrigin::Explicit | PluginOrigin::Config | PluginOrigin::Environment => {
-                search.add_requested(&path, origin);
-            }
+            PluginOrigin::Explicit
+            | PluginOrigin::Config
+            | PluginOrigin::Environment
+            | PluginOrigin::CustomDeviceRoot => search.add_requested(&path, origin),
             PluginOrigin::Wheel | PluginOrigin::User | PluginOrigin::System => {
                 search.add_default(&path, origin);
             }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::judge::elf::OpenLibrary;
 use crate::judge::manifest_claims::check_manifest_promises;
-use crate::load::{QueriedPlugin, open_plugin, query_plugin};
+use crate::load::{PluginEntryPoint, QueriedPlugin, open_plugin, query_plugin};
 use crate::options::HostOptions;
 use crate::probe::{ProbeResult, probe_all};
 use crate::services::{PluginServices, SharedServices};
@@ -51,6 +51,7 @@ pub(crate) fn start_plugins(
     if oarlock_abi::SANITIZER != oarlock_abi::Sanitizer::NONE {
         context.sanitizers.extend(oarlock_abi::SANITIZER.name().map(str::to_owned));
     }
+    context.adapters.clone_from(&options.adapters);
     let program = options.program.clone();
     let shared =
         SharedServices::new(program, options.log.clone(), options.config.options.clone(), options.threads);
@@ -146,7 +147,7 @@ impl PluginLoader<'_> {
         let file = std::env::current_exe().unwrap_or_else(|_| PathBuf::from(built_in.name));
         let services = PluginServices::new(self.shared, built_in.name);
         // SAFETY: the function is part of the program and stays in it.
-        let answer = unsafe { query_plugin(&file, built_in.query, services) };
+        let answer = unsafe { query_plugin(&file, PluginEntryPoint::Own(built_in.query), services) };
         self.program_entry(file, answer, earlier)
     }
 
@@ -159,7 +160,7 @@ impl PluginLoader<'_> {
             .and_then(|()| self.options.check_failed_start(file))
             // These files are not judged, but opening a truncated one would crash the process.
             .and_then(|()| OpenLibrary::open_file(file))
-            .and_then(|_| open_plugin(file, services));
+            .and_then(|_| open_plugin(file, services, &[]));
         self.program_entry(file.to_owned(), answer, earlier)
     }
 
@@ -218,12 +219,14 @@ impl PluginLoader<'_> {
             check_unique(&path, Some(origin), &name, device_type.as_deref(), rows)
         });
         // The judged file is opened, even if a link on the way has changed since.
-        let loaded = known.and_then(|()| open_plugin(&judged.real_path, services)).and_then(|loaded| {
-            check_answered(loaded, |info| match &judged.manifest {
-                Some(manifest) => check_manifest_promises(&path, manifest, info),
-                None => check_unique(&path, Some(origin), &info.name, info.device_type.as_deref(), rows),
-            })
-        });
+        let loaded = known
+            .and_then(|()| open_plugin(&judged.real_path, services, &self.context.adapters))
+            .and_then(|loaded| {
+                check_answered(loaded, |info| match &judged.manifest {
+                    Some(manifest) => check_manifest_promises(&path, manifest, info),
+                    None => check_unique(&path, Some(origin), &info.name, info.device_type.as_deref(), rows),
+                })
+            });
         let state = match loaded {
             Ok(loaded) => EntryState::Answered(Box::new(loaded)),
             Err(refusal) => EntryState::Refused(Refusal { file: path.clone(), ..refusal }),

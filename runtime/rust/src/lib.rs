@@ -42,13 +42,19 @@ pub use oarlock_core::{
 };
 pub use oarlock_engine::import::load_model;
 pub use oarlock_engine::{Model, ModelOperand, PrecisionMode, RuntimeValue, Session, SessionOptions};
-pub use oarlock_host::{BuiltInPlugin, HostConfig, HostEnvironment, HostOptions, ProbeCommand};
+pub use oarlock_host::{
+    BuiltInPlugin, HostConfig, HostEnvironment, HostOptions, PluginAdapter, ProbeCommand,
+};
 
 /// The plugins that this crate links in.
 pub const BUILT_IN: &[BuiltInPlugin] = &[
     #[cfg(feature = "cpu")]
     BuiltInPlugin { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
 ];
+
+/// What makes plugins for other programs usable.
+pub const ADAPTERS: &[PluginAdapter] =
+    &[PluginAdapter { entry: oarlock_plugin_paddle::ENTRY, query: oarlock_plugin_paddle::query }];
 
 /// Starts a runtime with the plugins of [`host_options`] and the flags of the environment. `program` is the name and version of
 /// the calling program, which plugins see.
@@ -69,5 +75,6 @@ pub fn host_options(program: &str) -> Result<HostOptions> {
         HostConfig::load(&environment).map_err(|error| Error::invalid_argument(error.to_string()))?;
     let mut options = HostOptions::new(program, config, environment);
     options.built_in = BUILT_IN.to_vec();
+    options.adapters = ADAPTERS.to_vec();
     Ok(options)
 }

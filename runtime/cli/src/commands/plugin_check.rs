@@ -155,7 +155,8 @@ impl PluginInspection {
         let messages = PluginMessages::new(global);
         let mut options = host_options(global, &messages)?;
         options.paths = vec![file.to_path_buf()];
-        let context = JudgeContext::new(&options.config, &options.environment, HOST_CONTRACT)?;
+        let mut context = JudgeContext::new(&options.config, &options.environment, HOST_CONTRACT)?;
+        context.adapters.clone_from(&options.adapters);
         let mut walk = Self::default();
         let judged = match judge_candidate(
             PluginCandidate { path: file.to_path_buf(), origin: PluginOrigin::Explicit },

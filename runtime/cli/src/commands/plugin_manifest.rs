@@ -52,7 +52,10 @@ fn probe_manifest(
 ) -> Result<PluginManifest, CommandError> {
     let real = options.environment.identity.check_file(file)?;
     let bytes = fs::read(&real).map_err(|error| unusable_file(file, &error))?;
-    check_symbols(file, &SharedObject::parse_bytes(file, &bytes)?)?;
+    let elf = SharedObject::parse_bytes(file, &bytes)?;
+    if !options.adapters.iter().any(|adapter| adapter.recognizes_file(&elf)) {
+        check_symbols(file, &elf)?;
+    }
     let before = PluginManifest::read_manifest(path).ok().flatten();
     let timeout = options.probe_timeout(before.as_ref());
     let probed = probe_file(&probe_command(), &real, &options.config.options, timeout);

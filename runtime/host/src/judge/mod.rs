@@ -35,8 +35,8 @@ use crate::judge::shipped_files::{ShippedClaims, ShippedFiles};
 use crate::text::wildcard::matches_pattern;
 use crate::{
     AllowList, ConfigError, ContractRange, Digest, HostConfig, HostEnvironment, IsaFeatures, LibrarySearch,
-    PluginCandidate, PluginManifest, ProcessIdentity, Refusal, RefusalReason, SharedObject, TrustFinding,
-    TrustedKeys, check_symbols,
+    PluginAdapter, PluginCandidate, PluginManifest, ProcessIdentity, Refusal, RefusalReason, SharedObject,
+    TrustFinding, TrustedKeys, check_symbols,
 };
 
 /// Limit on the size of a shared object in bytes: relative addresses in code reach at most 2 GiB.
@@ -61,6 +61,8 @@ pub struct JudgeContext {
     pub libraries: LibrarySearch,
     /// The versions of the contract that the host understands.
     pub contract: ContractRange,
+    /// What makes plugins for other programs usable.
+    pub adapters: Vec<PluginAdapter>,
     /// The sanitizers that the host is built with, such as `address`.
     pub sanitizers: Vec<String>,
 }
@@ -110,6 +112,7 @@ impl JudgeContext {
             features,
             libraries: LibrarySearch::of_system(environment),
             contract,
+            adapters: Vec::new(),
             sanitizers: Vec::new(),
         })
     }
@@ -202,7 +205,9 @@ pub fn judge_candidate(candidate: PluginCandidate, context: &JudgeContext) -> Re
         }
         check_file_claims(path, manifest, digest, &elf)?;
     }
-    check_symbols(path, &elf)?;
+    if !context.adapters.iter().any(|adapter| adapter.recognizes_file(&elf)) {
+        check_symbols(path, &elf)?;
+    }
     check_memory_demands(path, path, elf.memory)?;
     check_sanitizers(path, &elf, &context.libraries, &context.sanitizers)?;
     let requires = manifest.as_ref().map_or(&[][..], |manifest| &manifest.requires);

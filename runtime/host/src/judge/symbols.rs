@@ -72,7 +72,7 @@ fn missing_entry(path: &Path, elf: &SharedObject) -> Refusal {
     let (found, remedy) = match foreign {
         Some((symbol, kind)) => (
             format!("`{symbol}`, the entry of {kind}"),
-            "Oarlock does not load plugins for other programs; `Write a device in C` in the book shows how to write one",
+            "this program has no adapter for such plugins; `Write a device in C` in the book shows how to write one for Oarlock",
         ),
         None => (
             "a shared object without it".to_owned(),

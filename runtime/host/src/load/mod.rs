@@ -11,6 +11,7 @@ pub(crate) mod kernel_checks;
 pub(crate) mod plugin_description;
 pub(crate) mod validate;
 
+use std::ffi::c_void;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,7 +23,7 @@ use crate::load::validate::CheckedPlugin;
 use crate::negotiate::{HOST_CONTRACT, OutdatedSide, negotiate_minor};
 use crate::services::PluginServices;
 use crate::services::errors::{self, PluginFailure};
-use crate::{PluginPhase, Refusal, RefusalReason, sanitize_text};
+use crate::{PluginAdapter, PluginPhase, Refusal, RefusalReason, sanitize_text};
 
 /// The answer of a plugin, followed by a guard zone that detects writes past its end.
 #[repr(C)]
@@ -42,9 +43,41 @@ pub(crate) struct InUse {
     is_shared: bool,
 }
 
+/// The function that answers for a plugin.
+#[derive(Clone, Copy)]
+pub(crate) enum PluginEntryPoint {
+    /// The plugin's own.
+    Own(abi::PluginQuery),
+    /// An adapter's, for a plugin with the entry of another program.
+    Adapted(PluginAdapter, *const c_void),
+}
+
+impl PluginEntryPoint {
+    /// The address that tells plugins apart.
+    fn address(self) -> usize {
+        match self {
+            Self::Own(query) => query as usize,
+            Self::Adapted(_, entry) => entry.addr(),
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As for [`query_plugin`]; the structs are as the contract describes them.
+    unsafe fn call(self, host: *const abi::Host, plugin: *mut abi::Plugin) -> abi::Error {
+        // SAFETY: the caller vouches for the entry and the structs.
+        unsafe {
+            match self {
+                Self::Own(query) => query(host, plugin),
+                Self::Adapted(adapter, entry) => (adapter.query)(entry, host, plugin),
+            }
+        }
+    }
+}
+
 impl InUse {
-    fn mark_in_use(path: &Path, query: abi::PluginQuery) -> Result<Self, Refusal> {
-        let entry = query as usize;
+    fn mark_in_use(path: &Path, query: PluginEntryPoint) -> Result<Self, Refusal> {
+        let entry = query.address();
         let mut in_use = PLUGINS_IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
         if in_use.iter().any(|(other, several_hosts)| *other == entry && !several_hosts) {
             return Err(Refusal::new(
@@ -93,7 +126,11 @@ pub(crate) struct QueriedPlugin {
 
 /// Opens the file at `path` and queries the plugin in it. A refused plugin is never closed again: it may have started threads
 /// or registered functions that outlive its answer.
-pub(crate) fn open_plugin(path: &Path, services: Arc<PluginServices>) -> Result<QueriedPlugin, Refusal> {
+pub(crate) fn open_plugin(
+    path: &Path,
+    services: Arc<PluginServices>,
+    adapters: &[PluginAdapter],
+) -> Result<QueriedPlugin, Refusal> {
     let loading = services.begin_phase(path, PluginPhase::Load);
     // SAFETY: loading runs the initializers of the library, which the host has judged before.
     let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| {
@@ -108,8 +145,9 @@ pub(crate) fn open_plugin(path: &Path, services: Arc<PluginServices>) -> Result<
     })?;
     drop(loading);
     // SAFETY: the contract's entry point has this type.
-    let query = unsafe { library.get::<abi::PluginQuery>(abi::ENTRY) }.map(|symbol| *symbol);
-    let query = query.map_err(|_| {
+    let own =
+        unsafe { library.get::<abi::PluginQuery>(abi::ENTRY) }.map(|symbol| PluginEntryPoint::Own(*symbol));
+    let query = own.or_else(|error| adapted_entry(&library, adapters).ok_or(error)).map_err(|_| {
         let expected = format!("a plugin that exports `{}`", abi::ENTRY);
         let remedy = "define it with default visibility and C linkage, or remove the file";
         Refusal::new(RefusalReason::EntryMissing, path, expected, "a shared object without it", remedy)
@@ -122,6 +160,15 @@ pub(crate) fn open_plugin(path: &Path, services: Arc<PluginServices>) -> Result<
             Err(refusal)
         }
     }
+}
+
+/// The entry of a plugin for another program that an adapter knows.
+fn adapted_entry(library: &Library, adapters: &[PluginAdapter]) -> Option<PluginEntryPoint> {
+    adapters.iter().find_map(|adapter| {
+        // SAFETY: only the address is read, whatever is there.
+        let symbol = unsafe { library.get::<*const c_void>(adapter.entry) };
+        symbol.ok().map(|symbol| PluginEntryPoint::Adapted(*adapter, symbol.as_raw_ptr().cast_const()))
+    })
 }
 
 /// The dynamic linker's message, without the text that `libloading` adds.
@@ -137,7 +184,7 @@ fn linker_message(error: &libloading::Error) -> String {
 /// `query` is the entry point of a plugin that stays loaded.
 pub(crate) unsafe fn query_plugin(
     path: &Path,
-    query: abi::PluginQuery,
+    query: PluginEntryPoint,
     services: Arc<PluginServices>,
 ) -> Result<QueriedPlugin, Refusal> {
     /// Only the answer reveals whether a plugin can be shared, so hosts query one after another.
@@ -150,7 +197,8 @@ pub(crate) unsafe fn query_plugin(
     drop(querying);
     match answer {
         Ok(checked) => {
-            if checked.info.several_hosts {
+            // A plugin for another program has its state in variables of the process, whatever its adapter offers.
+            if checked.info.several_hosts && matches!(query, PluginEntryPoint::Own(_)) {
                 in_use.allow_sharing();
             }
             services.set_name(&checked.info.name);
@@ -168,13 +216,13 @@ pub(crate) unsafe fn query_plugin(
 /// As for [`query_plugin`].
 unsafe fn call_query(
     path: &Path,
-    query: abi::PluginQuery,
+    query: PluginEntryPoint,
     services: &Arc<PluginServices>,
 ) -> Result<CheckedPlugin, Refusal> {
     let mut answer = QueryAnswer { plugin: abi::Plugin::EMPTY, guard: [0; 512] };
     // SAFETY: both structs are the host's own and as large as their size fields state; everything that the host's struct points
     // to lives as long as the services.
-    let error = unsafe { query(services.abi_host(), (&raw mut answer).cast()) };
+    let error = unsafe { query.call(services.abi_host(), (&raw mut answer).cast()) };
     let failure = errors::result_from_error(error).err();
     let plugin = &answer.plugin;
     services.set_plugin_context(plugin.context);

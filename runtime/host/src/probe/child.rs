@@ -27,7 +27,7 @@ use crate::load::{breach_refusal, open_plugin};
 use crate::probe::dependencies::libraries_in_process;
 use crate::probe::{ProbeRequest, name_by_file};
 use crate::services::{PluginServices, SharedServices, SilentLogSink};
-use crate::{HostEnvironment, LoadedPlugin, PluginInfo, Refusal};
+use crate::{HostEnvironment, LoadedPlugin, PluginAdapter, PluginInfo, Refusal};
 
 /// The memory that a plugin gets even on a small machine.
 const MIN_MEMORY: u64 = 1 << 30;
@@ -60,8 +60,8 @@ pub(crate) struct ProbeAnswer {
 
 /// Implements the hidden command of a program that offers a [`ProbeCommand`](crate::ProbeCommand): probes the plugin at `path`,
 /// answers on standard output, and ends.
-pub fn probe_child_main(path: &Path) -> ExitCode {
-    match enter_sandbox().and_then(|(request, answers)| probe_plugin(path, request, answers)) {
+pub fn probe_child_main(path: &Path, adapters: &[PluginAdapter]) -> ExitCode {
+    match enter_sandbox().and_then(|(request, answers)| probe_plugin(path, adapters, request, answers)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("`{}`: expected to probe it, found: {error}", path.display());
@@ -135,7 +135,12 @@ fn limit_address_space(most: Option<u64>) -> io::Result<()> {
     Ok(rustix::process::setrlimit(Resource::As, Rlimit { current, maximum })?)
 }
 
-fn probe_plugin(path: &Path, request: ProbeRequest, answers: File) -> io::Result<()> {
+fn probe_plugin(
+    path: &Path,
+    adapters: &[PluginAdapter],
+    request: ProbeRequest,
+    answers: File,
+) -> io::Result<()> {
     let mut channel = ParentChannel {
         answers,
         token: request.token,
@@ -147,7 +152,7 @@ fn probe_plugin(path: &Path, request: ProbeRequest, answers: File) -> io::Result
     let log = Arc::new(SilentLogSink);
     let shared = Arc::new(SharedServices::new("oarlock probe".to_owned(), log, request.options, None));
     let services = PluginServices::new(&shared, &name);
-    let opened = open_plugin(path, services.clone());
+    let opened = open_plugin(path, services.clone(), adapters);
     services.leak_services();
     let answer = opened.as_ref().map(|loaded| loaded.checked.info.clone()).map_err(Clone::clone);
     channel.note_libraries(path);
