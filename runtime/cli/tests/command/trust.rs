@@ -144,6 +144,26 @@ fn each_file_that_deviates_from_what_was_signed_is_named() {
     vendor.fail(&["plugin", "verify", "libnone.so"]);
 }
 
+/// The commands that the book has for a machine with OpenSSL alone.
+#[test]
+fn a_machine_with_only_openssl_can_sign() {
+    let vendor = TestVendor::new();
+    let page = include_str!("../../../../docs/src/user/trust.md");
+    let start = page.find("    { echo 'oarlock-signature 1'").expect("the commands");
+    let lines: Vec<&str> = page[start..].lines().take_while(|line| line.starts_with("    ")).collect();
+    assert_eq!(lines.len(), 4);
+    let script = lines.join("\n").replace("libacme", "libgood");
+    let has_openssl = Command::new("openssl").arg("version").output().is_ok();
+    if !has_openssl {
+        eprintln!("skipped: `openssl` is not installed");
+        return;
+    }
+    let mut shell = Command::new("sh");
+    let signed = shell.args(["-e", "-c", &script]).current_dir(vendor.0.home.path()).status();
+    assert!(signed.expect("a shell").success());
+    vendor.succeed(&["plugin", "verify", "libgood.so", "--key", "acme.pem"]);
+}
+
 #[test]
 fn keys_are_private_and_never_overwritten() {
     let vendor = TestVendor::new();
