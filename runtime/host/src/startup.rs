@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::judge::elf::OpenLibrary;
-use crate::judge::manifest_claims::check_manifest_promises;
+use crate::load::manifest_promises::check_manifest_promises;
 use crate::load::{QueriedPlugin, open_plugin, query_plugin};
 use crate::options::HostOptions;
 use crate::probe::cache::ProbeCache;

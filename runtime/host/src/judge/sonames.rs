@@ -68,8 +68,14 @@ impl LibrarySearch {
         links: &LinkedLibraries,
         requires: &[RequiredLibrary],
     ) -> Result<LibraryFindings, Refusal> {
-        let (links, origin) = (links.clone(), LibraryOrigin::Beside);
-        let object = LinkedObject { path: path.to_path_buf(), links, inherited: Vec::new(), origin };
+        let real_path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        let object = LinkedObject {
+            path: path.to_path_buf(),
+            directory: parent_directory(&real_path),
+            links: links.clone(),
+            inherited: Vec::new(),
+            origin: LibraryOrigin::Beside,
+        };
         object.check_search_path(path)?;
         let mut findings = LibraryFindings::default();
         for requirement in requires {
@@ -81,7 +87,7 @@ impl LibrarySearch {
                     ));
                 }
                 Err(refusal) => _ = findings.missing.get_or_insert(refusal),
-                Ok(files) => findings.add_files(files),
+                Ok(files) => findings.add_files(mark_as_required(files)),
             }
         }
         self.find_needed(object, requires, &mut findings)?;
@@ -107,8 +113,11 @@ impl LibrarySearch {
                     Some(FoundLibrary::Loaded) => {}
                     Some(FoundLibrary::Files(files)) => {
                         let inherited = object.directories_for_needed();
+                        let is_required = requires.iter().any(|row| row.soname == *name);
+                        let files = if is_required { mark_as_required(files) } else { files };
                         unchecked.extend(files.iter().map(|found| LinkedObject {
                             path: found.path.clone(),
+                            directory: parent_directory(&found.path),
                             links: found.library.links.clone(),
                             inherited: inherited.clone(),
                             origin: found.origin,
@@ -229,6 +238,18 @@ impl LibraryFindings {
             }
         }
     }
+}
+
+/// Libraries that the manifest requires are of other packages, wherever they are.
+fn mark_as_required(mut files: Vec<LibraryFile>) -> Vec<LibraryFile> {
+    for file in files.iter_mut().filter(|file| file.origin == LibraryOrigin::Beside) {
+        file.origin = LibraryOrigin::NamedByPlugin;
+    }
+    files
+}
+
+fn parent_directory(path: &Path) -> PathBuf {
+    path.parent().unwrap_or(Path::new("/")).to_path_buf()
 }
 
 fn install_remedy(package: Option<&str>, otherwise: &str) -> String {

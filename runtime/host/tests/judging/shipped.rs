@@ -124,6 +124,10 @@ fn a_signature_covers_the_manifest_the_plugin_and_every_library_beside_it() {
     fs::copy(&shipped.library, better.join("libdep.so")).unwrap();
     assert_eq!(shipped.strict_reason(), RefusalReason::FileNotSigned);
     fs::remove_dir_all(shipped.directory.path("glibc-hwcaps")).unwrap();
+    // A library of another package, as the signed manifest says.
+    shipped.sign_manifest("[[requires]]\nsoname = 'libdep.so'\npackage = 'dep'");
+    assert!(shipped.judge_strictly().is_ok());
+    shipped.sign_manifest(&shipped.list_library());
     fs::write(&shipped.library, fs::read(&shipped.plugin).unwrap()).unwrap();
     assert_eq!(shipped.strict_reason(), RefusalReason::HashMismatch);
 }
