@@ -31,6 +31,11 @@ impl ShippedPlugin {
         Self { directory, plugin, library, key: PrivateKey::generate().unwrap() }
     }
 
+    /// Replaces the library by one without the entry of a plugin.
+    fn library_without_entry(&self) -> PathBuf {
+        self.directory.compile_library("libdep.so", &["-Doarlock_plugin_query=dep"])
+    }
+
     fn hash(&self, path: &Path) -> Digest {
         Digest::hash_bytes(&fs::read(path).unwrap())
     }
@@ -154,6 +159,41 @@ fn a_signed_manifest_cannot_be_changed_or_moved_to_another_plugin() {
     shipped.directory.write_manifest("libnpu.so", "npu", "");
     shipped.sign_again();
     assert_eq!(shipped.strict_reason(), RefusalReason::FileNotSigned);
+}
+
+#[test]
+fn a_library_of_a_plugin_is_no_plugin_and_no_fault() {
+    let shipped = ShippedPlugin::new();
+    assert_eq!(refusal_reason(shipped.library_without_entry(), ""), RefusalReason::EntryMissing);
+    shipped.sign_manifest(&shipped.list_library());
+    let refusal = judge_path(shipped.library.clone(), "[plugins]\nrequire_signature = true").unwrap_err();
+    assert_eq!(refusal.reason, RefusalReason::PartOfPlugin);
+    assert!(refusal.found.contains("libnpu.oarlock.toml"), "{refusal}");
+    // A plugin that another lists stays one.
+    shipped.directory.compile_library("libdep.so", &[]);
+    assert!(judge_path(shipped.library.clone(), "").is_ok());
+}
+
+#[test]
+fn a_library_that_is_filtered_or_reached_by_a_link_is_judged_like_one_that_is_needed() {
+    let directory = JudgingDirectory::new();
+    let inner = directory.compile_library("libinner.so", &[]);
+    let path = inner.to_str().unwrap();
+    fs::create_dir(directory.path("real")).unwrap();
+    let arguments = ["-Wl,--no-as-needed,--enable-new-dtags,-rpath,$ORIGIN", path];
+    let outer = directory.compile_library("libouter.so", &arguments);
+    // The linker takes the directory of the link for `$ORIGIN`.
+    fs::rename(&outer, directory.path("real/libouter.so")).unwrap();
+    std::os::unix::fs::symlink("real/libouter.so", &outer).unwrap();
+    let through_link = directory.compile_plugin("liba.so", "", &[arguments[0], outer.to_str().unwrap()]);
+    let filter = directory.compile_plugin("libb.so", "", &["-Wl,-F,libinner.so,-rpath,$ORIGIN"]);
+    for plugin in [&through_link, &filter] {
+        assert_eq!(judge_path(plugin.clone(), "").map(drop), Ok(()));
+    }
+    fs::set_permissions(&inner, fs::Permissions::from_mode(0o666)).unwrap();
+    for plugin in [through_link, filter] {
+        assert_eq!(refusal_reason(plugin, ""), RefusalReason::WritableByOthers);
+    }
 }
 
 #[test]
