@@ -127,7 +127,12 @@ impl ShippedFiles<'_> {
 
     /// Turns the refusal of a file into one of the plugin that comes with it.
     fn refuse_plugin(&self, refusal: Refusal, path: &Path) -> Refusal {
-        let expected = format!("{} (its file `{}`)", refusal.expected, path.display());
+        let name = format!("`{}`", path.display());
+        let expected = if refusal.found.contains(&name) {
+            refusal.expected
+        } else {
+            format!("{} (its file {name})", refusal.expected)
+        };
         Refusal { file: self.plugin.to_path_buf(), expected, ..refusal }
     }
 

@@ -171,7 +171,7 @@ fn a_library_of_a_plugin_is_no_plugin_and_no_fault() {
     assert!(refusal.found.contains("libnpu.oarlock.toml"), "{refusal}");
     // A plugin that another lists stays one.
     shipped.directory.compile_library("libdep.so", &[]);
-    assert!(judge_path(shipped.library.clone(), "").is_ok());
+    assert!(judge_path(shipped.library, "").is_ok());
 }
 
 #[test]
