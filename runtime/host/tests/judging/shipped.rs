@@ -5,11 +5,14 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use oarlock_host::{
-    Digest, HostConfig, HostEnvironment, JudgeContext, JudgedPlugin, KeyFiles, ManifestSignatures,
-    PrivateKey, ProcessIdentity, Refusal, RefusalReason, TrustedKeys, judge_candidate,
+    Digest, FileCoverage, HostConfig, HostEnvironment, JudgeContext, JudgedPlugin, KeyFiles,
+    ManifestSignatures, PluginManifest, PrivateKey, ProcessIdentity, Refusal, RefusalReason, TrustedKeys,
+    judge_candidate, list_covered_files,
 };
 
 use crate::directory::{JudgingDirectory, judge_path, make_candidate, refusal_reason};
+#[cfg(target_endian = "little")]
+use crate::files::elf_header;
 
 /// A plugin that needs `libdep.so`, which lies beside it.
 struct ShippedPlugin {
@@ -159,6 +162,45 @@ fn a_signed_manifest_cannot_be_changed_or_moved_to_another_plugin() {
     shipped.directory.write_manifest("libnpu.so", "npu", "");
     shipped.sign_again();
     assert_eq!(shipped.strict_reason(), RefusalReason::FileNotSigned);
+}
+
+#[test]
+#[cfg(target_endian = "little")]
+fn a_release_machine_knows_which_files_are_covered_for_any_processor_and_without_drivers() {
+    let directory = JudgingDirectory::new();
+    let environment = HostEnvironment::new(|_| None, false, ProcessIdentity::of_process());
+    let coverage = |plugin: &Path, more: &str| {
+        directory.write_manifest("libnpu.so", "npu", more);
+        let path = directory.path("libnpu.oarlock.toml");
+        let manifest = PluginManifest::read_manifest(&path).unwrap().unwrap();
+        let files = list_covered_files(plugin, &manifest, &environment).unwrap();
+        files.into_iter().map(|file| file.coverage).collect::<Vec<_>>()
+    };
+    let data = Digest::hash_bytes(b"data");
+    directory.write_file("data.bin", "data");
+    let number = if std::env::consts::ARCH == "aarch64" { 62 } else { 183 };
+    let foreign = directory.write_file("libnpu.so", elf_header(64, number));
+    let sha256 = Digest::hash_bytes(&fs::read(&foreign).unwrap());
+    let listed = format!("sha256 = '{sha256}'\n[files]\n'data.bin' = '{data}'");
+    assert_eq!(coverage(&foreign, &listed), [FileCoverage::Covered; 2]);
+    assert_eq!(coverage(&foreign, ""), [FileCoverage::Unlisted]);
+    // The library of the driver is not here; the one beside the plugin is.
+    let driver = directory.compile_library("libdriver.so", &[]);
+    let library = directory.compile_library("libdep.so", &[]);
+    let arguments =
+        ["-Wl,--no-as-needed,-rpath,$ORIGIN", driver.to_str().unwrap(), library.to_str().unwrap()];
+    let plugin = directory.compile_plugin("libnpu.so", "", &arguments);
+    fs::remove_file(driver).unwrap();
+    let sha256 = Digest::hash_bytes(&fs::read(&plugin).unwrap());
+    assert_eq!(
+        coverage(&plugin, &format!("sha256 = '{sha256}'")),
+        [FileCoverage::Covered, FileCoverage::Unlisted]
+    );
+    let changed = FileCoverage::Changed(sha256);
+    let wrong = format!("sha256 = '{data}'\n[files]\n'libdep.so' = '{data}'\n'libgone.so' = '{data}'");
+    let found = coverage(&plugin, &wrong);
+    assert_eq!(found[0], changed);
+    assert!(matches!(found[1], FileCoverage::Changed(_)) && found[2] == FileCoverage::Missing);
 }
 
 #[test]
