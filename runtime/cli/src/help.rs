@@ -62,7 +62,11 @@ Exit codes:
 pub(crate) const PLUGIN_EXAMPLES: &str = "\
 Examples:
   oarlock plugin check ./libnpu.so
-  oarlock plugin manifest ./libnpu.so --write";
+  oarlock plugin manifest ./libnpu.so --write
+  oarlock plugin key new acme
+  oarlock plugin sign ./libnpu.so --key acme.key
+  oarlock plugin trust acme.pem
+  oarlock plugin verify ./libnpu.so";
 
 pub(crate) const CHECK_EXAMPLES: &str = "\
 Examples:
@@ -83,8 +87,8 @@ Examples:
   oarlock plugin manifest ./libnpu.so            Prints the manifest
   oarlock plugin manifest ./libnpu.so --write    Writes it to ./libnpu.oarlock.toml
 
-With a manifest beside it, the host judges a plugin without running any of its code. The manifest contains the hash of the file, \
-so write it again whenever the file changes.";
+With a manifest beside it, the host judges a plugin without running any of its code. The manifest has the hashes of the plugin and \
+of the libraries beside it that it loads, so write it again whenever one of them changes.";
 
 pub(crate) const COMPLETIONS_EXAMPLES: &str = "\
 Examples:

@@ -311,10 +311,10 @@ mod tests {
         std::fs::create_dir(directory.path().join("keys")).unwrap();
         std::fs::write(&key, "").unwrap();
         let keys = || HostConfig::read_if_present(&file, ProcessIdentity::of_process()).unwrap().keys.trusted;
-        assert_eq!(keys(), [key.clone()]);
+        assert_eq!(keys(), std::slice::from_ref(&key));
         std::fs::write(&file, "").unwrap();
         std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-        assert_eq!(keys(), [key.clone()]);
+        assert_eq!(keys(), [key]);
     }
 
     #[test]

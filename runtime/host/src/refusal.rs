@@ -50,6 +50,8 @@ pub enum RefusalReason {
     BetterVariant,
     /// The program provides a plugin of this name itself.
     PartOfProgram,
+    /// The file is a library of a plugin beside it.
+    PartOfPlugin,
     /// A library that the plugin needs is not installed, or is too old.
     SonameMissing,
     /// The plugin looks for libraries in a directory that depends on where the program was started.

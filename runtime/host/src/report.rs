@@ -28,11 +28,14 @@ impl LoadReport {
         })
     }
 
-    /// True if a refusal means that something is wrong. Disabled plugins, files that the program provides itself, and variants
+    /// True if a refusal means that something is wrong. Disabled plugins, files that the program provides itself, libraries of other plugins, and variants
     /// for other processors are left out on purpose, the latter as long as there is a variant for this one.
     pub fn is_fault(&self, refusal: &Refusal) -> bool {
         match refusal.reason {
-            RefusalReason::Disabled | RefusalReason::BetterVariant | RefusalReason::PartOfProgram => false,
+            RefusalReason::Disabled
+            | RefusalReason::BetterVariant
+            | RefusalReason::PartOfProgram
+            | RefusalReason::PartOfPlugin => false,
             RefusalReason::IsaUnsupported => {
                 let manifest =
                     PluginManifest::read_manifest(&PluginManifest::path_beside(&refusal.file)).ok().flatten();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::judge::elf::OpenLibrary;
-use crate::judge::manifest_claims::check_manifest_promises;
+use crate::load::manifest_promises::check_manifest_promises;
 use crate::load::{PluginEntryPoint, QueriedPlugin, open_plugin, query_plugin};
 use crate::options::HostOptions;
 use crate::probe::{ProbeResult, probe_all};

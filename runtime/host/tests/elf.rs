@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use oarlock_host::{
-    ENTRY_SYMBOL, RefusalReason, SharedObject, SymbolBinding, check_symbols, pinning_symbols,
+    ENTRY_SYMBOL, MemoryDemands, RefusalReason, SharedObject, SymbolBinding, check_symbols, pinning_symbols,
 };
 
 /// The smallest possible plugin.
@@ -53,6 +53,17 @@ fn parse_elf(bytes: &[u8]) -> Result<SharedObject, RefusalReason> {
 
 fn check_hygiene(elf: &SharedObject) -> Result<(), RefusalReason> {
     check_symbols(Path::new("/p/libplugin.so"), elf).map_err(|refusal| refusal.reason)
+}
+
+#[test]
+fn an_object_that_says_nothing_of_its_stack_gets_an_executable_one() {
+    let mut bytes = compile_bytes(PLUGIN, "cc -shared -fPIC -Wl,-z,noexecstack");
+    assert_eq!(parse_elf(&bytes).unwrap().memory, MemoryDemands::default());
+    // The type of the program header that speaks of the stack.
+    let start = usize::from_ne_bytes(bytes[32..40].try_into().unwrap());
+    let stack = (start..).step_by(56).find(|at| bytes[*at..at + 4] == 0x6474_e551_u32.to_ne_bytes()).unwrap();
+    bytes[stack..stack + 4].copy_from_slice(&[0; 4]);
+    assert!(parse_elf(&bytes).unwrap().memory.executable_stack);
 }
 
 #[test]

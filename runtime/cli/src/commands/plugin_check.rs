@@ -346,7 +346,10 @@ fn refusing_step(part: LoadPhase, reason: RefusalReason) -> CheckStep {
         (LoadPhase::Judge, RefusalReason::HashMismatch | RefusalReason::ManifestLies) => CheckStep::Promises,
         (
             LoadPhase::Judge,
-            RefusalReason::SymbolLeak | RefusalReason::HostSymbolImported | RefusalReason::EntryMissing,
+            RefusalReason::SymbolLeak
+            | RefusalReason::HostSymbolImported
+            | RefusalReason::EntryMissing
+            | RefusalReason::PartOfPlugin,
         ) => CheckStep::Symbols,
         (
             LoadPhase::Judge,

@@ -52,7 +52,12 @@ fn print_loaded(plugin: &PluginReport, loaded: &LoadedPluginReport, output: &mut
         note => format!("{}, says the plugin: {note}", info.support_level),
     };
     let conformance = match &loaded.conformance {
-        Some(run) => format!("{} on {}, by suite {}", run.passed.join(", "), run.date, run.suite),
+        Some(run) => {
+            // A claim, which a signature makes that of a known vendor.
+            let claim =
+                if loaded.signed_by.is_some() { "says the signed manifest" } else { "says the manifest" };
+            format!("{} on {}, by suite {}, {claim}", run.passed.join(", "), run.date, run.suite)
+        }
         None => "not in a manifest; `oarlock plugin check` runs the suite".to_owned(),
     };
     let file = match plugin.origin {

@@ -10,4 +10,5 @@ mod models;
 mod op;
 mod plugin_tools;
 mod shell;
+mod trust;
 mod user;

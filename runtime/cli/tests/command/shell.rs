@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::user::TestUser;
 
-const COMMAND_PATHS: [&[&str]; 18] = [
+const COMMAND_PATHS: &[&[&str]] = &[
     &[],
     &["devices"],
     &["plugins"],
@@ -23,6 +23,14 @@ const COMMAND_PATHS: [&[&str]; 18] = [
     &["plugin"],
     &["plugin", "check"],
     &["plugin", "manifest"],
+    &["plugin", "sign"],
+    &["plugin", "verify"],
+    &["plugin", "trust"],
+    &["plugin", "key"],
+    &["plugin", "key", "new"],
+    &["plugin", "key", "rotate"],
+    &["plugin", "key", "revoke"],
+    &["plugin", "key", "show"],
     &["completions"],
     &["man"],
 ];
@@ -51,7 +59,7 @@ fn bash_accepts_its_completions() {
 fn there_is_a_manual_page_for_every_command() {
     let user = TestUser::new();
     assert_eq!(user.run_command(&["man", "pages"]).status, 0);
-    for command in COMMAND_PATHS {
+    for &command in COMMAND_PATHS {
         let name: Vec<&str> = ["oarlock"].iter().chain(command).copied().collect();
         let page = user.home.path().join("pages").join(format!("{}.1", name.join("-")));
         let text = fs::read_to_string(&page).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
@@ -77,7 +85,7 @@ fn render_reference() -> String {
          | 1 | something is wrong; the output says what |\n\
          | 2 | invalid arguments |\n",
     );
-    for command in COMMAND_PATHS {
+    for &command in COMMAND_PATHS {
         let name: Vec<&str> = ["oarlock"].iter().chain(command).copied().collect();
         let help = TestUser::new().run_command(&[command, &["--help"]].concat());
         assert_eq!(help.status, 0);

@@ -31,12 +31,12 @@ use crate::judge::elf::architecture_remedy;
 use crate::judge::manifest_claims::check_file_claims;
 use crate::judge::memory_demands::check_memory_demands;
 use crate::judge::sanitizers::check_sanitizers;
-use crate::judge::shipped_files::{ShippedClaims, ShippedFiles};
+use crate::judge::shipped_files::{ShippedClaims, ShippedFiles, find_owner};
 use crate::text::wildcard::matches_pattern;
 use crate::{
-    AllowList, ConfigError, ContractRange, Digest, HostConfig, HostEnvironment, IsaFeatures, LibrarySearch,
-    PluginAdapter, PluginCandidate, PluginManifest, ProcessIdentity, Refusal, RefusalReason, SharedObject,
-    TrustFinding, TrustedKeys, check_symbols,
+    AllowList, ConfigError, ContractRange, Digest, ENTRY_SYMBOL, HostConfig, HostEnvironment, IsaFeatures,
+    LibrarySearch, PluginAdapter, PluginCandidate, PluginManifest, ProcessIdentity, Refusal, RefusalReason,
+    SharedObject, TrustFinding, TrustedKeys, check_symbols,
 };
 
 /// Limit on the size of a shared object in bytes: relative addresses in code reach at most 2 GiB.
@@ -193,6 +193,11 @@ pub fn judge_candidate(candidate: PluginCandidate, context: &JudgeContext) -> Re
         RefusalReason::WrongArchitecture => Refusal { remedy: architecture_remedy(package), ..refusal },
         _ => refusal,
     })?;
+    if !elf.exports_symbol(ENTRY_SYMBOL)
+        && let Some(owner) = find_owner(path)
+    {
+        return Err(part_of_plugin(path, &owner));
+    }
     file.rewind().map_err(unreadable)?;
     let digest = Digest::hash_reader((&file).take(MAX_PLUGIN_BYTES)).map_err(unreadable)?;
     context.allow.check_digest(path, digest)?;
@@ -235,6 +240,12 @@ fn unsigned_plugin(path: &Path) -> Refusal {
         "a signed manifest without `sha256`",
         "ask its vendor to write the manifest with `oarlock plugin manifest --write` and to sign again",
     )
+}
+
+/// The refusal of a library that comes with a plugin, and is loaded with it.
+fn part_of_plugin(path: &Path, owner: &Path) -> Refusal {
+    let found = format!("a library that the manifest `{}` lists", owner.display());
+    Refusal::new(RefusalReason::PartOfPlugin, path, "a plugin", found, "nothing needs to be done")
 }
 
 fn check_length(path: &Path, length: u64) -> Result<(), Refusal> {

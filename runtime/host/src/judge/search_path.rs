@@ -14,7 +14,7 @@ const FORMER_DEPTH: usize = 4;
 pub(crate) enum LibraryOrigin {
     /// The plugin, by a path that starts at its own directory: the library is shipped with it.
     Beside,
-    /// The plugin, by an absolute path.
+    /// The plugin, but the library is of another package: the path is absolute, or the manifest requires the library.
     NamedByPlugin,
     /// The system or the user.
     System,
@@ -30,6 +30,8 @@ pub(crate) struct SearchDirectory {
 /// An object whose dependencies are searched for, with the directories that it inherits from objects that need it.
 pub(crate) struct LinkedObject {
     pub(crate) path: PathBuf,
+    /// What `$ORIGIN` stands for. The linker resolves no links on the way to a library; the plugin it gets without any.
+    pub(crate) directory: PathBuf,
     pub(crate) links: LinkedLibraries,
     pub(crate) inherited: Vec<SearchDirectory>,
     /// The plugin itself counts as beside itself.
@@ -122,8 +124,7 @@ impl LinkedObject {
 
     /// Replaces `$ORIGIN` with the directory of the object.
     pub(crate) fn expand_origin(&self, entry: &str) -> PathBuf {
-        let real = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
-        let origin = real.parent().unwrap_or(Path::new("/")).to_string_lossy();
+        let origin = self.directory.to_string_lossy();
         entry.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin).into()
     }
 }
@@ -139,7 +140,8 @@ mod tests {
             ..LinkedLibraries::default()
         };
         let path = PathBuf::from("/p/libnpu.so");
-        LinkedObject { path, links, inherited: Vec::new(), origin: LibraryOrigin::Beside }
+        let directory = PathBuf::from("/p");
+        LinkedObject { path, directory, links, inherited: Vec::new(), origin: LibraryOrigin::Beside }
     }
 
     #[test]

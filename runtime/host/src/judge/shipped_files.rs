@@ -15,7 +15,10 @@ use crate::judge::MAX_PLUGIN_BYTES;
 use crate::judge::memory_demands::check_memory_demands;
 use crate::judge::search_path::LibraryOrigin;
 use crate::judge::sonames::LibraryFile;
-use crate::{AllowList, Digest, ProcessIdentity, Refusal, RefusalReason};
+use crate::{AllowList, Digest, PluginManifest, ProcessIdentity, Refusal, RefusalReason};
+
+/// Limit on the manifests that are searched for the name of a file: each file of a directory is looked for in all of them.
+const MAX_OWNERS: usize = 256;
 
 /// The files that come with a plugin, and what they are judged by.
 pub(crate) struct ShippedFiles<'a> {
@@ -124,7 +127,12 @@ impl ShippedFiles<'_> {
 
     /// Turns the refusal of a file into one of the plugin that comes with it.
     fn refuse_plugin(&self, refusal: Refusal, path: &Path) -> Refusal {
-        let expected = format!("{} (its file `{}`)", refusal.expected, path.display());
+        let name = format!("`{}`", path.display());
+        let expected = if refusal.found.contains(&name) {
+            refusal.expected
+        } else {
+            format!("{} (its file {name})", refusal.expected)
+        };
         Refusal { file: self.plugin.to_path_buf(), expected, ..refusal }
     }
 
@@ -158,6 +166,20 @@ impl ShippedFiles<'_> {
         let target = directory.unwrap_or_default().join(path.file_name().unwrap_or_default());
         relative_path(self.directory(), &target).display().to_string()
     }
+}
+
+/// The manifest in the same directory that lists this file.
+pub(crate) fn find_owner(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?.to_str()?;
+    let entries = path.parent()?.read_dir().ok()?.filter_map(|entry| Some(entry.ok()?.path()));
+    let is_manifest = |path: &PathBuf| path.to_str().is_some_and(|path| path.ends_with(".oarlock.toml"));
+    let lists = |path: &PathBuf| {
+        PluginManifest::read_manifest(path)
+            .ok()
+            .flatten()
+            .is_some_and(|manifest| manifest.files.contains_key(name))
+    };
+    entries.filter(is_manifest).take(MAX_OWNERS).find(lists)
 }
 
 /// The path from a directory to a file, both absolute and without links.

@@ -8,6 +8,7 @@ pub(crate) mod checked_text;
 pub(crate) mod device_list;
 pub(crate) mod drafts;
 pub(crate) mod kernel_checks;
+pub(crate) mod manifest_promises;
 pub(crate) mod plugin_description;
 pub(crate) mod validate;
 

@@ -99,7 +99,8 @@ impl PublicKey {
             return Err("expected a public key, found a private one, which nobody else may see".to_owned());
         }
         let key = VerifyingKey::from_public_key_pem(text.trim());
-        key.map_err(|error| format!("expected a PEM file with an ed25519 public key, found: {error}"))
+        // The decoder speaks of preambles and tags, which help nobody who named the wrong file.
+        key.map_err(|_| "expected a PEM file with an ed25519 public key, found none in it".to_owned())
             .and_then(Self::new)
     }
 
@@ -157,21 +158,23 @@ impl PrivateKey {
             TrustFileError::new(path, problem, remedy)
         };
         let bytes = read_start(path, MAX_KEY_BYTES).map_err(|error| unreadable(error.to_string()))?;
+        let text = String::from_utf8_lossy(&bytes);
+        let Ok(key) = SigningKey::from_pkcs8_pem(text.trim()) else {
+            return Err(unreadable(if text.contains("ENCRYPTED") {
+                "expected a private key without a password, found an encrypted one".to_owned()
+            } else {
+                "expected a PEM file with an ed25519 private key, found none in it".to_owned()
+            }));
+        };
         let mode = path.metadata().map_err(|error| unreadable(error.to_string()))?.mode();
         if mode & 0o077 != 0 {
+            let found = mode & 0o777;
             let problem =
-                format!("expected a private key that only its owner can read, found mode {:o}", mode & 0o777);
+                format!("expected a private key that only its owner can read, found mode {found:o}");
             let remedy = format!("run `chmod 600 {}`", path.display());
             return Err(TrustFileError::new(path, problem, remedy));
         }
-        let text = String::from_utf8_lossy(&bytes);
-        let expected = if text.contains("ENCRYPTED") {
-            "expected a private key without a password"
-        } else {
-            "expected a PEM file with an ed25519 private key"
-        };
-        let key = SigningKey::from_pkcs8_pem(text.trim());
-        key.map(Self).map_err(|error| unreadable(format!("{expected}, found: {error}")))
+        Ok(Self(key))
     }
 
     /// The key as the text of a PEM file.

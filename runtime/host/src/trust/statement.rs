@@ -24,6 +24,7 @@ const MAX_STATEMENT_BYTES: usize = 4 * 1024;
 
 /// A statement with valid signatures of all keys that it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "a statement is looked at once, and never kept")]
 pub enum KeyStatement {
     /// Whoever trusts the old key can trust the new one.
     Succession {

@@ -51,7 +51,7 @@ fn the_manifest_decides_before_the_file_is_read() {
 }
 
 /// The header of a shared object for a machine, by its ELF number.
-fn elf_header(bits: u8, machine: u16) -> Vec<u8> {
+pub(crate) fn elf_header(bits: u8, machine: u16) -> Vec<u8> {
     let mut header = vec![0; 64];
     header[..4].copy_from_slice(b"\x7fELF");
     // Little-endian, of the current version.

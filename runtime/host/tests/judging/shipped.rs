@@ -5,11 +5,14 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use oarlock_host::{
-    Digest, HostConfig, HostEnvironment, JudgeContext, JudgedPlugin, KeyFiles, ManifestSignatures,
-    PrivateKey, ProcessIdentity, Refusal, RefusalReason, TrustedKeys, judge_candidate,
+    Digest, FileCoverage, HostConfig, HostEnvironment, JudgeContext, JudgedPlugin, KeyFiles,
+    ManifestSignatures, PluginManifest, PrivateKey, ProcessIdentity, Refusal, RefusalReason, TrustedKeys,
+    judge_candidate, list_covered_files,
 };
 
 use crate::directory::{JudgingDirectory, judge_path, make_candidate, refusal_reason};
+#[cfg(target_endian = "little")]
+use crate::files::elf_header;
 
 /// A plugin that needs `libdep.so`, which lies beside it.
 struct ShippedPlugin {
@@ -29,6 +32,11 @@ impl ShippedPlugin {
             &["-Wl,--no-as-needed,--enable-new-dtags,-rpath,$ORIGIN", library.to_str().unwrap()],
         );
         Self { directory, plugin, library, key: PrivateKey::generate().unwrap() }
+    }
+
+    /// Replaces the library by one without the entry of a plugin.
+    fn library_without_entry(&self) -> PathBuf {
+        self.directory.compile_library("libdep.so", &["-Doarlock_plugin_query=dep"])
     }
 
     fn hash(&self, path: &Path) -> Digest {
@@ -124,6 +132,10 @@ fn a_signature_covers_the_manifest_the_plugin_and_every_library_beside_it() {
     fs::copy(&shipped.library, better.join("libdep.so")).unwrap();
     assert_eq!(shipped.strict_reason(), RefusalReason::FileNotSigned);
     fs::remove_dir_all(shipped.directory.path("glibc-hwcaps")).unwrap();
+    // A library of another package, as the signed manifest says.
+    shipped.sign_manifest("[[requires]]\nsoname = 'libdep.so'\npackage = 'dep'");
+    assert!(shipped.judge_strictly().is_ok());
+    shipped.sign_manifest(&shipped.list_library());
     fs::write(&shipped.library, fs::read(&shipped.plugin).unwrap()).unwrap();
     assert_eq!(shipped.strict_reason(), RefusalReason::HashMismatch);
 }
@@ -150,6 +162,80 @@ fn a_signed_manifest_cannot_be_changed_or_moved_to_another_plugin() {
     shipped.directory.write_manifest("libnpu.so", "npu", "");
     shipped.sign_again();
     assert_eq!(shipped.strict_reason(), RefusalReason::FileNotSigned);
+}
+
+#[test]
+#[cfg(target_endian = "little")]
+fn a_release_machine_knows_which_files_are_covered_for_any_processor_and_without_drivers() {
+    let directory = JudgingDirectory::new();
+    let environment = HostEnvironment::new(|_| None, false, ProcessIdentity::of_process());
+    let coverage = |plugin: &Path, more: &str| {
+        directory.write_manifest("libnpu.so", "npu", more);
+        let path = directory.path("libnpu.oarlock.toml");
+        let manifest = PluginManifest::read_manifest(&path).unwrap().unwrap();
+        let files = list_covered_files(plugin, &manifest, &environment).unwrap();
+        files.into_iter().map(|file| file.coverage).collect::<Vec<_>>()
+    };
+    let data = Digest::hash_bytes(b"data");
+    directory.write_file("data.bin", "data");
+    let number = if std::env::consts::ARCH == "aarch64" { 62 } else { 183 };
+    let foreign = directory.write_file("libnpu.so", elf_header(64, number));
+    let sha256 = Digest::hash_bytes(&fs::read(&foreign).unwrap());
+    let listed = format!("sha256 = '{sha256}'\n[files]\n'data.bin' = '{data}'");
+    assert_eq!(coverage(&foreign, &listed), [FileCoverage::Covered; 2]);
+    assert_eq!(coverage(&foreign, ""), [FileCoverage::Unlisted]);
+    // The library of the driver is not here; the one beside the plugin is.
+    let driver = directory.compile_library("libdriver.so", &[]);
+    let library = directory.compile_library("libdep.so", &[]);
+    let arguments =
+        ["-Wl,--no-as-needed,-rpath,$ORIGIN", driver.to_str().unwrap(), library.to_str().unwrap()];
+    let plugin = directory.compile_plugin("libnpu.so", "", &arguments);
+    fs::remove_file(driver).unwrap();
+    let sha256 = Digest::hash_bytes(&fs::read(&plugin).unwrap());
+    assert_eq!(
+        coverage(&plugin, &format!("sha256 = '{sha256}'")),
+        [FileCoverage::Covered, FileCoverage::Unlisted]
+    );
+    let changed = FileCoverage::Changed(sha256);
+    let wrong = format!("sha256 = '{data}'\n[files]\n'libdep.so' = '{data}'\n'libgone.so' = '{data}'");
+    let found = coverage(&plugin, &wrong);
+    assert_eq!(found[0], changed);
+    assert!(matches!(found[1], FileCoverage::Changed(_)) && found[2] == FileCoverage::Missing);
+}
+
+#[test]
+fn a_library_of_a_plugin_is_no_plugin_and_no_fault() {
+    let shipped = ShippedPlugin::new();
+    assert_eq!(refusal_reason(shipped.library_without_entry(), ""), RefusalReason::EntryMissing);
+    shipped.sign_manifest(&shipped.list_library());
+    let refusal = judge_path(shipped.library.clone(), "[plugins]\nrequire_signature = true").unwrap_err();
+    assert_eq!(refusal.reason, RefusalReason::PartOfPlugin);
+    assert!(refusal.found.contains("libnpu.oarlock.toml"), "{refusal}");
+    // A plugin that another lists stays one.
+    shipped.directory.compile_library("libdep.so", &[]);
+    assert!(judge_path(shipped.library, "").is_ok());
+}
+
+#[test]
+fn a_library_that_is_filtered_or_reached_by_a_link_is_judged_like_one_that_is_needed() {
+    let directory = JudgingDirectory::new();
+    let inner = directory.compile_library("libinner.so", &[]);
+    let path = inner.to_str().unwrap();
+    fs::create_dir(directory.path("real")).unwrap();
+    let arguments = ["-Wl,--no-as-needed,--enable-new-dtags,-rpath,$ORIGIN", path];
+    let outer = directory.compile_library("libouter.so", &arguments);
+    // The linker takes the directory of the link for `$ORIGIN`.
+    fs::rename(&outer, directory.path("real/libouter.so")).unwrap();
+    std::os::unix::fs::symlink("real/libouter.so", &outer).unwrap();
+    let through_link = directory.compile_plugin("liba.so", "", &[arguments[0], outer.to_str().unwrap()]);
+    let filter = directory.compile_plugin("libb.so", "", &["-Wl,-F,libinner.so,-rpath,$ORIGIN"]);
+    for plugin in [&through_link, &filter] {
+        assert_eq!(judge_path(plugin.clone(), "").map(drop), Ok(()));
+    }
+    fs::set_permissions(&inner, fs::Permissions::from_mode(0o666)).unwrap();
+    for plugin in [through_link, filter] {
+        assert_eq!(refusal_reason(plugin, ""), RefusalReason::WritableByOthers);
+    }
 }
 
 #[test]

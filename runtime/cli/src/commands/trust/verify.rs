@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use oarlock_host::{
     CoveredFile, FileCoverage, HostConfig, HostEnvironment, KeySignature, ManifestSignatures, PluginManifest,
-    PublicKey, Refusal, SignatureStanding, TrustedKey, TrustedKeys, list_covered_files,
+    PublicKey, Refusal, RefusalReason, SignatureStanding, TrustedKey, TrustedKeys, list_covered_files,
 };
 use serde_json::json;
 
@@ -73,7 +73,11 @@ impl PluginVerification {
             }
             None => Vec::new(),
         };
-        let refusal = keys.judge_manifest(file, manifest.as_deref(), true).err();
+        let refusal = if keys.valid_keys().next().is_none() {
+            Some(no_key_to_verify_with(file))
+        } else {
+            keys.judge_manifest(file, manifest.as_deref(), true).err()
+        };
         // Where there are none that can be read, the refusal says why.
         let found = ManifestSignatures::read_beside(file);
         let rows =
@@ -133,7 +137,7 @@ impl PluginVerification {
         }
         output.write_line("");
         let (style, verdict) = if self.is_good() {
-            (GOOD_STYLE, "The plugin is as somebody signed it whom you trust")
+            (GOOD_STYLE, "The plugin is as it was signed")
         } else {
             (BAD_STYLE, "The plugin is not verified")
         };
@@ -152,6 +156,12 @@ impl SignatureRow {
             SignatureStanding::Unknown => ("unknown", None),
         }
     }
+}
+
+fn no_key_to_verify_with(file: &Path) -> Refusal {
+    let remedy = "name the signer's key with `--key`, or trust it with `oarlock plugin trust`";
+    let expected = "a key to verify the signature with";
+    Refusal::new(RefusalReason::SignatureMissing, file, expected, "no trusted key that is valid", remedy)
 }
 
 fn coverage_name(coverage: FileCoverage) -> &'static str {
