@@ -19,6 +19,7 @@ mod live_handles;
 mod load;
 mod negotiate;
 mod options;
+mod phase_watchdog;
 mod plugin;
 mod plugin_phase;
 mod plugin_selection;
@@ -55,6 +56,7 @@ pub use live_handles::LiveHandleCounts;
 pub use load::plugin_description::{DraftInfo, KernelInfo, OperandInfo, PluginInfo, SupportLevel};
 pub use negotiate::{HOST_CONTRACT, OLDEST_MINOR};
 pub use options::{BuiltInPlugin, HostOptions};
+pub use phase_watchdog::PhaseWatchdog;
 pub use plugin::{LoadedKernel, LoadedPlugin};
 pub use plugin_phase::{
     FailedStart, PhaseObserver, PluginPhase, START_TIMEOUT, StartFault, UnwatchedPhases, signal_name,

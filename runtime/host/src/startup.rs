@@ -115,27 +115,26 @@ fn find_plugins(
     let groups = group_variants(judged);
     let unknown: Vec<&JudgedPlugin> =
         groups.iter().flatten().filter(|file| file.manifest.is_none()).collect();
-    let cache = ProbeCache::new(options.cache_home.as_deref(), options.environment.identity);
-    let mut probed = probe_all(&unknown, |judged| {
-        let path = &judged.candidate.path;
-        match &options.probe {
-            // The judged file is probed, even if a link on the way has changed since.
-            Some(command) => cache.probe_cached(
-                command,
-                &judged.real_path,
-                judged.digest,
-                &options.config.options,
-                options.probe_timeout(),
-            ),
-            None => ProbeResult { verdict: Err(cannot_probe(path)), notes: Vec::new() },
-        }
-    })
-    .into_iter();
+    let probe = |judged: &&JudgedPlugin| {
+        probe_judged(options, judged, options.probe_timeout()).unwrap_or_else(|| ProbeResult {
+            verdict: Err(cannot_probe(&judged.candidate.path)),
+            notes: Vec::new(),
+        })
+    };
+    let mut probed = probe_all(&unknown, probe).into_iter();
     let with_probe = |group: VecDeque<JudgedPlugin>| {
         let probed = if group.iter().any(|file| file.manifest.is_none()) { probed.next() } else { None };
         (group, probed)
     };
     groups.into_iter().map(with_probe).collect()
+}
+
+/// The result of a probe of a judged file, perhaps an earlier one; `None` without a command for it.
+fn probe_judged(options: &HostOptions, judged: &JudgedPlugin, timeout: Duration) -> Option<ProbeResult> {
+    let command = options.probe.as_ref()?;
+    let cache = ProbeCache::new(options.cache_home.as_deref(), options.environment.identity);
+    // The judged file is probed, even if a link on the way has changed since.
+    Some(cache.probe_cached(command, &judged.real_path, judged.digest, &options.config.options, timeout))
 }
 
 fn cannot_probe(path: &Path) -> Refusal {
@@ -199,7 +198,7 @@ impl PluginLoader<'_> {
     ) -> PluginEntry {
         let (path, origin) = (judged.candidate.path.clone(), judged.candidate.origin);
         let mut notes = judged.notes.clone();
-        let known = match probed {
+        let known = match probed.or_else(|| self.probe_known(&judged)) {
             None => {
                 judged.manifest.as_ref().map(|manifest| (manifest.name.clone(), manifest.device_type.clone()))
             }
@@ -238,6 +237,16 @@ impl PluginLoader<'_> {
         };
         let origin = Some(judged.candidate.origin);
         PluginEntry { file: path, origin, judged: Some(judged), notes, others: VecDeque::new(), state }
+    }
+
+    /// The probe of a plugin with a manifest, if it has to be probed and crashes or hangs.
+    fn probe_known(&self, judged: &JudgedPlugin) -> Option<ProbeResult> {
+        let manifest = judged.manifest.as_ref().filter(|_| self.options.probes_known)?;
+        let limit = manifest.start_timeout_ms.map(|limit| Duration::from_millis(limit.get()));
+        let limit = limit.unwrap_or_else(|| self.options.start_timeout());
+        let probed = probe_judged(self.options, judged, limit)?;
+        let reason = probed.verdict.as_ref().err()?.reason;
+        matches!(reason, RefusalReason::ProbeCrashed | RefusalReason::ProbeTimedOut).then_some(probed)
     }
 
     /// If the plugin in a row is refused, loads its next variant into a new row after it; false if there is nothing to do.

@@ -168,3 +168,30 @@ fn without_a_way_to_probe_a_plugin_needs_a_manifest() {
     assert_eq!(reason, RefusalReason::ProbeFailed);
     assert!(message.contains("plugin.oarlock.toml"), "{message}");
 }
+
+#[test]
+fn a_program_that_nobody_watches_probes_plugins_with_a_manifest_too_and_refuses_those_that_crash_or_hang() {
+    let place = PluginDirectory::new();
+    let faults = [
+        ("crash", "FAULT_INITIALIZE_CRASH", RefusalReason::ProbeCrashed),
+        ("hang", "FAULT_INITIALIZE_HANG", RefusalReason::ProbeTimedOut),
+    ];
+    for (name, fault, _) in faults {
+        let file = place.compile_plugin(name, &[fault]);
+        place.write_manifest(&file, name);
+    }
+    // What a probe finds besides is left to the start, which says it better.
+    let failing = place.compile_plugin("failing", &["FAULT_INITIALIZE"]);
+    place.write_manifest(&failing, "failing");
+    let good = place.compile_plugin("good", &[]);
+    place.write_manifest(&good, "good");
+    let mut options = place.host_options();
+    options.probes_known = true;
+    options.config.plugins.start_timeout_ms = Some(300);
+    let host = Host::start(&options).expect("a configuration without mistakes");
+    for (name, _, reason) in faults {
+        assert_eq!(refusal_of(&host, name).0, reason, "{name}");
+    }
+    assert_eq!(refusal_of(&host, "failing").0, RefusalReason::PluginError);
+    assert!(host.plugin("good").is_some());
+}

@@ -87,12 +87,11 @@ fn a_plugin_that_fails_at_the_start_is_named_and_the_command_goes_on_without_it(
     for (phase, during) in START_PHASES {
         for (action, fault) in FAULTS {
             let user = user_with_bad_plugin(phase, action);
-            let found = format!("{fault}");
             let devices = run_watched(&user, &["devices"]);
             assert_eq!(devices.status, 0, "{phase} {action}: {}", devices.err);
             assert!(devices.out.contains("cpu:0") && devices.out.contains("CustomCPU:0"), "{}", devices.out);
             let warning =
-                format!("warning: {BAD_FILE} is left out: expected a plugin that starts, found {found}");
+                format!("warning: {BAD_FILE} is left out: expected a plugin that starts, found {fault}");
             assert!(devices.err.starts_with(&warning), "{phase} {action}: {}", devices.err);
             assert!(devices.err.lines().next().is_some_and(|line| line.ends_with(during)), "{}", devices.err);
         }

@@ -16,7 +16,7 @@ fn test_services(log: Arc<dyn LogSink>) -> Arc<PluginServices> {
     let options = [("speed".to_owned(), "fast".to_owned())].into();
     let options = [("acme".to_owned(), options)].into();
     PluginServices::new(
-        &SharedServices::new("test 1".to_owned(), log, options, NonZeroUsize::new(2)),
+        &Arc::new(SharedServices::new("test 1".to_owned(), log, options, NonZeroUsize::new(2))),
         "libacme.so",
     )
 }
