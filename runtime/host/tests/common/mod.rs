@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use oarlock_host::{
-    Host, HostConfig, HostEnvironment, HostOptions, PluginManifest, ProbeCommand, ProcessIdentity,
-    RefusalReason,
+    Host, HostConfig, HostEnvironment, HostOptions, ProbeCommand, ProcessIdentity, RefusalReason,
 };
 
 /// A compiler with the sanitizer of this program, since a host refuses plugins built with another.
@@ -51,18 +50,6 @@ impl PluginDirectory {
             .expect("a C compiler");
         assert!(built.success());
         file
-    }
-
-    /// Writes the manifest of a plugin that was compiled from `plugin.c` under this name.
-    pub(crate) fn write_manifest(&self, plugin: &Path, name: &str) {
-        let text = format!(
-            "name = '{name}'\nversion = '1.2.3'\nkind = 'device'\ndevice_type = '{name}'\ncontract = '1.0'\n\
-             profiles = ['core']\narchitecture = '{}-linux'\n",
-            std::env::consts::ARCH
-        );
-        let file = PluginManifest::path_beside(plugin);
-        std::fs::write(&file, text).unwrap();
-        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
     }
 
     /// Options for a host that searches only this directory.
