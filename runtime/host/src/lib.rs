@@ -8,6 +8,7 @@
 mod config;
 mod conformance;
 mod device;
+mod device_name;
 mod environment;
 mod files;
 mod foreign_struct;
@@ -37,6 +38,7 @@ pub use device::memory::{DeviceBlock, DeviceSpan};
 pub use device::pinned::PinnedHostMemory;
 pub use device::stream::{PluginEvent, PluginStream};
 pub use device::{DeviceDescription, DeviceFlags, MemorySizes, MemoryStats, PluginDevice};
+pub use device_name::{DeviceName, MalformedDeviceName};
 pub use environment::HostEnvironment;
 pub use files::digest::{AllowList, Digest, InvalidDigest};
 pub use files::permissions::ProcessIdentity;

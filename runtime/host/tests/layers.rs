@@ -306,6 +306,6 @@ fn a_layer_that_wraps_a_table_in_nothing_is_left_out_by_name_and_each_phase_is_a
     let begun = recorder.begun.lock().expect("no thread panics").clone();
     use PluginPhase::{Finalize, Initialize, Query, Unload, Wrap};
     // The last plugin ends first.
-    assert_eq!(begun, [Query, Query, Wrap, Initialize, Unload, Finalize, Unload]);
+    assert_eq!(begun, [Query, Query, Wrap, Initialize, Initialize, Unload, Finalize, Unload]);
     assert_eq!(recorder.ended.load(Ordering::Relaxed), begun.len());
 }
