@@ -11,8 +11,8 @@ use std::sync::Arc;
 use oarlock_core::flags::Flags;
 use oarlock_core::{Error, Result, Runtime};
 use oarlock_host::{
-    BuiltInPlugin, HostConfig, HostEnvironment, HostOptions, LogLevel as HostLevel, LogSink, PluginAdapter,
-    PluginOutcome, PluginReport,
+    BuiltInPlugin, HostConfig, HostEnvironment, HostOptions, LogLevel as HostLevel, LogSink, PhaseWatchdog,
+    PluginAdapter, PluginOutcome, PluginReport,
 };
 
 use crate::c_types::{self, LogCallback, LogLevel, RuntimeOptions};
@@ -148,6 +148,7 @@ unsafe fn host_options(given: &RuntimeOptions) -> Result<HostOptions> {
     if let LogCallback(Some(callback)) = given.log {
         let least = if given.log_level.0 == 0 { HostLevel::WARNING } else { HostLevel(given.log_level.0) };
         host.log = Arc::new(ProgramLog { callback, context: given.log_context, least });
+        host.phases = Arc::new(PhaseWatchdog::new(host.log.clone()));
     }
     Ok(host)
 }

@@ -14,16 +14,17 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-use oarlock_host::{FailedStart, START_TIMEOUT, StartFault, sanitize_text};
+use oarlock_host::{FailedStart, PluginPhase, START_TIMEOUT, StartFault, sanitize_text};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::FdFlags;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use crate::CommandVerdict;
-use crate::output::{self, ColorChoice};
+use crate::arguments::GlobalOptions;
+use crate::output::{self, CommandOutput};
 use crate::problem::CommandError;
 use crate::session::{ChildTask, THIS_PROGRAM};
 use crate::watched_child::{ChildMessage, PhaseStart, WatchOrder};
+use crate::{CommandVerdict, commands};
 
 /// The exit code of a child whose program could not be started, as in shells. The command itself never exits with it.
 const FAILED_START_CODE: i32 = 127;
@@ -34,7 +35,8 @@ const WAIT_WITHOUT_EVENT: Duration = Duration::from_millis(20);
 
 /// Runs the command in a child that writes the output. The parent takes over its exit code and reports what a child that is gone
 /// no longer can.
-pub(crate) fn watch_command(arguments: &[OsString], color: ColorChoice) -> CommandVerdict {
+pub(crate) fn watch_command(arguments: &[OsString], global: &GlobalOptions) -> CommandVerdict {
+    let color = global.color;
     let mut failed: Vec<FailedStart> = Vec::new();
     loop {
         let watched = WatchedChild::start_child(arguments, &failed).and_then(WatchedChild::watch_child);
@@ -58,12 +60,34 @@ pub(crate) fn watch_command(arguments: &[OsString], color: ColorChoice) -> Comma
                 failed.push(plugin);
             }
             ChildEnding::FailedStart(FailedStart { file, phase, fault }) => {
-                let file = file.display();
-                return Err(broken_command(&format!("`{file}` was in use ({phase})"), &fault.to_string()));
+                let problem = broken_phase(&file.to_string_lossy(), phase, fault);
+                return Err(answer_problem(problem, global));
             }
-            ChildEnding::Broken(problem) => return Err(problem),
+            ChildEnding::Broken { problem, has_written: false } => {
+                return Err(answer_problem(problem, global));
+            }
+            ChildEnding::Broken { problem, has_written: true } => return Err(problem),
         }
     }
+}
+
+/// Answers a program that asked for JSON as the command itself does when it fails.
+fn answer_problem(problem: CommandError, global: &GlobalOptions) -> CommandError {
+    if global.json
+        && let Ok(mut output) = CommandOutput::capture_stdout(global.color)
+    {
+        // If the JSON cannot be written, the original error is still the one to report.
+        _ = commands::print_json(&mut output, &serde_json::json!({ "error": problem }));
+        _ = output.finish();
+    }
+    problem
+}
+
+fn broken_phase(file: &str, phase: PluginPhase, fault: StartFault) -> CommandError {
+    let message = format!("the process was ended by `{file}`: {fault} while {phase}");
+    CommandError::new(message).with_hint(format!(
+        "try it in a process of its own with `oarlock plugin check {file}`, or leave it out with `--without {file}`"
+    ))
 }
 
 fn broken_command(doing: &str, how: &str) -> CommandError {
@@ -80,7 +104,7 @@ enum ChildEnding {
     /// A plugin took it along before it wrote anything.
     FailedStart(FailedStart),
     /// It ended otherwise.
-    Broken(CommandError),
+    Broken { problem: CommandError, has_written: bool },
 }
 
 struct WatchedChild {
@@ -220,26 +244,28 @@ impl WatchedChild {
             (None, Some(PhaseStart { file, phase, .. })) if !self.has_written => {
                 ChildEnding::FailedStart(FailedStart { file: file.into(), phase, fault })
             }
-            (None, phase) => ChildEnding::Broken(match (self.doing, phase) {
-                // In an emulator, a failed start may look like a program that ended at once.
-                (None, _) if status.code() == Some(FAILED_START_CODE) => {
-                    let problem = CommandError::new(
-                        "the process of the command could not be started: this program could not run itself",
-                    );
-                    problem.with_hint(
+            (None, phase) => {
+                let problem = match (self.doing, phase) {
+                    // In an emulator, a failed start may look like a program that ended at once.
+                    (None, _) if status.code() == Some(FAILED_START_CODE) => {
+                        let problem = CommandError::new(
+                            "the process of the command could not be started: this program could not run itself",
+                        );
+                        problem.with_hint(
                         "an emulator such as qemu-user starts further processes only if the kernel knows the architecture \
                          (`binfmt_misc`)",
                     )
-                }
-                (_, Some(PhaseStart { file, phase, .. })) => {
-                    let file = file.to_string_lossy();
-                    broken_command(&format!("`{file}` was in use ({phase})"), &fault.to_string())
-                }
-                (doing, None) => broken_command(
-                    doing.as_deref().unwrap_or("it was started"),
-                    &self.exceeded.map_or_else(|| status.to_string(), |_| fault.to_string()),
-                ),
-            }),
+                    }
+                    (_, Some(PhaseStart { file, phase, .. })) => {
+                        broken_phase(&file.to_string_lossy(), phase, fault)
+                    }
+                    (doing, None) => broken_command(
+                        doing.as_deref().unwrap_or("it was started"),
+                        &self.exceeded.map_or_else(|| status.to_string(), |_| fault.to_string()),
+                    ),
+                };
+                ChildEnding::Broken { problem, has_written: self.has_written }
+            }
         }
     }
 }

@@ -48,11 +48,13 @@ Examples:
   oarlock doctor
   oarlock doctor --json > report.json
   oarlock --plugin ./libnpu.so doctor
+  oarlock doctor --bisect
 
 On each device, the doctor allocates memory, copies to it and back, fills it, uses a stream and an event, and runs `MatMul`, \
 `Add`, `Relu` and `ReduceSum`, if the device has kernels for them. It compares the results with plain arithmetic on the \
 processor. It then tests all devices of a type at the same time. For each problem it names the cause and what to do. The tests \
-run in a child process, so that the doctor can name a plugin that crashes it.
+run in a child process, so that the doctor can name a plugin that crashes it. A plugin that crashes or hangs while it is loaded \
+is left out.
 
 Exit codes:
   0  All is well

@@ -64,7 +64,7 @@ fn main() -> ExitCode {
         Err(output_error(std::io::Error::other("it is closed")))
     } else if !is_watched && needs_watching(&arguments) {
         let given: Vec<OsString> = std::env::args_os().skip(1).collect();
-        crash_watcher::watch_command(&given, color)
+        crash_watcher::watch_command(&given, &arguments.global)
     } else {
         run_and_flush(arguments)
     };

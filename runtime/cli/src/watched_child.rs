@@ -86,8 +86,8 @@ pub(crate) fn accept_order(order: &OsStr) {
         fault,
     });
     _ = FAILED_STARTS.set(failed.collect());
-    // Killing the parent must stop the child too.
-    _ = rustix::process::set_parent_process_death_signal(Some(Signal::TERM));
+    // Killing the parent must stop the child too, even if a plugin blocks signals.
+    _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     send_status("the plugins were loaded");
 }
 

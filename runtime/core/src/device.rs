@@ -1,10 +1,9 @@
-//! Devices: their names, and the state of each device in the core.
+//! Devices: which one a name means, and the state of each device in the core.
 
 use std::fmt;
-use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
-use oarlock_host::{DeviceAbsence, DeviceDescription, DeviceFlags, did_you_mean};
+use oarlock_host::{DeviceAbsence, DeviceDescription, DeviceFlags, DeviceName, did_you_mean};
 
 use crate::memory::{MemoryPool, PoolOptions};
 use crate::stream::Stream;
@@ -13,110 +12,58 @@ use crate::{Error, Result};
 /// The device types that `gpu` stands for; the first type with a device wins.
 const GPU_TYPES: [&str; 2] = ["cuda", "rocm"];
 
-/// The name of a device as users write it: a type, and optionally a number.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeviceName {
-    device_type: String,
-    id: Option<u32>,
+/// The first device that matches the name. For a type without devices, `absence` explains why, if that is known.
+pub(crate) fn select_device<'a>(
+    name: &DeviceName,
+    devices: &'a [Device],
+    absence: impl FnOnce(&str) -> Option<DeviceAbsence>,
+) -> Result<&'a Device> {
+    let of_type = |device_type: &str| devices.iter().any(|device| device.device_type() == device_type);
+    let is_gpu =
+        name.names_type("gpu") && !devices.iter().any(|device| name.names_type(device.device_type()));
+    let gpu = GPU_TYPES.into_iter().find(|gpu| is_gpu && of_type(gpu));
+    let wanted =
+        gpu.map_or_else(|| name.clone(), |gpu| DeviceName { device_type: gpu.to_owned(), id: name.id });
+    let found = devices.iter().find(|device| wanted.names_device(device.device_type(), device.id()));
+    found.ok_or_else(|| missing_device(name, &wanted.device_type, devices, is_gpu, absence))
 }
 
-impl FromStr for DeviceName {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        let (device_type, id) = match name.split_once(':') {
-            None => (name, None),
-            Some((device_type, id)) => {
-                let is_number = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
-                let id = id.parse().ok().filter(|_| is_number).ok_or_else(|| malformed_name(name))?;
-                (device_type, Some(id))
-            }
-        };
-        let is_letter = |c: char| c.is_ascii_alphanumeric() || ['-', '_', '.'].contains(&c);
-        if device_type.is_empty() || !device_type.chars().all(is_letter) {
-            return Err(malformed_name(name));
-        }
-        Ok(Self { device_type: device_type.to_owned(), id })
+#[cold]
+fn missing_device(
+    name: &DeviceName,
+    device_type: &str,
+    devices: &[Device],
+    is_gpu: bool,
+    absence: impl FnOnce(&str) -> Option<DeviceAbsence>,
+) -> Error {
+    let all: Vec<String> = devices.iter().map(|device| format!("`{device}`")).collect();
+    let all = all.join(", ");
+    let listed = "`oarlock devices` lists the devices, and `oarlock doctor` explains why one is missing";
+    if is_gpu && !GPU_TYPES.contains(&device_type) {
+        let gpus = GPU_TYPES.join("` or `");
+        let message = format!(
+            "expected a device of the type `{gpus}`, which is what `gpu` means, found `{name}`; devices here: {all}"
+        );
+        return Error::not_found(message)
+            .with_advice(absence(GPU_TYPES[0]).map_or(listed.to_owned(), |why| why.hint));
     }
-}
-
-fn malformed_name(name: &str) -> Error {
-    Error::invalid_argument(format!(
-        "expected a device such as `cpu` or `cuda:1`, a type and perhaps a number, found `{name}`"
-    ))
-}
-
-impl DeviceName {
-    /// The first device that matches the name. For a type without devices, `absence` explains why, if that is known.
-    pub(crate) fn select_device<'a>(
-        &self,
-        devices: &'a [Device],
-        absence: impl FnOnce(&str) -> Option<DeviceAbsence>,
-    ) -> Result<&'a Device> {
-        let is_gpu = self.device_type.eq_ignore_ascii_case("gpu")
-            && !devices.iter().any(|device| device.device_type().eq_ignore_ascii_case("gpu"));
-        let device_type =
-            match GPU_TYPES.into_iter().find(|gpu| devices.iter().any(|device| device.device_type() == *gpu))
-            {
-                Some(gpu) if is_gpu => gpu,
-                // No two plugins have types that differ in case alone.
-                _ => devices
-                    .iter()
-                    .map(Device::device_type)
-                    .find(|known| known.eq_ignore_ascii_case(&self.device_type))
-                    .unwrap_or(&self.device_type),
-            };
-        let is_meant = |device: &&Device| {
-            device.device_type() == device_type && self.id.is_none_or(|id| device.id() == id)
-        };
-        let found = devices.iter().find(is_meant);
-        found.ok_or_else(|| self.missing_device(device_type, devices, is_gpu, absence))
+    let same = devices.iter().find(|device| device.device_type().eq_ignore_ascii_case(device_type));
+    if let Some(device_type) = same.map(Device::device_type) {
+        let message =
+            format!("expected the number of a `{device_type}` device, found `{name}`; devices here: {all}");
+        return Error::not_found(message).with_advice(listed);
     }
-
-    #[cold]
-    fn missing_device(
-        &self,
-        device_type: &str,
-        devices: &[Device],
-        is_gpu: bool,
-        absence: impl FnOnce(&str) -> Option<DeviceAbsence>,
-    ) -> Error {
-        let all: Vec<String> = devices.iter().map(|device| format!("`{device}`")).collect();
-        let all = all.join(", ");
-        let listed = "`oarlock devices` lists the devices, and `oarlock doctor` explains why one is missing";
-        if is_gpu && !GPU_TYPES.contains(&device_type) {
-            let gpus = GPU_TYPES.join("` or `");
-            let message = format!(
-                "expected a device of the type `{gpus}`, which is what `gpu` means, found `{self}`; devices here: {all}"
-            );
-            return Error::not_found(message)
-                .with_advice(absence(GPU_TYPES[0]).map_or(listed.to_owned(), |why| why.hint));
+    // Short names differ in one letter because the devices do: `cpu` and `npu`.
+    let candidates = devices.iter().map(Device::device_type).filter(|known| known.len() > 4);
+    let nearest = did_you_mean(device_type, candidates);
+    let message = format!("expected an available device ({all}), found `{name}`");
+    match absence(device_type) {
+        Some(DeviceAbsence { reason, hint }) => {
+            Error::not_found(format!("{message}, {reason}")).with_advice(hint)
         }
-        if devices.iter().any(|device| device.device_type() == device_type) {
-            let message = format!(
-                "expected the number of a `{device_type}` device, found `{self}`; devices here: {all}"
-            );
-            return Error::not_found(message).with_advice(listed);
-        }
-        // Short names differ in one letter because the devices do: `cpu` and `npu`.
-        let candidates = devices.iter().map(Device::device_type).filter(|known| known.len() > 4);
-        let nearest = did_you_mean(device_type, candidates);
-        let message = format!("expected an available device ({all}), found `{self}`");
-        match absence(device_type) {
-            Some(DeviceAbsence { reason, hint }) => Error::not_found(format!("{message}, {reason}")).with_advice(hint),
-            None => Error::not_found(format!("{message}{nearest}")).with_advice(
-                "`oarlock devices` lists the devices, and `oarlock doctor` reports on the plugins that provide them",
-            ),
-        }
-    }
-}
-
-impl fmt::Display for DeviceName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.id {
-            Some(id) => write!(f, "{}:{id}", self.device_type),
-            None => f.write_str(&self.device_type),
-        }
+        None => Error::not_found(format!("{message}{nearest}")).with_advice(
+            "`oarlock devices` lists the devices, and `oarlock doctor` reports on the plugins that provide them",
+        ),
     }
 }
 
@@ -236,26 +183,5 @@ impl fmt::Display for Device {
 impl fmt::Debug for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Device({})", self.0.name)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_is_a_type_and_perhaps_a_number() {
-        let parse = |name: &str| name.parse::<DeviceName>().unwrap();
-        assert_eq!(parse("cpu"), DeviceName { device_type: "cpu".to_owned(), id: None });
-        assert_eq!(parse("opencl:1"), DeviceName { device_type: "opencl".to_owned(), id: Some(1) });
-        assert_eq!(parse("Custom-CPU:0").to_string(), "Custom-CPU:0");
-    }
-
-    #[test]
-    fn what_is_no_name_is_refused_with_an_example() {
-        for name in ["", ":", "cpu:", "cpu:-1", "cpu:+1", "cpu:1:2", "cpu:99999999999", "c pu", "cpu: 1"] {
-            let error = name.parse::<DeviceName>().unwrap_err();
-            assert!(error.message().contains("`cuda:1`"), "{name}: {error}");
-        }
     }
 }

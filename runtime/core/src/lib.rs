@@ -46,7 +46,7 @@ mod tensor;
 
 pub use attribute::{Attribute, Attributes};
 pub use constant::{Constant, ConstantSource};
-pub use device::{Device, DeviceName};
+pub use device::Device;
 pub use dispatch::{
     BoundCall, ConstantInput, CpuFallback, ExpectedInput, MemoryLocation, Op, OpInvocation, OpOutputs,
     PrepareOutcome, PreparedCall, ReusableCall,

@@ -5,9 +5,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
-use oarlock_host::{BuiltInPlugin, Host, HostOptions, LoadedPlugin, LogLevel, LogSink};
+use oarlock_host::{
+    BuiltInPlugin, DeviceName, Host, HostOptions, LoadedPlugin, LogLevel, LogSink, MalformedDeviceName,
+    PluginDevice,
+};
 
-use crate::device::DeviceName;
+use crate::device;
 use crate::fallback_counters::{FallbackCount, FallbackCounters};
 use crate::flags::{self, Flags};
 use crate::memory::PoolOptions;
@@ -20,6 +23,8 @@ use crate::{Device, Error, Result, Tensor, schema};
 pub struct Runtime {
     registry: RwLock<Arc<KernelRegistry>>,
     devices: Vec<Device>,
+    /// Devices of plugins that the core cannot use, and why.
+    left_out: Vec<(PluginDevice, Error)>,
     flags: Flags,
     watch: Arc<PostKernelChecks>,
     /// The index of the default device.
@@ -54,17 +59,20 @@ impl Runtime {
             Device::new(device, pool_options, runs_at_once)
         };
         let log = options.log.clone();
-        let mut devices = Vec::new();
+        let (mut devices, mut left_out) = (Vec::new(), Vec::new());
         for device in host.devices() {
-            let name = device.to_string();
-            match ready(device) {
+            match ready(device.clone()) {
                 Ok(device) => devices.push(device),
-                Err(error) => log.log("core", LogLevel::WARNING, &format!("`{name}` is left out: {error}")),
+                Err(error) => {
+                    log.log("core", LogLevel::WARNING, &format!("`{device}` is left out: {error}"));
+                    left_out.push((device, error));
+                }
             }
         }
         let runtime = Self {
             registry: RwLock::new(Arc::new(registry)),
             devices,
+            left_out,
             watch: Arc::new(PostKernelChecks::new(&flags)),
             default: AtomicUsize::new(0),
             random: Arc::new(RandomGenerator {
@@ -158,7 +166,19 @@ impl Runtime {
     /// Finds a device by name, such as `cpu`, `opencl:1` or `gpu`.
     pub fn device(&self, name: &str) -> Result<Device> {
         let absence = |device_type: &str| oarlock_host::explain_absence(device_type, &self.host);
-        name.parse::<DeviceName>()?.select_device(&self.devices, absence).cloned()
+        let name: DeviceName =
+            name.parse().map_err(|error: MalformedDeviceName| Error::invalid_argument(error.to_string()))?;
+        let found = device::select_device(&name, &self.devices, absence);
+        found.cloned().map_err(|error| {
+            let mut left_out = self.left_out.iter();
+            match left_out.find(|(device, _)| name.names_device(device.device_type(), device.id())) {
+                Some((device, cause)) => Error::unavailable(format!(
+                    "expected a device that can be used, found `{device}`, which is left out: {cause}"
+                ))
+                .with_advice("update its plugin, or tell its vendor"),
+                None => error,
+            }
+        })
     }
 
     /// Sets the default device. Calls and tensors that name a device are not affected.

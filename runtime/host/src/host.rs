@@ -7,8 +7,8 @@ use oarlock_abi as abi;
 
 use crate::startup::start_plugins;
 use crate::{
-    BuiltInPlugin, ConfigError, DeviceReport, HostOptions, LoadReport, LoadedPlugin, PluginDevice,
-    PluginFailure,
+    BuiltInPlugin, ConfigError, DeviceName, DeviceReport, HostOptions, LoadReport, LoadedPlugin,
+    PluginDevice, PluginFailure,
 };
 
 impl HostOptions {
@@ -87,16 +87,12 @@ impl Host {
 
     /// Finds a device by the name that users type: `type:id`, or `type` for the first of its type. Upper and lower case are the same.
     pub fn device(&self, name: &str) -> Option<PluginDevice> {
-        let (device_type, id) = name.split_once(':').map_or((name, None), |(kind, id)| (kind, Some(id)));
+        let name: DeviceName = name.parse().ok()?;
         let of_type = |plugin: &&Arc<LoadedPlugin>| {
-            let own = plugin.info().device_type.as_deref();
-            own.is_some_and(|own| own.eq_ignore_ascii_case(device_type))
+            plugin.info().device_type.as_deref().is_some_and(|own| name.names_type(own))
         };
         let plugin = self.plugins.iter().find(of_type)?;
-        let id = match id {
-            Some(id) => id.parse().ok()?,
-            None => *plugin.device_ids().first()?,
-        };
+        let id = name.id.or_else(|| plugin.device_ids().first().copied())?;
         PluginDevice::from_plugin(plugin, id)
     }
 

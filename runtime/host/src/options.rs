@@ -47,6 +47,9 @@ pub struct HostOptions {
     pub layers: Vec<String>,
     /// The command that probes plugins without a manifest. If `None`, such plugins are refused.
     pub probe: Option<ProbeCommand>,
+    /// True if plugins with a manifest are probed too, as in a program that nobody watches from outside. One that crashes or hangs
+    /// there is refused; whatever else the probe finds, the start finds again.
+    pub probes_known: bool,
     /// The directory for the probe cache, such as `~/.cache`.
     pub cache_home: Option<PathBuf>,
     /// True if plugins are probed even if a result is in the cache, which the new result replaces.
@@ -83,6 +86,7 @@ impl HostOptions {
             bundled: Vec::new(),
             layers: Vec::new(),
             probe: None,
+            probes_known: false,
             log: Arc::new(SilentLogSink),
             phases: Arc::new(UnwatchedPhases),
             failed_starts: Vec::new(),

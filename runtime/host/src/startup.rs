@@ -116,14 +116,17 @@ fn find_plugins(
     let groups = group_variants(judged);
     let unknown: Vec<&JudgedPlugin> =
         groups.iter().flatten().filter(|file| file.manifest.is_none()).collect();
-    let mut probed = probe_all(&unknown, |judged| {
-        let path = &judged.candidate.path;
-        match &options.probe {
-            Some(command) => options.probe_judged(judged, command, &context.libraries, false),
-            None => ProbeResult { verdict: Err(cannot_probe(path)), notes: Vec::new() },
-        }
-    })
-    .into_iter();
+    let probe = |judged: &&JudgedPlugin| {
+        let probed = options
+            .probe
+            .as_ref()
+            .map(|command| options.probe_judged(judged, command, &context.libraries, false));
+        probed.unwrap_or_else(|| ProbeResult {
+            verdict: Err(cannot_probe(&judged.candidate.path)),
+            notes: Vec::new(),
+        })
+    };
+    let mut probed = probe_all(&unknown, probe).into_iter();
     let with_probe = |group: VecDeque<JudgedPlugin>| {
         let probed = if group.iter().any(|file| file.manifest.is_none()) { probed.next() } else { None };
         (group, probed)
@@ -192,7 +195,7 @@ impl PluginLoader<'_> {
     ) -> PluginEntry {
         let (path, origin) = (judged.candidate.path.clone(), judged.candidate.origin);
         let mut notes = judged.notes.clone();
-        let known = match probed {
+        let known = match probed.or_else(|| self.probe_known(&judged)) {
             None => {
                 judged.manifest.as_ref().map(|manifest| (manifest.name.clone(), manifest.device_type.clone()))
             }
@@ -233,6 +236,15 @@ impl PluginLoader<'_> {
         };
         let origin = Some(judged.candidate.origin);
         PluginEntry { file: path, origin, judged: Some(judged), notes, others: VecDeque::new(), state }
+    }
+
+    /// The probe of a plugin with a manifest, if it has to be probed and crashes or hangs.
+    fn probe_known(&self, judged: &JudgedPlugin) -> Option<ProbeResult> {
+        let command = self.options.probe.as_ref().filter(|_| self.options.probes_known)?;
+        judged.manifest.as_ref()?;
+        let probed = self.options.probe_judged(judged, command, &self.context.libraries, false);
+        let reason = probed.verdict.as_ref().err()?.reason;
+        matches!(reason, RefusalReason::ProbeCrashed | RefusalReason::ProbeTimedOut).then_some(probed)
     }
 
     /// If the plugin in a row is refused, loads its next variant into a new row after it; false if there is nothing to do.

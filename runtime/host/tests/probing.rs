@@ -8,10 +8,12 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::time::Duration;
 
 use common::{PluginDirectory, refusal_of};
-use oarlock_host::{Host, PROBE_TIMEOUT, PluginOutcome, RefusalReason, probe_file};
+use oarlock_host::{Host, PROBE_TIMEOUT, PluginManifest, PluginOutcome, RefusalReason, probe_file};
 
 #[test]
 fn crashes_hangs_exits_and_forks_are_refused_without_leftovers() {
@@ -167,4 +169,43 @@ fn without_a_way_to_probe_a_plugin_needs_a_manifest() {
     let (reason, message) = refusal_of(&Host::start(&options).unwrap(), "plugin");
     assert_eq!(reason, RefusalReason::ProbeFailed);
     assert!(message.contains("plugin.oarlock.toml"), "{message}");
+}
+
+/// Writes the manifest of a plugin that was compiled from `plugin.c` under this name.
+fn write_manifest(plugin: &Path, name: &str) {
+    let text = format!(
+        "name = '{name}'\nversion = '1.2.3'\nkind = 'device'\ndevice_type = '{name}'\ncontract = '1.0'\n\
+         profiles = ['core']\narchitecture = '{}-linux'\n",
+        std::env::consts::ARCH
+    );
+    let file = PluginManifest::path_beside(plugin);
+    std::fs::write(&file, text).unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+}
+
+#[test]
+fn a_program_that_nobody_watches_probes_plugins_with_a_manifest_too_and_refuses_those_that_crash_or_hang() {
+    let place = PluginDirectory::new();
+    let faults = [
+        ("crash", "FAULT_INITIALIZE_CRASH", RefusalReason::ProbeCrashed),
+        ("hang", "FAULT_INITIALIZE_HANG", RefusalReason::ProbeTimedOut),
+    ];
+    for (name, fault, _) in faults {
+        let file = place.compile_plugin(name, &[fault]);
+        write_manifest(&file, name);
+    }
+    // What a probe finds besides is left to the start, which says it better.
+    let failing = place.compile_plugin("failing", &["FAULT_INITIALIZE"]);
+    write_manifest(&failing, "failing");
+    let good = place.compile_plugin("good", &[]);
+    write_manifest(&good, "good");
+    let mut options = place.host_options();
+    options.probes_known = true;
+    options.config.plugins.start_timeout_ms = Some(300);
+    let host = Host::start(&options).expect("a configuration without mistakes");
+    for (name, _, reason) in faults {
+        assert_eq!(refusal_of(&host, name).0, reason, "{name}");
+    }
+    assert_eq!(refusal_of(&host, "failing").0, RefusalReason::PluginError);
+    assert!(host.plugin("good").is_some());
 }

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use oarlock_core::Runtime;
 use oarlock_core::flags::{FLAG_TABLE, FlagDefinition, Flags, PaddleEffect, paddle_variables};
-use oarlock_host::{BuiltInPlugin, HostConfig, HostEnvironment, HostOptions, PluginAdapter, ProbeCommand};
+use oarlock_host::{
+    BuiltInPlugin, HostConfig, HostEnvironment, HostOptions, PhaseWatchdog, PluginAdapter, ProbeCommand,
+};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict as _, PyCFunction, PyDict};
@@ -131,6 +133,9 @@ fn start_first_runtime(around: InterpreterEnvironment) -> PyResult<&'static Arc<
     options.probe = around.probe;
     options.wheels = around.wheels;
     options.log = Arc::new(crate::warning::WarningListener);
+    // Nobody watches the interpreter from outside.
+    options.probes_known = true;
+    options.phases = Arc::new(PhaseWatchdog::new(Arc::new(crate::warning::StderrLog)));
     let mut flags = Flags::from_environment(|name| options.environment.variable(name)).or_raise()?;
     for (name, value) in CHOSEN_FLAGS.lock().unwrap_or_else(PoisonError::into_inner).iter() {
         flags.set(name, value).or_raise()?;

@@ -2,6 +2,7 @@
 //! until a call of the package is about to return.
 
 use std::collections::VecDeque;
+use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -35,6 +36,16 @@ impl LogSink for WarningListener {
         // Messages of plugins are left in their own words.
         let is_ours = plugin == "core";
         queue_warning(plugin, &if is_ours { translate_calls(message) } else { message.to_owned() });
+    }
+}
+
+/// Writes at once, for when the thread that would raise a warning is stuck.
+pub(crate) struct StderrLog;
+
+impl LogSink for StderrLog {
+    fn log(&self, _plugin: &str, _level: LogLevel, message: &str) {
+        // If standard error fails, there is nowhere left to say it.
+        _ = writeln!(std::io::stderr(), "oarlock: {}", oarlock_host::sanitize_text(message));
     }
 }
 

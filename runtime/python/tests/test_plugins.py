@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import c_template
+from conftest import REPOSITORY, c_template
 
 
 def python(*arguments, environment):
@@ -102,6 +102,61 @@ def test_what_a_plugin_prints_is_no_part_of_the_report(installed, tmp_path):
     outcome = python("-m", "oarlock", "doctor", "--json", environment=environment)
     assert json.loads(outcome.stdout)["version"]
     assert "from a plugin" in outcome.stderr
+
+
+def bad_plugin(directory, slot, action):
+    """The bytes of a plugin that runs an action in a slot of its device, and those of its manifest."""
+    source = directory / "bad.c"
+    source.write_text(f"""
+        #include <stdlib.h>
+        #include <unistd.h>
+        #include "minimal.h"
+        static oarlock_error initialize(void *context) {{ (void)context; {action}; return 0; }}
+        static oarlock_error device_init(void *context, uint32_t device) {{ (void)context; (void)device; return 0; }}
+        static oarlock_error allocate(void *context, uint32_t device, uint64_t size, oarlock_memory *block) {{
+            (void)context; (void)device; (void)size; (void)block; {action}; return 0; }}
+        static oarlock_error describe(oarlock_plugin *plugin) {{
+            minimal_core.device_init = device_init; (void)initialize; (void)allocate;
+            minimal_core.{slot};
+            return minimal_describe(plugin, "Bad"); }}
+        OARLOCK_PLUGIN(describe);
+    """)
+    library = directory / "libbad.so"
+    folders = [f"-I{REPOSITORY}/device-sdk/include", f"-I{REPOSITORY}/tests/plugins"]
+    subprocess.run(["cc", "-std=c11", "-D_GNU_SOURCE", "-fPIC", "-shared", *folders, "-o", library, source], check=True)
+    manifest = f"""
+        name = 'Bad'
+        version = '1'
+        kind = 'device'
+        device_type = 'Bad'
+        contract = '1.0'
+        profiles = ['core']
+        architecture = '{os.uname().machine}-linux'
+    """
+    return library.read_bytes(), manifest.encode()
+
+
+@pytest.mark.parametrize(("action", "reason"), [("abort()", "SIGABRT"), ("for (;;) pause()", "no answer within 300 ms")])
+def test_a_plugin_with_a_manifest_that_fails_at_the_start_is_refused(installed, tmp_path, action, reason):
+    library, manifest = bad_plugin(tmp_path, "initialize = initialize", action)
+    config = tmp_path / "config.toml"
+    config.write_text("[plugins]\nstart_timeout_ms = 300\n")
+    config.chmod(0o644)
+    files = {"libbad.so": library, "libbad.oarlock.toml": manifest}
+    environment = installed("vendor_bad", files) | {"OARLOCK_CONFIG": str(config), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    outcome = python("-c", "import oarlock; print(oarlock.asarray([1.0]).tolist())", environment=environment)
+    assert outcome.stdout == "[1.0]\n", outcome.stderr
+    report = json.loads(python("-m", "oarlock", "doctor", "--json", environment=environment).stdout)
+    (bad,) = (plugin for plugin in report["plugins"] if plugin["file"].endswith("libbad.so"))
+    assert bad["is_wrong"] and reason in bad["found"]
+
+
+def test_the_doctor_names_the_device_that_ends_its_process(installed, tmp_path):
+    library, _ = bad_plugin(tmp_path, "memory_allocate = allocate", "abort()")
+    environment = installed("vendor_worse", {"libbad.so": library})
+    outcome = python("-m", "oarlock", "doctor", environment=environment | {"XDG_CACHE_HOME": str(tmp_path / "cache")})
+    assert (outcome.returncode, outcome.stdout) == (1, "")
+    assert outcome.stderr.endswith("the process was ended while `Bad:0` was tried: SIGABRT\n"), outcome.stderr
 
 
 def test_who_reads_only_the_first_lines_is_no_error():

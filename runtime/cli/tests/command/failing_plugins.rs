@@ -87,12 +87,11 @@ fn a_plugin_that_fails_at_the_start_is_named_and_the_command_goes_on_without_it(
     for (phase, during) in START_PHASES {
         for (action, fault) in FAULTS {
             let user = user_with_bad_plugin(phase, action);
-            let found = format!("{fault}");
             let devices = run_watched(&user, &["devices"]);
             assert_eq!(devices.status, 0, "{phase} {action}: {}", devices.err);
             assert!(devices.out.contains("cpu:0") && devices.out.contains("CustomCPU:0"), "{}", devices.out);
             let warning =
-                format!("warning: {BAD_FILE} is left out: expected a plugin that starts, found {found}");
+                format!("warning: {BAD_FILE} is left out: expected a plugin that starts, found {fault}");
             assert!(devices.err.starts_with(&warning), "{phase} {action}: {}", devices.err);
             assert!(devices.err.lines().next().is_some_and(|line| line.ends_with(during)), "{}", devices.err);
         }
@@ -189,6 +188,9 @@ fn a_kernel_that_ends_a_run_is_named_with_its_node_its_plugin_and_its_file() {
             let message = "error: the process was ended while the node `Relu` (`Y`) ran on `Fatal:0` with a kernel of `Fatal` \
                            (`[HOME]/libfatal.so`): ";
             assert!(outcome.err.starts_with(message) && outcome.err.contains(fault), "{}", outcome.err);
+            let report = user.run_command(&[&call[..], &["--json"]].concat()).parse_json();
+            let text = report["error"]["message"].as_str().expect("a message");
+            assert!(text.starts_with("the process was ended while the node `Relu`"), "{text}");
         }
     }
 }
@@ -262,4 +264,22 @@ fn a_variable_that_hides_all_devices_is_named() {
     assert!(devices.contains("all of its devices are hidden: `ACME_VISIBLE_DEVICES`"), "{devices}");
     let op = call(&["op", "Relu", "f32:[1]", "-d", "acme"]);
     assert!(op.contains("whose devices are all hidden by the variable `ACME_VISIBLE_DEVICES`"), "{op}");
+}
+
+#[test]
+fn a_device_that_cannot_be_described_is_named_with_the_cause() {
+    let user = TestUser::new();
+    let source = "#include \"minimal.h\"\n\
+        static char text[2000];\n\
+        static oarlock_error device_info(void *context, uint32_t device, oarlock_device_info *info) {\n\
+            (void)context; (void)device; memset(text, 'x', sizeof text);\n\
+            info->name.data = text; info->name.size = sizeof text; return 0; }\n\
+        static oarlock_error describe(oarlock_plugin *plugin) {\n\
+            minimal_core.device_info = device_info; return minimal_describe(plugin, \"Long\"); }\n\
+        OARLOCK_PLUGIN(describe);\n";
+    user.compile_plugin("liblong.so", source);
+    let outcome = user.run_command(&["--plugin", "liblong.so", "op", "Relu", "f32:[1]", "-d", "long"]);
+    assert_eq!(outcome.status, 1);
+    let message = "error: expected a device that can be used, found `Long:0`, which is left out: ";
+    assert!(outcome.err.contains(message), "{}", outcome.err);
 }

@@ -135,7 +135,7 @@ impl LoadedPlugin {
     fn start_devices(&mut self, environment: &HostEnvironment) -> Result<(), Refusal> {
         let Some(core) = self.calls.core else { return Ok(()) };
         let path = self.file.clone();
-        let _initializing = self.begin_phase(PluginPhase::Initialize);
+        let initializing = self.begin_phase(PluginPhase::Initialize);
         let failed = |failure| failure_refusal(&path, &failure);
         core.initialize().transpose().map_err(failed)?;
         self.is_initialized = true;
@@ -147,8 +147,11 @@ impl LoadedPlugin {
             self.log_warning(&format!("all of its devices are hidden: {note}"));
         }
         self.notes.extend(notes);
+        drop(initializing);
         let mut first_failure = None;
         for device in shown {
+            // A machine with many devices takes its time.
+            let _initializing = self.begin_phase(PluginPhase::Initialize);
             match core.device_init(device).transpose() {
                 Ok(_) => self.devices.push(device),
                 Err(failure) => {

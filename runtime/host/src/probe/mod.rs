@@ -1,8 +1,8 @@
 //! Queries a plugin without a manifest and initializes its devices in a child process: a plugin that crashes, hangs or ends the
 //! process there is refused.
 //!
-//! The child runs in its own process group. It is killed, with all of its descendants, as soon as it has answered or timed
-//! out. Its answer only decides whether to load the plugin: everything is checked again in this process. The child
+//! The child runs in its own process group. It is killed, with all of its descendants, once it was refused, has ended or timed
+//! out. It ends as a program does, so that what a plugin does then is noted. Its answer only decides whether to load the plugin: everything is checked again in this process. The child
 //! reports the plugin's identity before it initializes the devices, which distinguishes a later failure from a failed query. The
 //! real start reports devices that cannot be initialized.
 

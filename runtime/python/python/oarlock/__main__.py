@@ -30,8 +30,9 @@ def main() -> int:
     chosen = parser.parse_args()
     if chosen.command == "doctor":
         from ._doctor import doctor as examine
+        from ._watch import watched
 
-        return examine(chosen.json)
+        return watched(lambda tell: examine(chosen.json, tell))
     if chosen.command == "flags":
         print(paddle_variables() if chosen.paddle else flags())
     elif chosen.command == "kernels":

@@ -9,10 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from threading import Barrier
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _install_advice, _install_conflict, _oarlock, _plugins, asarray, devices
 from ._oarlock import Device
+
+if TYPE_CHECKING:
+    from ._watch import Tell
 
 
 @dataclass(frozen=True)
@@ -58,14 +61,22 @@ ROUNDS = 5
 """How often each device computes beside the others: often enough to overlap."""
 
 
-def check_all(found: list[Device]) -> list[Checked]:
+def tell_nobody(doing: str) -> None:
+    """For a process that nobody watches."""
+
+
+def check_all(found: list[Device], tell: Tell = tell_nobody) -> list[Checked]:
     """Tries every device by itself, and then all devices of a type at once: a plugin may drive each device correctly and
     still mix them up."""
-    checked = [check(device) for device in found]
+    checked = []
+    for device in found:
+        tell(f"`{device.name}` was tried")
+        checked.append(check(device))
     for kind in dict.fromkeys(device.type for device in found):
         places = [place for place, device in enumerate(found) if device.type == kind]
         if len(places) == 1 or any(checked[place].problem for place in places):
             continue
+        tell(f"all `{kind}` devices were tried at the same time")
         for place, together in zip(places, check_together([found[place] for place in places]), strict=True):
             if together.problem:
                 checked[place] = replace(together, problem=f"beside the others of its kind, {together.problem}")
@@ -99,15 +110,16 @@ def run_check() -> None:
     print("Oarlock is installed successfully!")
 
 
-def doctor(as_json: bool) -> int:
-    """Prints the report; returns 1 if something is wrong."""
-    report = examined()
+def doctor(as_json: bool, tell: Tell = tell_nobody) -> int:
+    """Prints the report; returns 1 if something is wrong. Tells beforehand what it is about to do."""
+    report = examined(tell)
     print(json.dumps(report, indent=2) if as_json else in_words(report))
     return 1 if problems(report) else 0
 
 
-def examined() -> dict[str, Any]:
+def examined(tell: Tell = tell_nobody) -> dict[str, Any]:
     """The report as data."""
+    tell("the plugins were loaded")
     there: list[Device] = []
     start, plugins, layers = None, [], []
     broken = _plugins.broken()
@@ -128,7 +140,7 @@ def examined() -> dict[str, Any]:
         "package": package,
         "owners": _install_conflict.problem(package),
         "start": start,
-        "devices": [asdict(checked) for checked in check_all(there)],
+        "devices": [asdict(checked) for checked in check_all(there, tell)],
         "plugins": plugins,
         "layers left out": layers,
         "packages": [package._asdict() for package in _plugins.announced()],

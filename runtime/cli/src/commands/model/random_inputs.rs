@@ -51,7 +51,11 @@ fn has_room(device: &Device, size: u64) -> bool {
     let is_of_host = device.description().flags.contains(DeviceFlags::SHARES_HOST_MEMORY);
     let copies = if is_of_host { 2 } else { 1 };
     // If the device does not report its memory, try.
-    device.host_device().memory_stats().map_or(true, |memory| size.saturating_mul(copies) <= memory.free)
+    // A device that does not know its memory says that it has none.
+    device
+        .host_device()
+        .memory_stats()
+        .map_or(true, |memory| memory.total == 0 || size.saturating_mul(copies) <= memory.free)
 }
 
 /// One random element broadcast to a shape, for when only dtype and shape matter.
