@@ -1,5 +1,6 @@
 //! Oarlock's developer tooling: `cargo xtask --help`.
 
+mod abi_diff;
 mod check;
 mod cycles;
 mod generate;
@@ -24,6 +25,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Say in words what changed in the plugin contract, and whom it breaks; fails if it breaks somebody
+    AbiDiff(abi_diff::AbiDiffArguments),
     /// Check formatting, clippy and tests of crates and of the crates that depend on them; `scripts/check` calls it
     Check(check::CheckArguments),
     /// List the modules of each crate that use each other in a cycle
@@ -43,6 +46,7 @@ enum Command {
 
 fn main() -> Result<()> {
     match Cli::parse().command {
+        Command::AbiDiff(arguments) => abi_diff::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Cycles(arguments) => cycles::run(&arguments),
         Command::Generate { check } => generate::run(check),
