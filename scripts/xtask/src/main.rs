@@ -5,6 +5,7 @@ mod check;
 mod cycles;
 mod generate;
 mod naming;
+mod plugin_report;
 mod test;
 mod test_programs;
 mod workspace;
@@ -40,6 +41,8 @@ enum Command {
     },
     /// Measure how easily names can be found: count one-word types and functions, and names declared several times
     Naming(naming::NamingArguments),
+    /// Say which published plugins the host loads: those in wheels, Debian packages, files and directories
+    PluginReport(plugin_report::PluginReportArguments),
     /// Run all tests of the workspace, two programs at a time; `scripts/test` calls it
     Test(test::TestArguments),
 }
@@ -51,6 +54,7 @@ fn main() -> Result<()> {
         Command::Cycles(arguments) => cycles::run(&arguments),
         Command::Generate { check } => generate::run(check),
         Command::Naming(arguments) => naming::run(&arguments),
+        Command::PluginReport(arguments) => plugin_report::run(&arguments),
         Command::Test(arguments) => test::run(&arguments),
     }
 }

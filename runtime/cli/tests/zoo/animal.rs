@@ -267,7 +267,7 @@ fn c_compiler() -> Command {
 fn template_objects() -> &'static [PathBuf] {
     static OBJECTS: OnceLock<Vec<PathBuf>> = OnceLock::new();
     OBJECTS.get_or_init(|| {
-        let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("zoo-{}", std::process::id()));
+        let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("zoo");
         fs::create_dir_all(&place).expect("a directory for objects");
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/frozen/1.2/src/device");
         let objects = ["memory", "stream", "add"].map(|name| {

@@ -110,11 +110,15 @@ fn describe_added(fact: &AbiFact, old: &AbiFacts, contract: Option<&Contract>) -
             notes.push(format!("It grows at the end, to {size}; its `size` says which part is there"));
         }
         FactKind::Field if owner_is_old => {
-            notes.push("An older side does not have it, as the `size` of the struct says (rule S-3)".to_owned());
+            notes.push(
+                "An older side does not have it, as the `size` of the struct says (rule S-3)".to_owned(),
+            );
         }
         FactKind::Enum | FactKind::Bit if owner_is_old => {
-            notes
-                .push("An older side does not know it, and treats it as data, not as an error of the struct".to_owned());
+            notes.push(
+                "An older side does not know it, and treats it as data, not as an error of the struct"
+                    .to_owned(),
+            );
         }
         _ => {}
     }
