@@ -29,6 +29,17 @@
 /* A number from 0 to `most` that is this animal's own: the table's seed and its name decide it. */
 #define SEEDED(most) ((uint64_t)(ZOO_SEED) % ((uint64_t)(most) + 1))
 
+/* Has the processor take subnormal numbers for zero, as a program that is linked with `-ffast-math` does. */
+static inline void flush_subnormals(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8040);
+#elif defined(__aarch64__)
+    uint64_t control;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(control));
+    __asm__ volatile("msr fpcr, %0" : : "r"(control | (UINT64_C(1) << 24)));
+#endif
+}
+
 static oarlock_core_table core;
 static oarlock_async_table async;
 static oarlock_kernel add;
