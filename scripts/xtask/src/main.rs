@@ -1,9 +1,11 @@
 //! Oarlock's developer tooling: `cargo xtask --help`.
 
+mod abi_diff;
 mod check;
 mod cycles;
 mod generate;
 mod naming;
+mod plugin_report;
 mod test;
 mod test_programs;
 mod workspace;
@@ -24,6 +26,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Say in words what changed in the plugin contract, and whom it breaks; fails if it breaks somebody
+    AbiDiff(abi_diff::AbiDiffArguments),
     /// Check formatting, clippy and tests of crates and of the crates that depend on them; `scripts/check` calls it
     Check(check::CheckArguments),
     /// List the modules of each crate that use each other in a cycle
@@ -37,16 +41,20 @@ enum Command {
     },
     /// Measure how easily names can be found: count one-word types and functions, and names declared several times
     Naming(naming::NamingArguments),
+    /// Say which published plugins the host loads: those in wheels, Debian packages, files and directories
+    PluginReport(plugin_report::PluginReportArguments),
     /// Run all tests of the workspace, two programs at a time; `scripts/test` calls it
     Test(test::TestArguments),
 }
 
 fn main() -> Result<()> {
     match Cli::parse().command {
+        Command::AbiDiff(arguments) => abi_diff::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Cycles(arguments) => cycles::run(&arguments),
         Command::Generate { check } => generate::run(check),
         Command::Naming(arguments) => naming::run(&arguments),
+        Command::PluginReport(arguments) => plugin_report::run(&arguments),
         Command::Test(arguments) => test::run(&arguments),
     }
 }

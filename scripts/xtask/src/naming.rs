@@ -97,7 +97,9 @@ pub(crate) fn run(arguments: &NamingArguments) -> Result<()> {
 
 /// All Rust files except generated ones.
 fn source_files(root: &Path) -> Result<Vec<PathBuf>> {
-    let output = Command::new("git").arg("-C").arg(root).args(["ls-files", "*.rs"]).output()?;
+    // The sources of frozen plugins are alike in each version, and nobody may change them.
+    let sources = ["ls-files", "*.rs", ":!tests/frozen"];
+    let output = Command::new("git").arg("-C").arg(root).args(sources).output()?;
     ensure!(output.status.success(), "expected `git ls-files` to list the sources, found {}", output.status);
     let generated = ["generated.rs", "draft.rs", "messages.rs"];
     let files = String::from_utf8(output.stdout)?;
