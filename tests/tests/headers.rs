@@ -16,7 +16,7 @@ const PUBLIC_HEADERS: [&str; 5] = [
     "oarlock/op.h",
 ];
 const C_TEMPLATE_FLAGS: &str = "-std=c11 -O2 -fPIC -shared -Idevice-sdk/include";
-const CPP_TEMPLATE_FLAGS: &str = "-std=c++17 -O2 -fPIC -fvisibility=hidden -shared -Idevice-sdk/include";
+const CPP_TEMPLATE_FLAGS: &str = "-std=c++17 -O2 -fPIC -fvisibility=hidden -shared -pthread -Idevice-sdk/include";
 
 /// A compiler and a language to compile a header with.
 const HEADER_COMPILERS: [[&str; 3]; 4] =
@@ -176,8 +176,8 @@ fn the_c_template_builds_without_a_warning() {
 #[test]
 fn the_cpp_template_builds_without_a_warning_and_exports_nothing_else_of_its_own() {
     for compiler in ["g++", "clang++"] {
-        let name = format!("libcustom_device_{compiler}.so");
-        let sources = "device-sdk/templates/cpp/custom_device.cpp";
+        let name = format!("libsample_npu_{compiler}.so");
+        let sources = "device-sdk/templates/cpp/device/*.cpp";
         let warnings = [&STRICT_WARNINGS[..], &STRICT_CPP_WARNINGS].concat().join(" ");
         let symbols = build_plugin(compiler, CPP_TEMPLATE_FLAGS, &warnings, &name, sources);
         // The headers of the standard library export their templates regardless of the flags.
