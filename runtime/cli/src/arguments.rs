@@ -1,6 +1,7 @@
 //! The command-line arguments. Help, completions, manual pages and the reference are all generated from here.
 
 mod model;
+mod plugin;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -17,11 +18,13 @@ use crate::help::{
     MANIFEST_EXAMPLES, OP_EXAMPLES, OPTIMIZE_EXAMPLES, PLUGIN_EXAMPLES, PLUGINS_EXAMPLES, RUN_EXAMPLES,
     TRACE_EXAMPLES,
 };
+use crate::help::plugin::NEW_EXAMPLES;
 use crate::output::ColorChoice;
 pub(crate) use model::{
     BenchArguments, ExplainArguments, ModelArguments, OptimizeArguments, PrecisionArguments, RunArguments,
     TraceArguments,
 };
+pub(crate) use plugin::NewPluginArguments;
 
 /// Version of the program and of the plugin contract, for `--version`.
 static VERSION: LazyLock<String> =
@@ -199,6 +202,9 @@ fn parse_assignment(text: &str) -> Result<(String, String), String> {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PluginCommand {
+    /// Write a plugin to start from, which builds and passes the check as it is
+    #[command(after_help = NEW_EXAMPLES)]
+    New(NewPluginArguments),
     /// Judge, probe and load one plugin, explain each step, and run the conformance suite on it
     #[command(after_help = CHECK_EXAMPLES)]
     Check {

@@ -1,5 +1,7 @@
 //! The text that each command's help shows below its options: examples, terms, exit codes.
 
+pub(crate) mod plugin;
+
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   oarlock devices                        Lists the devices
@@ -59,6 +61,7 @@ Exit codes:
 
 pub(crate) const PLUGIN_EXAMPLES: &str = "\
 Examples:
+  oarlock plugin new acme-npu --lang cpp
   oarlock plugin check ./libnpu.so
   oarlock plugin manifest ./libnpu.so --write";
 

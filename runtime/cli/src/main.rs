@@ -134,6 +134,9 @@ fn run_command(arguments: CommandLine, output: &mut CommandOutput) -> CommandVer
         OarlockCommand::Optimize(call) => commands::model::optimize::optimize_model(&global, &call, output),
         OarlockCommand::Op(call) => commands::op::run_op(&global, &call, output),
         OarlockCommand::Doctor => commands::doctor::run_doctor(&global, output),
+        OarlockCommand::Plugin(PluginCommand::New(wish)) => {
+            commands::plugin_new::create_plugin(&global, &wish, output)
+        }
         OarlockCommand::Plugin(PluginCommand::Check { file, quick, html }) => {
             let html = html.as_deref();
             commands::plugin_check::check_plugin(

@@ -10,6 +10,7 @@ pub(crate) mod op;
 pub(crate) mod paddle_variables;
 pub(crate) mod plugin_check;
 pub(crate) mod plugin_manifest;
+pub(crate) mod plugin_new;
 pub(crate) mod plugins;
 pub(crate) mod shell;
 
