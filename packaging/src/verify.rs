@@ -16,7 +16,7 @@ use oarlock_matrix::{MatrixRow, WheelMatrix};
 
 use crate::build_plan::{CORE_LIBRARY_PREFIX, CORE_PART, recipe_for_part};
 use crate::check;
-use crate::library_requirements::is_compiled;
+use oarlock_formats::library_needs::is_compiled;
 use crate::packages::{self, PackageCatalog, PackageContent, PackagePart};
 
 /// Parts that were found, by build settings such as `cpu for glibc 2.28`.

@@ -18,13 +18,13 @@ use crate::help::{
     MANIFEST_EXAMPLES, OP_EXAMPLES, OPTIMIZE_EXAMPLES, PLUGIN_EXAMPLES, PLUGINS_EXAMPLES, RUN_EXAMPLES,
     TRACE_EXAMPLES,
 };
-use crate::help::plugin::NEW_EXAMPLES;
+use crate::help::plugin::{INDEX_EXAMPLES, NEW_EXAMPLES, PACK_EXAMPLES};
 use crate::output::ColorChoice;
 pub(crate) use model::{
     BenchArguments, ExplainArguments, ModelArguments, OptimizeArguments, PrecisionArguments, RunArguments,
     TraceArguments,
 };
-pub(crate) use plugin::NewPluginArguments;
+pub(crate) use plugin::{IndexArguments, NewPluginArguments, PackArguments, PackageFormat};
 
 /// Version of the program and of the plugin contract, for `--version`.
 static VERSION: LazyLock<String> =
@@ -218,6 +218,12 @@ pub(crate) enum PluginCommand {
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         html: Option<PathBuf>,
     },
+    /// Make a wheel and a Debian package of a plugin
+    #[command(after_help = PACK_EXAMPLES)]
+    Pack(PackArguments),
+    /// List the plugins in a directory of packages, also as a page
+    #[command(after_help = INDEX_EXAMPLES)]
+    Index(IndexArguments),
     /// Make the manifest of a plugin by querying it
     #[command(after_help = MANIFEST_EXAMPLES)]
     Manifest {

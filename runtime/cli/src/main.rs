@@ -137,6 +137,12 @@ fn run_command(arguments: CommandLine, output: &mut CommandOutput) -> CommandVer
         OarlockCommand::Plugin(PluginCommand::New(wish)) => {
             commands::plugin_new::create_plugin(&global, &wish, output)
         }
+        OarlockCommand::Plugin(PluginCommand::Pack(wish)) => {
+            commands::plugin_pack::pack_plugin(&global, &wish, output)
+        }
+        OarlockCommand::Plugin(PluginCommand::Index(wish)) => {
+            commands::plugin_index::index_plugins(&global, &wish, output)
+        }
         OarlockCommand::Plugin(PluginCommand::Check { file, quick, html }) => {
             let html = html.as_deref();
             commands::plugin_check::check_plugin(

@@ -9,6 +9,7 @@ static oarlock_error describe(oarlock_plugin *plugin) {
     plugin->name = oarlock_string("sample-npu");
     plugin->version = oarlock_string("0.1.0");
     plugin->vendor = oarlock_string("Sample Vendor");
+    plugin->package = oarlock_string("oarlock-sample-npu");
     plugin->device_type = oarlock_string("SampleNpu");
     plugin->core = &sample_npu_core;
     plugin->async = &sample_npu_async;

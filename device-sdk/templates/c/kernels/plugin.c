@@ -121,6 +121,7 @@ static oarlock_error describe(oarlock_plugin *plugin) {
     plugin->name = oarlock_string("sample-npu");
     plugin->version = oarlock_string("0.1.0");
     plugin->vendor = oarlock_string("Sample Vendor");
+    plugin->package = oarlock_string("oarlock-sample-npu");
     plugin->kernels = &kernel_table;
     plugin->unload = unload;
     return 0;

@@ -134,6 +134,7 @@ static oarlock_error describe(oarlock_plugin *plugin) {
     plugin->name = oarlock_string("sample-npu");
     plugin->version = oarlock_string("0.1.0");
     plugin->vendor = oarlock_string("Sample Vendor");
+    plugin->package = oarlock_string("oarlock-sample-npu");
     plugin->layer = &layer_table;
     return 0;
 }

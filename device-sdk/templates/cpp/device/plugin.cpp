@@ -9,6 +9,7 @@ oarlock_error describe(oarlock_plugin *plugin) {
     plugin->name = oarlock::str("sample-npu");
     plugin->version = oarlock::str("0.1.0");
     plugin->vendor = oarlock::str("Sample Vendor");
+    plugin->package = oarlock::str("oarlock-sample-npu");
     plugin->device_type = oarlock::str("SampleNpu");
     plugin->core = &sample_npu::core_table;
     plugin->async = &sample_npu::async_table;

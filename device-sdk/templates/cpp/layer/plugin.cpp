@@ -97,6 +97,7 @@ oarlock_error describe(oarlock_plugin *plugin) {
     plugin->name = oarlock::str("sample-npu");
     plugin->version = oarlock::str("0.1.0");
     plugin->vendor = oarlock::str("Sample Vendor");
+    plugin->package = oarlock::str("oarlock-sample-npu");
     plugin->layer = &layer_table;
     return 0;
 }

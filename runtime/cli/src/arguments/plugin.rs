@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
 use oarlock_scaffold::{ProjectLicense, ScaffoldKind, ScaffoldLanguage};
 
 /// A plugin to make.
@@ -66,4 +66,38 @@ fn find_named<T: Copy, const N: usize>(
 ) -> Result<T, String> {
     let found = all.into_iter().find(|value| name_of(*value) == name);
     found.ok_or_else(|| format!("expected one of the possible values, found `{name}`"))
+}
+
+/// A plugin to pack.
+#[derive(Args, Debug)]
+pub(crate) struct PackArguments {
+    /// The directory with `oarlock-plugin.toml`, that file, or a shared object below it
+    #[arg(value_name = "PATH", default_value = ".", value_hint = ValueHint::AnyPath)]
+    pub(crate) path: PathBuf,
+    /// Make only one of the two packages
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    pub(crate) only: Option<PackageFormat>,
+    /// The directory for the packages; by default `dist` beside the recipe
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// A kind of package.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PackageFormat {
+    /// For pip and uv
+    Wheel,
+    /// For apt and dpkg
+    Deb,
+}
+
+/// Plugins to list.
+#[derive(Args, Debug)]
+pub(crate) struct IndexArguments {
+    /// The directory with wheels, Debian packages, or plugins with their manifests
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) directory: PathBuf,
+    /// Write the list as an HTML page
+    #[arg(short, long, value_name = "PAGE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
 }

@@ -9,8 +9,10 @@ pub(crate) mod model;
 pub(crate) mod op;
 pub(crate) mod paddle_variables;
 pub(crate) mod plugin_check;
+pub(crate) mod plugin_index;
 pub(crate) mod plugin_manifest;
 pub(crate) mod plugin_new;
+pub(crate) mod plugin_pack;
 pub(crate) mod plugins;
 pub(crate) mod shell;
 

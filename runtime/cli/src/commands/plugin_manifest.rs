@@ -25,7 +25,7 @@ pub(crate) fn generate_manifest(
     let options = host_options(global, &PluginMessages::new(global))?;
     let file = std::path::absolute(file).map_err(|error| unusable_file(file, &error))?;
     let path = PluginManifest::path_beside(&file);
-    let manifest = probe_manifest(&file, &path, &options, global)?;
+    let ProbedPlugin { manifest, .. } = probe_plugin(&file, &path, &options, global)?;
     let text = manifest.to_toml().map_err(CommandError::new)?;
     if write {
         replace_file(&path, &text).map_err(|error| {
@@ -41,13 +41,21 @@ pub(crate) fn generate_manifest(
     Ok(true)
 }
 
+/// A plugin that was probed.
+pub(super) struct ProbedPlugin {
+    /// What it says of itself.
+    pub(super) info: PluginInfo,
+    /// The manifest that follows from it.
+    pub(super) manifest: PluginManifest,
+}
+
 /// Probes the plugin. An existing manifest is ignored, since it may be the one to correct.
-fn probe_manifest(
+pub(super) fn probe_plugin(
     file: &Path,
     path: &Path,
     options: &HostOptions,
     global: &GlobalOptions,
-) -> Result<PluginManifest, CommandError> {
+) -> Result<ProbedPlugin, CommandError> {
     let real = options.environment.identity.check_file(file)?;
     let bytes = fs::read(&real).map_err(|error| unusable_file(file, &error))?;
     check_symbols(file, &SharedObject::parse_bytes(file, &bytes)?)?;
@@ -58,7 +66,9 @@ fn probe_manifest(
         output::print_message(global.color, "warning", &format!("`{}`: {note}", file.display()), None);
     }
     let before = PluginManifest::read_manifest(path).ok().flatten();
-    Ok(build_manifest(probed.verdict?, Digest::hash_bytes(&bytes), before))
+    let info = probed.verdict?;
+    let manifest = build_manifest(info.clone(), Digest::hash_bytes(&bytes), before);
+    Ok(ProbedPlugin { info, manifest })
 }
 
 /// Builds a manifest. Fields that a probe cannot find out are kept from the old one.
@@ -90,7 +100,7 @@ fn build_manifest(info: PluginInfo, sha256: Digest, before: Option<PluginManifes
 }
 
 /// Replaces a file atomically, so that nobody reads half of it.
-fn replace_file(path: &Path, text: &str) -> io::Result<()> {
+pub(super) fn replace_file(path: &Path, text: &str) -> io::Result<()> {
     let new = path.with_extension("toml.new");
     // The host refuses files that others can write to, so the mode is set regardless of the umask.
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o644).open(&new)?;

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use oarlock_sdk::{
-    Dtype, Kernel, KernelCall, KernelFlags, MemoryRange, OperandSpec, Result, TensorView,
-    dtype_set, ensure, shape,
+    Dtype, Kernel, KernelCall, KernelFlags, MemoryRange, OperandSpec, Result, TensorView, dtype_set, ensure,
+    shape,
 };
 
 use crate::SampleNpu;
@@ -19,9 +19,7 @@ pub fn all_kernels() -> Vec<Kernel<SampleNpu>> {
     let flags = KernelFlags::ASYNCHRONOUS | KernelFlags::DETERMINISTIC;
     let binary = |op: &str, compute: fn(f32, f32) -> f32| {
         let run = move |npu: &SampleNpu, call: &KernelCall<'_>| run_binary(npu, call, compute);
-        Kernel::new(op, run)
-            .since_version(7)
-            .with_inputs([float.with_name("A"), float.with_name("B")])
+        Kernel::new(op, run).since_version(7).with_inputs([float.with_name("A"), float.with_name("B")])
     };
     let kernels = [
         binary("Add", |a, b| a + b).with_outputs([float.with_name("C")]),
@@ -89,8 +87,7 @@ fn run_relu(npu: &SampleNpu, call: &KernelCall<'_>) -> Result<()> {
     let (memory, x, y) = (Arc::clone(&npu.memory), range(&call.input(0)?), range(&call.output(0)?));
     npu.streams.launch(call.stream(), move || {
         // `max` would turn NaN into 0.
-        let values =
-            load(&memory, x)?.into_iter().map(|value| if value < 0.0 { 0.0 } else { value });
+        let values = load(&memory, x)?.into_iter().map(|value| if value < 0.0 { 0.0 } else { value });
         store(&memory, y, &values.collect::<Vec<f32>>())
     })
 }
@@ -101,11 +98,7 @@ type RunFunction = dyn Fn(&SampleNpu, &KernelCall<'_>) -> Result<()> + Send + Sy
 /// memory of the device, as all operands do. Several threads may use what this returns at once (K-4).
 fn prepare_matmul(npu: &SampleNpu, call: &KernelCall<'_>) -> Result<Arc<RunFunction>> {
     let b = call.input(1)?;
-    let packed = if b.is_constant() {
-        Some(Arc::new(pack(&npu.memory, range(&b), b.dims())?))
-    } else {
-        None
-    };
+    let packed = if b.is_constant() { Some(Arc::new(pack(&npu.memory, range(&b), b.dims())?)) } else { None };
     call.describe_kernel(if packed.is_some() { "B packed" } else { "B as it is" });
     Ok(Arc::new(move |npu, call| run_matmul(npu, call, packed.clone())))
 }
@@ -126,8 +119,7 @@ fn run_matmul(npu: &SampleNpu, call: &KernelCall<'_>, packed: Option<Arc<Vec<f32
         let b = packed.map_or_else(|| pack(&memory, b, &dims).map(Arc::new), Ok)?;
         let dot = |place: usize| {
             let (row, column) = (&a[place / columns * depth..], &b[place % columns * depth..]);
-            row[..depth].iter().zip(column).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>()
-                as f32
+            row[..depth].iter().zip(column).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>() as f32
         };
         store(&memory, y, &(0..count).map(dot).collect::<Vec<f32>>())
     })
@@ -145,11 +137,7 @@ fn check_softmax_axis(call: &KernelCall<'_>) -> Result<()> {
 fn row_sums(call: &KernelCall<'_>) -> Result<MemoryRange> {
     let (x, (memory, offset, _)) = (call.input(0)?, call.workspace());
     let rows = shape::element_count(&x.dims()[..x.dims().len() - 1])?;
-    Ok(MemoryRange {
-        memory,
-        offset,
-        size: if x.size_in_bytes() == 0 { 0 } else { rows as u64 * 4 },
-    })
+    Ok(MemoryRange { memory, offset, size: if x.size_in_bytes() == 0 { 0 } else { rows as u64 * 4 } })
 }
 
 fn run_softmax(npu: &SampleNpu, call: &KernelCall<'_>) -> Result<()> {

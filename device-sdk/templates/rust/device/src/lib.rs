@@ -10,8 +10,8 @@ mod stream;
 use std::sync::Arc;
 
 use oarlock_sdk::{
-    Async, Core, DeviceInfo, Event, HostServices, Memory, MemoryRange, Plugin, PluginError, Result,
-    Str, Stream, StreamReached, Version, slots,
+    Async, Core, DeviceInfo, Event, HostServices, Memory, MemoryRange, Plugin, PluginError, Result, Str,
+    Stream, StreamReached, Version, slots,
 };
 
 /// The plugin's state. The SDK hands it to every slot; a slot may be called on any thread (T-1).
@@ -130,7 +130,11 @@ fn plugin(host: &HostServices) -> Result<Plugin<SampleNpu>> {
     let (memory, streams) = (Arc::default(), stream::StreamTable::default());
     let npu = SampleNpu { memory, streams, host: *host };
     let plugin = Plugin::for_device("sample-npu", env!("CARGO_PKG_VERSION"), "SampleNpu", npu);
-    Ok(plugin.with_vendor("Sample Vendor").with_async().with_kernels(kernels::all_kernels()))
+    Ok(plugin
+        .with_vendor("Sample Vendor")
+        .with_package("oarlock-sample-npu")
+        .with_async()
+        .with_kernels(kernels::all_kernels()))
 }
 
 oarlock_sdk::export!(plugin);

@@ -65,11 +65,7 @@ impl Blocks {
         let bytes = self.bytes.get_mut(&memory.0).ok_or_else(unknown_block)?;
         let end = offset.saturating_add(size);
         let found = bytes.len();
-        ensure!(
-            end <= found as u64,
-            out_of_range,
-            "expected a range in {found} bytes, found {end}"
-        );
+        ensure!(end <= found as u64, out_of_range, "expected a range in {found} bytes, found {end}");
         Ok(&mut bytes[offset as usize..end as usize])
     }
 }

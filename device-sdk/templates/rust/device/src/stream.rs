@@ -60,11 +60,7 @@ impl StreamTable {
     }
 
     /// Adds work that happens in any case and sees whether the stream has failed.
-    pub fn notify(
-        &self,
-        stream: Stream,
-        work: impl FnOnce(&mut Result<()>) + Send + 'static,
-    ) -> Result<()> {
+    pub fn notify(&self, stream: Stream, work: impl FnOnce(&mut Result<()>) + Send + 'static) -> Result<()> {
         if stream.0 == 0 {
             thread::spawn(move || work(&mut Ok(())));
             return Ok(());
@@ -75,11 +71,7 @@ impl StreamTable {
     }
 
     /// Adds work that an earlier failure cancels. A panic ends here and becomes an error.
-    pub fn launch(
-        &self,
-        stream: Stream,
-        work: impl FnOnce() -> Result<()> + Send + 'static,
-    ) -> Result<()> {
+    pub fn launch(&self, stream: Stream, work: impl FnOnce() -> Result<()> + Send + 'static) -> Result<()> {
         if stream.0 == 0 {
             return work();
         }

@@ -73,6 +73,7 @@ fn plugin(_: &HostServices) -> Result<Plugin> {
     let for_cpu = |kernel: Kernel<()>| kernel.with_device_type("cpu").with_flags(KernelFlags::DETERMINISTIC);
     Ok(Plugin::for_kernels("sample-npu", env!("CARGO_PKG_VERSION"))
         .with_vendor("Sample Vendor")
+        .with_package("oarlock-sample-npu")
         .with_kernels(kernels.map(for_cpu)))
 }
 

@@ -159,7 +159,7 @@ const LAYER_TABLE: abi::LayerTable =
 /// A host may call this at any time and more than once (E-3).
 fn plugin(_: &HostServices) -> Result<Plugin<CountingLayer>> {
     let plugin = Plugin::for_layer("sample-npu", env!("CARGO_PKG_VERSION"), CountingLayer, LAYER_TABLE);
-    Ok(plugin.with_vendor("Sample Vendor"))
+    Ok(plugin.with_vendor("Sample Vendor").with_package("oarlock-sample-npu"))
 }
 
 oarlock_sdk::export!(plugin);
