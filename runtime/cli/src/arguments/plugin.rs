@@ -34,7 +34,7 @@ pub(crate) struct NewPluginArguments {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) sdk: Option<PathBuf>,
     /// List the languages and kinds that there are templates for
-    #[arg(long, exclusive = true)]
+    #[arg(long, conflicts_with = "name")]
     pub(crate) list: bool,
 }
 
