@@ -27,8 +27,13 @@ pub fn assemble_sdk_wheel(root: &Path) -> Result<(String, Wheel), Error> {
     let version = env!("CARGO_PKG_VERSION");
     let stem = format!("{PYTHON_PACKAGE}-{version}");
     let mut wheel = Wheel::new(&stem);
-    let mut add = |path: &str, text: &str| wheel.add_file(&format!("{PYTHON_PACKAGE}/{path}"), text.as_bytes().to_vec());
-    add("__init__.py", "\"\"\"What plugins for Oarlock are compiled against. `python -m oarlock_sdk --help` says where it is.\"\"\"\n");
+    let mut add = |path: &str, text: &str| {
+        wheel.add_file(&format!("{PYTHON_PACKAGE}/{path}"), text.as_bytes().to_vec())
+    };
+    add(
+        "__init__.py",
+        "\"\"\"What plugins for Oarlock are compiled against. `python -m oarlock_sdk --help` says where it is.\"\"\"\n",
+    );
     add("__main__.py", PYTHON_MODULE);
     for (name, text) in CONTRACT_HEADERS {
         add(&format!("include/oarlock/{name}"), text);
@@ -36,7 +41,8 @@ pub fn assemble_sdk_wheel(root: &Path) -> Result<(String, Wheel), Error> {
     for (path, text) in sdk_files() {
         add(&format!("rust/{path}"), text);
     }
-    let config = CMAKE_TEMPLATE.replace("@PREFIX@", "${CMAKE_CURRENT_LIST_DIR}/..").replace("@VERSION@", version);
+    let config =
+        CMAKE_TEMPLATE.replace("@PREFIX@", "${CMAKE_CURRENT_LIST_DIR}/..").replace("@VERSION@", version);
     add("cmake/OarlockSdkConfig.cmake", &config);
     add_templates(&mut wheel, &root.join("device-sdk/templates"), &format!("{PYTHON_PACKAGE}/templates"))?;
     let license = root.join(LICENSE_FILE);

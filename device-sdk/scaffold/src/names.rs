@@ -1,11 +1,8 @@
 //! The names of a new plugin, and how the sample's become those: by replacing whole words, which occur nowhere else.
 
 /// What the plugin of the templates is called.
-const SAMPLE: PluginNames<'static> = PluginNames {
-    name: "sample-npu",
-    device_type: "SampleNpu",
-    vendor: "Sample Vendor",
-};
+const SAMPLE: PluginNames<'static> =
+    PluginNames { name: "sample-npu", device_type: "SampleNpu", vendor: "Sample Vendor" };
 
 /// The longest name: a host takes 64 bytes, and packages put `oarlock-` before it.
 const MAX_NAME_BYTES: usize = 48;
@@ -79,7 +76,9 @@ pub fn check_plugin_name(name: &str) -> Result<(), String> {
         ));
     }
     if RESERVED_WORDS.split_whitespace().any(|word| word == name) {
-        return Err(format!("expected a name that is no word of C, C++ or Rust, such as `{name}-npu`; found `{name}`"));
+        return Err(format!(
+            "expected a name that is no word of C, C++ or Rust, such as `{name}-npu`; found `{name}`"
+        ));
     }
     Ok(())
 }
@@ -102,7 +101,9 @@ pub fn check_device_type(device_type: &str) -> Result<(), String> {
         ));
     }
     match RESERVED_DEVICE_TYPES.iter().find(|taken| taken.eq_ignore_ascii_case(device_type)) {
-        Some(taken) => Err(format!("expected a device type of your own, found `{device_type}`: Oarlock has a device `{taken}`")),
+        Some(taken) => Err(format!(
+            "expected a device type of your own, found `{device_type}`: Oarlock has a device `{taken}`"
+        )),
         None => Ok(()),
     }
 }
@@ -114,7 +115,11 @@ pub fn check_device_type(device_type: &str) -> Result<(), String> {
 /// A sentence that says what is not possible there.
 pub fn check_vendor(vendor: &str) -> Result<(), String> {
     let is_plain = |c: char| !c.is_control() && !"\"\\<>%{}".contains(c);
-    if vendor.trim() == vendor && !vendor.is_empty() && vendor.len() <= MAX_VENDOR_BYTES && vendor.chars().all(is_plain) {
+    if vendor.trim() == vendor
+        && !vendor.is_empty()
+        && vendor.len() <= MAX_VENDOR_BYTES
+        && vendor.chars().all(is_plain)
+    {
         return Ok(());
     }
     Err(format!(
@@ -144,7 +149,20 @@ mod tests {
         for name in ["acme", "acme-npu", "a1", "acme-2"] {
             assert_eq!(check_plugin_name(name), Ok(()), "{name}");
         }
-        for name in ["", "a", "Acme", "acme_npu", "-acme", "acme-", "acme--npu", "1acme", "é1", "class", "std", "oarlock"] {
+        for name in [
+            "",
+            "a",
+            "Acme",
+            "acme_npu",
+            "-acme",
+            "acme-",
+            "acme--npu",
+            "1acme",
+            "é1",
+            "class",
+            "std",
+            "oarlock",
+        ] {
             assert!(check_plugin_name(name).is_err(), "{name}");
         }
         assert!(check_plugin_name(&"a".repeat(MAX_NAME_BYTES + 1)).is_err());

@@ -187,14 +187,17 @@ mod tests {
     #[test]
     fn nothing_of_the_sample_and_no_mark_is_left() {
         for language in ScaffoldLanguage::ALL {
-            for kind in ScaffoldKind::ALL.into_iter().filter(|kind| PluginScaffold::has_template(language, *kind)) {
+            for kind in
+                ScaffoldKind::ALL.into_iter().filter(|kind| PluginScaffold::has_template(language, *kind))
+            {
                 for ScaffoldFile { path, text } in own_files(scaffold(language, kind)) {
                     let whole = format!("{path}\n{text}");
                     for word in ["sample", "Sample", "SAMPLE"] {
                         assert!(!whole.contains(word), "`{word}` in `{path}` of {language:?} {kind:?}");
                     }
                     let marks = whole.split('@').skip(1).step_by(2);
-                    let is_mark = |text: &&str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_uppercase());
+                    let is_mark =
+                        |text: &&str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_uppercase());
                     assert_eq!(marks.filter(is_mark).next(), None, "`{path}` of {language:?} {kind:?}");
                 }
             }
@@ -205,13 +208,19 @@ mod tests {
     fn every_template_of_the_tree_is_part_of_a_plugin() {
         let templates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../templates");
         for language in ScaffoldLanguage::ALL {
-            for kind in ScaffoldKind::ALL.into_iter().filter(|kind| PluginScaffold::has_template(language, *kind)) {
+            for kind in
+                ScaffoldKind::ALL.into_iter().filter(|kind| PluginScaffold::has_template(language, *kind))
+            {
                 let source = if language == ScaffoldLanguage::Rust { "/src" } else { "" };
                 let directory = templates.join(format!("{}/{}{source}", language.name(), kind.name()));
                 let files = template_sources(language, kind);
                 for entry in std::fs::read_dir(&directory).expect("a directory of templates").flatten() {
                     let name = entry.file_name().to_string_lossy().into_owned();
-                    assert!(files.iter().any(|(file, _)| *file == name), "`{name}` in {}", directory.display());
+                    assert!(
+                        files.iter().any(|(file, _)| *file == name),
+                        "`{name}` in {}",
+                        directory.display()
+                    );
                 }
             }
         }
@@ -236,8 +245,10 @@ mod tests {
 
     #[test]
     fn a_path_to_the_sdk_takes_the_place_of_its_sources() {
-        let scaffold =
-            PluginScaffold { sdk: SdkSource::Path("/src/sdk"), ..scaffold(ScaffoldLanguage::Rust, ScaffoldKind::Layer) };
+        let scaffold = PluginScaffold {
+            sdk: SdkSource::Path("/src/sdk"),
+            ..scaffold(ScaffoldLanguage::Rust, ScaffoldKind::Layer)
+        };
         let files = scaffold.files().expect("a template");
         assert!(files.iter().all(|file| !file.path.starts_with("vendor")));
         let manifest = files.iter().find(|file| file.path == "Cargo.toml").expect("a manifest");

@@ -69,7 +69,8 @@ mod tests {
     /// The files in a directory of `device-sdk` that end so.
     fn files_in(directory: &str, ending: &str) -> Vec<String> {
         let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(directory);
-        let names = fs::read_dir(place).expect("a directory of the SDK").flatten().map(|entry| entry.file_name());
+        let names =
+            fs::read_dir(place).expect("a directory of the SDK").flatten().map(|entry| entry.file_name());
         let mut names: Vec<String> = names.map(|name| name.to_string_lossy().into_owned()).collect();
         names.retain(|name| name.ends_with(ending));
         names.sort();
@@ -80,7 +81,8 @@ mod tests {
     fn every_source_and_every_header_of_the_tree_is_here() {
         for place in ["abi/src", "sdk/src", "sdk/macros/src"] {
             let parent = |path: &&str| Path::new(path).parent() == Some(Path::new(place));
-            let name = |path: &str| PathBuf::from(path).file_name().expect("a file").to_string_lossy().into_owned();
+            let name =
+                |path: &str| PathBuf::from(path).file_name().expect("a file").to_string_lossy().into_owned();
             let mut here: Vec<String> = sdk_files().map(|(path, _)| path).filter(parent).map(name).collect();
             here.sort();
             assert_eq!(here, files_in(place, ".rs"), "{place}");

@@ -65,7 +65,9 @@ impl ScaffoldKind {
                 "a simulated chip with memory that the host cannot look into, streams that run beside the program, events, and \
                  the kernels Add, Sub, Mul, Relu, MatMul and Softmax"
             }
-            Self::Kernels => "two kernels for the device `cpu`: Relu, and the op ScaledAdd of a domain of its own",
+            Self::Kernels => {
+                "two kernels for the device `cpu`: Relu, and the op ScaledAdd of a domain of its own"
+            }
             Self::Layer => "a layer that counts how often each kernel of the other plugins runs",
             Self::Graph => {
                 "the device of `device`, which also provides draft 1 of the profile `graph`; today no host calls that draft"
@@ -92,12 +94,14 @@ const C_PLUGIN: [TemplateSource; 1] = sources!("c/device": "plugin.c");
 const C_KERNELS: [TemplateSource; 1] = sources!("c/kernels": "plugin.c");
 const C_LAYER: [TemplateSource; 1] = sources!("c/layer": "plugin.c");
 const C_GRAPH: [TemplateSource; 3] = sources!("c/graph": "graph.c" "graph.h" "plugin.c");
-const CPP_DEVICE: [TemplateSource; 4] = sources!("cpp/device": "kernels.cpp" "memory.cpp" "sample_npu.h" "stream.cpp");
+const CPP_DEVICE: [TemplateSource; 4] =
+    sources!("cpp/device": "kernels.cpp" "memory.cpp" "sample_npu.h" "stream.cpp");
 const CPP_PLUGIN: [TemplateSource; 1] = sources!("cpp/device": "plugin.cpp");
 const CPP_KERNELS: [TemplateSource; 1] = sources!("cpp/kernels": "plugin.cpp");
 const CPP_LAYER: [TemplateSource; 1] = sources!("cpp/layer": "plugin.cpp");
 const CPP_GRAPH: [TemplateSource; 3] = sources!("cpp/graph": "graph.cpp" "graph.h" "plugin.cpp");
-const RUST_DEVICE: [TemplateSource; 4] = sources!("rust/device/src": "kernels.rs" "lib.rs" "memory.rs" "stream.rs");
+const RUST_DEVICE: [TemplateSource; 4] =
+    sources!("rust/device/src": "kernels.rs" "lib.rs" "memory.rs" "stream.rs");
 const RUST_KERNELS: [TemplateSource; 1] = sources!("rust/kernels/src": "lib.rs");
 const RUST_LAYER: [TemplateSource; 1] = sources!("rust/layer/src": "lib.rs");
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use object::elf::{
-    DF_TEXTREL, DT_FLAGS, DT_NEEDED, DT_RPATH, DT_RUNPATH, DT_SONAME, DT_TEXTREL, FileHeader64, PF_X, PT_GNU_STACK,
-    SHT_SYMTAB,
+    DF_TEXTREL, DT_FLAGS, DT_NEEDED, DT_RPATH, DT_RUNPATH, DT_SONAME, DT_TEXTREL, FileHeader64, PF_X,
+    PT_GNU_STACK, SHT_SYMTAB,
 };
 use object::read::elf::{Dyn as _, FileHeader as _, ProgramHeader as _, SectionHeader as _};
 use object::{Endianness, Object as _};
@@ -76,7 +76,9 @@ impl LibraryNeeds {
                     }
                     DT_RUNPATH | DT_RPATH => needs.search_path = Some(name()?),
                     DT_TEXTREL => needs.has_text_relocations = true,
-                    DT_FLAGS if entry.val(endian) & u64::from(DF_TEXTREL.0) != 0 => needs.has_text_relocations = true,
+                    DT_FLAGS if entry.val(endian) & u64::from(DF_TEXTREL.0) != 0 => {
+                        needs.has_text_relocations = true
+                    }
                     _ => {}
                 }
             }
@@ -164,7 +166,8 @@ mod tests {
 
     #[test]
     fn what_a_program_needs_is_in_its_header() {
-        let needs = LibraryNeeds::from_library(&std::fs::read("/proc/self/exe").expect("this program")).expect("a program");
+        let needs = LibraryNeeds::from_library(&std::fs::read("/proc/self/exe").expect("this program"))
+            .expect("a program");
         assert!(needs.libraries.contains("libc.so.6"), "{needs:?}");
         assert!(needs.glibc.contains(&(2, 2)) || needs.glibc.last() > Some(&(2, 2)), "{needs:?}");
     }

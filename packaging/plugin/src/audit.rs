@@ -65,14 +65,20 @@ impl PluginPackage {
             wrong.extend(self.objections(&needs).into_iter().map(|what| format!("`{}` {what}", file.name)));
             all.add_needs(&needs);
             if !needs.is_stripped {
-                all.notes.push(format!("`{}` has symbols that nobody needs at run time: link it with `-s`", file.name));
+                all.notes.push(format!(
+                    "`{}` has symbols that nobody needs at run time: link it with `-s`",
+                    file.name
+                ));
             }
         }
         let is_here = |name: &String| self.shared_objects().any(|file| file.name == *name);
         all.libraries.retain(|name| !is_here(name));
         match wrong.is_empty() {
             true => Ok(all),
-            false => Err(Error::new(format!("expected a plugin that can be shipped, found that {}", wrong.join(", and that ")))),
+            false => Err(Error::new(format!(
+                "expected a plugin that can be shipped, found that {}",
+                wrong.join(", and that ")
+            ))),
         }
     }
 
@@ -85,16 +91,21 @@ impl PluginPackage {
             wrong.push(format!("searches libraries in `{path}` (RUNPATH), where others may put theirs: only `$ORIGIN` is its own"));
         }
         if needs.has_executable_stack {
-            wrong.push("makes the stack of the process executable: link it with `-Wl,-z,noexecstack`".to_owned());
+            wrong.push(
+                "makes the stack of the process executable: link it with `-Wl,-z,noexecstack`".to_owned(),
+            );
         }
         if needs.has_text_relocations {
-            wrong.push("has its code changed when it is loaded (TEXTREL): compile it with `-fPIC`".to_owned());
+            wrong
+                .push("has its code changed when it is loaded (TEXTREL): compile it with `-fPIC`".to_owned());
         }
         let is_here = |name: &str| self.shared_objects().any(|file| file.name == name);
         let is_declared = |name: &str| self.recipe.libraries.iter().any(|provider| provider.soname == name);
         for name in &needs.libraries {
             if !COMMON_LIBRARIES.contains(&name.as_str()) && !is_here(name) && !is_declared(name) {
-                wrong.push(format!("is linked to `{name}`, which a machine may not have: say in `libraries` what provides it"));
+                wrong.push(format!(
+                    "is linked to `{name}`, which a machine may not have: say in `libraries` what provides it"
+                ));
             }
         }
         wrong
@@ -110,7 +121,9 @@ impl PackageNeeds {
             let known = LIBSTDCXX_VERSIONS.iter().find(|(symbols, _, _)| symbols >= version);
             let (_, glibc, package) = known.unwrap_or_else(|| {
                 let (major, minor, patch) = version;
-                let note = format!("it uses GLIBCXX_{major}.{minor}.{patch}, which the machines of no platform tag have");
+                let note = format!(
+                    "it uses GLIBCXX_{major}.{minor}.{patch}, which the machines of no platform tag have"
+                );
                 self.notes.push(note);
                 &LIBSTDCXX_VERSIONS[LIBSTDCXX_VERSIONS.len() - 1]
             });
@@ -136,12 +149,17 @@ mod tests {
     fn package_of_source(options: &[&str], more: &str) -> PluginPackage {
         let place = tempfile::tempdir().expect("a directory");
         let (source, library) = (place.path().join("one.c"), place.path().join("libacme.so"));
-        std::fs::write(&source, "#include <math.h>\ndouble acme(double x) { return exp(x); }\n").expect("a source");
+        std::fs::write(&source, "#include <math.h>\ndouble acme(double x) { return exp(x); }\n")
+            .expect("a source");
         // A library that a machine may not have.
         let other = place.path().join("libother.so.7");
         let run = |arguments: &[&str], output: &std::path::Path| {
             let mut compiler = Command::new("cc");
-            compiler.args(["-shared", "-fPIC", "-Wl,--no-as-needed", "-o"]).arg(output).arg(&source).args(arguments);
+            compiler
+                .args(["-shared", "-fPIC", "-Wl,--no-as-needed", "-o"])
+                .arg(output)
+                .arg(&source)
+                .args(arguments);
             assert!(compiler.current_dir(place.path()).status().expect("a C compiler").success());
         };
         run(&["-Wl,-soname,libother.so.7"], &other);

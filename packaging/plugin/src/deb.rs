@@ -47,7 +47,10 @@ impl PluginPackage {
         let documents = format!("usr/share/doc/{name}");
         let mut insert = |path: String, bytes: Vec<u8>| tree.insert_entry(&path, TreeEntry::file(bytes));
         insert(format!("{documents}/copyright"), self.copyright_text()?.into_bytes())?;
-        insert(format!("{documents}/changelog.Debian.gz"), compress_gzip(self.changelog(identity).as_bytes())?)?;
+        insert(
+            format!("{documents}/changelog.Debian.gz"),
+            compress_gzip(self.changelog(identity).as_bytes())?,
+        )?;
         let sbom = compress_gzip(self.render_sbom(needs)?.as_bytes())?;
         insert(format!("{documents}/{name}.cyclonedx.json.gz"), sbom)?;
         let overrides = format!(
@@ -100,7 +103,8 @@ impl PluginPackage {
             recipe.maintainer,
             recipe.license.replace(' ', "-"),
         );
-        if let Some((_, file)) = COMMON_LICENSES.iter().find(|(expression, _)| *expression == recipe.license) {
+        if let Some((_, file)) = COMMON_LICENSES.iter().find(|(expression, _)| *expression == recipe.license)
+        {
             _ = writeln!(text, " The text of this license is in /usr/share/common-licenses/{file}.");
             return Ok(text);
         }

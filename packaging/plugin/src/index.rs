@@ -17,7 +17,7 @@ use crate::sbom::SUPPORT_LEVEL_PROPERTY;
 
 /// The ends of the names of a manifest, and of the signatures beside it.
 const MANIFEST_ENDING: &str = ".oarlock.toml";
-const SIGNATURE_ENDINGS: [&str; 2] = [".oarlock.sig", ".so.sig"];
+const SIGNATURE_ENDING: &str = ".oarlock.sig";
 
 /// The largest SBOM that is read.
 const MAX_SBOM_BYTES: u64 = 64 << 20;
@@ -96,7 +96,8 @@ impl PluginIndex {
     ///
     /// When the directory cannot be read. A file that cannot be read is a problem in the index.
     pub fn read_directory(directory: &Path) -> Result<Self, Error> {
-        let entries = fs::read_dir(directory).map_err(|error| Error::from(error).in_file(directory.display()))?;
+        let entries =
+            fs::read_dir(directory).map_err(|error| Error::from(error).in_file(directory.display()))?;
         let mut names: Vec<String> =
             entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
         names.sort();
@@ -115,7 +116,9 @@ impl PluginIndex {
                 Err(error) => index.problems.push(error.in_file(path.display()).to_string()),
             }
         }
-        let key = |file: &IndexedFile| (file.manifest.name.clone(), file.manifest.version.clone(), file.file.clone());
+        let key = |file: &IndexedFile| {
+            (file.manifest.name.clone(), file.manifest.version.clone(), file.file.clone())
+        };
         index.files.sort_by_key(key);
         Ok(index)
     }
@@ -161,7 +164,10 @@ fn render_plugin(files: &[&IndexedFile]) -> String {
             )
         },
     );
-    let device = manifest.device_type.as_ref().map_or_else(String::new, |device| format!(" <b>{}</b>", escape_html(device)));
+    let device = manifest
+        .device_type
+        .as_ref()
+        .map_or_else(String::new, |device| format!(" <b>{}</b>", escape_html(device)));
     let mut text = format!(
         "<section>\n<h2>{} <small>{}</small></h2>\n<dl>\n<dt>Kind</dt><dd>{}{device}</dd>\n<dt>Contract</dt><dd>{}</dd>\n\
          <dt>Profiles</dt><dd>{}</dd>\n<dt>Support level</dt><dd>{}</dd>\n<dt>Conformance</dt><dd>{tested}</dd>\n</dl>\n\
@@ -170,7 +176,11 @@ fn render_plugin(files: &[&IndexedFile]) -> String {
         escape_html(&manifest.version),
         escape_html(&manifest.kind),
         escape_html(&manifest.contract),
-        escape_html(&if manifest.profiles.is_empty() { "none".to_owned() } else { manifest.profiles.join(", ") }),
+        escape_html(&if manifest.profiles.is_empty() {
+            "none".to_owned()
+        } else {
+            manifest.profiles.join(", ")
+        }),
         escape_html(level.unwrap_or("unspecified")),
     );
     for file in files {
@@ -201,13 +211,14 @@ fn read_package(path: &Path, name: &str) -> Result<IndexedFile, Error> {
         DebPackage::from_bytes(&bytes)?.contents.files().map(owned).collect()
     };
     let mut manifests = contents.iter().filter(|(path, _)| path.ends_with(MANIFEST_ENDING));
-    let (manifest, text) = manifests.next().ok_or_else(|| Error::new("expected the manifest of a plugin in it, found none"))?;
+    let (manifest, text) =
+        manifests.next().ok_or_else(|| Error::new("expected the manifest of a plugin in it, found none"))?;
     let stem = manifest.strip_suffix(MANIFEST_ENDING).unwrap_or(manifest);
     Ok(IndexedFile {
         file: name.to_owned(),
         bytes: bytes.len() as u64,
         sha256: sha256_hex(&bytes),
-        signed: SIGNATURE_ENDINGS.iter().any(|ending| contents.contains_key(&format!("{stem}{ending}"))),
+        signed: contents.contains_key(&format!("{stem}{SIGNATURE_ENDING}")),
         support_level: support_level(&contents),
         manifest: parse_claims(manifest, text)?,
     })
@@ -216,12 +227,13 @@ fn read_package(path: &Path, name: &str) -> Result<IndexedFile, Error> {
 /// Reads a shared object by its manifest.
 fn read_library(directory: &Path, manifest: &str) -> Result<IndexedFile, Error> {
     let stem = manifest.strip_suffix(MANIFEST_ENDING).unwrap_or(manifest);
-    let (text, bytes) = (fs::read(directory.join(manifest))?, fs::read(directory.join(format!("{stem}.so")))?);
+    let (text, bytes) =
+        (fs::read(directory.join(manifest))?, fs::read(directory.join(format!("{stem}.so")))?);
     Ok(IndexedFile {
         file: format!("{stem}.so"),
         bytes: bytes.len() as u64,
         sha256: sha256_hex(&bytes),
-        signed: SIGNATURE_ENDINGS.iter().any(|ending| directory.join(format!("{stem}{ending}")).exists()),
+        signed: directory.join(format!("{stem}{SIGNATURE_ENDING}")).exists(),
         support_level: None,
         manifest: parse_claims(manifest, &text)?,
     })

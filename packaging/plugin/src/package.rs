@@ -77,7 +77,8 @@ impl PluginPackage {
     pub(crate) fn identity(&self) -> Result<PluginIdentity, Error> {
         let text = std::str::from_utf8(&self.manifest.bytes).map_err(|_| Error::new("expected UTF-8"));
         let keys = text.and_then(|text| {
-            toml::from_str::<ManifestKeys>(text).map_err(|error| Error::from_toml(&self.manifest.name, text, &error))
+            toml::from_str::<ManifestKeys>(text)
+                .map_err(|error| Error::from_toml(&self.manifest.name, text, &error))
         })?;
         Ok(PluginIdentity {
             version: PackageVersion::parse_version(&keys.version)?,

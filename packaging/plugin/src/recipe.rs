@@ -56,7 +56,8 @@ impl PackageRecipe {
     ///
     /// When the file cannot be read, or says what a package cannot.
     pub fn read_file(file: &Path) -> Result<Self, Error> {
-        let text = std::fs::read_to_string(file).map_err(|error| Error::from(error).in_file(file.display()))?;
+        let text =
+            std::fs::read_to_string(file).map_err(|error| Error::from(error).in_file(file.display()))?;
         Self::from_toml(&file.display().to_string(), &text)
     }
 
@@ -76,12 +77,17 @@ impl PackageRecipe {
             Err(Error::new(format!("expected {expected} in `{key}`, found `{}`", found.escape_debug())))
         };
         // Debian and Python both take these, and neither changes them.
-        let is_plain = |name: &str| is_package_name(name) && !name.contains(['+', '.']) && !name.ends_with('-');
+        let is_plain =
+            |name: &str| is_package_name(name) && !name.contains(['+', '.']) && !name.ends_with('-');
         if !is_plain(&self.package) {
             return refuse("package", "lower-case letters, digits and `-`", &self.package);
         }
         let is_line = |text: &str| !text.trim().is_empty() && !text.contains(['\n', '\r']);
-        let lines = [("summary", Some(&self.summary)), ("license", Some(&self.license)), ("homepage", self.homepage.as_ref())];
+        let lines = [
+            ("summary", Some(&self.summary)),
+            ("license", Some(&self.license)),
+            ("homepage", self.homepage.as_ref()),
+        ];
         for (key, value) in lines.into_iter().filter_map(|(key, value)| value.map(|value| (key, value))) {
             if !is_line(value) {
                 return refuse(key, "one line of text", value);
@@ -91,7 +97,8 @@ impl PackageRecipe {
             return refuse("summary", "at most 80 bytes without a full stop", &self.summary);
         }
         // Debian's words for packages begin without one.
-        if ["a ", "an ", "the "].iter().any(|article| self.summary.to_ascii_lowercase().starts_with(article)) {
+        if ["a ", "an ", "the "].iter().any(|article| self.summary.to_ascii_lowercase().starts_with(article))
+        {
             return refuse("summary", "a noun without an article", &self.summary);
         }
         if self.description.trim().is_empty() {
@@ -101,7 +108,11 @@ impl PackageRecipe {
             !name.is_empty() && address.ends_with('>') && address.contains('@')
         });
         if !is_line(&self.maintainer) || !has_address {
-            return refuse("maintainer", "a name and an address, such as `Acme <plugins@acme.example>`,", &self.maintainer);
+            return refuse(
+                "maintainer",
+                "a name and an address, such as `Acme <plugins@acme.example>`,",
+                &self.maintainer,
+            );
         }
         if self.license_files.is_empty() {
             return Err(Error::new("expected at least one file in `license_files`, found none"));
@@ -116,9 +127,13 @@ impl PackageRecipe {
             }
         }
         let paths = self.license_files.iter().chain(&self.files).chain([&self.library]);
-        let leaves = |path: &&PathBuf| path.components().any(|part| !matches!(part, Component::Normal(_) | Component::CurDir));
+        let leaves = |path: &&PathBuf| {
+            path.components().any(|part| !matches!(part, Component::Normal(_) | Component::CurDir))
+        };
         match paths.into_iter().find(leaves) {
-            Some(path) => refuse("library", "paths within the directory of the recipe", &path.display().to_string()),
+            Some(path) => {
+                refuse("library", "paths within the directory of the recipe", &path.display().to_string())
+            }
             None => Ok(()),
         }
     }
@@ -151,7 +166,11 @@ pub(crate) mod tests {
             ("libraries", "[{ soname = \"acme\" }]", "libacme.so.2"),
             ("unknown", "1", "unknown field"),
         ] {
-            let mut text: String = EXAMPLE.lines().filter(|line| !line.starts_with(key)).map(|line| format!("{line}\n")).collect();
+            let mut text: String = EXAMPLE
+                .lines()
+                .filter(|line| !line.starts_with(key))
+                .map(|line| format!("{line}\n"))
+                .collect();
             text += &format!("{key} = {value}\n");
             let error = PackageRecipe::from_toml("r", &text).expect_err(key).to_string();
             assert!(error.contains(expected), "{key}: {error}");

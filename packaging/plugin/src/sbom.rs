@@ -27,15 +27,20 @@ impl PluginPackage {
     pub(crate) fn render_sbom(&self, needs: &PackageNeeds) -> Result<String, Error> {
         let identity = self.identity()?;
         let reference = format!("pkg:generic/{}@{}", self.recipe.package, identity.version.python());
-        let linked = needs.libraries.iter().map(|soname| describe_library(soname, "required", "linked to it"));
-        let opened = self.recipe.libraries.iter().filter(|provider| !needs.libraries.contains(&provider.soname));
-        let opened = opened.map(|provider| describe_library(&provider.soname, "optional", "opened at run time"));
+        let linked =
+            needs.libraries.iter().map(|soname| describe_library(soname, "required", "linked to it"));
+        let opened =
+            self.recipe.libraries.iter().filter(|provider| !needs.libraries.contains(&provider.soname));
+        let opened =
+            opened.map(|provider| describe_library(&provider.soname, "optional", "opened at run time"));
         let shipped = self.libraries.iter().map(|file| {
             json!({ "type": "library", "bom-ref": format!("file:{}", file.name), "name": file.name, "scope": "required",
                 "hashes": describe_hashes(file) })
         });
-        let components: Vec<Value> = shipped.chain(linked).chain(opened).chain(self.describe_crates(&identity.name)?).collect();
-        let references: Vec<Value> = components.iter().map(|component| component["bom-ref"].clone()).collect();
+        let components: Vec<Value> =
+            shipped.chain(linked).chain(opened).chain(self.describe_crates(&identity.name)?).collect();
+        let references: Vec<Value> =
+            components.iter().map(|component| component["bom-ref"].clone()).collect();
         let mut plugin = json!({
             "type": "library",
             "bom-ref": reference,
@@ -66,7 +71,8 @@ impl PluginPackage {
     /// The crates that cargo locked, without the plugin itself. Cargo may have locked some that are only for tests.
     fn describe_crates(&self, plugin: &str) -> Result<Vec<Value>, Error> {
         let Some(text) = &self.cargo_lock else { return Ok(Vec::new()) };
-        let lock: CargoLock = toml::from_str(text).map_err(|error| Error::from_toml("Cargo.lock", text, &error))?;
+        let lock: CargoLock =
+            toml::from_str(text).map_err(|error| Error::from_toml("Cargo.lock", text, &error))?;
         let describe = |locked: LockedCrate| {
             let reference = format!("pkg:cargo/{}@{}", locked.name, locked.version);
             let mut described = json!({ "type": "library", "bom-ref": reference, "purl": reference, "name": locked.name,

@@ -20,8 +20,11 @@ pub(crate) struct PackageVersion {
 impl PackageVersion {
     /// Reads a version such as `1.2.3` or `1.2.3-rc.1`.
     pub(crate) fn parse_version(text: &str) -> Result<Self, Error> {
-        let is_number = |part: &str| !part.is_empty() && part.len() < 10 && part.bytes().all(|byte| byte.is_ascii_digit());
-        let (release, after) = text.split_once('-').map_or((text, None), |(release, after)| (release, Some(after)));
+        let is_number = |part: &str| {
+            !part.is_empty() && part.len() < 10 && part.bytes().all(|byte| byte.is_ascii_digit())
+        };
+        let (release, after) =
+            text.split_once('-').map_or((text, None), |(release, after)| (release, Some(after)));
         let prerelease = after.map(|after| {
             let (word, number) = after.split_once('.').unwrap_or((after, "0"));
             let known = PRERELEASES.iter().find(|(ours, _)| *ours == word).filter(|_| is_number(number));

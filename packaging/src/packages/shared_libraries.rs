@@ -31,8 +31,7 @@ impl PackageNeeds {
 pub(crate) fn needs_of_contents(contents: &FileTree) -> Result<PackageNeeds, Error> {
     let mut all = PackageNeeds::default();
     for (path, bytes) in contents.files().filter(|(_, bytes)| library_needs::is_compiled(bytes)) {
-        let needs =
-            LibraryNeeds::from_library(bytes).map_err(|error| error.in_file(path))?;
+        let needs = LibraryNeeds::from_library(bytes).map_err(|error| error.in_file(path))?;
         all.glibc = all.glibc.max(needs.glibc.last().copied());
         all.unwinds |= needs.libraries.contains("libgcc_s.so.1");
         all.build_ids.extend(needs.build_id);

@@ -12,13 +12,13 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use oarlock_core::Dtype;
 
+use crate::help::plugin::{INDEX_EXAMPLES, NEW_EXAMPLES, PACK_EXAMPLES};
 use crate::help::{
     BENCH_EXAMPLES, CHECK_EXAMPLES, CHECK_MODEL_EXAMPLES, COMPLETIONS_EXAMPLES, DEVICES_EXAMPLES,
     DOCTOR_EXAMPLES, EXAMPLES, EXPLAIN_EXAMPLES, FLAGS_EXAMPLES, KERNELS_EXAMPLES, MAN_EXAMPLES,
     MANIFEST_EXAMPLES, OP_EXAMPLES, OPTIMIZE_EXAMPLES, PLUGIN_EXAMPLES, PLUGINS_EXAMPLES, RUN_EXAMPLES,
     TRACE_EXAMPLES,
 };
-use crate::help::plugin::{INDEX_EXAMPLES, NEW_EXAMPLES, PACK_EXAMPLES};
 use crate::output::ColorChoice;
 pub(crate) use model::{
     BenchArguments, ExplainArguments, ModelArguments, OptimizeArguments, PrecisionArguments, RunArguments,

@@ -30,7 +30,10 @@ pub(crate) fn index_plugins(
             let manifest = &file.manifest;
             let signed = if file.signed { "signed" } else { "not signed" };
             let level = file.support_level.as_deref().unwrap_or("unspecified");
-            let text = format!("{} {}, contract {}, {level}, {signed}", manifest.name, manifest.version, manifest.contract);
+            let text = format!(
+                "{} {}, contract {}, {level}, {signed}",
+                manifest.name, manifest.version, manifest.contract
+            );
             print_labeled(output, &format!("{}: ", file.file), 2, &text);
         }
     }

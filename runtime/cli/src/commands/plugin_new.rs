@@ -24,7 +24,8 @@ pub(crate) fn create_plugin(
     oarlock_scaffold::check_plugin_name(name).map_err(CommandError::from_usage)?;
     let device_type = wish.device_type.clone().unwrap_or_else(|| default_device_type(name));
     if wish.device_type.is_some() && !wish.kind.has_device() {
-        let message = format!("expected no `--device-type` for the kind `{}`, which has no device", wish.kind.name());
+        let message =
+            format!("expected no `--device-type` for the kind `{}`, which has no device", wish.kind.name());
         return Err(CommandError::from_usage(message));
     }
     let vendor = wish.vendor.clone().unwrap_or_else(|| default_device_type(name));
@@ -51,7 +52,12 @@ pub(crate) fn create_plugin(
             "device_type": device_type, "build": build, "library": library, "files": paths });
         super::print_json(output, &value)?;
     } else {
-        output::print_message(global.color, "note", &format!("wrote {} files into `{}`", files.len(), directory.display()), None);
+        output::print_message(
+            global.color,
+            "note",
+            &format!("wrote {} files into `{}`", files.len(), directory.display()),
+            None,
+        );
         output.write_line(&format!("cd {}", shell_word(&directory)));
         output.write_line(build);
         output.write_line(&format!("oarlock plugin check {library}"));
@@ -72,9 +78,7 @@ fn list_templates(global: &GlobalOptions, output: &mut CommandOutput) -> Command
         ScaffoldLanguage::ALL.into_iter().filter(has_template).map(ScaffoldLanguage::name).collect()
     };
     if global.json {
-        let row = |kind: ScaffoldKind| {
-            json!({ "kind": kind.name(), "languages": languages(kind), "summary": kind.summary() })
-        };
+        let row = |kind: ScaffoldKind| json!({ "kind": kind.name(), "languages": languages(kind), "summary": kind.summary() });
         super::print_json(output, &ScaffoldKind::ALL.map(row))?;
         return Ok(true);
     }
@@ -88,15 +92,22 @@ fn list_templates(global: &GlobalOptions, output: &mut CommandOutput) -> Command
 /// The directory of the SDK as an absolute path, which a manifest can hold.
 fn sdk_directory(path: &Path, language: ScaffoldLanguage) -> Result<String, CommandError> {
     if language != ScaffoldLanguage::Rust {
-        let message = format!("expected no `--sdk` for the language `{}`, whose headers are written out", language.name());
+        let message = format!(
+            "expected no `--sdk` for the language `{}`, whose headers are written out",
+            language.name()
+        );
         return Err(CommandError::from_usage(message));
     }
     let message = |found: &str| {
-        CommandError::new(format!("`{}`: expected the directory of the crate `oarlock-sdk`, found {found}", path.display()))
-            .with_hint("name the directory with its `Cargo.toml`, or leave out `--sdk`")
+        CommandError::new(format!(
+            "`{}`: expected the directory of the crate `oarlock-sdk`, found {found}",
+            path.display()
+        ))
+        .with_hint("name the directory with its `Cargo.toml`, or leave out `--sdk`")
     };
     let absolute = fs::canonicalize(path).map_err(|error| message(&error.to_string()))?;
-    let manifest = fs::read_to_string(absolute.join("Cargo.toml")).map_err(|_| message("no `Cargo.toml` in it"))?;
+    let manifest =
+        fs::read_to_string(absolute.join("Cargo.toml")).map_err(|_| message("no `Cargo.toml` in it"))?;
     if !manifest.lines().any(|line| line.trim() == "name = \"oarlock-sdk\"") {
         return Err(message("another crate"));
     }
@@ -109,8 +120,11 @@ fn sdk_directory(path: &Path, language: ScaffoldLanguage) -> Result<String, Comm
 /// Nothing that exists is ever overwritten.
 fn check_new_directory(directory: &Path) -> Result<(), CommandError> {
     let refuse = |found: &str| {
-        CommandError::new(format!("`{}`: expected an empty directory or none, found {found}", directory.display()))
-            .with_hint("name another with `--directory`")
+        CommandError::new(format!(
+            "`{}`: expected an empty directory or none, found {found}",
+            directory.display()
+        ))
+        .with_hint("name another with `--directory`")
     };
     match fs::read_dir(directory) {
         Ok(mut entries) => entries.next().map_or(Ok(()), |_| Err(refuse("files in it"))),

@@ -17,8 +17,8 @@ use crate::problem::CommandError;
 use crate::render::{json_name, print_labeled};
 use crate::session::{host_options, unusable_file};
 
-/// The endings of the signatures beside a plugin.
-const SIGNATURE_ENDINGS: [&str; 2] = ["oarlock.sig", "so.sig"];
+/// The ending of the signatures beside a plugin.
+const SIGNATURE_ENDING: &str = "oarlock.sig";
 
 /// Where packages go, from the directory of the recipe.
 const DEFAULT_OUTPUT: &str = "dist";
@@ -37,12 +37,14 @@ pub(crate) fn pack_plugin(
     };
     let library = std::path::absolute(&library).map_err(|error| unusable_file(&library, &error))?;
     if !library.exists() {
-        let problem = format!("`{}`: expected the plugin that `{RECIPE_FILE}` names, found none", library.display());
+        let problem =
+            format!("`{}`: expected the plugin that `{RECIPE_FILE}` names, found none", library.display());
         return Err(CommandError::new(problem).with_hint("build it first"));
     }
     let package = collect_package(global, recipe, directory, &library)?;
     let needs = package.audit().map_err(|error| {
-        CommandError::new(format!("`{}`: {error}", library.display())).with_hint("mend that, build again, and pack again")
+        CommandError::new(format!("`{}`: {error}", library.display()))
+            .with_hint("mend that, build again, and pack again")
     })?;
     for note in &needs.notes {
         output::print_message(global.color, "note", note, None);
@@ -58,7 +60,8 @@ pub(crate) fn pack_plugin(
     let mut written = Vec::new();
     for PackagedFile { name, bytes } in packages {
         let file = target.join(name);
-        let done = fs::create_dir_all(&target).and_then(|()| oarlock_formats::file::write_file(&file, &bytes));
+        let done =
+            fs::create_dir_all(&target).and_then(|()| oarlock_formats::file::write_file(&file, &bytes));
         done.map_err(|error| {
             CommandError::new(format!("`{}`: expected to write the package, found: {error}", file.display()))
                 .with_hint("name another directory with `--output`")
@@ -91,8 +94,11 @@ fn find_recipe(path: &Path) -> Result<PathBuf, CommandError> {
     let directories = absolute.ancestors().skip(usize::from(metadata.is_file())).take(above);
     let found = directories.map(|directory| directory.join(RECIPE_FILE)).find(|file| file.is_file());
     found.ok_or_else(|| {
-        CommandError::new(format!("`{}`: expected the recipe `{RECIPE_FILE}` there, found none", path.display()))
-            .with_hint("`oarlock plugin new` writes one; the page \"Pack a plugin\" of the book describes it")
+        CommandError::new(format!(
+            "`{}`: expected the recipe `{RECIPE_FILE}` there, found none",
+            path.display()
+        ))
+        .with_hint("`oarlock plugin new` writes one; the page \"Pack a plugin\" of the book describes it")
     })
 }
 
@@ -115,7 +121,8 @@ fn collect_package(
     let path = PluginManifest::path_beside(library);
     let ProbedPlugin { info, mut manifest } = probe_plugin(library, &path, &options, global)?;
     manifest.package = Some(recipe.package.clone());
-    let linked = oarlock_formats::library_needs::LibraryNeeds::from_library(&read(library)?.bytes).map_err(CommandError::new)?;
+    let linked = oarlock_formats::library_needs::LibraryNeeds::from_library(&read(library)?.bytes)
+        .map_err(CommandError::new)?;
     for provider in recipe.libraries.iter().filter(|provider| !linked.libraries.contains(&provider.soname)) {
         if manifest.requires.iter().all(|required| required.soname != provider.soname) {
             let package = provider.debian.as_ref().and_then(|package| package.split_whitespace().next());
@@ -128,26 +135,17 @@ fn collect_package(
         }
     }
     let text = manifest.to_toml().map_err(CommandError::new)?;
-    let signatures: Vec<PathBuf> =
-        SIGNATURE_ENDINGS.iter().map(|ending| library.with_extension(ending)).filter(|file| file.is_file()).collect();
-    if fs::read(&path).ok().as_deref() != Some(text.as_bytes()) {
-        if let Some(signature) = signatures.first() {
-            let problem = format!(
-                "`{}`: expected the manifest that is signed in `{}`, found that the packages need another one",
-                path.display(),
-                signature.display()
-            );
-            return Err(CommandError::new(problem).with_hint("remove the signature, pack, sign again, and pack again"));
-        }
-        replace_file(&path, &text).map_err(|error| unusable_file(&path, &error))?;
-    }
+    let signature = library.with_extension(SIGNATURE_ENDING);
+    write_manifest(&path, &text, &signature)?;
+    let companions = if signature.is_file() { vec![read(&signature)?] } else { Vec::new() };
     let modified = fs::metadata(library).and_then(|metadata| metadata.modified()).ok();
-    let modified = modified.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok()).map(|time| time.as_secs());
+    let modified =
+        modified.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok()).map(|time| time.as_secs());
     let level = json_name(&info.support_level);
     Ok(PluginPackage {
         library: read(library)?,
         manifest: read(&path)?,
-        companions: signatures.iter().map(|file| read(file)).collect::<Result<_, _>>()?,
+        companions,
         libraries: read_all(&recipe.files)?,
         licenses: read_all(&recipe.license_files)?,
         cargo_lock: fs::read_to_string(directory.join("Cargo.lock")).ok(),
@@ -155,4 +153,22 @@ fn collect_package(
         seconds: date::source_date_epoch().map_err(CommandError::new)?.or(modified).unwrap_or_default(),
         recipe,
     })
+}
+
+/// Writes the manifest, unless it is there already. The signatures of another one would be wrong.
+fn write_manifest(path: &Path, text: &str, signature: &Path) -> Result<(), CommandError> {
+    if fs::read(path).ok().as_deref() == Some(text.as_bytes()) {
+        return Ok(());
+    }
+    if signature.is_file() {
+        let problem = format!(
+            "`{}`: expected the manifest that is signed in `{}`, found that the packages need another one",
+            path.display(),
+            signature.display()
+        );
+        return Err(
+            CommandError::new(problem).with_hint("remove the signature, pack, sign again, and pack again")
+        );
+    }
+    replace_file(path, text).map_err(|error| unusable_file(path, &error))
 }

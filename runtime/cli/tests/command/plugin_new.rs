@@ -8,7 +8,17 @@ use crate::user::TestUser;
 
 /// Makes a plugin and returns its directory.
 fn make_plugin(user: &TestUser, name: &str, language: &str, kind: &str) -> PathBuf {
-    let made = user.run_command(&["plugin", "new", name, "--lang", language, "--kind", kind, "--vendor", "Acme & Sons"]);
+    let made = user.run_command(&[
+        "plugin",
+        "new",
+        name,
+        "--lang",
+        language,
+        "--kind",
+        kind,
+        "--vendor",
+        "Acme & Sons",
+    ]);
     assert_eq!(made.status, 0, "{}", made.err);
     user.home.path().join(name)
 }
@@ -18,7 +28,11 @@ fn run_in(directory: &Path, program: &str, arguments: &[&str]) {
     let shared = Path::new(env!("CARGO_TARGET_TMPDIR")).join("plugin-new");
     let mut command = Command::new(program);
     // One directory for the crates of the SDK, so that they are built once.
-    command.args(arguments).current_dir(directory).env("CARGO_TARGET_DIR", shared).env("CFLAGS", "-O0 -Werror");
+    command
+        .args(arguments)
+        .current_dir(directory)
+        .env("CARGO_TARGET_DIR", shared)
+        .env("CFLAGS", "-O0 -Werror");
     let output = command.env("CXXFLAGS", "-O0 -Werror").output().expect("the program is installed");
     assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
@@ -181,7 +195,11 @@ fn a_signature_of_another_manifest_is_not_shipped() {
     run_in(&directory, "make", &[]);
     fs::write(directory.join("build/libacme_x1.oarlock.sig"), "signature").expect("a file");
     let refused = user.run_command(&["plugin", "pack", "acme-x1"]);
-    assert!(refused.status == 1 && refused.err.contains("remove the signature, pack, sign again"), "{}", refused.err);
+    assert!(
+        refused.status == 1 && refused.err.contains("remove the signature, pack, sign again"),
+        "{}",
+        refused.err
+    );
     fs::remove_file(directory.join("build/libacme_x1.oarlock.sig")).expect("a file");
     assert_eq!(user.run_command(&["plugin", "pack", "acme-x1"]).status, 0);
     fs::write(directory.join("build/libacme_x1.oarlock.sig"), "signature").expect("a file");

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::user::TestUser;
 
-const COMMAND_PATHS: [&[&str]; 18] = [
+const COMMAND_PATHS: [&[&str]; 21] = [
     &[],
     &["devices"],
     &["plugins"],
@@ -21,7 +21,10 @@ const COMMAND_PATHS: [&[&str]; 18] = [
     &["op"],
     &["doctor"],
     &["plugin"],
+    &["plugin", "new"],
     &["plugin", "check"],
+    &["plugin", "pack"],
+    &["plugin", "index"],
     &["plugin", "manifest"],
     &["completions"],
     &["man"],
