@@ -178,6 +178,7 @@ static oarlock_error stream_synchronize(void *context, uint32_t device, oarlock_
 }
 
 oarlock_error synchronize_all_streams(void) {
+    const char *first = NULL;
     for (uint64_t below = UINT64_MAX;;) {
         struct stream *stream;
         struct item *item;
@@ -192,7 +193,7 @@ oarlock_error synchronize_all_streams(void) {
         }
         pthread_mutex_unlock(&streams.lock);
         if (item == NULL) {
-            return 0;
+            return report(first);
         }
         below = item->number;
         stream = (struct stream *)item;
@@ -200,7 +201,7 @@ oarlock_error synchronize_all_streams(void) {
         failure = stream_wait(stream);
         pthread_mutex_unlock(&stream->lock);
         item_release(item);
-        OARLOCK_TRY(report(failure));
+        first = first == NULL ? failure : first;
     }
 }
 

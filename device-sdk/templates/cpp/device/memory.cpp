@@ -78,10 +78,13 @@ void device_info(uint32_t device, oarlock_device_info *info) {
 }
 
 void device_synchronize(uint32_t device) {
+    Failure first;
     check(device);
     for (const auto &entry : streams.all()) {
-        entry.second->synchronize();
+        const Failure failure = entry.second->synchronize();
+        first = first ? first : failure;
     }
+    rethrow(first);
 }
 
 void compute_capability(uint32_t device, oarlock_version *capability) {

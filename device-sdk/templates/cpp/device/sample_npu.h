@@ -5,7 +5,6 @@
 #define SAMPLE_NPU_H
 
 #include <condition_variable>
-#include <cstdint>
 #include <deque>
 #include <exception>
 #include <functional>
@@ -83,6 +82,9 @@ struct Range {
 /// Why the work of a stream failed, or null.
 using Failure = std::exception_ptr;
 
+/// Throws a failure that is not null.
+void rethrow(const Failure &failure);
+
 /// An event may be recorded again and again: each record is a turn. One that was never recorded has happened.
 class Event {
 public:
@@ -108,12 +110,10 @@ public:
 
     Stream();
     ~Stream();
-    Stream(const Stream &) = delete;
-    Stream &operator=(const Stream &) = delete;
     void add(Work work);
     bool is_idle();
-    /// Waits for all work and throws its failure, which is forgotten then.
-    void synchronize();
+    /// Waits for all work and returns its failure, which is forgotten then.
+    Failure synchronize();
 
 private:
     void work();

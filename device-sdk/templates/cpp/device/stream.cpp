@@ -55,10 +55,14 @@ bool Stream::is_idle() {
     return waiting_.empty() && !is_busy_;
 }
 
-void Stream::synchronize() {
+Failure Stream::synchronize() {
     std::unique_lock<std::mutex> lock(mutex_);
     changed_.wait(lock, [this] { return waiting_.empty() && !is_busy_; });
-    if (const Failure failure = std::exchange(failure_, nullptr)) {
+    return std::exchange(failure_, nullptr);
+}
+
+void rethrow(const Failure &failure) {
+    if (failure) {
         std::rethrow_exception(failure);
     }
 }
@@ -88,9 +92,7 @@ bool Event::has_happened() {
 void Event::wait(uint64_t turn) {
     std::unique_lock<std::mutex> lock(mutex_);
     changed_.wait(lock, [&] { return happened_ >= turn; });
-    if (failure_) {
-        std::rethrow_exception(failure_);
-    }
+    rethrow(failure_);
 }
 
 void launch(oarlock_stream queue, std::function<void()> work) {
@@ -125,17 +127,15 @@ void stream_query(uint32_t device, oarlock_stream queue, uint32_t *done) {
 void stream_synchronize(uint32_t device, oarlock_stream queue) {
     check(device);
     if (queue != 0) {
-        streams.find(queue)->synchronize();
+        rethrow(streams.find(queue)->synchronize());
     }
 }
 
 /// Returns without waiting; the callback runs exactly once, on a thread of the plugin (T-2).
 void stream_add_callback(uint32_t device, oarlock_stream queue, oarlock_stream_reached reached, void *user) {
     const auto call = [=](Failure failure) {
-        const auto rethrow = [&]() -> oarlock_error {
-            return failure ? (std::rethrow_exception(failure), 0) : 0;
-        };
-        reached(device, queue, user, oarlock::guard(rethrow));
+        const auto report = [&] { return rethrow(failure), oarlock_error{0}; };
+        reached(device, queue, user, oarlock::guard(report));
     };
     check(device);
     if (queue == 0) {

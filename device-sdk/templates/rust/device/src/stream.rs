@@ -90,9 +90,10 @@ impl StreamTable {
         end.wait().clone()
     }
 
+    /// Waits for all streams, and reports the first failure.
     pub fn synchronize_all(&self) -> Result<()> {
         let streams: Vec<u64> = self.handles().streams.keys().copied().collect();
-        streams.into_iter().try_for_each(|stream| self.synchronize(Stream(stream)))
+        streams.into_iter().fold(Ok(()), |first, stream| first.and(self.synchronize(Stream(stream))))
     }
 
     pub fn create_event(&self) -> Event {
