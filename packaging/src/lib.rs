@@ -20,6 +20,7 @@ pub mod licenses;
 pub mod packages;
 pub mod part_sbom;
 pub mod release;
+pub mod sdk_wheel;
 pub mod serve;
 pub mod vendor;
 pub mod vendored_tree;

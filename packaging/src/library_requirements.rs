@@ -1,14 +1,11 @@
 //! Reads the system requirements of a shared object from its bytes, to check that a build keeps the promises of its wheel name.
 
-use std::collections::BTreeSet;
-
 use oarlock_formats::error::Error;
 use oarlock_formats::instructions;
+use oarlock_formats::library_needs::LibraryNeeds;
 use oarlock_matrix::MatrixPart;
 
-use object::elf::{DT_NEEDED, DT_SONAME, FileHeader64};
-use object::read::elf::{Dyn as _, FileHeader as _};
-use object::{Architecture, Endianness, Object as _};
+use object::{Architecture, Object as _};
 
 /// Libraries of every Linux with glibc. A manylinux wheel may link only these.
 const MANYLINUX_LIBRARIES: [&str; 8] = [
@@ -29,11 +26,6 @@ const UNWINDER_LIBRARY: &str = "libgcc_s.so.1";
 const PLATFORM_ARCHITECTURES: [(&str, Architecture); 2] =
     [("_x86_64", Architecture::X86_64), ("_aarch64", Architecture::Aarch64)];
 
-/// True for a shared object or a program.
-pub(crate) fn is_compiled(bytes: &[u8]) -> bool {
-    bytes.starts_with(b"\x7fELF")
-}
-
 /// The path of debug information below `.build-id`, which debuggers search.
 pub(crate) fn build_id_path(id: &str) -> String {
     let (first, rest) = id.split_at_checked(2).unwrap_or((id, ""));
@@ -49,69 +41,6 @@ pub struct LibraryLimits<'a> {
     pub part: Option<&'a MatrixPart>,
     /// True if it must not contain AVX instructions.
     pub without_avx: bool,
-}
-
-/// The requirements of a library.
-#[derive(Debug, Default, Eq, PartialEq)]
-pub struct LibraryNeeds {
-    /// Libraries that the dynamic linker loads with it (`DT_NEEDED`).
-    pub libraries: BTreeSet<String>,
-    /// The versions of the glibc symbols that it uses.
-    pub glibc: BTreeSet<(u32, u32)>,
-    /// Library names in its data, which it may open at run time.
-    pub named: BTreeSet<String>,
-    /// Its build id, which debuggers use to find debug information.
-    pub build_id: Option<String>,
-}
-
-impl LibraryNeeds {
-    /// Reads the requirements of a 64-bit shared object.
-    ///
-    /// # Errors
-    ///
-    /// When the bytes are not such a shared object.
-    pub fn from_library(bytes: &[u8]) -> Result<Self, Error> {
-        let refuse = |error: object::Error| Error::new(format!("expected a shared object: {error}"));
-        let header = FileHeader64::<Endianness>::parse(bytes).map_err(refuse)?;
-        let endian = header.endian().map_err(refuse)?;
-        let sections = header.sections(endian, bytes).map_err(refuse)?;
-        let mut needs = Self { named: find_sonames(bytes), ..Self::default() };
-        if let Some((entries, link)) = sections.dynamic(endian, bytes).map_err(refuse)? {
-            let strings = sections.strings(endian, bytes, link).map_err(refuse)?;
-            for entry in entries {
-                let name = || {
-                    let name = entry.string(endian, strings).map_err(refuse)?;
-                    Ok::<_, Error>(String::from_utf8_lossy(name).into_owned())
-                };
-                match entry.tag(endian) {
-                    DT_NEEDED => {
-                        needs.libraries.insert(name()?);
-                    }
-                    // Rust 1.96 and newer write the soname into every library.
-                    DT_SONAME => {
-                        needs.named.remove(&name()?);
-                    }
-                    _ => {}
-                }
-            }
-        }
-        if let Some((mut files, link)) = sections.gnu_verneed(endian, bytes).map_err(refuse)? {
-            let strings = sections.strings(endian, bytes, link).map_err(refuse)?;
-            while let Some((_, mut versions)) = files.next().map_err(refuse)? {
-                while let Some(version) = versions.next().map_err(refuse)? {
-                    let name = version.name(endian, strings).map_err(refuse)?;
-                    needs.glibc.extend(
-                        String::from_utf8_lossy(name).strip_prefix("GLIBC_").and_then(parse_version_pair),
-                    );
-                }
-            }
-        }
-        let build_id =
-            object::File::parse(bytes).and_then(|it| it.build_id().map(|id| id.map(<[u8]>::to_vec)));
-        needs.build_id =
-            build_id.map_err(refuse)?.map(|id| id.iter().map(|byte| format!("{byte:02x}")).collect());
-        Ok(needs)
-    }
 }
 
 /// Checks a library against its limits. `whole` is the unstripped library, whose symbols make errors easier to locate.
@@ -215,84 +144,13 @@ pub(crate) fn glibc_version(platform: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
-fn parse_version_pair(text: &str) -> Option<(u32, u32)> {
-    let mut numbers = text.split('.').map(str::parse);
-    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
-}
-
-/// Finds library names in data, such as `libcuda.so.1`.
-fn find_sonames(bytes: &[u8]) -> BTreeSet<String> {
-    const SONAME_MIDDLE: &[u8] = b".so";
-    let in_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_+-".contains(byte);
-    let places =
-        bytes.windows(SONAME_MIDDLE.len()).enumerate().filter(|(_, window)| *window == SONAME_MIDDLE);
-    let mut found = BTreeSet::new();
-    for (place, _) in places {
-        let (before, after) = (&bytes[..place], &bytes[place + SONAME_MIDDLE.len()..]);
-        let length = before.iter().rev().take_while(|byte| in_name(byte)).count();
-        let name = &before[place - length..];
-        // The string before it may have no terminator either, so the name starts at the last `lib`.
-        let Some(begin) = (0..name.len()).rev().find(|at| name[*at..].starts_with(b"lib")) else { continue };
-        if name.len() - begin > "lib".len() {
-            let version = String::from_utf8_lossy(&after[..version_length(after)]);
-            let name = String::from_utf8_lossy(&name[begin..]);
-            found.insert(format!("{name}.so{version}"));
-        }
-    }
-    found
-}
-
-/// The length of a version at the start of `bytes`: numbers, each with a dot before it.
-fn version_length(bytes: &[u8]) -> usize {
-    let mut length = 0;
-    while let Some((b'.', rest)) = bytes[length..].split_first() {
-        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        if digits == 0 {
-            break;
-        }
-        length += 1 + digits;
-    }
-    length
-}
-
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
-
     use super::*;
-
-    #[test]
-    fn names_of_libraries_are_found_among_other_bytes() {
-        let bytes =
-            b"\0libone.so.1\0expected `libtwo-3.so`, found.sorry lib.so aliblibthree.so.2. four.source \
-              libfive.so7 libsix.so.1.20";
-        let found: Vec<String> = find_sonames(bytes).into_iter().collect();
-        assert_eq!(found, ["libfive.so", "libone.so.1", "libsix.so.1.20", "libthree.so.2", "libtwo-3.so"]);
-    }
 
     /// The running test program, which is linked with glibc.
     fn this_executable() -> Vec<u8> {
         std::fs::read("/proc/self/exe").expect("this program")
-    }
-
-    #[test]
-    fn what_a_program_needs_is_in_its_header() {
-        let needs = LibraryNeeds::from_library(&this_executable()).expect("a program");
-        assert!(needs.libraries.contains("libc.so.6"), "{needs:?}");
-        assert!(needs.glibc.contains(&(2, 2)) || needs.glibc.last() > Some(&(2, 2)), "{needs:?}");
-    }
-
-    #[test]
-    fn a_library_may_name_itself() {
-        let place = tempfile::tempdir().expect("a directory");
-        let (source, library) = (place.path().join("one.c"), place.path().join("one.so"));
-        std::fs::write(&source, "const char *opened = \"libother.so.3\";").expect("a source");
-        let mut compiler = Command::new("gcc");
-        compiler.args(["-shared", "-nostdlib", "-Wl,-soname,libone.so.2", "-o"]).args([&library, &source]);
-        assert!(compiler.status().expect("gcc").success());
-        let needs =
-            LibraryNeeds::from_library(&std::fs::read(&library).expect("a library")).expect("a library");
-        assert_eq!(needs.named.into_iter().collect::<Vec<_>>(), ["libother.so.3"]);
     }
 
     #[test]

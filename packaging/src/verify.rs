@@ -16,8 +16,8 @@ use oarlock_matrix::{MatrixRow, WheelMatrix};
 
 use crate::build_plan::{CORE_LIBRARY_PREFIX, CORE_PART, recipe_for_part};
 use crate::check;
-use crate::library_requirements::is_compiled;
 use crate::packages::{self, PackageCatalog, PackageContent, PackagePart};
+use oarlock_formats::library_needs::is_compiled;
 
 /// Parts that were found, by build settings such as `cpu for glibc 2.28`.
 #[derive(Debug, Default)]

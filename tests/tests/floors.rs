@@ -21,7 +21,16 @@ const ALLOWED_FLOORS: &[(&str, &[&str])] = &[
     ("runtime/capi", &["device-sdk", "plugins", "runtime/core", "runtime/engine", "runtime/host"]),
     (
         "runtime/cli",
-        &["device-sdk", "plugins", "runtime/core", "runtime/engine", "runtime/host", "runtime/report"],
+        &[
+            "device-sdk",
+            "packaging/formats",
+            "packaging/plugin",
+            "plugins",
+            "runtime/core",
+            "runtime/engine",
+            "runtime/host",
+            "runtime/report",
+        ],
     ),
     (
         "runtime/python",

@@ -16,7 +16,8 @@ const PUBLIC_HEADERS: [&str; 5] = [
     "oarlock/op.h",
 ];
 const C_TEMPLATE_FLAGS: &str = "-std=c11 -O2 -fPIC -shared -Idevice-sdk/include";
-const CPP_TEMPLATE_FLAGS: &str = "-std=c++17 -O2 -fPIC -fvisibility=hidden -shared -Idevice-sdk/include";
+const CPP_TEMPLATE_FLAGS: &str =
+    "-std=c++17 -O2 -fPIC -fvisibility=hidden -shared -pthread -Idevice-sdk/include";
 
 /// A compiler and a language to compile a header with.
 const HEADER_COMPILERS: [[&str; 3]; 4] =
@@ -173,16 +174,64 @@ fn the_c_template_builds_without_a_warning() {
     }
 }
 
+/// The sources of a new plugin, below `device-sdk/templates`, and where their headers are.
+fn template_sources(language: &str, kind: &str) -> String {
+    let place = format!("device-sdk/templates/{language}");
+    match kind {
+        "graph" => format!(
+            "-I{place}/device -I{place}/graph {place}/graph/*.{language} {place}/device/[!p]*.{language}"
+        ),
+        kind => format!("{place}/{kind}/*.{language}"),
+    }
+}
+
 #[test]
-fn the_cpp_template_builds_without_a_warning_and_exports_nothing_else_of_its_own() {
+fn every_template_builds_without_a_warning_and_exports_nothing_else_of_its_own() {
+    let cpp_warnings = [&STRICT_WARNINGS[..], &STRICT_CPP_WARNINGS].concat().join(" ");
+    for (compiler, language, flags, warnings) in [
+        ("gcc", "c", C_TEMPLATE_FLAGS, STRICT_WARNINGS.join(" ")),
+        ("clang", "c", C_TEMPLATE_FLAGS, STRICT_WARNINGS.join(" ")),
+        ("g++", "cpp", CPP_TEMPLATE_FLAGS, cpp_warnings.clone()),
+        ("clang++", "cpp", CPP_TEMPLATE_FLAGS, cpp_warnings),
+    ] {
+        for kind in ["device", "kernels", "layer", "graph"] {
+            let name = format!("libsample_npu_{kind}_{compiler}.so");
+            let sources = format!("{} -pthread -lm", template_sources(language, kind));
+            let symbols = build_plugin(compiler, flags, &warnings, &name, &sources);
+            // The headers of the standard library export their templates regardless of the flags.
+            let is_standard = |symbol: &String| {
+                ["_ZNS", "_ZTISt", "_ZTSSt", "_ZTVSt", "_ZZNSt"].iter().any(|start| symbol.starts_with(start))
+            };
+            let own: Vec<_> = symbols.iter().filter(|symbol| !is_standard(symbol)).collect();
+            assert_eq!(own, ["oarlock_plugin_query"], "{compiler} {kind}");
+        }
+    }
+}
+
+#[test]
+fn an_exception_and_an_error_that_is_thrown_become_errors() {
+    let source = "#include <stdexcept>\n\
+        #include \"oarlock/plugin.h\"\n\
+        static_assert(oarlock::str(\"Add\").size == 3 && oarlock::str(\"Add\").data[2] == 'd');\n\
+        static oarlock_code made;\n\
+        static oarlock_error create(void *, const oarlock_error_info *info) { made = info->code; return 7; }\n\
+        static void refuse(uint32_t id) { if (id > 1) OARLOCK_THROW(OARLOCK_CODE_NOT_FOUND, \"expected 1, not %u\", id);\n\
+            if (id > 0) throw std::runtime_error(\"other\"); }\n\
+        static oarlock_error describe(oarlock_plugin *) { return 0; }\n\
+        OARLOCK_PLUGIN(describe);\n\
+        int main() {\n\
+            oarlock_host_table table{};\n\
+            table.error_create = create;\n\
+            oarlock_linked_host.services = &table;\n\
+            const auto slot = oarlock::slot<refuse>;\n\
+            if (slot(nullptr, 0) != 0 || slot(nullptr, 2) != 7 || made != OARLOCK_CODE_NOT_FOUND) return 1;\n\
+            return slot(nullptr, 1) == 7 && made == OARLOCK_CODE_FATAL ? 0 : 1; }\n";
     for compiler in ["g++", "clang++"] {
-        let name = format!("libcustom_device_{compiler}.so");
-        let sources = "device-sdk/templates/cpp/custom_device.cpp";
-        let warnings = [&STRICT_WARNINGS[..], &STRICT_CPP_WARNINGS].concat().join(" ");
-        let symbols = build_plugin(compiler, CPP_TEMPLATE_FLAGS, &warnings, &name, sources);
-        // The headers of the standard library export their templates regardless of the flags.
-        let own: Vec<_> = symbols.iter().filter(|symbol| !symbol.starts_with("_ZNS")).collect();
-        assert_eq!(own, ["oarlock_plugin_query"]);
+        let program = output_path(&format!("thrown_{compiler}"));
+        let mut command = Command::new(compiler);
+        command.args(["-std=c++17", "-Idevice-sdk/include", "-x", "c++", "-", "-o"]).arg(&program);
+        run_command(&mut command, source);
+        run_command(&mut Command::new(&program), "");
     }
 }
 

@@ -10,7 +10,7 @@
  *     }
  *     OARLOCK_PLUGIN(describe);
  *
- * `device-sdk/templates/c` is a complete plugin to start from. */
+ * `oarlock plugin new` writes a complete plugin to start from. */
 #ifndef OARLOCK_PLUGIN_H
 #define OARLOCK_PLUGIN_H
 
@@ -35,7 +35,8 @@
 /* ------------------------------------------------------------------------------------------------------------------
  * Text, structs and tables */
 
-/** Text in an initializer: `.name = OARLOCK_STR("A")`. In an assignment, use `oarlock_string("A")`. */
+/** Text in an initializer: `.name = OARLOCK_STR("A")`. In an assignment, use `oarlock_string("A")`; in C++, `oarlock::str("A")`
+ *  anywhere. */
 #define OARLOCK_STR(literal) {"" literal, sizeof(literal) - 1}
 
 /** The header of a struct in an initializer: `{OARLOCK_HEADER(oarlock_operand), .name = ...}`.
@@ -490,6 +491,12 @@ static inline oarlock_error oarlock_answer_query(const oarlock_host *host, oarlo
 
 namespace oarlock OARLOCK_HIDDEN {
 
+/** Text of a literal, also in a constant: `constexpr oarlock_str name = oarlock::str("Add");`. */
+template <size_t Size>
+constexpr oarlock_str str(const char (&literal)[Size]) {
+    return {literal, Size - 1};
+}
+
 /** A struct of the contract with its header filled in and all other members 0. */
 template <class Struct>
 constexpr Struct make() {
@@ -518,6 +525,35 @@ oarlock_shown show(Number value) {
     }
 }
 
+/** An error as an exception, for `guard` and `slot`: `OARLOCK_THROW(OARLOCK_CODE_NOT_FOUND, "expected %u", id)`. */
+class Error : public std::exception {
+public:
+    __attribute__((format(printf, 5, 6))) Error(const char *file, int line, oarlock_code code, const char *format, ...)
+        : file_(file), line_(line), code_(code) {
+        va_list arguments;
+        va_start(arguments, format);
+        vsnprintf(text_, sizeof text_, format, arguments);
+        va_end(arguments);
+    }
+
+    const char *what() const noexcept override {
+        return text_;
+    }
+
+    /** The same as an error of the host, which the plugin hands on or releases. */
+    oarlock_error report() const {
+        return oarlock_fail(file_, line_, 0, 0, code_, "%s", text_);
+    }
+
+private:
+    const char *file_;
+    int line_;
+    oarlock_code code_;
+    char text_[OARLOCK_MESSAGE_SIZE];
+};
+
+#define OARLOCK_THROW(...) throw ::oarlock::Error(__FILE__, __LINE__, __VA_ARGS__)
+
 inline oarlock_error caught(const char *what) {
     return oarlock_fail("", 0, OARLOCK_ERROR_FLAGS_CAUGHT_PANIC, 0, OARLOCK_CODE_FATAL, "caught an exception: %s", what);
 }
@@ -528,6 +564,8 @@ oarlock_error guard(Body &&body) noexcept {
 #ifdef __cpp_exceptions
     try {
         return body();
+    } catch (const Error &error) {
+        return error.report();
     } catch (const std::exception &exception) {
         return caught(exception.what());
     } catch (...) {
@@ -537,6 +575,24 @@ oarlock_error guard(Body &&body) noexcept {
     return body();
 #endif
 }
+
+template <auto Function>
+struct Slot;
+
+template <class... Arguments, void (*Function)(Arguments...)>
+struct Slot<Function> {
+    static oarlock_error call(void *, Arguments... arguments) noexcept {
+        return guard([&]() -> oarlock_error {
+            Function(arguments...);
+            return 0;
+        });
+    }
+};
+
+/** A slot that calls a function without the context; what the function throws becomes an error:
+ *  `table.device_count = oarlock::slot<device_count>;` with `void device_count(uint32_t *count)`. */
+template <auto Function>
+constexpr auto slot = Slot<Function>::call;
 
 } // namespace oarlock
 #endif

@@ -12,6 +12,7 @@ pub mod error;
 pub mod file;
 pub mod file_packer;
 pub mod instructions;
+pub mod library_needs;
 pub mod openpgp;
 pub mod output_directory;
 pub mod tree;

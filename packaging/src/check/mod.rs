@@ -15,7 +15,9 @@ use oarlock_matrix::{MatrixPart, MatrixRow, WheelMatrix};
 
 use crate::assemble::plugin_file_name;
 use crate::build_plan::{CORE_LIBRARY_PREFIX, CORE_PART, is_without_avx};
-use crate::library_requirements::{self, LibraryLimits, is_compiled};
+use oarlock_formats::library_needs::is_compiled;
+
+use crate::library_requirements::{self, LibraryLimits};
 
 /// Checks wheels of a matrix, each once even if it is named twice, and returns their number.
 ///

@@ -16,6 +16,14 @@ Examples:
   oarlock-pack image slim                      # a container image of the packages in dist/deb
   oarlock-pack release --key my.key --dry-run --rehearsal   # what would be released";
 
+pub(super) const SDK: &str = "\
+Examples:
+  oarlock-pack sdk
+  oarlock-pack sdk --out dist/wheels
+
+The wheel has the headers of the contract, the sources of the crate `oarlock-sdk`, a configuration for CMake, and plugins to start \
+from. `python -m oarlock_sdk --include` and its siblings say where each is.";
+
 pub(super) const APP: &str = "\
 Examples:
   oarlock-pack app train.py                                # an image and a job for a Python program

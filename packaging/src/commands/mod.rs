@@ -21,6 +21,7 @@ mod progress;
 mod release;
 mod repack;
 mod say;
+mod sdk;
 mod select;
 mod serve;
 mod vendor;
@@ -104,6 +105,9 @@ pub(crate) enum PackCommand {
     /// Check wheels and pack them again, reproducibly and as small as possible
     #[command(after_help = help::REPACK)]
     Repack(repack::RepackArguments),
+    /// Write the wheel `oarlock-sdk`: what vendors compile plugins against
+    #[command(after_help = help::SDK)]
+    Sdk(sdk::SdkArguments),
     /// Print a completion script for a shell
     #[command(after_help = help::COMPLETIONS)]
     Completions(completions::CompletionsArguments),
@@ -157,6 +161,7 @@ pub(crate) fn run(arguments: &PackArguments) -> Result<(), Box<dyn Error>> {
         PackCommand::Release(call) => release::run(call, arguments.json, arguments.dry_run),
         PackCommand::Vendor(call) => vendor::run(call, arguments.json, arguments.dry_run),
         PackCommand::Repack(call) => repack::run(call, arguments.json, arguments.dry_run),
+        PackCommand::Sdk(call) => sdk::run(call, arguments.json, arguments.dry_run),
         PackCommand::Completions(call) => completions::run(call),
     }
 }

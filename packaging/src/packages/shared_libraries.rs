@@ -3,7 +3,7 @@
 use oarlock_formats::error::Error;
 use oarlock_formats::tree::FileTree;
 
-use crate::library_requirements;
+use oarlock_formats::library_needs::{self, LibraryNeeds};
 use object::{Object as _, ObjectSymbol as _};
 
 /// The combined requirements of a package.
@@ -30,9 +30,8 @@ impl PackageNeeds {
 /// Collects the requirements of all compiled files.
 pub(crate) fn needs_of_contents(contents: &FileTree) -> Result<PackageNeeds, Error> {
     let mut all = PackageNeeds::default();
-    for (path, bytes) in contents.files().filter(|(_, bytes)| library_requirements::is_compiled(bytes)) {
-        let needs =
-            library_requirements::LibraryNeeds::from_library(bytes).map_err(|error| error.in_file(path))?;
+    for (path, bytes) in contents.files().filter(|(_, bytes)| library_needs::is_compiled(bytes)) {
+        let needs = LibraryNeeds::from_library(bytes).map_err(|error| error.in_file(path))?;
         all.glibc = all.glibc.max(needs.glibc.last().copied());
         all.unwinds |= needs.libraries.contains("libgcc_s.so.1");
         all.build_ids.extend(needs.build_id);

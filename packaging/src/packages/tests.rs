@@ -89,7 +89,7 @@ impl PackageFixture {
         assert!(compiler.status().expect("a compiler").success());
         let bytes = fs::read(&library).expect("a library");
         let id =
-            crate::library_requirements::LibraryNeeds::from_library(&bytes)?.build_id.expect("a build id");
+            oarlock_formats::library_needs::LibraryNeeds::from_library(&bytes)?.build_id.expect("a build id");
         oarlock_formats::file::write_file(
             &self.root_path().join(".build-id").join(build_id_path(&id)),
             b"symbols",

@@ -1,6 +1,7 @@
 //! The command-line arguments. Help, completions, manual pages and the reference are all generated from here.
 
 mod model;
+mod plugin;
 mod trust;
 
 use std::ffi::OsString;
@@ -12,6 +13,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use oarlock_core::Dtype;
 
+use crate::help::plugin::{INDEX_EXAMPLES, NEW_EXAMPLES, PACK_EXAMPLES};
 use crate::help::trust::{KEY_EXAMPLES, SIGN_EXAMPLES, TRUST_EXAMPLES, VERIFY_EXAMPLES};
 use crate::help::{
     BENCH_EXAMPLES, CHECK_EXAMPLES, CHECK_MODEL_EXAMPLES, COMPLETIONS_EXAMPLES, DEVICES_EXAMPLES,
@@ -24,6 +26,7 @@ pub(crate) use model::{
     BenchArguments, ExplainArguments, ModelArguments, OptimizeArguments, PrecisionArguments, RunArguments,
     TraceArguments,
 };
+pub(crate) use plugin::{IndexArguments, NewPluginArguments, PackArguments, PackageFormat};
 pub(crate) use trust::{KeyCommand, SignArguments, TrustArguments, VerifyArguments};
 
 /// Version of the program and of the plugin contract, for `--version`.
@@ -219,6 +222,9 @@ fn parse_assignment(text: &str) -> Result<(String, String), String> {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PluginCommand {
+    /// Write a plugin to start from, which builds and passes the check as it is
+    #[command(after_help = NEW_EXAMPLES)]
+    New(NewPluginArguments),
     /// Judge, probe and load one plugin, explain each step, and run the conformance suite on it
     #[command(after_help = CHECK_EXAMPLES)]
     Check {
@@ -232,6 +238,12 @@ pub(crate) enum PluginCommand {
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         html: Option<PathBuf>,
     },
+    /// Make a wheel and a Debian package of a plugin
+    #[command(after_help = PACK_EXAMPLES)]
+    Pack(PackArguments),
+    /// List the plugins in a directory of packages, also as a page
+    #[command(after_help = INDEX_EXAMPLES)]
+    Index(IndexArguments),
     /// Make the manifest of a plugin by querying it
     #[command(after_help = MANIFEST_EXAMPLES)]
     Manifest {

@@ -1,5 +1,6 @@
 //! The text that each command's help shows below its options: examples, terms, exit codes.
 
+pub(crate) mod plugin;
 pub(crate) mod trust;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -63,6 +64,7 @@ Exit codes:
 
 pub(crate) const PLUGIN_EXAMPLES: &str = "\
 Examples:
+  oarlock plugin new acme-npu --lang cpp
   oarlock plugin check ./libnpu.so
   oarlock plugin manifest ./libnpu.so --write
   oarlock plugin key new acme

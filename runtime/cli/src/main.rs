@@ -144,6 +144,15 @@ fn run_command(arguments: CommandLine, output: &mut CommandOutput) -> CommandVer
         OarlockCommand::Optimize(call) => commands::model::optimize::optimize_model(&global, &call, output),
         OarlockCommand::Op(call) => commands::op::run_op(&global, &call, output),
         OarlockCommand::Doctor(call) => commands::doctor::run_doctor(&global, &call, output),
+        OarlockCommand::Plugin(PluginCommand::New(wish)) => {
+            commands::plugin_new::create_plugin(&global, &wish, output)
+        }
+        OarlockCommand::Plugin(PluginCommand::Pack(wish)) => {
+            commands::plugin_pack::pack_plugin(&global, &wish, output)
+        }
+        OarlockCommand::Plugin(PluginCommand::Index(wish)) => {
+            commands::plugin_index::index_plugins(&global, &wish, output)
+        }
         OarlockCommand::Plugin(PluginCommand::Check { file, quick, html }) => {
             let html = html.as_deref();
             commands::plugin_check::check_plugin(

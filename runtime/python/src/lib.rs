@@ -60,11 +60,9 @@ mod _oarlock {
     #[pymodule_export]
     use crate::extension::function::_add_function;
     #[pymodule_export]
-    use crate::extension::sdk::_sdk;
-    #[pymodule_export]
     use crate::extension::shutdown::_end_functions;
     #[pymodule_export]
-    use crate::extension::{_add_plugin, _contract, _headers, _kernels};
+    use crate::extension::{_add_plugin, _contract, _headers, _kernels, _sdk};
     #[pymodule_export]
     use crate::jit::{_cond, _is_traced, _is_tracing, _signature, _while_loop, FunctionTrace};
     #[pymodule_export]

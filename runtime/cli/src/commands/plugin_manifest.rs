@@ -27,7 +27,7 @@ pub(crate) fn generate_manifest(
     let options = host_options(global, &PluginMessages::new(global))?;
     let file = std::path::absolute(file).map_err(|error| unusable_file(file, &error))?;
     let path = PluginManifest::path_beside(&file);
-    let manifest = probe_manifest(&file, &path, &options, global)?;
+    let ProbedPlugin { manifest, .. } = probe_plugin(&file, &path, &options, global)?;
     let text = manifest.to_toml().map_err(CommandError::new)?;
     if write {
         replace_file(&path, &text).map_err(|error| {
@@ -43,13 +43,21 @@ pub(crate) fn generate_manifest(
     Ok(true)
 }
 
+/// A plugin that was probed.
+pub(super) struct ProbedPlugin {
+    /// What it says of itself.
+    pub(super) info: PluginInfo,
+    /// The manifest that follows from it.
+    pub(super) manifest: PluginManifest,
+}
+
 /// Probes the plugin. Of an existing manifest, which may be the one to correct, only what a probe cannot find out is used.
-fn probe_manifest(
+pub(super) fn probe_plugin(
     file: &Path,
     path: &Path,
     options: &HostOptions,
     global: &GlobalOptions,
-) -> Result<PluginManifest, CommandError> {
+) -> Result<ProbedPlugin, CommandError> {
     let real = options.environment.identity.check_file(file)?;
     let bytes = fs::read(&real).map_err(|error| unusable_file(file, &error))?;
     let elf = SharedObject::parse_bytes(file, &bytes)?;
@@ -62,11 +70,12 @@ fn probe_manifest(
     for note in &probed.notes {
         output::print_message(global.color, "warning", &format!("`{}`: {note}", file.display()), None);
     }
-    let before = PluginManifest::read_manifest(path).ok().flatten();
     let requires = before.as_ref().map_or(&[][..], |old| &old.requires);
     let further = before.iter().flat_map(|old| old.files.keys());
     let files = hash_shipped_files(file, requires, further, &options.environment)?;
-    Ok(build_manifest(probed.verdict?, Digest::hash_bytes(&bytes), files, before))
+    let info = probed.verdict?;
+    let manifest = build_manifest(info.clone(), Digest::hash_bytes(&bytes), files, before);
+    Ok(ProbedPlugin { info, manifest })
 }
 
 /// Builds a manifest. Fields that a probe cannot find out are kept from the old one.
@@ -108,7 +117,7 @@ fn build_manifest(
 }
 
 /// Replaces a file atomically, so that nobody reads half of it.
-fn replace_file(path: &Path, text: &str) -> io::Result<()> {
+pub(super) fn replace_file(path: &Path, text: &str) -> io::Result<()> {
     let new = path.with_extension("toml.new");
     // The host refuses files that others can write to, so the mode is set regardless of the umask.
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o644).open(&new)?;

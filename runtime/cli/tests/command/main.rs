@@ -8,6 +8,7 @@ mod kernels;
 mod listing;
 mod models;
 mod op;
+mod plugin_new;
 mod plugin_tools;
 mod shell;
 mod trust;

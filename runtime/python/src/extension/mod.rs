@@ -2,7 +2,6 @@
 //! kernels.
 
 pub(crate) mod function;
-pub(crate) mod sdk;
 pub(crate) mod shutdown;
 
 use std::path::PathBuf;
@@ -15,19 +14,16 @@ use serde_json::{Value, json};
 use crate::error::{Error, OrRaise as _};
 use crate::startup::shared_runtime;
 
-/// The contract's headers by name.
-const CONTRACT_HEADERS: [(&str, &str); 5] = [
-    ("contract.h", include_str!("../../../../device-sdk/include/oarlock/contract.h")),
-    ("contract_draft.h", include_str!("../../../../device-sdk/include/oarlock/contract_draft.h")),
-    ("contract_layout.h", include_str!("../../../../device-sdk/include/oarlock/contract_layout.h")),
-    ("op.h", include_str!("../../../../device-sdk/include/oarlock/op.h")),
-    ("plugin.h", include_str!("../../../../device-sdk/include/oarlock/plugin.h")),
-];
-
 /// The headers of the contract, each with its name.
 #[pyfunction]
 pub(crate) fn _headers() -> Vec<(&'static str, &'static str)> {
-    CONTRACT_HEADERS.to_vec()
+    oarlock_scaffold::CONTRACT_HEADERS.to_vec()
+}
+
+/// The files of `oarlock-sdk`, each with its path.
+#[pyfunction]
+pub(crate) fn _sdk() -> Vec<(&'static str, &'static str)> {
+    oarlock_scaffold::sdk_files().collect()
 }
 
 /// The version of the contract that the headers are of, such as `1.1`.

@@ -1,0 +1,27 @@
+// Who the plugin is.
+
+#include "graph.h"
+
+namespace {
+
+/// Drafts of profiles. A host uses one only if it knows it by this number, and says so if not.
+constexpr const oarlock_draft_profile *drafts[] = {&sample_npu::graph_draft};
+
+/// A host may call this at any time and more than once, so it starts no thread and touches no device (E-3).
+oarlock_error describe(oarlock_plugin *plugin) {
+    plugin->name = oarlock::str("sample-npu");
+    plugin->version = oarlock::str("0.1.0");
+    plugin->vendor = oarlock::str("Sample Vendor");
+    plugin->package = oarlock::str("oarlock-sample-npu");
+    plugin->device_type = oarlock::str("SampleNpu");
+    plugin->core = &sample_npu::core_table;
+    plugin->async = &sample_npu::async_table;
+    plugin->kernels = &sample_npu::kernel_table;
+    plugin->drafts = drafts;
+    plugin->drafts_count = sizeof drafts / sizeof drafts[0];
+    return 0;
+}
+
+} // namespace
+
+OARLOCK_PLUGIN(describe);
