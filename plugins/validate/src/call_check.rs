@@ -178,7 +178,8 @@ fn rule_of_slot(call: &LayerCall<'_>) -> &'static str {
 
 fn check_overlap(blocks: &[BlockUse]) -> Result<(), CallBreach> {
     let [first, second] = blocks else { return Ok(()) };
-    let (first_end, second_end) = (first.offset.saturating_add(first.size), second.offset.saturating_add(second.size));
+    let (first_end, second_end) =
+        (first.offset.saturating_add(first.size), second.offset.saturating_add(second.size));
     let overlaps = first.block == second.block
         && first.device == second.device
         && first.offset < second_end

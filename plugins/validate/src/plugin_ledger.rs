@@ -10,7 +10,7 @@ use oarlock_sdk::abi::DeviceFlags;
 
 use crate::block_access::BlockAccess;
 use crate::breach::CallBreach;
-use crate::handle_record::{HandleOrigin, HandleRecord, handle_noun, handle_rule};
+use crate::handle_record::{HandleOrigin, HandleRecord, handle_noun, handle_phrase, handle_rule};
 use crate::stream_order::{HOST, StreamOrder, WorkPoint};
 
 /// Freed handles that are remembered, for messages.
@@ -139,7 +139,7 @@ impl LedgerState {
     ) -> Result<(), CallBreach> {
         let noun = handle_noun(kind);
         if handle == 0 {
-            let message = format!("expected a {noun} that is not 0, found success and 0");
+            let message = format!("expected {} that is not 0, found success and 0", handle_phrase(kind));
             return Err(CallBreach::by_plugin("R-1", message));
         }
         self.freed.remove(&(kind, handle));
@@ -193,20 +193,20 @@ impl LedgerState {
         handle: u64,
         device: Option<u32>,
     ) -> Result<&HandleRecord, CallBreach> {
-        let (noun, rule) = (handle_noun(kind), handle_rule(kind));
+        let (phrase, rule) = (handle_phrase(kind), handle_rule(kind));
         let Some(record) = self.handles.get(&(kind, handle)) else {
             let found = match self.freed.get(&(kind, handle)) {
                 Some(freed) => format!("{handle:#x}, which was freed by {freed}"),
                 None => format!("{handle:#x}, which the plugin never made"),
             };
-            let message = format!("expected a {noun} that is alive, found {found}");
+            let message = format!("expected {phrase} that is alive, found {found}");
             return Err(CallBreach::by_caller(rule, message));
         };
         match device {
             Some(device) if device != record.device => Err(CallBreach::by_caller(
                 if kind == HandleKind::Memory { "M-1" } else { "A-3" },
                 format!(
-                    "expected a {noun} of device {device}, found {handle:#x}, which {} made on device {}",
+                    "expected {phrase} of device {device}, found {handle:#x}, which {} made on device {}",
                     record.made, record.device
                 ),
             )),

@@ -79,7 +79,10 @@ fn needs_watching(arguments: &CommandLine) -> bool {
     match &arguments.command {
         OarlockCommand::Doctor => true,
         // Without external plugins only built-in code runs, and that should start at once.
-        command if is_model_command(command) || matches!(command, OarlockCommand::Op(_)) => {
+        command
+            if is_model_command(command)
+                || matches!(command, OarlockCommand::Op(_) | OarlockCommand::Replay(_)) =>
+        {
             session::has_plugins(&arguments.global)
         }
         _ => false,
@@ -121,6 +124,7 @@ fn run_command(arguments: CommandLine, output: &mut CommandOutput) -> CommandVer
     let CommandLine { global, command } = arguments;
     match command {
         OarlockCommand::Devices => commands::devices::list_devices(&global, output),
+        OarlockCommand::Replay(arguments) => commands::replay::replay_recording(&global, &arguments, output),
         OarlockCommand::Plugins => commands::plugins::list_plugins(&global, output),
         OarlockCommand::Kernels(filter) => commands::kernels::list_kernels(&global, &filter, output),
         OarlockCommand::Flags { name, paddle } => {

@@ -11,6 +11,7 @@ pub(crate) mod paddle_variables;
 pub(crate) mod plugin_check;
 pub(crate) mod plugin_manifest;
 pub(crate) mod plugins;
+pub(crate) mod replay;
 pub(crate) mod shell;
 
 use serde::Serialize;
