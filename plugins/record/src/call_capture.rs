@@ -29,7 +29,7 @@ pub(crate) struct KnownContents(HashMap<(u64, u64), u64>);
 
 impl KnownContents {
     /// Notes the hash of an operand; true if it was known.
-    fn note_hash(&mut self, address: u64, size: u64, hash: u64) -> bool {
+    pub(crate) fn note_hash(&mut self, address: u64, size: u64, hash: u64) -> bool {
         if self.0.len() >= MAX_KNOWN {
             self.0.clear();
         }

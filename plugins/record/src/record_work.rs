@@ -149,6 +149,7 @@ impl LayerWork for RecordWork {
             // SAFETY: as above, and the call has succeeded.
             unsafe { capture_results(&call, self.level, &mut parts) };
             self.note_device(target, &call);
+            self.note_written(&call, &parts);
         }
         self.write_call(target, &call, failure.is_some(), parts);
         failure
@@ -204,6 +205,22 @@ impl RecordWork {
         let call =
             RecordedCall { target: target.number, slot, thread: thread_number(), failed, words, parts };
         recording.file.add_frame(&RecordingFrame::Call(call));
+    }
+
+    /// A copy from the host explains what is in memory from then on.
+    fn note_written(&self, call: &LayerCall<'_>, parts: &[RecordedPart]) {
+        let word = |name: &str| call.description().parameter_position(name).map(|at| call.words()[at]);
+        let contents = parts.iter().find_map(|part| match part {
+            RecordedPart::Contents { contents, .. } => Some(contents),
+            _ => None,
+        });
+        let (Some(target), Some(offset), Some(contents)) = (word("target"), word("target_offset"), contents)
+        else {
+            return;
+        };
+        if let (ContractSlot::CoreMemoryCopyH2d, Some(hash)) = (call.slot(), contents.hash) {
+            self.lock_recording().known.note_hash(target.wrapping_add(offset), contents.size, hash);
+        }
     }
 
     /// Notes whether the blocks of a device are addresses, once the device says so.

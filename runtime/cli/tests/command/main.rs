@@ -4,6 +4,7 @@ mod doctor;
 mod errors;
 mod flags;
 mod kernels;
+mod layers;
 mod listing;
 mod models;
 mod op;
