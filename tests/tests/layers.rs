@@ -73,13 +73,14 @@ fn our_own_devices_break_no_rule() {
 
 #[test]
 fn layers_stack_and_a_fault_below_is_no_breach() {
-    let script = "fail memory_allocate 1 out-of-memory";
+    let script = "fail memory_copy_h2d 1 timed-out";
     let config = format!("[plugins]\nlayers = ['validate', 'fault']\n[plugin.fault]\nscript = '{script}'");
     let (runtime, heard) = start_runtime(&config);
     let device = runtime.device("cpu").expect("the CPU");
-    let error = Tensor::from_slice(&device, &[1], &[1.0f32]).expect_err("no memory").to_string();
-    assert!(error.contains("`memory_allocate` failed as scripted, on its call 1"), "{error}");
+    let error = Tensor::from_slice(&device, &[1], &[1.0f32]).expect_err("no copy").to_string();
+    assert!(error.contains("`memory_copy_h2d` failed as scripted, on its call 1"), "{error}");
     assert!(Tensor::from_slice(&device, &[1], &[1.0f32]).is_ok(), "only the first call fails");
+    drop(device);
     let mut heard = end_runtime(runtime, &heard);
     heard.sort();
     assert_eq!(heard[0], "fault: 1 fault as scripted", "{heard:#?}");

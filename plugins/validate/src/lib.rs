@@ -10,6 +10,7 @@
 mod block_access;
 mod breach;
 mod call_check;
+mod call_watch;
 mod callback_watch;
 mod float_mode;
 mod handle_record;
@@ -20,6 +21,7 @@ mod out_parameters;
 mod plugin_ledger;
 mod stream_order;
 mod validate_kernel;
+mod validate_table;
 mod validate_work;
 
 oarlock_layer::export_layer!(validate_work::ValidateWork);
