@@ -17,6 +17,7 @@ mod handle_record;
 mod kernel_guard;
 mod kernel_operands;
 mod kernel_states;
+mod list_guard;
 mod out_parameters;
 mod plugin_ledger;
 mod stream_order;

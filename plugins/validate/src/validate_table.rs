@@ -14,6 +14,7 @@ use crate::call_check::{CallUses, add_host_uses, check_stage, check_uses};
 use crate::call_watch::{CallNumber, CallWatch};
 use crate::callback_watch::{CallbackWatch, reach_watched_callback};
 use crate::handle_record::{HandleOrigin, HandleRecord};
+use crate::list_guard::ListGuard;
 use crate::plugin_ledger::{BlockUse, LedgerState, PluginLedger, PluginStage};
 use crate::stream_order::HOST;
 
@@ -42,7 +43,12 @@ impl CallWatch {
             return self.refuse(number, &breach);
         }
         let (watch, replaced) = self.watch_callback(ledger, call, number);
-        let failure = self.forward_watched(number, call, replaced.as_deref());
+        let list = ListGuard::for_call(call);
+        let words = list.as_ref().map(ListGuard::words).or(replaced.as_deref());
+        let failure = self.forward_watched(number, call, words);
+        // SAFETY: the call has returned here, and its caller waits for the list.
+        let closed = list.map_or(Ok(()), |list| unsafe { list.close_list(failure.is_some()) });
+        let failure = self.finish_checked(number, failure, closed);
         if let Some(watch) = watch {
             watch.end_adding();
             if !failure.is_some() {

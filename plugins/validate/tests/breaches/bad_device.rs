@@ -23,6 +23,7 @@ pub(crate) enum Mistake {
     CallsBackTwice,
     CallsBackAtOnce,
     NeverCallsBack,
+    WritesPastList,
     WritesPastOutput,
     WritesBeforeOutput,
     ChangesInput,
@@ -131,6 +132,22 @@ unsafe extern "C" fn device_count(context: *mut c_void, count: *mut u32) -> abi:
     }
 }
 
+unsafe extern "C" fn device_list(
+    context: *mut c_void,
+    ids: *mut u32,
+    capacity: u64,
+    count: *mut u64,
+) -> abi::Error {
+    // SAFETY: the host passes the context of the device, and room for so many ids. The mistake writes one more, for which tests
+    // have room.
+    unsafe {
+        let more = u64::from(device(context).mistake == Mistake::WritesPastList);
+        (0..2.min(capacity) + more).for_each(|index| *ids.add(index as usize) = index as u32);
+        *count = 2;
+    }
+    abi::Error::NONE
+}
+
 unsafe extern "C" fn device_info(context: *mut c_void, _: u32, info: *mut abi::DeviceInfo) -> abi::Error {
     // SAFETY: the host passes the context of the device, and a struct to fill.
     unsafe { (*info).bits = device(context).bits };
@@ -222,6 +239,7 @@ pub(crate) const CORE_TABLE: abi::CoreTable = abi::CoreTable {
     device_deinit: Some(on_device),
     device_synchronize: Some(on_device),
     device_count: Some(device_count),
+    device_list: Some(device_list),
     device_info: Some(device_info),
     memory_allocate: Some(allocate),
     memory_deallocate: Some(deallocate),

@@ -38,6 +38,23 @@ fn an_out_parameter_is_left_alone_by_failure() {
 }
 
 #[test]
+fn a_list_has_no_more_items_than_there_is_room_for() {
+    for (mistake, room) in [(Mistake::None, 1), (Mistake::WritesPastList, 1)] {
+        let rig = LayerRig::started(mistake, FAR);
+        let (mut ids, mut count) = ([7u32; 4], 0);
+        let slot = rig.core.table.device_list.expect("a slot");
+        // SAFETY: the layer's function gets what the contract says.
+        rig.expect_success(unsafe { slot(rig.core.context, ids.as_mut_ptr(), room, &raw mut count) });
+        assert_eq!((ids, count), ([0, 7, 7, 7], 2), "the caller gets what it has room for, and the number of all");
+        if mistake == Mistake::None {
+            rig.expect_none();
+        } else {
+            rig.expect_breach("R-1", "expected at most 1 items in `ids`, found a write behind them");
+        }
+    }
+}
+
+#[test]
 fn with_on_breach_fail_a_breach_of_the_plugin_is_an_error() {
     let rig = LayerRig::new(Mistake::LeavesOutParameter, FAR, &[("on_breach", "fail")]);
     rig.start();
