@@ -110,13 +110,13 @@ impl CallWatch {
             Some(words) => unsafe { call.forward_with(words) },
         };
         let mode_now = read_float_mode();
-        write_float_mode(mode);
         // SAFETY: the places are those of the call, which has not returned to its caller.
         let mut outcome = unsafe { places.check_places(failure.is_some()) };
         if failure.is_some() {
             outcome = outcome.and(self.check_error(failure));
         }
         if mode != mode_now {
+            write_float_mode(mode);
             let message = format!(
                 "expected the mode of floating-point arithmetic as it was, {mode:#x}, found {mode_now:#x}"
             );

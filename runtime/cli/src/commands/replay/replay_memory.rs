@@ -11,22 +11,23 @@ pub(super) struct ReplayMemory {
     blocks: HashMap<(String, u64), DeviceBlock>,
     /// Memory of the recorded program, by address.
     host: BTreeMap<u64, Vec<u8>>,
+    host_bytes: usize,
 }
-
-/// A block is not larger: a recording may say anything.
-const MAX_BLOCK_BYTES: u64 = 1 << 36;
 
 /// Host memory that is kept is not larger in all.
 const MAX_HOST_BYTES: usize = 1 << 32;
 
 impl ReplayMemory {
     pub(super) fn new(device: &PluginDevice) -> Self {
-        Self { device: device.clone(), blocks: HashMap::new(), host: BTreeMap::new() }
+        Self { device: device.clone(), blocks: HashMap::new(), host: BTreeMap::new(), host_bytes: 0 }
     }
 
     pub(super) fn allocate_block(&mut self, plugin: &str, handle: u64, size: u64) -> Result<(), String> {
-        if size > MAX_BLOCK_BYTES {
-            return Err(format!("expected a block of at most {MAX_BLOCK_BYTES} bytes, found {size}"));
+        // A recording may say anything, and not every device refuses what is too large.
+        let used = self.blocks.values().map(DeviceBlock::size).fold(size, u64::saturating_add);
+        let total = self.device.memory_stats().map_err(|failure| failure.to_string())?.total;
+        if used > total {
+            return Err("its block does not fit into the memory of the device".to_owned());
         }
         let block = self.device.allocate(size).map_err(|failure| failure.to_string())?;
         self.blocks.insert((plugin.to_owned(), handle), block);
@@ -82,11 +83,13 @@ impl ReplayMemory {
             }
             return known.write_bytes(offset, bytes).map(|()| true);
         }
-        let kept: usize = self.host.values().map(Vec::len).sum();
-        if kept.saturating_add(bytes.len()) > MAX_HOST_BYTES {
+        if self.host_bytes.saturating_add(bytes.len()) > MAX_HOST_BYTES {
             self.host.clear();
+            self.host_bytes = 0;
         }
-        self.host.insert(block.wrapping_add(offset), bytes.to_vec());
+        self.host_bytes += bytes.len();
+        let before = self.host.insert(block.wrapping_add(offset), bytes.to_vec());
+        self.host_bytes -= before.map_or(0, |before| before.len());
         Ok(true)
     }
 

@@ -68,6 +68,7 @@ impl ReplayReport {
         let Some(compared) = self.compared else { return };
         let results = format_count(compared as usize, "result", "results");
         match self.different {
+            0 if compared == 0 => output.write_line("compared nothing: the recording has no results"),
             0 => output.write_line(&format!("compared {results}: all as recorded")),
             different => output.write_line(&format!("compared {results}: {different} differ")),
         }

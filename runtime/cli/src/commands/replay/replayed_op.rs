@@ -11,7 +11,7 @@ use super::replay_memory::ReplayMemory;
 const ABSENT: u32 = 1 << 1;
 
 /// An operand is not larger: a recording may say anything.
-const MAX_OPERAND_BYTES: u64 = 1 << 34;
+const MAX_OPERAND_BYTES: u64 = 1 << 32;
 
 /// Why a call cannot be carried out, as a reason that is counted.
 pub(super) type LeaveOut = String;
