@@ -2,14 +2,14 @@
 
 #![expect(unsafe_code, reason = "the words of a call are addresses of its caller")]
 
-use std::collections::HashMap;
-
 use oarlock_layer::{LayerCall, ParameterKind, word_const_pointer};
 use oarlock_sdk::{abi, copy_sized};
+use rustc_hash::FxHashMap;
 
 use crate::content_hash::hash_bytes;
+use crate::frame_writer::{kind, put_attribute, put_content_parts, put_tensor, put_u32, put_u64};
 use crate::recording_frames::{
-    AttributeValues, RecordedAttribute, RecordedContents, RecordedKernelCall, RecordedPart, RecordedTensor,
+    AttributeValues, RecordedAttribute, RecordedContents, RecordedPart, RecordedTensor,
 };
 
 /// How much of the bytes is recorded.
@@ -25,7 +25,7 @@ const MAX_KNOWN: usize = 1 << 16;
 
 /// The hashes of operands by address and size: what the recording already says about them.
 #[derive(Debug, Default)]
-pub(crate) struct KnownContents(HashMap<(u64, u64), u64>);
+pub(crate) struct KnownContents(FxHashMap<(u64, u64), u64>);
 
 impl KnownContents {
     /// Notes the hash of an operand; true if it was known.
@@ -112,59 +112,115 @@ pub(crate) unsafe fn capture_results(
     }
 }
 
-/// The call of a kernel, with the inputs that the recording does not explain yet.
+/// Encodes the call of a kernel, with the inputs that the recording does not explain yet, up to its outputs.
 ///
 /// # Safety
 ///
 /// `address` is that of a call of the contract; `is_readable` is true only if handles of blocks on its device are addresses.
-pub(crate) unsafe fn capture_kernel_call(
+pub(crate) unsafe fn encode_kernel_call(
+    out: &mut Vec<u8>,
     address: u64,
-    level: ContentLevel,
-    known: &mut KnownContents,
-    is_readable: impl Fn(u32) -> bool,
-) -> RecordedKernelCall {
-    // SAFETY: the caller vouches for the call.
-    let call = unsafe { copy_sized(word_const_pointer::<abi::Call>(address), abi::Call::EMPTY) };
-    let is_readable = is_readable(call.device);
-    // SAFETY: the lists are those of a call of the contract.
-    let (inputs, attributes) = unsafe {
-        let mut inputs = list_of_pointers(call.inputs, call.inputs_count, abi::Tensor::EMPTY)
-            .map(|tensor| capture_tensor(&tensor))
-            .collect::<Vec<_>>();
-        for input in &mut inputs {
-            capture_operand(input, level, known, is_readable, false);
-        }
-        let attributes = list_of_pointers(call.attributes, call.attributes_count, abi::Attribute::EMPTY)
-            .map(|attribute| capture_attribute(&attribute, level))
-            .collect();
-        (inputs, attributes)
-    };
-    RecordedKernelCall { device: call.device, queue: call.queue.0, inputs, outputs: Vec::new(), attributes }
-}
-
-/// Adds the outputs of a call that has returned.
-///
-/// # Safety
-///
-/// As for [`capture_kernel_call`].
-pub(crate) unsafe fn capture_kernel_outputs(
-    address: u64,
-    recorded: &mut RecordedKernelCall,
     level: ContentLevel,
     known: &mut KnownContents,
     is_readable: impl Fn(u32) -> bool,
 ) {
-    // Work in a stream may not be done yet.
-    let is_readable = is_readable(recorded.device) && recorded.queue == 0;
+    // SAFETY: the caller vouches for the call.
+    let call = unsafe { copy_sized(word_const_pointer::<abi::Call>(address), abi::Call::EMPTY) };
+    let place = OperandPlace { is_readable: is_readable(call.device), is_output: false };
+    out.push(kind::KERNEL);
+    put_u32(out, call.device);
+    put_u64(out, call.queue.0);
+    put_u32(out, call.inputs_count as u32);
+    // SAFETY: the lists are those of a call of the contract.
+    unsafe {
+        for input in list_of_pointers(call.inputs, call.inputs_count, abi::Tensor::EMPTY) {
+            encode_operand(out, &input, level, known, place);
+        }
+    }
+}
+
+/// Encodes the outputs and the attributes of a call that has returned, the rest of its part. Outputs of a call that failed are left
+/// out.
+///
+/// # Safety
+///
+/// As for [`encode_kernel_call`].
+pub(crate) unsafe fn encode_kernel_outputs(
+    out: &mut Vec<u8>,
+    address: u64,
+    failed: bool,
+    level: ContentLevel,
+    known: &mut KnownContents,
+    is_readable: impl Fn(u32) -> bool,
+) {
     // SAFETY: the caller vouches for the call and its lists.
     unsafe {
         let call = copy_sized(word_const_pointer::<abi::Call>(address), abi::Call::EMPTY);
-        recorded.outputs = list_of_pointers(call.outputs, call.outputs_count, abi::Tensor::EMPTY)
-            .map(|tensor| capture_tensor(&tensor))
-            .collect();
-        for output in &mut recorded.outputs {
-            capture_operand(output, level, known, is_readable, true);
+        // Work in a stream may not be done yet.
+        let place =
+            OperandPlace { is_readable: is_readable(call.device) && call.queue.0 == 0, is_output: true };
+        let outputs = if failed { 0 } else { call.outputs_count };
+        put_u32(out, outputs as u32);
+        for output in list_of_pointers(call.outputs, outputs, abi::Tensor::EMPTY) {
+            encode_operand(out, &output, level, known, place);
         }
+        put_u32(out, call.attributes_count as u32);
+        for attribute in list_of_pointers(call.attributes, call.attributes_count, abi::Attribute::EMPTY) {
+            put_attribute(out, &capture_attribute(&attribute, level));
+        }
+    }
+}
+
+/// Where an operand is, and which side writes it.
+#[derive(Clone, Copy)]
+struct OperandPlace {
+    is_readable: bool,
+    is_output: bool,
+}
+
+/// Encodes an operand as [`RecordedTensor`] is encoded.
+///
+/// # Safety
+///
+/// The lists of the tensor are those of the contract, and its bytes can be read if it is in host memory, or if `place` says so of the
+/// device's.
+unsafe fn encode_operand(
+    out: &mut Vec<u8>,
+    tensor: &abi::Tensor,
+    level: ContentLevel,
+    known: &mut KnownContents,
+    place: OperandPlace,
+) {
+    if tensor.bits.contains(abi::TensorFlags::ABSENT) {
+        return put_tensor(out, &RecordedTensor { bits: tensor.bits.0, ..RecordedTensor::default() });
+    }
+    put_u32(out, tensor.bits.0);
+    for number in [tensor.block.0, tensor.offset, tensor.size_in_bytes] {
+        put_u64(out, number);
+    }
+    put_u32(out, tensor.dtype.0);
+    put_u32(out, tensor.place.0);
+    for (numbers, count) in [(tensor.dims, tensor.dims_count), (tensor.strides, tensor.strides_count)] {
+        put_u32(out, count as u32);
+        for index in 0..count as usize {
+            // SAFETY: the caller vouches for the lists.
+            out.extend(unsafe { *numbers.add(index) }.to_le_bytes());
+        }
+    }
+    let is_readable = place.is_readable || tensor.place != abi::MemoryKind::DEVICE;
+    let is_text = tensor.dtype == abi::Dtype::STRING;
+    let size = tensor.size_in_bytes;
+    if level == ContentLevel::Shapes || is_text || size == 0 || !is_readable {
+        return out.push(0);
+    }
+    let address = tensor.block.0.wrapping_add(tensor.offset);
+    // SAFETY: the caller vouches for the bytes.
+    let bytes = unsafe { core::slice::from_raw_parts(word_const_pointer::<u8>(address), size as usize) };
+    let hash = hash_bytes(bytes);
+    let is_explained = known.note_hash(address, size, hash) && !place.is_output;
+    out.push(u8::from(!is_explained));
+    if !is_explained {
+        put_content_parts(out, size, Some(hash), (level == ContentLevel::Full).then_some(bytes));
     }
 }
 
@@ -204,34 +260,6 @@ unsafe fn capture_tensor(tensor: &abi::Tensor) -> RecordedTensor {
         // SAFETY: as above.
         strides: unsafe { list_of(tensor.strides, tensor.strides_count) },
         contents: None,
-    }
-}
-
-/// # Safety
-///
-/// The operand's bytes can be read if it is in host memory, or if `is_readable` says so of the device's.
-unsafe fn capture_operand(
-    operand: &mut RecordedTensor,
-    level: ContentLevel,
-    known: &mut KnownContents,
-    is_readable: bool,
-    is_output: bool,
-) {
-    let is_in_host_memory = operand.place != abi::MemoryKind::DEVICE.0;
-    let is_text = operand.dtype == abi::Dtype::STRING.0;
-    if level == ContentLevel::Shapes
-        || is_text
-        || operand.size_in_bytes == 0
-        || !(is_readable || is_in_host_memory)
-    {
-        return;
-    }
-    let address = operand.block.wrapping_add(operand.offset);
-    // SAFETY: the caller vouches for the bytes.
-    let contents = unsafe { level.capture_bytes(address, operand.size_in_bytes) };
-    let is_known = known.note_hash(address, operand.size_in_bytes, contents.hash.unwrap_or_default());
-    if is_output || !is_known {
-        operand.contents = Some(contents);
     }
 }
 

@@ -47,15 +47,14 @@ pub fn encode_frame(out: &mut Vec<u8>, frame: &RecordingFrame) {
         }
         RecordingFrame::Call(call) => put_call(out, call),
     }
-    let size = (out.len() - start - 4) as u32;
-    out[start..start + 4].copy_from_slice(&size.to_le_bytes());
+    end_frame(out, start);
 }
 
-fn put_u32(out: &mut Vec<u8>, number: u32) {
+pub(crate) fn put_u32(out: &mut Vec<u8>, number: u32) {
     out.extend(number.to_le_bytes());
 }
 
-fn put_u64(out: &mut Vec<u8>, number: u64) {
+pub(crate) fn put_u64(out: &mut Vec<u8>, number: u64) {
     out.extend(number.to_le_bytes());
 }
 
@@ -70,13 +69,39 @@ fn put_list<T>(out: &mut Vec<u8>, items: &[T], put: impl Fn(&mut Vec<u8>, &T)) {
 }
 
 fn put_call(out: &mut Vec<u8>, call: &RecordedCall) {
-    out.push(kind::CALL);
-    put_u32(out, call.target);
-    out.extend(call.slot.to_le_bytes());
-    put_u32(out, call.thread);
-    out.push(u8::from(call.failed));
+    put_call_head(out, call.target, call.slot, call.thread, call.failed);
     put_list(out, &call.words, |out, word| put_u64(out, *word));
     put_list(out, &call.parts, put_part);
+}
+
+fn put_call_head(out: &mut Vec<u8>, target: u32, slot: u16, thread: u32, failed: bool) {
+    out.push(kind::CALL);
+    put_u32(out, target);
+    out.extend(slot.to_le_bytes());
+    put_u32(out, thread);
+    out.push(u8::from(failed));
+}
+
+/// Appends the frame of a kernel's run, whose part is encoded already; this happens in every launch, and so without allocating.
+pub(crate) fn encode_run_frame(
+    out: &mut Vec<u8>,
+    (target, slot, thread, failed): (u32, u16, u32, bool),
+    words: &[u64],
+    kernel_part: &[u8],
+) {
+    let start = out.len();
+    out.extend([0; 4]);
+    put_call_head(out, target, slot, thread, failed);
+    put_list(out, words, |out, word| put_u64(out, *word));
+    put_u32(out, 1);
+    out.extend(kernel_part);
+    end_frame(out, start);
+}
+
+/// Writes the size of a frame in front of it.
+fn end_frame(out: &mut [u8], start: usize) {
+    let size = (out.len() - start - 4) as u32;
+    out[start..start + 4].copy_from_slice(&size.to_le_bytes());
 }
 
 fn put_part(out: &mut Vec<u8>, part: &RecordedPart) {
@@ -97,10 +122,14 @@ fn put_part(out: &mut Vec<u8>, part: &RecordedPart) {
 }
 
 fn put_contents(out: &mut Vec<u8>, contents: &RecordedContents) {
-    put_u64(out, contents.size);
-    out.push(u8::from(contents.hash.is_some()) | u8::from(contents.bytes.is_some()) << 1);
-    contents.hash.iter().for_each(|hash| put_u64(out, *hash));
-    contents.bytes.iter().for_each(|bytes| put_bytes(out, bytes));
+    put_content_parts(out, contents.size, contents.hash, contents.bytes.as_deref());
+}
+
+pub(crate) fn put_content_parts(out: &mut Vec<u8>, size: u64, hash: Option<u64>, bytes: Option<&[u8]>) {
+    put_u64(out, size);
+    out.push(u8::from(hash.is_some()) | u8::from(bytes.is_some()) << 1);
+    hash.iter().for_each(|hash| put_u64(out, *hash));
+    bytes.iter().for_each(|bytes| put_bytes(out, bytes));
 }
 
 fn put_kernel_call(out: &mut Vec<u8>, call: &RecordedKernelCall) {
@@ -111,7 +140,7 @@ fn put_kernel_call(out: &mut Vec<u8>, call: &RecordedKernelCall) {
     put_list(out, &call.attributes, put_attribute);
 }
 
-fn put_tensor(out: &mut Vec<u8>, tensor: &RecordedTensor) {
+pub(crate) fn put_tensor(out: &mut Vec<u8>, tensor: &RecordedTensor) {
     put_u32(out, tensor.bits);
     for number in [tensor.block, tensor.offset, tensor.size_in_bytes] {
         put_u64(out, number);
@@ -124,7 +153,7 @@ fn put_tensor(out: &mut Vec<u8>, tensor: &RecordedTensor) {
     tensor.contents.iter().for_each(|contents| put_contents(out, contents));
 }
 
-fn put_attribute(out: &mut Vec<u8>, attribute: &RecordedAttribute) {
+pub(crate) fn put_attribute(out: &mut Vec<u8>, attribute: &RecordedAttribute) {
     put_bytes(out, attribute.name.as_bytes());
     out.push(u8::from(attribute.is_list));
     match &attribute.values {

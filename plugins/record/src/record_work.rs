@@ -2,19 +2,19 @@
 
 #![expect(unsafe_code, reason = "calls are read through the addresses in their words")]
 
-use std::collections::{HashMap, HashSet};
+use std::cell::Cell;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use oarlock_layer::{
-    ContractSlot, LayerCall, LayerHost, LayerTarget, LayerWork, SLOTS, TargetTable, word_const_pointer,
+    ContractSlot, LayerCall, LayerHost, LayerTarget, LayerWork, TargetTable, word_const_pointer,
 };
 use oarlock_sdk::{LogLevel, PluginError, Result, abi, copy_sized};
+use rustc_hash::FxHashMap;
 
 use crate::call_capture::{
-    ContentLevel, KnownContents, capture_kernel_call, capture_kernel_outputs, capture_results,
-    capture_sources,
+    ContentLevel, KnownContents, capture_results, capture_sources, encode_kernel_call, encode_kernel_outputs,
 };
 use crate::recording_file::RecordingFile;
 use crate::recording_frames::{RecordedCall, RecordedPart, RecordedSlot, RecordedTarget, RecordingFrame};
@@ -31,10 +31,10 @@ pub(crate) struct RecordWork {
 struct Recording {
     file: RecordingFile,
     targets: u32,
-    slots: HashMap<ContractSlot, u16>,
+    slots: FxHashMap<ContractSlot, u16>,
     known: KnownContents,
     /// Devices whose blocks the host can address.
-    addressable: HashSet<(Arc<str>, u32)>,
+    addressable: Vec<(Arc<str>, u32)>,
 }
 
 /// A table or kernel whose calls are recorded.
@@ -46,16 +46,6 @@ pub(crate) struct RecordTarget {
 }
 
 impl Recording {
-    /// Whether the blocks of a call's device are addresses. Of a kernel for another plugin's devices only the devices' type is
-    /// known; it may read what some plugin's device of that number lets the host read.
-    fn is_readable(&self, target: &RecordTarget, device: u32) -> bool {
-        if target.runs_elsewhere {
-            let mut numbered = self.addressable.iter().filter(|(_, known)| *known == device);
-            return numbered.next().is_some() && numbered.next().is_none();
-        }
-        self.addressable.contains(&(target.plugin.clone(), device))
-    }
-
     fn slot_number(&mut self, call: &LayerCall<'_>) -> u16 {
         if let Some(number) = self.slots.get(&call.slot()) {
             return *number;
@@ -68,6 +58,21 @@ impl Recording {
         self.file.add_frame(&RecordingFrame::Slot(slot));
         number
     }
+}
+
+/// Whether the blocks of a call's device are addresses. Of a kernel for another plugin's devices only the devices' type is known; it may
+/// read what just one plugin's device of that number lets the host read.
+fn is_readable(addressable: &[(Arc<str>, u32)], target: &RecordTarget, device: u32) -> bool {
+    let mut numbered = addressable.iter().filter(|(_, known)| *known == device);
+    if target.runs_elsewhere {
+        return numbered.next().is_some() && numbered.next().is_none();
+    }
+    numbered.any(|(plugin, _)| *plugin == target.plugin)
+}
+
+thread_local! {
+    /// Where a thread encodes the run that it is making.
+    static RUN_PART: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
 impl LayerWork for RecordWork {
@@ -98,9 +103,9 @@ impl LayerWork for RecordWork {
         let recording = Recording {
             file: RecordingFile::create_recording(path, limit)?,
             targets: 0,
-            slots: HashMap::with_capacity(SLOTS.len()),
+            slots: FxHashMap::default(),
             known: KnownContents::default(),
-            addressable: HashSet::new(),
+            addressable: Vec::new(),
         };
         Ok(Self { level, recording: Mutex::new(recording) })
     }
@@ -129,9 +134,13 @@ impl LayerWork for RecordWork {
     }
 
     fn around_call(&self, target: &RecordTarget, call: LayerCall<'_>) -> abi::Error {
-        if self.lock_recording().file.is_full() {
-            self.lock_recording().file.count_lost_call();
-            return call.forward();
+        {
+            let mut recording = self.lock_recording();
+            if recording.file.is_full() {
+                recording.file.count_lost_call();
+                drop(recording);
+                return call.forward();
+            }
         }
         if call.slot() == ContractSlot::KernelRun {
             return self.record_run(target, &call);
@@ -170,25 +179,27 @@ impl RecordWork {
 
     fn record_run(&self, target: &RecordTarget, call: &LayerCall<'_>) -> abi::Error {
         let address = call.words()[1];
-        let mut recorded = {
+        let mut part = RUN_PART.take();
+        part.clear();
+        {
             let mut recording = self.lock_recording();
-            let mut known = std::mem::take(&mut recording.known);
-            let is_readable = |device| recording.is_readable(target, device);
+            let Recording { known, addressable, .. } = &mut *recording;
+            let is_readable = |device| is_readable(addressable, target, device);
             // SAFETY: the caller passed the address of a call, and the devices said whether their blocks are addresses.
-            let recorded = unsafe { capture_kernel_call(address, self.level, &mut known, is_readable) };
-            recording.known = known;
-            recorded
-        };
-        let failure = call.forward();
-        if !failure.is_some() {
-            let mut recording = self.lock_recording();
-            let mut known = std::mem::take(&mut recording.known);
-            let is_readable = |device| recording.is_readable(target, device);
-            // SAFETY: as above; the caller keeps the call until this returns.
-            unsafe { capture_kernel_outputs(address, &mut recorded, self.level, &mut known, is_readable) };
-            recording.known = known;
+            unsafe { encode_kernel_call(&mut part, address, self.level, known, is_readable) };
         }
-        self.write_call(target, call, failure.is_some(), vec![RecordedPart::Kernel(recorded)]);
+        let failure = call.forward();
+        let failed = failure.is_some();
+        {
+            let mut recording = self.lock_recording();
+            let slot = recording.slot_number(call);
+            let Recording { known, addressable, file, .. } = &mut *recording;
+            let is_readable = |device| is_readable(addressable, target, device);
+            // SAFETY: as above; the caller keeps the call until this returns.
+            unsafe { encode_kernel_outputs(&mut part, address, failed, self.level, known, is_readable) };
+            file.add_run((target.number, slot, thread_number(), failed), call.words(), &part);
+        }
+        RUN_PART.set(part);
         failure
     }
 
@@ -235,7 +246,11 @@ impl RecordWork {
         };
         if let Some(device) = call.device().filter(|_| info.bits.contains(abi::DeviceFlags::HOST_ADDRESSABLE))
         {
-            self.lock_recording().addressable.insert((target.plugin.clone(), device));
+            let mut recording = self.lock_recording();
+            let entry = (target.plugin.clone(), device);
+            if !recording.addressable.contains(&entry) {
+                recording.addressable.push(entry);
+            }
         }
     }
 }

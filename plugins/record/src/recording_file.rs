@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use oarlock_sdk::{PluginError, Result};
 
-use crate::frame_writer::{FILE_MAGIC, encode_frame};
+use crate::frame_writer::{FILE_MAGIC, encode_frame, encode_run_frame};
 use crate::recording_frames::RecordingFrame;
 
 /// Bytes that are buffered before they are written.
@@ -15,6 +15,9 @@ const BUFFERED_BYTES: usize = 1 << 20;
 
 /// Age at which buffered frames are written with the next one, so that a killed process loses little.
 const MAX_BUFFER_AGE: Duration = Duration::from_secs(1);
+
+/// How many calls pass until the age is looked at.
+const CALLS_PER_LOOK: u64 = 64;
 
 /// A recording that is being written.
 pub(crate) struct RecordingFile {
@@ -70,9 +73,26 @@ impl RecordingFile {
         }
         let before = self.buffer.len();
         encode_frame(&mut self.buffer, frame);
+        self.end_frame(before, is_call);
+    }
+
+    /// Adds the frame of a kernel's run, whose part is encoded already.
+    pub(crate) fn add_run(&mut self, head: (u32, u16, u32, bool), words: &[u64], kernel_part: &[u8]) {
+        if self.is_full() {
+            self.lost_calls += 1;
+            return;
+        }
+        let before = self.buffer.len();
+        encode_run_frame(&mut self.buffer, head, words, kernel_part);
+        self.end_frame(before, true);
+    }
+
+    fn end_frame(&mut self, before: usize, is_call: bool) {
         self.bytes += (self.buffer.len() - before) as u64;
         self.calls += u64::from(is_call);
-        if self.buffer.len() >= BUFFERED_BYTES || self.written_at.elapsed() >= MAX_BUFFER_AGE {
+        // The clock is read only now and then: reading it takes as long as recording a small call.
+        let is_time = self.calls % CALLS_PER_LOOK == 0 && self.written_at.elapsed() >= MAX_BUFFER_AGE;
+        if self.buffer.len() >= BUFFERED_BYTES || is_time {
             self.write_buffer();
         }
     }

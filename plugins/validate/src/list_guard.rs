@@ -32,7 +32,8 @@ impl ListGuard {
             _ => None,
         })?;
         let (home, capacity) = (call.words()[at], call.words()[at + 1]);
-        let size = capacity.checked_mul(item as u64).filter(|&size| size <= MAX_LIST_BYTES && home != 0)? as usize;
+        let size =
+            capacity.checked_mul(item as u64).filter(|&size| size <= MAX_LIST_BYTES && home != 0)? as usize;
         let guard = u64::from_ne_bytes([GUARD_BYTE; 8]);
         let buffer = vec![guard; size.div_ceil(8) + GUARD_BYTES / 8];
         let mut words = call.words().to_vec();

@@ -1,12 +1,13 @@
 //! What is known about one plugin: its stage, its devices, its handles, and the order of its work.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 
 use oarlock_layer::HandleKind;
 use oarlock_sdk::abi::DeviceFlags;
+use rustc_hash::FxHashMap;
 
 use crate::block_access::BlockAccess;
 use crate::breach::CallBreach;
@@ -70,14 +71,14 @@ pub(crate) struct LedgerState {
     pub(crate) order: StreamOrder,
     pub(crate) in_flight: Vec<HostAccess>,
     /// Page-locked and unified memory, by address.
-    pub(crate) host_blocks: HashMap<u64, HandleRecord>,
-    handles: HashMap<(HandleKind, u64), HandleRecord>,
-    freed: HashMap<(HandleKind, u64), HandleOrigin>,
+    pub(crate) host_blocks: FxHashMap<u64, HandleRecord>,
+    handles: FxHashMap<(HandleKind, u64), HandleRecord>,
+    freed: FxHashMap<(HandleKind, u64), HandleOrigin>,
     freed_order: VecDeque<(HandleKind, u64)>,
     lost: HashSet<u32>,
-    flags: HashMap<u32, DeviceFlags>,
+    flags: FxHashMap<u32, DeviceFlags>,
     /// Streams and events that a call is using, with its thread.
-    busy: HashMap<(HandleKind, u64), (ThreadId, u32)>,
+    busy: FxHashMap<(HandleKind, u64), (ThreadId, u32)>,
 }
 
 impl Default for LedgerState {
@@ -87,13 +88,13 @@ impl Default for LedgerState {
             has_initialize: false,
             order: StreamOrder::default(),
             in_flight: Vec::new(),
-            host_blocks: HashMap::new(),
-            handles: HashMap::new(),
-            freed: HashMap::new(),
+            host_blocks: FxHashMap::default(),
+            handles: FxHashMap::default(),
+            freed: FxHashMap::default(),
             freed_order: VecDeque::new(),
             lost: HashSet::new(),
-            flags: HashMap::new(),
-            busy: HashMap::new(),
+            flags: FxHashMap::default(),
+            busy: FxHashMap::default(),
         }
     }
 }

@@ -47,20 +47,20 @@ impl WatchedKernel {
     }
 
     /// The plugin that owns the memory of a call.
-    fn memory_owner(&self, watch: &CallWatch, operands: &KernelOperands) -> Arc<PluginLedger> {
+    fn memory_owner(&self, watch: &CallWatch, operands: &KernelOperands) -> &PluginLedger {
         if !self.runs_elsewhere {
-            return self.plugin.clone();
+            return &self.plugin;
         }
         if let Some(owner) = self.device_plugin.get() {
-            return owner.clone();
+            return owner;
         }
         let owns = |ledger: &PluginLedger| {
             let state = ledger.lock_state();
             operands.block_uses().any(|used| state.has_block(used.block))
         };
         match watch.find_ledger(owns) {
-            Some(owner) => self.device_plugin.get_or_init(|| owner).clone(),
-            None => self.plugin.clone(),
+            Some(owner) => self.device_plugin.get_or_init(|| owner),
+            None => &self.plugin,
         }
     }
 
@@ -95,43 +95,78 @@ impl WatchedKernel {
     }
 
     fn do_run(&self, watch: &CallWatch, call: &LayerCall<'_>, number: CallNumber) -> abi::Error {
-        let (state, address) = (call.words()[0], call.words()[1]);
+        let mut buffers = GuardBuffers::take_from_thread();
+        let room = std::mem::take(&mut buffers.operands);
         // SAFETY: the host vouches for the call.
-        let operands = match unsafe { KernelOperands::read_call(address) } {
-            Ok(operands) => operands,
-            Err(breach) => return watch.refuse(number, &breach),
+        let failure = match unsafe { KernelOperands::read_call_into(call.words()[1], room) } {
+            Ok(operands) => {
+                let failure = self.run_checked(watch, call, number, &operands, &mut buffers);
+                buffers.operands = operands.operands;
+                failure
+            }
+            Err(breach) => watch.refuse(number, &breach),
         };
-        let owner = self.memory_owner(watch, &operands);
+        buffers.return_to_thread();
+        failure
+    }
+
+    fn run_checked(
+        &self,
+        watch: &CallWatch,
+        call: &LayerCall<'_>,
+        number: CallNumber,
+        operands: &KernelOperands,
+        buffers: &mut GuardBuffers,
+    ) -> abi::Error {
+        let state = call.words()[0];
+        let owner = self.memory_owner(watch, operands);
         let queue = operands.call.queue.0;
-        let uses: Vec<BlockUse> = operands.block_uses().collect();
+        let mut uses = std::mem::take(&mut buffers.uses);
+        uses.clear();
+        uses.extend(operands.block_uses());
         let mut is_addressable = false;
         let checked = self.begin_state(state).and_then(|()| {
             let mut ledger = owner.lock_state();
             is_addressable = ledger.is_host_addressable(operands.call.device);
-            let checked = check_run(&mut ledger, &operands, &uses);
+            let checked = check_run(&mut ledger, operands, &uses);
             if checked.is_err() {
                 self.end_state(state);
             }
             checked
         });
-        if let Err(breach) = checked {
-            return watch.refuse(number, &breach);
-        }
-        let failure = self.run_guarded(watch, call, number, &operands, is_addressable);
-        self.end_state(state);
-        let mut ledger = owner.lock_state();
-        if queue != HOST {
-            ledger.leave_handle(HandleKind::Stream, queue);
-            if !failure.is_some() {
-                let point = ledger.order.add_work(queue);
-                ledger.add_uses(&uses, point, number.call);
-                if !self.bits.contains(abi::KernelFlags::ASYNCHRONOUS) {
-                    ledger.order.finish_stream(queue);
+        let failure = match checked {
+            Err(breach) => watch.refuse(number, &breach),
+            Ok(()) => {
+                let failure = self.run_guarded(watch, call, number, operands, is_addressable, buffers);
+                self.end_state(state);
+                if queue != HOST {
+                    self.note_work(&mut owner.lock_state(), queue, failure, &uses, number);
                 }
+                failure
             }
-        }
-        drop(ledger);
+        };
+        buffers.uses = uses;
         failure
+    }
+
+    /// Notes the work that a run has added to a stream.
+    fn note_work(
+        &self,
+        ledger: &mut LedgerState,
+        queue: u64,
+        failure: abi::Error,
+        uses: &[BlockUse],
+        number: CallNumber,
+    ) {
+        ledger.leave_handle(HandleKind::Stream, queue);
+        if failure.is_some() {
+            return;
+        }
+        let point = ledger.order.add_work(queue);
+        ledger.add_uses(uses, point, number.call);
+        if !self.bits.contains(abi::KernelFlags::ASYNCHRONOUS) {
+            ledger.order.finish_stream(queue);
+        }
     }
 
     fn begin_state(&self, state: u64) -> Result<(), CallBreach> {
@@ -158,6 +193,7 @@ impl WatchedKernel {
         number: CallNumber,
         operands: &KernelOperands,
         is_addressable: bool,
+        guards: &mut GuardBuffers,
     ) -> abi::Error {
         let allocates = self.bits.contains(abi::KernelFlags::ALLOCATES_OUTPUTS);
         let is_guarded = watch.has_guards && operands.call.queue.0 == HOST;
@@ -167,13 +203,11 @@ impl WatchedKernel {
             let unchanged = if allocates { Ok(()) } else { unsafe { operands.check_unchanged_outputs() } };
             return watch.finish_checked(number, failure, unchanged);
         }
-        let mut guards = GuardBuffers::take_from_thread();
         // SAFETY: the operands were read from the call at this address, and the device said whether its blocks are addresses.
         let address = unsafe { guards.set_guards(call.words()[1], operands, is_addressable, !allocates) };
         let failure = watch.forward_watched(number, call, Some(&[call.words()[0], address]));
         // SAFETY: the guards were set for this run, and the host keeps the operands until it returns.
         let kept = unsafe { guards.check_guards() };
-        guards.return_to_thread();
         // SAFETY: as above.
         let unchanged = if allocates { Ok(()) } else { unsafe { operands.check_unchanged_outputs() } };
         watch.finish_checked(number, failure, kept.and(unchanged))

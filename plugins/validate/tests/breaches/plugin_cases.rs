@@ -45,7 +45,11 @@ fn a_list_has_no_more_items_than_there_is_room_for() {
         let slot = rig.core.table.device_list.expect("a slot");
         // SAFETY: the layer's function gets what the contract says.
         rig.expect_success(unsafe { slot(rig.core.context, ids.as_mut_ptr(), room, &raw mut count) });
-        assert_eq!((ids, count), ([0, 7, 7, 7], 2), "the caller gets what it has room for, and the number of all");
+        assert_eq!(
+            (ids, count),
+            ([0, 7, 7, 7], 2),
+            "the caller gets what it has room for, and the number of all"
+        );
         if mistake == Mistake::None {
             rig.expect_none();
         } else {
