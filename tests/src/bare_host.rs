@@ -1,5 +1,6 @@
 //! Hosts for tests. They ignore the environment of the tests, except the ISA that `OARLOCK_TEST_ISA` forces on CPU kernels;
-//! `scripts/test-isa` sets it.
+//! `scripts/test-isa` sets it. `OARLOCK_TEST_LAYERS=validate` puts the layer in front of all plugins, and a breach of a rule fails
+//! the call.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,6 +12,10 @@ use oarlock_host::{BuiltInPlugin, HostConfig, HostEnvironment, HostOptions, Oper
 pub const CPU_PLUGIN: BuiltInPlugin = BuiltInPlugin { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY };
 /// The simulated device, which runs the kernels of the CPU.
 pub const SIM_PLUGIN: BuiltInPlugin = BuiltInPlugin { name: "oarlock-sim", query: oarlock_plugin_sim::QUERY };
+
+/// The layer that checks all calls.
+pub const VALIDATE_PLUGIN: BuiltInPlugin =
+    BuiltInPlugin { name: "validate", query: oarlock_plugin_validate::QUERY };
 
 /// The ISA forced on CPU kernels, if any.
 pub fn forced_isa() -> Option<String> {
@@ -35,6 +40,13 @@ pub fn host_options(host: &str, config: &str, built_in: &[BuiltInPlugin]) -> Hos
     }
     let mut options = HostOptions::new(host, config, environment);
     options.built_in = built_in.to_vec();
+    if std::env::var_os("OARLOCK_TEST_LAYERS").is_some_and(|layers| layers == "validate") {
+        options.built_in.push(VALIDATE_PLUGIN);
+        options.layers.push(VALIDATE_PLUGIN.name.to_owned());
+        let settings: &mut BTreeMap<_, _> =
+            options.config.options.entry(VALIDATE_PLUGIN.name.to_owned()).or_default();
+        settings.insert("on_breach".to_owned(), "fail".to_owned());
+    }
     options
 }
 

@@ -2476,7 +2476,7 @@ pub const RULES: &[(&str, &str, &str)] = &[
         "host",
         "Fields that a struct has beyond those its reader knows are zero, or the reader has the feature bit for them.",
     ),
-    ("S-4", "nobody", "Padding is explicit and zero, and its name is `reserved` or begins with it."),
+    ("S-4", "validate", "Padding is explicit and zero, and its name is `reserved` or begins with it."),
     ("S-5", "host", "Text is valid UTF-8."),
     (
         "S-6",
@@ -2504,7 +2504,7 @@ pub const RULES: &[(&str, &str, &str)] = &[
     ("R-5", "conformance", "An error says what was expected, what was found and what to do."),
     (
         "R-6",
-        "nobody",
+        "validate",
         "Once a device is lost, every call on it fails with the flag `device_lost`; handles on it can still be freed.",
     ),
     (
@@ -2524,7 +2524,7 @@ pub const RULES: &[(&str, &str, &str)] = &[
         "A call with a device that is not in the list fails with `invalid_argument` or `not_found`; it does not crash.",
     ),
     ("D-3", "contract", "No call changes the meaning of another call: there is no current device."),
-    ("M-1", "nobody", "A block is freed once, with the device and the size that it was allocated with."),
+    ("M-1", "validate", "A block is freed once, with the device and the size that it was allocated with."),
     ("M-2", "host", "The range of a copy or a fill lies within its block."),
     (
         "M-3",

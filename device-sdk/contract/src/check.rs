@@ -48,8 +48,12 @@ fn check_item(contract: &Contract, item: &ContractItem) -> Result<(), ContractEr
         ItemKind::Table(table) => check_members(contract, item, &table.members),
         ItemKind::Callback(callback) => check_params(contract, item, &callback.params),
         ItemKind::Rule(by) => match by.as_str() {
-            "host" | "sdk" | "conformance" | "contract" | "nobody" => Ok(()),
-            other => Err(rule_error(item, "`host`, `sdk`, `conformance`, `contract` or `nobody`", other)),
+            "host" | "sdk" | "conformance" | "contract" | "validate" | "nobody" => Ok(()),
+            other => Err(rule_error(
+                item,
+                "`host`, `sdk`, `conformance`, `contract`, `validate` or `nobody`",
+                other,
+            )),
         },
     }
 }

@@ -1,4 +1,6 @@
-//! Kinds of failures, and their words in scripts.
+//! Kinds of failures, their words in scripts, and their errors in the contract.
+
+use oarlock_sdk::PluginError;
 
 /// The kind of a failure: what a program can act on without reading the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,4 +41,23 @@ impl FaultKind {
         ("out-of-range", FaultKind::OutOfRange),
         ("unimplemented", FaultKind::Unimplemented),
     ];
+}
+
+impl FaultKind {
+    /// The error of the contract for a failure of this kind, with the rule that it is about.
+    pub fn contract_error(self, message: impl Into<String>) -> PluginError {
+        let message = message.into();
+        match self {
+            Self::OutOfMemory => PluginError::resource_exhausted(message).with_rule("M-3"),
+            Self::InvalidArgument => PluginError::invalid_argument(message),
+            Self::UseAfterFree => PluginError::invalid_argument(message).with_rule("M-1"),
+            Self::DeviceLost => PluginError::unavailable(message).with_rule("R-6").as_device_lost(),
+            Self::NotFound => PluginError::not_found(message),
+            Self::Internal => PluginError::external(message),
+            Self::Unavailable => PluginError::unavailable(message),
+            Self::TimedOut => PluginError::execution_timeout(message),
+            Self::OutOfRange => PluginError::out_of_range(message),
+            Self::Unimplemented => PluginError::unimplemented(message),
+        }
+    }
 }

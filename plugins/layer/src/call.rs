@@ -2,7 +2,7 @@
 
 use oarlock_sdk::abi;
 
-use crate::generated::ContractSlot;
+use crate::contract_names::ContractSlot;
 use crate::slot::SlotDescription;
 
 /// A call of a slot: the layer looks at it, forwards it, and returns what it returned.

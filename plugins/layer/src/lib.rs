@@ -4,7 +4,9 @@
 //! and its arguments as words. The descriptions and the functions that make words of arguments are generated from the contract, so
 //! a slot that is new in the contract reaches every layer.
 
+mod active_work;
 mod call;
+mod contract_names;
 mod exit;
 mod generated;
 mod layer_host;
@@ -15,7 +17,8 @@ mod work;
 mod wrapped_table;
 
 pub use call::LayerCall;
-pub use generated::{ContractSlot, HandleKind, SLOTS};
+pub use contract_names::{ContractSlot, HandleKind};
+pub use generated::SLOTS;
 pub use layer_host::{ErrorFacts, LayerHost};
 pub use plugin::query_layer;
 pub use slot::{ParameterDescription, ParameterKind, SlotDescription};

@@ -4,16 +4,14 @@
 
 use core::ffi::c_void;
 use std::cell::Cell;
-use std::io::Write as _;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use oarlock_sdk::{
-    HostServices, LogLevel, Plugin, PluginError, Result, abi, answer_query, copy_sized, guard_call,
+    HostServices, Plugin, PluginError, Result, abi, answer_query, copy_sized, guard_call,
     instance_from_context,
 };
 
-use crate::exit::{EndedAtExit, end_at_exit};
+use crate::active_work::ActiveWork;
 use crate::generated;
 use crate::layer_host::LayerHost;
 use crate::work::{LayerTarget, LayerWork, TargetTable};
@@ -64,53 +62,9 @@ impl<W: LayerWork> LayerPlugin<W> {
         if let Some(active) = &*active {
             return Ok(Arc::clone(active));
         }
-        let started = Arc::new(ActiveWork {
-            host: self.host,
-            work: W::start_work(self.host)?,
-            process: std::process::id(),
-            is_finished: AtomicBool::new(false),
-        });
-        end_at_exit(&started);
+        let started = ActiveWork::start_work(self.host)?;
         *active = Some(Arc::clone(&started));
         Ok(started)
-    }
-}
-
-/// The work of a layer that has begun.
-pub(crate) struct ActiveWork<W: LayerWork> {
-    pub(crate) host: LayerHost,
-    pub(crate) work: W,
-    /// The process that began the work; a forked child must not end it.
-    process: u32,
-    is_finished: AtomicBool,
-}
-
-impl<W: LayerWork> ActiveWork<W> {
-    fn finish(&self, tell: &dyn Fn(LogLevel, &str)) {
-        if self.process == std::process::id() && !self.is_finished.swap(true, Ordering::AcqRel) {
-            self.work.finish_work(tell);
-        }
-    }
-}
-
-impl<W: LayerWork> EndedAtExit for ActiveWork<W> {
-    /// Later calls are lost. The host may no longer be able to log, so the report goes to standard error.
-    fn end_at_exit(&self) {
-        self.finish(&|level, message| {
-            let word = match level {
-                LogLevel::ERROR => "error",
-                LogLevel::WARNING => "warning",
-                _ => "note",
-            };
-            // Without standard error there is no way to report.
-            _ = writeln!(std::io::stderr(), "{word}: `{}`: {message}", W::NAME);
-        });
-    }
-}
-
-impl<W: LayerWork> Drop for ActiveWork<W> {
-    fn drop(&mut self) {
-        self.finish(&|level, message| self.host.log(level, message));
     }
 }
 

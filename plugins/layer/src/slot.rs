@@ -1,6 +1,6 @@
 //! Descriptions of the slots of the contract.
 
-use crate::generated::{ContractSlot, HandleKind};
+use crate::contract_names::{ContractSlot, HandleKind};
 
 /// A slot that layers wrap: its names, and what the words of a call mean.
 #[derive(Debug)]

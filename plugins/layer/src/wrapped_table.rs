@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use oarlock_sdk::{PluginError, abi, guard_call};
 
+use crate::active_work::ActiveWork;
 use crate::call::LayerCall;
-use crate::plugin::ActiveWork;
 use crate::slot::SlotDescription;
 use crate::work::LayerWork;
 

@@ -106,18 +106,7 @@ fn read_script(host: &HostServices) -> Result<FaultScript> {
 
 /// Converts an engine error into an error of the contract.
 fn contract_result<T>(answer: Result<T, SimError>) -> Result<T> {
-    answer.map_err(|SimError { kind, message }| match kind {
-        FaultKind::OutOfMemory => PluginError::resource_exhausted(message).with_rule("M-3"),
-        FaultKind::InvalidArgument => PluginError::invalid_argument(message),
-        FaultKind::UseAfterFree => PluginError::invalid_argument(message).with_rule("M-1"),
-        FaultKind::DeviceLost => PluginError::unavailable(message).with_rule("R-6").as_device_lost(),
-        FaultKind::NotFound => PluginError::not_found(message),
-        FaultKind::Internal => PluginError::external(message),
-        FaultKind::Unavailable => PluginError::unavailable(message),
-        FaultKind::TimedOut => PluginError::execution_timeout(message),
-        FaultKind::OutOfRange => PluginError::out_of_range(message),
-        FaultKind::Unimplemented => PluginError::unimplemented(message),
-    })
+    answer.map_err(|SimError { kind, message }| kind.contract_error(message))
 }
 
 /// Converts a kernel's error into one that the engine keeps until someone waits for the stream.

@@ -53,6 +53,12 @@ pub(crate) fn handle_noun(kind: HandleKind) -> &'static str {
     }
 }
 
+/// The same with its article.
+pub(crate) fn handle_phrase(kind: HandleKind) -> String {
+    let article = if matches!(kind, HandleKind::Event | HandleKind::Error) { "an" } else { "a" };
+    format!("{article} {}", handle_noun(kind))
+}
+
 /// The rule about a handle that is not alive.
 pub(crate) fn handle_rule(kind: HandleKind) -> &'static str {
     match kind {

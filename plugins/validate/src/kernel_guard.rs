@@ -12,7 +12,8 @@ use oarlock_layer::{pointer_word, word_const_pointer, word_pointer};
 use oarlock_sdk::abi;
 
 use crate::breach::CallBreach;
-use crate::kernel_operands::KernelOperands;
+use crate::kernel_operands::{CallOperand, KernelOperands};
+use crate::plugin_ledger::BlockUse;
 
 /// Larger operands are not guarded: the copies would take longer than the kernel.
 const MAX_GUARDED_BYTES: u64 = 64 << 10;
@@ -53,6 +54,9 @@ pub(crate) struct GuardBuffers {
     tensors: Vec<abi::Tensor>,
     pointers: Vec<*const abi::Tensor>,
     call: Option<Box<abi::Call>>,
+    /// Room for the operands and uses of the next call.
+    pub(crate) operands: Vec<CallOperand>,
+    pub(crate) uses: Vec<BlockUse>,
 }
 
 thread_local! {
@@ -184,7 +188,9 @@ impl GuardBuffers {
         self.pointers.clear();
         self.pointers.extend(self.tensors.iter().map(|tensor| &raw const *tensor));
         call.outputs = self.pointers.as_ptr();
-        pointer_word(&raw const **self.call.insert(Box::new(call)))
+        let kept = self.call.get_or_insert_with(|| Box::new(call));
+        **kept = call;
+        pointer_word(&raw const **kept)
     }
 
     /// Looks at guards and inputs after the run, and moves everything home.
@@ -199,25 +205,28 @@ impl GuardBuffers {
             let now =
                 unsafe { core::slice::from_raw_parts(word_const_pointer::<u8>(input.address), input.size) };
             let before = &self.copies[input.start..input.start + input.size];
-            if let Some(byte) = now.iter().zip(before).position(|(now, before)| now != before) {
+            if now != before {
+                let byte = now.iter().zip(before).position(|(now, before)| now != before).unwrap_or(0);
                 let message = format!("expected input {} as it was, found byte {byte} changed", input.index);
                 result = Err(CallBreach::by_plugin("K-3", message));
             }
         }
         for moved in &self.moved {
             let end = moved.start + moved.size;
-            let is_guard = |byte: &u8| *byte == GUARD_BYTE;
+            const INTACT: [u8; GUARD_BYTES] = [GUARD_BYTE; GUARD_BYTES];
             let before = &self.bytes[moved.start - GUARD_BYTES..moved.start];
             let after = &self.bytes[end..end + GUARD_BYTES];
-            let name = moved.output.map_or("the workspace".to_owned(), |index| format!("output {index}"));
-            if let Some(byte) = after.iter().position(|byte| !is_guard(byte)) {
+            let name = || moved.output.map_or("the workspace".to_owned(), |index| format!("output {index}"));
+            if *after != INTACT {
+                let byte = after.iter().position(|byte| *byte != GUARD_BYTE).unwrap_or(0);
                 let message = format!(
-                    "expected no write past the {} bytes of {name}, found one {byte} bytes behind its end",
-                    moved.size
+                    "expected no write past the {} bytes of {}, found one {byte} bytes behind its end",
+                    moved.size,
+                    name()
                 );
                 result = Err(CallBreach::by_plugin("K-3", message));
-            } else if !before.iter().all(is_guard) {
-                let message = format!("expected no write before {name}, found one");
+            } else if *before != INTACT {
+                let message = format!("expected no write before {}, found one", name());
                 result = Err(CallBreach::by_plugin("K-3", message));
             }
             // SAFETY: the caller vouches for the home.

@@ -43,6 +43,19 @@ impl KernelOperands {
     ///
     /// The address is null or that of a call of the contract.
     pub(crate) unsafe fn read_call(address: u64) -> Result<Self, CallBreach> {
+        // SAFETY: the caller vouches for the address.
+        unsafe { Self::read_call_into(address, Vec::new()) }
+    }
+
+    /// As [`Self::read_call`], with room for the operands from an earlier call.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::read_call`].
+    pub(crate) unsafe fn read_call_into(
+        address: u64,
+        mut operands: Vec<CallOperand>,
+    ) -> Result<Self, CallBreach> {
         if address == 0 {
             return Err(CallBreach::by_caller("S-1", "expected the address of a call, found null"));
         }
@@ -59,7 +72,7 @@ impl KernelOperands {
         if call.reserved != 0 {
             return Err(reserved_breach("call", call.reserved));
         }
-        let mut operands = Vec::with_capacity((call.inputs_count + call.outputs_count) as usize);
+        operands.clear();
         // SAFETY: the lists are those of a call of the contract.
         unsafe {
             read_tensors(&mut operands, call.inputs, call.inputs_count, false)?;

@@ -1,7 +1,8 @@
 //! The states that a kernel's `prepare` made: which are alive, and which a `run` is using.
 
-use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustc_hash::FxHashMap;
 
 use crate::breach::CallBreach;
 use crate::handle_record::HandleOrigin;
@@ -17,11 +18,11 @@ struct PreparedState {
 /// The states of one kernel.
 #[derive(Debug, Default)]
 pub(crate) struct KernelStates {
-    alive: Mutex<HashMap<u64, PreparedState>>,
+    alive: Mutex<FxHashMap<u64, PreparedState>>,
 }
 
 impl KernelStates {
-    fn lock_alive(&self) -> MutexGuard<'_, HashMap<u64, PreparedState>> {
+    fn lock_alive(&self) -> MutexGuard<'_, FxHashMap<u64, PreparedState>> {
         self.alive.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

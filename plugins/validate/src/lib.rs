@@ -10,16 +10,19 @@
 mod block_access;
 mod breach;
 mod call_check;
+mod call_watch;
 mod callback_watch;
 mod float_mode;
 mod handle_record;
 mod kernel_guard;
 mod kernel_operands;
 mod kernel_states;
+mod list_guard;
 mod out_parameters;
 mod plugin_ledger;
 mod stream_order;
 mod validate_kernel;
+mod validate_table;
 mod validate_work;
 
 oarlock_layer::export_layer!(validate_work::ValidateWork);

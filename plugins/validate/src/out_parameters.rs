@@ -10,11 +10,7 @@ use crate::breach::CallBreach;
 const POISON: [u8; 16] =
     [0xA5, 0xC3, 0x96, 0xE1, 0x5A, 0xD2, 0x78, 0xB4, 0x69, 0x3C, 0x87, 0x1E, 0x2D, 0xF0, 0xCB, 0x94];
 
-/// The out-parameters of one call, at most this many.
-const MAX_PLACES: usize = 4;
-
 /// Bytes before a call: of a value, or of the start of a struct.
-#[derive(Clone, Copy)]
 struct OutPlace {
     name: &'static str,
     address: u64,
@@ -24,7 +20,7 @@ struct OutPlace {
 
 /// The out-parameters of a call, filled with poison.
 pub(crate) struct PoisonedPlaces {
-    places: [Option<OutPlace>; MAX_PLACES],
+    places: Vec<OutPlace>,
 }
 
 /// The size of a place that is small enough to be filled; structs and lists are not filled.
@@ -44,11 +40,11 @@ impl PoisonedPlaces {
     ///
     /// The words of the call are those of its slot.
     pub(crate) unsafe fn fill_places(call: &LayerCall<'_>) -> Result<Self, CallBreach> {
-        let mut places = [None; MAX_PLACES];
+        let mut places = Vec::new();
         let words = call.description().parameters.iter().zip(call.words());
         let sized =
             words.filter_map(|(parameter, word)| Some((parameter, *word, value_size(parameter.kind)?)));
-        for (place, (parameter, address, size)) in places.iter_mut().zip(sized) {
+        for (parameter, address, size) in sized {
             if address == 0 {
                 let message = format!("expected a place for `{}`, found null", parameter.name);
                 return Err(CallBreach::by_caller("R-1", message));
@@ -59,7 +55,7 @@ impl PoisonedPlaces {
                 word_pointer::<u8>(address).copy_to_nonoverlapping(before.as_mut_ptr(), size);
                 word_pointer::<u8>(address).copy_from_nonoverlapping(POISON.as_ptr(), size);
             }
-            *place = Some(OutPlace { name: parameter.name, address, size, before });
+            places.push(OutPlace { name: parameter.name, address, size, before });
         }
         Ok(Self { places })
     }
@@ -72,7 +68,7 @@ impl PoisonedPlaces {
     /// The call is the one that the places belong to.
     pub(crate) unsafe fn check_places(&self, failed: bool) -> Result<(), CallBreach> {
         let mut result = Ok(());
-        for place in self.places.iter().flatten() {
+        for place in &self.places {
             let mut after = [0; 16];
             // SAFETY: as in `fill_places`; the call has returned to the layer, not yet to its caller.
             unsafe {

@@ -1,16 +1,17 @@
 //! What is known about one plugin: its stage, its devices, its handles, and the order of its work.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 
 use oarlock_layer::HandleKind;
 use oarlock_sdk::abi::DeviceFlags;
+use rustc_hash::FxHashMap;
 
 use crate::block_access::BlockAccess;
 use crate::breach::CallBreach;
-use crate::handle_record::{HandleOrigin, HandleRecord, handle_noun, handle_rule};
+use crate::handle_record::{HandleOrigin, HandleRecord, handle_noun, handle_phrase, handle_rule};
 use crate::stream_order::{HOST, StreamOrder, WorkPoint};
 
 /// Freed handles that are remembered, for messages.
@@ -70,14 +71,14 @@ pub(crate) struct LedgerState {
     pub(crate) order: StreamOrder,
     pub(crate) in_flight: Vec<HostAccess>,
     /// Page-locked and unified memory, by address.
-    pub(crate) host_blocks: HashMap<u64, HandleRecord>,
-    handles: HashMap<(HandleKind, u64), HandleRecord>,
-    freed: HashMap<(HandleKind, u64), HandleOrigin>,
+    pub(crate) host_blocks: FxHashMap<u64, HandleRecord>,
+    handles: FxHashMap<(HandleKind, u64), HandleRecord>,
+    freed: FxHashMap<(HandleKind, u64), HandleOrigin>,
     freed_order: VecDeque<(HandleKind, u64)>,
     lost: HashSet<u32>,
-    flags: HashMap<u32, DeviceFlags>,
+    flags: FxHashMap<u32, DeviceFlags>,
     /// Streams and events that a call is using, with its thread.
-    busy: HashMap<(HandleKind, u64), (ThreadId, u32)>,
+    busy: FxHashMap<(HandleKind, u64), (ThreadId, u32)>,
 }
 
 impl Default for LedgerState {
@@ -87,13 +88,13 @@ impl Default for LedgerState {
             has_initialize: false,
             order: StreamOrder::default(),
             in_flight: Vec::new(),
-            host_blocks: HashMap::new(),
-            handles: HashMap::new(),
-            freed: HashMap::new(),
+            host_blocks: FxHashMap::default(),
+            handles: FxHashMap::default(),
+            freed: FxHashMap::default(),
             freed_order: VecDeque::new(),
             lost: HashSet::new(),
-            flags: HashMap::new(),
-            busy: HashMap::new(),
+            flags: FxHashMap::default(),
+            busy: FxHashMap::default(),
         }
     }
 }
@@ -139,7 +140,7 @@ impl LedgerState {
     ) -> Result<(), CallBreach> {
         let noun = handle_noun(kind);
         if handle == 0 {
-            let message = format!("expected a {noun} that is not 0, found success and 0");
+            let message = format!("expected {} that is not 0, found success and 0", handle_phrase(kind));
             return Err(CallBreach::by_plugin("R-1", message));
         }
         self.freed.remove(&(kind, handle));
@@ -193,20 +194,20 @@ impl LedgerState {
         handle: u64,
         device: Option<u32>,
     ) -> Result<&HandleRecord, CallBreach> {
-        let (noun, rule) = (handle_noun(kind), handle_rule(kind));
+        let (phrase, rule) = (handle_phrase(kind), handle_rule(kind));
         let Some(record) = self.handles.get(&(kind, handle)) else {
             let found = match self.freed.get(&(kind, handle)) {
                 Some(freed) => format!("{handle:#x}, which was freed by {freed}"),
                 None => format!("{handle:#x}, which the plugin never made"),
             };
-            let message = format!("expected a {noun} that is alive, found {found}");
+            let message = format!("expected {phrase} that is alive, found {found}");
             return Err(CallBreach::by_caller(rule, message));
         };
         match device {
             Some(device) if device != record.device => Err(CallBreach::by_caller(
                 if kind == HandleKind::Memory { "M-1" } else { "A-3" },
                 format!(
-                    "expected a {noun} of device {device}, found {handle:#x}, which {} made on device {}",
+                    "expected {phrase} of device {device}, found {handle:#x}, which {} made on device {}",
                     record.made, record.device
                 ),
             )),

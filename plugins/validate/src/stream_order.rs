@@ -4,10 +4,10 @@
 //! work: what it waited for through events, and what the host had seen done when it added the work. The host is one party; work on
 //! the synchronous stream is its own. A doubt counts as order, so that only certain mistakes are reported.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// How much of each stream's work is known to be done.
-pub(crate) type StreamClock = HashMap<u64, u64>;
+pub(crate) type StreamClock = FxHashMap<u64, u64>;
 
 /// The stream of work that is done when its call returns.
 pub(crate) const HOST: u64 = 0;
@@ -29,8 +29,8 @@ struct StreamWorkCount {
 /// The order of the work of one plugin.
 #[derive(Debug, Default)]
 pub(crate) struct StreamOrder {
-    streams: HashMap<u64, StreamWorkCount>,
-    events: HashMap<u64, StreamClock>,
+    streams: FxHashMap<u64, StreamWorkCount>,
+    events: FxHashMap<u64, StreamClock>,
     /// What the host has seen done.
     host: StreamClock,
 }

@@ -8,13 +8,13 @@ use oarlock_layer::{ContractSlot, HandleKind, LayerCall, word_const_pointer};
 use oarlock_sdk::abi;
 
 use crate::breach::CallBreach;
+use crate::call_watch::{CallNumber, CallWatch};
 use crate::handle_record::HandleOrigin;
 use crate::kernel_guard::GuardBuffers;
 use crate::kernel_operands::KernelOperands;
 use crate::kernel_states::KernelStates;
 use crate::plugin_ledger::{BlockUse, LedgerState, PluginLedger};
 use crate::stream_order::HOST;
-use crate::validate_work::{CallNumber, ValidateWork};
 
 /// A kernel whose calls are checked.
 pub(crate) struct WatchedKernel {
@@ -47,39 +47,34 @@ impl WatchedKernel {
     }
 
     /// The plugin that owns the memory of a call.
-    fn memory_owner(&self, work: &ValidateWork, operands: &KernelOperands) -> Arc<PluginLedger> {
+    fn memory_owner(&self, watch: &CallWatch, operands: &KernelOperands) -> &PluginLedger {
         if !self.runs_elsewhere {
-            return self.plugin.clone();
+            return &self.plugin;
         }
         if let Some(owner) = self.device_plugin.get() {
-            return owner.clone();
+            return owner;
         }
         let owns = |ledger: &PluginLedger| {
             let state = ledger.lock_state();
             operands.block_uses().any(|used| state.has_block(used.block))
         };
-        match work.find_ledger(owns) {
-            Some(owner) => self.device_plugin.get_or_init(|| owner).clone(),
-            None => self.plugin.clone(),
+        match watch.find_ledger(owns) {
+            Some(owner) => self.device_plugin.get_or_init(|| owner),
+            None => &self.plugin,
         }
     }
 
     /// Does a call of a kernel's function.
-    pub(crate) fn do_call(
-        &self,
-        work: &ValidateWork,
-        call: &LayerCall<'_>,
-        number: CallNumber,
-    ) -> abi::Error {
+    pub(crate) fn do_call(&self, watch: &CallWatch, call: &LayerCall<'_>, number: CallNumber) -> abi::Error {
         match call.slot() {
-            ContractSlot::KernelRun => self.do_run(work, call, number),
+            ContractSlot::KernelRun => self.do_run(watch, call, number),
             ContractSlot::KernelRelease => {
                 let checked = self.states.release_state(call.words()[0]);
-                work.forward_checked(number, checked, call, |_| Ok(()))
+                watch.forward_checked(number, checked, call, |_| Ok(()))
             }
             ContractSlot::KernelPrepare => {
-                let made = HandleOrigin::new(number.call, "kernel.prepare", work.keeps_stacks());
-                work.forward_checked(number, self.check_description(call), call, |failed| {
+                let made = HandleOrigin::new(number.call, "kernel.prepare", watch.keeps_stacks);
+                watch.forward_checked(number, self.check_description(call), call, |failed| {
                     if !failed {
                         // SAFETY: the host provided the place of the state, and the plugin has written it.
                         let state = unsafe { *word_const_pointer::<u64>(call.words()[1]) };
@@ -88,7 +83,7 @@ impl WatchedKernel {
                     Ok(())
                 })
             }
-            _ => work.forward_checked(number, self.check_description(call), call, |_| Ok(())),
+            _ => watch.forward_checked(number, self.check_description(call), call, |_| Ok(())),
         }
     }
 
@@ -99,44 +94,79 @@ impl WatchedKernel {
         at.map_or(Ok(()), |at| unsafe { KernelOperands::read_call(call.words()[at]) }.map(drop))
     }
 
-    fn do_run(&self, work: &ValidateWork, call: &LayerCall<'_>, number: CallNumber) -> abi::Error {
-        let (state, address) = (call.words()[0], call.words()[1]);
+    fn do_run(&self, watch: &CallWatch, call: &LayerCall<'_>, number: CallNumber) -> abi::Error {
+        let mut buffers = GuardBuffers::take_from_thread();
+        let room = std::mem::take(&mut buffers.operands);
         // SAFETY: the host vouches for the call.
-        let operands = match unsafe { KernelOperands::read_call(address) } {
-            Ok(operands) => operands,
-            Err(breach) => return work.refuse(number, &breach),
+        let failure = match unsafe { KernelOperands::read_call_into(call.words()[1], room) } {
+            Ok(operands) => {
+                let failure = self.run_checked(watch, call, number, &operands, &mut buffers);
+                buffers.operands = operands.operands;
+                failure
+            }
+            Err(breach) => watch.refuse(number, &breach),
         };
-        let owner = self.memory_owner(work, &operands);
+        buffers.return_to_thread();
+        failure
+    }
+
+    fn run_checked(
+        &self,
+        watch: &CallWatch,
+        call: &LayerCall<'_>,
+        number: CallNumber,
+        operands: &KernelOperands,
+        buffers: &mut GuardBuffers,
+    ) -> abi::Error {
+        let state = call.words()[0];
+        let owner = self.memory_owner(watch, operands);
         let queue = operands.call.queue.0;
-        let uses: Vec<BlockUse> = operands.block_uses().collect();
+        let mut uses = std::mem::take(&mut buffers.uses);
+        uses.clear();
+        uses.extend(operands.block_uses());
         let mut is_addressable = false;
         let checked = self.begin_state(state).and_then(|()| {
             let mut ledger = owner.lock_state();
             is_addressable = ledger.is_host_addressable(operands.call.device);
-            let checked = check_run(&mut ledger, &operands, &uses);
+            let checked = check_run(&mut ledger, operands, &uses);
             if checked.is_err() {
                 self.end_state(state);
             }
             checked
         });
-        if let Err(breach) = checked {
-            return work.refuse(number, &breach);
-        }
-        let failure = self.run_guarded(work, call, number, &operands, is_addressable);
-        self.end_state(state);
-        let mut ledger = owner.lock_state();
-        if queue != HOST {
-            ledger.leave_handle(HandleKind::Stream, queue);
-            if !failure.is_some() {
-                let point = ledger.order.add_work(queue);
-                ledger.add_uses(&uses, point, number.call);
-                if !self.bits.contains(abi::KernelFlags::ASYNCHRONOUS) {
-                    ledger.order.finish_stream(queue);
+        let failure = match checked {
+            Err(breach) => watch.refuse(number, &breach),
+            Ok(()) => {
+                let failure = self.run_guarded(watch, call, number, operands, is_addressable, buffers);
+                self.end_state(state);
+                if queue != HOST {
+                    self.note_work(&mut owner.lock_state(), queue, failure, &uses, number);
                 }
+                failure
             }
-        }
-        drop(ledger);
+        };
+        buffers.uses = uses;
         failure
+    }
+
+    /// Notes the work that a run has added to a stream.
+    fn note_work(
+        &self,
+        ledger: &mut LedgerState,
+        queue: u64,
+        failure: abi::Error,
+        uses: &[BlockUse],
+        number: CallNumber,
+    ) {
+        ledger.leave_handle(HandleKind::Stream, queue);
+        if failure.is_some() {
+            return;
+        }
+        let point = ledger.order.add_work(queue);
+        ledger.add_uses(uses, point, number.call);
+        if !self.bits.contains(abi::KernelFlags::ASYNCHRONOUS) {
+            ledger.order.finish_stream(queue);
+        }
     }
 
     fn begin_state(&self, state: u64) -> Result<(), CallBreach> {
@@ -158,30 +188,29 @@ impl WatchedKernel {
 
     fn run_guarded(
         &self,
-        work: &ValidateWork,
+        watch: &CallWatch,
         call: &LayerCall<'_>,
         number: CallNumber,
         operands: &KernelOperands,
         is_addressable: bool,
+        guards: &mut GuardBuffers,
     ) -> abi::Error {
         let allocates = self.bits.contains(abi::KernelFlags::ALLOCATES_OUTPUTS);
-        let is_guarded = work.has_guards() && operands.call.queue.0 == HOST;
+        let is_guarded = watch.has_guards && operands.call.queue.0 == HOST;
         if !is_guarded {
-            let failure = work.forward_watched(number, call, None);
+            let failure = watch.forward_watched(number, call, None);
             // SAFETY: the structs are the host's, which waits for the call.
             let unchanged = if allocates { Ok(()) } else { unsafe { operands.check_unchanged_outputs() } };
-            return work.finish_checked(number, failure, unchanged);
+            return watch.finish_checked(number, failure, unchanged);
         }
-        let mut guards = GuardBuffers::take_from_thread();
         // SAFETY: the operands were read from the call at this address, and the device said whether its blocks are addresses.
         let address = unsafe { guards.set_guards(call.words()[1], operands, is_addressable, !allocates) };
-        let failure = work.forward_watched(number, call, Some(&[call.words()[0], address]));
+        let failure = watch.forward_watched(number, call, Some(&[call.words()[0], address]));
         // SAFETY: the guards were set for this run, and the host keeps the operands until it returns.
         let kept = unsafe { guards.check_guards() };
-        guards.return_to_thread();
         // SAFETY: as above.
         let unchanged = if allocates { Ok(()) } else { unsafe { operands.check_unchanged_outputs() } };
-        work.finish_checked(number, failure, kept.and(unchanged))
+        watch.finish_checked(number, failure, kept.and(unchanged))
     }
 }
 

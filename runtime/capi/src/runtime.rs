@@ -28,7 +28,10 @@ pub(crate) use crate::pointer::free_handle;
 const BUILT_IN: &[BuiltInPlugin] = &[
     #[cfg(feature = "cpu")]
     BuiltInPlugin { name: "oarlock-cpu", query: oarlock_plugin_cpu::QUERY },
+    BuiltInPlugin { name: "fault", query: oarlock_plugin_fault::QUERY },
+    BuiltInPlugin { name: "record", query: oarlock_plugin_record::QUERY },
     BuiltInPlugin { name: "trace", query: oarlock_plugin_trace::QUERY },
+    BuiltInPlugin { name: "validate", query: oarlock_plugin_validate::QUERY },
 ];
 
 /// What makes plugins for other programs usable.

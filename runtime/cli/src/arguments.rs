@@ -18,8 +18,8 @@ use crate::help::trust::{KEY_EXAMPLES, SIGN_EXAMPLES, TRUST_EXAMPLES, VERIFY_EXA
 use crate::help::{
     BENCH_EXAMPLES, CHECK_EXAMPLES, CHECK_MODEL_EXAMPLES, COMPLETIONS_EXAMPLES, DEVICES_EXAMPLES,
     DOCTOR_EXAMPLES, EXAMPLES, EXPLAIN_EXAMPLES, FLAGS_EXAMPLES, KERNELS_EXAMPLES, MAN_EXAMPLES,
-    MANIFEST_EXAMPLES, OP_EXAMPLES, OPTIMIZE_EXAMPLES, PLUGIN_EXAMPLES, PLUGINS_EXAMPLES, RUN_EXAMPLES,
-    TRACE_EXAMPLES,
+    MANIFEST_EXAMPLES, OP_EXAMPLES, OPTIMIZE_EXAMPLES, PLUGIN_EXAMPLES, PLUGINS_EXAMPLES, REPLAY_EXAMPLES,
+    RUN_EXAMPLES, TRACE_EXAMPLES,
 };
 use crate::output::ColorChoice;
 pub(crate) use model::{
@@ -57,7 +57,7 @@ pub(crate) struct GlobalOptions {
     /// Use the plugins in this file or directory before any others; may be given several times
     #[arg(long = "plugin", value_name = "PATH", global = true, value_hint = ValueHint::AnyPath)]
     pub(crate) plugins: Vec<PathBuf>,
-    /// Wrap every plugin in this layer, such as `trace`; may be given several times, the outermost first
+    /// Wrap every plugin in this layer, such as `trace` or `validate`; may be given several times, the outermost first
     #[arg(long = "layer", value_name = "NAME", global = true)]
     pub(crate) layers: Vec<String>,
     /// Of the plugins that are not part of the command, use only this one, by name or file; may be given several times
@@ -121,6 +121,9 @@ pub(crate) enum OarlockCommand {
     /// Run one op
     #[command(after_help = OP_EXAMPLES)]
     Op(OpArguments),
+    /// Carry out again what the layer `record` recorded, on the same or on another device
+    #[command(after_help = REPLAY_EXAMPLES)]
+    Replay(ReplayArguments),
     /// Test everything, and say how to mend what fails
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorArguments),
@@ -205,6 +208,23 @@ pub(crate) struct OpArguments {
     /// A flag and its value; may be given several times
     #[arg(long = "set", value_name = "FLAG=VALUE", value_parser = parse_assignment)]
     pub(crate) flags: Vec<(String, String)>,
+}
+
+/// One replay of a recording.
+#[derive(Args, Debug)]
+pub(crate) struct ReplayArguments {
+    /// The recording, which `--layer record` wrote
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+    /// The device to replay on, such as `cpu` or `opencl:1`; by default that of the flag `device`, or the first
+    #[arg(short, long)]
+    pub(crate) device: Option<String>,
+    /// Compare the results with the recorded ones; exit with 1 if any differs
+    #[arg(long)]
+    pub(crate) compare: bool,
+    /// The largest difference that counts as rounding, as a fraction of the largest element
+    #[arg(long, value_name = "NUMBER", default_value = "1e-5", requires = "compare")]
+    pub(crate) tolerance: f64,
 }
 
 /// Accepts both the short name of a dtype and NumPy's.

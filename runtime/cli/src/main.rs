@@ -90,7 +90,8 @@ fn needs_watching(arguments: &CommandLine) -> bool {
         OarlockCommand::Devices
         | OarlockCommand::Plugins
         | OarlockCommand::Kernels(_)
-        | OarlockCommand::Op(_) => session::has_plugins(&arguments.global),
+        | OarlockCommand::Op(_)
+        | OarlockCommand::Replay(_) => session::has_plugins(&arguments.global),
         command if is_model_command(command) => session::has_plugins(&arguments.global),
         _ => false,
     }
@@ -131,6 +132,7 @@ fn run_command(arguments: CommandLine, output: &mut CommandOutput) -> CommandVer
     let CommandLine { global, command } = arguments;
     match command {
         OarlockCommand::Devices => commands::devices::list_devices(&global, output),
+        OarlockCommand::Replay(arguments) => commands::replay::replay_recording(&global, &arguments, output),
         OarlockCommand::Plugins => commands::plugins::list_plugins(&global, output),
         OarlockCommand::Kernels(filter) => commands::kernels::list_kernels(&global, &filter, output),
         OarlockCommand::Flags { name, paddle } => {

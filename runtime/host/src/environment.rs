@@ -21,6 +21,8 @@ pub struct HostEnvironment {
     pub config: Option<PathBuf>,
     /// `OARLOCK_ISA_MASK`: a list of processor features; all others count as absent.
     pub isa_mask: Option<String>,
+    /// `OARLOCK_LAYERS`: layers to put in front of every plugin, separated by commas, the outermost first.
+    pub layers: Vec<String>,
     /// `LD_LIBRARY_PATH`: the directories that the dynamic linker searches first.
     pub library_path: Vec<PathBuf>,
     /// `$XDG_CONFIG_HOME`, or `~/.config`.
@@ -51,6 +53,7 @@ impl HostEnvironment {
             custom_device_root: get("CUSTOM_DEVICE_ROOT").map(PathBuf::from),
             config: get("OARLOCK_CONFIG").map(PathBuf::from),
             isa_mask: get("OARLOCK_ISA_MASK").map(|mask| mask.to_string_lossy().into_owned()),
+            layers: get("OARLOCK_LAYERS").map(|layers| split_layers(&layers)).unwrap_or_default(),
             library_path: std::env::split_paths(&library_path).filter(|path| path != Path::new("")).collect(),
             config_home: absolute("XDG_CONFIG_HOME").or_else(|| in_home(".config")),
             data_home: absolute("XDG_DATA_HOME").or_else(|| in_home(".local/share")),
@@ -64,6 +67,12 @@ impl HostEnvironment {
     pub fn variable(&self, name: &str) -> Option<OsString> {
         if self.elevated { None } else { std::env::var_os(name) }
     }
+}
+
+/// The names in a list with commas.
+fn split_layers(layers: &std::ffi::OsStr) -> Vec<String> {
+    let names = layers.to_string_lossy();
+    names.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
 /// True if the program has more rights than its caller, according to `AT_SECURE` or its current ids.
@@ -86,6 +95,7 @@ mod tests {
             "HOME" => Some("/home/u".into()),
             "LD_LIBRARY_PATH" => Some("/a::/b".into()),
             "OARLOCK_PLUGIN_PATH" => Some("/p".into()),
+            "OARLOCK_LAYERS" => Some("outer, inner,".into()),
             _ => Some("".into()),
         }
     }
@@ -97,6 +107,7 @@ mod tests {
         assert_eq!(environment.data_home, Some("/home/u/.local/share".into()));
         assert_eq!(environment.library_path, [Path::new("/a"), Path::new("/b")]);
         assert_eq!(environment.config, None);
+        assert_eq!(environment.layers, ["outer", "inner"]);
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub struct HostOptions {
     pub adapters: Vec<PluginAdapter>,
     /// Plugin files that are part of the program. They are not judged: a user who can change them can change the program too.
     pub bundled: Vec<PathBuf>,
-    /// Layers to put in front of every plugin, outside the configured layers, the outermost first.
+    /// Layers to put in front of every plugin, outside those of the environment and the configuration, the outermost first.
     pub layers: Vec<String>,
     /// The command that probes plugins without a manifest. If `None`, such plugins are refused.
     pub probe: Option<ProbeCommand>,
@@ -97,9 +97,10 @@ impl HostOptions {
         }
     }
 
-    /// All requested layers, the outermost first.
+    /// All requested layers, the outermost first: those of the program, of the environment, of the configuration.
     pub(crate) fn layer_names(&self) -> impl Iterator<Item = &str> {
-        self.layers.iter().chain(&self.config.plugins.layers).map(String::as_str)
+        let configured = self.environment.layers.iter().chain(&self.config.plugins.layers);
+        self.layers.iter().chain(configured).map(String::as_str)
     }
 
     /// The time that a plugin has for each step of a probe: that of the configuration, or that of its manifest if it is longer.

@@ -14,6 +14,7 @@ pub(crate) mod plugin_manifest;
 pub(crate) mod plugin_new;
 pub(crate) mod plugin_pack;
 pub(crate) mod plugins;
+pub(crate) mod replay;
 pub(crate) mod shell;
 pub(crate) mod trust;
 

@@ -5,6 +5,7 @@ mod errors;
 mod failing_plugins;
 mod flags;
 mod kernels;
+mod layers;
 mod listing;
 mod models;
 mod op;

@@ -1,5 +1,7 @@
 //! The receiver of log messages from plugins.
 
+use std::io::Write as _;
+
 use super::LogLevel;
 
 /// Receives log messages from plugins.
@@ -14,10 +16,16 @@ pub trait LogSink: Send + Sync {
     }
 }
 
-/// A [`LogSink`] that drops every message.
+/// A [`LogSink`] that drops every message of plugins. Notes of layers go to standard error: only a user who asked for a layer gets
+/// them, and they say where its file is.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SilentLogSink;
 
 impl LogSink for SilentLogSink {
     fn log(&self, _plugin: &str, _level: LogLevel, _message: &str) {}
+
+    fn log_layer_note(&self, layer: &str, message: &str) {
+        // Without standard error there is no way to report.
+        _ = writeln!(std::io::stderr(), "note: `{layer}`: {message}");
+    }
 }

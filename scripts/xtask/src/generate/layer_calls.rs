@@ -12,19 +12,27 @@ use oarlock_contract::model::{
 
 use super::names::{RUST_BANNER, RustScope, rust_identifier, rust_params, rust_type, to_camel_case};
 
+/// Renders `plugins/layer/src/contract_names.rs`.
+pub(super) fn layer_names(contract: &Contract) -> String {
+    let mut out = String::from(RUST_BANNER);
+    write_handle_kinds(&mut out, contract);
+    write_slot_enum(&mut out, &wrapped_tables(contract).collect::<Vec<_>>());
+    out
+}
+
 /// Renders `plugins/layer/src/generated.rs`.
 pub(super) fn layer_bindings(contract: &Contract) -> String {
     let mut out = String::from(RUST_BANNER);
     out.push_str(
         "#![expect(unsafe_code, reason = \"every function here is called through a pointer from C\")]\n\
          use core::ffi::c_void;\n\nuse oarlock_sdk::abi;\n\n\
+         use crate::contract_names::{ContractSlot, HandleKind};\n\
          use crate::slot::{ParameterDescription, ParameterKind, SlotDescription};\n\
          use crate::word::{pointer_word, word_const_pointer, word_pointer};\n\
          use crate::work::LayerWork;\nuse crate::wrapped_table::WrappedTable;\n\n",
     );
-    write_handle_kinds(&mut out, contract);
     let tables: Vec<(&ContractItem, Vec<&SlotDefinition>)> = wrapped_tables(contract).collect();
-    write_slot_enum(&mut out, &tables);
+    write_slot_list(&mut out, &tables);
     for (item, slots) in &tables {
         for slot in slots {
             write_description(&mut out, contract, item, slot);
@@ -63,15 +71,28 @@ fn slot_name(item: &ContractItem, slot: &SlotDefinition) -> String {
     to_camel_case(&format!("{}_{}", item.name, slot.name))
 }
 
+fn all_slots<'a>(
+    tables: &'a [(&'a ContractItem, Vec<&'a SlotDefinition>)],
+) -> impl Iterator<Item = (&'a ContractItem, &'a SlotDefinition)> {
+    tables.iter().flat_map(|(item, slots)| slots.iter().map(move |slot| (*item, *slot)))
+}
+
 fn write_slot_enum(out: &mut String, tables: &[(&ContractItem, Vec<&SlotDefinition>)]) {
-    let all = || tables.iter().flat_map(|(item, slots)| slots.iter().map(move |slot| (*item, *slot)));
-    out.push_str("/// A slot that layers wrap.\n#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]\npub enum ContractSlot {\n");
-    for (item, slot) in all() {
+    out.push_str(
+        "/// A slot that layers wrap.\n#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]\npub enum ContractSlot {\n",
+    );
+    for (item, slot) in all_slots(tables) {
         writeln!(out, "/// `{}` of `{}`.\n{},", slot.name, item.name, slot_name(item, slot))
             .expect("infallible");
     }
-    out.push_str("}\n\n/// Every slot that layers wrap, in the order of the contract.\npub static SLOTS: &[&SlotDescription] = &[\n");
-    for (item, slot) in all() {
+    out.push_str("}\n");
+}
+
+fn write_slot_list(out: &mut String, tables: &[(&ContractItem, Vec<&SlotDefinition>)]) {
+    out.push_str(
+        "/// Every slot that layers wrap, in the order of the contract.\npub static SLOTS: &[&SlotDescription] = &[\n",
+    );
+    for (item, slot) in all_slots(tables) {
         writeln!(out, "&{},", static_name(item, slot)).expect("infallible");
     }
     out.push_str("];\n\n");

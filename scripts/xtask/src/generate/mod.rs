@@ -66,6 +66,7 @@ fn generated_files(root: &Path, contract: &Contract) -> Result<Vec<(PathBuf, Str
         rust("device-sdk/abi/src/draft.rs", rust_bindings::draft_bindings(contract))?,
         rust("device-sdk/sdk/src/generated.rs", sdk_glue::sdk_bindings(contract))?,
         rust("runtime/host/src/generated.rs", host_calls::host_bindings(contract))?,
+        rust("plugins/layer/src/contract_names.rs", layer_calls::layer_names(contract))?,
         rust("plugins/layer/src/generated.rs", layer_calls::layer_bindings(contract))?,
         rust("runtime/model/src/import/onnx/messages.rs", messages::message_types(root, ONNX_PROTO)?)?,
         rust("runtime/model/src/import/paddle/messages.rs", messages::message_types(root, PADDLE_PROTO)?)?,

@@ -216,7 +216,8 @@ fn write_rules(out: &mut String, contract: &Contract) {
     out.push_str(
         "## Rules\n\nMessages quote these numbers. *Noticed by* says who finds a breach: the host, when it loads a plugin or when a \
          program asks it for something that breaks the rule; the SDK that plugins are written with; the conformance suite; the \
-         contract itself, which leaves no way to break it; or nobody yet. Those rules are promises that nothing checks.\n\n\
+         contract itself, which leaves no way to break it; the \
+         layer [`validate`](../contributor/layers.md), when it is active; or nobody yet. Those rules are promises that nothing checks.\n\n\
          | Rule | Noticed by | |\n|---|---|---|\n",
     );
     for item in &contract.items {
