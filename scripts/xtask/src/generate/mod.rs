@@ -2,6 +2,7 @@
 
 mod c_header;
 mod host_calls;
+mod isolation;
 mod messages;
 mod names;
 mod params;
@@ -67,6 +68,12 @@ fn generated_files(root: &Path, contract: &Contract) -> Result<Vec<(PathBuf, Str
         rust("device-sdk/sdk/src/generated.rs", sdk_glue::sdk_bindings(contract))?,
         rust("runtime/host/src/generated.rs", host_calls::host_bindings(contract))?,
         rust("plugins/trace/src/generated.rs", trace_layer::layer(contract))?,
+        rust("runtime/isolation/src/wire/generated.rs", isolation::slot_numbers(contract)?)?,
+        rust("runtime/isolation/src/wire/descriptions.rs", isolation::description_codec(contract)?)?,
+        rust("runtime/isolation/src/proxy/arguments.rs", isolation::argument_writers(contract)?)?,
+        rust("runtime/isolation/src/proxy/generated.rs", isolation::proxy_tables(contract)?)?,
+        rust("runtime/isolation/src/serve/arguments.rs", isolation::argument_readers(contract)?)?,
+        rust("runtime/isolation/src/serve/generated.rs", isolation::slot_service(contract)?)?,
         rust("runtime/model/src/import/onnx/messages.rs", messages::message_types(root, ONNX_PROTO)?)?,
         rust("runtime/model/src/import/paddle/messages.rs", messages::message_types(root, PADDLE_PROTO)?)?,
     ])
