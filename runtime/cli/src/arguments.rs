@@ -54,6 +54,9 @@ pub(crate) struct GlobalOptions {
     /// Wrap every plugin in this layer, such as `trace`; may be given several times, the outermost first
     #[arg(long = "layer", value_name = "NAME", global = true)]
     pub(crate) layers: Vec<String>,
+    /// Run this plugin in a process of its own, so that its crash cannot end the program; may be given several times
+    #[arg(long = "isolate", value_name = "NAME", global = true)]
+    pub(crate) isolate: Vec<String>,
     /// Read this configuration file instead of the user's
     #[arg(long, value_name = "FILE", global = true, value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,

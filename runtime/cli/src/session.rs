@@ -185,6 +185,7 @@ pub(crate) fn host_options(
     let mut options = HostOptions::new(program, config, environment);
     options.paths.clone_from(&global.plugins);
     options.layers.clone_from(&global.layers);
+    options.isolate.clone_from(&global.isolate);
     options.built_in = BUILT_IN.to_vec();
     options.log = messages.clone();
     options.probe = Some(probe_command());

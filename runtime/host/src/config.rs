@@ -9,12 +9,15 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use oarlock_isolation::IsolationLimits;
 use serde::Deserialize;
 
 use crate::files::regular_file::read_start;
 use crate::text::name::check_name;
 use crate::text::toml;
+use crate::isolation::policy::IsolationPolicy;
 use crate::{Digest, HostEnvironment, ProcessIdentity};
 
 /// Limit on the size of a configuration file.
@@ -51,6 +54,48 @@ pub struct PluginsSection {
     pub layers: Vec<String>,
     /// Time limit on a plugin's answer to a probe, in milliseconds.
     pub probe_timeout_ms: Option<u64>,
+    /// Plugins to run in a process of their own, by name; `*` matches any characters.
+    pub isolate: Vec<String>,
+    /// The other plugins to run in a process of their own.
+    pub isolation: IsolationPolicy,
+    /// Hashes of files that the policy counts as known.
+    pub trusted_files: Vec<Digest>,
+    /// Limits of isolated plugins.
+    pub isolated: IsolatedSection,
+}
+
+/// The `[plugins.isolated]` section: limits of each process. A limit that is left out does not apply.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct IsolatedSection {
+    /// The memory of a process, in MiB.
+    pub memory_mib: Option<u64>,
+    /// The files that a process may have open.
+    pub open_files: Option<u64>,
+    /// The processes and threads of the user.
+    pub processes: Option<u64>,
+    /// The time that a call may take, in milliseconds.
+    pub call_timeout_ms: Option<u64>,
+}
+
+impl IsolatedSection {
+    pub(crate) fn to_limits(&self) -> IsolationLimits {
+        IsolationLimits {
+            memory_bytes: self.memory_mib.map(|size| size.saturating_mul(1 << 20)),
+            open_files: self.open_files,
+            processes: self.processes,
+            call_time: self.call_timeout_ms.map(Duration::from_millis),
+        }
+    }
+
+    /// The lower of both limits each.
+    fn merge_with(&mut self, other: &Self) {
+        let lower = |mine: &mut Option<u64>, other: Option<u64>| *mine = mine.iter().copied().chain(other).min();
+        lower(&mut self.memory_mib, other.memory_mib);
+        lower(&mut self.open_files, other.open_files);
+        lower(&mut self.processes, other.processes);
+        lower(&mut self.call_timeout_ms, other.call_timeout_ms);
+    }
 }
 
 /// The TOML structure of one file.
@@ -164,6 +209,10 @@ impl HostConfig {
             trusted_keys,
             layers,
             probe_timeout_ms,
+            isolate,
+            isolation,
+            trusted_files,
+            isolated,
         } = lower.plugins;
         let plugins = &mut self.plugins;
         plugins.paths.extend(paths);
@@ -180,6 +229,12 @@ impl HostConfig {
                 plugins.layers.push(layer);
             }
         }
+        plugins.isolate.extend(isolate);
+        if isolation != IsolationPolicy::Never {
+            plugins.trusted_files = trusted_files;
+        }
+        plugins.isolation = plugins.isolation.max(isolation);
+        plugins.isolated.merge_with(&isolated);
         plugins.probe_timeout_ms = plugins.probe_timeout_ms.or(probe_timeout_ms);
         self.files.extend(lower.files);
         for (name, values) in lower.options {

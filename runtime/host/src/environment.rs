@@ -19,6 +19,8 @@ pub struct HostEnvironment {
     pub config: Option<PathBuf>,
     /// `OARLOCK_ISA_MASK`: a list of processor features; all others count as absent.
     pub isa_mask: Option<String>,
+    /// `OARLOCK_ISOLATE`: names of plugins to run in processes of their own, separated by commas; `*` matches any characters.
+    pub isolate: Vec<String>,
     /// `LD_LIBRARY_PATH`: the directories that the dynamic linker searches first.
     pub library_path: Vec<PathBuf>,
     /// `$XDG_CONFIG_HOME`, or `~/.config`.
@@ -48,6 +50,10 @@ impl HostEnvironment {
             plugin_path: get("OARLOCK_PLUGIN_PATH"),
             config: get("OARLOCK_CONFIG").map(PathBuf::from),
             isa_mask: get("OARLOCK_ISA_MASK").map(|mask| mask.to_string_lossy().into_owned()),
+            isolate: get("OARLOCK_ISOLATE").map_or_else(Vec::new, |names| {
+                let names = names.to_string_lossy();
+                names.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+            }),
             library_path: std::env::split_paths(&library_path).filter(|path| path != Path::new("")).collect(),
             config_home: absolute("XDG_CONFIG_HOME").or_else(|| in_home(".config")),
             data_home: absolute("XDG_DATA_HOME").or_else(|| in_home(".local/share")),

@@ -5,6 +5,7 @@
 //! and checks their answers, and `device` is the interface for programs. [`Host::start`] takes every plugin along this path and
 //! records a [`Refusal`] for each one that does not reach the end.
 
+mod child_program;
 mod config;
 mod conformance;
 mod device;
@@ -13,6 +14,7 @@ mod files;
 mod foreign_struct;
 mod generated;
 mod host;
+mod isolation;
 mod judge;
 mod known_devices;
 mod live_handles;
@@ -28,7 +30,8 @@ mod services;
 mod startup;
 mod text;
 
-pub use config::{ConfigError, HostConfig, PluginsSection};
+pub use child_program::probe_child_main;
+pub use config::{ConfigError, HostConfig, IsolatedSection, PluginsSection};
 pub use device::kernel::{KernelHandle, PreparedKernel};
 pub use device::memory::{DeviceBlock, DeviceSpan};
 pub use device::pinned::PinnedHostMemory;
@@ -38,6 +41,7 @@ pub use environment::HostEnvironment;
 pub use files::digest::{AllowList, Digest, InvalidDigest};
 pub use files::permissions::ProcessIdentity;
 pub use host::Host;
+pub use isolation::policy::IsolationPolicy;
 pub use judge::elf::{ExportedSymbol, LinkedLibraries, SharedObject, SymbolBinding};
 pub use judge::features::IsaFeatures;
 pub use judge::isa::IsaPredicate;
@@ -54,7 +58,6 @@ pub use load::plugin_description::{DraftInfo, KernelInfo, OperandInfo, PluginInf
 pub use negotiate::{HOST_CONTRACT, OLDEST_MINOR};
 pub use options::{BuiltInPlugin, HostOptions};
 pub use plugin::{LoadedKernel, LoadedPlugin};
-pub use probe::child::probe_child_main;
 pub use probe::{PROBE_TIMEOUT, ProbeCommand, ProbeResult, probe_file};
 pub use refusal::{Refusal, RefusalReason};
 pub use report::{DeviceReport, LoadReport, LoadedPluginReport, PluginOutcome, PluginReport};

@@ -38,7 +38,10 @@ pub struct HostOptions {
     pub bundled: Vec<PathBuf>,
     /// Layers to put in front of every plugin, outside the configured layers, the outermost first.
     pub layers: Vec<String>,
-    /// The command that probes plugins without a manifest. If `None`, such plugins are refused.
+    /// Plugins to run in a process of their own, by name; `*` matches any characters.
+    pub isolate: Vec<String>,
+    /// The command that starts this program as the child process that probes plugins without a manifest, and that isolated plugins
+    /// run in. If `None`, both are refused.
     pub probe: Option<ProbeCommand>,
     /// The directory for the probe cache, such as `~/.cache`.
     pub cache_home: Option<PathBuf>,
@@ -65,6 +68,7 @@ impl HostOptions {
             built_in: Vec::new(),
             bundled: Vec::new(),
             layers: Vec::new(),
+            isolate: Vec::new(),
             probe: None,
             log: Arc::new(SilentLogSink),
             is_for_one: false,

@@ -7,6 +7,8 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::isolation::parent::open_isolated;
+use crate::isolation::policy::IsolationPolicy;
 use crate::judge::elf::LinkedLibraries;
 use crate::load::{QueriedPlugin, open_plugin, query_plugin};
 use crate::options::HostOptions;
@@ -205,12 +207,13 @@ impl PluginLoader<'_> {
         let (path, origin) = (judged.candidate.path.clone(), judged.candidate.origin);
         let mut notes = judged.notes.clone();
         let known = match probed {
-            None => {
-                judged.manifest.as_ref().map(|manifest| (manifest.name.clone(), manifest.device_type.clone()))
-            }
+            None => judged
+                .manifest
+                .as_ref()
+                .map(|manifest| (manifest.name.clone(), manifest.device_type.clone(), manifest.kind)),
             Some(ProbeResult { verdict: Ok(info), notes: said }) => {
                 notes.extend(said);
-                Some((info.name, info.device_type))
+                Some((info.name, info.device_type, info.kind))
             }
             Some(ProbeResult { verdict: Err(refusal), notes: said }) => {
                 notes.extend(said);
@@ -221,13 +224,20 @@ impl PluginLoader<'_> {
         };
         let services =
             PluginServices::new(self.shared, &path.file_name().unwrap_or_default().to_string_lossy());
-        let known = known.map_or(Ok(()), |(name, device_type)| {
-            services.set_name(&name);
-            self.context.check_enabled(&path, &name)?;
-            check_unique(&path, Some(origin), &name, device_type.as_deref(), rows)
+        let checked = known.as_ref().map_or(Ok(()), |(name, device_type, _)| {
+            services.set_name(name);
+            self.context.check_enabled(&path, name)?;
+            check_unique(&path, Some(origin), name, device_type.as_deref(), rows)
         });
         // The judged file is opened, even if a link on the way has changed since.
-        let loaded = known.and_then(|()| open_plugin(&judged.real_path, services)).and_then(|loaded| {
+        let real_path = &judged.real_path;
+        let open = |()| match &known {
+            Some((name, _, kind)) if IsolationPolicy::isolates(self.options, &judged, name) => {
+                open_isolated(real_path, name, *kind, self.options, services)
+            }
+            _ => open_plugin(real_path, services),
+        };
+        let loaded = checked.and_then(open).and_then(|loaded| {
             check_answered(loaded, |info| match &judged.manifest {
                 Some(manifest) => check_manifest_promises(&path, manifest, info),
                 None => check_unique(&path, Some(origin), &info.name, info.device_type.as_deref(), rows),
@@ -458,6 +468,7 @@ fn loaded_report(plugin: &LoadedPlugin, judged: Option<JudgedPlugin>) -> LoadedP
     let devices = plugin.device_ids().iter().map(|id| format!("{device_type}:{id}")).collect();
     LoadedPluginReport {
         devices,
+        process: plugin.process_id(),
         layers: plugin.layer_names(),
         built_in: judged.is_none(),
         sha256: judged.as_ref().map(|judged| judged.digest),

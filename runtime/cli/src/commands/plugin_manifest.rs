@@ -63,12 +63,13 @@ fn probe_manifest(
 
 /// Builds a manifest. Fields that a probe cannot find out are kept from the old one.
 fn build_manifest(info: PluginInfo, sha256: Digest, before: Option<PluginManifest>) -> PluginManifest {
-    let (variant, isa, requires, conformance) = match before {
+    let (variant, isa, requires, isolated, conformance) = match before {
         // A conformance result is valid only for the exact file it was measured on.
         Some(old) => {
-            (old.variant, old.isa, old.requires, old.conformance.filter(|_| old.sha256 == Some(sha256)))
+            let conformance = old.conformance.filter(|_| old.sha256 == Some(sha256));
+            (old.variant, old.isa, old.requires, old.isolated, conformance)
         }
-        None => (None, None, Vec::new(), None),
+        None => (None, None, Vec::new(), false, None),
     };
     PluginManifest {
         name: info.name,
@@ -84,6 +85,7 @@ fn build_manifest(info: PluginInfo, sha256: Digest, before: Option<PluginManifes
         visible_devices_env: info.visible_devices_variable,
         package: Some(info.package).filter(|package| !package.is_empty()),
         unloadable: info.unloadable,
+        isolated,
         conformance,
         requires,
     }

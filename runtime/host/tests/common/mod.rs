@@ -9,7 +9,7 @@ use oarlock_host::{
 };
 
 /// A compiler with the sanitizer of this program, since a host refuses plugins built with another.
-fn compiler_command() -> Command {
+pub(crate) fn compiler_command() -> Command {
     if oarlock_abi::SANITIZER == oarlock_abi::Sanitizer::ADDRESS {
         // Unlike gcc, clang leaves the sanitizer's runtime to the program.
         let mut clang = Command::new("clang");

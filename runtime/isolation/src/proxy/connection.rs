@@ -12,6 +12,7 @@ use super::callbacks::CallbackTable;
 use super::child_life::ChildLife;
 use super::crossed_memory::CrossedMemory;
 use super::lane_pool::{LanePool, LaneTicket};
+use super::live_handles::LiveHandles;
 use super::reply_reader::ReplyReader;
 use super::request_writer::{ElementPolicy, OperandRole, RequestWriter};
 use super::text_store::TextStore;
@@ -42,6 +43,7 @@ pub(crate) struct Connection {
     host: HostFunctions,
     life: ChildLife,
     callbacks: CallbackTable,
+    handles: LiveHandles,
     texts: TextStore,
     call_limit: Option<Duration>,
 }
@@ -117,6 +119,7 @@ impl Connection {
             host,
             life,
             callbacks: CallbackTable::default(),
+            handles: LiveHandles::default(),
             texts: TextStore::default(),
             call_limit,
         }
@@ -136,6 +139,10 @@ impl Connection {
 
     pub(crate) fn callbacks(&self) -> &CallbackTable {
         &self.callbacks
+    }
+
+    pub(crate) fn handles(&self) -> &LiveHandles {
+        &self.handles
     }
 
     pub(crate) fn take_piece(&self, size: u64) -> Option<u64> {

@@ -238,7 +238,7 @@ pub(super) unsafe extern "C" fn async_memory_copy_h2d_async(
     let connection = unsafe { connection_of(context) };
     if let Some(shared) = connection.region().arena_offset(source as u64, size) {
         let slot = slots::ASYNC_MEMORY_COPY_H2D_ASYNC;
-        let route = CallRoute { stream: queue.0, posts: queue.0 != 0, ..CallRoute::to_slot(slot) };
+        let route = CallRoute { stream: queue.0, posts: connection.handles().has_stream(device, queue), ..CallRoute::to_slot(slot) };
         let put = |request: &mut RequestWriter<'_, '_>| {
             request.put_u32(device);
             for number in [queue.0, target.0, target_offset, shared, size] {
@@ -269,7 +269,7 @@ pub(super) unsafe extern "C" fn async_memory_copy_d2h_async(
     let connection = unsafe { connection_of(context) };
     if let Some(shared) = connection.region().arena_offset(target as u64, size) {
         let slot = slots::ASYNC_MEMORY_COPY_D2H_ASYNC;
-        let route = CallRoute { stream: queue.0, posts: queue.0 != 0, ..CallRoute::to_slot(slot) };
+        let route = CallRoute { stream: queue.0, posts: connection.handles().has_stream(device, queue), ..CallRoute::to_slot(slot) };
         let put = |request: &mut RequestWriter<'_, '_>| {
             request.put_u32(device);
             for number in [queue.0, shared, source.0, source_offset, size] {
@@ -289,15 +289,22 @@ pub(super) unsafe extern "C" fn async_memory_copy_d2h_async(
 
 pub(super) unsafe extern "C" fn core_host_memory_allocate(
     context: *mut c_void,
-    _device: u32,
+    device: u32,
     size: u64,
     address: *mut *mut c_void,
 ) -> abi::Error {
     // SAFETY: the host hands back the context of the proxy.
     let connection = unsafe { connection_of(context) };
     let route = CallRoute::to_slot(slots::CORE_HOST_MEMORY_ALLOCATE);
-    if connection.life().is_lost() {
-        return connection.settle(&route, Err(CallFailure::Lost));
+    // The plugin says whether there is such a device; the memory is the host's own.
+    let asked = CallRoute::to_slot(slots::CORE_COMPUTE_CAPABILITY);
+    let put = |request: &mut RequestWriter<'_, '_>| {
+        request.put_u32(device);
+        Ok(())
+    };
+    let failure = connection.forward(&asked, put, |_| Ok(()));
+    if failure.is_some() {
+        return failure;
     }
     let piece = connection.take_piece(size).and_then(|offset| connection.region().range_address(offset, size).ok());
     let Some(piece) = piece else {

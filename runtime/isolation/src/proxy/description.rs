@@ -2,8 +2,10 @@
 
 #![expect(unsafe_code, reason = "contexts and lists of the answer are pointers")]
 
-use oarlock_abi as abi;
+use std::ffi::c_void;
 use std::sync::atomic::AtomicPtr;
+
+use oarlock_abi as abi;
 
 use super::connection::Connection;
 use super::generated::{proxied_async, proxied_core, proxied_kernel};
@@ -85,6 +87,9 @@ impl ProxyDescription {
             kernels_count: pointers.len() as u64,
             ..abi::KernelTable::EMPTY
         });
+        // Its code is in a process that can always be ended, and each host has one of its own.
+        plugin.offers.0 |= abi::PluginFlags::UNLOADABLE.0 | abi::PluginFlags::SEVERAL_HOSTS.0;
+        plugin.unload = Some(unload_proxies);
         plugin.context = connection.cast_mut().cast();
         plugin.core = core.as_deref().map_or(std::ptr::null(), |table| table);
         plugin.r#async = asynchronous.as_deref().map_or(std::ptr::null(), |table| table);
@@ -108,6 +113,11 @@ impl ProxyDescription {
     pub(crate) fn foreign_kernels(&self) -> usize {
         self.foreign_kernels
     }
+}
+
+/// The child is shut down when the proxies are dropped.
+unsafe extern "C" fn unload_proxies(_context: *mut c_void) -> abi::Error {
+    abi::Error::NONE
 }
 
 fn new_record(described: &abi::Kernel, filled: u64, connection: *const Connection, index: u32) -> Box<KernelRecord> {

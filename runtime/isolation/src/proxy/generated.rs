@@ -570,6 +570,7 @@ unsafe extern "C" fn async_stream_create(
             unsafe {
                 queue.write(queue_taken);
             }
+            proxy.handles().add_stream(device, queue_taken);
             Ok(())
         },
     )
@@ -583,6 +584,7 @@ unsafe extern "C" fn async_stream_destroy(
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
     let proxy = unsafe { &*context.cast::<Connection>() };
     let route = CallRoute { stream: queue.0, frees: true, ..CallRoute::to_slot(slots::ASYNC_STREAM_DESTROY) };
+    proxy.handles().forget_stream(device, queue);
     proxy.forward(
         &route,
         |request| {
@@ -650,7 +652,7 @@ unsafe extern "C" fn async_stream_wait_event(
     let proxy = unsafe { &*context.cast::<Connection>() };
     let route = CallRoute {
         stream: queue.0,
-        posts: queue.0 != 0,
+        posts: proxy.handles().has_stream(device, queue) && proxy.handles().has_event(device, point),
         event: point.0,
         ..CallRoute::to_slot(slots::ASYNC_STREAM_WAIT_EVENT)
     };
@@ -686,6 +688,7 @@ unsafe extern "C" fn async_event_create(
             unsafe {
                 point.write(point_taken);
             }
+            proxy.handles().add_event(device, point_taken);
             Ok(())
         },
     )
@@ -695,6 +698,7 @@ unsafe extern "C" fn async_event_destroy(context: *mut c_void, device: u32, poin
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
     let proxy = unsafe { &*context.cast::<Connection>() };
     let route = CallRoute { event: point.0, frees: true, ..CallRoute::to_slot(slots::ASYNC_EVENT_DESTROY) };
+    proxy.handles().forget_event(device, point);
     proxy.forward(
         &route,
         |request| {
@@ -716,7 +720,7 @@ unsafe extern "C" fn async_event_record(
     let proxy = unsafe { &*context.cast::<Connection>() };
     let route = CallRoute {
         stream: queue.0,
-        posts: queue.0 != 0,
+        posts: proxy.handles().has_stream(device, queue) && proxy.handles().has_event(device, point),
         event: point.0,
         ..CallRoute::to_slot(slots::ASYNC_EVENT_RECORD)
     };
@@ -821,7 +825,7 @@ unsafe extern "C" fn async_memory_copy_d2d_async(
     let proxy = unsafe { &*context.cast::<Connection>() };
     let route = CallRoute {
         stream: queue.0,
-        posts: queue.0 != 0,
+        posts: proxy.handles().has_stream(device, queue),
         ..CallRoute::to_slot(slots::ASYNC_MEMORY_COPY_D2D_ASYNC)
     };
     proxy.forward(
@@ -855,7 +859,7 @@ unsafe extern "C" fn async_memory_copy_p2p_async(
     let proxy = unsafe { &*context.cast::<Connection>() };
     let route = CallRoute {
         stream: queue.0,
-        posts: queue.0 != 0,
+        posts: proxy.handles().has_stream(source_device, queue),
         ..CallRoute::to_slot(slots::ASYNC_MEMORY_COPY_P2P_ASYNC)
     };
     proxy.forward(
@@ -888,7 +892,7 @@ unsafe extern "C" fn async_memory_set_async(
     let proxy = unsafe { &*context.cast::<Connection>() };
     let route = CallRoute {
         stream: queue.0,
-        posts: queue.0 != 0,
+        posts: proxy.handles().has_stream(device, queue),
         ..CallRoute::to_slot(slots::ASYNC_MEMORY_SET_ASYNC)
     };
     proxy.forward(
@@ -946,7 +950,7 @@ unsafe extern "C" fn async_memory_deallocate_async(
     let proxy = unsafe { &*context.cast::<Connection>() };
     let route = CallRoute {
         stream: queue.0,
-        posts: queue.0 != 0,
+        posts: proxy.handles().has_stream(device, queue),
         frees: true,
         ..CallRoute::to_slot(slots::ASYNC_MEMORY_DEALLOCATE_ASYNC)
     };

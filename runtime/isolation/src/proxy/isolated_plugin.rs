@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -62,7 +62,6 @@ pub struct IsolatedPlugin {
 struct RunningChild {
     connection: Arc<Connection>,
     watcher: Option<JoinHandle<()>>,
-    news: Receiver<StartNews>,
     /// True once it has described its plugin, so it answers calls.
     is_serving: bool,
 }
@@ -83,8 +82,8 @@ impl IsolatedPlugin {
             Ok(StartNews::Failed(error)) => return Err(failed("to start the process", error.to_string())),
             _ => return Err(failed("to start the process", "a thread that ended".to_owned())),
         };
-        let mut child = RunningChild { connection, watcher: Some(watcher), news, is_serving: false };
-        let waited = child.news.recv_timeout(until.saturating_duration_since(Instant::now()));
+        let mut child = RunningChild { connection, watcher: Some(watcher), is_serving: false };
+        let waited = news.recv_timeout(until.saturating_duration_since(Instant::now()));
         let described = match waited {
             Ok(StartNews::Described(bytes)) => {
                 child.is_serving = true;

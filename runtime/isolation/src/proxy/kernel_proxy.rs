@@ -40,7 +40,10 @@ impl KernelProxy {
     /// The call is as the contract describes it.
     pub(crate) unsafe fn may_post(&self, call: *const abi::Call) -> bool {
         // SAFETY: the caller vouches for the call.
-        if !self.is_asynchronous || unsafe { stream_of_call(call) } == 0 {
+        let queue = abi::Stream(unsafe { stream_of_call(call) });
+        // SAFETY: as above.
+        let device = unsafe { (&raw const (*call).device).read() };
+        if !self.is_asynchronous || !self.connection().handles().has_stream(device, queue) {
             return false;
         }
         let has_host_memory = |list: *const *const abi::Tensor, count: u64| {

@@ -12,6 +12,7 @@ mod generated;
 pub(crate) mod isolated_plugin;
 mod kernel_proxy;
 mod lane_pool;
+mod live_handles;
 mod reply_reader;
 mod request_writer;
 mod text_store;

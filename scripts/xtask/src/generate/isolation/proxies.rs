@@ -76,6 +76,34 @@ fn has_param(slot: &SlotDefinition, ty: &str) -> Option<String> {
     found.map(|param| rust_identifier(&param.name))
 }
 
+/// The condition under which a call may be posted: its device has the stream and the event.
+fn live_handles(slot: &SlotDefinition) -> String {
+    let device = if slot.params.iter().any(|param| param.name == "device") { "device" } else { "source_device" };
+    let kinds = ["stream", "event"].into_iter().filter_map(|kind| Some((kind, has_param(slot, kind)?)));
+    kinds.map(|(kind, name)| format!("proxy.handles().has_{kind}({device}, {name})")).collect::<Vec<_>>().join(" && ")
+}
+
+/// What a slot does to the list of live handles: before the call, and after it succeeded.
+fn handle_changes(slot: &SlotDefinition) -> (String, String) {
+    let out = |kind: &str| {
+        let made = |param: &&ParameterDefinition| {
+            param.direction == ParameterDirection::Out && param.ty == ContractType::Named(kind.to_owned())
+        };
+        slot.params.iter().find(made).map(|param| param.name.clone())
+    };
+    let (mut before, mut after) = (String::new(), String::new());
+    for kind in ["stream", "event"] {
+        if let Some(made) = out(kind) {
+            after = format!("proxy.handles().add_{kind}(device, {made}_taken);\n");
+        } else if slot.name == format!("{kind}_destroy")
+            && let Some(name) = has_param(slot, kind)
+        {
+            before = format!("proxy.handles().forget_{kind}(device, {name});\n");
+        }
+    }
+    (before, after)
+}
+
 fn write_proxy(out: &mut String, contract: &Contract, table: &CrossingTable<'_>, slot: &SlotDefinition) -> Result<()> {
     let params = rust_params(contract, &slot_params(contract, slot), RustScope::Abi);
     let (name, constant) = (&table.item.name, table.constant(slot));
@@ -83,7 +111,7 @@ fn write_proxy(out: &mut String, contract: &Contract, table: &CrossingTable<'_>,
     if let Some(stream) = has_param(slot, "stream") {
         write!(route, "stream: {stream}.0, ")?;
         if table.is_listed(POSTED, slot) {
-            write!(route, "posts: {stream}.0 != 0, ")?;
+            write!(route, "posts: {}, ", live_handles(slot))?;
         }
     }
     if let Some(event) = has_param(slot, "event") {
@@ -122,6 +150,7 @@ fn write_proxy(out: &mut String, contract: &Contract, table: &CrossingTable<'_>,
     } else {
         format!("// SAFETY: the caller gives places for the results.\nunsafe {{\n{writes}}}\n")
     };
+    let (before, after) = handle_changes(slot);
     let request = if puts.is_empty() && first.is_empty() { "_" } else { "request" };
     let reply = if takes.is_empty() { "_" } else { "reply" };
     write!(
@@ -130,7 +159,7 @@ fn write_proxy(out: &mut String, contract: &Contract, table: &CrossingTable<'_>,
          // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.\n\
          let proxy = unsafe {{ &*context.cast::<{kind}>() }};\n\
          let route = CallRoute {{ {route}..CallRoute::to_slot(slots::{constant}) }};\n\
-         {connection}.forward(&route, |{request}| {{\n{first}{puts}Ok(())\n}}, |{reply}| {{\n{takes}{writes}Ok(())\n}})\n}}\n\n",
+         {before}{connection}.forward(&route, |{request}| {{\n{first}{puts}Ok(())\n}}, |{reply}| {{\n{takes}{writes}{after}Ok(())\n}})\n}}\n\n",
         slot.name
     )?;
     Ok(())
