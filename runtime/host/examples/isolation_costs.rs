@@ -92,7 +92,8 @@ fn measure_calls(device: &PluginDevice) -> Result<(), Box<dyn std::error::Error>
         outputs_count: 1,
         ..abi::Call::EMPTY
     };
-    let kernel = device.plugin().kernel_handles().find(|kernel| kernel.info().op == "Add").ok_or("no `Add`")?;
+    let kernel =
+        device.plugin().kernel_handles().find(|kernel| kernel.info().op == "Add").ok_or("no `Add`")?;
     // SAFETY: everything that the call points to lives until the end of the function.
     let prepared = unsafe { kernel.prepare(&call) }?;
     // SAFETY: as above; the kernel was prepared for this call.

@@ -15,9 +15,9 @@ use oarlock_isolation::IsolationLimits;
 use serde::Deserialize;
 
 use crate::files::regular_file::read_start;
+use crate::isolation::policy::IsolationPolicy;
 use crate::text::name::check_name;
 use crate::text::toml;
-use crate::isolation::policy::IsolationPolicy;
 use crate::{Digest, HostEnvironment, ProcessIdentity};
 
 /// Limit on the size of a configuration file.
@@ -90,7 +90,8 @@ impl IsolatedSection {
 
     /// The lower of both limits each.
     fn merge_with(&mut self, other: &Self) {
-        let lower = |mine: &mut Option<u64>, other: Option<u64>| *mine = mine.iter().copied().chain(other).min();
+        let lower =
+            |mine: &mut Option<u64>, other: Option<u64>| *mine = mine.iter().copied().chain(other).min();
         lower(&mut self.memory_mib, other.memory_mib);
         lower(&mut self.open_files, other.open_files);
         lower(&mut self.processes, other.processes);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::isolation::parent::open_isolated;
-use crate::isolation::policy::IsolationPolicy;
+use crate::isolation::policy::{IsolationPolicy, unmet_requests};
 use crate::judge::elf::LinkedLibraries;
 use crate::load::{QueriedPlugin, open_plugin, query_plugin};
 use crate::options::HostOptions;
@@ -82,7 +82,9 @@ pub(crate) fn start_plugins(
     while at < rows.len() {
         at = loader.start_entry(&mut rows, at, &layers.plugins) + 1;
     }
-    Ok(finish_report(rows, layers))
+    let (plugins, mut report) = finish_report(rows, layers);
+    report.notes.extend(unmet_requests(options, &report));
+    Ok((plugins, report))
 }
 
 fn query_built_in(

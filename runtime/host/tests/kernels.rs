@@ -10,7 +10,9 @@ use std::sync::Mutex;
 
 use common::{PluginDirectory, refusal_of};
 use oarlock_abi as abi;
-use oarlock_host::{CallServices, Code, DeviceBlock, Host, HostCall, PluginDevice, PluginFailure, RefusalReason};
+use oarlock_host::{
+    CallServices, Code, DeviceBlock, Host, HostCall, PluginDevice, PluginFailure, RefusalReason,
+};
 
 const OUTPUT_DIMS: [i64; 2] = [10, 100];
 const OUTPUT_SIZE: u64 = 4000;

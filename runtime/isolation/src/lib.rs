@@ -15,6 +15,8 @@ mod limits;
 mod proxy;
 mod serve;
 mod shared;
+#[cfg(test)]
+mod tests;
 mod wire;
 
 pub use limits::IsolationLimits;

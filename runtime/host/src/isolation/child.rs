@@ -1,6 +1,9 @@
 //! The child's end: a host of one plugin, which serves the host of the parent.
 
-#![expect(unsafe_code, reason = "the plugin is handed on as its tables, and shut down through its own function")]
+#![expect(
+    unsafe_code,
+    reason = "the plugin is handed on as its tables, and shut down through its own function"
+)]
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -23,7 +26,8 @@ use crate::services::{LogLevel, LogSink, PluginServices, SharedServices};
 
 /// True if the program was started to serve a plugin: its standard input is the parent's socket.
 pub(crate) fn is_wanted() -> bool {
-    let kind = rustix::fs::fstat(io::stdin()).map(|status| rustix::fs::FileType::from_raw_mode(status.st_mode));
+    let kind =
+        rustix::fs::fstat(io::stdin()).map(|status| rustix::fs::FileType::from_raw_mode(status.st_mode));
     kind == Ok(rustix::fs::FileType::Socket)
 }
 
@@ -42,7 +46,8 @@ fn load_and_serve(path: &Path) -> io::Result<()> {
     let end = ChildEnd::enter()?;
     let setup: ChildSetup = serde_json::from_slice(end.setup())?;
     let options = BTreeMap::from([(setup.name.clone(), setup.options)]);
-    let shared = SharedServices::new(setup.program, Arc::new(ParentLog(end.log_sender())), options, setup.threads);
+    let shared =
+        SharedServices::new(setup.program, Arc::new(ParentLog(end.log_sender())), options, setup.threads);
     let services = PluginServices::new(&shared, &setup.name);
     let loaded = match open_plugin(path, services.clone()) {
         Ok(loaded) => loaded,

@@ -72,9 +72,11 @@ pub(crate) fn open_isolated(
     };
     match IsolatedPlugin::start(request) {
         Ok(isolated) => accept_isolated(path, isolated, services),
-        Err(StartFailure::Refused(refusal)) => Err(serde_json::from_slice(&refusal).unwrap_or_else(|error| {
-            refuse_start(path, "a process that says why it refuses the plugin", &error.to_string())
-        })),
+        Err(StartFailure::Refused(refusal)) => {
+            Err(serde_json::from_slice(&refusal).unwrap_or_else(|error| {
+                refuse_start(path, "a process that says why it refuses the plugin", &error.to_string())
+            }))
+        }
         Err(StartFailure::Failed(breach)) => Err(refuse_start(path, &breach.expected, &breach.found)),
     }
 }

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use crate::text::wildcard::matches_pattern;
-use crate::{HostOptions, JudgedPlugin};
+use crate::{HostOptions, JudgedPlugin, LoadReport};
 
 /// The plugins to isolate, besides those that are named. In the order of strictness.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -35,4 +35,19 @@ impl IsolationPolicy {
             Self::Always => true,
         }
     }
+}
+
+/// Notes about plugins that were named but do not run in a process of their own. Patterns may stand for none.
+pub(crate) fn unmet_requests(options: &HostOptions, report: &LoadReport) -> Vec<String> {
+    let named = options.isolate.iter().chain(&options.environment.isolate).filter(|name| !name.contains('*'));
+    let unmet = named.filter_map(|name| {
+        let loaded = report.loaded_plugins().map(|(_, loaded)| loaded).find(|loaded| loaded.info.name == *name);
+        let found = match loaded {
+            Some(loaded) if loaded.process.is_some() => return None,
+            Some(_) => "one that is part of the program, which cannot be isolated",
+            None => "none that works",
+        };
+        Some(format!("expected a plugin called `{name}` to isolate, found {found}"))
+    });
+    unmet.collect()
 }

@@ -171,7 +171,8 @@ pub(crate) fn accept_isolated(
     // The context is unique as long as the process is in use, so it stands for the entry that others have.
     let in_use = InUse::mark_in_use(path, answer.context as usize)?;
     // SAFETY: the tables are the host's own, and what the process said is in memory of the host.
-    let checked = unsafe { validate::check_answer(answer) }.map_err(|breach| breach_refusal(path, &breach))?;
+    let checked =
+        unsafe { validate::check_answer(answer) }.map_err(|breach| breach_refusal(path, &breach))?;
     services.set_name(&checked.info.name);
     Ok(QueriedPlugin { library: None, checked, services, in_use, isolated: Some(isolated) })
 }

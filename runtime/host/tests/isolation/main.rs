@@ -21,7 +21,8 @@ fn wait_for_turn() -> MutexGuard<'static, ()> {
 /// Compiles the template of a device plugin in C.
 fn compile_template(directory: &PluginDirectory) {
     let sdk = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../device-sdk");
-    let sources = ["add.c", "custom_cpu.c", "memory.c", "stream.c"].map(|name| sdk.join("templates/c").join(name));
+    let sources =
+        ["add.c", "custom_cpu.c", "memory.c", "stream.c"].map(|name| sdk.join("templates/c").join(name));
     let built = compiler_command()
         .args(["-std=c11", "-O2", "-fPIC", "-shared"])
         .arg("-I")
@@ -84,7 +85,10 @@ fn memory_goes_there_and_back_at_any_size() {
         assert!(back == data, "{size}");
     }
     let described = device.describe_device().expect("a description");
-    assert!(!described.flags.contains(oarlock_host::DeviceFlags::HOST_ADDRESSABLE), "addresses of another process");
+    assert!(
+        !described.flags.contains(oarlock_host::DeviceFlags::HOST_ADDRESSABLE),
+        "addresses of another process"
+    );
 }
 
 #[test]
@@ -120,7 +124,8 @@ fn only_chosen_and_unknown_plugins_are_isolated() {
     let digest = Digest::hash_bytes(&std::fs::read(file).expect("the plugin"));
     let is_isolated = |text: &str, isolate: &[&str]| {
         let mut options = directory.host_options();
-        options.config = HostConfig::parse_file(Path::new("x.toml"), text.as_bytes()).expect("a sound configuration");
+        options.config =
+            HostConfig::parse_file(Path::new("x.toml"), text.as_bytes()).expect("a sound configuration");
         options.isolate = isolate.iter().map(|name| (*name).to_owned()).collect();
         let host = Host::start(&options).expect("a sound configuration");
         host.plugin("good").unwrap_or_else(|| panic!("{:#?}", host.report())).process_id().is_some()
@@ -132,6 +137,17 @@ fn only_chosen_and_unknown_plugins_are_isolated() {
     assert!(is_isolated("[plugins]\nisolation = 'unknown'", &[]));
     let known = format!("[plugins]\nisolation = 'unknown'\ntrusted_files = ['{digest}']");
     assert!(!is_isolated(&known, &[]));
+}
+
+#[test]
+fn a_name_that_isolates_nothing_is_noted() {
+    let _alone = wait_for_turn();
+    let directory = PluginDirectory::new();
+    directory.compile_plugin("good", &[]);
+    let mut options = directory.host_options();
+    options.isolate = vec!["good".to_owned(), "bad".to_owned(), "b*".to_owned()];
+    let host = Host::start(&options).expect("a sound configuration");
+    assert_eq!(host.report().notes, ["expected a plugin called `bad` to isolate, found none that works"]);
 }
 
 #[test]
@@ -170,7 +186,8 @@ fn a_plugin_whose_process_crashes_is_refused() {
         contract.major,
         std::env::consts::ARCH
     );
-    std::fs::write(oarlock_host::PluginManifest::path_beside(&file), manifest).expect("the directory is ours");
+    std::fs::write(oarlock_host::PluginManifest::path_beside(&file), manifest)
+        .expect("the directory is ours");
     // Its manifest asks for a process of its own.
     let (reason, text) = refusal_of(&directory.start_host(), "good");
     assert_eq!(reason, RefusalReason::PluginError, "{text}");

@@ -12,7 +12,7 @@ use crate::wire::WireBreach;
 /// # Safety
 ///
 /// `source` points to a struct that is as the contract describes it.
-pub(super) unsafe fn encode_tensor(
+pub(crate) unsafe fn encode_tensor(
     request: &mut RequestWriter<'_, '_>,
     source: *const abi::Tensor,
 ) -> Result<(), WireBreach> {
@@ -38,7 +38,7 @@ pub(super) unsafe fn encode_tensor(
 /// # Safety
 ///
 /// `source` points to a struct that is as the contract describes it.
-pub(super) unsafe fn encode_attribute(
+pub(crate) unsafe fn encode_attribute(
     request: &mut RequestWriter<'_, '_>,
     source: *const abi::Attribute,
 ) -> Result<(), WireBreach> {
@@ -63,7 +63,7 @@ pub(super) unsafe fn encode_attribute(
 /// # Safety
 ///
 /// `source` points to a struct that is as the contract describes it.
-pub(super) unsafe fn encode_graph_value(
+pub(crate) unsafe fn encode_graph_value(
     request: &mut RequestWriter<'_, '_>,
     source: *const abi::GraphValue,
 ) -> Result<(), WireBreach> {
@@ -87,7 +87,7 @@ pub(super) unsafe fn encode_graph_value(
 /// # Safety
 ///
 /// `source` points to a struct that is as the contract describes it.
-pub(super) unsafe fn encode_graph_node(
+pub(crate) unsafe fn encode_graph_node(
     request: &mut RequestWriter<'_, '_>,
     source: *const abi::GraphNode,
 ) -> Result<(), WireBreach> {
@@ -111,7 +111,7 @@ pub(super) unsafe fn encode_graph_node(
 /// # Safety
 ///
 /// `source` points to a struct that is as the contract describes it.
-pub(super) unsafe fn encode_graph(
+pub(crate) unsafe fn encode_graph(
     request: &mut RequestWriter<'_, '_>,
     source: *const abi::Graph,
 ) -> Result<(), WireBreach> {
@@ -132,7 +132,7 @@ pub(super) unsafe fn encode_graph(
 /// # Safety
 ///
 /// `source` points to a struct that is as the contract describes it.
-pub(super) unsafe fn encode_call(
+pub(crate) unsafe fn encode_call(
     request: &mut RequestWriter<'_, '_>,
     source: *const abi::Call,
 ) -> Result<(), WireBreach> {
@@ -161,7 +161,7 @@ pub(super) unsafe fn encode_call(
 /// # Safety
 ///
 /// The call is alive.
-pub(super) unsafe fn encode_output(
+pub(crate) unsafe fn encode_output(
     request: &mut RequestWriter<'_, '_>,
     call: *const abi::Call,
     index: u32,

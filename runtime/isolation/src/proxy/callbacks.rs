@@ -50,7 +50,11 @@ impl CallbackTable {
     }
 
     /// Adds a callback and returns its number.
-    pub(crate) fn add_callback(&self, callback: WaitingCallback, host: HostFunctions) -> std::io::Result<u64> {
+    pub(crate) fn add_callback(
+        &self,
+        callback: WaitingCallback,
+        host: HostFunctions,
+    ) -> std::io::Result<u64> {
         let mut books = self.lock_books();
         if books.runner.is_none() {
             let (sender, receiver) = channel::<ReachedCallback>();
@@ -61,7 +65,8 @@ impl CallbackTable {
                     unsafe { (callback.reached)(callback.device, callback.stream, callback.user, failure) };
                 }
             };
-            books.runner = Some((sender, std::thread::Builder::new().name("oarlock-callbacks".into()).spawn(run)?));
+            books.runner =
+                Some((sender, std::thread::Builder::new().name("oarlock-callbacks".into()).spawn(run)?));
         }
         books.last += 1;
         let number = books.last;

@@ -34,7 +34,8 @@ pub(crate) struct ChildLife {
 impl ChildLife {
     pub(crate) fn new(plugin: String, pid: u32) -> io::Result<Self> {
         let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
-        let number = number.ok_or_else(|| io::Error::other(format!("expected the number of a process, found {pid}")))?;
+        let number = number
+            .ok_or_else(|| io::Error::other(format!("expected the number of a process, found {pid}")))?;
         Ok(Self {
             plugin,
             pid,
@@ -81,7 +82,11 @@ impl ChildLife {
 
     /// How the process ended, in words that follow "found".
     pub(crate) fn describe_loss(&self) -> String {
-        let mut text = format!("process {}, which {}", self.pid, self.end.get().map_or("does not answer", String::as_str));
+        let mut text = format!(
+            "process {}, which {}",
+            self.pid,
+            self.end.get().map_or("does not answer", String::as_str)
+        );
         if let Some(verdict) = self.verdict.get() {
             _ = write!(text, " by this program, because {verdict}");
         }
@@ -100,7 +105,10 @@ impl ChildLife {
             _ = write!(message, "; the last call before was `{last}`");
         }
         message.push_str("; start the plugin again to use its devices");
-        WireFailure { bits: abi::ErrorFlags::DEVICE_LOST, ..WireFailure::new(abi::Code::UNAVAILABLE, message) }
+        WireFailure {
+            bits: abi::ErrorFlags::DEVICE_LOST,
+            ..WireFailure::new(abi::Code::UNAVAILABLE, message)
+        }
     }
 }
 

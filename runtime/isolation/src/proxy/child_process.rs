@@ -9,6 +9,7 @@ use std::sync::mpsc::Sender;
 
 use oarlock_abi as abi;
 use rustix::event::{PollFd, PollFlags};
+use rustix::process::Resource;
 
 use super::child_life::ChildLife;
 use super::connection::Connection;
@@ -82,11 +83,14 @@ fn spawn_child(request: &StartRequest) -> io::Result<(Child, Arc<Connection>, Un
     }
 }
 
-/// Room for data: as much as the machine has memory. It costs nothing until it is used.
+/// Room for data: as much as the machine has memory, or a part of what the limits of this process permit. It costs nothing until
+/// it is used.
 fn arena_bytes() -> usize {
     let machine = rustix::system::sysinfo();
-    let bytes = machine.totalram.saturating_mul(machine.mem_unit.into());
-    usize::try_from(bytes).unwrap_or(usize::MAX / 4) & !0xffff
+    let memory: u64 = machine.totalram.saturating_mul(machine.mem_unit.into());
+    let limits = [Resource::As, Resource::Fsize].map(rustix::process::getrlimit);
+    let permitted = limits.into_iter().filter_map(|limit| limit.current).map(|most| most / 4).min();
+    usize::try_from(memory.min(permitted.unwrap_or(u64::MAX))).unwrap_or(usize::MAX / 4) & !0xffff
 }
 
 fn watch_child(mut child: Child, connection: &Connection, socket: &UnixStream, news: &Sender<StartNews>) {
@@ -124,7 +128,8 @@ fn read_frames(
     let step = |frames: &mut FrameReader| {
         let goes_on = frames.read_more(socket)?;
         while let Some((kind, bytes)) = frames.next_frame()? {
-            receive_frame(connection, kind, bytes, news).map_err(|breach| io::Error::other(breach.to_string()))?;
+            receive_frame(connection, kind, bytes, news)
+                .map_err(|breach| io::Error::other(breach.to_string()))?;
         }
         Ok::<bool, io::Error>(goes_on)
     };

@@ -25,8 +25,8 @@ use crate::wire::byte_writer::ByteWriter;
 use crate::wire::failure::{HostFunctions, WireFailure};
 use crate::wire::generated::slot_name;
 use crate::wire::header::{
-    BACK_ALLOCATE, BACK_DESCRIBE, BACK_STOP_CHECK, BODY_INLINE, BODY_SHARED, FENCE, RequestHeader, STATUS_DONE,
-    STATUS_FAILED, STATUS_UNREADABLE,
+    BACK_ALLOCATE, BACK_DESCRIBE, BACK_STOP_CHECK, BODY_INLINE, BODY_SHARED, FENCE, RequestHeader,
+    STATUS_DONE, STATUS_FAILED, STATUS_UNREADABLE,
 };
 
 /// How long a thread sleeps before it looks whether the child is alive.
@@ -72,7 +72,16 @@ pub(crate) struct CallRoute {
 impl CallRoute {
     pub(crate) const fn to_slot(slot: u32) -> Self {
         let elements = ElementPolicy::Attributes;
-        Self { slot, stream: 0, event: 0, posts: false, frees: false, elements, call: std::ptr::null(), limit: None }
+        Self {
+            slot,
+            stream: 0,
+            event: 0,
+            posts: false,
+            frees: false,
+            elements,
+            call: std::ptr::null(),
+            limit: None,
+        }
     }
 }
 
@@ -183,7 +192,8 @@ impl Connection {
             Ok(()) => abi::Error::NONE,
             Err(CallFailure::Reported(failure)) => self.host.create_error(&failure),
             Err(CallFailure::Breach(breach)) => {
-                self.life.condemn(|| format!("its answer to `{}` was wrong: {breach}", slot_name(route.slot)));
+                self.life
+                    .condemn(|| format!("its answer to `{}` was wrong: {breach}", slot_name(route.slot)));
                 self.report_loss(route)
             }
             Err(CallFailure::Lost) => self.report_loss(route),
@@ -191,7 +201,11 @@ impl Connection {
     }
 
     fn report_loss(&self, route: &CallRoute) -> abi::Error {
-        if route.frees { abi::Error::NONE } else { self.host.create_error(&self.life.lost_failure(route.slot)) }
+        if route.frees {
+            abi::Error::NONE
+        } else {
+            self.host.create_error(&self.life.lost_failure(route.slot))
+        }
     }
 
     fn try_forward(
@@ -210,7 +224,7 @@ impl Connection {
         let number = sent?;
         // Memory of the call is freed when this returns, so a call with such memory is waited for.
         if route.posts && crossed.is_empty() {
-            self.lanes.mark_unsettled(lane.ticket.index);
+            self.lanes.mark_unsettled(lane.ticket.index, number);
             return Ok(());
         }
         self.wait_for_reply(&mut lane, number, route, &mut crossed)?;
@@ -237,8 +251,8 @@ impl Connection {
             }
         };
         let lane = LaneInUse { connection: self, ticket };
-        for other in self.lanes.unsettled_others(lane.ticket.index) {
-            self.wait_executed(other, self.lanes.posted_count(other), FENCE)?;
+        for (other, number) in self.lanes.unsettled_others(lane.ticket.index) {
+            self.wait_executed(other, number, FENCE)?;
         }
         Ok(lane)
     }
@@ -329,15 +343,17 @@ impl Connection {
                 let dims = (0..count).map(|_| question.take_i64()).collect::<Result<Vec<i64>, _>>()?;
                 host.table().output_allocate.map_or(abi::Error::NONE, |allocate| {
                     // SAFETY: the call is the one that the host made and that still runs; the list outlives the call.
-                    unsafe { allocate(host.context(), route.call, index, dtype, dims.as_ptr(), dims.len() as u64) }
+                    unsafe {
+                        allocate(host.context(), route.call, index, dtype, dims.as_ptr(), dims.len() as u64)
+                    }
                 })
             }
             BACK_DESCRIBE => {
                 let way = abi::Str::borrowed(question.take_text()?);
                 // SAFETY: as above.
-                host.table().kernel_describe.map_or(abi::Error::NONE, |describe| unsafe {
-                    describe(host.context(), route.call, way)
-                })
+                host.table()
+                    .kernel_describe
+                    .map_or(abi::Error::NONE, |describe| unsafe { describe(host.context(), route.call, way) })
             }
             BACK_STOP_CHECK => {
                 // SAFETY: the context is the host's.
@@ -354,7 +370,8 @@ impl Connection {
                 writer.put_u32(STATUS_DONE);
                 if kind == BACK_ALLOCATE {
                     let index = ByteReader::new(&lane.ticket.reply[size_of::<u32>()..]).take_u32()?;
-                    let mut request = RequestWriter::new(writer, crossed, route.elements, OperandRole::Output);
+                    let mut request =
+                        RequestWriter::new(writer, crossed, route.elements, OperandRole::Output);
                     // SAFETY: the call is alive, and the host has just described this output.
                     unsafe { super::arguments::encode_output(&mut request, route.call, index)? };
                 }
@@ -377,8 +394,9 @@ pub(crate) fn write_request(
     writer.put_u32(BODY_INLINE);
     let CallRoute { slot, stream, event, posts, elements, .. } = *route;
     RequestHeader { slot, is_posted: posts, stream, event }.write_header(&mut writer);
-    encode(&mut RequestWriter::new(writer, crossed, elements, OperandRole::Attribute))
-        .map_err(|breach| CallFailure::Reported(WireFailure::new(abi::Code::UNIMPLEMENTED, breach.to_string())))
+    encode(&mut RequestWriter::new(writer, crossed, elements, OperandRole::Attribute)).map_err(|breach| {
+        CallFailure::Reported(WireFailure::new(abi::Code::UNIMPLEMENTED, breach.to_string()))
+    })
 }
 
 /// True if a counter that wraps around has come to a target.

@@ -4,7 +4,10 @@
 //! staging buffers of the lane, and the next piece is copied while the plugin works on the last. An asynchronous copy from or to
 //! ordinary memory synchronizes the stream first, as it does on a device that has no such slot.
 
-#![expect(unsafe_code, reason = "these are functions of a table, and copy from and to addresses of the caller")]
+#![expect(
+    unsafe_code,
+    reason = "these are functions of a table, and copy from and to addresses of the caller"
+)]
 
 use std::ffi::c_void;
 
@@ -238,7 +241,11 @@ pub(super) unsafe extern "C" fn async_memory_copy_h2d_async(
     let connection = unsafe { connection_of(context) };
     if let Some(shared) = connection.region().arena_offset(source as u64, size) {
         let slot = slots::ASYNC_MEMORY_COPY_H2D_ASYNC;
-        let route = CallRoute { stream: queue.0, posts: connection.handles().has_stream(device, queue), ..CallRoute::to_slot(slot) };
+        let route = CallRoute {
+            stream: queue.0,
+            posts: connection.handles().has_stream(device, queue),
+            ..CallRoute::to_slot(slot)
+        };
         let put = |request: &mut RequestWriter<'_, '_>| {
             request.put_u32(device);
             for number in [queue.0, target.0, target_offset, shared, size] {
@@ -269,7 +276,11 @@ pub(super) unsafe extern "C" fn async_memory_copy_d2h_async(
     let connection = unsafe { connection_of(context) };
     if let Some(shared) = connection.region().arena_offset(target as u64, size) {
         let slot = slots::ASYNC_MEMORY_COPY_D2H_ASYNC;
-        let route = CallRoute { stream: queue.0, posts: connection.handles().has_stream(device, queue), ..CallRoute::to_slot(slot) };
+        let route = CallRoute {
+            stream: queue.0,
+            posts: connection.handles().has_stream(device, queue),
+            ..CallRoute::to_slot(slot)
+        };
         let put = |request: &mut RequestWriter<'_, '_>| {
             request.put_u32(device);
             for number in [queue.0, shared, source.0, source_offset, size] {
@@ -306,7 +317,8 @@ pub(super) unsafe extern "C" fn core_host_memory_allocate(
     if failure.is_some() {
         return failure;
     }
-    let piece = connection.take_piece(size).and_then(|offset| connection.region().range_address(offset, size).ok());
+    let piece =
+        connection.take_piece(size).and_then(|offset| connection.region().range_address(offset, size).ok());
     let Some(piece) = piece else {
         let expected = format!("{size} bytes in the memory that is shared with the isolated plugin");
         let message = format!("expected {expected}, found less; free other pinned memory first");

@@ -36,7 +36,10 @@ impl<'a> CrossedMemory<'a> {
     /// A piece of the arena that lives as long as the call.
     pub(crate) fn take_piece(&mut self, size: u64) -> Result<u64, WireBreach> {
         let piece = self.connection.take_piece(size).ok_or_else(|| {
-            WireBreach::new("room in the memory that is shared with the plugin", format!("none for {size} bytes"))
+            WireBreach::new(
+                "room in the memory that is shared with the plugin",
+                format!("none for {size} bytes"),
+            )
         })?;
         self.pieces.push(piece);
         Ok(piece)
@@ -89,6 +92,7 @@ impl Drop for CrossedMemory<'_> {
 
 /// True if the elements of a tensor are in memory of the host.
 pub(crate) fn is_in_host_memory(tensor: &abi::Tensor) -> bool {
-    let is_host = [abi::MemoryKind::HOST, abi::MemoryKind::PINNED, abi::MemoryKind::UNIFIED].contains(&tensor.place);
+    let is_host =
+        [abi::MemoryKind::HOST, abi::MemoryKind::PINNED, abi::MemoryKind::UNIFIED].contains(&tensor.place);
     is_host && !tensor.bits.contains(abi::TensorFlags::ABSENT)
 }

@@ -81,7 +81,8 @@ impl ProxyDescription {
         }
         let core = has_core.then(|| Box::new(proxied_core(core_slots)));
         let asynchronous = has_async.then(|| Box::new(proxied_async(async_slots)));
-        let pointers: Vec<*const abi::Kernel> = records.iter().map(|record| &raw const record.kernel).collect();
+        let pointers: Vec<*const abi::Kernel> =
+            records.iter().map(|record| &raw const record.kernel).collect();
         let kernels = Box::new(abi::KernelTable {
             kernels: pointers.as_ptr(),
             kernels_count: pointers.len() as u64,
@@ -120,7 +121,12 @@ unsafe extern "C" fn unload_proxies(_context: *mut c_void) -> abi::Error {
     abi::Error::NONE
 }
 
-fn new_record(described: &abi::Kernel, filled: u64, connection: *const Connection, index: u32) -> Box<KernelRecord> {
+fn new_record(
+    described: &abi::Kernel,
+    filled: u64,
+    connection: *const Connection,
+    index: u32,
+) -> Box<KernelRecord> {
     let is_asynchronous = described.bits.contains(abi::KernelFlags::ASYNCHRONOUS);
     // SAFETY: the connection outlives the description.
     let proxy = unsafe { KernelProxy::new(connection, index, is_asynchronous) };

@@ -94,11 +94,17 @@ impl IsolatedPlugin {
                 let reason = || format!("it did not describe its plugin within {patience:?}");
                 child.connection.life().condemn(reason);
                 child.await_end();
-                return Err(failed("a process that describes its plugin", child.connection.life().describe_loss()));
+                return Err(failed(
+                    "a process that describes its plugin",
+                    child.connection.life().describe_loss(),
+                ));
             }
             _ => {
                 child.await_end();
-                return Err(failed("a process that describes its plugin", child.connection.life().describe_loss()));
+                return Err(failed(
+                    "a process that describes its plugin",
+                    child.connection.life().describe_loss(),
+                ));
             }
         };
         match ProxyDescription::read_description(&described, Arc::as_ptr(&child.connection)) {
@@ -131,13 +137,17 @@ impl IsolatedPlugin {
     pub fn asked_options(&self) -> Vec<String> {
         let mut keys = Vec::new();
         let route = CallRoute { frees: true, ..CallRoute::to_slot(ASKED_OPTIONS) };
-        self.child.connection.forward(&route, |_| Ok(()), |reply| {
-            let count = reply.take_u32()?;
-            for _ in 0..count {
-                keys.push(reply.take_text()?.to_owned());
-            }
-            Ok(())
-        });
+        self.child.connection.forward(
+            &route,
+            |_| Ok(()),
+            |reply| {
+                let count = reply.take_u32()?;
+                for _ in 0..count {
+                    keys.push(reply.take_text()?.to_owned());
+                }
+                Ok(())
+            },
+        );
         keys
     }
 }
@@ -155,11 +165,8 @@ impl RunningChild {
 impl Drop for RunningChild {
     fn drop(&mut self) {
         if self.is_serving {
-            let route = CallRoute {
-                frees: true,
-                limit: Some(SHUT_DOWN_TIME),
-                ..CallRoute::to_slot(SHUT_DOWN)
-            };
+            let route =
+                CallRoute { frees: true, limit: Some(SHUT_DOWN_TIME), ..CallRoute::to_slot(SHUT_DOWN) };
             self.connection.forward(&route, |_| Ok(()), |_| Ok(()));
         }
         // It ends by itself then; a hostile one need not.

@@ -27,6 +27,8 @@ pub(crate) struct LanePool {
     posted: [AtomicU32; LANES],
     /// The lanes that may have requests nobody has waited for, as bits. Only the owner of a lane changes its bit.
     unsettled: AtomicU64,
+    /// The number of each lane's last such request. A later one, which somebody waits for, may take as long as it likes.
+    unsettled_until: [AtomicU32; LANES],
 }
 
 #[derive(Debug, Default)]
@@ -42,6 +44,7 @@ impl LanePool {
             returned: Condvar::new(),
             posted: [const { AtomicU32::new(0) }; LANES],
             unsettled: AtomicU64::new(0),
+            unsettled_until: [const { AtomicU32::new(0) }; LANES],
         }
     }
 
@@ -83,7 +86,9 @@ impl LanePool {
         self.posted[lane].fetch_add(1, Ordering::AcqRel).wrapping_add(1)
     }
 
-    pub(crate) fn mark_unsettled(&self, lane: usize) {
+    /// Notes that nobody waits for this request of a lane.
+    pub(crate) fn mark_unsettled(&self, lane: usize, number: u32) {
+        self.unsettled_until[lane].store(number, Ordering::Release);
         self.unsettled.fetch_or(1 << lane, Ordering::AcqRel);
     }
 
@@ -93,9 +98,43 @@ impl LanePool {
         }
     }
 
-    /// The lanes besides this one that may have requests nobody has waited for.
-    pub(crate) fn unsettled_others(&self, lane: usize) -> impl Iterator<Item = usize> {
+    /// The lanes besides this one that may have requests nobody has waited for, and the number of the last one.
+    pub(crate) fn unsettled_others(&self, lane: usize) -> impl Iterator<Item = (usize, u32)> {
         let others = self.unsettled.load(Ordering::Acquire) & !(1 << lane);
-        (0..LANES).filter(move |other| others & (1 << other) != 0)
+        let marked = (0..LANES).filter(move |other| others & (1 << other) != 0);
+        marked.map(|other| (other, self.unsettled_until[other].load(Ordering::Acquire)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_waits_for_posted_requests_of_others_and_not_for_calls_after_them() {
+        let pool = LanePool::new();
+        let mut in_use = 0;
+        let mut take = || pool.take_lane(Duration::ZERO, |count| in_use = count).expect("a lane");
+        let (one, other) = (take(), take());
+        assert_eq!((one.index, other.index, in_use), (0, 1, 2));
+        let posted = pool.count_request(one.index);
+        pool.mark_unsettled(one.index, posted);
+        // A call that somebody waits for.
+        pool.count_request(one.index);
+        assert_eq!(pool.unsettled_others(other.index).collect::<Vec<_>>(), [(0, 1)]);
+        assert_eq!(pool.unsettled_others(one.index).count(), 0, "its own come first anyway");
+        pool.mark_settled(one.index);
+        assert_eq!(pool.unsettled_others(other.index).count(), 0);
+        pool.give_lane(one);
+        assert_eq!(pool.take_lane(Duration::ZERO, |_| ()).expect("a lane").index, 0);
+    }
+
+    #[test]
+    fn there_are_as_many_lanes_as_there_are() {
+        let pool = LanePool::new();
+        let tickets: Vec<_> = (0..LANES).map(|_| pool.take_lane(Duration::ZERO, |_| ()).expect("a lane")).collect();
+        assert!(pool.take_lane(Duration::ZERO, |_| ()).is_none());
+        tickets.into_iter().for_each(|ticket| pool.give_lane(ticket));
+        assert!(pool.take_lane(Duration::ZERO, |_| ()).is_some());
     }
 }

@@ -43,7 +43,11 @@ impl<'a> ReplyReader<'a> {
     /// # Safety
     ///
     /// `target` has room for `capacity` numbers.
-    pub(crate) unsafe fn fill_u32_list(&mut self, target: *mut u32, capacity: u64) -> Result<u64, WireBreach> {
+    pub(crate) unsafe fn fill_u32_list(
+        &mut self,
+        target: *mut u32,
+        capacity: u64,
+    ) -> Result<u64, WireBreach> {
         let total = self.bytes.take_u64()?;
         let count = self.bytes.take_count(size_of::<u32>())?;
         if count as u64 > capacity {
@@ -70,6 +74,10 @@ pub(crate) unsafe fn write_known<T: Copy>(target: *mut T, value: T) {
     let known = size.min(size_of::<T>()).saturating_sub(HEADER);
     // SAFETY: both have that many bytes behind the size, which stays the caller's.
     unsafe {
-        std::ptr::copy_nonoverlapping((&raw const value).cast::<u8>().add(HEADER), target.cast::<u8>().add(HEADER), known);
+        std::ptr::copy_nonoverlapping(
+            (&raw const value).cast::<u8>().add(HEADER),
+            target.cast::<u8>().add(HEADER),
+            known,
+        );
     }
 }

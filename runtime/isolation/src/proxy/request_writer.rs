@@ -106,7 +106,8 @@ impl<'a, 'c> RequestWriter<'a, 'c> {
     pub(crate) unsafe fn put_str(&mut self, text: abi::Str) -> Result<(), WireBreach> {
         // SAFETY: the caller vouches for the text.
         let bytes = unsafe { text.bytes() };
-        self.bytes.put_bytes(bytes.ok_or_else(|| WireBreach::new("text", format!("{} bytes at null", text.size)))?);
+        self.bytes
+            .put_bytes(bytes.ok_or_else(|| WireBreach::new("text", format!("{} bytes at null", text.size)))?);
         Ok(())
     }
 
@@ -121,11 +122,16 @@ impl<'a, 'c> RequestWriter<'a, 'c> {
     /// # Safety
     ///
     /// The list has `count` numbers.
-    pub(crate) unsafe fn put_numbers<T: PlainNumber>(&mut self, first: *const T, count: u64) -> Result<(), WireBreach> {
+    pub(crate) unsafe fn put_numbers<T: PlainNumber>(
+        &mut self,
+        first: *const T,
+        count: u64,
+    ) -> Result<(), WireBreach> {
         let count = self.put_count(first, count)?;
         if count > 0 {
             // SAFETY: the caller vouches for the numbers, and a number is made of initialized bytes.
-            self.bytes.put_raw(unsafe { std::slice::from_raw_parts(first.cast::<u8>(), count * size_of::<T>()) });
+            self.bytes
+                .put_raw(unsafe { std::slice::from_raw_parts(first.cast::<u8>(), count * size_of::<T>()) });
         }
         Ok(())
     }

@@ -1,6 +1,9 @@
 //! The thread of the child that serves one lane.
 
-#![expect(unsafe_code, reason = "slots of the plugin are called, and the outputs of a running call are updated")]
+#![expect(
+    unsafe_code,
+    reason = "slots of the plugin are called, and the outputs of a running call are updated"
+)]
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
@@ -76,7 +79,8 @@ impl<'a> LaneServer<'a> {
                 continue;
             }
             let read = memory.read_request(done, &mut request);
-            let served = read.and_then(|()| self.serve_request(&request, &mut reply, &mut storage, host_call));
+            let served =
+                read.and_then(|()| self.serve_request(&request, &mut reply, &mut storage, host_call));
             let is_last = matches!(served, Ok(RequestOutcome::Last));
             match served {
                 Ok(RequestOutcome::Posted) => {}
@@ -163,7 +167,8 @@ impl<'a> LaneServer<'a> {
         let find_range = |offset, size| region.range_address(offset, size);
         let keeps_elements = slot == slots::KERNEL_PREPARE;
         let released = if slot == slots::KERNEL_RELEASE { released_state(&bytes) } else { None };
-        let around = MessageSurroundings { find_range: &find_range, host_call, keeps_elements, call: &self.call };
+        let around =
+            MessageSurroundings { find_range: &find_range, host_call, keeps_elements, call: &self.call };
         let mut request = StoredReader::new(bytes, storage, around);
         // SAFETY: the host is the parent of this process and keeps to the contract.
         let failure = unsafe { call_slot(plugin, slot, &mut request, writer)? };
@@ -213,7 +218,8 @@ impl<'a> LaneServer<'a> {
         let Some(slot) = table.stream_add_callback else {
             return Err(WireBreach::new("a function in `stream_add_callback`", "none"));
         };
-        let ticket = CallbackTicket { number, host: *host, frames: frames.clone(), deferred: deferred.clone() };
+        let ticket =
+            CallbackTicket { number, host: *host, frames: frames.clone(), deferred: deferred.clone() };
         let user = Box::into_raw(Box::new(ticket));
         // SAFETY: the context is the plugin's own; the function frees what it is given.
         let failure = unsafe { slot(context, device, stream, Some(note_reached), user.cast()) };
@@ -231,14 +237,18 @@ impl<'a> LaneServer<'a> {
         read: impl FnOnce(ByteReader<'_>) -> Result<(), WireBreach>,
     ) -> Result<(), WireFailure> {
         if self.is_posted.load(Ordering::Acquire) {
-            return Err(WireFailure::fatal("expected a call that somebody waits for, found one that runs in its stream"));
+            return Err(WireFailure::fatal(
+                "expected a call that somebody waits for, found one that runs in its stream",
+            ));
         }
         let mut buffer = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         let memory = self.around.region.lane(self.lane);
         let words = memory.words();
         write(&mut ByteWriter::new(&mut buffer));
         if !memory.write_reply(&buffer) {
-            return Err(WireFailure::fatal("expected a short question of a kernel, found one that does not fit"));
+            return Err(WireFailure::fatal(
+                "expected a short question of a kernel, found one that does not fit",
+            ));
         }
         let number = words.asked.0.load(Ordering::Acquire).wrapping_add(1);
         words.asked.0.store(number, Ordering::Release);

@@ -2,7 +2,7 @@
 
 #![expect(unsafe_code, reason = "the descriptors of a new process are taken over")]
 
-mod arguments;
+pub(crate) mod arguments;
 mod confinement;
 mod deferred_failures;
 mod generated;
@@ -74,11 +74,14 @@ impl ChildEnd {
                 break frame;
             }
             if !reader.read_more(&socket)? {
-                return Err(io::Error::other("expected a setup from the parent, found the end of the connection"));
+                return Err(io::Error::other(
+                    "expected a setup from the parent, found the end of the connection",
+                ));
             }
         };
         let mut bytes = ByteReader::new(&message);
-        let limits = IsolationLimits::read_limits(&mut bytes).map_err(|breach| io::Error::other(breach.to_string()))?;
+        let limits = IsolationLimits::read_limits(&mut bytes)
+            .map_err(|breach| io::Error::other(breach.to_string()))?;
         let setup = bytes.take_raw(bytes.len()).map(<[u8]>::to_vec).unwrap_or_default();
         let region = SharedRegion::open_region(file)?;
         confinement::set_limits(&limits)?;
@@ -136,9 +139,13 @@ impl ChildEnd {
                 for lane in started..wanted {
                     let server = LaneServer::new(&around, lane as usize);
                     let serve = move || {
-                        server.around_host().enter_lane(&server, &mut |host_call| server.serve_requests(host_call));
+                        server
+                            .around_host()
+                            .enter_lane(&server, &mut |host_call| server.serve_requests(host_call));
                     };
-                    std::thread::Builder::new().name(format!("oarlock-lane-{lane}")).spawn_scoped(scope, serve)?;
+                    std::thread::Builder::new()
+                        .name(format!("oarlock-lane-{lane}"))
+                        .spawn_scoped(scope, serve)?;
                 }
                 started = wanted;
             }
@@ -164,7 +171,7 @@ impl LogSender {
 /// # Safety
 ///
 /// As for [`ChildEnd::serve_plugin`].
-unsafe fn describe_plugin(plugin: &ServedPlugin) -> Vec<u8> {
+pub(crate) unsafe fn describe_plugin(plugin: &ServedPlugin) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut writer = ByteWriter::new(&mut bytes);
     // SAFETY: the caller vouches for the plugin.

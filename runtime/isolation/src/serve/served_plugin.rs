@@ -45,11 +45,16 @@ unsafe impl Sync for ServedPlugin {}
 impl ServedPlugin {
     pub(super) fn kernel(&self, index: u32) -> Result<&abi::Kernel, WireBreach> {
         let found = self.kernels.get(index as usize);
-        found.ok_or_else(|| WireBreach::new(format!("one of {} kernels", self.kernels.len()), index.to_string()))
+        found.ok_or_else(|| {
+            WireBreach::new(format!("one of {} kernels", self.kernels.len()), index.to_string())
+        })
     }
 
     pub(super) fn core_table(&self) -> Result<(*mut c_void, &abi::CoreTable), WireBreach> {
-        self.core.as_ref().map(|table| (self.context, table)).ok_or_else(|| WireBreach::new("the table `core`", "none"))
+        self.core
+            .as_ref()
+            .map(|table| (self.context, table))
+            .ok_or_else(|| WireBreach::new("the table `core`", "none"))
     }
 
     pub(super) fn async_table(&self) -> Result<(*mut c_void, &abi::AsyncTable), WireBreach> {

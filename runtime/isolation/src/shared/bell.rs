@@ -1,7 +1,7 @@
 //! Wakes a thread of the other process: a short spin, then a futex.
 
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::fs::Timespec;
@@ -46,7 +46,11 @@ impl Bell {
     }
 
     /// Waits until `check` returns a value; `None` if that takes longer than `patience`.
-    pub(crate) fn wait_until<T>(&self, patience: Duration, mut check: impl FnMut() -> Option<T>) -> Option<T> {
+    pub(crate) fn wait_until<T>(
+        &self,
+        patience: Duration,
+        mut check: impl FnMut() -> Option<T>,
+    ) -> Option<T> {
         if let Some(found) = check() {
             return Some(found);
         }

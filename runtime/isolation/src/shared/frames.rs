@@ -52,7 +52,9 @@ impl FrameReader {
         let Some((head, rest)) = self.bytes.split_at_checked(HEAD) else { return Ok(None) };
         let size = u32::from_ne_bytes([head[0], head[1], head[2], head[3]]) as usize;
         if size > MAX_FRAME {
-            return Err(io::Error::other(format!("expected a frame of at most {MAX_FRAME} bytes, found {size}")));
+            return Err(io::Error::other(format!(
+                "expected a frame of at most {MAX_FRAME} bytes, found {size}"
+            )));
         }
         if rest.len() < size {
             return Ok(None);

@@ -32,7 +32,8 @@ unsafe impl Sync for SharedRegion {}
 impl SharedRegion {
     /// Creates a region with this much room for data. Its size is sealed: a child that shortened the file would crash the host.
     pub(crate) fn create_region(arena_bytes: usize) -> io::Result<Self> {
-        let file = rustix::fs::memfd_create("oarlock-isolation", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        let file =
+            rustix::fs::memfd_create("oarlock-isolation", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         let size = ARENA_AT + arena_bytes;
         rustix::fs::ftruncate(&file, size as u64)?;
         rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
@@ -47,12 +48,21 @@ impl SharedRegion {
 
     fn map_file(file: OwnedFd, size: usize) -> io::Result<Self> {
         if size < ARENA_AT {
-            return Err(io::Error::other(format!("expected at least {ARENA_AT} bytes of shared memory, found {size}")));
+            return Err(io::Error::other(format!(
+                "expected at least {ARENA_AT} bytes of shared memory, found {size}"
+            )));
         }
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: the kernel chooses an address where nothing is mapped.
         let base = unsafe {
-            rustix::mm::mmap(std::ptr::null_mut(), size, access, MapFlags::SHARED | MapFlags::NORESERVE, &file, 0)?
+            rustix::mm::mmap(
+                std::ptr::null_mut(),
+                size,
+                access,
+                MapFlags::SHARED | MapFlags::NORESERVE,
+                &file,
+                0,
+            )?
         };
         let base = NonNull::new(base.cast()).ok_or_else(|| io::Error::other("mapped at address 0"))?;
         Ok(Self { base, size, file })
@@ -99,7 +109,12 @@ impl SharedRegion {
     /// Returns the memory behind whole pages to the system. They read as zero from then on.
     pub(crate) fn forget_pages(&self, offset: u64, size: u64) {
         // If the system cannot, the pages stay, which costs memory and nothing else.
-        _ = rustix::fs::fallocate(&self.file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, size);
+        _ = rustix::fs::fallocate(
+            &self.file,
+            FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
+            offset,
+            size,
+        );
     }
 }
 
@@ -125,7 +140,11 @@ impl<'a> LaneMemory<'a> {
 
     /// Writes a request into the place for this number. The child is past the request that was there before.
     pub(crate) fn write_request(self, number: u32, bytes: &[u8]) -> bool {
-        self.write_sized(REQUESTS_AT + (number as usize % REQUEST_SLOTS) * REQUEST_BYTES, REQUEST_BYTES, bytes)
+        self.write_sized(
+            REQUESTS_AT + (number as usize % REQUEST_SLOTS) * REQUEST_BYTES,
+            REQUEST_BYTES,
+            bytes,
+        )
     }
 
     /// Copies a request out.
@@ -171,7 +190,10 @@ impl<'a> LaneMemory<'a> {
         // SAFETY: as above.
         let size = unsafe { place.cast::<u32>().read_volatile() } as usize;
         if size > room - size_of::<u32>() {
-            return Err(WireBreach::new(format!("a message of at most {room} bytes"), format!("one of {size}")));
+            return Err(WireBreach::new(
+                format!("a message of at most {room} bytes"),
+                format!("one of {size}"),
+            ));
         }
         into.reserve(size);
         // SAFETY: the bytes are inside the lane, the vector has room for them, and any bytes are values.

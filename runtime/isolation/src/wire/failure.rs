@@ -6,9 +6,9 @@ use std::ffi::c_void;
 
 use oarlock_abi as abi;
 
+use super::WireBreach;
 use super::byte_reader::ByteReader;
 use super::byte_writer::ByteWriter;
-use super::WireBreach;
 
 /// Limit on a message, as in the host.
 const MAX_MESSAGE: usize = 16 * 1024;
@@ -85,7 +85,9 @@ impl HostFunctions {
             ..abi::ErrorInfo::EMPTY
         };
         // SAFETY: the context is the host's, and the texts outlive the call.
-        self.table.error_create.map_or(abi::Error(u64::MAX), |create| unsafe { create(self.context, &raw const info) })
+        self.table
+            .error_create
+            .map_or(abi::Error(u64::MAX), |create| unsafe { create(self.context, &raw const info) })
     }
 
     /// Reads an error of this host and releases it. `None` if it is no error.
@@ -95,12 +97,17 @@ impl HostFunctions {
         }
         let mut info = abi::ErrorInfo::EMPTY;
         // SAFETY: the context is the host's, and the struct is as large as it says.
-        let unread = self.table.error_read.is_none_or(|read| unsafe { read(self.context, error, &raw mut info) }.is_some());
+        let unread = self
+            .table
+            .error_read
+            .is_none_or(|read| unsafe { read(self.context, error, &raw mut info) }.is_some());
         if unread {
             return Some(WireFailure::fatal(format!("expected the number of an error, found {}", error.0)));
         }
         // SAFETY: the texts are valid until the error is released, below.
-        let own = |text: abi::Str| String::from_utf8_lossy(unsafe { text.bytes() }.unwrap_or_default()).into_owned();
+        let own = |text: abi::Str| {
+            String::from_utf8_lossy(unsafe { text.bytes() }.unwrap_or_default()).into_owned()
+        };
         let failure = WireFailure {
             code: info.code,
             bits: info.bits,

@@ -1,8 +1,8 @@
 //! The beginning of every request.
 
+use super::WireBreach;
 use super::byte_reader::ByteReader;
 use super::byte_writer::ByteWriter;
-use super::WireBreach;
 
 /// Requests that are no slot. Their numbers are far above those of the slots.
 pub(crate) const FENCE: u32 = 1 << 16;

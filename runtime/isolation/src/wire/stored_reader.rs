@@ -154,7 +154,9 @@ impl<'a> StoredReader<'a> {
                 let mut place = (self.around.find_range)(offset, size)?;
                 if self.around.keeps_elements {
                     // SAFETY: the range is in the shared memory, and the host does not change it during the call.
-                    place = self.storage.store_aligned(unsafe { std::slice::from_raw_parts(place, size as usize) });
+                    place = self
+                        .storage
+                        .store_aligned(unsafe { std::slice::from_raw_parts(place, size as usize) });
                 }
                 tensor.block = abi::Memory(place as u64);
                 tensor.offset = 0;

@@ -13,7 +13,8 @@ use std::fmt::Write as _;
 use anyhow::{Result, bail};
 use oarlock_contract::Contract;
 use oarlock_contract::model::{
-    ContractItem, ContractType, ItemKind, ParameterDefinition, ParameterDirection, SlotDefinition, member_slots,
+    ContractItem, ContractType, ItemKind, ParameterDefinition, ParameterDirection, SlotDefinition,
+    member_slots,
 };
 
 use super::names::RUST_BANNER;
@@ -101,7 +102,11 @@ pub(super) fn slot_numbers(contract: &Contract) -> Result<String> {
             check_slot(contract, &table, slot)?;
             let (constant, name) = (table.constant(slot), &table.item.name);
             if !table.is_listed(EMPTIED, slot) {
-                writeln!(out, "/// `{}` of `{name}`.\npub(crate) const {constant}: u32 = {number};", slot.name)?;
+                writeln!(
+                    out,
+                    "/// `{}` of `{name}`.\npub(crate) const {constant}: u32 = {number};",
+                    slot.name
+                )?;
                 writeln!(names, "{constant} => \"{name}.{}\",", slot.name)?;
             }
             number += 1;
@@ -139,7 +144,9 @@ fn crosses_as_it_is(contract: &Contract, table: &CrossingTable<'_>, param: &Para
     match (&param.ty, param.direction) {
         (ContractType::Number(_), _) => true,
         (ContractType::Named(name), ParameterDirection::In) => name == "call",
-        (ContractType::Named(name), ParameterDirection::Out) => !matches!(kind(name), Some(ItemKind::Callback(_))),
+        (ContractType::Named(name), ParameterDirection::Out) => {
+            !matches!(kind(name), Some(ItemKind::Callback(_)))
+        }
         (ContractType::Named(name), ParameterDirection::Value) => {
             matches!(kind(name), Some(ItemKind::Handle | ItemKind::Enum(_) | ItemKind::Flags(..)))
         }

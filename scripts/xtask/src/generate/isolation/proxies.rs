@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use anyhow::{Result, bail};
 use oarlock_contract::Contract;
 use oarlock_contract::lower::slot_params;
-use oarlock_contract::model::{ContractType, ItemKind, ParameterDefinition, ParameterDirection, SlotDefinition};
+use oarlock_contract::model::{
+    ContractType, ItemKind, ParameterDefinition, ParameterDirection, SlotDefinition,
+};
 
 use super::super::names::{RUST_BANNER, RustScope, rust_identifier, rust_name, rust_params, to_camel_case};
 use super::structs::crossing_struct;
@@ -78,9 +80,13 @@ fn has_param(slot: &SlotDefinition, ty: &str) -> Option<String> {
 
 /// The condition under which a call may be posted: its device has the stream and the event.
 fn live_handles(slot: &SlotDefinition) -> String {
-    let device = if slot.params.iter().any(|param| param.name == "device") { "device" } else { "source_device" };
+    let device =
+        if slot.params.iter().any(|param| param.name == "device") { "device" } else { "source_device" };
     let kinds = ["stream", "event"].into_iter().filter_map(|kind| Some((kind, has_param(slot, kind)?)));
-    kinds.map(|(kind, name)| format!("proxy.handles().has_{kind}({device}, {name})")).collect::<Vec<_>>().join(" && ")
+    kinds
+        .map(|(kind, name)| format!("proxy.handles().has_{kind}({device}, {name})"))
+        .collect::<Vec<_>>()
+        .join(" && ")
 }
 
 /// What a slot does to the list of live handles: before the call, and after it succeeded.
@@ -104,7 +110,12 @@ fn handle_changes(slot: &SlotDefinition) -> (String, String) {
     (before, after)
 }
 
-fn write_proxy(out: &mut String, contract: &Contract, table: &CrossingTable<'_>, slot: &SlotDefinition) -> Result<()> {
+fn write_proxy(
+    out: &mut String,
+    contract: &Contract,
+    table: &CrossingTable<'_>,
+    slot: &SlotDefinition,
+) -> Result<()> {
     let params = rust_params(contract, &slot_params(contract, slot), RustScope::Abi);
     let (name, constant) = (&table.item.name, table.constant(slot));
     let mut route = String::new();
@@ -168,7 +179,9 @@ fn write_proxy(out: &mut String, contract: &Contract, table: &CrossingTable<'_>,
 fn put(contract: &Contract, param: &ParameterDefinition) -> Result<String> {
     let name = rust_identifier(&param.name);
     Ok(match (&param.ty, param.direction) {
-        (ContractType::List(_), ParameterDirection::Out) => format!("request.put_u64({}_capacity);\n", param.name),
+        (ContractType::List(_), ParameterDirection::Out) => {
+            format!("request.put_u64({}_capacity);\n", param.name)
+        }
         (_, ParameterDirection::Out) => String::new(),
         (ContractType::Named(_), ParameterDirection::In) => {
             format!("// SAFETY: as above.\nunsafe {{ encode_call(request, {name})? }};\n")
@@ -194,7 +207,10 @@ fn take(contract: &Contract, param: &ParameterDefinition) -> Result<String> {
         ty => match (number_access(contract, ty), ty) {
             (Some((suffix, "")), _) => format!("let {name}_taken = reply.take_{suffix}()?;\n"),
             (Some((suffix, _)), ContractType::Named(named)) => {
-                format!("let {name}_taken = {}(reply.take_{suffix}()?);\n", rust_name(contract, named, RustScope::Abi))
+                format!(
+                    "let {name}_taken = {}(reply.take_{suffix}()?);\n",
+                    rust_name(contract, named, RustScope::Abi)
+                )
             }
             (None, ContractType::Named(named)) => format!("let {name}_taken = decode_{named}(reply)?;\n"),
             (_, other) => bail!("no way to take {other:?}"),
@@ -235,7 +251,10 @@ fn write_table(out: &mut String, table: &CrossingTable<'_>) -> Result<()> {
         if table.is_listed(HOST_ONLY, slot) {
             writeln!(out, "{slot_name}: Some({module}{name}_{slot_name}),")?;
         } else {
-            writeln!(out, "{slot_name}: if has({bit}) {{ Some({module}{name}_{slot_name}) }} else {{ None }},")?;
+            writeln!(
+                out,
+                "{slot_name}: if has({bit}) {{ Some({module}{name}_{slot_name}) }} else {{ None }},"
+            )?;
         }
     }
     writeln!(out, "{base}\n}}\n}}\n")?;

@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 
 use anyhow::{Result, bail};
 use oarlock_contract::Contract;
-use oarlock_contract::model::{ContractType, ItemKind, ParameterDefinition, ParameterDirection, SlotDefinition};
+use oarlock_contract::model::{
+    ContractType, ItemKind, ParameterDefinition, ParameterDirection, SlotDefinition,
+};
 
 use super::super::names::{RUST_BANNER, RustScope, rust_identifier, rust_name, to_camel_case};
 use super::structs::crossing_struct;
@@ -35,7 +37,9 @@ pub(crate) fn slot_service(contract: &Contract) -> Result<String> {
             }
         }
     }
-    out.push_str("other => return Err(WireBreach::new(\"a slot\", other.to_string())),\n};\nOk(failure)\n}\n\n");
+    out.push_str(
+        "other => return Err(WireBreach::new(\"a slot\", other.to_string())),\n};\nOk(failure)\n}\n\n",
+    );
     for table in crossing_tables(contract) {
         write_filled_slots(&mut out, &table)?;
     }
@@ -60,7 +64,12 @@ fn write_result(out: &mut String, contract: &Contract, name: &str) -> Result<()>
     Ok(())
 }
 
-fn write_arm(out: &mut String, contract: &Contract, table: &CrossingTable<'_>, slot: &SlotDefinition) -> Result<()> {
+fn write_arm(
+    out: &mut String,
+    contract: &Contract,
+    table: &CrossingTable<'_>,
+    slot: &SlotDefinition,
+) -> Result<()> {
     let is_by_hand = table.is_listed(BY_HAND, slot);
     let (name, constant) = (&slot.name, table.constant(slot));
     writeln!(out, "slots::{constant} => {{")?;

@@ -70,7 +70,7 @@ pub(crate) fn argument_writers(contract: &Contract) -> Result<String> {
         write!(
             out,
             "/// Writes a `{name}`.\n///\n/// # Safety\n///\n/// `source` points to a struct that is as the contract describes it.\n\
-             pub(super) unsafe fn encode_{name}(request: &mut RequestWriter<'_, '_>, source: *const {ty}) -> Result<(), WireBreach> {{\n\
+             pub(crate) unsafe fn encode_{name}(request: &mut RequestWriter<'_, '_>, source: *const {ty}) -> Result<(), WireBreach> {{\n\
              // SAFETY: the caller vouches for the struct and for what it points to.\nunsafe {{\nlet value = copy_known(source, {ty}::EMPTY)?;\n"
         )?;
         for field in fields.into_iter().filter(|field| !stays_at_home(&item.name, field)) {
@@ -83,7 +83,7 @@ pub(crate) fn argument_writers(contract: &Contract) -> Result<String> {
     }
     out.push_str(
         "/// Writes the output of a call that the host has just described.\n///\n/// # Safety\n///\n/// The call is alive.\n\
-         pub(super) unsafe fn encode_output(request: &mut RequestWriter<'_, '_>, call: *const abi::Call, index: u32) -> Result<(), WireBreach> {\n\
+         pub(crate) unsafe fn encode_output(request: &mut RequestWriter<'_, '_>, call: *const abi::Call, index: u32) -> Result<(), WireBreach> {\n\
          // SAFETY: the caller vouches for the call, whose list has as many outputs as it says.\nunsafe {\n\
          let value = copy_known(call, abi::Call::EMPTY)?;\n\
          if u64::from(index) >= value.outputs_count {\nreturn Err(WireBreach::new(format!(\"one of {} outputs\", value.outputs_count), index.to_string()));\n}\n\
@@ -92,7 +92,12 @@ pub(crate) fn argument_writers(contract: &Contract) -> Result<String> {
     Ok(out)
 }
 
-fn write_field(out: &mut String, contract: &Contract, item: &ContractItem, field: &FieldDefinition) -> Result<()> {
+fn write_field(
+    out: &mut String,
+    contract: &Contract,
+    item: &ContractItem,
+    field: &FieldDefinition,
+) -> Result<()> {
     let name = rust_identifier(&field.name);
     if let Some((suffix, inner)) = number_access(contract, &field.ty) {
         writeln!(out, "request.put_{suffix}(value.{name}{inner});")?;
@@ -107,9 +112,15 @@ fn write_field(out: &mut String, contract: &Contract, item: &ContractItem, field
             type_name(target)
         )?,
         ContractType::List(element) => match &**element {
-            ContractType::Number(_) => writeln!(out, "request.put_numbers(value.{name}, value.{}_count)?;", field.name)?,
+            ContractType::Number(_) => {
+                writeln!(out, "request.put_numbers(value.{name}, value.{}_count)?;", field.name)?
+            }
             ContractType::Named(ty) if ty == "str" => {
-                writeln!(out, "request.put_items(value.{name}, value.{}_count, RequestWriter::put_str)?;", field.name)?;
+                writeln!(
+                    out,
+                    "request.put_items(value.{name}, value.{}_count, RequestWriter::put_str)?;",
+                    field.name
+                )?;
             }
             element if is_struct(contract, element) => {
                 if type_name(element) == "tensor" {
@@ -164,7 +175,9 @@ fn write_reader(out: &mut String, contract: &Contract, name: &str) -> Result<()>
             continue;
         }
         match &field.ty {
-            ContractType::Named(ty) if ty == "str" => writeln!(out, "value.{field_name} = request.take_str()?;")?,
+            ContractType::Named(ty) if ty == "str" => {
+                writeln!(out, "value.{field_name} = request.take_str()?;")?
+            }
             ContractType::PointerTo(target) => writeln!(
                 out,
                 "if request.take_u8()? != 0 {{\nlet target = decode_{}(request)?;\nvalue.{field_name} = request.storage().store(target);\n}}",
@@ -173,8 +186,12 @@ fn write_reader(out: &mut String, contract: &Contract, name: &str) -> Result<()>
             ContractType::List(element) => {
                 let taken = match &**element {
                     ContractType::Number(_) => "take_numbers()".to_owned(),
-                    ContractType::Named(ty) if ty == "str" => "take_values(StoredReader::take_str)".to_owned(),
-                    element if is_struct(contract, element) => format!("take_structs(decode_{})", type_name(element)),
+                    ContractType::Named(ty) if ty == "str" => {
+                        "take_values(StoredReader::take_str)".to_owned()
+                    }
+                    element if is_struct(contract, element) => {
+                        format!("take_structs(decode_{})", type_name(element))
+                    }
                     element => format!("take_values(decode_{})", type_name(element)),
                 };
                 writeln!(out, "(value.{field_name}, value.{}_count) = request.{taken}?;", field.name)?;
