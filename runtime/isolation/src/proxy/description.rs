@@ -21,6 +21,7 @@ const MAX_KERNELS: u32 = 1 << 16;
 
 /// The answer, and everything that it points to.
 #[derive(Debug)]
+#[expect(clippy::vec_box, reason = "the host holds the addresses of what is in the boxes")]
 pub(crate) struct ProxyDescription {
     plugin: abi::Plugin,
     /// Kernels that run on another device, whose memory the child cannot reach.

@@ -49,8 +49,7 @@ pub(super) unsafe fn call_slot(
                 return Err(WireBreach::new("a function in `initialize`", "none"));
             };
             // SAFETY: the context is the plugin's own, and the host vouches for the arguments.
-            let failure = unsafe { slot(context) };
-            failure
+            unsafe { slot(context) }
         }
         slots::CORE_FINALIZE => {
             let (context, table) = plugin.core_table()?;
@@ -58,8 +57,7 @@ pub(super) unsafe fn call_slot(
                 return Err(WireBreach::new("a function in `finalize`", "none"));
             };
             // SAFETY: the context is the plugin's own, and the host vouches for the arguments.
-            let failure = unsafe { slot(context) };
-            failure
+            unsafe { slot(context) }
         }
         slots::CORE_DEVICE_INIT => {
             let (context, table) = plugin.core_table()?;
@@ -68,8 +66,7 @@ pub(super) unsafe fn call_slot(
                 return Err(WireBreach::new("a function in `device_init`", "none"));
             };
             // SAFETY: the context is the plugin's own, and the host vouches for the arguments.
-            let failure = unsafe { slot(context, device) };
-            failure
+            unsafe { slot(context, device) }
         }
         slots::CORE_DEVICE_DEINIT => {
             let (context, table) = plugin.core_table()?;
@@ -78,8 +75,7 @@ pub(super) unsafe fn call_slot(
                 return Err(WireBreach::new("a function in `device_deinit`", "none"));
             };
             // SAFETY: the context is the plugin's own, and the host vouches for the arguments.
-            let failure = unsafe { slot(context, device) };
-            failure
+            unsafe { slot(context, device) }
         }
         slots::CORE_DEVICE_SYNCHRONIZE => {
             let (context, table) = plugin.core_table()?;
@@ -88,8 +84,7 @@ pub(super) unsafe fn call_slot(
                 return Err(WireBreach::new("a function in `device_synchronize`", "none"));
             };
             // SAFETY: the context is the plugin's own, and the host vouches for the arguments.
-            let failure = unsafe { slot(context, device) };
-            failure
+            unsafe { slot(context, device) }
         }
         slots::CORE_DEVICE_COUNT => {
             let (context, table) = plugin.core_table()?;
@@ -199,8 +194,7 @@ pub(super) unsafe fn call_slot(
                 return Err(WireBreach::new("a function in `memory_deallocate`", "none"));
             };
             // SAFETY: the context is the plugin's own, and the host vouches for the arguments.
-            let failure = unsafe { slot(context, device, block, size) };
-            failure
+            unsafe { slot(context, device, block, size) }
         }
         slots::CORE_MEMORY_COPY_H2D => {
             let (context, table) = plugin.core_table()?;
@@ -212,8 +206,7 @@ pub(super) unsafe fn call_slot(
                 return Err(WireBreach::new("a function in `memory_copy_h2d`", "none"));
             };
             // SAFETY: the context is the plugin's own, and the host vouches for the arguments.
-            let failure = unsafe { slot(context, device, target, target_offset, source, source_size) };
-            failure
+            unsafe { slot(context, device, target, target_offset, source, source_size) }
         }
         slots::CORE_MEMORY_COPY_D2H => {
             let (context, table) = plugin.core_table()?;
@@ -225,8 +218,7 @@ pub(super) unsafe fn call_slot(
                 return Err(WireBreach::new("a function in `memory_copy_d2h`", "none"));
             };
             // SAFETY: the context is the plugin's own, and the host vouches for the arguments.
-            let failure = unsafe { slot(context, device, target, target_size, source, source_offset) };
-            failure
+            unsafe { slot(context, device, target, target_size, source, source_offset) }
         }
         slots::CORE_MEMORY_COPY_D2D => {
             let (context, table) = plugin.core_table()?;
@@ -240,9 +232,7 @@ pub(super) unsafe fn call_slot(
                 return Err(WireBreach::new("a function in `memory_copy_d2d`", "none"));
             };
             // SAFETY: the context is the plugin's own, and the host vouches for the arguments.
-            let failure =
-                unsafe { slot(context, device, target, target_offset, source, source_offset, size) };
-            failure
+            unsafe { slot(context, device, target, target_offset, source, source_offset, size) }
         }
         slots::CORE_MEMORY_COPY_P2P => {
             let (context, table) = plugin.core_table()?;
@@ -257,7 +247,7 @@ pub(super) unsafe fn call_slot(
                 return Err(WireBreach::new("a function in `memory_copy_p2p`", "none"));
             };
             // SAFETY: the context is the plugin's own, and the host vouches for the arguments.
-            let failure = unsafe {
+            unsafe {
                 slot(
                     context,
                     target_device,
@@ -268,8 +258,7 @@ pub(super) unsafe fn call_slot(
                     source_offset,
                     size,
                 )
-            };
-            failure
+            }
         }
         slots::CORE_MEMORY_SET => {
             let (context, table) = plugin.core_table()?;
@@ -282,8 +271,7 @@ pub(super) unsafe fn call_slot(
                 return Err(WireBreach::new("a function in `memory_set`", "none"));
             };
             // SAFETY: the context is the plugin's own, and the host vouches for the arguments.
-            let failure = unsafe { slot(context, device, target, target_offset, byte, size) };
-            failure
+            unsafe { slot(context, device, target, target_offset, byte, size) }
         }
         slots::CORE_MEMORY_STATS => {
             let (context, table) = plugin.core_table()?;
@@ -408,8 +396,7 @@ pub(super) unsafe fn call_slot(
                 return Err(WireBreach::new("a function in `stream_destroy`", "none"));
             };
             // SAFETY: the context is the plugin's own, and the host vouches for the arguments.
-            let failure = unsafe { slot(context, device, queue) };
-            failure
+            unsafe { slot(context, device, queue) }
         }
         slots::ASYNC_STREAM_QUERY => {
             let (context, table) = plugin.async_table()?;
@@ -434,8 +421,7 @@ pub(super) unsafe fn call_slot(
                 return Err(WireBreach::new("a function in `stream_synchronize`", "none"));
             };
             // SAFETY: the context is the plugin's own, and the host vouches for the arguments.
-            let failure = unsafe { slot(context, device, queue) };
-            failure
+            unsafe { slot(context, device, queue) }
         }
         slots::ASYNC_STREAM_WAIT_EVENT => {
             let (context, table) = plugin.async_table()?;
@@ -446,8 +432,7 @@ pub(super) unsafe fn call_slot(
                 return Err(WireBreach::new("a function in `stream_wait_event`", "none"));
             };
             // SAFETY: the context is the plugin's own, and the host vouches for the arguments.
-            let failure = unsafe { slot(context, device, queue, point) };
-            failure
+            unsafe { slot(context, device, queue, point) }
         }
         slots::ASYNC_EVENT_CREATE => {
             let (context, table) = plugin.async_table()?;
@@ -471,8 +456,7 @@ pub(super) unsafe fn call_slot(
                 return Err(WireBreach::new("a function in `event_destroy`", "none"));
             };
             // SAFETY: the context is the plugin's own, and the host vouches for the arguments.
-            let failure = unsafe { slot(context, device, point) };
-            failure
+            unsafe { slot(context, device, point) }
         }
         slots::ASYNC_EVENT_RECORD => {
             let (context, table) = plugin.async_table()?;
@@ -483,8 +467,7 @@ pub(super) unsafe fn call_slot(
                 return Err(WireBreach::new("a function in `event_record`", "none"));
             };
             // SAFETY: the context is the plugin's own, and the host vouches for the arguments.
-            let failure = unsafe { slot(context, device, queue, point) };
-            failure
+            unsafe { slot(context, device, queue, point) }
         }
         slots::ASYNC_EVENT_QUERY => {
             let (context, table) = plugin.async_table()?;
@@ -509,8 +492,7 @@ pub(super) unsafe fn call_slot(
                 return Err(WireBreach::new("a function in `event_synchronize`", "none"));
             };
             // SAFETY: the context is the plugin's own, and the host vouches for the arguments.
-            let failure = unsafe { slot(context, device, point) };
-            failure
+            unsafe { slot(context, device, point) }
         }
         slots::ASYNC_EVENT_ELAPSED => {
             let (context, table) = plugin.async_table()?;
@@ -540,8 +522,7 @@ pub(super) unsafe fn call_slot(
                 return Err(WireBreach::new("a function in `memory_copy_h2d_async`", "none"));
             };
             // SAFETY: the context is the plugin's own, and the host vouches for the arguments.
-            let failure = unsafe { slot(context, device, queue, target, target_offset, source, size) };
-            failure
+            unsafe { slot(context, device, queue, target, target_offset, source, size) }
         }
         slots::ASYNC_MEMORY_COPY_D2H_ASYNC => {
             let (context, table) = plugin.async_table()?;
@@ -555,8 +536,7 @@ pub(super) unsafe fn call_slot(
                 return Err(WireBreach::new("a function in `memory_copy_d2h_async`", "none"));
             };
             // SAFETY: the context is the plugin's own, and the host vouches for the arguments.
-            let failure = unsafe { slot(context, device, queue, target, source, source_offset, size) };
-            failure
+            unsafe { slot(context, device, queue, target, source, source_offset, size) }
         }
         slots::ASYNC_MEMORY_COPY_D2D_ASYNC => {
             let (context, table) = plugin.async_table()?;
@@ -571,9 +551,7 @@ pub(super) unsafe fn call_slot(
                 return Err(WireBreach::new("a function in `memory_copy_d2d_async`", "none"));
             };
             // SAFETY: the context is the plugin's own, and the host vouches for the arguments.
-            let failure =
-                unsafe { slot(context, device, queue, target, target_offset, source, source_offset, size) };
-            failure
+            unsafe { slot(context, device, queue, target, target_offset, source, source_offset, size) }
         }
         slots::ASYNC_MEMORY_COPY_P2P_ASYNC => {
             let (context, table) = plugin.async_table()?;
@@ -589,7 +567,7 @@ pub(super) unsafe fn call_slot(
                 return Err(WireBreach::new("a function in `memory_copy_p2p_async`", "none"));
             };
             // SAFETY: the context is the plugin's own, and the host vouches for the arguments.
-            let failure = unsafe {
+            unsafe {
                 slot(
                     context,
                     target_device,
@@ -601,8 +579,7 @@ pub(super) unsafe fn call_slot(
                     source_offset,
                     size,
                 )
-            };
-            failure
+            }
         }
         slots::ASYNC_MEMORY_SET_ASYNC => {
             let (context, table) = plugin.async_table()?;
@@ -616,8 +593,7 @@ pub(super) unsafe fn call_slot(
                 return Err(WireBreach::new("a function in `memory_set_async`", "none"));
             };
             // SAFETY: the context is the plugin's own, and the host vouches for the arguments.
-            let failure = unsafe { slot(context, device, queue, target, target_offset, byte, size) };
-            failure
+            unsafe { slot(context, device, queue, target, target_offset, byte, size) }
         }
         slots::ASYNC_MEMORY_ALLOCATE_ASYNC => {
             let (context, table) = plugin.async_table()?;
@@ -645,8 +621,7 @@ pub(super) unsafe fn call_slot(
                 return Err(WireBreach::new("a function in `memory_deallocate_async`", "none"));
             };
             // SAFETY: the context is the plugin's own, and the host vouches for the arguments.
-            let failure = unsafe { slot(context, device, queue, block, size) };
-            failure
+            unsafe { slot(context, device, queue, block, size) }
         }
         slots::KERNEL_SUPPORTS => {
             let kernel = plugin.kernel(request.take_u32()?)?;
@@ -656,8 +631,7 @@ pub(super) unsafe fn call_slot(
                 return Err(WireBreach::new("a function in `supports`", "none"));
             };
             // SAFETY: the context is the plugin's own, and the host vouches for the arguments.
-            let failure = unsafe { slot(context, call) };
-            failure
+            unsafe { slot(context, call) }
         }
         slots::KERNEL_INFER => {
             let kernel = plugin.kernel(request.take_u32()?)?;
@@ -667,8 +641,7 @@ pub(super) unsafe fn call_slot(
                 return Err(WireBreach::new("a function in `infer`", "none"));
             };
             // SAFETY: the context is the plugin's own, and the host vouches for the arguments.
-            let failure = unsafe { slot(context, call) };
-            failure
+            unsafe { slot(context, call) }
         }
         slots::KERNEL_WORKSPACE => {
             let kernel = plugin.kernel(request.take_u32()?)?;
@@ -707,8 +680,7 @@ pub(super) unsafe fn call_slot(
             let call = plugin.read_call(request)?.cast_const();
             let Some(slot) = table.run else { return Err(WireBreach::new("a function in `run`", "none")) };
             // SAFETY: the context is the plugin's own, and the host vouches for the arguments.
-            let failure = unsafe { slot(context, state, call) };
-            failure
+            unsafe { slot(context, state, call) }
         }
         slots::KERNEL_RELEASE => {
             let kernel = plugin.kernel(request.take_u32()?)?;
@@ -718,8 +690,7 @@ pub(super) unsafe fn call_slot(
                 return Err(WireBreach::new("a function in `release`", "none"));
             };
             // SAFETY: the context is the plugin's own, and the host vouches for the arguments.
-            let failure = unsafe { slot(context, state) };
-            failure
+            unsafe { slot(context, state) }
         }
         other => return Err(WireBreach::new("a slot", other.to_string())),
     };

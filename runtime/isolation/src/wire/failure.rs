@@ -104,9 +104,10 @@ impl HostFunctions {
         if unread {
             return Some(WireFailure::fatal(format!("expected the number of an error, found {}", error.0)));
         }
-        // SAFETY: the texts are valid until the error is released, below.
         let own = |text: abi::Str| {
-            String::from_utf8_lossy(unsafe { text.bytes() }.unwrap_or_default()).into_owned()
+            // SAFETY: the texts are valid until the error is released, below.
+            let bytes = unsafe { text.bytes() };
+            String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned()
         };
         let failure = WireFailure {
             code: info.code,

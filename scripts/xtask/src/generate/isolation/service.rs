@@ -86,13 +86,14 @@ fn write_arm(
     writeln!(
         out,
         "let Some(slot) = table.{name} else {{ return Err(WireBreach::new(\"a function in `{name}`\", \"none\")) }};\n\
-         // SAFETY: the context is the plugin's own, and the host vouches for the arguments.\n\
-         let failure = unsafe {{ slot(context{arguments}) }};"
+         // SAFETY: the context is the plugin's own, and the host vouches for the arguments."
     )?;
-    if !results.is_empty() {
-        writeln!(out, "if !failure.is_some() {{\n{results}}}")?;
+    let called = format!("unsafe {{ slot(context{arguments}) }}");
+    if results.is_empty() {
+        writeln!(out, "{called}\n}}")?;
+    } else {
+        writeln!(out, "let failure = {called};\nif !failure.is_some() {{\n{results}}}\nfailure\n}}")?;
     }
-    out.push_str("failure\n}\n");
     Ok(())
 }
 

@@ -113,7 +113,7 @@ fn write_field(
         )?,
         ContractType::List(element) => match &**element {
             ContractType::Number(_) => {
-                writeln!(out, "request.put_numbers(value.{name}, value.{}_count)?;", field.name)?
+                writeln!(out, "request.put_numbers(value.{name}, value.{}_count)?;", field.name)?;
             }
             ContractType::Named(ty) if ty == "str" => {
                 writeln!(
@@ -176,7 +176,7 @@ fn write_reader(out: &mut String, contract: &Contract, name: &str) -> Result<()>
         }
         match &field.ty {
             ContractType::Named(ty) if ty == "str" => {
-                writeln!(out, "value.{field_name} = request.take_str()?;")?
+                writeln!(out, "value.{field_name} = request.take_str()?;")?;
             }
             ContractType::PointerTo(target) => writeln!(
                 out,
