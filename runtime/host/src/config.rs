@@ -15,7 +15,6 @@ use oarlock_isolation::IsolationLimits;
 use serde::Deserialize;
 
 use crate::files::regular_file::read_start;
-use crate::isolation::policy::IsolationPolicy;
 use crate::text::name::check_name;
 use crate::text::toml;
 use crate::{Digest, HostEnvironment, ProcessIdentity};
@@ -62,6 +61,19 @@ pub struct PluginsSection {
     pub trusted_files: Vec<Digest>,
     /// Limits of isolated plugins.
     pub isolated: IsolatedSection,
+}
+
+/// The plugins to isolate, besides those that are named. In the order of strictness.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum IsolationPolicy {
+    /// None.
+    #[default]
+    Never,
+    /// Those that are neither signed by a trusted key nor among the trusted files.
+    Unknown,
+    /// All that can be isolated.
+    Always,
 }
 
 /// The `[plugins.isolated]` section: limits of each process. A limit that is left out does not apply.

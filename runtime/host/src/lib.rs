@@ -31,7 +31,7 @@ mod startup;
 mod text;
 
 pub use child_program::probe_child_main;
-pub use config::{ConfigError, HostConfig, IsolatedSection, PluginsSection};
+pub use config::{ConfigError, HostConfig, IsolatedSection, IsolationPolicy, PluginsSection};
 pub use device::kernel::{KernelHandle, PreparedKernel};
 pub use device::memory::{DeviceBlock, DeviceSpan};
 pub use device::pinned::PinnedHostMemory;
@@ -41,7 +41,6 @@ pub use environment::HostEnvironment;
 pub use files::digest::{AllowList, Digest, InvalidDigest};
 pub use files::permissions::ProcessIdentity;
 pub use host::Host;
-pub use isolation::policy::IsolationPolicy;
 pub use judge::elf::{ExportedSymbol, LinkedLibraries, SharedObject, SymbolBinding};
 pub use judge::features::IsaFeatures;
 pub use judge::isa::IsaPredicate;

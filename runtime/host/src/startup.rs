@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::isolation::parent::open_isolated;
-use crate::isolation::policy::{IsolationPolicy, unmet_requests};
+use crate::isolation::policy::{is_to_be_isolated, unmet_requests};
 use crate::judge::elf::LinkedLibraries;
 use crate::load::{QueriedPlugin, open_plugin, query_plugin};
 use crate::options::HostOptions;
@@ -234,7 +234,7 @@ impl PluginLoader<'_> {
         // The judged file is opened, even if a link on the way has changed since.
         let real_path = &judged.real_path;
         let open = |()| match &known {
-            Some((name, _, kind)) if IsolationPolicy::isolates(self.options, &judged, name) => {
+            Some((name, _, kind)) if is_to_be_isolated(self.options, &judged, name) => {
                 open_isolated(real_path, name, *kind, self.options, services)
             }
             _ => open_plugin(real_path, services),

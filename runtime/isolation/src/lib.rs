@@ -20,7 +20,8 @@ mod tests;
 mod wire;
 
 pub use limits::IsolationLimits;
-pub use proxy::isolated_plugin::{IsolatedPlugin, StartFailure, StartRequest};
+pub use proxy::isolated_plugin::{IsolatedPlugin, StartFailure};
+pub use proxy::start_request::StartRequest;
 pub use serve::{ChildEnd, KeptConstants, KernelCaller, LaneHost, LogSender, ServedPlugin};
 pub use wire::WireBreach;
 pub use wire::failure::{HostFunctions, WireFailure};

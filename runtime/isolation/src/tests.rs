@@ -154,8 +154,15 @@ fn a_call_arrives_with_its_elements_attributes_and_graphs() {
     let connection = lone_connection();
     let (short, long) = ([1.5_f32, 2.5], vec![0.5_f32; 1000]);
     let (short_dims, long_dims) = ([2_i64], [10_i64, 100]);
-    let inputs = [tensor_of(&short, &short_dims, abi::MemoryKind::HOST), tensor_of(&long, &long_dims, abi::MemoryKind::HOST)];
-    let far = abi::Tensor { block: abi::Memory(77), offset: 8, ..tensor_of(&short, &short_dims, abi::MemoryKind::DEVICE) };
+    let inputs = [
+        tensor_of(&short, &short_dims, abi::MemoryKind::HOST),
+        tensor_of(&long, &long_dims, abi::MemoryKind::HOST),
+    ];
+    let far = abi::Tensor {
+        block: abi::Memory(77),
+        offset: 8,
+        ..tensor_of(&short, &short_dims, abi::MemoryKind::DEVICE)
+    };
     let inputs = [&raw const inputs[0], &raw const inputs[1], &raw const far];
     let mut written = [0.0_f32; 2];
     let output = abi::Tensor {
@@ -199,7 +206,7 @@ fn a_call_arrives_with_its_elements_attributes_and_graphs() {
         ..abi::Call::EMPTY
     };
 
-    let (mut bytes, mut crossed) = (Vec::new(), CrossedMemory::new(&connection));
+    let (mut bytes, mut crossed) = (Vec::new(), CrossedMemory::new(connection.arena()));
     let writer = ByteWriter::new(&mut bytes);
     let mut request = RequestWriter::new(writer, &mut crossed, ElementPolicy::All, OperandRole::Attribute);
     // SAFETY: the call is as the contract describes it.
@@ -213,7 +220,8 @@ fn a_call_arrives_with_its_elements_attributes_and_graphs() {
         keeps_elements: false,
         call: &place,
     };
-    let arrived = decode_call(&mut StoredReader::new(ByteReader::new(&bytes), &storage, around)).expect("a whole call");
+    let arrived =
+        decode_call(&mut StoredReader::new(ByteReader::new(&bytes), &storage, around)).expect("a whole call");
     assert_eq!((arrived.device, arrived.queue.0, arrived.random_seed, arrived.inputs_count), (3, 9, 5, 3));
     assert_eq!(arrived.host_call as usize, 1);
     // SAFETY: the lists were read into the storage, here and below.
@@ -247,13 +255,10 @@ fn a_call_arrives_with_its_elements_attributes_and_graphs() {
 #[test]
 fn texts_of_this_process_do_not_cross() {
     let connection = lone_connection();
-    let text = abi::Tensor {
-        dtype: abi::Dtype::STRING,
-        ..tensor_of(&[0.0; 4], &[1], abi::MemoryKind::HOST)
-    };
+    let text = abi::Tensor { dtype: abi::Dtype::STRING, ..tensor_of(&[0.0; 4], &[1], abi::MemoryKind::HOST) };
     let inputs = [&raw const text];
     let call = abi::Call { inputs: inputs.as_ptr(), inputs_count: 1, ..abi::Call::EMPTY };
-    let (mut bytes, mut crossed) = (Vec::new(), CrossedMemory::new(&connection));
+    let (mut bytes, mut crossed) = (Vec::new(), CrossedMemory::new(connection.arena()));
     let writer = ByteWriter::new(&mut bytes);
     let mut request = RequestWriter::new(writer, &mut crossed, ElementPolicy::All, OperandRole::Attribute);
     // SAFETY: the call is as the contract describes it.

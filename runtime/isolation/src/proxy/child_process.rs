@@ -13,7 +13,7 @@ use rustix::process::Resource;
 
 use super::child_life::ChildLife;
 use super::connection::Connection;
-use super::isolated_plugin::StartRequest;
+use super::start_request::StartRequest;
 use crate::shared::frames::{FrameReader, FrameWriter};
 use crate::shared::region::SharedRegion;
 use crate::wire::WireBreach;

@@ -3,7 +3,6 @@
 #![expect(unsafe_code, reason = "the services of the host are called for a kernel that runs in the child")]
 
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use oarlock_abi as abi;
@@ -11,12 +10,12 @@ use oarlock_abi as abi;
 use super::callbacks::CallbackTable;
 use super::child_life::ChildLife;
 use super::crossed_memory::CrossedMemory;
+use super::data_arena::DataArena;
 use super::lane_pool::{LanePool, LaneTicket};
 use super::live_handles::LiveHandles;
 use super::reply_reader::ReplyReader;
 use super::request_writer::{ElementPolicy, OperandRole, RequestWriter};
 use super::text_store::TextStore;
-use crate::shared::arena::ArenaBooks;
 use crate::shared::layout::{REQUEST_BYTES, REQUEST_SLOTS};
 use crate::shared::region::SharedRegion;
 use crate::wire::WireBreach;
@@ -37,8 +36,7 @@ const SILENT_LOOKS: u32 = 150;
 /// The host's end of one isolated plugin.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    region: SharedRegion,
-    arena: Mutex<ArenaBooks>,
+    arena: DataArena,
     lanes: LanePool,
     host: HostFunctions,
     life: ChildLife,
@@ -122,8 +120,7 @@ impl Connection {
         call_limit: Option<Duration>,
     ) -> Self {
         Self {
-            arena: Mutex::new(ArenaBooks::new(region.arena_bytes())),
-            region,
+            arena: DataArena::new(region),
             lanes: LanePool::new(),
             host,
             life,
@@ -135,7 +132,7 @@ impl Connection {
     }
 
     pub(crate) fn region(&self) -> &SharedRegion {
-        &self.region
+        self.arena.region()
     }
 
     pub(crate) fn host(&self) -> &HostFunctions {
@@ -154,25 +151,14 @@ impl Connection {
         &self.handles
     }
 
-    pub(crate) fn take_piece(&self, size: u64) -> Option<u64> {
-        self.arena.lock().unwrap_or_else(PoisonError::into_inner).take_piece(size)
-    }
-
-    /// Frees a piece of the arena; false if there is none at this offset.
-    pub(crate) fn give_piece(&self, offset: u64) -> bool {
-        let mut arena = self.arena.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(unused) = arena.give_piece(offset) else { return false };
-        if unused > 0 {
-            // Under the lock, so that nobody writes to these pages yet.
-            self.region.forget_pages(offset, unused);
-        }
-        true
+    pub(crate) fn arena(&self) -> &DataArena {
+        &self.arena
     }
 
     /// Wakes everybody who waits for the child, after it was lost.
     pub(crate) fn release_waiters(&self) {
         for lane in 0..crate::shared::layout::LANES {
-            self.region.lane(lane).words().reply_bell.ring_loudly();
+            self.region().lane(lane).words().reply_bell.ring_loudly();
         }
     }
 
@@ -216,7 +202,7 @@ impl Connection {
     ) -> Result<(), CallFailure> {
         self.life.note_slot(route.slot);
         let mut lane = self.take_lane()?;
-        let mut crossed = CrossedMemory::new(self);
+        let mut crossed = CrossedMemory::new(&self.arena);
         let mut request = std::mem::take(&mut lane.ticket.request);
         let written = write_request(&mut request, route, &mut crossed, encode);
         let sent = written.and_then(|()| lane.send_request(&mut request, &mut crossed));
@@ -243,8 +229,8 @@ impl Connection {
                 return Err(CallFailure::Lost);
             }
             let start = |count| {
-                self.region.words().lanes_in_use.0.store(count, Ordering::Release);
-                self.region.words().lane_bell.ring();
+                self.region().words().lanes_in_use.0.store(count, Ordering::Release);
+                self.region().words().lane_bell.ring();
             };
             if let Some(ticket) = self.lanes.take_lane(LOOK_AGAIN, start) {
                 break ticket;
@@ -259,7 +245,7 @@ impl Connection {
 
     /// Waits until the child has done this many requests of a lane.
     pub(crate) fn wait_executed(&self, lane: usize, target: u32, slot: u32) -> Result<(), CallFailure> {
-        let words = self.region.lane(lane).words();
+        let words = self.region().lane(lane).words();
         let mut patience = CallPatience::new(self, slot);
         loop {
             let check = || {
@@ -287,7 +273,7 @@ impl Connection {
             Asked(u32),
             Lost,
         }
-        let words = self.region.lane(lane.ticket.index).words();
+        let words = self.region().lane(lane.ticket.index).words();
         let mut patience = CallPatience::new(self, route.slot);
         patience.limit = route.limit.or(patience.limit);
         loop {
@@ -326,7 +312,7 @@ impl Connection {
         route: &CallRoute,
         crossed: &mut CrossedMemory<'_>,
     ) -> Result<(), CallFailure> {
-        let memory = self.region.lane(lane.ticket.index);
+        let memory = self.region().lane(lane.ticket.index);
         memory.read_reply(&mut lane.ticket.reply)?;
         let mut question = ByteReader::new(&lane.ticket.reply);
         let kind = question.take_u32()?;
@@ -418,7 +404,7 @@ impl LaneInUse<'_> {
                 CallFailure::Reported(WireFailure::new(abi::Code::RESOURCE_EXHAUSTED, breach.to_string()))
             };
             let offset = crossed.take_piece(size).map_err(reported)?;
-            let target = connection.region.range_address(offset, size).map_err(reported)?;
+            let target = connection.region().range_address(offset, size).map_err(reported)?;
             // SAFETY: the piece is that large and nobody else's.
             unsafe { std::ptr::copy_nonoverlapping(request.as_ptr(), target, request.len()) };
             let mut writer = ByteWriter::new(request);
@@ -429,7 +415,7 @@ impl LaneInUse<'_> {
         let number = connection.lanes.posted_count(lane);
         // The place for this request is free once the one that was there before is done.
         connection.wait_executed(lane, number.wrapping_sub(REQUEST_SLOTS as u32 - 1), FENCE)?;
-        let memory = connection.region.lane(lane);
+        let memory = connection.region().lane(lane);
         let fits = memory.write_request(number, request);
         debug_assert!(fits, "a request that is too long goes through the arena");
         let posted = connection.lanes.count_request(lane);
@@ -444,7 +430,7 @@ impl LaneInUse<'_> {
         decode: impl FnOnce(&mut ReplyReader<'_>) -> Result<(), WireBreach>,
     ) -> Result<(), CallFailure> {
         let connection = self.connection;
-        connection.region.lane(self.ticket.index).read_reply(&mut self.ticket.reply)?;
+        connection.region().lane(self.ticket.index).read_reply(&mut self.ticket.reply)?;
         let mut bytes = ByteReader::new(&self.ticket.reply);
         match bytes.take_u32()? {
             STATUS_DONE => Ok(decode(&mut ReplyReader::new(bytes, &connection.texts))?),
@@ -476,7 +462,7 @@ impl<'a> CallPatience<'a> {
 
     /// Called every [`LOOK_AGAIN`]: ends a child that is stopped, or whose call exceeds its limit.
     fn look(&mut self) {
-        let beat = self.connection.region.words().heartbeat.0.load(Ordering::Relaxed);
+        let beat = self.connection.region().words().heartbeat.0.load(Ordering::Relaxed);
         // Looks are counted instead of time, which also passes while this process is stopped.
         self.silent = if beat == self.heartbeat { self.silent + 1 } else { 0 };
         self.heartbeat = beat;

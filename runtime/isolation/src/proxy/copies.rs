@@ -74,7 +74,7 @@ fn send(
     route: &CallRoute,
     put: impl FnOnce(&mut RequestWriter<'_, '_>),
 ) -> Result<u32, CallFailure> {
-    let mut crossed = CrossedMemory::new(lane.connection);
+    let mut crossed = CrossedMemory::new(lane.connection.arena());
     let mut request = std::mem::take(&mut lane.ticket.request);
     let written = write_request(&mut request, route, &mut crossed, |request| {
         put(request);
@@ -317,8 +317,10 @@ pub(super) unsafe extern "C" fn core_host_memory_allocate(
     if failure.is_some() {
         return failure;
     }
-    let piece =
-        connection.take_piece(size).and_then(|offset| connection.region().range_address(offset, size).ok());
+    let piece = connection
+        .arena()
+        .take_piece(size)
+        .and_then(|offset| connection.region().range_address(offset, size).ok());
     let Some(piece) = piece else {
         let expected = format!("{size} bytes in the memory that is shared with the isolated plugin");
         let message = format!("expected {expected}, found less; free other pinned memory first");
@@ -339,7 +341,7 @@ pub(super) unsafe extern "C" fn core_host_memory_deallocate(
     // SAFETY: the host hands back the context of the proxy.
     let connection = unsafe { connection_of(context) };
     let offset = connection.region().arena_offset(address as u64, 1);
-    if offset.is_some_and(|offset| connection.give_piece(offset)) {
+    if offset.is_some_and(|offset| connection.arena().give_piece(offset)) {
         return abi::Error::NONE;
     }
     let message = "expected an address that `host_memory_allocate` returned, found another one";

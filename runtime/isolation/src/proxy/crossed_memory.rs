@@ -4,13 +4,13 @@
 
 use oarlock_abi as abi;
 
-use super::connection::Connection;
+use super::data_arena::DataArena;
 use crate::wire::WireBreach;
 
 /// Arena memory that a call uses until it is done.
 #[derive(Debug)]
 pub(crate) struct CrossedMemory<'a> {
-    connection: &'a Connection,
+    arena: &'a DataArena,
     pieces: Vec<u64>,
     outputs: Vec<CrossedOutput>,
 }
@@ -24,8 +24,8 @@ struct CrossedOutput {
 }
 
 impl<'a> CrossedMemory<'a> {
-    pub(crate) fn new(connection: &'a Connection) -> Self {
-        Self { connection, pieces: Vec::new(), outputs: Vec::new() }
+    pub(crate) fn new(arena: &'a DataArena) -> Self {
+        Self { arena, pieces: Vec::new(), outputs: Vec::new() }
     }
 
     /// True if the call needs no memory that has to be freed when it is done.
@@ -35,7 +35,7 @@ impl<'a> CrossedMemory<'a> {
 
     /// A piece of the arena that lives as long as the call.
     pub(crate) fn take_piece(&mut self, size: u64) -> Result<u64, WireBreach> {
-        let piece = self.connection.take_piece(size).ok_or_else(|| {
+        let piece = self.arena.take_piece(size).ok_or_else(|| {
             WireBreach::new(
                 "room in the memory that is shared with the plugin",
                 format!("none for {size} bytes"),
@@ -56,7 +56,7 @@ impl<'a> CrossedMemory<'a> {
         size: u64,
         is_output: bool,
     ) -> Result<u64, WireBreach> {
-        let region = self.connection.region();
+        let region = self.arena.region();
         if let Some(offset) = region.arena_offset(address, size) {
             return Ok(offset);
         }
@@ -74,7 +74,7 @@ impl<'a> CrossedMemory<'a> {
     /// Copies the outputs to their places, after the call succeeded.
     pub(crate) fn copy_outputs(&self) -> Result<(), WireBreach> {
         for CrossedOutput { offset, target, size } in &self.outputs {
-            let source = self.connection.region().range_address(*offset, *size)?;
+            let source = self.arena.region().range_address(*offset, *size)?;
             // SAFETY: the caller of the call vouches for the target until the call is done; the piece is that large.
             unsafe { std::ptr::copy_nonoverlapping(source, *target, *size as usize) };
         }
@@ -85,7 +85,7 @@ impl<'a> CrossedMemory<'a> {
 impl Drop for CrossedMemory<'_> {
     fn drop(&mut self) {
         for piece in self.pieces.drain(..) {
-            self.connection.give_piece(piece);
+            self.arena.give_piece(piece);
         }
     }
 }

@@ -1,7 +1,5 @@
 //! A plugin in a child process, from its start to its end.
 
-use std::ffi::OsString;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::JoinHandle;
@@ -12,34 +10,12 @@ use oarlock_abi as abi;
 use super::child_process::{StartNews, run_child};
 use super::connection::{CallRoute, Connection};
 use super::description::ProxyDescription;
-use crate::limits::IsolationLimits;
+use super::start_request::StartRequest;
 use crate::wire::WireBreach;
-use crate::wire::failure::HostFunctions;
 use crate::wire::header::{ASKED_OPTIONS, SHUT_DOWN};
 
 /// Limit on the time that a plugin takes to shut down.
 const SHUT_DOWN_TIME: Duration = Duration::from_secs(5);
-
-/// What is needed to start an isolated plugin.
-#[derive(Clone, Debug)]
-pub struct StartRequest {
-    /// The program to start, usually this one. It calls [`ChildEnd::enter`](crate::ChildEnd::enter).
-    pub program: PathBuf,
-    /// Its arguments before the plugin's path.
-    pub arguments: Vec<OsString>,
-    /// The plugin.
-    pub path: PathBuf,
-    /// The name of the plugin, for messages.
-    pub name: String,
-    /// What the host of the child has to know.
-    pub setup: Vec<u8>,
-    /// Limits of the child.
-    pub limits: IsolationLimits,
-    /// The host, to which errors and messages go. It outlives the plugin.
-    pub host: HostFunctions,
-    /// The time that the plugin may take to describe itself.
-    pub patience: Duration,
-}
 
 /// Why a plugin cannot be used in a child process.
 #[derive(Debug)]

@@ -132,7 +132,8 @@ mod tests {
     #[test]
     fn there_are_as_many_lanes_as_there_are() {
         let pool = LanePool::new();
-        let tickets: Vec<_> = (0..LANES).map(|_| pool.take_lane(Duration::ZERO, |_| ()).expect("a lane")).collect();
+        let tickets: Vec<_> =
+            (0..LANES).map(|_| pool.take_lane(Duration::ZERO, |_| ()).expect("a lane")).collect();
         assert!(pool.take_lane(Duration::ZERO, |_| ()).is_none());
         tickets.into_iter().for_each(|ticket| pool.give_lane(ticket));
         assert!(pool.take_lane(Duration::ZERO, |_| ()).is_some());

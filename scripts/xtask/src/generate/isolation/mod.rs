@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_slot_with_an_address_is_refused_until_somebody_says_how_it_crosses() {
-        let slot = "    optional fn memory_peek(device: u32, in place: ptr) default \"nothing\" since 1.2\n";
+        let slot = "    /// Looks.\n    optional fn memory_peek(device: u32, in place: ptr) default \"nothing\" since 1.2\n";
         let last = "    optional fn experimental(name: str, out function: ptr) default \"there are no experimental functions\"\n";
         assert!(CONTRACT_SOURCE.contains(last));
         let changed = CONTRACT_SOURCE.replace(last, &format!("{last}{slot}"));
