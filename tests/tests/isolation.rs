@@ -34,7 +34,10 @@ fn main() -> ExitCode {
         Trial::test("a model whose process is killed fails, and runs again in a new one", lose_a_process),
         Trial::test("a plugin that aborts in a call is a lost device", abort_in_a_call),
         Trial::test("a call that exceeds its limit ends the process", exceed_the_limit),
-        Trial::test("a failure that nobody waited for is reported by the stream and by a later event", fail_in_a_stream),
+        Trial::test(
+            "a failure that nobody waited for is reported by the stream and by a later event",
+            fail_in_a_stream,
+        ),
         Trial::test("a callback whose process ends runs once, and is told of the loss", lose_a_callback),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
@@ -143,7 +146,10 @@ fn abort_in_a_call() -> Result<(), Failed> {
     block.write_bytes(0, &[1; 8])?;
     let failure = block.write_bytes(0, &[2; 8]).err().ok_or("the process has ended")?;
     let text = failure.to_string();
-    assert!(failure.is_device_lost() && text.contains("SIGABRT") && text.contains("memory_copy_h2d"), "{text}");
+    assert!(
+        failure.is_device_lost() && text.contains("SIGABRT") && text.contains("memory_copy_h2d"),
+        "{text}"
+    );
     Ok(())
 }
 
@@ -158,7 +164,7 @@ fn exceed_the_limit() -> Result<(), Failed> {
 
 fn fail_in_a_stream() -> Result<(), Failed> {
     let directory = tempfile::tempdir()?;
-    let (_host, device) = start_alone(directory.path(), "fail memory_set_async 1 external")?;
+    let (_host, device) = start_alone(directory.path(), "fail memory_set_async 1 unavailable")?;
     let (stream, event) = (device.create_stream(0)?, device.create_event()?);
     let mut block = device.allocate(8)?;
     // SAFETY: the block lives until the stream is synchronized, here and below.

@@ -315,6 +315,28 @@ mod tests {
     }
 
     #[test]
+    fn the_stricter_isolation_applies_and_trust_is_the_systems() {
+        let trust = |digit: &str| format!("trusted_files = ['{}']\n", digit.repeat(64));
+        let user = format!(
+            "[plugins]\nisolate = ['a']\nisolation = 'never'\n{}[plugins.isolated]\nmemory_mib = 9\nopen_files = 5",
+            trust("a")
+        );
+        let merged =
+            |system: &str| parse_config(&user).unwrap().merge_over(parse_config(system).unwrap()).plugins;
+        let system = format!(
+            "[plugins]\nisolate = ['b']\nisolation = 'unknown'\n{}[plugins.isolated]\nmemory_mib = 3\nprocesses = 7",
+            trust("b")
+        );
+        let both = merged(&system);
+        assert_eq!((both.isolate, both.isolation), (vec!["a".to_owned(), "b".to_owned()], IsolationPolicy::Unknown));
+        assert_eq!(both.trusted_files, ["b".repeat(64).parse().unwrap()]);
+        let IsolatedSection { memory_mib, open_files, processes, call_timeout_ms } = both.isolated;
+        assert_eq!((memory_mib, open_files, processes, call_timeout_ms), (Some(3), Some(5), Some(7), None));
+        assert_eq!(merged("").trusted_files, ["a".repeat(64).parse().unwrap()]);
+        assert!(parse_config("[plugins]\nisolation = 'sometimes'").is_err());
+    }
+
+    #[test]
     fn hashes_and_keys_of_the_user_count_only_where_the_system_names_none() {
         let hash = |digit: &str| digit.repeat(64);
         let user = format!("[plugins]\nallow = ['{}']\ntrusted_keys = ['/u.pem']", hash("a"));

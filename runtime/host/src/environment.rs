@@ -89,6 +89,7 @@ mod tests {
             "HOME" => Some("/home/u".into()),
             "LD_LIBRARY_PATH" => Some("/a::/b".into()),
             "OARLOCK_PLUGIN_PATH" => Some("/p".into()),
+            "OARLOCK_ISOLATE" => Some("acme, other*,".into()),
             _ => Some("".into()),
         }
     }
@@ -100,6 +101,7 @@ mod tests {
         assert_eq!(environment.data_home, Some("/home/u/.local/share".into()));
         assert_eq!(environment.library_path, [Path::new("/a"), Path::new("/b")]);
         assert_eq!(environment.config, None);
+        assert_eq!(environment.isolate, ["acme", "other*"]);
     }
 
     #[test]

@@ -71,7 +71,7 @@ pub(crate) fn open_isolated(
         patience: START_PATIENCE,
     };
     match IsolatedPlugin::start(request) {
-        Ok(isolated) => accept_isolated(path, isolated, services),
+        Ok(isolated) => accept_isolated(path, services, isolated),
         Err(StartFailure::Refused(refusal)) => {
             Err(serde_json::from_slice(&refusal).unwrap_or_else(|error| {
                 refuse_start(path, "a process that says why it refuses the plugin", &error.to_string())

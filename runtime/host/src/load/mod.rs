@@ -87,10 +87,10 @@ impl Drop for InUse {
 pub(crate) struct QueriedPlugin {
     pub(crate) library: Option<Library>,
     pub(crate) checked: CheckedPlugin,
+    /// The process that it runs in, if that is not this one. Its tables are proxies then. It uses the services until it is dropped.
+    pub(crate) isolated: Option<IsolatedPlugin>,
     pub(crate) services: Arc<PluginServices>,
     pub(crate) in_use: InUse,
-    /// The process that it runs in, if that is not this one. Its tables are proxies then.
-    pub(crate) isolated: Option<IsolatedPlugin>,
 }
 
 /// Opens the file at `path` and queries the plugin in it. A refused plugin is never closed again: it may have started threads
@@ -163,8 +163,9 @@ pub(crate) unsafe fn query_plugin(
 /// Accepts the proxies of a plugin in another process, whose answer is checked like any other.
 pub(crate) fn accept_isolated(
     path: &Path,
-    isolated: IsolatedPlugin,
     services: Arc<PluginServices>,
+    // The last argument is dropped first: it uses the services until then.
+    isolated: IsolatedPlugin,
 ) -> Result<QueriedPlugin, Refusal> {
     let answer = isolated.answer();
     check_version(path, answer)?;

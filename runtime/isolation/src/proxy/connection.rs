@@ -3,10 +3,12 @@
 #![expect(unsafe_code, reason = "the services of the host are called for a kernel that runs in the child")]
 
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use oarlock_abi as abi;
 
+use super::call_patience::{CallPatience, LOOK_AGAIN};
+use super::call_route::{CallFailure, CallRoute};
 use super::callbacks::CallbackTable;
 use super::child_life::ChildLife;
 use super::crossed_memory::CrossedMemory;
@@ -14,7 +16,7 @@ use super::data_arena::DataArena;
 use super::lane_pool::{LanePool, LaneTicket};
 use super::live_handles::LiveHandles;
 use super::reply_reader::ReplyReader;
-use super::request_writer::{ElementPolicy, OperandRole, RequestWriter};
+use super::request_writer::{OperandRole, RequestWriter};
 use super::text_store::TextStore;
 use crate::shared::layout::{REQUEST_BYTES, REQUEST_SLOTS};
 use crate::shared::region::SharedRegion;
@@ -28,11 +30,6 @@ use crate::wire::header::{
     STATUS_DONE, STATUS_FAILED, STATUS_UNREADABLE,
 };
 
-/// How long a thread sleeps before it looks whether the child is alive.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
-/// The child is ended if its heart does not beat for so many looks, while somebody waits for it.
-const SILENT_LOOKS: u32 = 150;
-
 /// The host's end of one isolated plugin.
 #[derive(Debug)]
 pub(crate) struct Connection {
@@ -44,60 +41,6 @@ pub(crate) struct Connection {
     handles: LiveHandles,
     texts: TextStore,
     call_limit: Option<Duration>,
-}
-
-/// Where a call goes, and what is special about it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CallRoute {
-    /// The number of the slot.
-    pub(crate) slot: u32,
-    /// The stream of the call, or 0.
-    pub(crate) stream: u64,
-    /// The event of the call, or 0.
-    pub(crate) event: u64,
-    /// True if nobody waits: a failure is reported when the stream is synchronized.
-    pub(crate) posts: bool,
-    /// True if the slot frees something, which succeeds on a lost device (rule R-6).
-    pub(crate) frees: bool,
-    /// The tensors whose elements the slot may read.
-    pub(crate) elements: ElementPolicy,
-    /// The call of a kernel, or null.
-    pub(crate) call: *const abi::Call,
-    /// A limit on the time that the call may take, in place of the configured one.
-    pub(crate) limit: Option<Duration>,
-}
-
-impl CallRoute {
-    pub(crate) const fn to_slot(slot: u32) -> Self {
-        let elements = ElementPolicy::Attributes;
-        Self {
-            slot,
-            stream: 0,
-            event: 0,
-            posts: false,
-            frees: false,
-            elements,
-            call: std::ptr::null(),
-            limit: None,
-        }
-    }
-}
-
-/// Why a call failed.
-#[derive(Debug)]
-pub(crate) enum CallFailure {
-    /// The plugin, or the host on its behalf, reports a failure.
-    Reported(WireFailure),
-    /// The child is gone.
-    Lost,
-    /// The child broke the protocol.
-    Breach(WireBreach),
-}
-
-impl From<WireBreach> for CallFailure {
-    fn from(breach: WireBreach) -> Self {
-        Self::Breach(breach)
-    }
 }
 
 /// A lane in use. Dropping it gives the lane back.
@@ -243,10 +186,14 @@ impl Connection {
         Ok(lane)
     }
 
+    fn patience(&self, slot: u32, limit: Option<Duration>) -> CallPatience<'_> {
+        CallPatience::new(&self.life, &self.region().words().heartbeat.0, slot, limit)
+    }
+
     /// Waits until the child has done this many requests of a lane.
     pub(crate) fn wait_executed(&self, lane: usize, target: u32, slot: u32) -> Result<(), CallFailure> {
         let words = self.region().lane(lane).words();
-        let mut patience = CallPatience::new(self, slot);
+        let mut patience = self.patience(slot, self.call_limit);
         loop {
             let check = || {
                 if is_reached(words.executed.0.load(Ordering::Acquire), target) {
@@ -274,8 +221,7 @@ impl Connection {
             Lost,
         }
         let words = self.region().lane(lane.ticket.index).words();
-        let mut patience = CallPatience::new(self, route.slot);
-        patience.limit = route.limit.or(patience.limit);
+        let mut patience = self.patience(route.slot, route.limit.or(self.call_limit));
         loop {
             let answered = lane.ticket.answered;
             let check = || {
@@ -440,41 +386,6 @@ impl LaneInUse<'_> {
                 bytes.take_text()?
             )))),
             other => Err(WireBreach::new("the status of a reply", other.to_string()).into()),
-        }
-    }
-}
-
-/// Watches over a call that takes long.
-struct CallPatience<'a> {
-    connection: &'a Connection,
-    slot: u32,
-    /// When somebody looked first, which is soon after the call began.
-    began: Option<Instant>,
-    limit: Option<Duration>,
-    heartbeat: u32,
-    silent: u32,
-}
-
-impl<'a> CallPatience<'a> {
-    fn new(connection: &'a Connection, slot: u32) -> Self {
-        Self { connection, slot, began: None, limit: connection.call_limit, heartbeat: 0, silent: 0 }
-    }
-
-    /// Called every [`LOOK_AGAIN`]: ends a child that is stopped, or whose call exceeds its limit.
-    fn look(&mut self) {
-        let beat = self.connection.region().words().heartbeat.0.load(Ordering::Relaxed);
-        // Looks are counted instead of time, which also passes while this process is stopped.
-        self.silent = if beat == self.heartbeat { self.silent + 1 } else { 0 };
-        self.heartbeat = beat;
-        let began = *self.began.get_or_insert_with(Instant::now);
-        let life = &self.connection.life;
-        if self.silent >= SILENT_LOOKS {
-            life.condemn(|| "it gave no sign of life".to_owned());
-        }
-        if let Some(limit) = self.limit
-            && began.elapsed() > limit
-        {
-            life.condemn(|| format!("`{}` took longer than the limit of {limit:?}", slot_name(self.slot)));
         }
     }
 }

@@ -13,8 +13,9 @@ use std::ffi::c_void;
 
 use oarlock_abi as abi;
 
+use super::call_route::{CallFailure, CallRoute};
 use super::callbacks::WaitingCallback;
-use super::connection::{CallFailure, CallRoute, Connection, LaneInUse, write_request};
+use super::connection::{Connection, LaneInUse, write_request};
 use super::crossed_memory::CrossedMemory;
 use super::request_writer::RequestWriter;
 use crate::shared::layout::{STAGING_BYTES, STAGING_PIECES};

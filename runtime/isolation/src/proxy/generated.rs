@@ -7,7 +7,8 @@ use core::ffi::c_void;
 use oarlock_abi as abi;
 
 use super::arguments::encode_call;
-use super::connection::{CallRoute, Connection};
+use super::call_route::CallRoute;
+use super::connection::Connection;
 use super::copies;
 use super::kernel_proxy::{KernelProxy, stream_of_call};
 use super::reply_reader::{ReplyReader, write_known};

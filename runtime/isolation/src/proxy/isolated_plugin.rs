@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use oarlock_abi as abi;
 
+use super::call_route::CallRoute;
 use super::child_process::{StartNews, run_child};
-use super::connection::{CallRoute, Connection};
+use super::connection::Connection;
 use super::description::ProxyDescription;
 use super::start_request::StartRequest;
 use crate::wire::WireBreach;

@@ -1,6 +1,8 @@
 //! The host's side: a plugin whose functions are proxies.
 
 pub(crate) mod arguments;
+mod call_patience;
+mod call_route;
 mod callbacks;
 pub(crate) mod child_life;
 mod child_process;
