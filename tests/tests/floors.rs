@@ -12,7 +12,8 @@ use serde::Deserialize;
 const ALLOWED_FLOORS: &[(&str, &[&str])] = &[
     ("device-sdk", &[]),
     ("plugins", &["device-sdk"]),
-    ("runtime/host", &["device-sdk"]),
+    ("runtime/isolation", &["device-sdk"]),
+    ("runtime/host", &["device-sdk", "runtime/isolation"]),
     ("runtime/core", &["device-sdk", "runtime/host"]),
     ("runtime/model", &["device-sdk", "runtime/core", "runtime/host"]),
     ("runtime/engine", &["device-sdk", "runtime/core", "runtime/host", "runtime/model"]),

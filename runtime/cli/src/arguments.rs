@@ -66,6 +66,9 @@ pub(crate) struct GlobalOptions {
     /// Leave out this plugin, by name or file; may be given several times
     #[arg(long, value_name = "PLUGIN", global = true)]
     pub(crate) without: Vec<String>,
+    /// Run this plugin in a process of its own, so that its crash cannot end the program; may be given several times
+    #[arg(long = "isolate", value_name = "NAME", global = true)]
+    pub(crate) isolate: Vec<String>,
     /// Read this configuration file instead of the user's
     #[arg(long, value_name = "FILE", global = true, value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,

@@ -230,6 +230,7 @@ pub(crate) fn host_options(
     options.paths.clone_from(&global.plugins);
     options.layers.clone_from(&global.layers);
     options.ask_again = global.ask_again;
+    options.isolate.clone_from(&global.isolate);
     options.built_in = BUILT_IN.to_vec();
     options.adapters = ADAPTERS.to_vec();
     options.log = messages.clone();

@@ -9,7 +9,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use oarlock_isolation::IsolationLimits;
 use serde::Deserialize;
 
 use crate::files::regular_file::read_start;
@@ -53,6 +55,62 @@ pub struct PluginsSection {
     pub probe_timeout_ms: Option<u64>,
     /// Time limit on each phase of the start and the end of a plugin in a watched program, in milliseconds.
     pub start_timeout_ms: Option<u64>,
+    /// Plugins to run in a process of their own, by name; `*` matches any characters.
+    pub isolate: Vec<String>,
+    /// The other plugins to run in a process of their own.
+    pub isolation: IsolationPolicy,
+    /// Hashes of files that the policy counts as known.
+    pub trusted_files: Vec<Digest>,
+    /// Limits of isolated plugins.
+    pub isolated: IsolatedSection,
+}
+
+/// The plugins to isolate, besides those that are named. In the order of strictness.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum IsolationPolicy {
+    /// None.
+    #[default]
+    Never,
+    /// Those that are neither signed by a trusted key nor among the trusted files.
+    Unknown,
+    /// All that can be isolated.
+    Always,
+}
+
+/// The `[plugins.isolated]` section: limits of each process. A limit that is left out does not apply.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct IsolatedSection {
+    /// The memory of a process, in MiB.
+    pub memory_mib: Option<u64>,
+    /// The files that a process may have open.
+    pub open_files: Option<u64>,
+    /// The processes and threads of the user.
+    pub processes: Option<u64>,
+    /// The time that a call may take, in milliseconds.
+    pub call_timeout_ms: Option<u64>,
+}
+
+impl IsolatedSection {
+    pub(crate) fn to_limits(&self) -> IsolationLimits {
+        IsolationLimits {
+            memory_bytes: self.memory_mib.map(|size| size.saturating_mul(1 << 20)),
+            open_files: self.open_files,
+            processes: self.processes,
+            call_time: self.call_timeout_ms.map(Duration::from_millis),
+        }
+    }
+
+    /// The lower of both limits each.
+    fn merge_with(&mut self, other: &Self) {
+        let lower =
+            |mine: &mut Option<u64>, other: Option<u64>| *mine = mine.iter().copied().chain(other).min();
+        lower(&mut self.memory_mib, other.memory_mib);
+        lower(&mut self.open_files, other.open_files);
+        lower(&mut self.processes, other.processes);
+        lower(&mut self.call_timeout_ms, other.call_timeout_ms);
+    }
 }
 
 /// The TOML structure of one file.
@@ -197,6 +255,10 @@ impl HostConfig {
             layers,
             probe_timeout_ms,
             start_timeout_ms,
+            isolate,
+            isolation,
+            trusted_files,
+            isolated,
         } = lower.plugins;
         let plugins = &mut self.plugins;
         plugins.paths.extend(paths);
@@ -214,6 +276,12 @@ impl HostConfig {
                 plugins.layers.push(layer);
             }
         }
+        plugins.isolate.extend(isolate);
+        if isolation != IsolationPolicy::Never {
+            plugins.trusted_files = trusted_files;
+        }
+        plugins.isolation = plugins.isolation.max(isolation);
+        plugins.isolated.merge_with(&isolated);
         plugins.probe_timeout_ms = plugins.probe_timeout_ms.or(probe_timeout_ms);
         plugins.start_timeout_ms = plugins.start_timeout_ms.or(start_timeout_ms);
         self.files.extend(lower.files);
@@ -281,6 +349,30 @@ mod tests {
         assert_eq!((both.plugins.probe_timeout_ms, both.plugins.start_timeout_ms), (Some(9), Some(8)));
         assert_eq!(both.options["npu"]["x"], "1");
         assert_eq!(both.options["npu"]["y"], "3");
+    }
+
+    fn the_stricter_isolation_applies_and_trust_is_the_systems() {
+        let trust = |digit: &str| format!("trusted_files = ['{}']\n", digit.repeat(64));
+        let user = format!(
+            "[plugins]\nisolate = ['a']\nisolation = 'never'\n{}[plugins.isolated]\nmemory_mib = 9\nopen_files = 5",
+            trust("a")
+        );
+        let merged =
+            |system: &str| parse_config(&user).unwrap().merge_over(parse_config(system).unwrap()).plugins;
+        let system = format!(
+            "[plugins]\nisolate = ['b']\nisolation = 'unknown'\n{}[plugins.isolated]\nmemory_mib = 3\nprocesses = 7",
+            trust("b")
+        );
+        let both = merged(&system);
+        assert_eq!(
+            (both.isolate, both.isolation),
+            (vec!["a".to_owned(), "b".to_owned()], IsolationPolicy::Unknown)
+        );
+        assert_eq!(both.trusted_files, ["b".repeat(64).parse().unwrap()]);
+        let IsolatedSection { memory_mib, open_files, processes, call_timeout_ms } = both.isolated;
+        assert_eq!((memory_mib, open_files, processes, call_timeout_ms), (Some(3), Some(5), Some(7), None));
+        assert_eq!(merged("").trusted_files, ["a".repeat(64).parse().unwrap()]);
+        assert!(parse_config("[plugins]\nisolation = 'sometimes'").is_err());
     }
 
     #[test]

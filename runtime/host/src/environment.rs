@@ -23,6 +23,8 @@ pub struct HostEnvironment {
     pub isa_mask: Option<String>,
     /// `OARLOCK_LAYERS`: layers to put in front of every plugin, separated by commas, the outermost first.
     pub layers: Vec<String>,
+    /// `OARLOCK_ISOLATE`: names of plugins to run in processes of their own, separated by commas; `*` matches any characters.
+    pub isolate: Vec<String>,
     /// `LD_LIBRARY_PATH`: the directories that the dynamic linker searches first.
     pub library_path: Vec<PathBuf>,
     /// `$XDG_CONFIG_HOME`, or `~/.config`.
@@ -54,6 +56,10 @@ impl HostEnvironment {
             config: get("OARLOCK_CONFIG").map(PathBuf::from),
             isa_mask: get("OARLOCK_ISA_MASK").map(|mask| mask.to_string_lossy().into_owned()),
             layers: get("OARLOCK_LAYERS").map(|layers| split_layers(&layers)).unwrap_or_default(),
+            isolate: get("OARLOCK_ISOLATE").map_or_else(Vec::new, |names| {
+                let names = names.to_string_lossy();
+                names.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+            }),
             library_path: std::env::split_paths(&library_path).filter(|path| path != Path::new("")).collect(),
             config_home: absolute("XDG_CONFIG_HOME").or_else(|| in_home(".config")),
             data_home: absolute("XDG_DATA_HOME").or_else(|| in_home(".local/share")),
@@ -96,6 +102,7 @@ mod tests {
             "LD_LIBRARY_PATH" => Some("/a::/b".into()),
             "OARLOCK_PLUGIN_PATH" => Some("/p".into()),
             "OARLOCK_LAYERS" => Some("outer, inner,".into()),
+            "OARLOCK_ISOLATE" => Some("acme, other*,".into()),
             _ => Some("".into()),
         }
     }
@@ -108,6 +115,7 @@ mod tests {
         assert_eq!(environment.library_path, [Path::new("/a"), Path::new("/b")]);
         assert_eq!(environment.config, None);
         assert_eq!(environment.layers, ["outer", "inner"]);
+        assert_eq!(environment.isolate, ["acme", "other*"]);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! records a [`Refusal`] for each one that does not reach the end.
 
 mod adapter;
+mod child_program;
 mod config;
 mod conformance;
 mod device;
@@ -15,6 +16,7 @@ mod files;
 mod foreign_struct;
 mod generated;
 mod host;
+mod isolation;
 mod judge;
 mod known_devices;
 mod live_handles;
@@ -35,7 +37,8 @@ mod text;
 mod trust;
 
 pub use adapter::{AdapterQuery, PluginAdapter};
-pub use config::{ConfigError, HostConfig, PluginsSection};
+pub use child_program::probe_child_main;
+pub use config::{ConfigError, HostConfig, IsolatedSection, IsolationPolicy, PluginsSection};
 pub use device::kernel::{KernelHandle, PreparedKernel};
 pub use device::memory::{DeviceBlock, DeviceSpan};
 pub use device::pinned::PinnedHostMemory;
@@ -67,7 +70,6 @@ pub use plugin_phase::{
     FailedStart, PhaseObserver, PluginPhase, START_TIMEOUT, StartFault, UnwatchedPhases, signal_name,
 };
 pub use plugin_selection::PluginSelection;
-pub use probe::child::probe_child_main;
 pub use probe::{PROBE_TIMEOUT, ProbeCommand, ProbeResult, probe_file};
 pub use refusal::{Refusal, RefusalReason};
 pub use report::{DeviceReport, LoadReport, LoadedPluginReport, PluginOutcome, PluginReport};

@@ -45,7 +45,10 @@ pub struct HostOptions {
     pub bundled: Vec<PathBuf>,
     /// Layers to put in front of every plugin, outside those of the environment and the configuration, the outermost first.
     pub layers: Vec<String>,
-    /// The command that probes plugins without a manifest. If `None`, such plugins are refused.
+    /// Plugins to run in a process of their own, by name; `*` matches any characters.
+    pub isolate: Vec<String>,
+    /// The command that starts this program as the child process that probes plugins without a manifest, and that isolated plugins
+    /// run in. If `None`, both are refused.
     pub probe: Option<ProbeCommand>,
     /// True if plugins with a manifest are probed too, as in a program that nobody watches from outside. One that crashes or hangs
     /// there is refused; whatever else the probe finds, the start finds again.
@@ -85,6 +88,7 @@ impl HostOptions {
             adapters: Vec::new(),
             bundled: Vec::new(),
             layers: Vec::new(),
+            isolate: Vec::new(),
             probe: None,
             probes_known: false,
             log: Arc::new(SilentLogSink),

@@ -76,6 +76,8 @@ pub enum RefusalReason {
     HungAtStart,
     /// The probe itself failed, for example because the child process could not be started.
     ProbeFailed,
+    /// The plugin should run in a process of its own, but cannot.
+    CannotIsolate,
     /// The dynamic linker refused the file.
     LoadFailed,
     /// The plugin and the host support no common version of the contract.

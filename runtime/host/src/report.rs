@@ -104,6 +104,9 @@ pub struct LoadedPluginReport {
     pub built_in: bool,
     /// The names of its devices, as users type them.
     pub devices: Vec<String>,
+    /// The number of the process that it runs in, if it is isolated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process: Option<u32>,
     /// The layers around it, the outermost first.
     pub layers: Vec<String>,
     /// The last run of the conformance suite, according to its manifest.
@@ -152,6 +155,9 @@ pub struct DeviceReport {
     pub host_addressable: bool,
     /// True if its memory is host memory.
     pub shares_host_memory: bool,
+    /// The number of the process that its plugin runs in, if it is isolated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process: Option<u32>,
     /// Queries that failed, and why.
     pub problems: Vec<String>,
 }
@@ -185,6 +191,7 @@ impl DeviceReport {
             simulated: flags.contains(crate::DeviceFlags::SIMULATED),
             host_addressable: flags.contains(crate::DeviceFlags::HOST_ADDRESSABLE),
             shares_host_memory: flags.contains(crate::DeviceFlags::SHARES_HOST_MEMORY),
+            process: device.plugin().process_id(),
             problems,
         }
     }

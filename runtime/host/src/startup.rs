@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::isolation::parent::open_isolated;
+use crate::isolation::policy::{is_to_be_isolated, unmet_requests};
 use crate::judge::elf::OpenLibrary;
 use crate::load::manifest_promises::check_manifest_promises;
 use crate::load::{PluginEntryPoint, QueriedPlugin, open_plugin, query_plugin};
@@ -81,7 +83,9 @@ pub(crate) fn start_plugins(
     while at < rows.len() {
         at = loader.start_entry(&mut rows, at, &layers.plugins) + 1;
     }
-    Ok(finish_report(rows, layers))
+    let (plugins, mut report) = finish_report(rows, layers);
+    report.notes.extend(unmet_requests(options, &report));
+    Ok((plugins, report))
 }
 
 /// The files to load, as groups of variants with the best one first, and the probe results of those without a manifest. Files
@@ -196,12 +200,13 @@ impl PluginLoader<'_> {
         let (path, origin) = (judged.candidate.path.clone(), judged.candidate.origin);
         let mut notes = judged.notes.clone();
         let known = match probed.or_else(|| self.probe_known(&judged)) {
-            None => {
-                judged.manifest.as_ref().map(|manifest| (manifest.name.clone(), manifest.device_type.clone()))
-            }
+            None => judged
+                .manifest
+                .as_ref()
+                .map(|manifest| (manifest.name.clone(), manifest.device_type.clone(), manifest.kind)),
             Some(ProbeResult { verdict: Ok(info), notes: said }) => {
                 notes.extend(said);
-                Some((info.name, info.device_type))
+                Some((info.name, info.device_type, info.kind))
             }
             Some(ProbeResult { verdict: Err(refusal), notes: said }) => {
                 notes.extend(said);
@@ -215,21 +220,26 @@ impl PluginLoader<'_> {
         if let Some(limit) = judged.manifest.as_ref().and_then(|manifest| manifest.start_timeout_ms) {
             services.allow_start_time(Duration::from_millis(limit.get()));
         }
-        let known = known.map_or(Ok(()), |(name, device_type)| {
-            services.set_name(&name);
-            self.context.check_enabled(&path, &name)?;
-            self.options.selection.check_selected(&path, Some(&name), false)?;
-            check_unique(&path, Some(origin), &name, device_type.as_deref(), rows)
+        let checked = known.as_ref().map_or(Ok(()), |(name, device_type, _)| {
+            services.set_name(name);
+            self.context.check_enabled(&path, name)?;
+            self.options.selection.check_selected(&path, Some(name), false)?;
+            check_unique(&path, Some(origin), name, device_type.as_deref(), rows)
         });
         // The judged file is opened, even if a link on the way has changed since.
-        let loaded = known
-            .and_then(|()| open_plugin(&judged.real_path, services, &self.context.adapters))
-            .and_then(|loaded| {
-                check_answered(loaded, |info| match &judged.manifest {
-                    Some(manifest) => check_manifest_promises(&path, manifest, info),
-                    None => check_unique(&path, Some(origin), &info.name, info.device_type.as_deref(), rows),
-                })
-            });
+        let real_path = &judged.real_path;
+        let open = |()| match &known {
+            Some((name, _, kind)) if is_to_be_isolated(self.options, &judged, name) => {
+                open_isolated(real_path, name, *kind, self.options, services)
+            }
+            _ => open_plugin(real_path, services, &self.context.adapters),
+        };
+        let loaded = checked.and_then(open).and_then(|loaded| {
+            check_answered(loaded, |info| match &judged.manifest {
+                Some(manifest) => check_manifest_promises(&path, manifest, info),
+                None => check_unique(&path, Some(origin), &info.name, info.device_type.as_deref(), rows),
+            })
+        });
         let state = match loaded {
             Ok(loaded) => EntryState::Answered(Box::new(loaded)),
             Err(refusal) => EntryState::Refused(Refusal { file: path.clone(), ..refusal }),
@@ -434,6 +444,7 @@ fn loaded_report(plugin: &LoadedPlugin, judged: Option<JudgedPlugin>) -> LoadedP
     let devices = plugin.device_ids().iter().map(|id| format!("{device_type}:{id}")).collect();
     LoadedPluginReport {
         devices,
+        process: plugin.process_id(),
         layers: plugin.layer_names(),
         built_in: judged.is_none(),
         sha256: judged.as_ref().map(|judged| judged.digest),

@@ -10,7 +10,9 @@ use std::sync::Mutex;
 
 use common::{PluginDirectory, refusal_of};
 use oarlock_abi as abi;
-use oarlock_host::{CallServices, Code, DeviceBlock, HostCall, PluginDevice, PluginFailure, RefusalReason};
+use oarlock_host::{
+    CallServices, Code, DeviceBlock, Host, HostCall, PluginDevice, PluginFailure, RefusalReason,
+};
 
 const OUTPUT_DIMS: [i64; 2] = [10, 100];
 const OUTPUT_SIZE: u64 = 4000;
@@ -68,7 +70,24 @@ fn describe_tensor(block: &DeviceBlock, dims: &[i64]) -> abi::Tensor {
 fn a_kernel_is_asked_readied_and_run_and_takes_memory_for_its_output() {
     let place = PluginDirectory::new();
     place.compile_plugin("good", &[]);
-    let host = place.start_host();
+    let read = run_whole_kernel(&place.start_host());
+    assert_eq!(read, [(1, true)]);
+}
+
+#[test]
+fn a_kernel_in_another_process_takes_memory_for_its_output_too() {
+    let place = PluginDirectory::new();
+    place.compile_plugin("good", &[]);
+    let mut options = place.host_options();
+    options.isolate = vec!["good".to_owned()];
+    let host = Host::start(&options).unwrap();
+    assert!(host.plugin("good").unwrap().process_id().is_some());
+    // Its constants are in memory before it asks for them.
+    assert_eq!(run_whole_kernel(&host), []);
+}
+
+/// Runs the kernel; returns the constants that it read.
+fn run_whole_kernel(host: &Host) -> Vec<(u32, bool)> {
     let device = host.device("good").unwrap();
     let kernel = device.plugin().kernel_handles().next().unwrap();
     assert_eq!((kernel.info().op.as_str(), kernel.plugin().info().name.as_str()), ("Add", "good"));
@@ -106,7 +125,6 @@ fn a_kernel_is_asked_readied_and_run_and_takes_memory_for_its_output() {
     assert_eq!(device.plugin().live_handles().kernel_states, 1);
     // Characters that would act on a terminal are escaped.
     assert_eq!(*output.heard.lock().unwrap(), "one by \\u{1b}[1mone");
-    assert_eq!(*output.read.lock().unwrap(), [(1, true)]);
     // SAFETY: as above; the kernel was prepared for this call.
     unsafe { prepared.run(&call) }.unwrap();
     drop(prepared);
@@ -118,6 +136,7 @@ fn a_kernel_is_asked_readied_and_run_and_takes_memory_for_its_output() {
     sums.read_bytes(0, &mut bytes).unwrap();
     let sums = bytes.chunks(4).map(|sum| f32::from_ne_bytes(sum.try_into().unwrap()));
     assert!(sums.enumerate().all(|(n, sum)| sum == 2.0 * n as f32));
+    output.read.into_inner().unwrap()
 }
 
 #[test]

@@ -86,6 +86,7 @@ fn build_manifest(
     before: Option<PluginManifest>,
 ) -> PluginManifest {
     let start_timeout_ms = before.as_ref().and_then(|old| old.start_timeout_ms);
+    let isolated = before.as_ref().is_some_and(|old| old.isolated);
     let (variant, isa, requires, probe_timeout_ms, conformance) = match before {
         Some(old) => {
             // A conformance result is valid only for the exact file it was measured on.
@@ -110,6 +111,7 @@ fn build_manifest(
         start_timeout_ms,
         unloadable: info.unloadable,
         probe_timeout_ms,
+        isolated,
         conformance,
         files,
         requires,

@@ -68,6 +68,7 @@ fn print_loaded(plugin: &PluginReport, loaded: &LoadedPluginReport, output: &mut
     let devices = if loaded.devices.is_empty() { "none".to_owned() } else { loaded.devices.join(", ") };
     let facts = [
         ("devices", is_device.then_some(devices)),
+        ("isolated", loaded.process.map(|number| format!("in process {number}"))),
         ("profiles", (!info.profiles.is_empty()).then(|| info.profiles.join(", "))),
         ("drafts", draft_list(info)),
         ("kernels", (info.kernel_count > 0).then(|| info.kernel_count.to_string())),

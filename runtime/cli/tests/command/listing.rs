@@ -45,6 +45,30 @@ fn a_device_is_one_line() {
 }
 
 #[test]
+fn an_isolated_plugin_is_listed_with_its_process_and_computes() {
+    let user = TestUser::new();
+    user.compile_template("libcustom_cpu.so");
+    let isolated = ["--plugin", "libcustom_cpu.so", "--isolate", "custom-cpu"];
+    let run = |command: &[&str]| user.run_command(&[&isolated, command].concat());
+    let listed = run(&["plugins"]);
+    assert_eq!((listed.status, listed.err.as_str()), (0, ""), "{}", listed.out);
+    assert!(listed.out.contains("\n    isolated     in process "), "{}", listed.out);
+    let plugins = run(&["plugins", "--json"]).parse_json();
+    let of = |name: &str| {
+        let plugins = plugins["plugins"].as_array().expect("a list of plugins");
+        plugins.iter().find(|plugin| plugin["name"] == name).expect("the plugin")["process"].clone()
+    };
+    assert!(of("custom-cpu").is_u64() && of("oarlock-cpu").is_null());
+    let devices = run(&["devices"]);
+    assert!(devices.out.contains(", isolated in process "), "{}", devices.out);
+    let sum = run(&["op", "Add", "f32:[1,2]", "f32:10", "-d", "CustomCPU"]);
+    assert_eq!(sum.status, 0, "{}", sum.err);
+    assert!(sum.out.contains("11") && sum.out.contains("12"), "{}", sum.out);
+    let part = user.run_command(&["plugins", "--isolate", "oarlock-cpu"]);
+    assert!(part.err.contains("found one that is part of the program"), "{}", part.err);
+}
+
+#[test]
 fn colors_are_for_terminals_or_when_asked_for() {
     let user = TestUser::new();
     assert!(!user.run_command(&["devices"]).out.contains('\u{1b}'));

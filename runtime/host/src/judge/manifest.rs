@@ -103,6 +103,9 @@ pub struct PluginManifest {
         skip_serializing_if = "Option::is_none"
     )]
     pub probe_timeout_ms: Option<u64>,
+    /// True if the plugin asks for a process of its own.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub isolated: bool,
     /// The last run of the conformance suite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conformance: Option<ConformanceRecord>,
@@ -112,6 +115,11 @@ pub struct PluginManifest {
     /// Libraries that it opens at run time, which its ELF header does not name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requires: Vec<RequiredLibrary>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// A library that a plugin opens at run time.

@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use oarlock_abi as abi;
+use oarlock_isolation::IsolatedPlugin;
 
 use crate::foreign_struct::{RuleBreach, copy_struct};
 use crate::load::validate::CheckedPlugin;
@@ -77,8 +78,7 @@ impl PluginEntryPoint {
 }
 
 impl InUse {
-    fn mark_in_use(path: &Path, query: PluginEntryPoint) -> Result<Self, Refusal> {
-        let entry = query.address();
+    fn mark_in_use(path: &Path, entry: usize) -> Result<Self, Refusal> {
         let mut in_use = PLUGINS_IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
         if in_use.iter().any(|(other, several_hosts)| *other == entry && !several_hosts) {
             return Err(Refusal::new(
@@ -121,6 +121,8 @@ impl Drop for InUse {
 pub(crate) struct QueriedPlugin {
     pub(crate) library: Option<Library>,
     pub(crate) checked: CheckedPlugin,
+    /// The process that it runs in, if that is not this one. Its tables are proxies then. It uses the services until it is dropped.
+    pub(crate) isolated: Option<IsolatedPlugin>,
     pub(crate) services: Arc<PluginServices>,
     pub(crate) in_use: InUse,
 }
@@ -191,7 +193,7 @@ pub(crate) unsafe fn query_plugin(
     /// Only the answer reveals whether a plugin can be shared, so hosts query one after another.
     static QUERY_LOCK: Mutex<()> = Mutex::new(());
     let _asking = QUERY_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut in_use = InUse::mark_in_use(path, query)?;
+    let mut in_use = InUse::mark_in_use(path, query.address())?;
     let querying = services.begin_phase(path, PluginPhase::Query);
     // SAFETY: the caller vouches for the entry.
     let answer = unsafe { call_query(path, query, &services) };
@@ -203,13 +205,31 @@ pub(crate) unsafe fn query_plugin(
                 in_use.allow_sharing();
             }
             services.set_name(&checked.info.name);
-            Ok(QueriedPlugin { library: None, checked, services, in_use })
+            Ok(QueriedPlugin { library: None, checked, services, in_use, isolated: None })
         }
         Err(refusal) => {
             services.leak_services();
             Err(refusal)
         }
     }
+}
+
+/// Accepts the proxies of a plugin in another process, whose answer is checked like any other.
+pub(crate) fn accept_isolated(
+    path: &Path,
+    services: Arc<PluginServices>,
+    // The last argument is dropped first: it uses the services until then.
+    isolated: IsolatedPlugin,
+) -> Result<QueriedPlugin, Refusal> {
+    let answer = isolated.answer();
+    check_version(path, answer)?;
+    // The context is unique as long as the process is in use, so it stands for the entry that others have.
+    let in_use = InUse::mark_in_use(path, answer.context as usize)?;
+    // SAFETY: the tables are the host's own, and what the process said is in memory of the host.
+    let checked =
+        unsafe { validate::check_answer(answer) }.map_err(|breach| breach_refusal(path, &breach))?;
+    services.set_name(&checked.info.name);
+    Ok(QueriedPlugin { library: None, checked, services, in_use, isolated: Some(isolated) })
 }
 
 /// # Safety

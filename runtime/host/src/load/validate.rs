@@ -18,6 +18,8 @@ const MAX_TEXT_LENGTH: u64 = 1024;
 /// A plugin's answer, checked and copied.
 #[derive(Clone, Debug)]
 pub(crate) struct CheckedPlugin {
+    /// The answer itself, at the size that this host knows. Its texts live as long as the plugin.
+    pub(crate) answer: abi::Plugin,
     pub(crate) info: PluginInfo,
     pub(crate) context: *mut c_void,
     pub(crate) tables: PluginTables,
@@ -103,7 +105,7 @@ pub(crate) unsafe fn check_answer(plugin: &abi::Plugin) -> Result<CheckedPlugin,
         name,
     };
     let (context, unload) = (plugin.context, plugin.unload);
-    Ok(CheckedPlugin { info, context, tables, kernels: kernel_table, rows, notes, unload })
+    Ok(CheckedPlugin { answer: *plugin, info, context, tables, kernels: kernel_table, rows, notes, unload })
 }
 
 /// The versions of the contract that a plugin understands.

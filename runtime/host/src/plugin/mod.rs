@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use libloading::os::unix::Library;
 use oarlock_abi as abi;
+use oarlock_isolation::IsolatedPlugin;
 
 use crate::generated::{AsyncCalls, CoreCalls, KernelCalls, LayerCalls};
 use crate::live_handles::{LiveHandleCounts, LiveHandles};
@@ -57,6 +58,8 @@ pub struct LoadedPlugin {
     live: LiveHandles,
     end: UnloadHook,
     wrappers: Vec<LayerWrapper>,
+    /// The process that it runs in, if that is not this one.
+    isolated: Option<IsolatedPlugin>,
     services: Arc<PluginServices>,
     library: Option<Library>,
     /// Dropped last: other hosts may use the plugin from then on.
@@ -82,7 +85,7 @@ impl LoadedPlugin {
         layers: &[Arc<Self>],
         environment: &HostEnvironment,
     ) -> Result<Self, Refusal> {
-        let QueriedPlugin { library, checked, services, in_use } = loaded;
+        let QueriedPlugin { library, checked, services, in_use, isolated } = loaded;
         let (plugin, notes) = (&checked.info.name, checked.notes);
         let mut chain = LayerChain { layers, plugin, wrappers: Vec::new(), notes };
         let context = checked.context;
@@ -122,6 +125,7 @@ impl LoadedPlugin {
             live: LiveHandles::default(),
             end: UnloadHook { context, unload: checked.unload },
             wrappers,
+            isolated,
             services,
             library,
             _in_use: in_use,
@@ -190,6 +194,11 @@ impl LoadedPlugin {
         self.calls.core.as_ref().map(|calls| &calls.table)
     }
 
+    /// The number of the process that the plugin runs in, if that is not this one.
+    pub fn process_id(&self) -> Option<u32> {
+        self.isolated.as_ref().map(IsolatedPlugin::process_id)
+    }
+
     /// All kernels of the plugin.
     pub fn kernels(&self) -> &[LoadedKernel] {
         &self.kernels
@@ -247,6 +256,9 @@ impl LoadedPlugin {
     /// Warns of options that the plugin did not read during its start. A layer may read its options later, when it first wraps
     /// a plugin.
     pub(crate) fn warn_of_unknown_options(&self, is_layer_in_use: bool) {
+        if let Some(isolated) = &self.isolated {
+            self.services.note_asked_options(isolated.asked_options());
+        }
         if self.info.kind != PluginKind::Layer || is_layer_in_use {
             self.services.unknown_options().iter().for_each(|told| self.log_warning(told));
         }
@@ -313,6 +325,11 @@ impl Drop for LoadedPlugin {
         };
         let is_ended = ended.is_ok();
         self.note_failure("`unload`", ended);
+        if let Some(isolated) = self.isolated.take() {
+            // The process ends, and no code of the plugin was ever in this one.
+            drop(isolated);
+            return;
+        }
         match self.library.take() {
             Some(library) if self.info.unloadable && is_ended => drop(library),
             library => {

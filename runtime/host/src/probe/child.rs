@@ -58,9 +58,8 @@ pub(crate) struct ProbeAnswer {
     pub(crate) libraries: Vec<String>,
 }
 
-/// Implements the hidden command of a program that offers a [`ProbeCommand`](crate::ProbeCommand): probes the plugin at `path`,
-/// answers on standard output, and ends.
-pub fn probe_child_main(path: &Path, adapters: &[PluginAdapter]) -> ExitCode {
+/// Probes the plugin at `path`, answers on standard output, and ends.
+pub(crate) fn probe_plugin_file(path: &Path, adapters: &[PluginAdapter]) -> ExitCode {
     match enter_sandbox().and_then(|(request, answers)| probe_plugin(path, adapters, request, answers)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

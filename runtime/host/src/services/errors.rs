@@ -72,6 +72,11 @@ impl PluginFailure {
         self
     }
 
+    /// Takes over what an error of another process said besides its message.
+    pub(crate) fn set_details(&mut self, flags: ErrorFlags, native_code: i64, file: String, line: u32) {
+        (self.0.flags, self.0.native_code, self.0.file, self.0.line) = (flags, native_code, file, line);
+    }
+
     /// True if the same call may succeed later.
     pub fn is_retryable(&self) -> bool {
         self.flags.contains(ErrorFlags::RETRYABLE)

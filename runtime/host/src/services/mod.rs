@@ -150,6 +150,16 @@ impl PluginServices {
         told.collect()
     }
 
+    /// The option keys that the plugin has read.
+    pub(crate) fn asked_options(&self) -> Vec<String> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    /// Notes option keys that the plugin has read in another process.
+    pub(crate) fn note_asked_options(&self, keys: Vec<String>) {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).extend(keys);
+    }
+
     /// Stores the context from the plugin's answer.
     pub(crate) fn set_plugin_context(&self, context: *mut c_void) {
         self.plugin_context.store(context, Ordering::Relaxed);

@@ -9,7 +9,7 @@ use oarlock_host::{
 };
 
 /// A compiler with the sanitizer of this program, since a host refuses plugins built with another.
-fn compiler_command() -> Command {
+pub(crate) fn compiler_command() -> Command {
     if oarlock_abi::SANITIZER == oarlock_abi::Sanitizer::ADDRESS {
         // Unlike gcc, clang leaves the sanitizer's runtime to the program.
         let mut clang = Command::new("clang");
@@ -24,8 +24,9 @@ pub(crate) struct PluginDirectory(tempfile::TempDir);
 
 impl PluginDirectory {
     pub(crate) fn new() -> Self {
-        let place = Self(tempfile::tempdir().unwrap());
-        std::fs::set_permissions(place.0.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
+        let place = Self(tempfile::tempdir().expect("a directory for temporary files"));
+        std::fs::set_permissions(place.0.path(), std::fs::Permissions::from_mode(0o700))
+            .expect("the directory is ours");
         place
     }
 
@@ -64,15 +65,15 @@ impl PluginDirectory {
         let mut options = HostOptions::new("test 1.0", HostConfig::default(), environment);
         options.paths = vec![self.path().to_path_buf()];
         options.cache_home = Some(self.path().join("cache"));
-        let target = std::env::current_exe().unwrap();
-        let program = target.ancestors().nth(2).unwrap().join("examples/probe");
+        let target = std::env::current_exe().expect("the path of this program");
+        let program = target.ancestors().nth(2).expect("the directory of the build").join("examples/probe");
         assert!(program.exists(), "build it first: `cargo build -p oarlock-host --example probe`");
         options.probe = Some(ProbeCommand { program, arguments: Vec::new() });
         options
     }
 
     pub(crate) fn start_host(&self) -> Host {
-        Host::start(&self.host_options()).unwrap()
+        Host::start(&self.host_options()).expect("a sound configuration")
     }
 }
 

@@ -39,6 +39,8 @@ static oarlock_error initialize(void *context) {
     (void)context;
 #ifdef FAULT_INITIALIZE_CRASH
     raise(SIGSEGV);
+#elif defined REACHES_PARENT
+    if (kill(getppid(), 0) == 0) return fail(OARLOCK_CODE_PERMISSION_DENIED, "expected no way to the parent, found one");
 #elif defined FAULT_INITIALIZE_HANG
     for (;;) pause();
 #elif defined FAULT_INITIALIZE_LATE

@@ -2,6 +2,7 @@
 
 mod c_header;
 mod host_calls;
+mod isolation;
 mod layer_calls;
 mod messages;
 mod names;
@@ -68,6 +69,12 @@ fn generated_files(root: &Path, contract: &Contract) -> Result<Vec<(PathBuf, Str
         rust("runtime/host/src/generated.rs", host_calls::host_bindings(contract))?,
         rust("plugins/layer/src/contract_names.rs", layer_calls::layer_names(contract))?,
         rust("plugins/layer/src/generated.rs", layer_calls::layer_bindings(contract))?,
+        rust("runtime/isolation/src/wire/generated.rs", isolation::slot_numbers(contract)?)?,
+        rust("runtime/isolation/src/wire/descriptions.rs", isolation::description_codec(contract)?)?,
+        rust("runtime/isolation/src/proxy/arguments.rs", isolation::argument_writers(contract)?)?,
+        rust("runtime/isolation/src/proxy/generated.rs", isolation::proxy_tables(contract)?)?,
+        rust("runtime/isolation/src/serve/arguments.rs", isolation::argument_readers(contract)?)?,
+        rust("runtime/isolation/src/serve/generated.rs", isolation::slot_service(contract)?)?,
         rust("runtime/model/src/import/onnx/messages.rs", messages::message_types(root, ONNX_PROTO)?)?,
         rust("runtime/model/src/import/paddle/messages.rs", messages::message_types(root, PADDLE_PROTO)?)?,
     ])
