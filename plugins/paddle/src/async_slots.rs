@@ -10,7 +10,9 @@ use oarlock_sdk::{
 };
 
 use crate::callbacks::{forward_reached, register_callback, withdraw_callback};
-use crate::device_adapter::{AdaptedRuntime, DeviceAdapter, ForeignEvent, ForeignStream, byte_count, range_address};
+use crate::device_adapter::{
+    AdaptedRuntime, DeviceAdapter, ForeignEvent, ForeignStream, byte_count, range_address,
+};
 use crate::status_report::{FAILED, StatusNumber};
 
 impl AdaptedRuntime {
@@ -71,7 +73,9 @@ impl AdaptedRuntime {
         };
         let started = std::thread::Builder::new().name("paddle-waits".to_owned()).spawn(wait);
         started.map(drop).map_err(|error| {
-            PluginError::resource_exhausted(format!("expected a thread for a callback to start, found: {error}"))
+            PluginError::resource_exhausted(format!(
+                "expected a thread for a callback to start, found: {error}"
+            ))
         })
     }
 }
@@ -137,8 +141,9 @@ impl Async for DeviceAdapter {
             return Ok(());
         }
         // SAFETY: both are live and of this device.
-        let status =
-            unsafe { (self.0.functions.stream_wait_event)(called.address, stream.address(), event.address()) };
+        let status = unsafe {
+            (self.0.functions.stream_wait_event)(called.address, stream.address(), event.address())
+        };
         self.0.check(status, "stream_wait_event", Some(device))
     }
 
@@ -202,13 +207,14 @@ impl Async for DeviceAdapter {
     ) -> Result<()> {
         let (stream, source) = (self.0.stream(device, queue)?, source.as_ptr().cast_const());
         let (Some(copy), Some(stream)) = (self.0.functions.async_memory_copy_h2d, &stream) else {
-            return self.0.after_stream(device, stream.as_deref(), || self.0.copy_to_device(device, target, source));
+            return self
+                .0
+                .after_stream(device, stream.as_deref(), || self.0.copy_to_device(device, target, source));
         };
         let size = byte_count(target.size)?;
         let called = self.0.enter_device(device)?;
         // SAFETY: the stream is live; the host keeps the source and vouches for the range until the stream is past the copy.
-        let status =
-            unsafe { copy(called.address, stream.address(), range_address(target), source, size) };
+        let status = unsafe { copy(called.address, stream.address(), range_address(target), source, size) };
         self.0.check(status, "async_memory_copy_h2d", Some(device))
     }
 
@@ -221,13 +227,14 @@ impl Async for DeviceAdapter {
     ) -> Result<()> {
         let (stream, target) = (self.0.stream(device, queue)?, target.as_ptr());
         let (Some(copy), Some(stream)) = (self.0.functions.async_memory_copy_d2h, &stream) else {
-            return self.0.after_stream(device, stream.as_deref(), || self.0.copy_to_host(device, target, source));
+            return self
+                .0
+                .after_stream(device, stream.as_deref(), || self.0.copy_to_host(device, target, source));
         };
         let size = byte_count(source.size)?;
         let called = self.0.enter_device(device)?;
         // SAFETY: the stream is live; the host keeps the target and vouches for the range until the stream is past the copy.
-        let status =
-            unsafe { copy(called.address, stream.address(), target, range_address(source), size) };
+        let status = unsafe { copy(called.address, stream.address(), target, range_address(source), size) };
         self.0.check(status, "async_memory_copy_d2h", Some(device))
     }
 
@@ -240,7 +247,9 @@ impl Async for DeviceAdapter {
     ) -> Result<()> {
         let stream = self.0.stream(device, queue)?;
         let (Some(copy), Some(stream)) = (self.0.functions.async_memory_copy_d2d, &stream) else {
-            return self.0.after_stream(device, stream.as_deref(), || self.0.copy_within(device, target, source));
+            return self
+                .0
+                .after_stream(device, stream.as_deref(), || self.0.copy_within(device, target, source));
         };
         let size = byte_count(source.size)?;
         let called = self.0.enter_device(device)?;

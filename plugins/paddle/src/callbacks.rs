@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use oarlock_sdk::{PluginError, Result, Stream, StreamReached};
 
 use crate::foreign_functions::{DeviceAddress, StreamAddress};
-use crate::status_report::{StatusNumber, SUCCESS};
+use crate::status_report::{SUCCESS, StatusNumber};
 
 /// A host function that a stream has not reached yet.
 struct PendingCallback {
@@ -40,7 +40,9 @@ pub(crate) fn register_callback(device: u32, stream: Stream, function: StreamRea
         let (sender, receiver) = channel::<PendingCallback>();
         let call = move || receiver.iter().for_each(|due| due.function.notify(due.device, due.stream));
         std::thread::Builder::new().name("paddle-callbacks".to_owned()).spawn(call).map_err(|error| {
-            PluginError::resource_exhausted(format!("expected a thread for callbacks to start, found: {error}"))
+            PluginError::resource_exhausted(format!(
+                "expected a thread for callbacks to start, found: {error}"
+            ))
         })?;
         callbacks.thread = Some(sender);
     }

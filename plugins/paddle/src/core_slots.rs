@@ -5,7 +5,9 @@
 use core::ffi::{c_int, c_void};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 
-use oarlock_sdk::{Core, DeviceInfo, HostPointer, Memory, MemoryRange, PluginError, Result, Str, Version, slots};
+use oarlock_sdk::{
+    Core, DeviceInfo, HostPointer, Memory, MemoryRange, PluginError, Result, Str, Version, slots,
+};
 
 use crate::device_adapter::{AdaptedRuntime, DeviceAdapter, byte_count, range_address};
 use crate::foreign_functions::VersionFunction;
@@ -94,7 +96,12 @@ impl AdaptedRuntime {
         Ok(Version { major: part(number / 1000), minor: part(number % 1000 / 10), ..Version::EMPTY })
     }
 
-    pub(crate) fn copy_to_device(&self, device: u32, target: MemoryRange, source: *const c_void) -> Result<()> {
+    pub(crate) fn copy_to_device(
+        &self,
+        device: u32,
+        target: MemoryRange,
+        source: *const c_void,
+    ) -> Result<()> {
         let size = byte_count(target.size)?;
         let called = self.enter_device(device)?;
         // SAFETY: the caller keeps the source, and the host vouches for the range (rule M-2).
@@ -117,7 +124,12 @@ impl AdaptedRuntime {
         let called = self.enter_device(device)?;
         // SAFETY: the host vouches for both ranges (rule M-2).
         let status = unsafe {
-            (self.functions.memory_copy_d2d)(called.address, range_address(target), range_address(source), size)
+            (self.functions.memory_copy_d2d)(
+                called.address,
+                range_address(target),
+                range_address(source),
+                size,
+            )
         };
         self.check(status, "memory_copy_d2d", Some(device))
     }
@@ -195,8 +207,9 @@ fn pieces(size: u64) -> impl Iterator<Item = (u64, u64)> {
 }
 
 fn host_layout(size: u64) -> Result<Layout> {
-    Layout::from_size_align(byte_count(size.max(1))?, HOST_ALIGNMENT)
-        .map_err(|error| PluginError::out_of_range(format!("expected a size of host memory, found {size}: {error}")))
+    Layout::from_size_align(byte_count(size.max(1))?, HOST_ALIGNMENT).map_err(|error| {
+        PluginError::out_of_range(format!("expected a size of host memory, found {size}: {error}"))
+    })
 }
 
 fn no_memory(size: u64) -> PluginError {
@@ -246,7 +259,11 @@ impl Core for DeviceAdapter {
 
     fn compute_capability(&self, device: u32) -> Result<Version> {
         self.0.enter_device(device)?;
-        let number = self.0.version_number(device, "get_compute_capability", self.0.functions.get_compute_capability)?;
+        let number = self.0.version_number(
+            device,
+            "get_compute_capability",
+            self.0.functions.get_compute_capability,
+        )?;
         let part = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         let number = number.unwrap_or(0);
         Ok(Version { major: part(number / 10), minor: part(number % 10), ..Version::EMPTY })
@@ -276,8 +293,9 @@ impl Core for DeviceAdapter {
         let bytes = byte_count(size)?;
         let called = self.0.enter_device(device)?;
         // SAFETY: the host frees a block once (rule M-1).
-        let status =
-            unsafe { (self.0.functions.device_memory_deallocate)(called.address, range_address(range), bytes) };
+        let status = unsafe {
+            (self.0.functions.device_memory_deallocate)(called.address, range_address(range), bytes)
+        };
         self.0.check(status, "device_memory_deallocate", Some(device))
     }
 
@@ -301,7 +319,9 @@ impl Core for DeviceAdapter {
     fn host_memory_deallocate(&self, device: u32, address: HostPointer, size: u64) -> Result<()> {
         let called = self.0.enter_device(device)?;
         let functions = &self.0.functions;
-        if let (Some(_), Some(deallocate)) = (functions.host_memory_allocate, functions.host_memory_deallocate) {
+        if let (Some(_), Some(deallocate)) =
+            (functions.host_memory_allocate, functions.host_memory_deallocate)
+        {
             // SAFETY: the host frees a block once (rule M-1).
             let status = unsafe { deallocate(called.address, address.as_ptr(), byte_count(size)?) };
             return self.0.check(status, "host_memory_deallocate", Some(device));
@@ -357,12 +377,14 @@ impl Core for DeviceAdapter {
     }
 
     fn max_chunk_size(&self, device: u32) -> Result<u64> {
-        let hint = self.0.size_hint(device, "device_max_chunk_size", self.0.functions.device_max_chunk_size)?;
+        let hint =
+            self.0.size_hint(device, "device_max_chunk_size", self.0.functions.device_max_chunk_size)?;
         hint.map_or_else(|| self.max_alloc_size(device), Ok)
     }
 
     fn max_alloc_size(&self, device: u32) -> Result<u64> {
-        let hint = self.0.size_hint(device, "device_max_alloc_size", self.0.functions.device_max_alloc_size)?;
+        let hint =
+            self.0.size_hint(device, "device_max_alloc_size", self.0.functions.device_max_alloc_size)?;
         hint.map_or_else(|| self.memory_stats(device).map(|(_, free)| free), Ok)
     }
 
@@ -373,7 +395,8 @@ impl Core for DeviceAdapter {
     }
 
     fn init_alloc_size(&self, device: u32) -> Result<u64> {
-        let hint = self.0.size_hint(device, "device_init_alloc_size", self.0.functions.device_init_alloc_size)?;
+        let hint =
+            self.0.size_hint(device, "device_init_alloc_size", self.0.functions.device_init_alloc_size)?;
         hint.map_or_else(|| self.max_alloc_size(device), Ok)
     }
 

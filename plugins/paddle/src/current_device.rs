@@ -88,7 +88,8 @@ impl CurrentDevice {
             let status = unsafe { (functions.set_device)(&raw mut number) };
             status == SUCCESS
         };
-        let is_set = set(here) && std::thread::scope(|scope| scope.spawn(|| set(elsewhere)).join().is_ok_and(|is_set| is_set));
+        let is_set = set(here)
+            && std::thread::scope(|scope| scope.spawn(|| set(elsewhere)).join().is_ok_and(|is_set| is_set));
         let mut found = elsewhere;
         // SAFETY: as above; the function writes the number.
         let is_known = is_set && unsafe { (functions.get_device)(&raw mut found) } == SUCCESS;

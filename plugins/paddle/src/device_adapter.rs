@@ -120,7 +120,12 @@ impl AdaptedRuntime {
 
     /// Turns the status of a function into an error, and logs a warning once.
     #[track_caller]
-    pub(crate) fn check(&self, status: StatusNumber, function: &'static str, device: Option<u32>) -> Result<()> {
+    pub(crate) fn check(
+        &self,
+        status: StatusNumber,
+        function: &'static str,
+        device: Option<u32>,
+    ) -> Result<()> {
         if status == WARNING && self.warned.lock().unwrap_or_else(PoisonError::into_inner).insert(function) {
             let message = format!("`{function}` of `{}` works, but not quite as asked", self.device_type);
             self.host.log(LogLevel::WARNING, &message);
@@ -234,11 +239,13 @@ impl AdaptedRuntime {
 /// The address of a range. A block is an address in the custom device's memory, with which addition works: the framework that
 /// the interface is from divides blocks in the same way.
 pub(crate) fn range_address(range: MemoryRange) -> *mut c_void {
-    core::ptr::without_provenance_mut::<u8>((range.memory.0 as usize).wrapping_add(range.offset as usize)).cast()
+    core::ptr::without_provenance_mut::<u8>((range.memory.0 as usize).wrapping_add(range.offset as usize))
+        .cast()
 }
 
 /// A size as the interface counts it.
 pub(crate) fn byte_count(size: u64) -> Result<usize> {
-    usize::try_from(size)
-        .map_err(|_| PluginError::out_of_range(format!("expected a size that fits into memory, found {size}")))
+    usize::try_from(size).map_err(|_| {
+        PluginError::out_of_range(format!("expected a size that fits into memory, found {size}"))
+    })
 }

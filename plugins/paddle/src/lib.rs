@@ -22,8 +22,6 @@ mod handle_table;
 mod printed_output;
 mod status_report;
 mod table_layout;
-#[cfg(test)]
-mod tests;
 
 use core::ffi::c_void;
 use std::cell::Cell;
@@ -68,8 +66,10 @@ fn make_plugin(host: &HostServices) -> Result<Plugin<DeviceAdapter>> {
     let runtime = unsafe { open_runtime(entry) }?;
     let ForeignRuntime { device_type, subtype, version, layout, .. } = &runtime;
     let (device_type, subtype, version) = (device_type.clone(), subtype.clone(), version.clone());
-    let note =
-        format!("a custom device built for PaddlePaddle {}, through an adapter, without its kernels", layout.releases);
+    let note = format!(
+        "a custom device built for PaddlePaddle {}, through an adapter, without its kernels",
+        layout.releases
+    );
     let name = format!("paddle-{device_type}");
     if name.len() > 64 {
         return Err(PluginError::precondition_not_met(format!(

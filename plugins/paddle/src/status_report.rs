@@ -22,15 +22,18 @@ pub(crate) fn check_status(
 ) -> Result<()> {
     let (code, meaning) = match status {
         SUCCESS | WARNING => return Ok(()),
-        FAILED if takes_memory => (Code::RESOURCE_EXHAUSTED, "failed, for lack of memory or another resource"),
+        FAILED if takes_memory => {
+            (Code::RESOURCE_EXHAUSTED, "failed, for lack of memory or another resource")
+        }
         FAILED => (Code::EXTERNAL, "failed, for lack of a resource or because it could not be done"),
         WRONG_USE => (Code::INVALID_ARGUMENT, "an argument, or the time of the call, is wrong"),
         INTERNAL => (Code::EXTERNAL, "an error inside the custom device"),
         _ => (Code::EXTERNAL, "no status that the interface knows"),
     };
     let place = device.map(|device| format!(" on device {device}")).unwrap_or_default();
-    let message =
-        format!("expected `{function}` of the custom device to succeed{place}, found status {status}: {meaning}");
+    let message = format!(
+        "expected `{function}` of the custom device to succeed{place}, found status {status}: {meaning}"
+    );
     Err(PluginError::new(code, message).with_native_code(status.into()))
 }
 

@@ -15,8 +15,11 @@ use crate::{ENTRY_SYMBOL, SharedObject};
 /// # Safety
 ///
 /// The entry belongs to a file that stays loaded. The structs are as for the contract's own query.
-pub type AdapterQuery =
-    unsafe extern "C" fn(entry: *const c_void, host: *const abi::Host, plugin: *mut abi::Plugin) -> abi::Error;
+pub type AdapterQuery = unsafe extern "C" fn(
+    entry: *const c_void,
+    host: *const abi::Host,
+    plugin: *mut abi::Plugin,
+) -> abi::Error;
 
 /// An adapter for the plugins of another program.
 #[derive(Clone, Copy, Debug)]

@@ -8,7 +8,8 @@ use std::time::Duration;
 use oarlock_abi as abi;
 
 use crate::{
-    HostConfig, HostEnvironment, LoadedPlugin, LogSink, PROBE_TIMEOUT, PluginAdapter, ProbeCommand, SilentLogSink,
+    HostConfig, HostEnvironment, LoadedPlugin, LogSink, PROBE_TIMEOUT, PluginAdapter, ProbeCommand,
+    SilentLogSink,
 };
 
 /// A plugin that is linked into the program.

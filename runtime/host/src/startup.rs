@@ -228,12 +228,14 @@ impl PluginLoader<'_> {
             check_unique(&path, Some(origin), &name, device_type.as_deref(), rows)
         });
         // The judged file is opened, even if a link on the way has changed since.
-        let loaded = known.and_then(|()| open_plugin(&judged.real_path, services, &self.context.adapters)).and_then(|loaded| {
-            check_answered(loaded, |info| match &judged.manifest {
-                Some(manifest) => check_manifest_promises(&path, manifest, info),
-                None => check_unique(&path, Some(origin), &info.name, info.device_type.as_deref(), rows),
-            })
-        });
+        let loaded = known
+            .and_then(|()| open_plugin(&judged.real_path, services, &self.context.adapters))
+            .and_then(|loaded| {
+                check_answered(loaded, |info| match &judged.manifest {
+                    Some(manifest) => check_manifest_promises(&path, manifest, info),
+                    None => check_unique(&path, Some(origin), &info.name, info.device_type.as_deref(), rows),
+                })
+            });
         let state = match loaded {
             Ok(loaded) => EntryState::Answered(Box::new(loaded)),
             Err(refusal) => EntryState::Refused(Refusal { file: path.clone(), ..refusal }),

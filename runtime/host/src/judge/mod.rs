@@ -27,8 +27,8 @@ use crate::judge::symbols::list_symbols;
 use crate::text::wildcard::matches_pattern;
 use crate::{
     AllowList, ConfigError, ContractRange, Digest, HostConfig, HostEnvironment, IsaFeatures, LibrarySearch,
-    PluginAdapter, PluginCandidate, PluginManifest, ProcessIdentity, Refusal, RefusalReason, SharedObject, TrustedKeys,
-    check_symbols, pinning_symbols,
+    PluginAdapter, PluginCandidate, PluginManifest, ProcessIdentity, Refusal, RefusalReason, SharedObject,
+    TrustedKeys, check_symbols, pinning_symbols,
 };
 
 /// Limit on the size of a shared object in bytes: relative addresses in code reach at most 2 GiB.

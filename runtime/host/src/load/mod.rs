@@ -143,7 +143,8 @@ pub(crate) fn open_plugin(
         )
     })?;
     // SAFETY: the contract's entry point has this type.
-    let own = unsafe { library.get::<abi::PluginQuery>(abi::ENTRY) }.map(|symbol| PluginEntryPoint::Own(*symbol));
+    let own =
+        unsafe { library.get::<abi::PluginQuery>(abi::ENTRY) }.map(|symbol| PluginEntryPoint::Own(*symbol));
     let query = own.or_else(|error| adapted_entry(&library, adapters).ok_or(error)).map_err(|_| {
         let expected = format!("a plugin that exports `{}`", abi::ENTRY);
         let remedy = "define it with default visibility and C linkage, or remove the file";
