@@ -5,7 +5,6 @@
 //! and checks their answers, and `device` is the interface for programs. [`Host::start`] takes every plugin along this path and
 //! records a [`Refusal`] for each one that does not reach the end.
 
-mod adapter;
 mod config;
 mod conformance;
 mod device;
@@ -29,7 +28,6 @@ mod services;
 mod startup;
 mod text;
 
-pub use adapter::{AdapterQuery, PluginAdapter};
 pub use config::{ConfigError, HostConfig, PluginsSection};
 pub use device::kernel::{KernelHandle, PreparedKernel};
 pub use device::memory::{DeviceBlock, DeviceSpan};
@@ -40,6 +38,7 @@ pub use environment::HostEnvironment;
 pub use files::digest::{AllowList, Digest, InvalidDigest};
 pub use files::permissions::ProcessIdentity;
 pub use host::Host;
+pub use judge::adapter::{AdapterQuery, PluginAdapter};
 pub use judge::elf::{ExportedSymbol, LinkedLibraries, SharedObject, SymbolBinding};
 pub use judge::features::IsaFeatures;
 pub use judge::isa::IsaPredicate;

@@ -4,6 +4,7 @@
 //! more than reading their manifests: permissions, configuration, manifest (architecture, contract, instruction sets), and only
 //! then the bytes of the file: ELF headers, hash, allow-list, signature, symbols, sanitizers, libraries.
 
+pub(crate) mod adapter;
 pub(crate) mod elf;
 pub(crate) mod features;
 pub(crate) mod isa;
