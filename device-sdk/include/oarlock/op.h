@@ -301,6 +301,28 @@ static inline oarlock_error oarlock_check_attributes(const oarlock_call *call, c
     return 0;
 }
 
+/** The experimental function `run_op_since_1_2` of the host. */
+typedef oarlock_error (*oarlock_run_op_function)(void *context, oarlock_str domain, oarlock_str op, uint32_t opset,
+    const oarlock_tensor *const *inputs, uint64_t inputs_count, const oarlock_attribute *const *attributes,
+    uint64_t attributes_count, const oarlock_tensor *const *outputs, uint64_t outputs_count);
+
+/** Runs another op of the runtime, such as `MatMul` of the domain `""`: in `run` of a CPU kernel whose op has a domain of its own, on
+ *  the thread that called it. `opset` 0 is the newest. Operands are contiguous and in host memory; an output has the dtype and the
+ *  shape that the op computes. The op is looked up each time, and its operands are copied. Fails on a host without the function. */
+static inline oarlock_error oarlock_run_op(const char *domain, const char *op, uint32_t opset, const oarlock_tensor *const *inputs,
+    uint64_t inputs_count, const oarlock_attribute *const *attributes, uint64_t attributes_count,
+    const oarlock_tensor *const *outputs, uint64_t outputs_count) {
+    oarlock_run_op_function run;
+    void *found = OARLOCK_NULL;
+    if (oarlock_services() == OARLOCK_NULL) {
+        return OARLOCK_ERROR_WITHOUT_HOST;
+    }
+    OARLOCK_TRY(oarlock_services()->experimental(oarlock_services_context(), oarlock_string("run_op_since_1_2"), &found));
+    memcpy(&run, &found, sizeof run);
+    return run(oarlock_services_context(), oarlock_string(domain), oarlock_string(op), opset, inputs, inputs_count, attributes,
+        attributes_count, outputs, outputs_count);
+}
+
 /** An `infer` function for ops whose outputs all have the dtype and shape of the first input. */
 static inline oarlock_error oarlock_infer_like_first(void *context, const oarlock_call *call) {
     uint32_t i;

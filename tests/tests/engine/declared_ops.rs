@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use oarlock_core::{Attribute, Attributes, CpuFallback, Op, OpInvocation, Result, Runtime, Tensor};
+use oarlock_core::{Attribute, Attributes, CpuFallback, Dtype, Op, OpInvocation, Result, Runtime, Tensor};
+use oarlock_engine::graph::Node;
+use oarlock_engine::{Session, SessionOptions};
 
 use crate::added_plugins::{compile_plugin, start_random_sim};
+use crate::sketch::{GraphSketch, datum_bytes, run_session};
 
 fn manifest(name: &str) -> String {
     format!("name = \"{name}\"\nkind = \"kernels\"\n")
@@ -141,4 +144,44 @@ fn a_dispatch_computes_with_the_type_of_each_dtype_and_names_others() {
     let truth = Tensor::from_slice(&cpu, &[1], &[true]).expect("a tensor");
     let error = op.run(&runtime, &[&truth]).expect_err("no type for it").to_string();
     assert!(error.contains("expected a dtype that `scale` computes with, found the dtype 1"), "{error}");
+}
+
+#[test]
+fn a_kernel_calls_other_ops_by_name() {
+    let runtime = start_with_c_ops();
+    let cpu = runtime.device("cpu").expect("the CPU");
+    let x = Tensor::from_slice(&cpu, &[2, 2], &[1.0_f32, 2.0, 3.0, 4.0]).expect("a tensor");
+    for (axis, expected) in [(0, [22.0, 32.0]), (1, [17.0, 37.0])] {
+        let op = declared_op(&runtime, "square", &[("axis", Attribute::Int(axis))]);
+        let call = OpInvocation { inputs: &[Some(&x)], outputs: 2, device: None, stream: None };
+        let made = op.invoke(&runtime, &call).expect("both outputs");
+        let lists: Vec<Vec<f32>> =
+            made.iter().flatten().map(|tensor| tensor.to_vec().expect("a copy")).collect();
+        assert_eq!(lists, [vec![7.0, 10.0, 15.0, 22.0], expected.to_vec()]);
+    }
+    // The error of the inner op is that of the call.
+    let wide = Tensor::from_slice(&cpu, &[1, 2], &[1.0_f32, 2.0]).expect("a tensor");
+    let call = OpInvocation { inputs: &[Some(&wide)], outputs: 2, device: None, stream: None };
+    let error = declared_op(&runtime, "square", &[]).invoke(&runtime, &call).expect_err("shapes").to_string();
+    assert!(error.contains("`square`") && error.contains("`MatMul`"), "{error}");
+}
+
+#[test]
+fn a_kernel_calls_other_ops_in_a_model() {
+    let runtime = start_with_c_ops();
+    let mut sketch = GraphSketch::new();
+    let input = sketch.add_input("x", Dtype::F32, &[2, 2]);
+    let relu = sketch.add_op("Relu", &[input]);
+    let squared = sketch.add_op("of a domain of its own", &[relu]);
+    let node = sketch.graph.nodes.last_mut().expect("the node");
+    *node = Node { domain: "test.declared".into(), op: "square".into(), opset: 1, ..node.clone() };
+    let end = sketch.add_op("Neg", &[squared]);
+    let sketch = sketch.with_outputs(&[end]);
+    let session =
+        Session::new(runtime.clone(), &sketch.to_model(), &SessionOptions::default()).expect("a session");
+    let x = Tensor::from_slice(&runtime.device("cpu").expect("the CPU"), &[2, 2], &[1.0_f32, 2.0, 3.0, 4.0]);
+    let made = run_session(&session, &[x.expect("a tensor").into()]);
+    let expected: Vec<u8> =
+        [-7.0_f32, -10.0, -15.0, -22.0].iter().flat_map(|number| number.to_ne_bytes()).collect();
+    assert_eq!(datum_bytes(&made[0]), expected);
 }

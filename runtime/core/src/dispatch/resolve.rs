@@ -332,6 +332,7 @@ impl<'a> CallResolver<'a> {
             allocates: kernel.info().allocates_outputs,
             draws: self.count_draws(&outputs),
             has_texts,
+            may_call_ops: definition.schema.is_none() && device.shares_host_memory(),
             operand_descriptors: inputs
                 .iter()
                 .map(|input| input.descriptor)
