@@ -12,7 +12,7 @@ use oarlock_host::{Code, OpRequest, OpRunner, PluginFailure, with_op_runner};
 use super::Op;
 use crate::dispatch::op_invocation::OpInvocation;
 use crate::runtime::Runtime;
-use crate::{Attribute, Attributes, Device, Dtype, Error, Result, Tensor, schema, shape};
+use crate::{Attribute, Attributes, Device, Dtype, Error, Result, Tensor, shape};
 
 /// Calls a kernel that may call ops of the runtime by name.
 pub fn with_nested_ops<R>(runtime: &Runtime, call: impl FnOnce() -> R) -> R {
@@ -38,10 +38,7 @@ impl NestedOps<'_> {
                 inputs.iter().map(read).collect::<Result<Vec<Option<Tensor>>>>()?,
             )
         };
-        let opset = match opset {
-            0 => schema::latest_opset(domain).unwrap_or_else(|_| runtime.latest_opset(domain, op)),
-            opset => opset,
-        };
+        let opset = if opset == 0 { runtime.latest_opset(domain, op) } else { opset };
         let given: Vec<Option<&Tensor>> = inputs.iter().map(Option::as_ref).collect();
         let call = OpInvocation { inputs: &given, outputs: outputs.len(), device: Some(&cpu), stream: None };
         let computed = Op::new(runtime, domain, op, opset, attributes)?.invoke(runtime, &call)?;
