@@ -340,12 +340,16 @@ fn an_op_of_a_plugin_runs_with_the_attributes_that_it_declares() {
     let squared = run(&["square", "f32:[[1,2],[3,4]]", "--attr", "axis=1", "--outputs", "2"]);
     assert_eq!(
         squared.out,
-        "output 0: f32 [2, 2]\n[[ 7.0, 10.0],\n [15.0, 22.0]]\noutput 1: f32 [2]\n[17.0, 37.0]\n",
+        "output 0: f32 [2, 2]\n[[ 7.0, 10.0],\n [15.0, 22.0]]\n\noutput 1: f32 [2]\n[17.0, 37.0]\n",
         "{}",
         squared.err
     );
     let parts = run(&["split", "f32:[1,2,3,4]", "--outputs", "2"]);
-    assert_eq!(parts.out, "output 0: f32 [2]\n[1.0, 2.0]\noutput 1: f32 [2]\n[3.0, 4.0]\n", "{}", parts.err);
+    assert_eq!(
+        parts.out, "output 0: f32 [2]\n[1.0, 2.0]\n\noutput 1: f32 [2]\n[3.0, 4.0]\n",
+        "{}",
+        parts.err
+    );
     let total = run(&["total", "-", "f32:[1,2]", "f32:[10,20]"]);
     assert_eq!(total.out, "output 0: f32 [2]\n[11.0, 22.0]\n", "{}", total.err);
     for (attribute, words) in
