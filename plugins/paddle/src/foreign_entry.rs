@@ -138,40 +138,49 @@ pub(crate) unsafe fn open_runtime(entry: *const c_void) -> Result<ForeignRuntime
 ///
 /// As for [`offer_table`].
 unsafe fn find_layout(entry: InitPlugin) -> Result<(&'static TableLayout, FilledTable)> {
-    let mut struct_sizes: Vec<usize> = LAYOUTS.iter().map(|layout| layout.params_size).collect();
-    struct_sizes.dedup();
-    for params_size in [ABSURD_SIZE].into_iter().chain(struct_sizes) {
-        // SAFETY: the caller vouches for the entry.
-        if unsafe { offer_table(entry, params_size, ABSURD_SIZE) }.is_some() {
-            return Err(PluginError::precondition_not_met(format!(
-                "expected a custom device that checks the size of its table, found one that fills a table of \
-                 {ABSURD_SIZE} bytes, so nobody can tell for which release it was built; ask its vendor"
-            )));
-        }
+    // SAFETY: the caller vouches for the entry.
+    let offer = |params_size, table_size| unsafe { offer_table(entry, params_size, table_size) };
+    if offer(ABSURD_SIZE, ABSURD_SIZE).is_some() {
+        return Err(unchecked_size());
     }
-    let exact = LAYOUTS.iter().map(|layout| (layout.params_size, layout));
-    for (params_size, layout) in LAYOUTS.iter().map(|layout| (ABSURD_SIZE, layout)).chain(exact) {
-        // SAFETY: as above.
-        if let Some(filled) = unsafe { offer_table(entry, params_size, layout.table_size()) } {
+    for layout in LAYOUTS {
+        if let Some(filled) = offer(ABSURD_SIZE, layout.table_size()) {
             return Ok((layout, filled));
         }
     }
-    let sizes = (2..=MOST_WORDS).map(|words| words * WORD_BYTES);
-    // SAFETY: as above.
-    let found = sizes.into_iter().find(|size| unsafe { offer_table(entry, ABSURD_SIZE, *size) }.is_some());
-    let found = found.map_or_else(
-        || format!("one that fills no table of up to {} bytes", MOST_WORDS * WORD_BYTES),
-        |size| format!("one with a table of {size} bytes"),
-    );
+    let mut sizes = (2..=MOST_WORDS).map(|words| words * WORD_BYTES);
+    if let Some(size) = sizes.find(|size| offer(ABSURD_SIZE, *size).is_some()) {
+        return Err(unknown_table(format!("one with a table of {size} bytes")));
+    }
+    // It does not use the macro, or an improved one: the size of the struct has to be right too.
+    if LAYOUTS.iter().any(|layout| offer(layout.params_size, ABSURD_SIZE).is_some()) {
+        return Err(unchecked_size());
+    }
+    for layout in LAYOUTS {
+        if let Some(filled) = offer(layout.params_size, layout.table_size()) {
+            return Ok((layout, filled));
+        }
+    }
+    Err(unknown_table("one that fills none of them".to_owned()))
+}
+
+fn unchecked_size() -> PluginError {
+    PluginError::precondition_not_met(format!(
+        "expected a custom device that checks the size of its table, found one that fills a table of {ABSURD_SIZE} bytes, so \
+         nobody can tell for which release it was built; ask its vendor"
+    ))
+}
+
+fn unknown_table(found: String) -> PluginError {
     let known: Vec<String> = LAYOUTS
         .iter()
         .map(|layout| format!("{} bytes (PaddlePaddle {})", layout.table_size(), layout.releases))
         .collect();
-    Err(PluginError::precondition_not_met(format!(
+    PluginError::precondition_not_met(format!(
         "expected a custom device built for a known table, of {}; found {found}; use a build for one of these releases, or \
          update Oarlock",
         known.join(", ")
-    )))
+    ))
 }
 
 /// Reads a name that follows the contract's rules for names.

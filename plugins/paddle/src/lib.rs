@@ -22,8 +22,6 @@ mod handle_table;
 mod printed_output;
 mod status_report;
 mod table_layout;
-#[cfg(test)]
-mod tests;
 
 use core::ffi::c_void;
 use std::cell::Cell;

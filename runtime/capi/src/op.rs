@@ -5,7 +5,7 @@
 use core::ffi::c_char;
 use std::sync::Arc;
 
-use oarlock_core::{Error, Op, OpInvocation, Result, Runtime, Tensor, schema};
+use oarlock_core::{Error, Op, OpInvocation, Result, Runtime, Tensor};
 use oarlock_engine::RuntimeValue;
 
 use crate::attributes::AttributesHandle;
@@ -45,7 +45,7 @@ pub(crate) unsafe fn create_op(
         )
     };
     let attributes = attributes.map(|handle| handle.attributes().clone()).unwrap_or_default();
-    let opset = if opset == 0 { schema::latest_opset(domain)? } else { opset };
+    let opset = if opset == 0 { runtime.latest_opset(domain, name) } else { opset };
     let op = Op::new(runtime, domain, name, opset, attributes)?;
     *place = into_raw_handle(OpHandle { op, runtime: runtime.clone() });
     Ok(())

@@ -152,6 +152,7 @@ Examples:
   oarlock op Cast i64:[1,2] --attr to=f16
   oarlock op Clip f32:[-1,0,9] - f32:5                      Leaves out an input
   oarlock op TopK x.npy i64:[3] --outputs 2 -o - -o at.npy
+  oarlock op swish x.npy --plugin libswish.so --domain acme Runs an op of a plugin
   oarlock op MatMul a.npy b.npy --explain --dry-run         Says which kernel would run, and why
   oarlock op MatMul a.npy b.npy --set kernel_preference=openblas
 

@@ -49,7 +49,7 @@ pub use constant::{Constant, ConstantSource};
 pub use device::Device;
 pub use dispatch::{
     BoundCall, ConstantInput, CpuFallback, ExpectedInput, MemoryLocation, Op, OpInvocation, OpOutputs,
-    PrepareOutcome, PreparedCall, ReusableCall,
+    PrepareOutcome, PreparedCall, ReusableCall, with_nested_ops,
 };
 pub use dtype::{Dtype, DtypeSet, Element};
 pub use error::{Error, ErrorKind, Result};

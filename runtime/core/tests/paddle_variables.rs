@@ -74,8 +74,7 @@ const DOCUMENTED_FLAGS: [&str; 54] = [
 ];
 
 /// Variables that other chapters of the same documentation name.
-const OTHER_VARIABLES: [&str; 23] = [
-    "CUSTOM_DEVICE_ROOT",
+const OTHER_VARIABLES: [&str; 22] = [
     "FLAGS_USE_STANDALONE_EXECUTOR",
     "FLAGS_allow_cinn_ops",
     "FLAGS_call_stack_level",

@@ -5,7 +5,6 @@
 //! and checks their answers, and `device` is the interface for programs. [`Host::start`] takes every plugin along this path and
 //! records a [`Refusal`] for each one that does not reach the end.
 
-mod adapter;
 mod child_program;
 mod config;
 mod conformance;
@@ -36,7 +35,6 @@ mod startup;
 mod text;
 mod trust;
 
-pub use adapter::{AdapterQuery, PluginAdapter};
 pub use child_program::probe_child_main;
 pub use config::{ConfigError, HostConfig, IsolatedSection, IsolationPolicy, PluginsSection};
 pub use device::kernel::{KernelHandle, PreparedKernel};
@@ -49,6 +47,7 @@ pub use environment::HostEnvironment;
 pub use files::digest::{AllowList, Digest, InvalidDigest};
 pub use files::permissions::ProcessIdentity;
 pub use host::Host;
+pub use judge::adapter::{AdapterQuery, PluginAdapter};
 pub use judge::coverage::{CoveredFile, FileCoverage, hash_shipped_files, list_covered_files};
 pub use judge::elf::{ExportedSymbol, LinkedLibraries, MemoryDemands, SharedObject, SymbolBinding};
 pub use judge::features::IsaFeatures;
@@ -76,6 +75,7 @@ pub use report::{DeviceReport, LoadReport, LoadedPluginReport, PluginOutcome, Pl
 pub use search::{PluginCandidate, PluginOrigin, SearchResult, search_places, search_plugins};
 pub use services::errors::{Code, ErrorFlags, FailureDetails, PluginFailure, live_errors};
 pub use services::host_call::{CallServices, HostCall};
+pub use services::op_runner::{OpRequest, OpRunner, RUN_OP, RunOp, with_op_runner};
 pub use services::stop_request::{StopQuestion, with_stop_check};
 pub use services::thread_pool::MAX_WORKERS;
 pub use services::{LogLevel, LogSink, SilentLogSink};

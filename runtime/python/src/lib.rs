@@ -3,6 +3,7 @@
 //! Here is whatever would cost as much as a kernel if Python did it. Functions composed of ops are in the package's Python
 //! modules, which call `op`.
 
+mod adapters;
 mod array;
 mod array_view;
 mod convert;

@@ -34,5 +34,5 @@ pub(crate) fn probe_command(py: Python<'_>) -> PyResult<Option<ProbeCommand>> {
 /// Probes a plugin in an interpreter that was started for it; returns the exit status.
 #[pyfunction]
 pub(crate) fn _probe(path: PathBuf) -> u8 {
-    u8::from(oarlock_host::probe_child_main(Path::new(&path), crate::startup::ADAPTERS) != ExitCode::SUCCESS)
+    u8::from(oarlock_host::probe_child_main(Path::new(&path), crate::adapters::ADAPTERS) != ExitCode::SUCCESS)
 }

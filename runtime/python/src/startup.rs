@@ -8,9 +8,7 @@ use std::time::Duration;
 
 use oarlock_core::Runtime;
 use oarlock_core::flags::{FLAG_TABLE, FlagDefinition, Flags, PaddleEffect, paddle_variables};
-use oarlock_host::{
-    BuiltInPlugin, HostConfig, HostEnvironment, HostOptions, PhaseWatchdog, PluginAdapter, ProbeCommand,
-};
+use oarlock_host::{BuiltInPlugin, HostConfig, HostEnvironment, HostOptions, PhaseWatchdog, ProbeCommand};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict as _, PyCFunction, PyDict};
@@ -26,10 +24,6 @@ const BUILT_IN: &[BuiltInPlugin] = &[
     BuiltInPlugin { name: "trace", query: oarlock_plugin_trace::QUERY },
     BuiltInPlugin { name: "validate", query: oarlock_plugin_validate::QUERY },
 ];
-
-/// What makes plugins for other programs usable.
-pub(crate) const ADAPTERS: &[PluginAdapter] =
-    &[PluginAdapter { entry: oarlock_plugin_paddle::ENTRY, query: oarlock_plugin_paddle::query }];
 
 /// Flags chosen by the program before the runtime starts; later changes are errors.
 static CHOSEN_FLAGS: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
@@ -131,7 +125,7 @@ fn start_first_runtime(around: InterpreterEnvironment) -> PyResult<&'static Arc<
     let program = concat!("oarlock for Python ", env!("CARGO_PKG_VERSION"));
     let mut options = HostOptions::new(program, config, environment);
     options.built_in = BUILT_IN.to_vec();
-    options.adapters = ADAPTERS.to_vec();
+    options.adapters = crate::adapters::ADAPTERS.to_vec();
     options.bundled = around.bundled;
     options.probe = around.probe;
     options.wheels = around.wheels;

@@ -217,3 +217,13 @@ def test_the_doctor_says_that_there_is_no_device(bundle, tmp_path):
 def test_the_doctor_warns_of_nothing(bundle):
     outcome = python("-X", "dev", "-W", "error", "-m", "oarlock", "doctor", environment=bundle[1])
     assert (outcome.returncode, outcome.stderr) == (0, "")
+
+
+def test_a_package_for_paddle_brings_its_device(tmp_path):
+    directory = tmp_path / "paddle_custom_device"
+    directory.mkdir()
+    source = os.path.join(os.path.dirname(__file__), "../../../tests/paddle_devices/custom_device.c")
+    command = ["cc", "-std=c11", "-D_GNU_SOURCE", "-fPIC", "-shared", "-pthread", "-o", directory / "libnpu.so", source]
+    subprocess.run(command, check=True)
+    code = f"import site; site.getsitepackages = lambda: [{str(tmp_path)!r}]; import oarlock as ol; print(ol.device.get_all_custom_device_type())"
+    assert python("-c", code, environment=dict(os.environ)).stdout == "['test_npu']\n"

@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 
 use oarlock_capi::codegen;
 use oarlock_sdk::abi;
+use oarlock_tests::plugin_compiler;
 use tempfile::TempDir;
 
 const WARNING_FLAGS: [&str; 6] =
@@ -208,6 +209,22 @@ fn run_simulated(source: &str, script: &str) {
     let program = place.path().join("program");
     compile_source("cc", "c11", &repository_root().join("tests/tests/capi").join(source), &program);
     run_command(Command::new(program).arg(plugin).arg(config).arg(place.path().join("sums.onnx")));
+}
+
+#[test]
+fn an_op_of_a_plugin_is_called() {
+    let place = models_directory();
+    let (plugin, program) = (place.path().join("ops.so"), place.path().join("program"));
+    let mut compiler = plugin_compiler(false, abi::SANITIZER == abi::Sanitizer::ADDRESS);
+    run_command(compiler.arg("-o").arg(&plugin).arg(repository_root().join("tests/plugins/declared_ops.c")));
+    let contract = oarlock_host::HOST_CONTRACT;
+    let manifest = format!(
+        "name = 'declared-c'\nversion = '0'\nkind = 'kernels'\ncontract = '{contract}'\narchitecture = '{}-linux'\n",
+        std::env::consts::ARCH
+    );
+    fs::write(plugin.with_extension("oarlock.toml"), manifest).expect("it can be written");
+    compile_source("cc", "c11", &repository_root().join("tests/tests/capi/custom_op.c"), &program);
+    run_command(Command::new(program).arg(plugin));
 }
 
 #[test]

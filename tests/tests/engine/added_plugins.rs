@@ -29,10 +29,10 @@ const DEVICE_MANIFEST: &str =
 
 /// Compiles a plugin of `tests/plugins` under a separate name and writes its manifest, since the host cannot start this program
 /// as a probe.
-fn compile_plugin(source: &str, target: &str, about: &str) -> PathBuf {
+pub(crate) fn compile_plugin(source: &str, target: &str, about: &str) -> PathBuf {
     let file = PLUGIN_DIRECTORY.path().join(target);
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut compiler = plugin_compiler(false, abi::SANITIZER == abi::Sanitizer::ADDRESS);
+    let mut compiler = plugin_compiler(source.ends_with(".cpp"), abi::SANITIZER == abi::Sanitizer::ADDRESS);
     compiler.arg("-o").arg(&file).arg(root.join("plugins").join(source));
     assert!(compiler.status().expect("a compiler").success(), "{compiler:?}");
     write_manifest(&file, about);
@@ -47,7 +47,7 @@ fn write_manifest(file: &Path, about: &str) {
     fs::write(PluginManifest::path_beside(file), text).expect("the directory can be written");
 }
 
-fn start_random_sim() -> Arc<Runtime> {
+pub(crate) fn start_random_sim() -> Arc<Runtime> {
     Arc::new(start_runtime("mode random; seed 1; devices 1", &[]))
 }
 

@@ -4,6 +4,7 @@ mod added_plugins;
 mod byte_maps;
 mod contrib;
 mod convolution_passes;
+mod declared_ops;
 mod defaults;
 mod dynamic;
 mod einsum;

@@ -42,7 +42,7 @@ impl FrozenMinor {
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_some_and(|first| first == PROBE_COMMAND) {
-        return probe_child_main(Path::new(&arguments.next().unwrap_or_default()));
+        return probe_child_main(Path::new(&arguments.next().unwrap_or_default()), &[]);
     }
     let minors = frozen_minors();
     let mut trials = vec![Trial::test("every minor version is frozen", {

@@ -19,7 +19,7 @@ use crate::output::{BAD_STYLE, CommandOutput, GOOD_STYLE, QUIET_STYLE};
 use crate::output_file;
 use crate::problem::CommandError;
 use crate::render::{json_name, print_labeled};
-use crate::session::{HostSession, host_options, probe_command, unusable_file};
+use crate::session::{ADAPTERS, HostSession, host_options, probe_command, unusable_file};
 
 /// The steps, in the order in which the host takes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -282,7 +282,15 @@ impl PluginInspection {
                 Some(manifest) if manifest.sha256.is_some() => "the hash is that of the manifest".to_owned(),
                 _ => "none made about the file".to_owned(),
             }),
-            CheckStep::Symbols => Some(format!("`{}` and nothing else", oarlock_host::ENTRY_SYMBOL)),
+            CheckStep::Symbols => of_judged(&|judged| match ADAPTERS
+                .iter()
+                .find(|adapter| adapter.recognizes_file(&judged.elf))
+            {
+                Some(adapter) => {
+                    format!("`{}` of another program, for which there is an adapter", adapter.entry)
+                }
+                None => format!("`{}` and nothing else", oarlock_host::ENTRY_SYMBOL),
+            }),
             CheckStep::Libraries => of_judged(&|judged| match judged.elf.links.needed.as_slice() {
                 [] => "none needed".to_owned(),
                 needed => needed.join(", "),

@@ -328,3 +328,35 @@ fn op_computes_string_outputs_as_a_model_does() {
     let refused = run(&["Cast", "c64:1+2j", "--attr", "to=string"]);
     assert!(refused.contains("error: ") && refused.contains("c64"), "{refused}");
 }
+
+#[test]
+fn an_op_of_a_plugin_runs_with_the_attributes_that_it_declares() {
+    let user = TestUser::new();
+    user.compile_plugin("libdeclared.so", include_str!("../../../../tests/plugins/declared_ops.c"));
+    let run = |arguments: &[&str]| {
+        let call = ["--plugin", "libdeclared.so", "op", "--domain", "test.declared"];
+        user.run_command(&[&call[..], arguments].concat())
+    };
+    let squared = run(&["square", "f32:[[1,2],[3,4]]", "--attr", "axis=1", "--outputs", "2"]);
+    assert_eq!(
+        squared.out,
+        "output 0: f32 [2, 2]\n[[ 7.0, 10.0],\n [15.0, 22.0]]\n\noutput 1: f32 [2]\n[17.0, 37.0]\n",
+        "{}",
+        squared.err
+    );
+    let parts = run(&["split", "f32:[1,2,3,4]", "--outputs", "2"]);
+    assert_eq!(
+        parts.out, "output 0: f32 [2]\n[1.0, 2.0]\n\noutput 1: f32 [2]\n[3.0, 4.0]\n",
+        "{}",
+        parts.err
+    );
+    let total = run(&["total", "-", "f32:[1,2]", "f32:[10,20]"]);
+    assert_eq!(total.out, "output 0: f32 [2]\n[11.0, 22.0]\n", "{}", total.err);
+    for (attribute, words) in
+        [("axes=1", "`square` has: `axis`; found `axes`"), ("axis=x", "`axis` to be a whole number")]
+    {
+        let refused = run(&["square", "f32:[[1]]", "--attr", attribute]);
+        assert_eq!((refused.status, refused.out.as_str()), (1, ""), "{attribute}");
+        assert!(refused.err.contains(words), "{attribute}: {}", refused.err);
+    }
+}

@@ -71,6 +71,12 @@ impl BoundCall {
         &self.resolved
     }
 
+    /// True if the kernel may call other ops, for which [`with_nested_ops`](crate::with_nested_ops) is needed.
+    #[inline]
+    pub fn may_call_ops(&self) -> bool {
+        self.resolved.may_call_ops
+    }
+
     /// The stream that the call runs on.
     pub fn stream(&self) -> &Stream {
         &self.stream

@@ -21,7 +21,7 @@ mod signature;
 
 pub use bound_call::{BoundCall, MemoryLocation};
 pub use fallback::CpuFallback;
-pub use op::Op;
+pub use op::{Op, with_nested_ops};
 pub use op_invocation::{OpInvocation, OpOutputs};
 pub use prepare::{ConstantInput, ExpectedInput, PrepareOutcome, PreparedCall};
 pub use reusable_call::ReusableCall;

@@ -5,11 +5,14 @@
     reason = "a list of inputs becomes one in which inputs may be left out, without a copy"
 )]
 
+mod nested_op;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use smallvec::SmallVec;
 
+pub use self::nested_op::with_nested_ops;
 use super::fallback::CpuFallback;
 use super::op_definition::OpDefinition;
 use super::op_invocation::{OpInvocation, OpOutputs};
@@ -189,6 +192,9 @@ impl Op {
         let device = &resolved.signature.device;
         let stream = self.call_stream(device, call)?;
         match &resolved.target {
+            CallTarget::Kernel(kernel) if kernel.may_call_ops => {
+                with_nested_ops(runtime, || kernel.run_call(runtime, stream, call.inputs, outputs))
+            }
             CallTarget::Kernel(kernel) => kernel.run_call(runtime, stream, call.inputs, outputs),
             CallTarget::Fallback => self.run_on_cpu(runtime, device, call, outputs),
         }

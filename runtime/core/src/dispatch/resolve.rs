@@ -333,6 +333,7 @@ impl<'a> CallResolver<'a> {
             is_asynchronous: kernel.info().asynchronous,
             draws: self.count_draws(&outputs),
             has_texts,
+            may_call_ops: definition.schema.is_none() && device.shares_host_memory(),
             operand_descriptors: inputs
                 .iter()
                 .map(|input| input.descriptor)

@@ -54,6 +54,8 @@ pub(crate) struct ResolvedKernel {
     pub(crate) draws: u64,
     /// True if an operand holds strings.
     pub(crate) has_texts: bool,
+    /// True if the kernel may call other ops: it belongs to an op without a schema, and its operands are in host memory.
+    pub(crate) may_call_ops: bool,
     /// Keeps the constants that the kernel was prepared with.
     pub(crate) _constants: Vec<Tensor>,
     /// Keeps the addresses of constants whose bytes the kernel asked for.

@@ -20,8 +20,14 @@ const OWN_PREFIX: &str = "OARLOCK_";
 const PADDLE_PREFIXES: [&str; 2] = ["FLAGS_", "PADDLE_"];
 
 /// Variables that the host reads, in addition to those of flags.
-const HOST_VARIABLES: [&str; 5] =
-    ["OARLOCK_CONFIG", "OARLOCK_ISA_MASK", "OARLOCK_ISOLATE", "OARLOCK_LAYERS", "OARLOCK_PLUGIN_PATH"];
+const HOST_VARIABLES: [&str; 6] = [
+    "CUSTOM_DEVICE_ROOT",
+    "OARLOCK_CONFIG",
+    "OARLOCK_ISA_MASK",
+    "OARLOCK_ISOLATE",
+    "OARLOCK_LAYERS",
+    "OARLOCK_PLUGIN_PATH",
+];
 
 /// Variables with this suffix hide devices. A plugin or a driver below it reads them.
 const VISIBLE_DEVICES_SUFFIX: &str = "_VISIBLE_DEVICES";

@@ -59,11 +59,6 @@ const CPU_SIZES: &str = "the CPU takes memory as the flags `allocator_strategy`,
 pub(super) static INEFFECTIVE_VARIABLES: &[PaddleVariable] = &[
     // Devices.
     ineffective_variable(
-        "CUSTOM_DEVICE_ROOT",
-        "Where plugins for further devices lie",
-        "plugins of Oarlock are found by `OARLOCK_PLUGIN_PATH`; a custom-device plugin of PaddlePaddle, which has `InitPlugin`, is not loaded yet",
-    ),
-    ineffective_variable(
         "FLAGS_selected_gpus",
         "The GPUs that train and predict",
         "choose devices with `-d cuda:0`, `set_device(\"cuda:0\")` or `CUDA_VISIBLE_DEVICES`",

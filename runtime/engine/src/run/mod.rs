@@ -8,7 +8,9 @@ mod context_pool;
 mod interrupt;
 mod planned_graph;
 
-use oarlock_core::{BoundCall, Device, Error, MemoryLocation, OpInvocation, OpOutputs, Result, Tensor};
+use oarlock_core::{
+    BoundCall, Device, Error, MemoryLocation, OpInvocation, OpOutputs, Result, Tensor, with_nested_ops,
+};
 use smallvec::SmallVec;
 
 use arena_pool::{ArenaPool, RunArena};
@@ -202,12 +204,14 @@ impl RunContext {
                 self.slots[*slot] = Some(RuntimeValue::Tensor(tensor));
             }
         }
+        let may_call_ops = bound_call.may_call_ops();
         // SAFETY: the plan gave every operand memory that is reserved for it from this step to its last use: in an arena that
         // this run holds, and that no other run gets before this one is over and its work is in the streams, in a constant that
         // the kernel keeps, or in a tensor of a slot. Tensors that were passed in have the shapes that the kernel was prepared
         // for, as `prepare_input` and the choice of the plan ensure. Memory that returns to a pool while a stream still uses it
         // is handed out again in the order of the stream.
-        unsafe { bound_call.run()? };
+        let mut run = || unsafe { bound_call.run() };
+        if may_call_ops { with_nested_ops(&environment.runtime, run) } else { run() }?;
         if environment.runtime.has_post_kernel_checks() {
             let result = call.outputs.iter().map(|operand| match operand {
                 PlannedOperand::Slot(slot) => slot_tensor(&self.slots, *slot).ok().cloned(),

@@ -5,6 +5,7 @@
 //! then the bytes of the file: ELF headers, hash, allow-list, signature, symbols, sanitizers, libraries. A library that comes with the
 //! plugin is judged like the plugin.
 
+pub(crate) mod adapter;
 pub(crate) mod coverage;
 pub(crate) mod elf;
 pub(crate) mod features;

@@ -5,6 +5,7 @@
 pub(crate) mod errors;
 pub(crate) mod host_call;
 mod log_sink;
+pub(crate) mod op_runner;
 pub(crate) mod stop_request;
 pub(crate) mod thread_pool;
 
@@ -446,14 +447,49 @@ unsafe extern "C" fn stop_check(context: *mut c_void) -> abi::Error {
 unsafe extern "C" fn host_experimental(
     context: *mut c_void,
     name: abi::Str,
-    _function: *mut *mut c_void,
+    function: *mut *mut c_void,
 ) -> abi::Error {
     let service = |_: &PluginServices| {
         // SAFETY: the plugin vouches for the text while the call lasts.
         let name = unsafe { lossy_text(name, MAX_KEY_LENGTH) };
-        let message =
-            format!("expected the name of an experimental function, found `{name}`; this host has none");
+        if name == op_runner::RUN_OP {
+            // SAFETY: the plugin vouches for the place.
+            return unsafe { write_result(function, run_op as op_runner::RunOp as *mut c_void) };
+        }
+        let message = format!(
+            "expected the name of an experimental function, found `{name}`; this host has `{}`",
+            op_runner::RUN_OP
+        );
         Err(PluginFailure::new("host", Code::NOT_FOUND, message))
+    };
+    // SAFETY: the plugin hands back its context.
+    unsafe { serve_call(context, service) }
+}
+
+unsafe extern "C" fn run_op(
+    context: *mut c_void,
+    domain: abi::Str,
+    op: abi::Str,
+    opset: u32,
+    inputs: *const *const abi::Tensor,
+    inputs_count: u64,
+    attributes: *const *const abi::Attribute,
+    attributes_count: u64,
+    outputs: *const *const abi::Tensor,
+    outputs_count: u64,
+) -> abi::Error {
+    let service = |_: &PluginServices| {
+        // SAFETY: the plugin vouches for texts and lists while the call lasts.
+        unsafe {
+            op_runner::serve_op(
+                &lossy_text(domain, MAX_KEY_LENGTH),
+                &lossy_text(op, MAX_KEY_LENGTH),
+                opset,
+                (inputs, inputs_count),
+                (attributes, attributes_count),
+                (outputs, outputs_count),
+            )
+        }
     };
     // SAFETY: the plugin hands back its context.
     unsafe { serve_call(context, service) }

@@ -133,3 +133,49 @@ fn null_pointers_and_unknown_names_are_errors_and_not_crashes() {
     assert_eq!(errors::take_failure(errors[5]).code, Code::NOT_FOUND);
     errors[..5].iter().for_each(|error| _ = errors::take_failure(*error));
 }
+
+#[test]
+fn an_op_is_run_by_the_runner_of_the_thread_and_by_nobody_elsewhere() {
+    /// Remembers the names of ops.
+    struct NamingRunner(Mutex<Vec<String>>);
+    impl op_runner::OpRunner for NamingRunner {
+        unsafe fn run_op(&self, request: &op_runner::OpRequest<'_>) -> Result<(), PluginFailure> {
+            self.0.lock().unwrap().push(format!(
+                "{}::{} {}",
+                request.domain,
+                request.op,
+                request.inputs.len()
+            ));
+            Ok(())
+        }
+    }
+    let services = test_services(Arc::new(SilentLogSink));
+    let mut found = std::ptr::null_mut();
+    // SAFETY: the context is that of the services, and the place is valid.
+    let looked = unsafe {
+        host_experimental(service_context(&services), abi::Str::new(op_runner::RUN_OP), &raw mut found)
+    };
+    assert_eq!(looked, abi::Error::NONE);
+    // SAFETY: the host gives a function of this type under this name.
+    let run = unsafe { std::mem::transmute::<*mut c_void, op_runner::RunOp>(found) };
+    let none: *const *const abi::Tensor = std::ptr::null();
+    let call = |inputs: *const *const abi::Tensor, count| {
+        let (domain, op) = (abi::Str::new("acme"), abi::Str::new("Swish"));
+        // SAFETY: the lists are as long as stated, or are found to be null.
+        let error = unsafe {
+            run(service_context(&services), domain, op, 0, inputs, count, std::ptr::null(), 0, none, 0)
+        };
+        errors::result_from_error(error).map_err(|failure| failure.code)
+    };
+    let runner = NamingRunner(Mutex::default());
+    let operand = abi::Tensor::EMPTY;
+    let inputs = [&raw const operand, &raw const operand];
+    assert_eq!(call(inputs.as_ptr(), 2), Err(Code::PRECONDITION_NOT_MET));
+    op_runner::with_op_runner(&runner, || {
+        assert_eq!(call(inputs.as_ptr(), 2), Ok(()));
+        assert_eq!(call(none, 1), Err(Code::INVALID_ARGUMENT));
+        assert_eq!(call([std::ptr::null()].as_ptr(), 1), Err(Code::INVALID_ARGUMENT));
+    });
+    assert_eq!(call(inputs.as_ptr(), 2), Err(Code::PRECONDITION_NOT_MET));
+    assert_eq!(*runner.0.lock().unwrap(), ["acme::Swish 2"]);
+}

@@ -92,7 +92,16 @@ def _first(name: str) -> str | None:
 
 def directories() -> list[str]:
     """The directories to search for plugins."""
-    return [directory for package in announced() for directory in package.directories]
+    return [directory for package in announced() for directory in package.directories] + of_paddle()
+
+
+def of_paddle() -> list[str]:
+    """The directories into which packages of vendors put custom devices of PaddlePaddle, which announce nothing."""
+    import site
+
+    places = site.getsitepackages() + ([site.getusersitepackages()] if site.ENABLE_USER_SITE else [])
+    found = [os.path.join(place, "paddle_custom_device") for place in places]
+    return [directory for directory in found if os.path.isdir(directory)]
 
 
 def _mentioned(directory: str) -> bool:

@@ -50,8 +50,8 @@ def load(
     `CARGO` name the compilers, by default `cc`, `c++` and `cargo`. The plugin is cached in `cache`, by default
     `$XDG_CACHE_HOME/oarlock/extensions`. With `verbose`, commands are printed.
 
-    Attributes are keyword arguments of the functions. A kernel does not declare its attributes, but one whose name occurs
-    nowhere in the sources is a mistake, and raises a warning.
+    Attributes are keyword arguments of the functions. A kernel may declare its attributes (`OARLOCK_ATTRIBUTES`), and refuses
+    others. Where it does not, one whose name occurs nowhere in the sources raises a warning.
 
     >>> acme = ol.extension.load("acme", "runtime/python/examples/swish.c", libraries=["m"])
     >>> acme.swish(ol.asarray([0.0, 100.0]), sharpness=2.0).tolist()
