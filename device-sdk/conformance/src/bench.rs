@@ -2,13 +2,17 @@
 
 #![expect(unsafe_code, reason = "the tables of a plugin are shared between the threads of the suite")]
 
+use std::ffi::c_void;
 use std::fmt;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use oarlock_abi as abi;
 
+use crate::numbers::KernelNumbers;
 use crate::snapshot::ProcessSnapshot;
 use crate::subject::{ConformanceSubject, ErrorText};
 
@@ -41,6 +45,12 @@ impl CheckAbort {
         Self::unsupported(format!("the slot `{slot}` is empty"))
     }
 
+    pub(crate) fn into_message(self) -> String {
+        match self {
+            Self::Failed(message) | Self::Unsupported(message) => message,
+        }
+    }
+
     /// Adds the place of the failure to the message.
     pub(crate) fn at_location(self, place: impl fmt::Display) -> Self {
         match self {
@@ -60,12 +70,13 @@ macro_rules! ensure {
 }
 pub(crate) use ensure;
 
-/// Calls a slot of a table, with the plugin's context or another one first, and reads the error it may return. An empty slot
+/// Calls a slot of a table, with the context that belongs to the table or another one first, and reads the error it may return. An empty slot
 /// ends the check as unsupported.
 macro_rules! slot {
-    ($bench:expr, $table:expr, $slot:ident($($argument:expr),* $(,)?)) => {
-        $crate::bench::slot!($bench, $bench.subject().context => $table, $slot($($argument),*))
-    };
+    ($bench:expr, $table:expr, $slot:ident($($argument:expr),* $(,)?)) => {{
+        let bound: $crate::bench::BoundTable<'_, _> = $table;
+        $crate::bench::slot!($bench, bound.context => bound.table, $slot($($argument),*))
+    }};
     ($bench:expr, $context:expr => $table:expr, $slot:ident($($argument:expr),* $(,)?)) => {{
         let bench: &$crate::bench::TestBench = $bench;
         let function = $table.$slot.ok_or_else(|| $crate::bench::CheckAbort::empty_slot(stringify!($slot)))?;
@@ -108,12 +119,39 @@ pub(crate) fn code_name(code: abi::Code) -> String {
     code.name().map_or_else(|| format!("the unknown code {}", code.0), |name| format!("`{name}`"))
 }
 
+/// A table with the first argument of its slots.
+#[derive(Clone, Copy)]
+pub(crate) struct BoundTable<'a, T> {
+    pub(crate) context: *mut c_void,
+    pub(crate) table: &'a T,
+}
+
+impl<T> Deref for BoundTable<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.table
+    }
+}
+
+/// What the thread of a check tells the suite.
+pub(crate) enum CheckMessage {
+    /// A part of the check begins.
+    Step(String),
+    /// The check ended; `None` if it panicked.
+    Done(Option<Verdict>),
+}
+
 /// The plugin under test, and a record of the calls that were made.
 pub(crate) struct TestBench {
     subject: ConformanceSubject,
     patience: Duration,
     last_call: Mutex<Option<&'static str>>,
     errors: Mutex<Vec<CallError>>,
+    /// Where the running check says which of its parts begins.
+    steps: Mutex<Option<Sender<CheckMessage>>>,
+    /// What the kernels computed.
+    pub(crate) numbers: Mutex<Vec<KernelNumbers>>,
     is_abandoned: AtomicBool,
     /// The state at the start, which must be the same at the end of the run.
     pub(crate) at_first: ProcessSnapshot,
@@ -132,6 +170,8 @@ impl TestBench {
             patience,
             last_call: Mutex::new(None),
             errors: Mutex::new(Vec::new()),
+            steps: Mutex::new(None),
+            numbers: Mutex::new(Vec::new()),
             is_abandoned: AtomicBool::new(false),
         }
     }
@@ -140,14 +180,16 @@ impl TestBench {
         &self.subject
     }
 
-    pub(crate) fn core_table(&self) -> &abi::CoreTable {
-        &self.subject.core
+    /// Devices and their memory.
+    pub(crate) fn core_table(&self) -> BoundTable<'_, abi::CoreTable> {
+        BoundTable { context: self.subject.context, table: &self.subject.core }
     }
 
-    /// The table of streams and events; unsupported without one.
-    pub(crate) fn async_table(&self) -> Verdict<&abi::AsyncTable> {
+    /// Streams and events; unsupported without them.
+    pub(crate) fn async_table(&self) -> Verdict<BoundTable<'_, abi::AsyncTable>> {
         let missing = || CheckAbort::unsupported("the plugin leaves the profile `async` out");
-        self.subject.asynchronous.as_ref().ok_or_else(missing)
+        let (context, table) = self.subject.asynchronous.as_ref().ok_or_else(missing)?;
+        Ok(BoundTable { context: *context, table })
     }
 
     /// Limit on a single wait of a check.
@@ -159,6 +201,20 @@ impl TestBench {
     pub(crate) fn unknown_device(&self) -> u32 {
         let is_unknown = |id: &u32| !self.subject.devices.contains(id);
         (0..=u32::MAX).rev().find(is_unknown).unwrap_or(u32::MAX)
+    }
+
+    /// Sets where checks report their parts.
+    pub(crate) fn report_steps_to(&self, steps: Sender<CheckMessage>) {
+        *lock_unpoisoned(&self.steps) = Some(steps);
+    }
+
+    /// Says that a part of the running check begins, which has the whole patience again.
+    pub(crate) fn begin_step(&self, step: String) {
+        self.park_if_abandoned();
+        if let Some(steps) = &*lock_unpoisoned(&self.steps) {
+            // Nobody listens to a check that took too long.
+            let _ = steps.send(CheckMessage::Step(step));
+        }
     }
 
     /// Records the start of a call, so that a check that hangs can name the slot.

@@ -91,6 +91,7 @@ mod tests {
                 outcome: CheckOutcome::Failed(message.into()),
                 micros: 7,
             }],
+            numbers: Vec::new(),
         }
     }
 

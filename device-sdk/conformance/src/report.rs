@@ -3,11 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::SUITE_VERSION;
+use crate::bench::{TestBench, lock_unpoisoned};
 use crate::checks::CheckedProfile;
-use crate::subject::ConformanceSubject;
+use crate::numbers::KernelNumbers;
 
 /// The results of one run, as data for programs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConformanceReport {
     /// The version of the suite, as in [`SUITE_VERSION`](crate::SUITE_VERSION).
     pub suite: String,
@@ -23,6 +24,9 @@ pub struct ConformanceReport {
     pub profiles: Vec<ProfileResult>,
     /// All checks, in the order of the run.
     pub results: Vec<CheckResult>,
+    /// What each kernel computed with each dtype.
+    #[serde(default)]
+    pub numbers: Vec<KernelNumbers>,
 }
 
 /// The verdict on one profile.
@@ -85,16 +89,9 @@ impl CheckOutcome {
 }
 
 impl ConformanceReport {
-    pub(crate) fn new(subject: &ConformanceSubject, results: Vec<CheckResult>) -> Self {
-        let is_offered = |profile: CheckedProfile| match profile {
-            CheckedProfile::Core => true,
-            CheckedProfile::Async => subject.asynchronous.is_some(),
-            CheckedProfile::Kernels => !subject.kernels.is_empty(),
-        };
-        let profiles = [CheckedProfile::Core, CheckedProfile::Async, CheckedProfile::Kernels]
-            .into_iter()
-            .filter(|p| is_offered(*p));
-        let profiles = profiles.map(|profile| ProfileResult {
+    pub(crate) fn new(bench: &TestBench, profiles: &[CheckedProfile], results: Vec<CheckResult>) -> Self {
+        let subject = bench.subject();
+        let profiles = profiles.iter().map(|profile| ProfileResult {
             name: profile.name().to_owned(),
             // Without a device, almost nothing was tested.
             passed: !subject.devices.is_empty()
@@ -108,6 +105,7 @@ impl ConformanceReport {
             devices: subject.devices.clone(),
             profiles: profiles.collect(),
             results,
+            numbers: lock_unpoisoned(&bench.numbers).clone(),
         }
     }
 

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use oarlock_conformance::{ConformanceReport, ConformanceSubject, ErrorText, run_suite};
+use oarlock_conformance::{
+    ConformanceReport, ConformanceSubject, ErrorText, SubjectRole, SuiteSettings, run_suite,
+};
 use oarlock_sdk::abi;
 use oarlock_small_host::HostedPlugin;
 use oarlock_tests::bare_host::{CPU_PLUGIN, SIM_PLUGIN, forced_isa};
@@ -53,14 +55,16 @@ impl StartedPlugin {
         // SAFETY: the plugin's strings are valid forever, since it is never unloaded.
         let text = |text: abi::Str| unsafe { text.text() }.unwrap_or_default().to_owned();
         ConformanceSubject {
+            role: SubjectRole::Device,
             name: text(message.name),
             version: text(message.version),
             device_type: text(message.device_type),
             context: message.context,
             core: plugin.core_table(),
             // SAFETY: as above; the same holds for the table.
-            asynchronous: unsafe { message.r#async.as_ref() }.copied(),
+            asynchronous: unsafe { message.r#async.as_ref() }.map(|table| (message.context, *table)),
             kernels: plugin.kernel_records(),
+            layer: None,
             devices: self.devices.clone(),
             read_error: Box::new(move |error| read_error_text(plugin, error)),
         }
@@ -95,6 +99,7 @@ fn read_error_text(plugin: &HostedPlugin, error: abi::Error) -> ErrorText {
 }
 
 fn run_patiently(subject: ConformanceSubject, patience: Duration) -> ConformanceReport {
+    let settings = SuiteSettings { patience, ..SuiteSettings::default() };
     // SAFETY: the plugin was started and stays loaded, and only one test uses it.
-    unsafe { run_suite(subject, patience, &mut |_| {}) }
+    unsafe { run_suite(subject, &settings, &mut |_| {}) }
 }

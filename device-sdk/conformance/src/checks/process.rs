@@ -5,12 +5,12 @@ use crate::bench::{CheckAbort, TestBench, Verdict, ensure};
 use crate::snapshot::ProcessSnapshot;
 
 pub(super) const CHECKS: &[ConformanceCheck] = &[
-    ConformanceCheck::core_check(
+    ConformanceCheck::plugin_check(
         "R-5",
         "every error of the run has a code of the contract and says what is wrong",
         errors_are_well_formed,
     ),
-    ConformanceCheck::core_check(
+    ConformanceCheck::plugin_check(
         "R-3",
         "the process catches and ignores the signals that it did before",
         signals_are_untouched,
