@@ -12,7 +12,10 @@ use std::time::Duration;
 
 use oarlock_abi as abi;
 
+use crate::exceptions::ConformanceExceptions;
+use crate::measure::Measurement;
 use crate::numbers::KernelNumbers;
+use crate::settings::SuiteSettings;
 use crate::snapshot::ProcessSnapshot;
 use crate::subject::{ConformanceSubject, ErrorText};
 
@@ -152,6 +155,10 @@ pub(crate) struct TestBench {
     steps: Mutex<Option<Sender<CheckMessage>>>,
     /// What the kernels computed.
     pub(crate) numbers: Mutex<Vec<KernelNumbers>>,
+    /// How fast a few things were.
+    pub(crate) measurements: Mutex<Vec<Measurement>>,
+    /// What the manifest excepts.
+    pub(crate) exceptions: ConformanceExceptions,
     is_abandoned: AtomicBool,
     /// The state at the start, which must be the same at the end of the run.
     pub(crate) at_first: ProcessSnapshot,
@@ -163,15 +170,17 @@ unsafe impl Send for TestBench {}
 unsafe impl Sync for TestBench {}
 
 impl TestBench {
-    pub(crate) fn new(subject: ConformanceSubject, patience: Duration) -> Self {
+    pub(crate) fn new(subject: ConformanceSubject, settings: &SuiteSettings) -> Self {
         Self {
             at_first: ProcessSnapshot::capture(&subject),
             subject,
-            patience,
+            patience: settings.patience,
             last_call: Mutex::new(None),
             errors: Mutex::new(Vec::new()),
             steps: Mutex::new(None),
             numbers: Mutex::new(Vec::new()),
+            measurements: Mutex::new(Vec::new()),
+            exceptions: settings.exceptions.clone(),
             is_abandoned: AtomicBool::new(false),
         }
     }

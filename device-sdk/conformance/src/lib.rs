@@ -14,24 +14,32 @@ mod callbacks;
 mod checks;
 mod device;
 mod elements;
+mod exceptions;
+mod heat_map;
 mod host_memory;
 mod html_report;
+mod junit_report;
 mod kernel_call;
 mod kernel_record;
+mod measure;
 mod numbers;
 mod reference;
 mod report;
 mod runner;
+mod settings;
 mod snapshot;
 mod stream;
 mod subject;
 mod text_report;
 mod trial;
 
+pub use exceptions::{ConformanceException, ConformanceExceptions};
 pub use host_memory::host_memory_table;
+pub use measure::Measurement;
 pub use numbers::{KernelNumbers, NumbersOutcome};
 pub use report::{CheckOutcome, CheckResult, ConformanceReport, ProfileResult};
-pub use runner::{SuiteSettings, run_suite};
+pub use runner::run_suite;
+pub use settings::SuiteSettings;
 pub use subject::{ConformanceSubject, ErrorText, SubjectRole};
 
 /// The version of the suite. The first number is that of the contract; the second grows with the checks.

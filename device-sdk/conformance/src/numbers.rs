@@ -44,7 +44,7 @@ pub enum NumbersOutcome {
     Failed,
     /// A result was wrong, as the manifest says.
     ExpectedFailure,
-    /// The kernel took no call.
+    /// The kernel took no call, or the manifest says that it is not to be tried.
     Refused,
     /// The suite has no reference for the op.
     NoReference,
@@ -111,7 +111,8 @@ pub(crate) fn compare_all_kernels(bench: &TestBench) -> Verdict {
     let Some(device) = bench.devices()?.first().copied() else { return Ok(()) };
     let kernels = bench.subject().kernels.iter().map(|raw| KernelUnderTest { raw });
     for kernel in kernels.filter(|kernel| kernel.runs_on(&bench.subject().device_type)) {
-        let rows = numbers_of_kernel(bench, kernel, device)?;
+        let mut rows = numbers_of_kernel(bench, kernel, device)?;
+        rows.iter_mut().for_each(|row| bench.exceptions.judge_numbers(row));
         lock_unpoisoned(&bench.numbers).extend(rows);
     }
     let rows = lock_unpoisoned(&bench.numbers);
@@ -142,6 +143,12 @@ fn numbers_of_kernel<'a>(
         let dtype = dtype_name(trial.dtype);
         if rows.last().is_none_or(|row| row.dtype != dtype) {
             rows.push(KernelNumbers::new(kernel, dtype, NumbersOutcome::Refused));
+        }
+        if let Some(reason) = bench.exceptions.unsupported_kernel(&kernel.op_name(), trial.dtype) {
+            if let Some(row) = rows.last_mut() {
+                row.message = Some(reason);
+            }
+            continue;
         }
         let finding = catch_unwind(AssertUnwindSafe(|| try_all_calls(&trial)));
         let finding = finding.unwrap_or_else(|_| TrialFinding {

@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::SUITE_VERSION;
 use crate::bench::{TestBench, lock_unpoisoned};
 use crate::checks::CheckedProfile;
+use crate::heat_map::numbers_summary;
+use crate::measure::Measurement;
 use crate::numbers::KernelNumbers;
 
 /// The results of one run, as data for programs.
@@ -27,6 +29,9 @@ pub struct ConformanceReport {
     /// What each kernel computed with each dtype.
     #[serde(default)]
     pub numbers: Vec<KernelNumbers>,
+    /// How fast a few things were, for information.
+    #[serde(default)]
+    pub measurements: Vec<Measurement>,
 }
 
 /// The verdict on one profile.
@@ -62,6 +67,8 @@ pub enum CheckOutcome {
     Passed,
     /// The rule was broken. The text says what was expected and what was found.
     Failed(String),
+    /// The rule was broken, as the plugin's manifest says.
+    ExpectedFailure(String),
     /// The plugin leaves out an optional part that the check needs.
     Unsupported(String),
     /// An earlier check did not return.
@@ -74,6 +81,7 @@ impl CheckOutcome {
         match self {
             Self::Passed => "passed",
             Self::Failed(_) => "failed",
+            Self::ExpectedFailure(_) => "expected failure",
             Self::Unsupported(_) => "unsupported",
             Self::NotRun(_) => "not run",
         }
@@ -83,7 +91,10 @@ impl CheckOutcome {
     pub fn message(&self) -> Option<&str> {
         match self {
             Self::Passed => None,
-            Self::Failed(message) | Self::Unsupported(message) | Self::NotRun(message) => Some(message),
+            Self::Failed(message)
+            | Self::ExpectedFailure(message)
+            | Self::Unsupported(message)
+            | Self::NotRun(message) => Some(message),
         }
     }
 }
@@ -106,6 +117,7 @@ impl ConformanceReport {
             profiles: profiles.collect(),
             results,
             numbers: lock_unpoisoned(&bench.numbers).clone(),
+            measurements: lock_unpoisoned(&bench.measurements).clone(),
         }
     }
 
@@ -117,6 +129,11 @@ impl ConformanceReport {
     /// The profiles that passed, to be listed in the plugin's manifest.
     pub fn passed_profiles(&self) -> Vec<&str> {
         self.profiles.iter().filter(|profile| profile.passed).map(|profile| profile.name.as_str()).collect()
+    }
+
+    /// Counts what kernels computed, such as `12 right, 1 wrong`; empty without kernels.
+    pub fn numbers_summary(&self) -> String {
+        numbers_summary(&self.numbers)
     }
 
     /// The results of the checks of one profile.
@@ -132,7 +149,7 @@ impl ConformanceReport {
             (count > 0).then(|| format!("{count} {name}"))
         };
         let counts: Vec<String> =
-            ["passed", "failed", "unsupported", "not run"].iter().filter_map(count).collect();
+            ["passed", "failed", "expected failure", "unsupported", "not run"].iter().filter_map(count).collect();
         counts.join(", ")
     }
 }
@@ -142,7 +159,7 @@ fn profile_has_passed<'a>(results: impl Iterator<Item = &'a CheckResult>) -> boo
     for result in results {
         match result.outcome {
             CheckOutcome::Passed => any = true,
-            CheckOutcome::Unsupported(_) => {}
+            CheckOutcome::Unsupported(_) | CheckOutcome::ExpectedFailure(_) => {}
             CheckOutcome::Failed(_) | CheckOutcome::NotRun(_) => return false,
         }
     }

@@ -5,27 +5,12 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
-
 use crate::bench::{CheckAbort, CheckMessage, TestBench, Verdict};
-use crate::checks::{self, CheckedProfile, ConformanceCheck};
+use crate::checks::{self, CheckedProfile};
+use crate::measure::measure_speed;
 use crate::report::{CheckOutcome, CheckResult, ConformanceReport};
+use crate::settings::SuiteSettings;
 use crate::subject::ConformanceSubject;
-
-/// What to run, and how.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SuiteSettings {
-    /// The time that a check, or a part of one that says what it does, may take before the suite gives up on the plugin.
-    pub patience: Duration,
-    /// The name of the only profile to check; `None` checks all.
-    pub profile: Option<String>,
-}
-
-impl Default for SuiteSettings {
-    fn default() -> Self {
-        Self { patience: Duration::from_secs(60), profile: None }
-    }
-}
 
 /// Runs the checks. `progress` gets the name of each, and of its parts, before it starts.
 ///
@@ -39,7 +24,7 @@ pub unsafe fn run_suite(
     settings: &SuiteSettings,
     progress: &mut dyn FnMut(&str),
 ) -> ConformanceReport {
-    let bench = Arc::new(TestBench::new(subject, settings.patience));
+    let bench = Arc::new(TestBench::new(subject, settings));
     let base = CheckedProfile::base_of(&bench.subject().role);
     let is_wanted = |profile: CheckedProfile| {
         profile.is_offered(bench.subject())
@@ -52,14 +37,19 @@ pub unsafe fn run_suite(
         if !is_wanted(profile) {
             continue;
         }
+        let excepted = settings.exceptions.unsupported_check(check.name, check.rule);
         let (outcome, time) = match stuck {
+            _ if excepted.is_some() => {
+                (CheckOutcome::Unsupported(excepted.unwrap_or_default()), Duration::ZERO)
+            }
             Some(name) => {
                 (CheckOutcome::NotRun(format!("the check \"{name}\" did not return")), Duration::ZERO)
             }
             None => {
                 progress(check.name);
                 let start = Instant::now();
-                let outcome = run_with_timeout(&bench, check, progress);
+                let for_check = Arc::clone(&bench);
+                let outcome = run_with_timeout(&bench, move || (check.run)(&for_check), progress, check.name);
                 (
                     outcome.unwrap_or_else(|| {
                         stuck = Some(check.name);
@@ -69,13 +59,22 @@ pub unsafe fn run_suite(
                 )
             }
         };
-        results.push(CheckResult {
+        let mut result = CheckResult {
             name: check.name.to_owned(),
             rule: check.rule.to_owned(),
             profile: profile.name().to_owned(),
             outcome,
             micros: u64::try_from(time.as_micros()).unwrap_or(u64::MAX),
-        });
+        };
+        settings.exceptions.judge_check(&mut result);
+        results.push(result);
+    }
+    // A plugin that is stuck or wrong is not worth measuring, and figures that cannot be had are left out.
+    let is_well = results.iter().all(|result| !matches!(result.outcome, CheckOutcome::Failed(_)));
+    if stuck.is_none() && is_well {
+        progress("the speed of copies and launches");
+        let measure = Arc::clone(&bench);
+        run_with_timeout(&bench, move || measure_speed(&measure), progress, "speed");
     }
     let profiles: Vec<CheckedProfile> =
         CheckedProfile::ALL.into_iter().filter(|profile| is_wanted(*profile)).collect();
@@ -85,14 +84,14 @@ pub unsafe fn run_suite(
 /// Runs a check; `None` if it, or a part of it, did not return in time.
 fn run_with_timeout(
     bench: &Arc<TestBench>,
-    check: &'static ConformanceCheck,
+    check: impl FnOnce() -> Verdict + Send + 'static,
     progress: &mut dyn FnMut(&str),
+    name: &str,
 ) -> Option<CheckOutcome> {
     let (sender, receiver) = mpsc::channel();
     bench.report_steps_to(sender.clone());
-    let for_check = Arc::clone(bench);
     let run = move || {
-        let verdict = catch_unwind(AssertUnwindSafe(|| (check.run)(&for_check)));
+        let verdict = catch_unwind(AssertUnwindSafe(check));
         // The receiver is gone if the check took too long.
         let _ = sender.send(CheckMessage::Done(verdict.ok()));
     };
@@ -106,7 +105,7 @@ fn run_with_timeout(
     };
     loop {
         match receiver.recv_timeout(bench.wait_limit()) {
-            Ok(CheckMessage::Step(step)) => progress(&format!("{}: {step}", check.name)),
+            Ok(CheckMessage::Step(step)) => progress(&format!("{name}: {step}")),
             Ok(CheckMessage::Done(verdict)) => {
                 // The check frees its resources before the next one starts.
                 let _ = thread.join();

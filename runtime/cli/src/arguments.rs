@@ -1,6 +1,7 @@
 //! The command-line arguments. Help, completions, manual pages and the reference are all generated from here.
 
 mod model;
+mod plugin_check;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -18,6 +19,7 @@ use crate::help::{
     TRACE_EXAMPLES,
 };
 use crate::output::ColorChoice;
+pub(crate) use plugin_check::PluginCheckChoice;
 pub(crate) use model::{
     BenchArguments, ExplainArguments, ModelArguments, OptimizeArguments, PrecisionArguments, RunArguments,
     TraceArguments,
@@ -201,17 +203,7 @@ fn parse_assignment(text: &str) -> Result<(String, String), String> {
 pub(crate) enum PluginCommand {
     /// Judge, probe and load one plugin, explain each step, and run the conformance suite on it
     #[command(after_help = CHECK_EXAMPLES)]
-    Check {
-        /// The shared object
-        #[arg(value_hint = ValueHint::FilePath)]
-        file: PathBuf,
-        /// Skip the conformance suite
-        #[arg(long, conflicts_with = "html")]
-        quick: bool,
-        /// Write the report of the suite as an HTML page
-        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-        html: Option<PathBuf>,
-    },
+    Check(PluginCheckChoice),
     /// Make the manifest of a plugin by querying it
     #[command(after_help = MANIFEST_EXAMPLES)]
     Manifest {

@@ -134,13 +134,8 @@ fn run_command(arguments: CommandLine, output: &mut CommandOutput) -> CommandVer
         OarlockCommand::Optimize(call) => commands::model::optimize::optimize_model(&global, &call, output),
         OarlockCommand::Op(call) => commands::op::run_op(&global, &call, output),
         OarlockCommand::Doctor => commands::doctor::run_doctor(&global, output),
-        OarlockCommand::Plugin(PluginCommand::Check { file, quick, html }) => {
-            let html = html.as_deref();
-            commands::plugin_check::check_plugin(
-                &global,
-                &commands::plugin_check::CheckRequest { file: &file, quick, html },
-                output,
-            )
+        OarlockCommand::Plugin(PluginCommand::Check(choice)) => {
+            commands::plugin_check::check_plugin(&global, &choice, output)
         }
         OarlockCommand::Plugin(PluginCommand::Manifest { file, write }) => {
             commands::plugin_manifest::generate_manifest(&global, &file, write, output)

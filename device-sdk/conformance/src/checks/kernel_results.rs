@@ -34,6 +34,13 @@ fn on_each_trial<'a>(bench: &'a TestBench, check: impl Fn(&KernelTrial<'a>) -> V
         let kernels = require_kernels(bench)?;
         for kernel in kernels.into_iter().filter(|kernel| kernel.runs_on(&bench.subject().device_type)) {
             for trial in kernel_trials(kernel, device)? {
+                let (op, dtype) = (kernel.op_name(), trial.dtype);
+                let exceptions = &bench.exceptions;
+                if exceptions.expects_kernel_failure(&op, dtype)
+                    || exceptions.unsupported_kernel(&op, dtype).is_some()
+                {
+                    continue;
+                }
                 match check(&trial) {
                     Ok(()) => is_any_tried = true,
                     Err(CheckAbort::Unsupported(why)) => reason = format!("{trial}: {why}"),

@@ -12,6 +12,7 @@ pub(crate) mod plugin_check;
 pub(crate) mod plugin_manifest;
 pub(crate) mod plugins;
 pub(crate) mod shell;
+pub(crate) mod suite_report;
 
 use serde::Serialize;
 

@@ -28,10 +28,7 @@ pub(crate) fn generate_manifest(
     let manifest = probe_manifest(&file, &path, &options, global)?;
     let text = manifest.to_toml().map_err(CommandError::new)?;
     if write {
-        replace_file(&path, &text).map_err(|error| {
-            CommandError::new(format!("`{}`: expected to write the manifest, found: {error}", path.display()))
-                .with_hint("make the directory writable for you, or print the manifest without `--write`")
-        })?;
+        write_manifest(&path, &manifest)?;
         output::print_message(global.color, "note", &format!("wrote `{}`", path.display()), None);
     } else if global.json {
         super::print_json(output, &manifest)?;
@@ -39,6 +36,15 @@ pub(crate) fn generate_manifest(
         output.write_text(&text);
     }
     Ok(true)
+}
+
+/// Replaces the manifest at `path`.
+pub(crate) fn write_manifest(path: &Path, manifest: &PluginManifest) -> Result<(), CommandError> {
+    let text = manifest.to_toml().map_err(CommandError::new)?;
+    replace_file(path, &text).map_err(|error| {
+        CommandError::new(format!("`{}`: expected to write the manifest, found: {error}", path.display()))
+            .with_hint("make the directory writable for you, or print the manifest without `--write`")
+    })
 }
 
 /// Probes the plugin. An existing manifest is ignored, since it may be the one to correct.
@@ -63,6 +69,10 @@ fn probe_manifest(
 
 /// Builds a manifest. Fields that a probe cannot find out are kept from the old one.
 fn build_manifest(info: PluginInfo, sha256: Digest, before: Option<PluginManifest>) -> PluginManifest {
+    let (unsupported, expected_failure) = before
+        .as_ref()
+        .map(|old| (old.unsupported.clone(), old.expected_failure.clone()))
+        .unwrap_or_default();
     let (variant, isa, requires, conformance) = match before {
         // A conformance result is valid only for the exact file it was measured on.
         Some(old) => {
@@ -86,6 +96,8 @@ fn build_manifest(info: PluginInfo, sha256: Digest, before: Option<PluginManifes
         unloadable: info.unloadable,
         conformance,
         requires,
+        unsupported,
+        expected_failure,
     }
 }
 

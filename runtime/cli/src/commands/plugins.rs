@@ -52,7 +52,12 @@ fn print_loaded(plugin: &PluginReport, loaded: &LoadedPluginReport, output: &mut
         note => format!("{}, says the plugin: {note}", info.support_level),
     };
     let conformance = match &loaded.conformance {
-        Some(run) => format!("{} on {}, by suite {}", run.passed.join(", "), run.date, run.suite),
+        Some(run) => {
+            let (passed, report) = (run.passed.join(", "), run.report_sha256.to_string());
+            // The first digits of a hash tell reports apart; the manifest has all of them.
+            let report: String = report.trim_start_matches("sha256:").chars().take(8).collect();
+            format!("{passed} on {}, by suite {}, report {report}…", run.date, run.suite)
+        }
         None => "not in a manifest; `oarlock plugin check` runs the suite".to_owned(),
     };
     let file = match plugin.origin {

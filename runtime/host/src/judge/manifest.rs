@@ -7,6 +7,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use oarlock_conformance::ConformanceException;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -94,6 +95,12 @@ pub struct PluginManifest {
     /// Libraries that it opens at run time, which its ELF header does not name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requires: Vec<RequiredLibrary>,
+    /// Checks of the conformance suite, and kernels, that it is not to run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unsupported: Vec<ConformanceException>,
+    /// Checks and kernels that fail. One that passes is a mistake of the manifest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expected_failure: Vec<ConformanceException>,
 }
 
 /// A library that a plugin opens at run time.
