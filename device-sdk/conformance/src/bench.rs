@@ -15,8 +15,9 @@ use oarlock_abi as abi;
 use crate::exceptions::ConformanceExceptions;
 use crate::measure::Measurement;
 use crate::numbers::KernelNumbers;
+use crate::process_state::{FloatMode, ProcessState};
 use crate::settings::SuiteSettings;
-use crate::snapshot::ProcessSnapshot;
+use crate::snapshot::RunSnapshot;
 use crate::subject::{ConformanceSubject, ErrorText};
 
 /// Limit on the errors that are recorded for the check that inspects all of them.
@@ -84,9 +85,11 @@ macro_rules! slot {
         let bench: &$crate::bench::TestBench = $bench;
         let function = $table.$slot.ok_or_else(|| $crate::bench::CheckAbort::empty_slot(stringify!($slot)))?;
         bench.begin_call(stringify!($slot));
+        let mode = $crate::process_state::FloatMode::current();
         // SAFETY: whoever made the subject vouches for its tables, its kernels and their contexts. The arguments
         // belong to the suite: their targets stay valid, and writable where the slot writes, for as long as the contract requires.
         let error = unsafe { function($context, $($argument),*) };
+        bench.compare_float_mode(stringify!($slot), mode);
         bench.finish_call(stringify!($slot), error)
     }};
 }
@@ -159,9 +162,13 @@ pub(crate) struct TestBench {
     pub(crate) measurements: Mutex<Vec<Measurement>>,
     /// What the manifest excepts.
     pub(crate) exceptions: ConformanceExceptions,
+    /// The first slot that changed the mode of floats, with the mode before and after.
+    pub(crate) mode_changed_by: Mutex<Option<(&'static str, FloatMode, FloatMode)>>,
     is_abandoned: AtomicBool,
+    /// The process before the plugin was loaded, if the caller of the suite knows it.
+    pub(crate) process_before: Option<ProcessState>,
     /// The state at the start, which must be the same at the end of the run.
-    pub(crate) at_first: ProcessSnapshot,
+    pub(crate) at_first: RunSnapshot,
 }
 
 // SAFETY: the functions of a plugin may be called on any thread (rule T-1), with its context; the rest is plain data.
@@ -172,7 +179,7 @@ unsafe impl Sync for TestBench {}
 impl TestBench {
     pub(crate) fn new(subject: ConformanceSubject, settings: &SuiteSettings) -> Self {
         Self {
-            at_first: ProcessSnapshot::capture(&subject),
+            at_first: RunSnapshot::capture(&subject),
             subject,
             patience: settings.patience,
             last_call: Mutex::new(None),
@@ -181,6 +188,8 @@ impl TestBench {
             numbers: Mutex::new(Vec::new()),
             measurements: Mutex::new(Vec::new()),
             exceptions: settings.exceptions.clone(),
+            mode_changed_by: Mutex::new(None),
+            process_before: settings.process_before.clone(),
             is_abandoned: AtomicBool::new(false),
         }
     }
@@ -230,6 +239,15 @@ impl TestBench {
     pub(crate) fn begin_call(&self, slot: &'static str) {
         self.park_if_abandoned();
         *lock_unpoisoned(&self.last_call) = Some(slot);
+    }
+
+    /// Notes the first call that changes the mode of floats, and changes it back: the references compute with floats too.
+    pub(crate) fn compare_float_mode(&self, slot: &'static str, before: FloatMode) {
+        let now = FloatMode::current();
+        if now != before {
+            lock_unpoisoned(&self.mode_changed_by).get_or_insert((slot, before, now));
+            before.restore();
+        }
     }
 
     /// Records the end of a call and reads its error.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::exceptions::ConformanceExceptions;
+use crate::process_state::ProcessState;
 
 /// What to run, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +16,9 @@ pub struct SuiteSettings {
     pub profile: Option<String>,
     /// What the manifest excepts.
     pub exceptions: ConformanceExceptions,
+    /// The process before the plugin was loaded, if the caller knows it.
+    #[serde(skip)]
+    pub process_before: Option<ProcessState>,
 }
 
 impl Default for SuiteSettings {
@@ -23,6 +27,7 @@ impl Default for SuiteSettings {
             patience: Duration::from_secs(60),
             profile: None,
             exceptions: ConformanceExceptions::default(),
+            process_before: None,
         }
     }
 }

@@ -4,6 +4,8 @@ use std::ffi::c_void;
 
 use oarlock_abi as abi;
 
+use crate::process_state::FloatMode;
+
 /// A loaded plugin, and the initialized devices that it is checked on.
 pub struct ConformanceSubject {
     /// What the plugin brings, and whose devices these are.
@@ -24,6 +26,8 @@ pub struct ConformanceSubject {
     pub kernels: Vec<abi::Kernel>,
     /// The layer's own table and the first argument of its slots, if the plugin is one.
     pub layer: Option<(*mut c_void, abi::LayerTable)>,
+    /// The mode of floats before and after the plugin was loaded and queried, if that changed it.
+    pub mode_change: Option<(FloatMode, FloatMode)>,
     /// The ids of the devices to test, which are initialized.
     pub devices: Vec<u32>,
     /// Reads an error that the plugin returned, and releases it. The closure should own whatever keeps the plugin loaded, since

@@ -59,6 +59,7 @@ impl LoadedPlugin {
             asynchronous: driver.table_calls().r#async.map(|calls| (calls.context, calls.table)),
             kernels: driver.kernels().iter().map(|kernel| kernel.calls.table).collect(),
             layer: None,
+            mode_change: self.mode_change,
             devices: driver.device_ids().to_vec(),
             read_error: self.error_reader(driver),
         })
@@ -79,6 +80,7 @@ impl LoadedPlugin {
                 asynchronous: None,
                 kernels,
                 layer: None,
+                mode_change: self.mode_change,
                 devices: vec![0],
                 read_error: self.error_reader(self),
             });

@@ -65,6 +65,7 @@ impl StartedPlugin {
             asynchronous: unsafe { message.r#async.as_ref() }.map(|table| (message.context, *table)),
             kernels: plugin.kernel_records(),
             layer: None,
+            mode_change: None,
             devices: self.devices.clone(),
             read_error: Box::new(move |error| read_error_text(plugin, error)),
         }

@@ -10,7 +10,7 @@ use std::process::{Child, ChildStdin, Command, ExitCode, ExitStatus, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use oarlock_conformance::{ConformanceReport, SuiteSettings};
+use oarlock_conformance::{ConformanceReport, ProcessState, SuiteSettings};
 use oarlock_host::Host;
 use serde::{Deserialize, Serialize};
 
@@ -183,13 +183,14 @@ pub(crate) fn run_child(file: &Path) -> ExitCode {
 
 fn run_requested(
     file: &Path,
-    request: SuiteRequest,
+    mut request: SuiteRequest,
     tell: &mut dyn FnMut(&SuiteEvent) -> io::Result<()>,
 ) -> Result<SuiteEvent, CommandError> {
     let global = GlobalOptions::default();
     let mut options = host_options(&global, &PluginMessages::new_silent())?;
     options.paths = [file.to_path_buf()].into_iter().chain(request.plugins).collect();
     options.layers = request.layer.into_iter().collect();
+    request.settings.process_before = Some(ProcessState::capture());
     let host = Host::start(&options)?;
     let plugin = host.plugins().iter().find(|plugin| plugin.file() == file);
     let plugin =

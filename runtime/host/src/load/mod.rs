@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use oarlock_abi as abi;
+use oarlock_conformance::{FloatMode, FloatModeGuard};
 
 use crate::foreign_struct::{RuleBreach, copy_struct};
 use crate::load::validate::CheckedPlugin;
@@ -89,11 +90,15 @@ pub(crate) struct QueriedPlugin {
     pub(crate) checked: CheckedPlugin,
     pub(crate) services: Arc<PluginServices>,
     pub(crate) in_use: InUse,
+    /// The mode of floats before and after, if loading and querying changed it.
+    pub(crate) mode_change: Option<(FloatMode, FloatMode)>,
 }
 
 /// Opens the file at `path` and queries the plugin in it. A refused plugin is never closed again: it may have started threads
 /// or registered functions that outlive its answer.
 pub(crate) fn open_plugin(path: &Path, services: Arc<PluginServices>) -> Result<QueriedPlugin, Refusal> {
+    // Initializers that change how floats are flushed or rounded would change what every other kernel computes.
+    let mode = FloatModeGuard::new();
     // SAFETY: loading runs the initializers of the library, which the host has judged before.
     let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| {
         let remedy = "install what it needs, or the build of this plugin for this system";
@@ -114,7 +119,17 @@ pub(crate) fn open_plugin(path: &Path, services: Arc<PluginServices>) -> Result<
     });
     // SAFETY: the function is the plugin's entry, and the library is kept.
     match query.and_then(|query| unsafe { query_plugin(path, query, services) }) {
-        Ok(loaded) => Ok(QueriedPlugin { library: Some(library), ..loaded }),
+        Ok(mut loaded) => {
+            let mode_change = mode.change();
+            if mode_change.is_some() {
+                loaded.checked.notes.push(
+                    "it changes how floats are rounded or flushed while it is loaded, which the host undoes; \
+                     ask its vendor to link it without `-ffast-math`"
+                        .to_owned(),
+                );
+            }
+            Ok(QueriedPlugin { library: Some(library), mode_change, ..loaded })
+        }
         Err(refusal) => {
             std::mem::forget(library);
             Err(refusal)
@@ -149,7 +164,7 @@ pub(crate) unsafe fn query_plugin(
                 in_use.allow_sharing();
             }
             services.set_name(&checked.info.name);
-            Ok(QueriedPlugin { library: None, checked, services, in_use })
+            Ok(QueriedPlugin { library: None, checked, services, in_use, mode_change: None })
         }
         Err(refusal) => {
             services.leak_services();

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use libloading::os::unix::Library;
 use oarlock_abi as abi;
+use oarlock_conformance::{FloatMode, FloatModeGuard};
 
 use crate::generated::{AsyncCalls, CoreCalls, KernelCalls, LayerCalls};
 use crate::live_handles::{LiveHandleCounts, LiveHandles};
@@ -50,6 +51,7 @@ pub struct LoadedPlugin {
     /// The initialized devices.
     devices: Vec<u32>,
     notes: Vec<String>,
+    pub(crate) mode_change: Option<(FloatMode, FloatMode)>,
     is_initialized: bool,
     live: LiveHandles,
     end: UnloadHook,
@@ -79,7 +81,7 @@ impl LoadedPlugin {
         layers: &[Arc<Self>],
         environment: &HostEnvironment,
     ) -> Result<Self, Refusal> {
-        let QueriedPlugin { library, checked, services, in_use } = loaded;
+        let QueriedPlugin { library, checked, services, in_use, mode_change } = loaded;
         let (plugin, notes) = (&checked.info.name, checked.notes);
         let mut chain = LayerChain { layers, plugin, wrappers: Vec::new(), notes };
         let context = checked.context;
@@ -114,6 +116,7 @@ impl LoadedPlugin {
             kernels: rows.into_iter().map(load_kernel).collect(),
             devices: Vec::new(),
             notes,
+            mode_change,
             is_initialized: false,
             live: LiveHandles::default(),
             end: UnloadHook { context, unload: checked.unload },
@@ -130,6 +133,7 @@ impl LoadedPlugin {
     /// Initializes the visible devices. A device that fails is left out; if all devices fail, the plugin does too.
     fn start_devices(&mut self, environment: &HostEnvironment) -> Result<(), Refusal> {
         let Some(core) = self.calls.core else { return Ok(()) };
+        let _mode = FloatModeGuard::new();
         let path = self.file.clone();
         let failed = |failure| failure_refusal(&path, &failure);
         core.initialize().transpose().map_err(failed)?;
