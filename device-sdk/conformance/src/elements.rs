@@ -145,7 +145,8 @@ fn value_of_bits(dtype: Dtype, bits: u64) -> f64 {
 
 /// Decodes elements from device memory.
 pub(crate) fn decode_elements(dtype: Dtype, bytes: &[u8]) -> Vec<f64> {
-    let (pairs, quads, octets) = (bytes.as_chunks::<2>().0, bytes.as_chunks::<4>().0, bytes.as_chunks::<8>().0);
+    let (pairs, quads, octets) =
+        (bytes.as_chunks::<2>().0, bytes.as_chunks::<4>().0, bytes.as_chunks::<8>().0);
     let value = |bits: u64| value_of_bits(dtype, bits);
     match (dtype, element_size(dtype)) {
         (Dtype::F32, _) => quads.iter().map(|bytes| f32::from_ne_bytes(*bytes).into()).collect(),
@@ -175,8 +176,14 @@ mod tests {
     #[test]
     fn elements_survive_each_dtype() {
         for dtype in ELEMENT_DTYPES {
-            let values = if dtype == Dtype::BOOL { vec![0.0, 1.0] } else { vec![0.0, 1.0, 2.0, 100.0, 127.0] };
-            assert_eq!(decode_elements(dtype, &encode_elements(dtype, &values)), values, "{}", dtype_name(dtype));
+            let values =
+                if dtype == Dtype::BOOL { vec![0.0, 1.0] } else { vec![0.0, 1.0, 2.0, 100.0, 127.0] };
+            assert_eq!(
+                decode_elements(dtype, &encode_elements(dtype, &values)),
+                values,
+                "{}",
+                dtype_name(dtype)
+            );
             if !is_unsigned(dtype) {
                 assert_eq!(round_to_dtype(dtype, -77.0), -77.0);
             }
@@ -202,7 +209,10 @@ mod tests {
         }
         assert!(round_to_dtype(Dtype::BF16, f64::NAN).is_nan());
         assert_eq!(round_to_dtype(Dtype::BF16, 3.4e38), f64::INFINITY);
-        assert_eq!((largest_finite(Dtype::F16), smallest_normal(Dtype::F32)), (65504.0, f32::MIN_POSITIVE.into()));
+        assert_eq!(
+            (largest_finite(Dtype::F16), smallest_normal(Dtype::F32)),
+            (65504.0, f32::MIN_POSITIVE.into())
+        );
         assert_eq!((largest_finite(Dtype::F64), smallest_normal(Dtype::F64)), (f64::MAX, f64::MIN_POSITIVE));
     }
 

@@ -98,5 +98,7 @@ impl ConformanceExceptions {
 }
 
 fn unexpected_pass(reason: &str) -> String {
-    format!("expected a failure, since the manifest says \"{reason}\", found that it passes; remove the exception")
+    format!(
+        "expected a failure, since the manifest says \"{reason}\", found that it passes; remove the exception"
+    )
 }

@@ -63,7 +63,9 @@ pub(crate) fn render_heat_map(rows: &[KernelNumbers]) -> String {
     let without: Vec<String> = without.iter().map(|op| EscapedMarkup(op).to_string()).collect();
     let without = match without.as_slice() {
         [] => String::new(),
-        ops => format!("<p class=\"about\">Without a reference, and so not compared: {}</p>\n", ops.join(", ")),
+        ops => {
+            format!("<p class=\"about\">Without a reference, and so not compared: {}</p>\n", ops.join(", "))
+        }
     };
     format!(
         "<section>\n<h2>Numbers <small>{}</small></h2>\n\

@@ -162,7 +162,8 @@ pub(crate) fn with_call<T>(
     scratch: Option<&TestBlock<'_>>,
     work: impl FnOnce(&abi::Call) -> T,
 ) -> T {
-    let tensors = |all: &[OperandDescriptor]| all.iter().map(OperandDescriptor::to_tensor).collect::<Vec<_>>();
+    let tensors =
+        |all: &[OperandDescriptor]| all.iter().map(OperandDescriptor::to_tensor).collect::<Vec<_>>();
     let (inputs, outputs) = (tensors(described.inputs), tensors(described.outputs));
     let stored: Vec<AttributeStore> =
         described.attributes.iter().map(|(_, value)| AttributeStore::new(value)).collect();

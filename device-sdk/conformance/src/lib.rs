@@ -39,6 +39,7 @@ pub use host_memory::host_memory_table;
 pub use measure::Measurement;
 pub use numbers::{KernelNumbers, NumbersOutcome};
 pub use process_state::{FloatMode, FloatModeGuard, ProcessState};
+pub use reference::describe_tolerances;
 pub use report::{CheckOutcome, CheckResult, ConformanceReport, ProfileResult};
 pub use runner::run_suite;
 pub use settings::SuiteSettings;

@@ -116,7 +116,8 @@ pub(crate) fn compare_all_kernels(bench: &TestBench) -> Verdict {
         lock_unpoisoned(&bench.numbers).extend(rows);
     }
     let rows = lock_unpoisoned(&bench.numbers);
-    let failed: Vec<&KernelNumbers> = rows.iter().filter(|row| row.outcome == NumbersOutcome::Failed).collect();
+    let failed: Vec<&KernelNumbers> =
+        rows.iter().filter(|row| row.outcome == NumbersOutcome::Failed).collect();
     match failed.as_slice() {
         [] if rows.iter().any(|row| row.outcome == NumbersOutcome::Passed) => Ok(()),
         [] => Err(CheckAbort::unsupported("no kernel took a call that the suite has a reference for")),

@@ -2,7 +2,10 @@
 //!
 //! Descriptors, threads and memory are not part of it: a driver needs some of each.
 
-#![expect(unsafe_code, reason = "timers and the locale are read with functions of the C library, the mode of the FPU with instructions")]
+#![expect(
+    unsafe_code,
+    reason = "timers and the locale are read with functions of the C library, the mode of the FPU with instructions"
+)]
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -23,11 +26,15 @@ impl ProcessState {
         let mut state = Self::default();
         state.add_status();
         state.add("the rounding and flushing of floats", FloatMode::current().to_string());
-        state.add_known("the working directory", std::env::current_dir().map(|path| path.display().to_string()));
+        state.add_known(
+            "the working directory",
+            std::env::current_dir().map(|path| path.display().to_string()),
+        );
         state.add_known("the limits", std::fs::read_to_string("/proc/self/limits"));
         for (number, name) in [(0, "standard input"), (1, "standard output"), (2, "standard error")] {
             let file = std::fs::metadata(format!("/proc/self/fd/{number}"));
-            let found = file.map_or("closed".to_owned(), |file| format!("file {} of {}", file.ino(), file.dev()));
+            let found =
+                file.map_or("closed".to_owned(), |file| format!("file {} of {}", file.ino(), file.dev()));
             state.add(name, found);
         }
         let timers = [
@@ -92,7 +99,8 @@ impl ProcessState {
 
     /// What differs in a later state, each as a sentence.
     pub fn changes(&self, later: &Self) -> Vec<String> {
-        let names: std::collections::BTreeSet<&String> = self.facts.keys().chain(later.facts.keys()).collect();
+        let names: std::collections::BTreeSet<&String> =
+            self.facts.keys().chain(later.facts.keys()).collect();
         let change = |name: &&String| {
             let (before, now) = (self.facts.get(*name), later.facts.get(*name));
             let shown = |value: Option<&String>| value.map_or("nothing".to_owned(), |value| shorten(value));
@@ -174,7 +182,9 @@ impl FloatMode {
     pub fn current() -> Self {
         let control: u64;
         // SAFETY: the instruction only reads the register.
-        unsafe { std::arch::asm!("mrs {}, fpcr", out(reg) control, options(nomem, nostack, preserves_flags)) };
+        unsafe {
+            std::arch::asm!("mrs {}, fpcr", out(reg) control, options(nomem, nostack, preserves_flags))
+        };
         Self { control, legacy: 0 }
     }
 
@@ -182,7 +192,9 @@ impl FloatMode {
     #[cfg(target_arch = "aarch64")]
     pub fn restore(self) {
         // SAFETY: the value was read from the same register, so no reserved bit is set.
-        unsafe { std::arch::asm!("msr fpcr, {}", in(reg) self.control, options(nomem, nostack, preserves_flags)) };
+        unsafe {
+            std::arch::asm!("msr fpcr, {}", in(reg) self.control, options(nomem, nostack, preserves_flags))
+        };
     }
 }
 

@@ -148,8 +148,10 @@ impl ConformanceReport {
                 self.results_for_profile(profile).filter(|result| result.outcome.name() == *name).count();
             (count > 0).then(|| format!("{count} {name}"))
         };
-        let counts: Vec<String> =
-            ["passed", "failed", "expected failure", "unsupported", "not run"].iter().filter_map(count).collect();
+        let counts: Vec<String> = ["passed", "failed", "expected failure", "unsupported", "not run"]
+            .iter()
+            .filter_map(count)
+            .collect();
         counts.join(", ")
     }
 }

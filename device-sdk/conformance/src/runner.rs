@@ -110,7 +110,9 @@ fn run_with_timeout(
                 // The check frees its resources before the next one starts.
                 let _ = thread.join();
                 let panicked = || {
-                    CheckOutcome::Failed("the check itself panicked, which is a mistake of the suite".to_owned())
+                    CheckOutcome::Failed(
+                        "the check itself panicked, which is a mistake of the suite".to_owned(),
+                    )
                 };
                 return Some(verdict.map_or_else(panicked, outcome_of_verdict));
             }

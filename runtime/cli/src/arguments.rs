@@ -19,11 +19,11 @@ use crate::help::{
     TRACE_EXAMPLES,
 };
 use crate::output::ColorChoice;
-pub(crate) use plugin_check::PluginCheckChoice;
 pub(crate) use model::{
     BenchArguments, ExplainArguments, ModelArguments, OptimizeArguments, PrecisionArguments, RunArguments,
     TraceArguments,
 };
+pub(crate) use plugin_check::PluginCheckChoice;
 
 /// Version of the program and of the plugin contract, for `--version`.
 static VERSION: LazyLock<String> =

@@ -11,8 +11,16 @@ use crate::bench::{BoundTable, CheckAbort, TestBench, Verdict, ensure, slot};
 use crate::host_memory::host_memory_table;
 
 pub(super) const CHECKS: &[ConformanceCheck] = &[
-    ConformanceCheck::layer_check("L-1", "a slot that is empty below a layer is empty above it", empty_slots_stay_empty),
-    ConformanceCheck::layer_check("L-1", "a table of a kind that a layer does not know is passed on", unknown_kinds_pass),
+    ConformanceCheck::layer_check(
+        "L-1",
+        "a slot that is empty below a layer is empty above it",
+        empty_slots_stay_empty,
+    ),
+    ConformanceCheck::layer_check(
+        "L-1",
+        "a table of a kind that a layer does not know is passed on",
+        unknown_kinds_pass,
+    ),
 ];
 
 /// A number that no kind of table has.

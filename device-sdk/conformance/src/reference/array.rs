@@ -89,7 +89,8 @@ pub(crate) fn broadcast_dims<'a>(all: impl IntoIterator<Item = &'a [usize]>) -> 
     let mut dims: Vec<usize> = Vec::new();
     for other in all {
         let rank = dims.len().max(other.len());
-        let size = |dims: &[usize], axis: usize| (axis + dims.len()).checked_sub(rank).map_or(1, |at| dims[at]);
+        let size =
+            |dims: &[usize], axis: usize| (axis + dims.len()).checked_sub(rank).map_or(1, |at| dims[at]);
         let merged = (0..rank).map(|axis| match (size(&dims, axis), size(other, axis)) {
             (1, other) => other,
             (own, _) => own,
@@ -110,7 +111,10 @@ mod tests {
 
     #[test]
     fn an_array_is_broadcast_along_dimensions_of_one_and_missing_ones() {
-        let (column, row) = (ReferenceArray::from_fn(&[2, 1], |at| 10.0 * at[0] as f64), ReferenceArray::from_list(&[1, 2, 3]));
+        let (column, row) = (
+            ReferenceArray::from_fn(&[2, 1], |at| 10.0 * at[0] as f64),
+            ReferenceArray::from_list(&[1, 2, 3]),
+        );
         let dims = broadcast_dims([&*column.dims, &*row.dims]);
         let sum = ReferenceArray::from_fn(&dims, |at| column.broadcast_at(at) + row.broadcast_at(at));
         assert_eq!((sum.dims, sum.values), (vec![2, 3], vec![1.0, 2.0, 3.0, 11.0, 12.0, 13.0]));

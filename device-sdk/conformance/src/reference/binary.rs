@@ -21,7 +21,13 @@ pub(super) const OPS: &[ReferenceOp] = &[
         .with_attributes(|| vec![vec![("fmod", Int(1))], vec![("fmod", Int(0))]]),
     ReferenceOp::new("Mod", 10, (Floats, "T, T -> T"), Composed, Binary(Small, NonZero, modulo))
         .with_attributes(|| vec![vec![("fmod", Int(1))]]),
-    ReferenceOp::new("Pow", 13, (Numbers, "T, T -> T"), Function, Binary(Positive, Counts, |_, x, y| x.powf(y))),
+    ReferenceOp::new(
+        "Pow",
+        13,
+        (Numbers, "T, T -> T"),
+        Function,
+        Binary(Positive, Counts, |_, x, y| x.powf(y)),
+    ),
     same("PRelu", 7, SignedNumbers, Rounded, |_, x, slope| if x < 0.0 { x * slope } else { x }),
     ReferenceOp::new("BitShift", 11, (Unsigned, "T, T -> T"), Exact, Binary(Small, Counts, shift))
         .with_attributes(|| vec![vec![("direction", Text("LEFT"))], vec![("direction", Text("RIGHT"))]]),
@@ -37,8 +43,12 @@ pub(super) const OPS: &[ReferenceOp] = &[
     compare("Less", Numbers, |x, y| x < y),
     compare("GreaterOrEqual", Numbers, |x, y| x >= y),
     compare("LessOrEqual", Numbers, |x, y| x <= y),
-    several("Max", Numbers, Exact, |terms| fold_terms(terms, |x, y| if x.is_nan() || y <= x { x } else { y })),
-    several("Min", Numbers, Exact, |terms| fold_terms(terms, |x, y| if x.is_nan() || y >= x { x } else { y })),
+    several("Max", Numbers, Exact, |terms| {
+        fold_terms(terms, |x, y| if x.is_nan() || y <= x { x } else { y })
+    }),
+    several("Min", Numbers, Exact, |terms| {
+        fold_terms(terms, |x, y| if x.is_nan() || y >= x { x } else { y })
+    }),
     several("Sum", Floats, Rounded, TermSum::of_terms),
     several("Mean", Floats, Composed, |terms| {
         let (count, sum) = (terms.len() as f64, TermSum::of_terms(terms));
@@ -105,7 +115,10 @@ pub(super) fn several_cases(make: CaseMaker) -> Vec<ReferenceCase> {
     shapes.into_iter().map(|dims| ReferenceCase::new(arrays(dims))).collect()
 }
 
-pub(super) fn compute_several(call: &ReferenceCall<'_>, function: fn(Vec<f64>) -> TermSum) -> ReferenceOutput {
+pub(super) fn compute_several(
+    call: &ReferenceCall<'_>,
+    function: fn(Vec<f64>) -> TermSum,
+) -> ReferenceOutput {
     let inputs: Vec<&ReferenceArray> = call.inputs.iter().flatten().collect();
     let dims = broadcast_dims(inputs.iter().map(|input| &*input.dims));
     ReferenceOutput::from_fn(&dims, |at| {

@@ -57,7 +57,8 @@ fn gather_cases(make: CaseMaker) -> Vec<ReferenceCase> {
     ];
     let case = |(dims, taken, axis): (&[usize], &[usize], i64)| {
         let size = dims[resolve_axis(axis, dims.len())];
-        ReferenceCase::new(vec![make.small(1, dims), index_array(taken, size)]).with_attributes(vec![("axis", Int(axis))])
+        ReferenceCase::new(vec![make.small(1, dims), index_array(taken, size)])
+            .with_attributes(vec![("axis", Int(axis))])
     };
     shapes.map(case).to_vec()
 }
@@ -79,7 +80,8 @@ fn gather_elements_cases(make: CaseMaker) -> Vec<ReferenceCase> {
         [(&[4, 3], &[2, 3], 0), (&[2, 3, 5], &[2, 3, 7], -1), (&[101], &[37], 0), (&[3, 4], &[3, 0], 1)];
     let case = |(dims, taken, axis): (&[usize], &[usize], i64)| {
         let size = dims[resolve_axis(axis, dims.len())];
-        ReferenceCase::new(vec![make.small(1, dims), index_array(taken, size)]).with_attributes(vec![("axis", Int(axis))])
+        ReferenceCase::new(vec![make.small(1, dims), index_array(taken, size)])
+            .with_attributes(vec![("axis", Int(axis))])
     };
     shapes.map(case).to_vec()
 }
@@ -126,10 +128,12 @@ fn distinct_indices(dims: &[usize], axis: usize, size: usize) -> ReferenceArray 
 }
 
 fn scatter_cases(make: CaseMaker) -> Vec<ReferenceCase> {
-    let shapes: [(&[usize], &[usize], i64); 3] = [(&[5, 3], &[2, 3], 0), (&[2, 3, 5], &[2, 3, 4], -1), (&[101], &[37], 0)];
+    let shapes: [(&[usize], &[usize], i64); 3] =
+        [(&[5, 3], &[2, 3], 0), (&[2, 3, 5], &[2, 3, 4], -1), (&[101], &[37], 0)];
     let case = |(dims, written, axis): (&[usize], &[usize], i64)| {
         let at = resolve_axis(axis, dims.len());
-        let inputs = vec![make.small(1, dims), distinct_indices(written, at, dims[at]), make.small(2, written)];
+        let inputs =
+            vec![make.small(1, dims), distinct_indices(written, at, dims[at]), make.small(2, written)];
         ReferenceCase::new(inputs).with_attributes(vec![("axis", Int(axis)), ("reduction", Text("none"))])
     };
     shapes.map(case).to_vec()
@@ -213,7 +217,8 @@ fn range(call: &ReferenceCall<'_>) -> Vec<ReferenceOutput> {
 fn reverse_cases(make: CaseMaker) -> Vec<ReferenceCase> {
     let case = |batch: i64, lengths: &[i64]| {
         let attributes = vec![("batch_axis", Int(batch)), ("time_axis", Int(1 - batch))];
-        ReferenceCase::new(vec![make.small(1, &[4, 4]), ReferenceArray::from_list(lengths)]).with_attributes(attributes)
+        ReferenceCase::new(vec![make.small(1, &[4, 4]), ReferenceArray::from_list(lengths)])
+            .with_attributes(attributes)
     };
     vec![case(1, &[1, 2, 3, 4]), case(0, &[4, 1, 2, 3])]
 }

@@ -98,7 +98,16 @@ impl ReferenceOp {
         definition: OpDefinition,
     ) -> Self {
         let attributes = || vec![Vec::new()];
-        Self { name, versions: (since, 0), operands, kinds, tolerance, has_specials: false, attributes, definition }
+        Self {
+            name,
+            versions: (since, 0),
+            operands,
+            kinds,
+            tolerance,
+            has_specials: false,
+            attributes,
+            definition,
+        }
     }
 
     const fn with_attributes(self, attributes: fn() -> Vec<AttributeSet>) -> Self {
@@ -166,7 +175,11 @@ fn on_pairs(call: &ReferenceCall<'_>, element: impl Fn(f64, f64) -> f64) -> Vec<
 
 /// The references for an op of ONNX in the newest version that a kernel implements (0 means all later ones), each for some dtypes.
 pub(crate) fn find_references(op: &str, newest: u32) -> impl Iterator<Item = &'static ReferenceOp> {
-    let all = [
+    all_references().filter(move |known| known.name == op && known.defines(newest))
+}
+
+fn all_references() -> impl Iterator<Item = &'static ReferenceOp> {
+    [
         unary::OPS,
         binary::OPS,
         reduce::OPS,
@@ -176,6 +189,20 @@ pub(crate) fn find_references(op: &str, newest: u32) -> impl Iterator<Item = &'s
         movement::OPS,
         indexing::OPS,
         quantize::OPS,
-    ];
-    all.into_iter().flatten().filter(move |known| known.name == op && known.defines(newest))
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// The tolerances and the ops that they are for, as a table for the documentation.
+pub fn describe_tolerances() -> String {
+    let mut table = "| tolerance in ulp: f32 and f64 | f16 and bf16 | ops |\n|---|---|---|\n".to_owned();
+    for class in ToleranceClass::ALL {
+        let names: std::collections::BTreeSet<&str> =
+            all_references().filter(|op| op.tolerance == class).map(|op| op.name).collect();
+        let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        let (wide, narrow) = (class.ulps(Dtype::F32), class.ulps(Dtype::F16));
+        table += &format!("| {wide} | {narrow} | {} |\n", names.join(" "));
+    }
+    table
 }

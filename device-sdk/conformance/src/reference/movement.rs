@@ -161,7 +161,8 @@ fn slice(call: &ReferenceCall<'_>) -> Vec<ReferenceOutput> {
         let (size, step) = (input.dims[axis] as i64, steps[number]);
         let from_front = |index: i64| if index < 0 { index + size } else { index };
         let (start, count) = if step > 0 {
-            let (start, end) = (from_front(starts[number]).clamp(0, size), from_front(ends[number]).clamp(0, size));
+            let (start, end) =
+                (from_front(starts[number]).clamp(0, size), from_front(ends[number]).clamp(0, size));
             (start, (end - start + step - 1).div_euclid(step))
         } else {
             let start = from_front(starts[number]).clamp(-1, size - 1);
@@ -172,7 +173,8 @@ fn slice(call: &ReferenceCall<'_>) -> Vec<ReferenceOutput> {
         taken[axis] = (start, step);
     }
     let element = |at: &[usize]| {
-        let place = at.iter().zip(&taken).map(|(index, (start, step))| (start + *index as i64 * step) as usize);
+        let place =
+            at.iter().zip(&taken).map(|(index, (start, step))| (start + *index as i64 * step) as usize);
         input.at(&place.collect::<Vec<_>>())
     };
     vec![ReferenceArray::from_fn(&dims, element).into()]
@@ -224,7 +226,13 @@ fn reshape(call: &ReferenceCall<'_>) -> Vec<ReferenceOutput> {
     let mut dims: Vec<usize> = asked
         .iter()
         .enumerate()
-        .map(|(axis, size)| if *size == 0 && !keeps_zero { input.dims[axis] } else { (*size).max(1) as usize * usize::from(*size != 0) })
+        .map(|(axis, size)| {
+            if *size == 0 && !keeps_zero {
+                input.dims[axis]
+            } else {
+                (*size).max(1) as usize * usize::from(*size != 0)
+            }
+        })
         .collect();
     if let Some(open) = asked.iter().position(|size| *size == -1) {
         dims[open] = input.values.len() / dims.iter().product::<usize>().max(1);
@@ -233,9 +241,12 @@ fn reshape(call: &ReferenceCall<'_>) -> Vec<ReferenceOutput> {
 }
 
 fn flatten_cases(make: CaseMaker) -> Vec<ReferenceCase> {
-    let shapes: [(&[usize], i64); 5] = [(&[2, 3, 5], 1), (&[2, 3, 5], 0), (&[2, 3, 5], -1), (&[7], 1), (&[0, 3], 1)];
+    let shapes: [(&[usize], i64); 5] =
+        [(&[2, 3, 5], 1), (&[2, 3, 5], 0), (&[2, 3, 5], -1), (&[7], 1), (&[0, 3], 1)];
     shapes
-        .map(|(dims, axis)| ReferenceCase::new(vec![make.small(1, dims)]).with_attributes(vec![("axis", Int(axis))]))
+        .map(|(dims, axis)| {
+            ReferenceCase::new(vec![make.small(1, dims)]).with_attributes(vec![("axis", Int(axis))])
+        })
         .to_vec()
 }
 
@@ -247,19 +258,22 @@ fn flatten(call: &ReferenceCall<'_>) -> Vec<ReferenceOutput> {
 }
 
 fn squeeze_cases(make: CaseMaker) -> Vec<ReferenceCase> {
-    let shapes: [(&[usize], &[i64]); 4] = [(&[1, 3, 1], &[0]), (&[1, 3, 1], &[-1, 0]), (&[3, 1, 5], &[1]), (&[0, 1], &[1])];
+    let shapes: [(&[usize], &[i64]); 4] =
+        [(&[1, 3, 1], &[0]), (&[1, 3, 1], &[-1, 0]), (&[3, 1, 5], &[1]), (&[0, 1], &[1])];
     shapes.map(|(dims, axes)| shaped_case(make, dims, axes)).to_vec()
 }
 
 fn squeeze(call: &ReferenceCall<'_>) -> Vec<ReferenceOutput> {
     let input = call.input(0);
-    let axes: Vec<usize> = call.input(1).to_ints().iter().map(|axis| resolve_axis(*axis, input.rank())).collect();
+    let axes: Vec<usize> =
+        call.input(1).to_ints().iter().map(|axis| resolve_axis(*axis, input.rank())).collect();
     let kept = (0..input.rank()).filter(|axis| !axes.contains(axis)).map(|axis| input.dims[axis]);
     vec![ReferenceArray::new(&kept.collect::<Vec<_>>(), input.values.clone()).into()]
 }
 
 fn unsqueeze_cases(make: CaseMaker) -> Vec<ReferenceCase> {
-    let shapes: [(&[usize], &[i64]); 4] = [(&[3], &[0]), (&[2, 3], &[-1, 0]), (&[2, 3, 5], &[2]), (&[], &[0])];
+    let shapes: [(&[usize], &[i64]); 4] =
+        [(&[3], &[0]), (&[2, 3], &[-1, 0]), (&[2, 3, 5], &[2]), (&[], &[0])];
     shapes.map(|(dims, axes)| shaped_case(make, dims, axes)).to_vec()
 }
 
@@ -275,8 +289,13 @@ fn unsqueeze(call: &ReferenceCall<'_>) -> Vec<ReferenceOutput> {
 }
 
 fn tile_cases(make: CaseMaker) -> Vec<ReferenceCase> {
-    let shapes: [(&[usize], &[i64]); 5] =
-        [(&[2, 3], &[2, 2]), (&[2, 3, 5], &[1, 3, 1]), (&[101], &[7]), (&[2, 3], &[0, 1]), (&[1, 1], &[5, 3])];
+    let shapes: [(&[usize], &[i64]); 5] = [
+        (&[2, 3], &[2, 2]),
+        (&[2, 3, 5], &[1, 3, 1]),
+        (&[101], &[7]),
+        (&[2, 3], &[0, 1]),
+        (&[1, 1], &[5, 3]),
+    ];
     shapes.map(|(dims, counts)| shaped_case(make, dims, counts)).to_vec()
 }
 
@@ -334,7 +353,8 @@ fn pad(call: &ReferenceCall<'_>) -> Vec<ReferenceOutput> {
 
 fn depth_cases(make: CaseMaker) -> Vec<ReferenceCase> {
     let case = |(dims, size, mode): (&[usize], i64, &'static str)| {
-        ReferenceCase::new(vec![make.small(1, dims)]).with_attributes(vec![("blocksize", Int(size)), ("mode", Text(mode))])
+        ReferenceCase::new(vec![make.small(1, dims)])
+            .with_attributes(vec![("blocksize", Int(size)), ("mode", Text(mode))])
     };
     [(&[1, 8, 2, 3][..], 2, "DCR"), (&[2, 8, 2, 3], 2, "CRD"), (&[1, 9, 1, 1], 3, "DCR")].map(case).to_vec()
 }
@@ -376,7 +396,9 @@ fn triangle_cases(make: CaseMaker) -> Vec<ReferenceCase> {
             .with_input(ReferenceArray::from_scalar(diagonal as f64))
             .with_attributes(vec![("upper", Int(upper))])
     };
-    [(&[4, 5][..], 1, 0), (&[4, 5], 0, 0), (&[2, 5, 3], 1, -2), (&[5, 5], 0, 2), (&[3, 3], 1, 100)].map(case).to_vec()
+    [(&[4, 5][..], 1, 0), (&[4, 5], 0, 0), (&[2, 5, 3], 1, -2), (&[5, 5], 0, 2), (&[3, 3], 1, 100)]
+        .map(case)
+        .to_vec()
 }
 
 fn triangle(call: &ReferenceCall<'_>) -> Vec<ReferenceOutput> {

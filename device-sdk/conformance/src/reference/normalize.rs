@@ -13,7 +13,9 @@ pub(super) const OPS: &[ReferenceOp] = &[
     float_op("LayerNormalization", 17, "T, T, T -> T", layer_cases, layer_norm),
     float_op("RMSNormalization", 23, "T, T -> T", rms_cases, rms_norm),
     float_op("BatchNormalization", 14, "T, T, T, T, T -> T", batch_cases, batch_norm),
-    float_op("InstanceNormalization", 1, "T, T, T -> T", instance_cases, |call| group_norm(call, call.input(0).dims[1])),
+    float_op("InstanceNormalization", 1, "T, T, T -> T", instance_cases, |call| {
+        group_norm(call, call.input(0).dims[1])
+    }),
     float_op("GroupNormalization", 21, "T, T, T -> T", group_cases, |call| {
         group_norm(call, call.int("num_groups").unwrap_or(1) as usize)
     }),
@@ -74,7 +76,8 @@ fn layer_cases(make: CaseMaker) -> Vec<ReferenceCase> {
 
 fn layer_norm(call: &ReferenceCall<'_>) -> Vec<ReferenceOutput> {
     let (input, scale) = (call.input(0), call.input(1));
-    let axes: Vec<usize> = (resolve_axis(call.int("axis").unwrap_or(-1), input.rank())..input.rank()).collect();
+    let axes: Vec<usize> =
+        (resolve_axis(call.int("axis").unwrap_or(-1), input.rank())..input.rank()).collect();
     vec![ReferenceOutput::from_fn(&input.dims, |at| {
         let statistics = moments(&neighbors(input, at, &axes));
         let bias = call.optional(2).map_or(0.0, |bias| bias.broadcast_at(at));
@@ -93,7 +96,8 @@ fn rms_cases(make: CaseMaker) -> Vec<ReferenceCase> {
 
 fn rms_norm(call: &ReferenceCall<'_>) -> Vec<ReferenceOutput> {
     let (input, scale) = (call.input(0), call.input(1));
-    let axes: Vec<usize> = (resolve_axis(call.int("axis").unwrap_or(-1), input.rank())..input.rank()).collect();
+    let axes: Vec<usize> =
+        (resolve_axis(call.int("axis").unwrap_or(-1), input.rank())..input.rank()).collect();
     let element = |at: &[usize]| {
         let all = neighbors(input, at, &axes);
         let square = all.iter().map(|value| value * value).sum::<f64>() / all.len() as f64;
@@ -108,7 +112,12 @@ fn batch_cases(make: CaseMaker) -> Vec<ReferenceCase> {
     let case = |dims: &[usize]| {
         let channels = &dims[1..2];
         let variance = make.array(5, channels, ValueDomain::Positive);
-        let inputs = vec![make.small(1, dims), make.small(2, channels), make.small(3, channels), make.small(4, channels)];
+        let inputs = vec![
+            make.small(1, dims),
+            make.small(2, channels),
+            make.small(3, channels),
+            make.small(4, channels),
+        ];
         let attributes = vec![("epsilon", Float(1e-5)), ("momentum", Float(0.9)), ("training_mode", Int(0))];
         ReferenceCase::new(inputs).with_input(variance).with_attributes(attributes)
     };
@@ -197,7 +206,8 @@ fn local_response(call: &ReferenceCall<'_>) -> Vec<ReferenceOutput> {
                 input.at(&place) * input.at(&place)
             })
             .sum();
-        input.at(at) / (call.float("bias") + call.float("alpha") / size as f64 * square).powf(call.float("beta"))
+        input.at(at)
+            / (call.float("bias") + call.float("alpha") / size as f64 * square).powf(call.float("beta"))
     };
     vec![ReferenceArray::from_fn(&input.dims, element).into()]
 }

@@ -14,7 +14,13 @@ use super::samples::CaseMaker;
 pub(super) const OPS: &[ReferenceOp] = &[
     ReferenceOp::new("MatMul", 1, (Numbers, "T, T -> T"), Sum, Whole(product_cases, multiply)),
     ReferenceOp::new("Gemm", 7, (Numbers, "T, T, T -> T"), Sum, Whole(gemm_cases, multiply_and_add)),
-    ReferenceOp::new("MatMulInteger", 10, (Integers, "T, T, T, T -> i32"), Exact, Whole(integer_cases, multiply_shifted)),
+    ReferenceOp::new(
+        "MatMulInteger",
+        10,
+        (Integers, "T, T, T, T -> i32"),
+        Exact,
+        Whole(integer_cases, multiply_shifted),
+    ),
 ];
 
 const PRODUCT_SHAPES: [[&[usize]; 2]; 16] = [
@@ -37,7 +43,9 @@ const PRODUCT_SHAPES: [[&[usize]; 2]; 16] = [
 ];
 
 fn product_cases(make: CaseMaker) -> Vec<ReferenceCase> {
-    PRODUCT_SHAPES.map(|[left, right]| ReferenceCase::new(vec![make.small(1, left), make.small(2, right)])).to_vec()
+    PRODUCT_SHAPES
+        .map(|[left, right]| ReferenceCase::new(vec![make.small(1, left), make.small(2, right)]))
+        .to_vec()
 }
 
 /// A product with the rules of `MatMul`: vectors are rows or columns, further dimensions are broadcast.
@@ -63,9 +71,8 @@ fn multiply_arrays(left: &ReferenceArray, right: &ReferenceArray) -> ReferenceOu
     };
     let mut output = ReferenceOutput::from_fn(&dims, |at| {
         let (batch, last) = at.split_at(batch_rank);
-        let terms = (0..rows[1]).map(|inner| {
-            place(&left, batch, [last[0], inner]) * place(&right, batch, [inner, last[1]])
-        });
+        let terms = (0..rows[1])
+            .map(|inner| place(&left, batch, [last[0], inner]) * place(&right, batch, [inner, last[1]]));
         let sum = TermSum::of_terms(terms);
         (sum.value, sum.magnitude)
     });
@@ -96,8 +103,12 @@ fn gemm_cases(make: CaseMaker) -> Vec<ReferenceCase> {
         ([&[2, 0], &[0, 5]], Some(&[5]), (0, 0), (1.0, 1.0)),
     ];
     let case = |(factors, addend, (left, right), (alpha, beta)): GemmShape| {
-        let attributes =
-            vec![("alpha", Float(alpha)), ("beta", Float(beta)), ("transA", Int(left)), ("transB", Int(right))];
+        let attributes = vec![
+            ("alpha", Float(alpha)),
+            ("beta", Float(beta)),
+            ("transA", Int(left)),
+            ("transB", Int(right)),
+        ];
         let case = ReferenceCase::new(vec![make.small(1, factors[0]), make.small(2, factors[1])]);
         let case = case.with_attributes(attributes);
         match addend {
@@ -136,7 +147,8 @@ fn integer_cases(make: CaseMaker) -> Vec<ReferenceCase> {
     if ![Dtype::I8, Dtype::U8].contains(&make.dtype) {
         return Vec::new();
     }
-    let case = |[left, right]: [&[usize]; 2]| ReferenceCase::new(vec![make.small(1, left), make.small(2, right)]);
+    let case =
+        |[left, right]: [&[usize]; 2]| ReferenceCase::new(vec![make.small(1, left), make.small(2, right)]);
     let shifted = case([&[4, 67], &[67, 9]])
         .with_input(ReferenceArray::from_scalar(3.0))
         .with_input(ReferenceArray::from_scalar(2.0))

@@ -11,8 +11,20 @@ use super::samples::{CaseMaker, ValueDomain};
 use oarlock_abi::Dtype;
 
 pub(super) const OPS: &[ReferenceOp] = &[
-    ReferenceOp::new("QuantizeLinear", 10, (Integers, "f32, f32, T -> T"), Exact, Whole(quantize_cases, quantize)),
-    ReferenceOp::new("DequantizeLinear", 10, (Integers, "T, f32, T -> f32"), Rounded, Whole(dequantize_cases, dequantize)),
+    ReferenceOp::new(
+        "QuantizeLinear",
+        10,
+        (Integers, "f32, f32, T -> T"),
+        Exact,
+        Whole(quantize_cases, quantize),
+    ),
+    ReferenceOp::new(
+        "DequantizeLinear",
+        10,
+        (Integers, "T, f32, T -> f32"),
+        Rounded,
+        Whole(dequantize_cases, dequantize),
+    ),
 ];
 
 const BYTES: [Dtype; 2] = [Dtype::I8, Dtype::U8];
@@ -32,8 +44,13 @@ fn quantize_cases(make: CaseMaker) -> Vec<ReferenceCase> {
     }
     let reals = CaseMaker { dtype: Dtype::F32 };
     let case = |(dims, axis, scale): (&[usize], i64, &[usize])| {
-        let inputs = vec![reals.array(1, dims, ValueDomain::Small), scales(scale), make.array(2, scale, ValueDomain::Positive)];
-        ReferenceCase::new(inputs).with_attributes(attributes(axis, [("saturate", Int(1)), ("precision", Int(0))]))
+        let inputs = vec![
+            reals.array(1, dims, ValueDomain::Small),
+            scales(scale),
+            make.array(2, scale, ValueDomain::Positive),
+        ];
+        ReferenceCase::new(inputs)
+            .with_attributes(attributes(axis, [("saturate", Int(1)), ("precision", Int(0))]))
     };
     SHAPES.map(case).to_vec()
 }

@@ -28,8 +28,20 @@ pub(super) const OPS: &[ReferenceOp] = &[
     reduce_old("ReduceSumSquare", 17, Numbers, Sum, |call| reduce_with(call, sum_of_squares)),
     reduce("ReduceLogSumExp", Floats, Sum, |call| reduce_with(call, log_sum_exp)),
     reduce_old("ReduceLogSumExp", 17, Floats, Sum, |call| reduce_with(call, log_sum_exp)),
-    ReferenceOp::new("ArgMax", 12, (Numbers, "T -> i64"), Exact, Whole(arg_cases, |call| arg_best(call, 1.0))),
-    ReferenceOp::new("ArgMin", 12, (Numbers, "T -> i64"), Exact, Whole(arg_cases, |call| arg_best(call, -1.0))),
+    ReferenceOp::new(
+        "ArgMax",
+        12,
+        (Numbers, "T -> i64"),
+        Exact,
+        Whole(arg_cases, |call| arg_best(call, 1.0)),
+    ),
+    ReferenceOp::new(
+        "ArgMin",
+        12,
+        (Numbers, "T -> i64"),
+        Exact,
+        Whole(arg_cases, |call| arg_best(call, -1.0)),
+    ),
     along_axis("Softmax", 13, 0, axis_cases, |call| along_lines(call, softmax)),
     along_axis("Softmax", 1, 12, flat_cases, |call| along_flat(call, softmax)),
     along_axis("LogSoftmax", 13, 0, axis_cases, |call| along_lines(call, log_softmax)),
@@ -40,8 +52,20 @@ pub(super) const OPS: &[ReferenceOp] = &[
         let order = call.int("p");
         along_lines(call, if order == Some(1) { divide_by_sum } else { divide_by_length })
     }),
-    ReferenceOp::new("CumSum", 11, (Numbers, "T, I -> T"), Sum, Whole(running_cases, |call| run_along(call, sum))),
-    ReferenceOp::new("CumProd", 26, (Floats, "T, I -> T"), Sum, Whole(running_cases, |call| run_along(call, product))),
+    ReferenceOp::new(
+        "CumSum",
+        11,
+        (Numbers, "T, I -> T"),
+        Sum,
+        Whole(running_cases, |call| run_along(call, sum)),
+    ),
+    ReferenceOp::new(
+        "CumProd",
+        26,
+        (Floats, "T, I -> T"),
+        Sum,
+        Whole(running_cases, |call| run_along(call, product)),
+    ),
     ReferenceOp::new("TopK", 11, (Numbers, "T, i64 -> T, i64"), Exact, Whole(top_cases, take_best)),
 ];
 
@@ -88,8 +112,12 @@ const fn along_axis(
 /// Shape, axes and whether reduced dimensions are kept.
 type ReductionShape = (&'static [usize], Option<&'static [i64]>, i64);
 
-const FEW_REDUCTIONS: [ReductionShape; 4] =
-    [(&[2, 3, 5], Some(&[1]), 1), (&[2, 3, 5], Some(&[-1]), 0), (&[2, 3, 2], Some(&[0, 2]), 1), (&[0, 3], Some(&[1]), 1)];
+const FEW_REDUCTIONS: [ReductionShape; 4] = [
+    (&[2, 3, 5], Some(&[1]), 1),
+    (&[2, 3, 5], Some(&[-1]), 0),
+    (&[2, 3, 2], Some(&[0, 2]), 1),
+    (&[0, 3], Some(&[1]), 1),
+];
 const MORE_REDUCTIONS: [ReductionShape; 4] = [
     (&[2, 3, 5], None, 1),
     (&[1031], Some(&[0]), 0),
@@ -125,7 +153,8 @@ fn old_reductions(make: CaseMaker) -> Vec<ReferenceCase> {
 
 fn reduce_with(call: &ReferenceCall<'_>, function: fn(&[f64]) -> TermSum) -> Vec<ReferenceOutput> {
     let input = call.input(0);
-    let named = call.optional(1).map(ReferenceArray::to_ints).or_else(|| call.ints("axes").map(<[i64]>::to_vec));
+    let named =
+        call.optional(1).map(ReferenceArray::to_ints).or_else(|| call.ints("axes").map(<[i64]>::to_vec));
     let axes: Vec<usize> = match named {
         Some(axes) => axes.iter().map(|axis| resolve_axis(*axis, input.rank())).collect(),
         None => (0..input.rank()).collect(),
@@ -254,14 +283,29 @@ fn axis_attribute(axis: i64) -> AttributeSet {
 }
 
 fn axis_cases(make: CaseMaker) -> Vec<ReferenceCase> {
-    let shapes: [(&[usize], i64); 7] =
-        [(&[2, 3, 5], -1), (&[2, 3, 5], 1), (&[2, 3, 5], 0), (&[1031], 0), (&[4, 1], 1), (&[0, 3], 1), (&[7, 257], -1)];
-    shapes.map(|(dims, axis)| ReferenceCase::new(vec![make.small(1, dims)]).with_attributes(axis_attribute(axis))).to_vec()
+    let shapes: [(&[usize], i64); 7] = [
+        (&[2, 3, 5], -1),
+        (&[2, 3, 5], 1),
+        (&[2, 3, 5], 0),
+        (&[1031], 0),
+        (&[4, 1], 1),
+        (&[0, 3], 1),
+        (&[7, 257], -1),
+    ];
+    shapes
+        .map(|(dims, axis)| {
+            ReferenceCase::new(vec![make.small(1, dims)]).with_attributes(axis_attribute(axis))
+        })
+        .to_vec()
 }
 
 fn flat_cases(make: CaseMaker) -> Vec<ReferenceCase> {
     let shapes: [(&[usize], i64); 3] = [(&[2, 3, 5], 1), (&[2, 3, 5], 2), (&[4, 257], 1)];
-    shapes.map(|(dims, axis)| ReferenceCase::new(vec![make.small(1, dims)]).with_attributes(axis_attribute(axis))).to_vec()
+    shapes
+        .map(|(dims, axis)| {
+            ReferenceCase::new(vec![make.small(1, dims)]).with_attributes(axis_attribute(axis))
+        })
+        .to_vec()
 }
 
 fn norm_cases(make: CaseMaker) -> Vec<ReferenceCase> {
@@ -306,9 +350,15 @@ fn arg_cases(make: CaseMaker) -> Vec<ReferenceCase> {
         let attributes = vec![("axis", Int(axis)), ("keepdims", Int(kept)), ("select_last_index", Int(last))];
         ReferenceCase::new(vec![make.small(1, dims)]).with_attributes(attributes)
     };
-    [(&[2, 3, 5][..], 1, 1, 0), (&[2, 3, 5], -1, 0, 1), (&[1031], 0, 0, 0), (&[1031], 0, 1, 1), (&[0, 3], 1, 1, 0)]
-        .map(case)
-        .to_vec()
+    [
+        (&[2, 3, 5][..], 1, 1, 0),
+        (&[2, 3, 5], -1, 0, 1),
+        (&[1031], 0, 0, 0),
+        (&[1031], 0, 1, 1),
+        (&[0, 3], 1, 1, 0),
+    ]
+    .map(case)
+    .to_vec()
 }
 
 fn arg_best(call: &ReferenceCall<'_>, sign: f64) -> Vec<ReferenceOutput> {
@@ -336,9 +386,15 @@ fn running_cases(make: CaseMaker) -> Vec<ReferenceCase> {
         let input = make.array(1, dims, super::ValueDomain::Unit);
         ReferenceCase::new(vec![input, ReferenceArray::from_scalar(axis as f64)]).with_attributes(attributes)
     };
-    [(&[2, 3, 5][..], 1, 0, 0), (&[2, 3, 5], -1, 1, 0), (&[2, 3, 5], 0, 0, 1), (&[37], 0, 1, 1), (&[0, 3], 1, 0, 0)]
-        .map(case)
-        .to_vec()
+    [
+        (&[2, 3, 5][..], 1, 0, 0),
+        (&[2, 3, 5], -1, 1, 0),
+        (&[2, 3, 5], 0, 0, 1),
+        (&[37], 0, 1, 1),
+        (&[0, 3], 1, 0, 0),
+    ]
+    .map(case)
+    .to_vec()
 }
 
 fn run_along(call: &ReferenceCall<'_>, function: fn(&[f64]) -> TermSum) -> Vec<ReferenceOutput> {
@@ -377,9 +433,15 @@ fn top_cases(_: CaseMaker) -> Vec<ReferenceCase> {
         let attributes = vec![("axis", Int(axis)), ("largest", Int(is_largest)), ("sorted", Int(1))];
         ReferenceCase::new(vec![input, ReferenceArray::from_list(&[count])]).with_attributes(attributes)
     };
-    [(&[2, 3, 5][..], -1, 3, 1), (&[2, 5, 3], 1, 2, 0), (&[101], 0, 101, 1), (&[101], 0, 1, 0), (&[2, 5], 1, 0, 1)]
-        .map(case)
-        .to_vec()
+    [
+        (&[2, 3, 5][..], -1, 3, 1),
+        (&[2, 5, 3], 1, 2, 0),
+        (&[101], 0, 101, 1),
+        (&[101], 0, 1, 0),
+        (&[2, 5], 1, 0, 1),
+    ]
+    .map(case)
+    .to_vec()
 }
 
 fn take_best(call: &ReferenceCall<'_>) -> Vec<ReferenceOutput> {

@@ -44,7 +44,13 @@ impl ValueDomain {
                 }
             }
             Self::Small => centered / 16.0,
-            Self::NonZero => if centered == 0.0 { 0.5 } else { centered / 16.0 },
+            Self::NonZero => {
+                if centered == 0.0 {
+                    0.5
+                } else {
+                    centered / 16.0
+                }
+            }
             Self::Positive => (number + 1.0) / 16.0,
             Self::Unit => centered.clamp(-60.0, 60.0) / 64.0,
             Self::AboveOne => 1.0 + number / 32.0,
@@ -80,12 +86,27 @@ impl CaseMaker {
     /// Values where rounding, overflow and NaN are decided. Integers have none.
     fn special_values(self) -> Vec<f64> {
         let (most, least) = (largest_finite(self.dtype), smallest_normal(self.dtype));
-        vec![0.0, -0.0, 1.0, -1.0, 0.5, -2.5, least, -least, most, -most, f64::INFINITY, f64::NEG_INFINITY, f64::NAN]
+        vec![
+            0.0,
+            -0.0,
+            1.0,
+            -1.0,
+            0.5,
+            -2.5,
+            least,
+            -least,
+            most,
+            -most,
+            f64::INFINITY,
+            f64::NEG_INFINITY,
+            f64::NAN,
+        ]
     }
 }
 
 /// Shapes of element-wise calls: several dimensions, none, no elements, one, a prime number, and more than one vector or block.
-pub(super) const ELEMENTWISE_SHAPES: [&[usize]; 6] = [&[2, 3, 5], &[], &[0, 3], &[1], &[1031], &[3, 7, 11, 5]];
+pub(super) const ELEMENTWISE_SHAPES: [&[usize]; 6] =
+    [&[2, 3, 5], &[], &[0, 3], &[1], &[1031], &[3, 7, 11, 5]];
 /// Pairs of shapes that are broadcast.
 const BROADCAST_SHAPES: [[&[usize]; 2]; 5] =
     [[&[4, 1, 3], &[2, 1]], [&[3], &[4, 2, 3]], [&[4, 2, 3], &[1]], [&[5], &[]], [&[0, 1], &[1, 3]]];

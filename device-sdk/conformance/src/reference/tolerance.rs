@@ -23,6 +23,8 @@ pub(crate) enum ToleranceClass {
 }
 
 impl ToleranceClass {
+    pub(crate) const ALL: [Self; 5] = [Self::Exact, Self::Rounded, Self::Function, Self::Composed, Self::Sum];
+
     /// The tolerance in ulps. Narrow floats are often computed in `f32`, but need not be.
     pub(crate) fn ulps(self, dtype: Dtype) -> f64 {
         let is_narrow = [Dtype::F16, Dtype::BF16].contains(&dtype);

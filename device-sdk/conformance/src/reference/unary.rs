@@ -5,14 +5,22 @@ use super::OpDefinition::{Unary, Whole};
 use super::ToleranceClass::{Composed, Exact, Function, Rounded};
 use super::case::AttributeValue::{Float, Int, Text};
 use super::case::{ReferenceCase, ReferenceOutput};
-use super::samples::{CaseMaker, unary_cases};
 use super::samples::ValueDomain::{self, AboveOne, NonZero, Positive, Small, Unit, Wide};
+use super::samples::{CaseMaker, unary_cases};
 use super::{DtypeKinds, OpDefinition, ReferenceCall, ReferenceOp, ToleranceClass, UnaryFunction};
 
 pub(super) const OPS: &[ReferenceOp] = &[
     same("Abs", 1, Numbers, Exact, Small, |_, x| x.abs()).with_specials(),
     same("Neg", 1, SignedNumbers, Exact, Small, |_, x| -x).with_specials(),
-    same("Sign", 9, Numbers, Exact, Small, |_, x| if x > 0.0 { 1.0 } else if x < 0.0 { -1.0 } else { x }),
+    same("Sign", 9, Numbers, Exact, Small, |_, x| {
+        if x > 0.0 {
+            1.0
+        } else if x < 0.0 {
+            -1.0
+        } else {
+            x
+        }
+    }),
     same("Ceil", 1, Floats, Exact, Small, |_, x| x.ceil()).with_specials(),
     same("Floor", 1, Floats, Exact, Small, |_, x| x.floor()).with_specials(),
     same("Round", 11, Floats, Exact, Small, |_, x| x.round_ties_even()).with_specials(),
@@ -44,8 +52,15 @@ pub(super) const OPS: &[ReferenceOp] = &[
     ReferenceOp::new("HardSwish", 14, (Floats, "T -> T"), Composed, Whole(plain_cases, hard_swish)),
     same("Gelu", 20, Floats, Composed, Small, gelu)
         .with_attributes(|| vec![vec![("approximate", Text("none"))], vec![("approximate", Text("tanh"))]]),
-    same("Elu", 1, Floats, Composed, Small, |call, x| if x < 0.0 { call.float("alpha") * x.exp_m1() } else { x })
-        .with_attributes(|| [1.0, 0.25].map(|alpha| vec![("alpha", Float(alpha))]).to_vec()),
+    same(
+        "Elu",
+        1,
+        Floats,
+        Composed,
+        Small,
+        |call, x| if x < 0.0 { call.float("alpha") * x.exp_m1() } else { x },
+    )
+    .with_attributes(|| [1.0, 0.25].map(|alpha| vec![("alpha", Float(alpha))]).to_vec()),
     same("Celu", 12, Floats, Composed, Small, |call, x| {
         let alpha = call.float("alpha");
         if x < 0.0 { alpha * (x / alpha).exp_m1() } else { x }
@@ -56,13 +71,21 @@ pub(super) const OPS: &[ReferenceOp] = &[
         call.float("gamma") * if x > 0.0 { x } else { alpha * x.exp_m1() }
     })
     .with_attributes(|| {
-        let usual = vec![("alpha", Float(1.673_263_192_176_818_8)), ("gamma", Float(1.050_701_022_148_132_3))];
+        let usual =
+            vec![("alpha", Float(1.673_263_192_176_818_8)), ("gamma", Float(1.050_701_022_148_132_3))];
         vec![usual, vec![("alpha", Float(0.5)), ("gamma", Float(2.0))]]
     }),
     same("LeakyRelu", 1, Floats, Rounded, Small, |call, x| if x < 0.0 { call.float("alpha") * x } else { x })
         .with_attributes(|| [0.01, 0.5].map(|alpha| vec![("alpha", Float(alpha))]).to_vec()),
-    same("ThresholdedRelu", 10, Floats, Exact, Small, |call, x| if x > call.float("alpha") { x } else { 0.0 })
-        .with_attributes(|| [1.0, -0.5].map(|alpha| vec![("alpha", Float(alpha))]).to_vec()),
+    same(
+        "ThresholdedRelu",
+        10,
+        Floats,
+        Exact,
+        Small,
+        |call, x| if x > call.float("alpha") { x } else { 0.0 },
+    )
+    .with_attributes(|| [1.0, -0.5].map(|alpha| vec![("alpha", Float(alpha))]).to_vec()),
     same("HardSigmoid", 1, Floats, Composed, Small, |call, x| {
         (call.float("alpha") * x + call.float("beta")).clamp(0.0, 1.0)
     })
@@ -73,10 +96,18 @@ pub(super) const OPS: &[ReferenceOp] = &[
         .with_attributes(|| [1.0, 0.5].map(|alpha| vec![("alpha", Float(alpha))]).to_vec()),
     same("Shrink", 9, Numbers, Exact, Small, |call, x| {
         let (bias, lambda) = (call.float("bias"), call.float("lambd"));
-        if x < -lambda { x + bias } else if x > lambda { x - bias } else { 0.0 }
+        if x < -lambda {
+            x + bias
+        } else if x > lambda {
+            x - bias
+        } else {
+            0.0
+        }
     })
     .with_attributes(|| {
-        [(0.0, 0.5), (1.0, 2.0)].map(|(bias, lambda)| vec![("bias", Float(bias)), ("lambd", Float(lambda))]).to_vec()
+        [(0.0, 0.5), (1.0, 2.0)]
+            .map(|(bias, lambda)| vec![("bias", Float(bias)), ("lambd", Float(lambda))])
+            .to_vec()
     }),
     test("IsNaN", 9, |_, x| x.is_nan()).with_specials(),
     test("IsInf", 10, |call, x| {
@@ -186,7 +217,11 @@ mod tests {
             (2.0, 0.995_322_265_018_952_7),
             (3.0, 0.999_977_909_503_001_4),
         ] {
-            assert!((erf(x) - expected).abs() < 1e-15 && (erf(-x) + expected).abs() < 1e-15, "{x}: {}", erf(x));
+            assert!(
+                (erf(x) - expected).abs() < 1e-15 && (erf(-x) + expected).abs() < 1e-15,
+                "{x}: {}",
+                erf(x)
+            );
         }
         let far = erfc(5.0) / 1.537_459_794_428_035e-12;
         assert!((far - 1.0).abs() < 1e-13, "{far}");

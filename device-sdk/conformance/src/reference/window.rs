@@ -11,11 +11,41 @@ use super::samples::CaseMaker;
 
 pub(super) const OPS: &[ReferenceOp] = &[
     ReferenceOp::new("Conv", 1, (Floats, "T, T, T -> T"), Sum, Whole(convolution_cases, convolve)),
-    ReferenceOp::new("ConvTranspose", 1, (Floats, "T, T, T -> T"), Sum, Whole(transposed_cases, convolve_transposed)),
-    ReferenceOp::new("MaxPool", 12, (Numbers, "T -> T"), Exact, Whole(max_cases, |call| pool(call, Pooling::Max))),
-    ReferenceOp::new("AveragePool", 19, (Floats, "T -> T"), Sum, Whole(average_cases, |call| pool(call, Pooling::Mean))),
-    ReferenceOp::new("GlobalAveragePool", 1, (Floats, "T -> T"), Sum, Whole(global_cases, |call| pool_all(call, Pooling::Mean))),
-    ReferenceOp::new("GlobalMaxPool", 1, (Floats, "T -> T"), Exact, Whole(global_cases, |call| pool_all(call, Pooling::Max))),
+    ReferenceOp::new(
+        "ConvTranspose",
+        1,
+        (Floats, "T, T, T -> T"),
+        Sum,
+        Whole(transposed_cases, convolve_transposed),
+    ),
+    ReferenceOp::new(
+        "MaxPool",
+        12,
+        (Numbers, "T -> T"),
+        Exact,
+        Whole(max_cases, |call| pool(call, Pooling::Max)),
+    ),
+    ReferenceOp::new(
+        "AveragePool",
+        19,
+        (Floats, "T -> T"),
+        Sum,
+        Whole(average_cases, |call| pool(call, Pooling::Mean)),
+    ),
+    ReferenceOp::new(
+        "GlobalAveragePool",
+        1,
+        (Floats, "T -> T"),
+        Sum,
+        Whole(global_cases, |call| pool_all(call, Pooling::Mean)),
+    ),
+    ReferenceOp::new(
+        "GlobalMaxPool",
+        1,
+        (Floats, "T -> T"),
+        Exact,
+        Whole(global_cases, |call| pool_all(call, Pooling::Max)),
+    ),
 ];
 
 /// Shape, channels of the output, window, strides, dilations, pads and groups of a convolution.
@@ -110,7 +140,8 @@ impl WindowSteps {
     /// Where in the image the window looks.
     fn seen(&self, place: &[usize], inside: &[usize]) -> Vec<i64> {
         let along = |axis: usize| {
-            place[axis] as i64 * self.strides[axis] + inside[axis] as i64 * self.dilations[axis] - self.pads[axis]
+            place[axis] as i64 * self.strides[axis] + inside[axis] as i64 * self.dilations[axis]
+                - self.pads[axis]
         };
         (0..self.sizes.len()).map(along).collect()
     }
@@ -120,7 +151,8 @@ fn convolution_cases(make: CaseMaker) -> Vec<ReferenceCase> {
     let case = |shape: &WindowShape| {
         let mut weights = vec![shape.channels, shape.image[1] / shape.groups];
         weights.extend(shape.window.iter().map(|size| *size as usize));
-        ReferenceCase::new(vec![make.small(1, shape.image), make.small(2, &weights)]).with_attributes(shape.attributes())
+        ReferenceCase::new(vec![make.small(1, shape.image), make.small(2, &weights)])
+            .with_attributes(shape.attributes())
     };
     let with_bias = CONVOLUTIONS.iter().map(|shape| case(shape).with_input(make.small(3, &[shape.channels])));
     CONVOLUTIONS.iter().map(case).chain(with_bias).collect()
@@ -139,7 +171,8 @@ fn convolve(call: &ReferenceCall<'_>) -> Vec<ReferenceOutput> {
         sum.add_term(call.optional(2).map_or(0.0, |bias| bias.values[at[1]]));
         for channel in 0..per_group {
             for inside in &window {
-                let seen = [at[0] as i64, (first + channel) as i64].into_iter().chain(steps.seen(&at[2..], inside));
+                let seen =
+                    [at[0] as i64, (first + channel) as i64].into_iter().chain(steps.seen(&at[2..], inside));
                 let weight: Vec<usize> = [at[1], channel].into_iter().chain(inside.iter().copied()).collect();
                 sum.add_term(image.at_or(&seen.collect::<Vec<_>>(), 0.0) * weights.at(&weight));
             }
@@ -161,7 +194,8 @@ fn transposed_cases(make: CaseMaker) -> Vec<ReferenceCase> {
         weights.extend(shape.window.iter().map(|size| *size as usize));
         let mut attributes = shape.attributes();
         attributes.push(("output_padding", Ints(vec![0; shape.window.len()])));
-        ReferenceCase::new(vec![make.small(1, shape.image), make.small(2, &weights)]).with_attributes(attributes)
+        ReferenceCase::new(vec![make.small(1, shape.image), make.small(2, &weights)])
+            .with_attributes(attributes)
     };
     let with_bias = shapes.iter().map(|shape| case(shape).with_input(make.small(3, &[shape.channels])));
     shapes.iter().map(case).chain(with_bias).collect()
@@ -191,8 +225,11 @@ fn convolve_transposed(call: &ReferenceCall<'_>) -> Vec<ReferenceOutput> {
             let to = steps.seen(&from[2..], &inside);
             let is_inside = to.iter().zip(&dims[2..]).all(|(index, dim)| (0..*dim as i64).contains(index));
             for channel in (0..per_group).filter(|_| is_inside) {
-                let weight: Vec<usize> = [from[1], channel].into_iter().chain(inside.iter().copied()).collect();
-                let at = [from[0], group * per_group + channel].into_iter().chain(to.iter().map(|index| *index as usize));
+                let weight: Vec<usize> =
+                    [from[1], channel].into_iter().chain(inside.iter().copied()).collect();
+                let at = [from[0], group * per_group + channel]
+                    .into_iter()
+                    .chain(to.iter().map(|index| *index as usize));
                 let place = at.zip(&dims).fold(0, |place, (index, dim)| place * dim + index);
                 sums[place].add_term(image.at(&from) * weights.at(&weight));
             }
@@ -251,7 +288,8 @@ fn pool(call: &ReferenceCall<'_>, pooling: Pooling) -> Vec<ReferenceOutput> {
     let window = steps.window();
     vec![ReferenceOutput::from_fn(&dims, |at| {
         let seen = |inside: &Vec<usize>| {
-            let index: Vec<i64> = at[..2].iter().map(|index| *index as i64).chain(steps.seen(&at[2..], inside)).collect();
+            let index: Vec<i64> =
+                at[..2].iter().map(|index| *index as i64).chain(steps.seen(&at[2..], inside)).collect();
             image.at_or(&index, f64::NAN)
         };
         let terms: Vec<f64> = window.iter().map(seen).filter(|value| !value.is_nan()).collect();

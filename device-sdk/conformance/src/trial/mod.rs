@@ -14,7 +14,8 @@ use crate::elements::{ELEMENT_DTYPES, dtype_name, round_to_dtype};
 use crate::kernel_call::PreparedState;
 use crate::kernel_record::KernelUnderTest;
 use crate::reference::{
-    AttributeValue, CaseMaker, ReferenceArray, ReferenceCall, ReferenceCase, ReferenceOp, ReferenceOutput, find_references,
+    AttributeValue, CaseMaker, ReferenceArray, ReferenceCall, ReferenceCase, ReferenceOp, ReferenceOutput,
+    find_references,
 };
 
 /// A kernel with one combination of dtypes on one device.
@@ -181,7 +182,11 @@ impl<'a> KernelTrial<'a> {
         case.inputs.iter().enumerate().map(represent).collect()
     }
 
-    fn expected_outputs(&self, case: &ReferenceCase, inputs: &[Option<ReferenceArray>]) -> Vec<ReferenceOutput> {
+    fn expected_outputs(
+        &self,
+        case: &ReferenceCase,
+        inputs: &[Option<ReferenceArray>],
+    ) -> Vec<ReferenceOutput> {
         let call =
             ReferenceCall { dtype: self.dtype, second: self.second, inputs, attributes: &case.attributes };
         let mut outputs = self.op.compute(&call);
@@ -216,7 +221,9 @@ impl<'a> KernelTrial<'a> {
             }
         }
         for (index, output) in outputs.iter().enumerate() {
-            if requirement_at(&written, index).is_none_or(|operand| !permits_rank(operand, output.array.rank())) {
+            if requirement_at(&written, index)
+                .is_none_or(|operand| !permits_rank(operand, output.array.rank()))
+            {
                 return Some(format!("output {index} has another rank"));
             }
         }

@@ -76,7 +76,12 @@ struct OperandImage {
 }
 
 /// Lays elements out between guard zones.
-fn lay_out(array: &ReferenceArray, dtype: abi::Dtype, trial: &KernelTrial<'_>, layout: CallLayout) -> OperandImage {
+fn lay_out(
+    array: &ReferenceArray,
+    dtype: abi::Dtype,
+    trial: &KernelTrial<'_>,
+    layout: CallLayout,
+) -> OperandImage {
     let element = element_size(dtype);
     let elements = encode_elements(dtype, &array.values);
     let shift = if layout == CallLayout::Unaligned { element.max(trial.element_alignment) } else { 0 };
@@ -208,12 +213,19 @@ impl<'a, 'c> TrialOperands<'a, 'c> {
         }
         let mut outputs = Vec::new();
         for (index, output) in case.expected.iter().enumerate() {
-            let place = requirement_at(&written, index).map_or(abi::MemoryKind::DEVICE, |operand| operand.place);
+            let place =
+                requirement_at(&written, index).map_or(abi::MemoryKind::DEVICE, |operand| operand.place);
             let dtype = trial.outputs.at(index).unwrap_or(trial.dtype);
-            let mut operand = TrialOperand::allocate(trial, &output.array, dtype, place, match layout {
-                CallLayout::Unaligned => CallLayout::Unaligned,
-                _ => CallLayout::Contiguous,
-            })?;
+            let mut operand = TrialOperand::allocate(
+                trial,
+                &output.array,
+                dtype,
+                place,
+                match layout {
+                    CallLayout::Unaligned => CallLayout::Unaligned,
+                    _ => CallLayout::Contiguous,
+                },
+            )?;
             operand.blank(trial)?;
             outputs.push(operand);
         }
@@ -239,8 +251,9 @@ impl<'a, 'c> TrialOperands<'a, 'c> {
         queue: abi::Stream,
         work: impl FnOnce(&abi::Call) -> T,
     ) -> T {
-        let described =
-            |all: &[TrialOperand<'_>]| all.iter().map(|operand| operand.descriptor.clone()).collect::<Vec<_>>();
+        let described = |all: &[TrialOperand<'_>]| {
+            all.iter().map(|operand| operand.descriptor.clone()).collect::<Vec<_>>()
+        };
         let (inputs, outputs) = (described(&self.inputs), described(&self.outputs));
         let descriptor =
             CallDescriptor { inputs: &inputs, outputs: &outputs, attributes: &self.case.attributes };
@@ -261,7 +274,8 @@ impl<'a, 'c> TrialOperands<'a, 'c> {
                 _ => output,
             };
             let bytes = source.read_bytes()?;
-            let found = decode_elements(output.descriptor.dtype, &bytes[source.element_range(trial.alignment)]);
+            let found =
+                decode_elements(output.descriptor.dtype, &bytes[source.element_range(trial.alignment)]);
             worst = worst.max(self.compare_output(trial, index, output, expected, &found)?);
         }
         Ok(worst)
@@ -283,7 +297,8 @@ impl<'a, 'c> TrialOperands<'a, 'c> {
             let error = error_in_ulps(dtype, *value, magnitude, *found);
             if error > tolerance {
                 let expected = round_to_dtype(dtype, *value);
-                let distance = if error.is_finite() { format!(", {error:.1} ulp away") } else { String::new() };
+                let distance =
+                    if error.is_finite() { format!(", {error:.1} ulp away") } else { String::new() };
                 return Err(CheckAbort::failed(format!(
                     "{}: expected {expected} (within {tolerance} ulp) as element {place} of output {index} of shape {:?}, found {found}{distance}",
                     call_summary(self.case, self.layout),

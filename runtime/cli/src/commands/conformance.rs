@@ -72,8 +72,8 @@ impl SuiteChild {
             command.env("OARLOCK_CONFIG", std::path::absolute(config).map_err(CommandError::new)?);
         }
         let started = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-        let mut child = started
-            .map_err(|error| CommandError::new(format!("the suite could not be started: {error}")))?;
+        let mut child =
+            started.map_err(|error| CommandError::new(format!("the suite could not be started: {error}")))?;
         let printed = child.stderr.take().map(|stream| thread::spawn(move || read_beginning(stream)));
         Ok(Self { requests: child.stdin.take(), child, printed })
     }

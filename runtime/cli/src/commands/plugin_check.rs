@@ -112,7 +112,8 @@ pub(crate) fn check_plugin(
     let is_well = walk.refused.is_none() && walk.is_conforming();
     if let (true, true, Some(report)) = (wish.record, is_well, walk.suite_report()) {
         let record = record_run(&file, report)?;
-        walk.notes.push(format!("recorded in the manifest: {}, report {}", record.date, record.report_sha256));
+        walk.notes
+            .push(format!("recorded in the manifest: {}, report {}", record.date, record.report_sha256));
     }
     if global.json {
         let step = |(step, name): &(CheckStep, &str)| {
@@ -213,20 +214,15 @@ impl PluginInspection {
     fn suite_request(&self, global: &GlobalOptions, wish: &PluginCheckChoice) -> SuiteRequest {
         let layer = self.info.as_ref().filter(|info| info.kind == PluginKind::Layer);
         let manifest = self.judged.as_ref().and_then(|judged| judged.manifest.as_ref());
-        let exceptions = manifest.map_or_else(ConformanceExceptions::default, |manifest| {
-            ConformanceExceptions {
+        let exceptions =
+            manifest.map_or_else(ConformanceExceptions::default, |manifest| ConformanceExceptions {
                 unsupported: manifest.unsupported.clone(),
                 expected_failure: manifest.expected_failure.clone(),
-            }
-        });
+            });
         SuiteRequest {
             plugins: global.plugins.clone(),
             layer: layer.map(|info| info.name.clone()),
-            settings: SuiteSettings {
-                profile: wish.profile.clone(),
-                exceptions,
-                ..SuiteSettings::default()
-            },
+            settings: SuiteSettings { profile: wish.profile.clone(), exceptions, ..SuiteSettings::default() },
         }
     }
 

@@ -84,8 +84,11 @@ pub(crate) fn record_run(file: &Path, report: &ConformanceReport) -> Result<Conf
     let path = PluginManifest::path_beside(file);
     let manifest = PluginManifest::read_manifest(&path)?;
     let mut manifest = manifest.ok_or_else(|| {
-        CommandError::new(format!("`{}`: expected a manifest to record the run in, found none", path.display()))
-            .with_hint("write one with `oarlock plugin manifest FILE --write`")
+        CommandError::new(format!(
+            "`{}`: expected a manifest to record the run in, found none",
+            path.display()
+        ))
+        .with_hint("write one with `oarlock plugin manifest FILE --write`")
     })?;
     let record = ConformanceRecord {
         suite: report.suite.clone(),

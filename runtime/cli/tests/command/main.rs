@@ -9,4 +9,5 @@ mod models;
 mod op;
 mod plugin_tools;
 mod shell;
+mod suite;
 mod user;
