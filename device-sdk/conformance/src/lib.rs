@@ -43,7 +43,7 @@ pub use reference::describe_tolerances;
 pub use report::{CheckOutcome, CheckResult, ConformanceReport, ProfileResult};
 pub use runner::run_suite;
 pub use settings::SuiteSettings;
-pub use subject::{ConformanceSubject, ErrorText, SubjectRole};
+pub use subject::{ConformanceSubject, ErrorText, PluginEntry, SubjectRole};
 
 /// The version of the suite. The first number is that of the contract; the second grows with the checks.
 pub const SUITE_VERSION: &str = "1.1";

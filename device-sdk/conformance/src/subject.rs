@@ -26,6 +26,8 @@ pub struct ConformanceSubject {
     pub kernels: Vec<abi::Kernel>,
     /// The layer's own table and the first argument of its slots, if the plugin is one.
     pub layer: Option<(*mut c_void, abi::LayerTable)>,
+    /// The entry point of the plugin, if the caller knows it.
+    pub entry: Option<PluginEntry>,
     /// The mode of floats before and after the plugin was loaded and queried, if that changed it.
     pub mode_change: Option<(FloatMode, FloatMode)>,
     /// The ids of the devices to test, which are initialized.
@@ -33,6 +35,15 @@ pub struct ConformanceSubject {
     /// Reads an error that the plugin returned, and releases it. The closure should own whatever keeps the plugin loaded, since
     /// the thread of a check that never returns keeps the closure forever.
     pub read_error: Box<dyn Fn(abi::Error) -> ErrorText + Send + Sync>,
+}
+
+/// How the plugin was queried.
+#[derive(Clone, Copy, Debug)]
+pub struct PluginEntry {
+    /// The function that the plugin exports.
+    pub query: abi::PluginQuery,
+    /// What the host told the plugin about itself. It lives as long as the plugin.
+    pub host: *const abi::Host,
 }
 
 /// What the plugin under test brings.

@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use oarlock_abi as abi;
 use oarlock_conformance::{
-    ConformanceReport, ConformanceSubject, ErrorText, SubjectRole, SuiteSettings, host_memory_table,
+    ConformanceReport, ConformanceSubject, ErrorText, PluginEntry, SubjectRole, SuiteSettings,
+    host_memory_table,
 };
 
 use crate::services::errors::take_failure;
@@ -60,6 +61,7 @@ impl LoadedPlugin {
             kernels: driver.kernels().iter().map(|kernel| kernel.calls.table).collect(),
             layer: None,
             mode_change: self.mode_change,
+            entry: Some(self.plugin_entry()),
             devices: driver.device_ids().to_vec(),
             read_error: self.error_reader(driver),
         })
@@ -81,6 +83,7 @@ impl LoadedPlugin {
                 kernels,
                 layer: None,
                 mode_change: self.mode_change,
+                entry: Some(self.plugin_entry()),
                 devices: vec![0],
                 read_error: self.error_reader(self),
             });
@@ -106,6 +109,10 @@ impl LoadedPlugin {
         let role = SubjectRole::Layer { around: wrapped.info().name.clone() };
         let layer = self.table_calls().layer.map(|calls| (calls.context, calls.table));
         Ok(ConformanceSubject { layer, ..self.own_devices(role, wrapped)? })
+    }
+
+    fn plugin_entry(&self) -> PluginEntry {
+        PluginEntry { query: self.query, host: &raw const *self.services.abi_host() }
     }
 
     /// Reads errors of this plugin and of another one that is called with it, and keeps both loaded.

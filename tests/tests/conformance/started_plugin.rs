@@ -66,6 +66,7 @@ impl StartedPlugin {
             kernels: plugin.kernel_records(),
             layer: None,
             mode_change: None,
+            entry: None,
             devices: self.devices.clone(),
             read_error: Box::new(move |error| read_error_text(plugin, error)),
         }

@@ -9,6 +9,7 @@ mod kernels;
 mod layers;
 mod memory;
 mod memory_stats;
+mod negotiation;
 mod process;
 mod streams;
 mod threads;
@@ -109,6 +110,7 @@ pub(crate) fn all_checks() -> impl Iterator<Item = &'static ConformanceCheck> {
         kernels::CHECKS,
         kernel_results::CHECKS,
         layers::CHECKS,
+        negotiation::CHECKS,
         process::CHECKS,
     ]
     .into_iter()

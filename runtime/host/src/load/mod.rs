@@ -90,6 +90,8 @@ pub(crate) struct QueriedPlugin {
     pub(crate) checked: CheckedPlugin,
     pub(crate) services: Arc<PluginServices>,
     pub(crate) in_use: InUse,
+    /// The plugin's entry point.
+    pub(crate) query: abi::PluginQuery,
     /// The mode of floats before and after, if loading and querying changed it.
     pub(crate) mode_change: Option<(FloatMode, FloatMode)>,
 }
@@ -164,7 +166,7 @@ pub(crate) unsafe fn query_plugin(
                 in_use.allow_sharing();
             }
             services.set_name(&checked.info.name);
-            Ok(QueriedPlugin { library: None, checked, services, in_use, mode_change: None })
+            Ok(QueriedPlugin { library: None, checked, services, in_use, query, mode_change: None })
         }
         Err(refusal) => {
             services.leak_services();

@@ -51,12 +51,13 @@ pub struct LoadedPlugin {
     /// The initialized devices.
     devices: Vec<u32>,
     notes: Vec<String>,
+    pub(crate) query: abi::PluginQuery,
     pub(crate) mode_change: Option<(FloatMode, FloatMode)>,
     is_initialized: bool,
     live: LiveHandles,
     end: UnloadHook,
     wrappers: Vec<LayerWrapper>,
-    services: Arc<PluginServices>,
+    pub(crate) services: Arc<PluginServices>,
     library: Option<Library>,
     /// Dropped last: other hosts may use the plugin from then on.
     _in_use: InUse,
@@ -81,7 +82,7 @@ impl LoadedPlugin {
         layers: &[Arc<Self>],
         environment: &HostEnvironment,
     ) -> Result<Self, Refusal> {
-        let QueriedPlugin { library, checked, services, in_use, mode_change } = loaded;
+        let QueriedPlugin { library, checked, services, in_use, query, mode_change } = loaded;
         let (plugin, notes) = (&checked.info.name, checked.notes);
         let mut chain = LayerChain { layers, plugin, wrappers: Vec::new(), notes };
         let context = checked.context;
@@ -116,6 +117,7 @@ impl LoadedPlugin {
             kernels: rows.into_iter().map(load_kernel).collect(),
             devices: Vec::new(),
             notes,
+            query,
             mode_change,
             is_initialized: false,
             live: LiveHandles::default(),
