@@ -6,6 +6,7 @@
 #![expect(unsafe_code, reason = "the test plays the host, which calls through pointers")]
 
 mod broken;
+mod layers;
 mod numbers;
 mod scripted;
 mod started_plugin;

@@ -17,6 +17,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use oarlock_conformance::ProcessState;
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, Signal, WaitOptions};
 use serde::{Deserialize, Serialize};
@@ -52,6 +53,9 @@ pub(crate) struct ProbeAnswer {
     pub(crate) pid: u32,
     pub(crate) step: ProbeStep,
     pub(crate) verdict: Result<PluginInfo, Refusal>,
+    /// What the plugin changed in the process, each as a sentence.
+    #[serde(default)]
+    pub(crate) changes: Vec<String>,
 }
 
 /// Implements the hidden command of a program that offers a [`ProbeCommand`](crate::ProbeCommand): probes the plugin at `path`,
@@ -132,7 +136,9 @@ fn limit_address_space(most: Option<u64>) -> io::Result<()> {
 }
 
 fn probe_plugin(path: &Path, request: ProbeRequest, answers: File) -> io::Result<()> {
-    let mut channel = ParentChannel { answers, token: request.token, asked_by: std::process::id() };
+    let mut channel =
+        ParentChannel { answers, token: request.token, asked_by: std::process::id(), changes: Vec::new() };
+    let before = ProcessState::capture();
     let file_name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = name_by_file(path, &request.options).unwrap_or(&file_name).to_owned();
     let shared =
@@ -140,14 +146,17 @@ fn probe_plugin(path: &Path, request: ProbeRequest, answers: File) -> io::Result
     let services = PluginServices::new(&shared, &name);
     let opened = open_plugin(path, services.clone());
     services.leak_services();
+    channel.changes = before.changes(&ProcessState::capture());
     let answer = opened.as_ref().map(|loaded| loaded.checked.info.clone()).map_err(Clone::clone);
     let answer = channel.send_answer(path, ProbeStep::Asked, answer)?;
     match (opened, answer) {
         (Ok(loaded), Ok(info)) => {
             // Drivers reserve far more address space than they use; the memory limit (`RLIMIT_DATA`) stays in force.
             limit_address_space(None)?;
+            let before = ProcessState::capture();
             // Ignore a failure to start: the host starts the plugin again, and reports it.
             _ = LoadedPlugin::start_plugin(path, loaded, &[], &HostEnvironment::from_process());
+            channel.changes.extend(before.changes(&ProcessState::capture()));
             channel.send_answer(path, ProbeStep::Readied, Ok(info)).map(drop)
         }
         (opened, _) => {
@@ -163,6 +172,8 @@ struct ParentChannel {
     answers: File,
     token: String,
     asked_by: u32,
+    /// What the plugin changed in the process so far.
+    changes: Vec<String>,
 }
 
 impl ParentChannel {
@@ -182,7 +193,8 @@ impl ParentChannel {
         } else {
             answer
         };
-        let answer = ProbeAnswer { token: self.token.clone(), pid, step, verdict };
+        let changes = self.changes.clone();
+        let answer = ProbeAnswer { token: self.token.clone(), pid, step, verdict, changes };
         let mut line = serde_json::to_vec(&answer)?;
         line.push(b'\n');
         self.answers.write_all(&line)?;

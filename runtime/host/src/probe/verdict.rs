@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::probe::child::ProbeStep;
 use crate::probe::parent::{ChildExit, ChildObservation};
 use crate::probe::{NamedProbeResult, ProbeResult};
-use crate::{Refusal, RefusalReason};
+use crate::{Refusal, RefusalReason, sanitize_text};
 
 impl ChildObservation {
     /// The description of the plugin at `path`, or the reason to refuse it.
@@ -29,7 +29,12 @@ impl ChildObservation {
         };
         // A path that is not UTF-8 does not survive the JSON from the child.
         let verdict = verdict.map_err(|refusal| Refusal { file: path.to_path_buf(), ..refusal });
-        NamedProbeResult { probed: ProbeResult { verdict, notes: excerpt.into_iter().collect() }, name }
+        let changes = self.answers.last().map(|answer| answer.changes.clone()).unwrap_or_default();
+        let changed = changes.iter().map(|change| {
+            format!("it changes the process while it is loaded or started: {}", sanitize_text(change))
+        });
+        let notes = excerpt.into_iter().chain(changed).collect();
+        NamedProbeResult { probed: ProbeResult { verdict, notes }, name }
     }
 
     /// The refusal of a plugin whose probe did not finish.
