@@ -6,16 +6,16 @@ use std::ffi::c_void;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{self, Sender};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use oarlock_abi as abi;
 
 use crate::exceptions::ConformanceExceptions;
-use crate::measure::Measurement;
-use crate::numbers::KernelNumbers;
-use crate::process_state::{FloatMode, ProcessState};
+use crate::findings::{KernelNumbers, Measurement};
+use crate::float_mode::FloatMode;
+use crate::process_state::ProcessState;
 use crate::settings::SuiteSettings;
 use crate::snapshot::RunSnapshot;
 use crate::subject::{ConformanceSubject, ErrorText};
@@ -85,7 +85,7 @@ macro_rules! slot {
         let bench: &$crate::bench::TestBench = $bench;
         let function = $table.$slot.ok_or_else(|| $crate::bench::CheckAbort::empty_slot(stringify!($slot)))?;
         bench.begin_call(stringify!($slot));
-        let mode = $crate::process_state::FloatMode::current();
+        let mode = $crate::float_mode::FloatMode::current();
         // SAFETY: whoever made the subject vouches for its tables, its kernels and their contexts. The arguments
         // belong to the suite: their targets stay valid, and writable where the slot writes, for as long as the contract requires.
         let error = unsafe { function($context, $($argument),*) };
@@ -142,8 +142,8 @@ impl<T> Deref for BoundTable<'_, T> {
 
 /// What the thread of a check tells the suite.
 pub(crate) enum CheckMessage {
-    /// A part of the check begins.
-    Step(String),
+    /// A part of the check begins, which waits until somebody was told: it may end the process.
+    Step(String, Sender<()>),
     /// The check ended; `None` if it panicked.
     Done(Option<Verdict>),
 }
@@ -230,8 +230,10 @@ impl TestBench {
     pub(crate) fn begin_step(&self, step: String) {
         self.park_if_abandoned();
         if let Some(steps) = &*lock_unpoisoned(&self.steps) {
+            let (told, is_told) = mpsc::channel();
             // Nobody listens to a check that took too long.
-            let _ = steps.send(CheckMessage::Step(step));
+            let _ = steps.send(CheckMessage::Step(step, told));
+            let _ = is_told.recv();
         }
     }
 

@@ -4,8 +4,7 @@ use oarlock_abi::Dtype;
 use serde::{Deserialize, Serialize};
 
 use crate::elements::dtype_name;
-use crate::numbers::{KernelNumbers, NumbersOutcome};
-use crate::report::{CheckOutcome, CheckResult};
+use crate::findings::{CheckOutcome, CheckResult, KernelNumbers, NumbersOutcome};
 
 /// A check, or the kernels for an op, that the manifest excepts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,4 +100,53 @@ fn unexpected_pass(reason: &str) -> String {
     format!(
         "expected a failure, since the manifest says \"{reason}\", found that it passes; remove the exception"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exceptions() -> ConformanceExceptions {
+        let exception = |check: Option<&str>, op: Option<&str>, dtype: Option<&str>| ConformanceException {
+            check: check.map(str::to_owned),
+            op: op.map(str::to_owned),
+            dtype: dtype.map(str::to_owned),
+            reason: "firmware".to_owned(),
+        };
+        ConformanceExceptions {
+            unsupported: vec![exception(Some("M-3"), None, None), exception(None, Some("Exp"), None)],
+            expected_failure: vec![
+                exception(Some("M-5"), None, None),
+                exception(None, Some("Log"), Some("f16")),
+            ],
+        }
+    }
+
+    fn judged(outcome: CheckOutcome) -> CheckOutcome {
+        let (name, rule, profile) = ("a check".to_owned(), "M-5".to_owned(), "core".to_owned());
+        let mut result = CheckResult { name, rule, profile, outcome, micros: 0 };
+        exceptions().judge_check(&mut result);
+        result.outcome
+    }
+
+    #[test]
+    fn a_failure_that_is_expected_is_none_and_a_pass_that_is_not_is_one() {
+        let expected = CheckOutcome::ExpectedFailure("firmware; found 2".to_owned());
+        assert_eq!(judged(CheckOutcome::Failed("found 2".to_owned())), expected);
+        assert!(
+            matches!(judged(CheckOutcome::Passed), CheckOutcome::Failed(message) if message.contains("remove"))
+        );
+        let unsupported = CheckOutcome::Unsupported("empty".to_owned());
+        assert_eq!(judged(unsupported.clone()), unsupported);
+    }
+
+    #[test]
+    fn an_exception_is_about_a_check_or_about_an_op_and_its_dtypes() {
+        let exceptions = exceptions();
+        assert!(exceptions.unsupported_check("any", "M-3").is_some());
+        assert!(exceptions.unsupported_check("any", "M-5").is_none());
+        assert!(exceptions.unsupported_kernel("Exp", Dtype::F64).is_some());
+        assert!(exceptions.expects_kernel_failure("Log", Dtype::F16));
+        assert!(!exceptions.expects_kernel_failure("Log", Dtype::F32));
+    }
 }

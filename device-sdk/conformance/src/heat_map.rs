@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use crate::elements::{ELEMENT_DTYPES, dtype_name};
-use crate::html_report::EscapedMarkup;
-use crate::numbers::{KernelNumbers, NumbersOutcome};
+use crate::findings::{KernelNumbers, NumbersOutcome};
+use crate::markup::EscapedMarkup;
 
 /// The letter and the class of a cell. Of several kernels for one op, the worst outcome shows.
 fn cell_style(outcome: NumbersOutcome) -> (&'static str, &'static str) {
@@ -110,4 +110,43 @@ pub(crate) fn numbers_summary(rows: &[KernelNumbers]) -> String {
     let named = parts.into_iter().map(|(outcome, name)| (count(outcome), name));
     let named = named.filter(|(count, _)| *count > 0).map(|(count, name)| format!("{count} {name}"));
     named.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(op: &str, dtype: &str, outcome: NumbersOutcome) -> KernelNumbers {
+        KernelNumbers {
+            op: op.to_owned(),
+            domain: String::new(),
+            versions: "1-".to_owned(),
+            dtype: dtype.to_owned(),
+            outcome,
+            calls: 3,
+            refused: 0,
+            worst_ulps: 0.5,
+            message: None,
+        }
+    }
+
+    #[test]
+    fn a_cell_shows_the_worst_of_several_kernels_and_a_letter_beside_its_color() {
+        let rows = [
+            row("Add", "f32", NumbersOutcome::Passed),
+            row("Add", "f32", NumbersOutcome::Failed),
+            row("Add", "i8", NumbersOutcome::Passed),
+            row("<Op>", "f32", NumbersOutcome::Refused),
+            row("Loop", "", NumbersOutcome::NoReference),
+        ];
+        let page = render_heat_map(&rows);
+        assert!(page.contains("<th scope=\"col\">i8</th><th scope=\"col\">f32</th>"), "{page}");
+        assert!(
+            page.contains("title=\"Add i8: 3 calls, at most 0.50 ulp\">✓</td><td class=\"failed\""),
+            "{page}"
+        );
+        assert!(page.contains("&lt;Op&gt;</th><td></td><td class=\"refused\""), "{page}");
+        assert!(page.contains("not compared: Loop"), "{page}");
+        assert_eq!(render_heat_map(&[]), "");
+    }
 }

@@ -1,30 +1,11 @@
 //! The report as a self-contained HTML page.
 
-use std::fmt::{self, Write as _};
-
+use crate::findings::{CheckResult, Measurement};
 use crate::heat_map::render_heat_map;
-use crate::report::{CheckResult, ConformanceReport};
+use crate::markup::EscapedMarkup;
+use crate::report::ConformanceReport;
 
 const STYLE: &str = include_str!("report.css");
-
-/// Displays text with the special characters of HTML and XML escaped.
-pub(crate) struct EscapedMarkup<'a>(pub(crate) &'a str);
-
-impl fmt::Display for EscapedMarkup<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for letter in self.0.chars() {
-            match letter {
-                '&' => f.write_str("&amp;")?,
-                '<' => f.write_str("&lt;")?,
-                '>' => f.write_str("&gt;")?,
-                '"' => f.write_str("&quot;")?,
-                '\'' => f.write_str("&#39;")?,
-                other => f.write_char(other)?,
-            }
-        }
-        Ok(())
-    }
-}
 
 impl ConformanceReport {
     /// Renders the report as an HTML page. The page loads nothing from elsewhere.
@@ -53,7 +34,7 @@ impl ConformanceReport {
         if self.measurements.is_empty() {
             return String::new();
         }
-        let row = |figure: &crate::measure::Measurement| {
+        let row = |figure: &Measurement| {
             format!("<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n", figure.name, figure.text())
         };
         let rows: String = self.measurements.iter().map(row).collect();
@@ -92,7 +73,8 @@ fn render_row(result: &CheckResult) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::report::{CheckOutcome, CheckResult, ConformanceReport, ProfileResult};
+    use crate::findings::{CheckOutcome, CheckResult};
+    use crate::report::{ConformanceReport, ProfileResult};
 
     fn sample_report(message: &str) -> ConformanceReport {
         ConformanceReport {

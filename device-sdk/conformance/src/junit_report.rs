@@ -1,8 +1,8 @@
 //! The report in the XML of JUnit, which most systems for continuous integration show.
 
-use crate::html_report::EscapedMarkup;
-use crate::numbers::NumbersOutcome;
-use crate::report::{CheckOutcome, ConformanceReport};
+use crate::findings::{CheckOutcome, NumbersOutcome};
+use crate::markup::EscapedMarkup;
+use crate::report::ConformanceReport;
 
 impl ConformanceReport {
     /// Renders the report as a JUnit file: a test case for each check, and one for each kernel and dtype.

@@ -4,30 +4,12 @@
 use std::time::{Duration, Instant};
 
 use oarlock_abi as abi;
-use serde::{Deserialize, Serialize};
 
 use crate::bench::{TestBench, Verdict, lock_unpoisoned};
 use crate::device::DeviceUnderTest;
+use crate::findings::Measurement;
 use crate::kernel_record::KernelUnderTest;
 use crate::trial::{CallLayout, kernel_trials};
-
-/// A figure.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Measurement {
-    /// What was measured.
-    pub name: String,
-    /// The best of several runs.
-    pub value: f64,
-    /// The unit of the value.
-    pub unit: String,
-}
-
-impl Measurement {
-    /// The value with its unit.
-    pub fn text(&self) -> String {
-        format!("{:.3} {}", self.value, self.unit)
-    }
-}
 
 /// The sizes of copies, a small one and one that no cache holds.
 const COPY_SIZES: [usize; 2] = [64 << 10, 32 << 20];

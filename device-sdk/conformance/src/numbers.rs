@@ -2,66 +2,12 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use serde::{Deserialize, Serialize};
-
 use crate::bench::{CheckAbort, TestBench, Verdict, lock_unpoisoned};
 use crate::device::DeviceUnderTest;
 use crate::elements::dtype_name;
+use crate::findings::{KernelNumbers, NumbersOutcome};
 use crate::kernel_record::KernelUnderTest;
 use crate::trial::{CallLayout, KernelTrial, kernel_trials, references_of};
-
-/// What a kernel computed with one dtype.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct KernelNumbers {
-    /// The name of the op.
-    pub op: String,
-    /// The domain of the op; empty is the domain of ONNX.
-    pub domain: String,
-    /// The versions of the op that the kernel is for, such as `7-` or `1-6`.
-    pub versions: String,
-    /// The dtype of the elements; empty where the suite has no reference.
-    pub dtype: String,
-    /// Whether the results were right.
-    pub outcome: NumbersOutcome,
-    /// The calls that the kernel took.
-    pub calls: u32,
-    /// The calls that it refused, or that its record excludes.
-    pub refused: u32,
-    /// The largest error in units of the last place, among right results.
-    pub worst_ulps: f64,
-    /// The first wrong result, or why there is none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
-}
-
-/// The outcome for one kernel with one dtype.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum NumbersOutcome {
-    /// All results were right.
-    Passed,
-    /// A result was wrong, or a call failed.
-    Failed,
-    /// A result was wrong, as the manifest says.
-    ExpectedFailure,
-    /// The kernel took no call, or the manifest says that it is not to be tried.
-    Refused,
-    /// The suite has no reference for the op.
-    NoReference,
-}
-
-impl NumbersOutcome {
-    /// The outcome in a word or two, for reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Passed => "passed",
-            Self::Failed => "failed",
-            Self::ExpectedFailure => "expected failure",
-            Self::Refused => "refused",
-            Self::NoReference => "no reference",
-        }
-    }
-}
 
 impl KernelNumbers {
     fn new(kernel: KernelUnderTest<'_>, dtype: &str, outcome: NumbersOutcome) -> Self {

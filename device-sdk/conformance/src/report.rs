@@ -5,9 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::SUITE_VERSION;
 use crate::bench::{TestBench, lock_unpoisoned};
 use crate::checks::CheckedProfile;
+use crate::findings::{CheckOutcome, CheckResult, KernelNumbers, Measurement};
 use crate::heat_map::numbers_summary;
-use crate::measure::Measurement;
-use crate::numbers::KernelNumbers;
 
 /// The results of one run, as data for programs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,62 +40,6 @@ pub struct ProfileResult {
     pub name: String,
     /// True if there was a device, at least one check passed, and every other one passed or was unsupported.
     pub passed: bool,
-}
-
-/// The result of one check.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CheckResult {
-    /// The requirement, as a sentence.
-    pub name: String,
-    /// The rule of the contract, such as `M-5`, or the slot whose documentation states the requirement.
-    pub rule: String,
-    /// The profile that the check belongs to, or `kernels`.
-    pub profile: String,
-    /// Passed, failed, unsupported or not run, with the reason.
-    #[serde(flatten)]
-    pub outcome: CheckOutcome,
-    /// The duration of the check in microseconds.
-    pub micros: u64,
-}
-
-/// The outcome of a check.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "outcome", content = "message", rename_all = "snake_case")]
-pub enum CheckOutcome {
-    /// The rule held.
-    Passed,
-    /// The rule was broken. The text says what was expected and what was found.
-    Failed(String),
-    /// The rule was broken, as the plugin's manifest says.
-    ExpectedFailure(String),
-    /// The plugin leaves out an optional part that the check needs.
-    Unsupported(String),
-    /// An earlier check did not return.
-    NotRun(String),
-}
-
-impl CheckOutcome {
-    /// The outcome in a word or two, for reports.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Passed => "passed",
-            Self::Failed(_) => "failed",
-            Self::ExpectedFailure(_) => "expected failure",
-            Self::Unsupported(_) => "unsupported",
-            Self::NotRun(_) => "not run",
-        }
-    }
-
-    /// The reason for the outcome; `None` for a check that passed.
-    pub fn message(&self) -> Option<&str> {
-        match self {
-            Self::Passed => None,
-            Self::Failed(message)
-            | Self::ExpectedFailure(message)
-            | Self::Unsupported(message)
-            | Self::NotRun(message) => Some(message),
-        }
-    }
 }
 
 impl ConformanceReport {

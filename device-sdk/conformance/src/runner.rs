@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use crate::bench::{CheckAbort, CheckMessage, TestBench, Verdict};
 use crate::checks::{self, CheckedProfile};
+use crate::findings::{CheckOutcome, CheckResult};
 use crate::measure::measure_speed;
-use crate::report::{CheckOutcome, CheckResult, ConformanceReport};
+use crate::report::ConformanceReport;
 use crate::settings::SuiteSettings;
 use crate::subject::ConformanceSubject;
 
@@ -105,7 +106,11 @@ fn run_with_timeout(
     };
     loop {
         match receiver.recv_timeout(bench.wait_limit()) {
-            Ok(CheckMessage::Step(step)) => progress(&format!("{name}: {step}")),
+            Ok(CheckMessage::Step(step, told)) => {
+                progress(&format!("{name}: {step}"));
+                // The check waits for this.
+                let _ = told.send(());
+            }
             Ok(CheckMessage::Done(verdict)) => {
                 // The check frees its resources before the next one starts.
                 let _ = thread.join();

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use oarlock_abi as abi;
 
-use crate::process_state::FloatMode;
+use crate::float_mode::FloatMode;
 
 /// A loaded plugin, and the initialized devices that it is checked on.
 pub struct ConformanceSubject {

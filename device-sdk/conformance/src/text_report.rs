@@ -1,7 +1,6 @@
 //! The report for a terminal.
 
-use crate::measure::Measurement;
-use crate::numbers::NumbersOutcome;
+use crate::findings::{Measurement, NumbersOutcome};
 use crate::report::ConformanceReport;
 
 impl ConformanceReport {

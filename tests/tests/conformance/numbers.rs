@@ -26,7 +26,7 @@ fn the_page_for_vendors_has_the_tolerances_of_the_suite() {
 
 #[test]
 fn every_kernel_of_the_processor_with_a_reference_is_right_in_each_dtype() {
-    let report = StartedPlugin::load_cpu().run_checks();
+    let report = StartedPlugin::load_cpu_with_kernels().run_checks();
     let named = |outcome: NumbersOutcome| -> BTreeSet<&str> {
         let rows = report.numbers.iter().filter(|row| row.outcome == outcome);
         rows.map(|row| row.op.as_str()).collect()

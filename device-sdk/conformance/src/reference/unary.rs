@@ -120,7 +120,7 @@ pub(super) const OPS: &[ReferenceOp] = &[
             .map(|(up, down)| vec![("detect_negative", Int(down)), ("detect_positive", Int(up))])
             .to_vec()
     }),
-    ReferenceOp::new("Cast", 1, (DtypeKinds::All, "T -> U"), Exact, Unary(Small, |call, x| cast(call, x)))
+    ReferenceOp::new("Cast", 1, (DtypeKinds::All, "T -> U"), Exact, Unary(Small, cast))
         .with_attributes(|| vec![vec![("saturate", Int(1)), ("round_mode", Text("up"))]]),
 ];
 
