@@ -2,14 +2,22 @@
 
 #![expect(unsafe_code, reason = "the tables of a plugin are shared between the threads of the suite")]
 
+use std::ffi::c_void;
 use std::fmt;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Sender};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use oarlock_abi as abi;
 
-use crate::snapshot::ProcessSnapshot;
+use crate::exceptions::ConformanceExceptions;
+use crate::findings::{KernelNumbers, Measurement};
+use crate::float_mode::FloatMode;
+use crate::process_state::ProcessState;
+use crate::settings::SuiteSettings;
+use crate::snapshot::RunSnapshot;
 use crate::subject::{ConformanceSubject, ErrorText};
 
 /// Limit on the errors that are recorded for the check that inspects all of them.
@@ -41,6 +49,12 @@ impl CheckAbort {
         Self::unsupported(format!("the slot `{slot}` is empty"))
     }
 
+    pub(crate) fn into_message(self) -> String {
+        match self {
+            Self::Failed(message) | Self::Unsupported(message) => message,
+        }
+    }
+
     /// Adds the place of the failure to the message.
     pub(crate) fn at_location(self, place: impl fmt::Display) -> Self {
         match self {
@@ -60,19 +74,22 @@ macro_rules! ensure {
 }
 pub(crate) use ensure;
 
-/// Calls a slot of a table, with the plugin's context or another one first, and reads the error it may return. An empty slot
+/// Calls a slot of a table, with the context that belongs to the table or another one first, and reads the error it may return. An empty slot
 /// ends the check as unsupported.
 macro_rules! slot {
-    ($bench:expr, $table:expr, $slot:ident($($argument:expr),* $(,)?)) => {
-        $crate::bench::slot!($bench, $bench.subject().context => $table, $slot($($argument),*))
-    };
+    ($bench:expr, $table:expr, $slot:ident($($argument:expr),* $(,)?)) => {{
+        let bound: $crate::bench::BoundTable<'_, _> = $table;
+        $crate::bench::slot!($bench, bound.context => bound.table, $slot($($argument),*))
+    }};
     ($bench:expr, $context:expr => $table:expr, $slot:ident($($argument:expr),* $(,)?)) => {{
         let bench: &$crate::bench::TestBench = $bench;
         let function = $table.$slot.ok_or_else(|| $crate::bench::CheckAbort::empty_slot(stringify!($slot)))?;
         bench.begin_call(stringify!($slot));
+        let mode = $crate::float_mode::FloatMode::current();
         // SAFETY: whoever made the subject vouches for its tables, its kernels and their contexts. The arguments
         // belong to the suite: their targets stay valid, and writable where the slot writes, for as long as the contract requires.
         let error = unsafe { function($context, $($argument),*) };
+        bench.compare_float_mode(stringify!($slot), mode);
         bench.finish_call(stringify!($slot), error)
     }};
 }
@@ -108,15 +125,50 @@ pub(crate) fn code_name(code: abi::Code) -> String {
     code.name().map_or_else(|| format!("the unknown code {}", code.0), |name| format!("`{name}`"))
 }
 
+/// A table with the first argument of its slots.
+#[derive(Clone, Copy)]
+pub(crate) struct BoundTable<'a, T> {
+    pub(crate) context: *mut c_void,
+    pub(crate) table: &'a T,
+}
+
+impl<T> Deref for BoundTable<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.table
+    }
+}
+
+/// What the thread of a check tells the suite.
+pub(crate) enum CheckMessage {
+    /// A part of the check begins, which waits until somebody was told: it may end the process.
+    Step(String, Sender<()>),
+    /// The check ended; `None` if it panicked.
+    Done(Option<Verdict>),
+}
+
 /// The plugin under test, and a record of the calls that were made.
 pub(crate) struct TestBench {
     subject: ConformanceSubject,
     patience: Duration,
     last_call: Mutex<Option<&'static str>>,
     errors: Mutex<Vec<CallError>>,
+    /// Where the running check says which of its parts begins.
+    steps: Mutex<Option<Sender<CheckMessage>>>,
+    /// What the kernels computed.
+    pub(crate) numbers: Mutex<Vec<KernelNumbers>>,
+    /// How fast a few things were.
+    pub(crate) measurements: Mutex<Vec<Measurement>>,
+    /// What the manifest excepts.
+    pub(crate) exceptions: ConformanceExceptions,
+    /// The first slot that changed the mode of floats, with the mode before and after.
+    pub(crate) mode_changed_by: Mutex<Option<(&'static str, FloatMode, FloatMode)>>,
     is_abandoned: AtomicBool,
+    /// The process before the plugin was loaded, if the caller of the suite knows it.
+    pub(crate) process_before: Option<ProcessState>,
     /// The state at the start, which must be the same at the end of the run.
-    pub(crate) at_first: ProcessSnapshot,
+    pub(crate) at_first: RunSnapshot,
 }
 
 // SAFETY: the functions of a plugin may be called on any thread (rule T-1), with its context; the rest is plain data.
@@ -125,13 +177,19 @@ unsafe impl Send for TestBench {}
 unsafe impl Sync for TestBench {}
 
 impl TestBench {
-    pub(crate) fn new(subject: ConformanceSubject, patience: Duration) -> Self {
+    pub(crate) fn new(subject: ConformanceSubject, settings: &SuiteSettings) -> Self {
         Self {
-            at_first: ProcessSnapshot::capture(&subject),
+            at_first: RunSnapshot::capture(&subject),
             subject,
-            patience,
+            patience: settings.patience,
             last_call: Mutex::new(None),
             errors: Mutex::new(Vec::new()),
+            steps: Mutex::new(None),
+            numbers: Mutex::new(Vec::new()),
+            measurements: Mutex::new(Vec::new()),
+            exceptions: settings.exceptions.clone(),
+            mode_changed_by: Mutex::new(None),
+            process_before: settings.process_before.clone(),
             is_abandoned: AtomicBool::new(false),
         }
     }
@@ -140,14 +198,16 @@ impl TestBench {
         &self.subject
     }
 
-    pub(crate) fn core_table(&self) -> &abi::CoreTable {
-        &self.subject.core
+    /// Devices and their memory.
+    pub(crate) fn core_table(&self) -> BoundTable<'_, abi::CoreTable> {
+        BoundTable { context: self.subject.context, table: &self.subject.core }
     }
 
-    /// The table of streams and events; unsupported without one.
-    pub(crate) fn async_table(&self) -> Verdict<&abi::AsyncTable> {
+    /// Streams and events; unsupported without them.
+    pub(crate) fn async_table(&self) -> Verdict<BoundTable<'_, abi::AsyncTable>> {
         let missing = || CheckAbort::unsupported("the plugin leaves the profile `async` out");
-        self.subject.asynchronous.as_ref().ok_or_else(missing)
+        let (context, table) = self.subject.asynchronous.as_ref().ok_or_else(missing)?;
+        Ok(BoundTable { context: *context, table })
     }
 
     /// Limit on a single wait of a check.
@@ -161,10 +221,35 @@ impl TestBench {
         (0..=u32::MAX).rev().find(is_unknown).unwrap_or(u32::MAX)
     }
 
+    /// Sets where checks report their parts.
+    pub(crate) fn report_steps_to(&self, steps: Sender<CheckMessage>) {
+        *lock_unpoisoned(&self.steps) = Some(steps);
+    }
+
+    /// Says that a part of the running check begins, which has the whole patience again.
+    pub(crate) fn begin_step(&self, step: String) {
+        self.park_if_abandoned();
+        if let Some(steps) = &*lock_unpoisoned(&self.steps) {
+            let (told, is_told) = mpsc::channel();
+            // Nobody listens to a check that took too long.
+            let _ = steps.send(CheckMessage::Step(step, told));
+            let _ = is_told.recv();
+        }
+    }
+
     /// Records the start of a call, so that a check that hangs can name the slot.
     pub(crate) fn begin_call(&self, slot: &'static str) {
         self.park_if_abandoned();
         *lock_unpoisoned(&self.last_call) = Some(slot);
+    }
+
+    /// Notes the first call that changes the mode of floats, and changes it back: the references compute with floats too.
+    pub(crate) fn compare_float_mode(&self, slot: &'static str, before: FloatMode) {
+        let now = FloatMode::current();
+        if now != before {
+            lock_unpoisoned(&self.mode_changed_by).get_or_insert((slot, before, now));
+            before.restore();
+        }
     }
 
     /// Records the end of a call and reads its error.

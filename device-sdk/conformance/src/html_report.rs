@@ -1,38 +1,22 @@
 //! The report as a self-contained HTML page.
 
-use std::fmt::{self, Write as _};
-
-use crate::report::{CheckResult, ConformanceReport};
+use crate::findings::{CheckResult, Measurement};
+use crate::heat_map::render_heat_map;
+use crate::markup::EscapedMarkup;
+use crate::report::ConformanceReport;
 
 const STYLE: &str = include_str!("report.css");
-
-/// Displays text with the special characters of HTML escaped.
-struct EscapedHtml<'a>(&'a str);
-
-impl fmt::Display for EscapedHtml<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for letter in self.0.chars() {
-            match letter {
-                '&' => f.write_str("&amp;")?,
-                '<' => f.write_str("&lt;")?,
-                '>' => f.write_str("&gt;")?,
-                '"' => f.write_str("&quot;")?,
-                '\'' => f.write_str("&#39;")?,
-                other => f.write_char(other)?,
-            }
-        }
-        Ok(())
-    }
-}
 
 impl ConformanceReport {
     /// Renders the report as an HTML page. The page loads nothing from elsewhere.
     pub fn render_html(&self) -> String {
         let Self { suite, contract, plugin, plugin_version, .. } = self;
-        let (plugin, version) = (EscapedHtml(plugin), EscapedHtml(plugin_version));
+        let (plugin, version) = (EscapedMarkup(plugin), EscapedMarkup(plugin_version));
         let verdict = verdict_class(self.has_passed());
         let devices: Vec<String> = self.devices.iter().map(u32::to_string).collect();
         let devices = if devices.is_empty() { "no device".to_owned() } else { devices.join(", ") };
+        let numbers = render_heat_map(&self.numbers);
+        let measured = self.render_measurements();
         let sections: String =
             self.profiles.iter().map(|profile| self.render_section(&profile.name, profile.passed)).collect();
         format!(
@@ -41,14 +25,29 @@ impl ConformanceReport {
              <title>Conformance of {plugin} {version}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
              <h1>{plugin} {version}</h1>\n\
              <p class=\"about\">Oarlock conformance suite {suite}, contract {contract}; devices: {devices}</p>\n\
-             <p class=\"verdict {verdict}\">conformance: {verdict}</p>\n{sections}</main>\n</body>\n</html>\n"
+             <p class=\"verdict {verdict}\">conformance: {verdict}</p>\n{sections}{numbers}{measured}</main>\n</body>\n</html>\n"
+        )
+    }
+
+    /// Figures for information, which pass and fail nothing.
+    fn render_measurements(&self) -> String {
+        if self.measurements.is_empty() {
+            return String::new();
+        }
+        let row = |figure: &Measurement| {
+            format!("<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n", figure.name, figure.text())
+        };
+        let rows: String = self.measurements.iter().map(row).collect();
+        format!(
+            "<section>\n<h2>Speed <small>for information, of this run on this machine</small></h2>\n\
+             <div class=\"map\"><table>\n{rows}</table></div>\n</section>\n"
         )
     }
 
     fn render_section(&self, profile: &str, passed: bool) -> String {
         let rows: String = self.results_for_profile(profile).map(render_row).collect();
         let (verdict, counts, profile) =
-            (verdict_class(passed), self.outcome_counts(profile), EscapedHtml(profile));
+            (verdict_class(passed), self.outcome_counts(profile), EscapedMarkup(profile));
         format!(
             "<section>\n<h2>{profile} <span class=\"{verdict}\">{verdict}</span> <small>{counts}</small></h2>\n\
              <ul>\n{rows}</ul>\n</section>\n"
@@ -64,9 +63,9 @@ fn render_row(result: &CheckResult) -> String {
     let outcome = result.outcome.name();
     let class = outcome.replace(' ', "-");
     let row_class = if class == "failed" { " class=\"failed\"" } else { "" };
-    let (name, rule) = (EscapedHtml(&result.name), EscapedHtml(&result.rule));
+    let (name, rule) = (EscapedMarkup(&result.name), EscapedMarkup(&result.rule));
     let message = result.outcome.message();
-    let message = message.map_or(String::new(), |message| format!("<p>{}</p>", EscapedHtml(message)));
+    let message = message.map_or(String::new(), |message| format!("<p>{}</p>", EscapedMarkup(message)));
     format!(
         "<li{row_class}><b class=\"{class}\">{outcome}</b><span>{name}</span><code>{rule}</code>{message}</li>\n"
     )
@@ -74,7 +73,8 @@ fn render_row(result: &CheckResult) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::report::{CheckOutcome, CheckResult, ConformanceReport, ProfileResult};
+    use crate::findings::{CheckOutcome, CheckResult};
+    use crate::report::{ConformanceReport, ProfileResult};
 
     fn sample_report(message: &str) -> ConformanceReport {
         ConformanceReport {
@@ -91,6 +91,8 @@ mod tests {
                 outcome: CheckOutcome::Failed(message.into()),
                 micros: 7,
             }],
+            numbers: Vec::new(),
+            measurements: Vec::new(),
         }
     }
 

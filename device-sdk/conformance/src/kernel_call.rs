@@ -9,6 +9,7 @@ use oarlock_abi as abi;
 use crate::bench::{CallError, TestBench, Verdict, slot};
 use crate::device::{DeviceUnderTest, TestBlock};
 use crate::kernel_record::KernelUnderTest;
+use crate::reference::AttributeValue;
 
 impl<'a> KernelUnderTest<'a> {
     /// Asks the kernel whether it accepts a call; the inner result is its answer.
@@ -66,38 +67,124 @@ impl Drop for PreparedState<'_> {
     }
 }
 
-/// A contiguous tensor in device memory, as a call describes it.
-#[derive(Clone)]
-pub(crate) struct TestTensor {
+/// An operand as a call describes it.
+#[derive(Clone, Debug)]
+pub(crate) struct OperandDescriptor {
     pub(crate) block: abi::Memory,
     pub(crate) offset: u64,
     pub(crate) size: u64,
     pub(crate) dtype: abi::Dtype,
+    pub(crate) bits: abi::TensorFlags,
+    pub(crate) place: abi::MemoryKind,
     pub(crate) dims: Vec<i64>,
+    /// Empty for a contiguous operand.
+    pub(crate) strides: Vec<i64>,
 }
 
-/// Builds a call of these operands on a stream, with the workspace if there is one, and passes it to `work`.
+impl OperandDescriptor {
+    /// An optional operand that is left out.
+    pub(crate) fn absent() -> Self {
+        Self {
+            block: abi::Memory(0),
+            offset: 0,
+            size: 0,
+            dtype: abi::Tensor::EMPTY.dtype,
+            bits: abi::TensorFlags::ABSENT,
+            place: abi::MemoryKind::DEVICE,
+            dims: Vec::new(),
+            strides: Vec::new(),
+        }
+    }
+
+    fn to_tensor(&self) -> abi::Tensor {
+        abi::Tensor {
+            block: self.block,
+            offset: self.offset,
+            size_in_bytes: self.size,
+            dtype: self.dtype,
+            bits: self.bits,
+            place: self.place,
+            dims: self.dims.as_ptr(),
+            dims_count: self.dims.len() as u64,
+            strides: self.strides.as_ptr(),
+            strides_count: self.strides.len() as u64,
+            ..abi::Tensor::EMPTY
+        }
+    }
+}
+
+/// The operands and attributes of a call.
+#[derive(Clone, Copy)]
+pub(crate) struct CallDescriptor<'a> {
+    pub(crate) inputs: &'a [OperandDescriptor],
+    pub(crate) outputs: &'a [OperandDescriptor],
+    pub(crate) attributes: &'a [(&'static str, AttributeValue)],
+}
+
+/// One element of each kind, which an attribute points to.
+struct AttributeStore {
+    ints: Vec<i64>,
+    floats: Vec<f64>,
+    texts: Vec<abi::Str>,
+}
+
+impl AttributeStore {
+    fn new(value: &AttributeValue) -> Self {
+        let (mut ints, mut floats, mut texts) = (Vec::new(), Vec::new(), Vec::new());
+        match value {
+            AttributeValue::Int(value) => ints.push(*value),
+            AttributeValue::Ints(values) => ints.clone_from(values),
+            AttributeValue::Float(value) => floats.push(*value),
+            AttributeValue::Text(text) => texts.push(abi::Str::borrowed(text)),
+        }
+        Self { ints, floats, texts }
+    }
+}
+
+fn attribute_kind(value: &AttributeValue) -> abi::AttributeKind {
+    match value {
+        AttributeValue::Int(_) => abi::AttributeKind::INT,
+        AttributeValue::Ints(_) => abi::AttributeKind::INTS,
+        AttributeValue::Float(_) => abi::AttributeKind::FLOAT,
+        AttributeValue::Text(_) => abi::AttributeKind::STRING,
+    }
+}
+
+fn pointers<T>(items: &[T]) -> Vec<*const T> {
+    items.iter().map(|item| &raw const *item).collect()
+}
+
+/// Builds a call on a stream, with the workspace if there is one, and passes it to `work`.
 pub(crate) fn with_call<T>(
     device: DeviceUnderTest<'_>,
     queue: abi::Stream,
-    (inputs, outputs): (&[TestTensor], &[TestTensor]),
+    described: CallDescriptor<'_>,
     scratch: Option<&TestBlock<'_>>,
     work: impl FnOnce(&abi::Call) -> T,
 ) -> T {
-    let describe = |shown: &TestTensor| abi::Tensor {
-        block: shown.block,
-        offset: shown.offset,
-        size_in_bytes: shown.size,
-        dtype: shown.dtype,
-        dims: shown.dims.as_ptr(),
-        dims_count: shown.dims.len() as u64,
-        ..abi::Tensor::EMPTY
-    };
-    let (inputs, outputs): (Vec<_>, Vec<_>) =
-        (inputs.iter().map(describe).collect(), outputs.iter().map(describe).collect());
-    let pointers =
-        |tensors: &[abi::Tensor]| tensors.iter().map(|tensor| &raw const *tensor).collect::<Vec<_>>();
+    let tensors =
+        |all: &[OperandDescriptor]| all.iter().map(OperandDescriptor::to_tensor).collect::<Vec<_>>();
+    let (inputs, outputs) = (tensors(described.inputs), tensors(described.outputs));
+    let stored: Vec<AttributeStore> =
+        described.attributes.iter().map(|(_, value)| AttributeStore::new(value)).collect();
+    let attributes: Vec<abi::Attribute> = described
+        .attributes
+        .iter()
+        .zip(&stored)
+        .map(|((name, value), store)| abi::Attribute {
+            name: abi::Str::borrowed(name),
+            kind: attribute_kind(value),
+            ints: store.ints.as_ptr(),
+            ints_count: store.ints.len() as u64,
+            floats: store.floats.as_ptr(),
+            floats_count: store.floats.len() as u64,
+            strings: store.texts.as_ptr(),
+            strings_count: store.texts.len() as u64,
+            ..abi::Attribute::EMPTY
+        })
+        .collect();
     let (input_pointers, output_pointers) = (pointers(&inputs), pointers(&outputs));
+    let attribute_pointers = pointers(&attributes);
     work(&abi::Call {
         device: device.id,
         queue,
@@ -105,6 +192,8 @@ pub(crate) fn with_call<T>(
         inputs_count: input_pointers.len() as u64,
         outputs: output_pointers.as_ptr(),
         outputs_count: output_pointers.len() as u64,
+        attributes: attribute_pointers.as_ptr(),
+        attributes_count: attribute_pointers.len() as u64,
         workspace: scratch.map_or(abi::Memory(0), |block| block.handle),
         workspace_size: scratch.map_or(0, |block| block.size),
         ..abi::Call::EMPTY

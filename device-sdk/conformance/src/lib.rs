@@ -13,24 +13,46 @@ mod bench;
 mod callbacks;
 mod checks;
 mod device;
+mod elements;
+mod exceptions;
+mod findings;
+mod float_mode;
+mod heat_map;
+mod host_memory;
 mod html_report;
+mod junit_report;
 mod kernel_call;
 mod kernel_record;
+mod markup;
+mod measure;
+mod numbers;
+mod process_state;
+mod reference;
 mod report;
 mod runner;
+mod settings;
 mod snapshot;
 mod stream;
 mod subject;
 mod text_report;
+mod trial;
 
-pub use report::{CheckOutcome, CheckResult, ConformanceReport, ProfileResult};
-pub use runner::{DEFAULT_TIMEOUT, run_suite};
-pub use subject::{ConformanceSubject, ErrorText};
+pub use exceptions::{ConformanceException, ConformanceExceptions};
+pub use findings::{CheckOutcome, CheckResult, KernelNumbers, Measurement, NumbersOutcome};
+pub use float_mode::{FloatMode, FloatModeGuard};
+pub use host_memory::host_memory_table;
+pub use process_state::ProcessState;
+pub use reference::describe_tolerances;
+pub use report::{ConformanceReport, ProfileResult};
+pub use runner::run_suite;
+pub use settings::SuiteSettings;
+pub use subject::{ConformanceSubject, ErrorText, PluginEntry, SubjectRole};
 
 /// The version of the suite. The first number is that of the contract; the second grows with the checks.
-pub const SUITE_VERSION: &str = "1.0";
+pub const SUITE_VERSION: &str = "1.1";
 
-/// Name, rule or slot, and profile of each check, in the order of a run.
+/// Name, rule or slot, and profile of each check, in the order of a run. A check of plugins of any kind counts for `core` here.
 pub fn list_checks() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
-    checks::all_checks().map(|check| (check.name, check.rule, check.profile.name()))
+    let profile = |check: &checks::ConformanceCheck| check.profile.unwrap_or(checks::CheckedProfile::Core);
+    checks::all_checks().map(move |check| (check.name, check.rule, profile(check).name()))
 }

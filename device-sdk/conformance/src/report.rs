@@ -3,11 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use crate::SUITE_VERSION;
+use crate::bench::{TestBench, lock_unpoisoned};
 use crate::checks::CheckedProfile;
-use crate::subject::ConformanceSubject;
+use crate::findings::{CheckOutcome, CheckResult, KernelNumbers, Measurement};
+use crate::heat_map::numbers_summary;
 
 /// The results of one run, as data for programs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConformanceReport {
     /// The version of the suite, as in [`SUITE_VERSION`](crate::SUITE_VERSION).
     pub suite: String,
@@ -23,6 +25,12 @@ pub struct ConformanceReport {
     pub profiles: Vec<ProfileResult>,
     /// All checks, in the order of the run.
     pub results: Vec<CheckResult>,
+    /// What each kernel computed with each dtype.
+    #[serde(default)]
+    pub numbers: Vec<KernelNumbers>,
+    /// How fast a few things were, for information.
+    #[serde(default)]
+    pub measurements: Vec<Measurement>,
 }
 
 /// The verdict on one profile.
@@ -34,67 +42,10 @@ pub struct ProfileResult {
     pub passed: bool,
 }
 
-/// The result of one check.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CheckResult {
-    /// The requirement, as a sentence.
-    pub name: String,
-    /// The rule of the contract, such as `M-5`, or the slot whose documentation states the requirement.
-    pub rule: String,
-    /// The profile that the check belongs to, or `kernels`.
-    pub profile: String,
-    /// Passed, failed, unsupported or not run, with the reason.
-    #[serde(flatten)]
-    pub outcome: CheckOutcome,
-    /// The duration of the check in microseconds.
-    pub micros: u64,
-}
-
-/// The outcome of a check.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "outcome", content = "message", rename_all = "snake_case")]
-pub enum CheckOutcome {
-    /// The rule held.
-    Passed,
-    /// The rule was broken. The text says what was expected and what was found.
-    Failed(String),
-    /// The plugin leaves out an optional part that the check needs.
-    Unsupported(String),
-    /// An earlier check did not return.
-    NotRun(String),
-}
-
-impl CheckOutcome {
-    /// The outcome in a word or two, for reports.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Passed => "passed",
-            Self::Failed(_) => "failed",
-            Self::Unsupported(_) => "unsupported",
-            Self::NotRun(_) => "not run",
-        }
-    }
-
-    /// The reason for the outcome; `None` for a check that passed.
-    pub fn message(&self) -> Option<&str> {
-        match self {
-            Self::Passed => None,
-            Self::Failed(message) | Self::Unsupported(message) | Self::NotRun(message) => Some(message),
-        }
-    }
-}
-
 impl ConformanceReport {
-    pub(crate) fn new(subject: &ConformanceSubject, results: Vec<CheckResult>) -> Self {
-        let is_offered = |profile: CheckedProfile| match profile {
-            CheckedProfile::Core => true,
-            CheckedProfile::Async => subject.asynchronous.is_some(),
-            CheckedProfile::Kernels => !subject.kernels.is_empty(),
-        };
-        let profiles = [CheckedProfile::Core, CheckedProfile::Async, CheckedProfile::Kernels]
-            .into_iter()
-            .filter(|p| is_offered(*p));
-        let profiles = profiles.map(|profile| ProfileResult {
+    pub(crate) fn new(bench: &TestBench, profiles: &[CheckedProfile], results: Vec<CheckResult>) -> Self {
+        let subject = bench.subject();
+        let profiles = profiles.iter().map(|profile| ProfileResult {
             name: profile.name().to_owned(),
             // Without a device, almost nothing was tested.
             passed: !subject.devices.is_empty()
@@ -108,6 +59,8 @@ impl ConformanceReport {
             devices: subject.devices.clone(),
             profiles: profiles.collect(),
             results,
+            numbers: lock_unpoisoned(&bench.numbers).clone(),
+            measurements: lock_unpoisoned(&bench.measurements).clone(),
         }
     }
 
@@ -119,6 +72,11 @@ impl ConformanceReport {
     /// The profiles that passed, to be listed in the plugin's manifest.
     pub fn passed_profiles(&self) -> Vec<&str> {
         self.profiles.iter().filter(|profile| profile.passed).map(|profile| profile.name.as_str()).collect()
+    }
+
+    /// Counts what kernels computed, such as `12 right, 1 wrong`; empty without kernels.
+    pub fn numbers_summary(&self) -> String {
+        numbers_summary(&self.numbers)
     }
 
     /// The results of the checks of one profile.
@@ -133,8 +91,10 @@ impl ConformanceReport {
                 self.results_for_profile(profile).filter(|result| result.outcome.name() == *name).count();
             (count > 0).then(|| format!("{count} {name}"))
         };
-        let counts: Vec<String> =
-            ["passed", "failed", "unsupported", "not run"].iter().filter_map(count).collect();
+        let counts: Vec<String> = ["passed", "failed", "expected failure", "unsupported", "not run"]
+            .iter()
+            .filter_map(count)
+            .collect();
         counts.join(", ")
     }
 }
@@ -144,7 +104,7 @@ fn profile_has_passed<'a>(results: impl Iterator<Item = &'a CheckResult>) -> boo
     for result in results {
         match result.outcome {
             CheckOutcome::Passed => any = true,
-            CheckOutcome::Unsupported(_) => {}
+            CheckOutcome::Unsupported(_) | CheckOutcome::ExpectedFailure(_) => {}
             CheckOutcome::Failed(_) | CheckOutcome::NotRun(_) => return false,
         }
     }

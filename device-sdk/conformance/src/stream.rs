@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell};
 
 use oarlock_abi as abi;
 
-use crate::bench::{CheckAbort, Verdict, ensure, slot};
+use crate::bench::{BoundTable, CheckAbort, Verdict, ensure, slot};
 use crate::device::{DeviceUnderTest, TestBlock};
 
 /// A stream. Create the blocks that it works on before it, so that they outlive it.
@@ -170,7 +170,7 @@ impl<'a> TestStream<'a> {
         Ok(slot!(self.device.bench, self.async_table()?, stream_destroy(self.device.id, self.handle))?)
     }
 
-    fn async_table(&self) -> Verdict<&'a abi::AsyncTable> {
+    fn async_table(&self) -> Verdict<BoundTable<'a, abi::AsyncTable>> {
         self.device.bench.async_table()
     }
 }

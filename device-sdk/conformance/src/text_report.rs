@@ -1,5 +1,6 @@
 //! The report for a terminal.
 
+use crate::findings::{Measurement, NumbersOutcome};
 use crate::report::ConformanceReport;
 
 impl ConformanceReport {
@@ -16,6 +17,17 @@ impl ConformanceReport {
                 lines.push(format!("  {:<11}  {}  [{}]", result.outcome.name(), result.name, result.rule));
                 lines.extend(result.outcome.message().map(|message| format!("               {message}")));
             }
+        }
+        if !self.numbers.is_empty() {
+            lines.push(String::new());
+            lines.push(format!("numbers: {}", self.numbers_summary()));
+            let failed = self.numbers.iter().filter(|row| row.outcome == NumbersOutcome::Failed);
+            lines.extend(failed.filter_map(|row| Some(format!("  {}", row.message.as_ref()?))));
+        }
+        if !self.measurements.is_empty() {
+            lines.push(String::new());
+            let figure = |figure: &Measurement| format!("{}: {}", figure.name, figure.text());
+            lines.extend(self.measurements.iter().map(figure));
         }
         lines.push(String::new());
         lines.join("\n")

@@ -2,6 +2,7 @@
 
 mod model;
 mod plugin;
+mod plugin_check;
 mod trust;
 
 use std::ffi::OsString;
@@ -27,6 +28,7 @@ pub(crate) use model::{
     TraceArguments,
 };
 pub(crate) use plugin::{IndexArguments, NewPluginArguments, PackArguments, PackageFormat};
+pub(crate) use plugin_check::PluginCheckChoice;
 pub(crate) use trust::{KeyCommand, SignArguments, TrustArguments, VerifyArguments};
 
 /// Version of the program and of the plugin contract, for `--version`.
@@ -250,17 +252,7 @@ pub(crate) enum PluginCommand {
     New(NewPluginArguments),
     /// Judge, probe and load one plugin, explain each step, and run the conformance suite on it
     #[command(after_help = CHECK_EXAMPLES)]
-    Check {
-        /// The shared object
-        #[arg(value_hint = ValueHint::FilePath)]
-        file: PathBuf,
-        /// Skip the conformance suite
-        #[arg(long, conflicts_with = "html")]
-        quick: bool,
-        /// Write the report of the suite as an HTML page
-        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-        html: Option<PathBuf>,
-    },
+    Check(PluginCheckChoice),
     /// Make a wheel and a Debian package of a plugin
     #[command(after_help = PACK_EXAMPLES)]
     Pack(PackArguments),

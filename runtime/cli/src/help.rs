@@ -77,9 +77,14 @@ Examples:
   oarlock plugin check ./libnpu.so
   oarlock plugin check ./libnpu.so --quick
   oarlock plugin check ./libnpu.so --html report.html
+  oarlock plugin check ./libnpu.so --report report.json --record
+  oarlock plugin check ./libnpu.so --profile core --junit results.xml
+  oarlock plugin check ./libnpu_kernels.so --plugin ./libnpu.so
 
 The check follows the steps of the host, in the same order, and ends at the first that fails, as the host would. Then the \
-conformance suite runs in a child process; each of its checks quotes a rule of the contract.
+conformance suite runs in a child process; each of its checks quotes a rule of the contract. What kernels compute is compared \
+with a reference. Kernels for the processor run in host memory; those for another device need the plugin that drives it. A layer \
+is checked around the processor. With `--record`, the manifest names the day, the profiles that passed and the hash of the report.
 
 Exit codes:
   0  The plugin works here, and conforms

@@ -155,13 +155,8 @@ fn run_command(arguments: CommandLine, output: &mut CommandOutput) -> CommandVer
         OarlockCommand::Plugin(PluginCommand::Index(wish)) => {
             commands::plugin_index::index_plugins(&global, &wish, output)
         }
-        OarlockCommand::Plugin(PluginCommand::Check { file, quick, html }) => {
-            let html = html.as_deref();
-            commands::plugin_check::check_plugin(
-                &global,
-                &commands::plugin_check::CheckRequest { file: &file, quick, html },
-                output,
-            )
+        OarlockCommand::Plugin(PluginCommand::Check(choice)) => {
+            commands::plugin_check::check_plugin(&global, &choice, output)
         }
         OarlockCommand::Plugin(PluginCommand::Manifest { file, write }) => {
             commands::plugin_manifest::generate_manifest(&global, &file, write, output)

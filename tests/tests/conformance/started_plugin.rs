@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use oarlock_conformance::{ConformanceReport, ConformanceSubject, ErrorText, run_suite};
+use oarlock_conformance::{
+    ConformanceReport, ConformanceSubject, ErrorText, SubjectRole, SuiteSettings, run_suite,
+};
 use oarlock_sdk::abi;
 use oarlock_small_host::HostedPlugin;
 use oarlock_tests::bare_host::{CPU_PLUGIN, SIM_PLUGIN, forced_isa};
@@ -14,16 +16,27 @@ const CHECK_PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) struct StartedPlugin {
     plugin: &'static HostedPlugin,
     devices: Vec<u32>,
+    /// The only ops whose kernels are checked; empty means all.
+    ops: &'static [&'static str],
 }
 
+/// A few ops of different kinds, for tests of other things than numbers.
+const FEW_OPS: &[&str] = &["Add", "Cast", "MatMul", "ReduceSum", "Softmax", "Transpose"];
+
 impl StartedPlugin {
+    /// The CPU with the kernels of one op.
     pub(crate) fn load_cpu() -> Self {
+        Self { ops: &["Add"], ..Self::load_cpu_with_kernels() }
+    }
+
+    /// The CPU with all its kernels.
+    pub(crate) fn load_cpu_with_kernels() -> Self {
         Self::new(CPU_PLUGIN.query, &[])
     }
 
-    /// The CPU limited to an ISA, if the processor has it.
+    /// The CPU limited to an ISA, if the processor has it, with a few kernels.
     pub(crate) fn load_cpu_with_isa(isa: &str) -> Self {
-        Self::new(CPU_PLUGIN.query, &[("isa", isa)])
+        Self { ops: FEW_OPS, ..Self::new(CPU_PLUGIN.query, &[("isa", isa)]) }
     }
 
     /// The simulated device with a single kernel, which suffices for checks of other things, and with little memory, since none
@@ -32,9 +45,9 @@ impl StartedPlugin {
         Self::load_sim_with_kernels(&format!("quota 32MiB; ops Add; {script}"))
     }
 
-    /// The simulated device with all its kernels.
+    /// The simulated device with a few of its kernels.
     pub(crate) fn load_sim_with_kernels(script: &str) -> Self {
-        Self::new(SIM_PLUGIN.query, &[("script", script)])
+        Self { ops: FEW_OPS, ..Self::new(SIM_PLUGIN.query, &[("script", script)]) }
     }
 
     fn new(query: abi::PluginQuery, options: &[(&str, &str)]) -> Self {
@@ -43,7 +56,7 @@ impl StartedPlugin {
         options.extend(forced.as_deref().map(|isa| ("isa", isa)));
         let plugin = HostedPlugin::new(query, &options).expect("a plugin that loads");
         let plugin: &'static HostedPlugin = Box::leak(Box::new(plugin));
-        Self { plugin, devices: plugin.start_devices().expect("devices that start") }
+        Self { plugin, devices: plugin.start_devices().expect("devices that start"), ops: &[] }
     }
 
     /// The plugin as a subject for the suite.
@@ -52,15 +65,21 @@ impl StartedPlugin {
         let message = plugin.abi_plugin();
         // SAFETY: the plugin's strings are valid forever, since it is never unloaded.
         let text = |text: abi::Str| unsafe { text.text() }.unwrap_or_default().to_owned();
+        let mut kernels = plugin.kernel_records();
+        kernels.retain(|kernel| self.ops.is_empty() || self.ops.contains(&text(kernel.op).as_str()));
         ConformanceSubject {
+            role: SubjectRole::Device,
             name: text(message.name),
             version: text(message.version),
             device_type: text(message.device_type),
             context: message.context,
             core: plugin.core_table(),
             // SAFETY: as above; the same holds for the table.
-            asynchronous: unsafe { message.r#async.as_ref() }.copied(),
-            kernels: plugin.kernel_records(),
+            asynchronous: unsafe { message.r#async.as_ref() }.map(|table| (message.context, *table)),
+            kernels,
+            layer: None,
+            mode_change: None,
+            entry: None,
             devices: self.devices.clone(),
             read_error: Box::new(move |error| read_error_text(plugin, error)),
         }
@@ -95,6 +114,7 @@ fn read_error_text(plugin: &HostedPlugin, error: abi::Error) -> ErrorText {
 }
 
 fn run_patiently(subject: ConformanceSubject, patience: Duration) -> ConformanceReport {
+    let settings = SuiteSettings { patience, ..SuiteSettings::default() };
     // SAFETY: the plugin was started and stays loaded, and only one test uses it.
-    unsafe { run_suite(subject, patience, &mut |_| {}) }
+    unsafe { run_suite(subject, &settings, &mut |_| {}) }
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use libtest_mimic::{Failed, Trial};
+use oarlock_conformance::SuiteSettings;
 use oarlock_core::flags::Flags;
 use oarlock_core::{Attributes, Op, Runtime, Tensor};
 use oarlock_host::{BuiltInPlugin, HostOptions, PluginDevice, PluginOutcome, ProbeCommand};
@@ -124,8 +125,8 @@ fn check_device(frozen: &FrozenMinor, language: &str) -> Result<(), Failed> {
     check_equal(&sum.device().name(), &name.as_str())?;
     check_equal(&sum.to_vec::<f32>()?, &vec![1.5, 1e20, 0.0])?;
 
-    let report =
-        device.plugin().check_conformance(CHECK_PATIENCE, &mut |_| {}).ok_or("no device to check")?;
+    let settings = SuiteSettings { patience: CHECK_PATIENCE, ..SuiteSettings::default() };
+    let report = device.plugin().check_conformance(&[], &settings, &mut |_| {})?;
     if report.has_passed() { Ok(()) } else { Err(report.render_text().into()) }
 }
 

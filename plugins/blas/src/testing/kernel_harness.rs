@@ -1,7 +1,12 @@
 //! The kernels of a plugin, called as a host calls them.
 
 use std::ptr;
+use std::sync::Arc;
 
+use oarlock_conformance::{
+    ConformanceReport, ConformanceSubject, ErrorText, SubjectRole, SuiteSettings, host_memory_table,
+    run_suite,
+};
 use oarlock_sdk::{Element, abi};
 use oarlock_small_host::{HostedPlugin, ReportedError};
 
@@ -21,6 +26,39 @@ impl KernelHarness {
     pub(super) fn new(query: abi::PluginQuery, library: Option<&str>) -> Result<Self, String> {
         let options = library.map(|library| ("library", library));
         HostedPlugin::new(query, options.as_slice()).map(Self).map_err(ReportedError::into_text)
+    }
+
+    /// Runs the conformance suite on the kernels, in host memory.
+    pub(super) fn run_suite(self: Arc<Self>) -> ConformanceReport {
+        let message = self.0.abi_plugin();
+        // SAFETY: the texts of a plugin live as long as it is loaded.
+        let text = |text: abi::Str| unsafe { text.text() }.unwrap_or_default().to_owned();
+        let (name, version, kernels) = (text(message.name), text(message.version), self.0.kernel_records());
+        let read_error = move |error| {
+            let failure = self.0.take_error(error);
+            let breach =
+                failure.is_none().then(|| format!("expected the number of an error, found {}", error.0));
+            let (code, message) = failure
+                .map_or((abi::Code::FATAL, String::new()), |failure| (failure.code, failure.into_text()));
+            ErrorText { code, message, breach }
+        };
+        let subject = ConformanceSubject {
+            role: SubjectRole::Kernels { device: "host memory".to_owned() },
+            name,
+            version,
+            device_type: "cpu".to_owned(),
+            context: ptr::null_mut(),
+            core: host_memory_table(),
+            asynchronous: None,
+            kernels,
+            layer: None,
+            entry: None,
+            mode_change: None,
+            devices: vec![0],
+            read_error: Box::new(read_error),
+        };
+        // SAFETY: the subject keeps the plugin, whose kernels may be called on any thread.
+        unsafe { run_suite(subject, &SuiteSettings::default(), &mut |_| {}) }
     }
 
     /// Asks the kernel of an op whether it supports a call.

@@ -37,6 +37,12 @@ pub fn main(query: abi::PluginQuery, variable: &str) -> ExitCode {
             Trial::test(*name, run).with_ignored_flag(is_lacking)
         })
         .collect();
+    let is_lacking = loaded.is_err() && may_lack;
+    let conforms = move || {
+        let report = loaded?.run_suite();
+        if report.has_passed() { Ok(()) } else { Err(report.render_text().into()) }
+    };
+    trials.push(Trial::test("the_kernels_conform", conforms).with_ignored_flag(is_lacking));
     trials.push(Trial::test("a_file_that_is_not_there_is_refused", move || {
         let message = KernelHarness::new(query, Some("/nowhere/libblas.so")).err().ok_or("it was taken")?;
         let end = "in the option `library`, found `/nowhere/libblas.so`";

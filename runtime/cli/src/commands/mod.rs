@@ -16,6 +16,7 @@ pub(crate) mod plugin_pack;
 pub(crate) mod plugins;
 pub(crate) mod replay;
 pub(crate) mod shell;
+pub(crate) mod suite_report;
 pub(crate) mod trust;
 
 use serde::Serialize;

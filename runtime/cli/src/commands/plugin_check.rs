@@ -4,16 +4,17 @@
 
 use std::path::Path;
 
-use oarlock_conformance::{CheckOutcome, CheckResult, ConformanceReport};
+use oarlock_conformance::{ConformanceExceptions, ConformanceReport, SuiteSettings};
 use oarlock_host::{
     HOST_CONTRACT, JudgeContext, JudgedPlugin, LoadedPluginReport, PluginCandidate, PluginDevice, PluginInfo,
-    PluginManifest, PluginOrigin, PluginOutcome, Refusal, RefusalReason, judge_candidate,
+    PluginKind, PluginManifest, PluginOrigin, PluginOutcome, Refusal, RefusalReason, judge_candidate,
 };
 use serde_json::{json, to_value};
 
-use super::conformance::{self, SuiteOutcome};
+use super::conformance::{SuiteChild, SuiteOutcome, SuiteRequest};
+use super::suite_report::{ReportFiles, print_failures, record_run};
 use crate::CommandVerdict;
-use crate::arguments::GlobalOptions;
+use crate::arguments::{GlobalOptions, PluginCheckChoice};
 use crate::messages::PluginMessages;
 use crate::output::{BAD_STYLE, CommandOutput, GOOD_STYLE, QUIET_STYLE};
 use crate::output_file;
@@ -81,29 +82,38 @@ struct PluginInspection {
     finding: Option<SuiteOutcome>,
 }
 
-pub(crate) struct CheckRequest<'a> {
-    pub(crate) file: &'a Path,
-    /// Skip the conformance suite.
-    pub(crate) quick: bool,
-    /// Write the report of the suite to this HTML file.
-    pub(crate) html: Option<&'a Path>,
-}
-
 pub(crate) fn check_plugin(
     global: &GlobalOptions,
-    wish: &CheckRequest<'_>,
+    wish: &PluginCheckChoice,
     output: &mut CommandOutput,
 ) -> CommandVerdict {
-    output_file::check_output_files(wish.html)?;
-    let file = std::path::absolute(wish.file).map_err(|error| unusable_file(wish.file, &error))?;
+    let files = ReportFiles {
+        html: wish.html.as_deref(),
+        junit: wish.junit.as_deref(),
+        json: wish.report.as_deref(),
+    };
+    output_file::check_output_files(files.paths())?;
+    let file = std::path::absolute(&wish.file).map_err(|error| unusable_file(&wish.file, &error))?;
+    // Started before the plugin is loaded here, where it may spoil what a child inherits.
+    let suite = if wish.quick { None } else { Some(SuiteChild::start_child(&file, global)?) };
     let mut walk = PluginInspection::check_file(&file, global)?;
-    if walk.refused.is_none() && !wish.quick {
-        walk.finding = Some(conformance::run_suite(&file, global, &mut walk.notes)?);
+    if let (Some(suite), None) = (suite, &walk.refused) {
+        let request = walk.suite_request(global, wish);
+        walk.finding = Some(suite.run_suite(&request, &mut walk.notes)?);
     }
-    if let (Some(page), Some(report)) = (wish.html, walk.suite_report()) {
-        output_file::write_text_file(page, &report.render_html())?;
+    match walk.suite_report() {
+        Some(report) => files.write_report(report)?,
+        None if files.paths().next().is_some() => {
+            walk.notes.push("there is no report to write, since the suite did not come to an end".to_owned());
+        }
+        None => {}
     }
     let is_well = walk.refused.is_none() && walk.is_conforming();
+    if let (true, true, Some(report)) = (wish.record, is_well, walk.suite_report()) {
+        let record = record_run(&file, report)?;
+        walk.notes
+            .push(format!("recorded in the manifest: {}, report {}", record.date, record.report_sha256));
+    }
     if global.json {
         let step = |(step, name): &(CheckStep, &str)| {
             let (state, found) = walk.step_row(*step);
@@ -128,13 +138,8 @@ pub(crate) fn check_plugin(
         let state = output.paint_text(style, state);
         print_labeled(output, &format!("{state}  {name:<13}  "), 21, &found);
     }
-    for (check, message) in walk.suite_report().into_iter().flat_map(failed_checks) {
-        print_labeled(
-            output,
-            &format!("      {:<21}", check.rule),
-            27,
-            &format!("{}: {message}", check.name),
-        );
+    if let Some(report) = walk.suite_report() {
+        print_failures(report, output);
     }
     for note in &walk.notes {
         print_labeled(output, "note: ", 6, note);
@@ -202,6 +207,22 @@ impl PluginInspection {
         self
     }
 
+    /// What the child is to run: a layer needs a plugin to wrap, and kernels may need the device of another.
+    fn suite_request(&self, global: &GlobalOptions, wish: &PluginCheckChoice) -> SuiteRequest {
+        let layer = self.info.as_ref().filter(|info| info.kind == PluginKind::Layer);
+        let manifest = self.judged.as_ref().and_then(|judged| judged.manifest.as_ref());
+        let exceptions =
+            manifest.map_or_else(ConformanceExceptions::default, |manifest| ConformanceExceptions {
+                unsupported: manifest.unsupported.clone(),
+                expected_failure: manifest.expected_failure.clone(),
+            });
+        SuiteRequest {
+            plugins: global.plugins.clone(),
+            layer: layer.map(|info| info.name.clone()),
+            settings: SuiteSettings { profile: wish.profile.clone(), exceptions, ..SuiteSettings::default() },
+        }
+    }
+
     fn suite_report(&self) -> Option<&ConformanceReport> {
         match &self.finding {
             Some(SuiteOutcome::Report(report)) => Some(report),
@@ -213,7 +234,7 @@ impl PluginInspection {
         match &self.finding {
             Some(SuiteOutcome::Report(report)) => report.has_passed(),
             Some(SuiteOutcome::Broken(_)) => false,
-            Some(SuiteOutcome::NothingToCheck) | None => true,
+            Some(SuiteOutcome::NothingToCheck(_)) | None => true,
         }
     }
 
@@ -233,9 +254,7 @@ impl PluginInspection {
     fn conformance_row(&self) -> (&'static str, String) {
         let report = match &self.finding {
             None => return ("skip", "left out".to_owned()),
-            Some(SuiteOutcome::NothingToCheck) => {
-                return ("skip", "the suite has checks for devices only".to_owned());
-            }
+            Some(SuiteOutcome::NothingToCheck(reason)) => return ("skip", reason.clone()),
             Some(SuiteOutcome::Broken(reason)) => return ("fail", reason.clone()),
             Some(SuiteOutcome::Report(report)) => report,
         };
@@ -320,14 +339,6 @@ impl PluginInspection {
         // After a refusal, only the failing step is known.
         found.unwrap_or_else(|| "nothing speaks against it".to_owned())
     }
-}
-
-/// Checks that failed or could not run, with their messages.
-fn failed_checks(report: &ConformanceReport) -> impl Iterator<Item = (&CheckResult, &str)> {
-    report.results.iter().filter_map(|result| match &result.outcome {
-        CheckOutcome::Failed(message) | CheckOutcome::NotRun(message) => Some((result, message.as_str())),
-        CheckOutcome::Passed | CheckOutcome::Unsupported(_) => None,
-    })
 }
 
 /// Maps a refusal to the step where the host makes it.

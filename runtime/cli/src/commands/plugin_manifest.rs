@@ -30,10 +30,7 @@ pub(crate) fn generate_manifest(
     let ProbedPlugin { manifest, .. } = probe_plugin(&file, &path, &options, global)?;
     let text = manifest.to_toml().map_err(CommandError::new)?;
     if write {
-        replace_file(&path, &text).map_err(|error| {
-            CommandError::new(format!("`{}`: expected to write the manifest, found: {error}", path.display()))
-                .with_hint("make the directory writable for you, or print the manifest without `--write`")
-        })?;
+        write_manifest(&path, &manifest)?;
         output::print_message(global.color, "note", &format!("wrote `{}`", path.display()), None);
     } else if global.json {
         super::print_json(output, &manifest)?;
@@ -41,6 +38,15 @@ pub(crate) fn generate_manifest(
         output.write_text(&text);
     }
     Ok(true)
+}
+
+/// Replaces the manifest at `path`.
+pub(crate) fn write_manifest(path: &Path, manifest: &PluginManifest) -> Result<(), CommandError> {
+    let text = manifest.to_toml().map_err(CommandError::new)?;
+    replace_file(path, &text).map_err(|error| {
+        CommandError::new(format!("`{}`: expected to write the manifest, found: {error}", path.display()))
+            .with_hint("make the directory writable for you, or print the manifest without `--write`")
+    })
 }
 
 /// A plugin that was probed.
@@ -85,36 +91,42 @@ fn build_manifest(
     files: BTreeMap<String, Digest>,
     before: Option<PluginManifest>,
 ) -> PluginManifest {
-    let start_timeout_ms = before.as_ref().and_then(|old| old.start_timeout_ms);
-    let isolated = before.as_ref().is_some_and(|old| old.isolated);
-    let (variant, isa, requires, probe_timeout_ms, conformance) = match before {
-        Some(old) => {
-            // A conformance result is valid only for the exact file it was measured on.
-            let conformance = old.conformance.filter(|_| old.sha256 == Some(sha256));
-            (old.variant, old.isa, old.requires, old.probe_timeout_ms, conformance)
-        }
-        None => (None, None, Vec::new(), None, None),
-    };
-    PluginManifest {
+    let probed = PluginManifest {
         name: info.name,
         version: info.version,
         kind: info.kind,
         device_type: info.device_type,
-        variant,
+        variant: None,
         contract: info.contract,
         profiles: info.profiles,
         architecture: format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS),
-        isa,
+        isa: None,
         sha256: Some(sha256),
         visible_devices_env: info.visible_devices_variable,
         package: Some(info.package).filter(|package| !package.is_empty()),
-        start_timeout_ms,
+        start_timeout_ms: None,
         unloadable: info.unloadable,
-        probe_timeout_ms,
-        isolated,
-        conformance,
+        probe_timeout_ms: None,
+        isolated: false,
+        conformance: None,
         files,
-        requires,
+        requires: Vec::new(),
+        unsupported: Vec::new(),
+        expected_failure: Vec::new(),
+    };
+    let Some(old) = before else { return probed };
+    PluginManifest {
+        variant: old.variant,
+        isa: old.isa,
+        start_timeout_ms: old.start_timeout_ms,
+        probe_timeout_ms: old.probe_timeout_ms,
+        isolated: old.isolated,
+        // The result of the suite is valid only for the very file that was checked.
+        conformance: old.conformance.filter(|_| old.sha256 == Some(sha256)),
+        requires: old.requires,
+        unsupported: old.unsupported,
+        expected_failure: old.expected_failure,
+        ..probed
     }
 }
 

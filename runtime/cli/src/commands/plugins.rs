@@ -53,10 +53,13 @@ fn print_loaded(plugin: &PluginReport, loaded: &LoadedPluginReport, output: &mut
     };
     let conformance = match &loaded.conformance {
         Some(run) => {
+            let (passed, report) = (run.passed.join(", "), run.report_sha256.to_string());
+            // The first digits of a hash tell reports apart; the manifest has all of them.
+            let report: String = report.trim_start_matches("sha256:").chars().take(8).collect();
             // A claim, which a signature makes that of a known vendor.
             let claim =
                 if loaded.signed_by.is_some() { "says the signed manifest" } else { "says the manifest" };
-            format!("{} on {}, by suite {}, {claim}", run.passed.join(", "), run.date, run.suite)
+            format!("{passed} on {}, by suite {}, report {report}…, {claim}", run.date, run.suite)
         }
         None => "not in a manifest; `oarlock plugin check` runs the suite".to_owned(),
     };

@@ -12,5 +12,6 @@ mod op;
 mod plugin_new;
 mod plugin_tools;
 mod shell;
+mod suite;
 mod trust;
 mod user;

@@ -9,6 +9,7 @@ use std::io;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
+use oarlock_conformance::ConformanceException;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -115,6 +116,12 @@ pub struct PluginManifest {
     /// Libraries that it opens at run time, which its ELF header does not name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requires: Vec<RequiredLibrary>,
+    /// Checks of the conformance suite, and kernels, that it is not to run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unsupported: Vec<ConformanceException>,
+    /// Checks and kernels that fail. One that passes is a mistake of the manifest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expected_failure: Vec<ConformanceException>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use oarlock_abi as abi;
+use oarlock_conformance::{FloatMode, FloatModeGuard};
 use oarlock_isolation::IsolatedPlugin;
 
 use crate::foreign_struct::{RuleBreach, copy_struct};
@@ -60,6 +61,13 @@ impl PluginEntryPoint {
         match self {
             Self::Own(query) => query as usize,
             Self::Adapted(_, entry) => entry.addr(),
+        }
+    }
+
+    fn own(self) -> Option<abi::PluginQuery> {
+        match self {
+            Self::Own(query) => Some(query),
+            Self::Adapted(..) => None,
         }
     }
 
@@ -125,6 +133,10 @@ pub(crate) struct QueriedPlugin {
     pub(crate) isolated: Option<IsolatedPlugin>,
     pub(crate) services: Arc<PluginServices>,
     pub(crate) in_use: InUse,
+    /// The plugin's entry point, if it has one of ours in this process.
+    pub(crate) query: Option<abi::PluginQuery>,
+    /// The mode of floats before and after, if loading and querying changed it.
+    pub(crate) mode_change: Option<(FloatMode, FloatMode)>,
 }
 
 /// Opens the file at `path` and queries the plugin in it. A refused plugin is never closed again: it may have started threads
@@ -134,6 +146,8 @@ pub(crate) fn open_plugin(
     services: Arc<PluginServices>,
     adapters: &[PluginAdapter],
 ) -> Result<QueriedPlugin, Refusal> {
+    // Initializers that change how floats are flushed or rounded would change what every other kernel computes.
+    let mode = FloatModeGuard::new();
     let loading = services.begin_phase(path, PluginPhase::Load);
     // SAFETY: loading runs the initializers of the library, which the host has judged before.
     let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| {
@@ -157,7 +171,17 @@ pub(crate) fn open_plugin(
     });
     // SAFETY: the function is the plugin's entry, and the library is kept.
     match query.and_then(|query| unsafe { query_plugin(path, query, services) }) {
-        Ok(loaded) => Ok(QueriedPlugin { library: Some(library), ..loaded }),
+        Ok(mut loaded) => {
+            let mode_change = mode.change();
+            if mode_change.is_some() {
+                loaded.checked.notes.push(
+                    "it changes how floats are rounded or flushed while it is loaded, which the host undoes; \
+                     ask its vendor to link it without `-ffast-math`"
+                        .to_owned(),
+                );
+            }
+            Ok(QueriedPlugin { library: Some(library), mode_change, ..loaded })
+        }
         Err(refusal) => {
             std::mem::forget(library);
             Err(refusal)
@@ -205,7 +229,15 @@ pub(crate) unsafe fn query_plugin(
                 in_use.allow_sharing();
             }
             services.set_name(&checked.info.name);
-            Ok(QueriedPlugin { library: None, checked, services, in_use, isolated: None })
+            Ok(QueriedPlugin {
+                library: None,
+                checked,
+                services,
+                in_use,
+                isolated: None,
+                query: query.own(),
+                mode_change: None,
+            })
         }
         Err(refusal) => {
             services.leak_services();
@@ -229,7 +261,15 @@ pub(crate) fn accept_isolated(
     let checked =
         unsafe { validate::check_answer(answer) }.map_err(|breach| breach_refusal(path, &breach))?;
     services.set_name(&checked.info.name);
-    Ok(QueriedPlugin { library: None, checked, services, in_use, isolated: Some(isolated) })
+    Ok(QueriedPlugin {
+        library: None,
+        checked,
+        services,
+        in_use,
+        isolated: Some(isolated),
+        query: None,
+        mode_change: None,
+    })
 }
 
 /// # Safety

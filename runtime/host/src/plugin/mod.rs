@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use libloading::os::unix::Library;
 use oarlock_abi as abi;
+use oarlock_conformance::{FloatMode, FloatModeGuard};
 use oarlock_isolation::IsolatedPlugin;
 
 use crate::generated::{AsyncCalls, CoreCalls, KernelCalls, LayerCalls};
@@ -54,13 +55,15 @@ pub struct LoadedPlugin {
     /// True if it has devices, and the user's variable shows none of them.
     hides_all_devices: bool,
     notes: Vec<String>,
+    pub(crate) query: Option<abi::PluginQuery>,
+    pub(crate) mode_change: Option<(FloatMode, FloatMode)>,
     is_initialized: bool,
     live: LiveHandles,
     end: UnloadHook,
     wrappers: Vec<LayerWrapper>,
     /// The process that it runs in, if that is not this one.
     isolated: Option<IsolatedPlugin>,
-    services: Arc<PluginServices>,
+    pub(crate) services: Arc<PluginServices>,
     library: Option<Library>,
     /// Dropped last: other hosts may use the plugin from then on.
     _in_use: InUse,
@@ -85,7 +88,7 @@ impl LoadedPlugin {
         layers: &[Arc<Self>],
         environment: &HostEnvironment,
     ) -> Result<Self, Refusal> {
-        let QueriedPlugin { library, checked, services, in_use, isolated } = loaded;
+        let QueriedPlugin { library, checked, services, in_use, isolated, query, mode_change } = loaded;
         let (plugin, notes) = (&checked.info.name, checked.notes);
         let mut chain = LayerChain { layers, plugin, wrappers: Vec::new(), notes };
         let context = checked.context;
@@ -121,6 +124,8 @@ impl LoadedPlugin {
             devices: Vec::new(),
             hides_all_devices: false,
             notes,
+            query,
+            mode_change,
             is_initialized: false,
             live: LiveHandles::default(),
             end: UnloadHook { context, unload: checked.unload },
@@ -138,6 +143,7 @@ impl LoadedPlugin {
     /// Initializes the visible devices. A device that fails is left out; if all devices fail, the plugin does too.
     fn start_devices(&mut self, environment: &HostEnvironment) -> Result<(), Refusal> {
         let Some(core) = self.calls.core else { return Ok(()) };
+        let _mode = FloatModeGuard::new();
         let path = self.file.clone();
         let initializing = self.begin_phase(PluginPhase::Initialize);
         let failed = |failure| failure_refusal(&path, &failure);

@@ -18,6 +18,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use oarlock_conformance::ProcessState;
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, Signal, WaitOptions};
 use serde::{Deserialize, Serialize};
@@ -56,6 +57,9 @@ pub(crate) struct ProbeAnswer {
     pub(crate) verdict: Result<PluginInfo, Refusal>,
     /// The files whose code the plugin brought into the process.
     pub(crate) libraries: Vec<String>,
+    /// What the plugin changed in the process, each as a sentence.
+    #[serde(default)]
+    pub(crate) changes: Vec<String>,
 }
 
 /// Probes the plugin at `path`, answers on standard output, and ends.
@@ -145,7 +149,9 @@ fn probe_plugin(
         token: request.token,
         asked_by: std::process::id(),
         libraries: BTreeSet::new(),
+        changes: Vec::new(),
     };
+    let before = ProcessState::capture();
     let file_name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = name_by_file(path, &request.options).unwrap_or(&file_name).to_owned();
     let log = Arc::new(SilentLogSink);
@@ -153,6 +159,7 @@ fn probe_plugin(
     let services = PluginServices::new(&shared, &name);
     let opened = open_plugin(path, services.clone(), adapters);
     services.leak_services();
+    channel.changes = before.changes(&ProcessState::capture());
     let answer = opened.as_ref().map(|loaded| loaded.checked.info.clone()).map_err(Clone::clone);
     channel.note_libraries(path);
     let answer = channel.send_answer(path, ProbeStep::Asked, answer)?;
@@ -160,10 +167,12 @@ fn probe_plugin(
         (Ok(loaded), Ok(info)) => {
             // Drivers reserve far more address space than they use; the memory limit (`RLIMIT_DATA`) stays in force.
             limit_address_space(None)?;
+            let before = ProcessState::capture();
             // Ignore a failure to start: the host starts the plugin again, and reports it.
             let started = LoadedPlugin::start_plugin(path, loaded, &[], &HostEnvironment::from_process());
             channel.note_libraries(path);
             drop(started);
+            channel.changes.extend(before.changes(&ProcessState::capture()));
             channel.send_answer(path, ProbeStep::Readied, Ok(info)).map(drop)
         }
         (opened, _) => {
@@ -180,6 +189,8 @@ struct ParentChannel {
     token: String,
     asked_by: u32,
     libraries: BTreeSet<String>,
+    /// What the plugin changed in the process so far.
+    changes: Vec<String>,
 }
 
 impl ParentChannel {
@@ -206,7 +217,8 @@ impl ParentChannel {
             answer
         };
         let libraries = self.libraries.iter().cloned().collect();
-        let answer = ProbeAnswer { token: self.token.clone(), pid, step, verdict, libraries };
+        let changes = self.changes.clone();
+        let answer = ProbeAnswer { token: self.token.clone(), pid, step, verdict, libraries, changes };
         let mut line = serde_json::to_vec(&answer)?;
         line.push(b'\n');
         self.answers.write_all(&line)?;

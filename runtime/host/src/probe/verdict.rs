@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::probe::child::ProbeStep;
 use crate::probe::parent::{ChildExit, ChildObservation};
 use crate::probe::{NamedProbeResult, ProbeResult};
-use crate::{Refusal, RefusalReason, signal_name};
+use crate::{Refusal, RefusalReason, sanitize_text, signal_name};
 
 /// How a plugin gets more time.
 const MORE_TIME: &str =
@@ -24,7 +24,8 @@ impl ChildObservation {
         });
         let last = self.answers.last().map_or(&[][..], |answer| &answer.libraries);
         let libraries = last.iter().map(PathBuf::from).collect();
-        let notes = excerpt.into_iter().chain(slowness).chain(self.exit_note(timeout)).collect();
+        let mut notes: Vec<String> =
+            excerpt.into_iter().chain(slowness).chain(self.exit_note(timeout)).collect();
         let name = self.answers.iter().find_map(|answer| Some(answer.verdict.as_ref().ok()?.name.clone()));
         let verdict = match self.answers.last() {
             Some(answer) if answer.pid != self.pid => Err(Refusal::new(
@@ -40,6 +41,11 @@ impl ChildObservation {
         };
         // A path that is not UTF-8 does not survive the JSON from the child.
         let verdict = verdict.map_err(|refusal| Refusal { file: path.to_path_buf(), ..refusal });
+        let changes = self.answers.last().map(|answer| answer.changes.clone()).unwrap_or_default();
+        let changed = changes.iter().map(|change| {
+            format!("it changes the process while it is loaded or started: {}", sanitize_text(change))
+        });
+        notes.extend(changed);
         NamedProbeResult { probed: ProbeResult { verdict, notes }, name, libraries }
     }
 
