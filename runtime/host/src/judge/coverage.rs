@@ -8,7 +8,6 @@ use std::path::Path;
 
 use crate::files::permissions::unreadable_refusal;
 use crate::files::regular_file::open_regular;
-use crate::judge::MAX_PLUGIN_BYTES;
 use crate::judge::shipped_files::ShippedFiles;
 use crate::{
     Digest, HostEnvironment, LibrarySearch, PluginManifest, Refusal, RefusalReason, RequiredLibrary,
@@ -50,8 +49,7 @@ pub fn list_covered_files(
         (Some(_), Some(found)) => FileCoverage::Changed(found),
     };
     let (plugin, _) = open_regular(path).map_err(|error| unreadable_refusal(path, &error))?;
-    let digest = Digest::hash_reader(std::io::Read::take(plugin, MAX_PLUGIN_BYTES))
-        .map_err(|error| unreadable_refusal(path, &error))?;
+    let digest = ShippedFiles { plugin: path, real_path: path }.hash_file(path, &plugin)?;
     let found = hash_shipped_files(path, &manifest.requires, manifest.files.keys(), environment)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut files = vec![CoveredFile { name, coverage: compare(manifest.sha256, Some(digest)) }];

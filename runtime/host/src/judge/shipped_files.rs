@@ -149,8 +149,19 @@ impl ShippedFiles<'_> {
         ))
     }
 
-    fn hash_file(&self, path: &Path, mut file: &File) -> Result<Digest, Refusal> {
+    /// The hash of a file. A longer one is refused: the hash of its beginning would say nothing of the rest.
+    pub(crate) fn hash_file(&self, path: &Path, mut file: &File) -> Result<Digest, Refusal> {
         let unreadable = |error| unreadable_refusal(path, &error);
+        let length = file.metadata().map_err(unreadable)?.len();
+        if length > MAX_PLUGIN_BYTES {
+            return Err(Refusal::new(
+                RefusalReason::HashMismatch,
+                self.plugin,
+                format!("its file `{}` with at most {MAX_PLUGIN_BYTES} bytes", path.display()),
+                format!("{length} bytes"),
+                "split the file",
+            ));
+        }
         file.rewind().map_err(unreadable)?;
         Digest::hash_reader(file.take(MAX_PLUGIN_BYTES)).map_err(unreadable)
     }

@@ -109,6 +109,10 @@ fn the_files_in_a_manifest_have_the_hashes_in_it() {
     assert_eq!(judge_with(&listed), Ok(()));
     shipped.directory.write_file("firmware.bin", "other data");
     assert_eq!(judge_with(&listed), Err(RefusalReason::HashMismatch));
+    // Of a longer file, the hash would cover only the beginning.
+    fs::OpenOptions::new().write(true).open(&data).unwrap().set_len((2 << 30) + 1).unwrap();
+    let refusal = judge_path(shipped.plugin.clone(), "").unwrap_err();
+    assert!(refusal.found.contains("2147483649 bytes"), "{refusal}");
     fs::set_permissions(&data, fs::Permissions::from_mode(0o666)).unwrap();
     assert_eq!(judge_with(&listed), Err(RefusalReason::WritableByOthers));
     fs::remove_file(&data).unwrap();
