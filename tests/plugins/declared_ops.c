@@ -87,6 +87,7 @@ static oarlock_error square(void *context, void *state, const oarlock_call *call
     keep.ints_count = 1;
     axes.block = (oarlock_memory)(uintptr_t)&axis;
     axes.offset = 0;
+    axes.size_in_bytes = sizeof axis;
     axes.dtype = OARLOCK_DTYPE_I64;
     axes.dims = &one;
     axes.dims_count = 1;

@@ -307,8 +307,8 @@ typedef oarlock_error (*oarlock_run_op_function)(void *context, oarlock_str doma
     uint64_t attributes_count, const oarlock_tensor *const *outputs, uint64_t outputs_count);
 
 /** Runs another op of the runtime, such as `MatMul` of the domain `""`: in `run` of a CPU kernel whose op has a domain of its own, on
- *  the thread that called it. `opset` 0 is the newest. Operands are contiguous and in host memory; an output has the dtype and the
- *  shape that the op computes. The op is looked up each time, and its operands are copied. Fails on a host without the function. */
+ *  the thread that called it. `opset` 0 is the newest. Operands are contiguous and in host memory, with their `size_in_bytes`; an
+ *  output has the dtype and the shape that the op computes. The op is looked up each time, and its operands are copied. Fails on a host without the function. */
 static inline oarlock_error oarlock_run_op(const char *domain, const char *op, uint32_t opset, const oarlock_tensor *const *inputs,
     uint64_t inputs_count, const oarlock_attribute *const *attributes, uint64_t attributes_count,
     const oarlock_tensor *const *outputs, uint64_t outputs_count) {

@@ -147,22 +147,3 @@ impl FromIterator<(String, Attribute)> for Attributes {
         all
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn attributes_are_found_by_name_and_the_last_of_a_name_stays() {
-        let attributes = Attributes::new()
-            .with_attribute("b", Attribute::Int(1))
-            .with_attribute("a", Attribute::Ints(vec![2]))
-            .with_attribute("b", Attribute::Int(3));
-        assert_eq!(attributes.get_int("b").unwrap(), Some(3));
-        assert_eq!(attributes.get_ints("a").unwrap(), Some([2].as_slice()));
-        assert_eq!(attributes.get_int("c").unwrap(), None);
-        assert_eq!(attributes.iter().len(), 2);
-        let error = attributes.get_float("a").unwrap_err();
-        assert_eq!(error.message(), "expected the attribute `a` to hold float, found ints");
-    }
-}

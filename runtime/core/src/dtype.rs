@@ -199,24 +199,3 @@ elements! {
     bool => Bool, i8 => I8, u8 => U8, i16 => I16, u16 => U16, i32 => I32, u32 => U32, i64 => I64, u64 => U64,
     f16 => F16, bf16 => BF16, f32 => F32, f64 => F64, Complex<f32> => C64, Complex<f64> => C128,
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_dtype_is_the_contracts() {
-        for dtype in Dtype::ALL {
-            assert_eq!(dtype.to_abi().name(), Some(dtype.name()));
-            assert_eq!(Dtype::from_abi(dtype.to_abi()), Some(*dtype));
-            assert_eq!(dtype.name().parse::<Dtype>().unwrap(), *dtype);
-            assert_eq!(dtype.numpy_name().parse::<Dtype>().unwrap(), *dtype);
-        }
-    }
-
-    #[test]
-    fn an_unknown_name_is_refused_with_the_ones_there_are() {
-        let error = "float31".parse::<Dtype>().unwrap_err();
-        assert!(error.message().contains("f8e5m2") && error.message().contains("`float31`"), "{error}");
-    }
-}

@@ -263,24 +263,3 @@ impl StdError for Error {
         self.0.failure.as_ref().map(|failure| failure as _)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_error_reads_as_one_sentence_with_its_place() {
-        let error = Error::invalid_argument("expected 2 dimensions, found 3")
-            .with_operand("input 1 (B)")
-            .with_op("MatMul")
-            .with_device("cpu:0");
-        assert_eq!(error.to_string(), "`MatMul` on `cpu:0`: input 1 (B): expected 2 dimensions, found 3");
-        assert_eq!(error.kind().name(), "InvalidArgumentError");
-    }
-
-    #[test]
-    fn the_innermost_place_stays() {
-        let error = Error::fatal("broken").with_op("Add").with_op("Graph");
-        assert_eq!(error.op(), Some("Add"));
-    }
-}

@@ -75,7 +75,9 @@ pub use report::{DeviceReport, LoadReport, LoadedPluginReport, PluginOutcome, Pl
 pub use search::{PluginCandidate, PluginOrigin, SearchResult, search_places, search_plugins};
 pub use services::errors::{Code, ErrorFlags, FailureDetails, PluginFailure, live_errors};
 pub use services::host_call::{CallServices, HostCall};
-pub use services::op_runner::{OpRequest, OpRunner, RUN_OP, RunOp, with_op_runner};
+pub use services::op_runner::{
+    HostOperand, HostPlace, OpRequest, OpRunner, RUN_OP, RequestedAttribute, RunOp, with_op_runner,
+};
 pub use services::stop_request::{StopQuestion, with_stop_check};
 pub use services::thread_pool::MAX_WORKERS;
 pub use services::{LogLevel, LogSink, SilentLogSink};

@@ -139,7 +139,7 @@ fn an_op_is_run_by_the_runner_of_the_thread_and_by_nobody_elsewhere() {
     /// Remembers the names of ops.
     struct NamingRunner(Mutex<Vec<String>>);
     impl op_runner::OpRunner for NamingRunner {
-        unsafe fn run_op(&self, request: &op_runner::OpRequest<'_>) -> Result<(), PluginFailure> {
+        fn run_op(&self, request: &op_runner::OpRequest<'_>) -> Result<(), PluginFailure> {
             self.0.lock().unwrap().push(format!(
                 "{}::{} {}",
                 request.domain,
