@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use libtest_mimic::{Failed, Trial};
+use oarlock_conformance::SuiteSettings;
 use oarlock_core::flags::Flags;
 use oarlock_core::{Op, Runtime, Tensor};
 use oarlock_host::{HostEnvironment, PluginOrigin, PluginOutcome, ProcessIdentity};
@@ -73,7 +74,7 @@ fn pass_suite(macros: &[&str]) -> Result<(), Failed> {
     let place = DeviceDirectory::with_device(macros)?;
     let host = place.start_host()?;
     let plugin = open_device(&host, 0)?.plugin().clone();
-    let report = plugin.check_conformance(Duration::from_secs(30), &mut |_| {}).ok_or("nothing to check")?;
+    let report = plugin.check_conformance(&[], &SuiteSettings::default(), &mut |_| {})?;
     if report.has_passed() { Ok(()) } else { Err(report.render_text().into()) }
 }
 
@@ -155,8 +156,7 @@ fn use_given_file() -> Result<(), Failed> {
     match reported.map(|report| &report.outcome) {
         Some(PluginOutcome::Loaded(loaded)) => {
             let plugin = host.plugin(&loaded.info.name).ok_or("it is not in use")?;
-            let report =
-                plugin.check_conformance(Duration::from_secs(30), &mut |_| {}).ok_or("nothing to check")?;
+            let report = plugin.check_conformance(&[], &SuiteSettings::default(), &mut |_| {})?;
             if report.has_passed() { Ok(()) } else { Err(report.render_text().into()) }
         }
         other => Err(format!("{other:#?}").into()),
