@@ -156,8 +156,8 @@ fn what_a_plugin_left_for_the_end_of_the_process_is_not_run_and_the_probe_says_s
     }
 }
 
-/// A user whose plugin has a kernel for `Relu` that runs `action`, and a model with one such node.
-fn user_with_bad_kernel(action: &str) -> TestUser {
+/// A user whose plugin has a kernel for `Relu` that runs `action` in a slot, and a model with one such node.
+fn user_with_bad_kernel(slot: &str, action: &str) -> TestUser {
     let user = TestUser::new();
     user.compile_plugin(
         "libfatal.so",
@@ -165,9 +165,13 @@ fn user_with_bad_kernel(action: &str) -> TestUser {
             "#include \"minimal_kernel.h\"\n\
              static oarlock_error act(void *context, void *state, const oarlock_call *call) {{\n\
                  (void)context; (void)state; (void)call; {action}; return 0; }}\n\
+             static oarlock_error ready(void *context, const oarlock_call *call, void **state) {{\n\
+                 *state = 0; return act(context, 0, call); }}\n\
+             static oarlock_error release(void *context, void *state) {{ (void)context; (void)state; return 0; }}\n\
              static oarlock_error describe(oarlock_plugin *plugin) {{\n\
+                 (void)ready; (void)release;\n\
                  static const oarlock_str op = OARLOCK_STR(\"Relu\");\n\
-                 minimal_kernel.op = op; minimal_kernel.version_min = 6; minimal_kernel.run = act;\n\
+                 minimal_kernel.op = op; minimal_kernel.version_min = 6; minimal_kernel.{slot};\n\
                  return minimal_describe_kernel(plugin, \"Fatal\"); }}\n\
              OARLOCK_PLUGIN(describe);\n"
         ),
@@ -180,7 +184,7 @@ fn user_with_bad_kernel(action: &str) -> TestUser {
 #[test]
 fn a_kernel_that_ends_a_run_is_named_with_its_node_its_plugin_and_its_file() {
     for (action, fault) in [("abort()", "SIGABRT"), ("exit(0)", "exit status: 0")] {
-        let user = user_with_bad_kernel(action);
+        let user = user_with_bad_kernel("run = act", action);
         for command in ["run", "bench"] {
             let call = [command, "relu.onnx", "--plugin", "libfatal.so", "-d", "Fatal", "-i", "x=f32:[1,2]"];
             let outcome = user.run_command(&call);
@@ -196,8 +200,21 @@ fn a_kernel_that_ends_a_run_is_named_with_its_node_its_plugin_and_its_file() {
 }
 
 #[test]
+fn a_kernel_that_ends_the_process_while_it_is_readied_is_named_with_its_node() {
+    let user = user_with_bad_kernel("prepare = ready; minimal_kernel.release = release", "abort()");
+    let shape = ["relu.onnx", "--plugin", "libfatal.so", "-d", "Fatal"];
+    for command in ["explain", "run", "trace"] {
+        let inputs = if command == "explain" { &[][..] } else { &["-i", "x=f32:[1,2]"] };
+        let outcome = user.run_command(&[&[command], &shape[..], inputs].concat());
+        assert_eq!((outcome.status, outcome.out.as_str()), (1, ""), "{command}: {}", outcome.err);
+        let message = "error: the process was ended while the node `Relu` (`Y`) was readied: ";
+        assert!(outcome.err.starts_with(message), "{command}: {}", outcome.err);
+    }
+}
+
+#[test]
 fn a_device_is_found_without_regard_to_case_and_a_longer_name_by_its_nearest() {
-    let user = user_with_bad_kernel("");
+    let user = user_with_bad_kernel("run = act", "");
     let call =
         |device: &str| user.run_command(&["--plugin", "libfatal.so", "op", "Relu", "f32:[1]", "-d", device]);
     for device in ["fatal", "FATAL:0", "Fatal"] {
