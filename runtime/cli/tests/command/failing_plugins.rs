@@ -300,3 +300,57 @@ fn a_device_that_cannot_be_described_is_named_with_the_cause() {
     let message = "error: expected a device that can be used, found `Long:0`, which is left out: ";
     assert!(outcome.err.contains(message), "{}", outcome.err);
 }
+
+/// A layer that runs `action` before each plugin is initialized.
+fn layer_source(action: &str) -> String {
+    format!(
+        "#include <stdlib.h>\n#include \"oarlock/plugin.h\"\n\
+         static oarlock_core_table own;\n\
+         static oarlock_core_table *next;\n\
+         static oarlock_error initialize(void *context) {{\n\
+             {action}; return next->initialize ? next->initialize(context) : 0; }}\n\
+         static oarlock_error wrap(void *context, oarlock_table_kind kind, oarlock_str plugin, void *next_context,\n\
+             void *next_table, void **wrapped_context, void **wrapped_table) {{\n\
+             (void)context; (void)plugin; *wrapped_context = next_context; *wrapped_table = next_table;\n\
+             if (kind == OARLOCK_TABLE_KIND_CORE) {{\n\
+                 next = next_table; own = *next; own.initialize = initialize; *wrapped_table = &own; }}\n\
+             return 0; }}\n\
+         static oarlock_error unwrap(void *context, oarlock_table_kind kind, void *wrapped_context, void *table) {{\n\
+             (void)context; (void)kind; (void)wrapped_context; (void)table; return 0; }}\n\
+         static oarlock_layer_table layer = {{OARLOCK_TABLE(oarlock_layer_table), .wrap = wrap, .unwrap = unwrap}};\n\
+         static oarlock_error describe(oarlock_plugin *plugin) {{\n\
+             plugin->name = oarlock_string(\"watcher\"); plugin->version = oarlock_string(\"1\");\n\
+             plugin->vendor = oarlock_string(\"Acme\"); plugin->layer = &layer; return 0; }}\n\
+         OARLOCK_PLUGIN(describe);\n"
+    )
+}
+
+#[test]
+fn a_layer_that_crashes_in_a_call_is_to_blame_and_not_the_plugin_below_it() {
+    let user = TestUser::new();
+    user.compile_template("libgood.so");
+    user.compile_plugin("liblayer.so", &layer_source("abort()"));
+    let call = ["devices", "--plugin", "libgood.so", "--plugin", "liblayer.so", "--layer", "watcher"];
+    let devices = user.run_command(&call);
+    assert_eq!(devices.status, 1, "{}", devices.err);
+    assert!(devices.out.contains("cpu:0") && devices.out.contains("CustomCPU:0"), "{}", devices.out);
+    let warning = "warning: `[HOME]/liblayer.so` is left out: expected a layer that passes calls on, found a crash with SIGABRT";
+    assert!(devices.err.starts_with(warning), "{}", devices.err);
+    assert!(devices.err.contains("expected a layer called `watcher`"), "{}", devices.err);
+}
+
+#[test]
+fn a_plugin_that_crashes_without_its_layer_too_is_to_blame_and_the_layer_stays() {
+    let user = user_with_bad_plugin("INITIALIZE", "abort();");
+    user.compile_plugin("liblayer.so", &layer_source(""));
+    let call = ["plugins", "--json", "--plugin", "liblayer.so", "--layer", "watcher"];
+    let plugins = run_watched(&user, &call);
+    assert!(plugins.err.contains(&format!("{BAD_FILE} is left out")), "{}", plugins.err);
+    assert!(plugins.err.contains("; the layers around it are used again"), "{}", plugins.err);
+    let report = plugins.parse_json();
+    let rows = report["plugins"].as_array().expect("a list");
+    let row =
+        |file: &str| rows.iter().find(|row| row["file"].as_str().is_some_and(|path| path.ends_with(file)));
+    assert_eq!(row("libbad.so").expect("a plugin")["reason"], "crashed-at-start");
+    assert_eq!(row("liblayer.so").expect("a plugin")["outcome"], "loaded");
+}

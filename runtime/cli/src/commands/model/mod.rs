@@ -21,7 +21,9 @@ use std::time::{Duration, Instant};
 
 use oarlock_core::flags::FallbackScope;
 use oarlock_core::{Device, Runtime};
-use oarlock_engine::{ExecutionPlan, FallbackListener, Model, PrecisionMode, RuntimeValue, Session, SessionOptions};
+use oarlock_engine::{
+    ExecutionPlan, FallbackListener, Model, PrecisionMode, RuntimeValue, Session, SessionOptions,
+};
 use serde::Serialize;
 
 use crate::arguments::{GlobalOptions, ModelArguments, PrecisionArguments};

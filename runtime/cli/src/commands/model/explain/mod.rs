@@ -18,8 +18,8 @@ use super::model_inputs::{InputRequest, MissingInputs};
 use crate::CommandVerdict;
 use crate::arguments::{ExplainArguments, GlobalOptions};
 use crate::output::{CommandOutput, NAME_STYLE, QUIET_STYLE};
-use crate::render::{TableCell, TextTable, print_sentence, truncate_text};
 use crate::output_file;
+use crate::render::{TableCell, TextTable, print_sentence, truncate_text};
 use oarlock_report::text::format_count;
 use oarlock_report::value_description::ValueDescription;
 
