@@ -14,11 +14,11 @@ use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use oarlock_conformance::CheckOutcome;
+use oarlock_conformance::SuiteSettings;
 use oarlock_core::flags::Flags;
 use oarlock_core::{Runtime, Tensor};
 use oarlock_engine::import::load_model;
 use oarlock_engine::{RuntimeValue, Session, SessionOptions};
-use oarlock_conformance::SuiteSettings;
 use oarlock_host::{Host, HostOptions, PluginDevice, ProbeCommand, probe_child_main};
 use oarlock_tests::bare_host::{CPU_PLUGIN, SIM_PLUGIN, host_options};
 

@@ -11,6 +11,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::process::ExitStatusExt as _;
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
@@ -23,7 +24,7 @@ use crate::arguments::GlobalOptions;
 use crate::output::{self, CommandOutput};
 use crate::problem::CommandError;
 use crate::session::{ChildTask, THIS_PROGRAM};
-use crate::watched_child::{ChildMessage, PhaseStart, WatchOrder};
+use crate::watched_child::{ChildMessage, PhaseRecord, WatchOrder};
 use crate::{CommandVerdict, commands};
 
 /// The exit code of a child whose program could not be started, as in shells. The command itself never exits with it.
@@ -37,9 +38,10 @@ const WAIT_WITHOUT_EVENT: Duration = Duration::from_millis(20);
 /// no longer can.
 pub(crate) fn watch_command(arguments: &[OsString], global: &GlobalOptions) -> CommandVerdict {
     let color = global.color;
-    let mut failed: Vec<FailedStart> = Vec::new();
+    let mut blamed = BlamedPlugins::default();
     loop {
-        let watched = WatchedChild::start_child(arguments, &failed).and_then(WatchedChild::watch_child);
+        let watched =
+            WatchedChild::start_child(arguments, &blamed.failed).and_then(WatchedChild::watch_child);
         let watched = watched.map_err(|error| {
             CommandError::new(format!("the process of the command could not be started: {error}"))
         })?;
@@ -49,25 +51,61 @@ pub(crate) fn watch_command(arguments: &[OsString], global: &GlobalOptions) -> C
                 output::print_message(color, "warning", &message, None);
                 return Ok(is_success);
             }
-            // A plugin that is left out and fails all the same is another file for the host.
-            ChildEnding::FailedStart(plugin) if !failed.iter().any(|known| known.file == plugin.file) => {
-                let FailedStart { file, phase, fault } = &plugin;
-                let message = format!(
-                    "`{}` is left out: expected a plugin that starts, found {fault} while {phase}",
-                    file.display()
-                );
-                output::print_message(color, "warning", &message, None);
-                failed.push(plugin);
-            }
-            ChildEnding::FailedStart(FailedStart { file, phase, fault }) => {
-                let problem = broken_phase(&file.to_string_lossy(), phase, fault);
-                return Err(answer_problem(problem, global));
-            }
+            ChildEnding::FailedStart { plugin, layers } => match blamed.blame_plugin(&plugin, layers) {
+                Some(message) => output::print_message(color, "warning", &message, None),
+                // A plugin that was left out fails all the same: it is part of the program.
+                None => {
+                    let problem = broken_phase(&plugin.file.to_string_lossy(), plugin.phase, plugin.fault);
+                    return Err(answer_problem(problem, global));
+                }
+            },
             ChildEnding::Broken { problem, has_written: false } => {
                 return Err(answer_problem(problem, global));
             }
             ChildEnding::Broken { problem, has_written: true } => return Err(problem),
         }
+    }
+}
+
+/// The plugins that later starts of the command leave out.
+#[derive(Default)]
+struct BlamedPlugins {
+    failed: Vec<FailedStart>,
+    /// Pairs of a plugin and a layer through which it was called when it failed.
+    suspects: Vec<(PathBuf, PathBuf)>,
+}
+
+impl BlamedPlugins {
+    /// Leaves a plugin out of the next start, and says so. If it was called through layers, they are left out first: only a plugin
+    /// that fails without them is to blame itself. `None` if nothing is left to leave out.
+    fn blame_plugin(&mut self, plugin: &FailedStart, layers: Vec<PathBuf>) -> Option<String> {
+        let FailedStart { file, phase, fault } = plugin;
+        if !layers.is_empty() {
+            let names: Vec<String> = layers.iter().map(|layer| format!("`{}`", layer.display())).collect();
+            let verb = if names.len() == 1 { "is" } else { "are" };
+            for layer in layers {
+                self.suspects.push((file.clone(), layer.clone()));
+                self.failed.push(FailedStart { file: layer, phase: PluginPhase::Wrap, fault: *fault });
+            }
+            return Some(format!(
+                "{} {verb} left out: expected a layer that passes calls on, found {fault} in a call of `{}` through it",
+                names.join(", "),
+                file.display()
+            ));
+        }
+        if self.failed.iter().any(|known| known.file == *file) {
+            return None;
+        }
+        let is_cleared =
+            |known: &FailedStart| self.suspects.iter().any(|(of, layer)| of == file && *layer == known.file);
+        let had = self.failed.len();
+        self.failed.retain(|known| !is_cleared(known));
+        let again = if self.failed.len() < had { "; the layers around it are used again" } else { "" };
+        self.failed.push(plugin.clone());
+        Some(format!(
+            "`{}` is left out: expected a plugin that starts, found {fault} while {phase}{again}",
+            file.display()
+        ))
     }
 }
 
@@ -101,8 +139,8 @@ enum ChildEnding {
     Verdict(bool),
     /// A plugin took it along after it had said all.
     LateFault { is_success: bool, message: String },
-    /// A plugin took it along before it wrote anything.
-    FailedStart(FailedStart),
+    /// A plugin took it along before it wrote anything, perhaps in a layer around it.
+    FailedStart { plugin: FailedStart, layers: Vec<PathBuf> },
     /// It ended otherwise.
     Broken { problem: CommandError, has_written: bool },
 }
@@ -115,7 +153,7 @@ struct WatchedChild {
     /// What the child is doing, if it said so.
     doing: Option<String>,
     /// The phases that have begun and not ended, the innermost last.
-    phases: Vec<PhaseStart>,
+    phases: Vec<PhaseRecord>,
     has_written: bool,
     verdict: Option<bool>,
     is_done: bool,
@@ -233,7 +271,7 @@ impl WatchedChild {
             (Some(is_success), _) if self.is_done => ChildEnding::Verdict(is_success),
             (Some(is_success), phase) => {
                 let message = match phase {
-                    Some(PhaseStart { file, phase, .. }) => format!(
+                    Some(PhaseRecord { file, phase, .. }) => format!(
                         "`{}`: expected a plugin that shuts down, found {fault} while {phase}; the command had done its work",
                         sanitize_text(&file.to_string_lossy())
                     ),
@@ -241,8 +279,9 @@ impl WatchedChild {
                 };
                 ChildEnding::LateFault { is_success, message }
             }
-            (None, Some(PhaseStart { file, phase, .. })) if !self.has_written => {
-                ChildEnding::FailedStart(FailedStart { file: file.into(), phase, fault })
+            (None, Some(PhaseRecord { file, phase, layers, .. })) if !self.has_written => {
+                let layers = layers.into_iter().map(PathBuf::from).collect();
+                ChildEnding::FailedStart { plugin: FailedStart { file: file.into(), phase, fault }, layers }
             }
             (None, phase) => {
                 let problem = match (self.doing, phase) {
@@ -256,7 +295,7 @@ impl WatchedChild {
                          (`binfmt_misc`)",
                     )
                     }
-                    (_, Some(PhaseStart { file, phase, .. })) => {
+                    (_, Some(PhaseRecord { file, phase, .. })) => {
                         broken_phase(&file.to_string_lossy(), phase, fault)
                     }
                     (doing, None) => broken_command(

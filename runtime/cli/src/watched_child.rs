@@ -6,11 +6,9 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
-use std::path::Path;
 use std::sync::OnceLock;
-use std::time::Duration;
 
-use oarlock_host::{FailedStart, PhaseObserver, PluginPhase, StartFault, sanitize_text};
+use oarlock_host::{FailedStart, PhaseObserver, PhaseStart, PluginPhase, StartFault, sanitize_text};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +19,7 @@ pub(crate) enum ChildMessage {
     /// Completes "while …".
     Doing(String),
     /// Code of a plugin runs, before the work or after it. Such phases may contain others.
-    PhaseBegins(PhaseStart),
+    PhaseBegins(PhaseRecord),
     PhaseEnds,
     /// Something is about to be written to standard output, so the command cannot be started again.
     Writes,
@@ -35,11 +33,13 @@ pub(crate) enum ChildMessage {
 
 /// The beginning of a phase.
 #[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct PhaseStart {
+pub(crate) struct PhaseRecord {
     /// Text would lose a name that is not UTF-8.
     pub(crate) file: OsString,
     pub(crate) phase: PluginPhase,
     pub(crate) limit_ms: u64,
+    /// The files of the layers through which the plugin is called.
+    pub(crate) layers: Vec<OsString>,
 }
 
 /// How a watched command is started.
@@ -117,9 +117,13 @@ pub(crate) fn send_message(message: &ChildMessage) {
 pub(crate) struct PhaseSender;
 
 impl PhaseObserver for PhaseSender {
-    fn on_phase_begin(&self, file: &Path, phase: PluginPhase, limit: Duration) {
-        let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
-        send_message(&ChildMessage::PhaseBegins(PhaseStart { file: file.into(), phase, limit_ms }));
+    fn on_phase_begin(&self, start: &PhaseStart<'_>) {
+        send_message(&ChildMessage::PhaseBegins(PhaseRecord {
+            file: start.file.into(),
+            phase: start.phase,
+            limit_ms: u64::try_from(start.limit.as_millis()).unwrap_or(u64::MAX),
+            layers: start.layers.iter().map(Into::into).collect(),
+        }));
     }
 
     fn on_phase_end(&self) {

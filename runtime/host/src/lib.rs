@@ -66,7 +66,8 @@ pub use options::{BuiltInPlugin, HostOptions};
 pub use phase_watchdog::PhaseWatchdog;
 pub use plugin::{LoadedKernel, LoadedPlugin};
 pub use plugin_phase::{
-    FailedStart, PhaseObserver, PluginPhase, START_TIMEOUT, StartFault, UnwatchedPhases, signal_name,
+    FailedStart, PhaseObserver, PhaseStart, PluginPhase, START_TIMEOUT, StartFault, UnwatchedPhases,
+    signal_name,
 };
 pub use plugin_selection::PluginSelection;
 pub use probe::{PROBE_TIMEOUT, ProbeCommand, ProbeResult, probe_file};

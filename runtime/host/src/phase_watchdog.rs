@@ -2,11 +2,11 @@
 //!
 //! The thread that runs the plugin is stuck, so another one says it. It exists only while phases follow each other closely.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::{LogLevel, LogSink, PhaseObserver, PluginPhase};
+use crate::{LogLevel, LogSink, PhaseObserver, PhaseStart, PluginPhase};
 
 /// How long the thread waits for the next phase before it ends.
 const IDLE_TIME: Duration = Duration::from_secs(1);
@@ -46,7 +46,8 @@ impl PhaseWatchdog {
 }
 
 impl PhaseObserver for PhaseWatchdog {
-    fn on_phase_begin(&self, file: &Path, phase: PluginPhase, limit: Duration) {
+    fn on_phase_begin(&self, start: &PhaseStart<'_>) {
+        let PhaseStart { file, phase, limit, .. } = *start;
         let deadline = Instant::now().checked_add(limit);
         let mut state = self.state.lock_state();
         state.running.push(WatchedPhase { file: file.to_path_buf(), phase, limit, deadline });
@@ -105,6 +106,7 @@ impl SharedWatch {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
     use std::sync::mpsc::{Sender, channel};
 
     use super::*;
@@ -121,20 +123,19 @@ mod tests {
     fn a_phase_that_takes_too_long_is_named_once_and_one_that_ends_is_not() {
         let (sender, messages) = channel();
         let watchdog = PhaseWatchdog::new(Arc::new(SendingLog(Mutex::new(sender))));
-        watchdog.on_phase_begin(Path::new("/x/libquick.so"), PluginPhase::Load, Duration::from_secs(3600));
+        let begin = |file: &str, phase, limit| {
+            watchdog.on_phase_begin(&PhaseStart { file: Path::new(file), phase, limit, layers: &[] });
+        };
+        begin("/x/libquick.so", PluginPhase::Load, Duration::from_secs(3600));
         watchdog.on_phase_end();
-        watchdog.on_phase_begin(
-            Path::new("/x/libslow.so"),
-            PluginPhase::Initialize,
-            Duration::from_millis(1),
-        );
+        begin("/x/libslow.so", PluginPhase::Initialize, Duration::from_millis(1));
         let message = messages.recv().expect("a warning");
         assert!(
             message.starts_with("`/x/libslow.so` has not returned for 1 ms while its devices"),
             "{message}"
         );
         watchdog.on_phase_end();
-        watchdog.on_phase_begin(Path::new("/x/libnext.so"), PluginPhase::Unload, Duration::from_millis(1));
+        begin("/x/libnext.so", PluginPhase::Unload, Duration::from_millis(1));
         assert!(messages.recv().expect("a warning").starts_with("`/x/libnext.so`"));
         watchdog.on_phase_end();
     }

@@ -61,10 +61,23 @@ impl fmt::Display for PluginPhase {
     }
 }
 
+/// The beginning of a phase.
+#[derive(Clone, Copy, Debug)]
+pub struct PhaseStart<'a> {
+    /// The file of the plugin; for one that is linked in, the program.
+    pub file: &'a Path,
+    /// What the host is about to do.
+    pub phase: PluginPhase,
+    /// How long it should take at most.
+    pub limit: Duration,
+    /// The files of the layers around the plugin, whose code runs too, without those that are part of the program.
+    pub layers: &'a [PathBuf],
+}
+
 /// Learns when a host runs code of plugins, in order and on the thread that does it.
 pub trait PhaseObserver: Send + Sync {
-    /// The host is about to run code of the plugin in `file`, which should not take longer than `limit`.
-    fn on_phase_begin(&self, file: &Path, phase: PluginPhase, limit: Duration);
+    /// The host is about to run code of a plugin.
+    fn on_phase_begin(&self, start: &PhaseStart<'_>);
 
     /// The code has returned.
     fn on_phase_end(&self);
@@ -75,7 +88,7 @@ pub trait PhaseObserver: Send + Sync {
 pub struct UnwatchedPhases;
 
 impl PhaseObserver for UnwatchedPhases {
-    fn on_phase_begin(&self, _file: &Path, _phase: PluginPhase, _limit: Duration) {}
+    fn on_phase_begin(&self, _start: &PhaseStart<'_>) {}
 
     fn on_phase_end(&self) {}
 }
@@ -84,13 +97,8 @@ impl PhaseObserver for UnwatchedPhases {
 pub(crate) struct RunningPhase(Arc<dyn PhaseObserver>);
 
 impl RunningPhase {
-    pub(crate) fn begin_phase(
-        observer: &Arc<dyn PhaseObserver>,
-        file: &Path,
-        phase: PluginPhase,
-        limit: Duration,
-    ) -> Self {
-        observer.on_phase_begin(file, phase, limit);
+    pub(crate) fn begin_phase(observer: &Arc<dyn PhaseObserver>, start: &PhaseStart<'_>) -> Self {
+        observer.on_phase_begin(start);
         Self(observer.clone())
     }
 }

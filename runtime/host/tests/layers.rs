@@ -3,14 +3,13 @@
 #![expect(unsafe_code, reason = "the plugins here are written against the C contract")]
 
 use std::ffi::c_void;
-use std::path::Path;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use oarlock_abi as abi;
 use oarlock_host::{
-    BuiltInPlugin, Host, HostConfig, HostEnvironment, HostOptions, PhaseObserver, PluginPhase,
+    BuiltInPlugin, Host, HostConfig, HostEnvironment, HostOptions, PhaseObserver, PhaseStart, PluginPhase,
     ProcessIdentity,
 };
 
@@ -226,9 +225,9 @@ struct PhaseRecorder {
 }
 
 impl PhaseObserver for PhaseRecorder {
-    fn on_phase_begin(&self, _file: &Path, phase: PluginPhase, limit: Duration) {
-        assert_eq!(limit, Duration::from_millis(700));
-        self.begun.lock().expect("no thread panics").push(phase);
+    fn on_phase_begin(&self, start: &PhaseStart<'_>) {
+        assert_eq!((start.limit, start.layers.len()), (Duration::from_millis(700), 0));
+        self.begun.lock().expect("no thread panics").push(start.phase);
     }
 
     fn on_phase_end(&self) {

@@ -1,7 +1,5 @@
 //! Custom devices that work, and what they do.
 
-use std::time::Duration;
-
 use libtest_mimic::{Failed, Trial};
 use oarlock_conformance::SuiteSettings;
 use oarlock_core::flags::Flags;

@@ -156,8 +156,8 @@ fn what_a_plugin_left_for_the_end_of_the_process_is_not_run_and_the_probe_says_s
     }
 }
 
-/// A user whose plugin has a kernel for `Relu` that runs `action`, and a model with one such node.
-fn user_with_bad_kernel(action: &str) -> TestUser {
+/// A user whose plugin has a kernel for `Relu` that runs `action` in a slot, and a model with one such node.
+fn user_with_bad_kernel(slot: &str, action: &str) -> TestUser {
     let user = TestUser::new();
     user.compile_plugin(
         "libfatal.so",
@@ -165,9 +165,13 @@ fn user_with_bad_kernel(action: &str) -> TestUser {
             "#include \"minimal_kernel.h\"\n\
              static oarlock_error act(void *context, void *state, const oarlock_call *call) {{\n\
                  (void)context; (void)state; (void)call; {action}; return 0; }}\n\
+             static oarlock_error ready(void *context, const oarlock_call *call, void **state) {{\n\
+                 *state = 0; return act(context, 0, call); }}\n\
+             static oarlock_error release(void *context, void *state) {{ (void)context; (void)state; return 0; }}\n\
              static oarlock_error describe(oarlock_plugin *plugin) {{\n\
+                 (void)ready; (void)release;\n\
                  static const oarlock_str op = OARLOCK_STR(\"Relu\");\n\
-                 minimal_kernel.op = op; minimal_kernel.version_min = 6; minimal_kernel.run = act;\n\
+                 minimal_kernel.op = op; minimal_kernel.version_min = 6; minimal_kernel.{slot};\n\
                  return minimal_describe_kernel(plugin, \"Fatal\"); }}\n\
              OARLOCK_PLUGIN(describe);\n"
         ),
@@ -180,7 +184,7 @@ fn user_with_bad_kernel(action: &str) -> TestUser {
 #[test]
 fn a_kernel_that_ends_a_run_is_named_with_its_node_its_plugin_and_its_file() {
     for (action, fault) in [("abort()", "SIGABRT"), ("exit(0)", "exit status: 0")] {
-        let user = user_with_bad_kernel(action);
+        let user = user_with_bad_kernel("run = act", action);
         for command in ["run", "bench"] {
             let call = [command, "relu.onnx", "--plugin", "libfatal.so", "-d", "Fatal", "-i", "x=f32:[1,2]"];
             let outcome = user.run_command(&call);
@@ -196,8 +200,21 @@ fn a_kernel_that_ends_a_run_is_named_with_its_node_its_plugin_and_its_file() {
 }
 
 #[test]
+fn a_kernel_that_ends_the_process_while_it_is_readied_is_named_with_its_node() {
+    let user = user_with_bad_kernel("prepare = ready; minimal_kernel.release = release", "abort()");
+    let shape = ["relu.onnx", "--plugin", "libfatal.so", "-d", "Fatal"];
+    for command in ["explain", "run", "trace"] {
+        let inputs = if command == "explain" { &[][..] } else { &["-i", "x=f32:[1,2]"] };
+        let outcome = user.run_command(&[&[command], &shape[..], inputs].concat());
+        assert_eq!((outcome.status, outcome.out.as_str()), (1, ""), "{command}: {}", outcome.err);
+        let message = "error: the process was ended while the node `Relu` (`Y`) was readied: ";
+        assert!(outcome.err.starts_with(message), "{command}: {}", outcome.err);
+    }
+}
+
+#[test]
 fn a_device_is_found_without_regard_to_case_and_a_longer_name_by_its_nearest() {
-    let user = user_with_bad_kernel("");
+    let user = user_with_bad_kernel("run = act", "");
     let call =
         |device: &str| user.run_command(&["--plugin", "libfatal.so", "op", "Relu", "f32:[1]", "-d", device]);
     for device in ["fatal", "FATAL:0", "Fatal"] {
@@ -282,4 +299,58 @@ fn a_device_that_cannot_be_described_is_named_with_the_cause() {
     assert_eq!(outcome.status, 1);
     let message = "error: expected a device that can be used, found `Long:0`, which is left out: ";
     assert!(outcome.err.contains(message), "{}", outcome.err);
+}
+
+/// A layer that runs `action` before each plugin is initialized.
+fn layer_source(action: &str) -> String {
+    format!(
+        "#include <stdlib.h>\n#include \"oarlock/plugin.h\"\n\
+         static oarlock_core_table own;\n\
+         static oarlock_core_table *next;\n\
+         static oarlock_error initialize(void *context) {{\n\
+             {action}; return next->initialize ? next->initialize(context) : 0; }}\n\
+         static oarlock_error wrap(void *context, oarlock_table_kind kind, oarlock_str plugin, void *next_context,\n\
+             void *next_table, void **wrapped_context, void **wrapped_table) {{\n\
+             (void)context; (void)plugin; *wrapped_context = next_context; *wrapped_table = next_table;\n\
+             if (kind == OARLOCK_TABLE_KIND_CORE) {{\n\
+                 next = next_table; own = *next; own.initialize = initialize; *wrapped_table = &own; }}\n\
+             return 0; }}\n\
+         static oarlock_error unwrap(void *context, oarlock_table_kind kind, void *wrapped_context, void *table) {{\n\
+             (void)context; (void)kind; (void)wrapped_context; (void)table; return 0; }}\n\
+         static oarlock_layer_table layer = {{OARLOCK_TABLE(oarlock_layer_table), .wrap = wrap, .unwrap = unwrap}};\n\
+         static oarlock_error describe(oarlock_plugin *plugin) {{\n\
+             plugin->name = oarlock_string(\"watcher\"); plugin->version = oarlock_string(\"1\");\n\
+             plugin->vendor = oarlock_string(\"Acme\"); plugin->layer = &layer; return 0; }}\n\
+         OARLOCK_PLUGIN(describe);\n"
+    )
+}
+
+#[test]
+fn a_layer_that_crashes_in_a_call_is_to_blame_and_not_the_plugin_below_it() {
+    let user = TestUser::new();
+    user.compile_template("libgood.so");
+    user.compile_plugin("liblayer.so", &layer_source("abort()"));
+    let call = ["devices", "--plugin", "libgood.so", "--plugin", "liblayer.so", "--layer", "watcher"];
+    let devices = user.run_command(&call);
+    assert_eq!(devices.status, 1, "{}", devices.err);
+    assert!(devices.out.contains("cpu:0") && devices.out.contains("CustomCPU:0"), "{}", devices.out);
+    let warning = "warning: `[HOME]/liblayer.so` is left out: expected a layer that passes calls on, found a crash with SIGABRT";
+    assert!(devices.err.starts_with(warning), "{}", devices.err);
+    assert!(devices.err.contains("expected a layer called `watcher`"), "{}", devices.err);
+}
+
+#[test]
+fn a_plugin_that_crashes_without_its_layer_too_is_to_blame_and_the_layer_stays() {
+    let user = user_with_bad_plugin("INITIALIZE", "abort();");
+    user.compile_plugin("liblayer.so", &layer_source(""));
+    let call = ["plugins", "--json", "--plugin", "liblayer.so", "--layer", "watcher"];
+    let plugins = run_watched(&user, &call);
+    assert!(plugins.err.contains(&format!("{BAD_FILE} is left out")), "{}", plugins.err);
+    assert!(plugins.err.contains("; the layers around it are used again"), "{}", plugins.err);
+    let report = plugins.parse_json();
+    let rows = report["plugins"].as_array().expect("a list");
+    let row =
+        |file: &str| rows.iter().find(|row| row["file"].as_str().is_some_and(|path| path.ends_with(file)));
+    assert_eq!(row("libbad.so").expect("a plugin")["reason"], "crashed-at-start");
+    assert_eq!(row("liblayer.so").expect("a plugin")["outcome"], "loaded");
 }

@@ -148,7 +148,7 @@ pub(crate) fn open_plugin(
 ) -> Result<QueriedPlugin, Refusal> {
     // Initializers that change how floats are flushed or rounded would change what every other kernel computes.
     let mode = FloatModeGuard::new();
-    let loading = services.begin_phase(path, PluginPhase::Load);
+    let loading = services.begin_phase(path, PluginPhase::Load, &[]);
     // SAFETY: loading runs the initializers of the library, which the host has judged before.
     let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| {
         let remedy = "install what it needs, or the build of this plugin for this system";
@@ -218,7 +218,7 @@ pub(crate) unsafe fn query_plugin(
     static QUERY_LOCK: Mutex<()> = Mutex::new(());
     let _asking = QUERY_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     let mut in_use = InUse::mark_in_use(path, query.address())?;
-    let querying = services.begin_phase(path, PluginPhase::Query);
+    let querying = services.begin_phase(path, PluginPhase::Query, &[]);
     // SAFETY: the caller vouches for the entry.
     let answer = unsafe { call_query(path, query, &services) };
     drop(querying);

@@ -6,6 +6,7 @@
 
 use std::any::Any;
 use std::ffi::c_void;
+use std::path::Path;
 use std::sync::Arc;
 
 use oarlock_abi as abi;
@@ -30,6 +31,11 @@ unsafe impl Send for LayerWrapper {}
 unsafe impl Sync for LayerWrapper {}
 
 impl LayerWrapper {
+    /// The file of the layer; `None` if it is linked into the program.
+    pub(crate) fn layer_file(&self) -> Option<&Path> {
+        self.layer.library.as_ref().map(|_| self.layer.file())
+    }
+
     pub(crate) fn layer_name(&self) -> &str {
         &self.layer.info().name
     }

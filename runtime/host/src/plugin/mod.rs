@@ -254,9 +254,15 @@ impl LoadedPlugin {
         self.services.log_message(LogLevel::WARNING, message);
     }
 
-    /// Tells the observer of the host that code of the plugin is about to run.
+    /// Tells the observer of the host that code of the plugin, and of the layers around it, is about to run.
     pub(crate) fn begin_phase(&self, phase: PluginPhase) -> RunningPhase {
-        self.services.begin_phase(&self.file, phase)
+        let mut layers: Vec<PathBuf> = Vec::new();
+        for file in self.wrappers.iter().rev().filter_map(LayerWrapper::layer_file) {
+            if !layers.iter().any(|known| known == file) {
+                layers.push(file.to_path_buf());
+            }
+        }
+        self.services.begin_phase(&self.file, phase, &layers)
     }
 
     /// Warns of options that the plugin did not read during its start. A layer may read its options later, when it first wraps

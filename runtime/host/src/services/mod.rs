@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_void;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -28,7 +28,7 @@ use crate::services::errors::{Code, PluginFailure};
 use crate::services::host_call::HostCall;
 use crate::services::thread_pool::ThreadPool;
 use crate::text::suggestion::did_you_mean;
-use crate::{PhaseObserver, PluginPhase, START_TIMEOUT, UnwatchedPhases};
+use crate::{PhaseObserver, PhaseStart, PluginPhase, START_TIMEOUT, UnwatchedPhases};
 pub use log_sink::{LogSink, SilentLogSink};
 
 /// Limit on the dimensions of an output, more than any model format permits.
@@ -106,10 +106,10 @@ impl PluginServices {
         self.name.get().unwrap_or(&self.file_name)
     }
 
-    /// Tells the observer that code of the plugin is about to run.
-    pub(crate) fn begin_phase(&self, file: &Path, phase: PluginPhase) -> RunningPhase {
+    /// Tells the observer that code of the plugin, and of the layers around it, is about to run.
+    pub(crate) fn begin_phase(&self, file: &Path, phase: PluginPhase, layers: &[PathBuf]) -> RunningPhase {
         let limit = *self.start_timeout.get().unwrap_or(&self.shared.start_timeout);
-        RunningPhase::begin_phase(&self.shared.phases, file, phase, limit)
+        RunningPhase::begin_phase(&self.shared.phases, &PhaseStart { file, phase, limit, layers })
     }
 
     /// Gives the plugin the time for each phase that its manifest asks for. Only the first call counts.

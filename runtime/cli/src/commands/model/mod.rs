@@ -21,7 +21,9 @@ use std::time::{Duration, Instant};
 
 use oarlock_core::flags::FallbackScope;
 use oarlock_core::{Device, Runtime};
-use oarlock_engine::{FallbackListener, Model, PrecisionMode, RuntimeValue, Session, SessionOptions};
+use oarlock_engine::{
+    ExecutionPlan, FallbackListener, Model, PrecisionMode, RuntimeValue, Session, SessionOptions,
+};
 use serde::Serialize;
 
 use crate::arguments::{GlobalOptions, ModelArguments, PrecisionArguments};
@@ -184,6 +186,11 @@ impl PreparedModel {
             output::print_message(global.color, "note", &format!("{more} made up likewise"), None);
         }
         Ok(given)
+    }
+
+    /// Plans the model for these inputs. Each node is announced, in case a kernel takes the process along.
+    fn plan_inputs(&self, inputs: &[RuntimeValue]) -> Result<Arc<ExecutionPlan>, CommandError> {
+        Ok(self.announcer.announce_during(|| self.session.plan(inputs))?)
     }
 
     /// Runs the model and waits for its outputs. Each node is announced, in case a kernel takes the process along.

@@ -39,7 +39,7 @@ pub(crate) fn trace_model(
     trace.add_host_span("read the model", Duration::ZERO, subject.loading);
     trace.add_host_span("optimize", subject.loading, subject.loading + subject.preparing);
     let first = since(Instant::now());
-    subject.session.plan(&inputs)?;
+    subject.plan_inputs(&inputs)?;
     trace.add_host_span("plan, with kernels that are readied", first, since(Instant::now()));
     let first = since(Instant::now());
     subject.run(&inputs)?;

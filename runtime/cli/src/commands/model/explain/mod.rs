@@ -18,8 +18,8 @@ use super::model_inputs::{InputRequest, MissingInputs};
 use crate::CommandVerdict;
 use crate::arguments::{ExplainArguments, GlobalOptions};
 use crate::output::{CommandOutput, NAME_STYLE, QUIET_STYLE};
+use crate::output_file;
 use crate::render::{TableCell, TextTable, print_sentence, truncate_text};
-use crate::{output_file, watched_child};
 use oarlock_report::text::format_count;
 use oarlock_report::value_description::ValueDescription;
 
@@ -71,9 +71,7 @@ pub(crate) fn explain_model(
     let wish =
         InputRequest { inputs: &call.inputs, shapes: &call.choice.shapes, missing: MissingInputs::Shaped };
     let given = subject.create_inputs(&wish)?;
-    let devices = subject.device_names().join("`, `");
-    watched_child::send_status(&format!("the nodes of the model were readied on `{devices}`"));
-    let plan = subject.session.plan(&given.data)?;
+    let plan = subject.plan_inputs(&given.data)?;
     super::clear_progress(&subject.progress);
     subject.warn_about_failing_run(global, &given.data)?;
     let graph = plan.graph();
