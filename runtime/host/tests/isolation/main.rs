@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use common::{PluginDirectory, compiler_command, refusal_of};
+use oarlock_conformance::SuiteSettings;
 use oarlock_conformance::CheckOutcome;
 use oarlock_host::{Digest, Host, HostConfig, HostOptions, PluginDevice, RefusalReason};
 
@@ -62,7 +63,7 @@ fn the_template_in_c_passes_the_suite_in_a_process_of_its_own() {
     compile_template(&directory);
     let host = Host::start(&isolating_options(&directory)).expect("a sound configuration");
     let plugin = only_device(&host).plugin().clone();
-    let report = plugin.check_conformance(Duration::from_secs(30), &mut |_| {}).expect("a device");
+    let report = plugin.check_conformance(&[], &SuiteSettings::default(), &mut |_| {}).expect("a report");
     let is_failed = |outcome: &CheckOutcome| matches!(outcome, CheckOutcome::Failed(_));
     let failed = report.results.iter().filter(|result| is_failed(&result.outcome)).count();
     assert_eq!(failed, 0, "{}", report.render_text());
