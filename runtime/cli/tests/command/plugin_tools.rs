@@ -58,6 +58,78 @@ fn the_conformance_suite_finds_a_device_that_copies_nothing_and_one_that_ends_th
     assert!(loud.out.contains("note: it prints while the suite runs"), "{}", loud.out);
 }
 
+/// A plugin that does something while it is probed, and starts well in every other process.
+fn plugin_with_start(action: &str) -> String {
+    format!(
+        "#include <unistd.h>\n#include \"minimal.h\"\n\
+         static int is_probed(void) {{\n\
+             char line[4096] = {{0}};\n\
+             FILE *file = fopen(\"/proc/self/cmdline\", \"r\");\n\
+             size_t size = fread(line, 1, sizeof line - 1, file);\n\
+             fclose(file);\n\
+             for (size_t at = 0; at < size; at += strlen(line + at) + 1) if (strcmp(line + at, \"__probe\") == 0) return 1;\n\
+             return 0; }}\n\
+         static oarlock_error start(void *context) {{ (void)context; if (is_probed()) {{ {action} }} return 0; }}\n\
+         static oarlock_error end(void *context) {{ (void)context; return 0; }}\n\
+         static oarlock_error describe(oarlock_plugin *plugin) {{\n\
+             minimal_core.initialize = start;\n\
+             minimal_core.finalize = end;\n\
+             return minimal_describe(plugin, \"Good\"); }}\n\
+         OARLOCK_PLUGIN(describe);\n"
+    )
+}
+
+#[test]
+fn a_plugin_that_is_checked_or_asked_again_has_a_new_answer_everywhere() {
+    let user = TestUser::new();
+    let switch = user.home.path().join("broken");
+    let crash = format!("if (access(\"{}\", F_OK) == 0) abort();", switch.display());
+    user.compile_plugin("libmoody.so", &plugin_with_start(&crash));
+    let devices = |extra: &[&str]| {
+        let outcome = user.run_command(&[&["devices", "--plugin", "libmoody.so"], extra].concat());
+        (outcome.out.contains("Good:0"), outcome.err)
+    };
+    fs::write(&switch, "").unwrap();
+    assert!(!devices(&[]).0);
+    fs::remove_file(&switch).unwrap();
+    let (is_listed, said) = devices(&[]);
+    assert!(!is_listed && said.contains("when it was last asked"), "{said}");
+    assert!(said.contains("`oarlock plugins --ask-again`"), "{said}");
+    let check = user.run_command(&["plugin", "check", "--quick", "libmoody.so"]);
+    assert_eq!(check.status, 0, "{}", check.out);
+    assert!(devices(&[]).0, "the check has replaced the answer");
+    fs::write(&switch, "").unwrap();
+    assert!(devices(&[]).0, "the answer is in the cache");
+    assert!(!devices(&["--ask-again"]).0);
+    assert!(!devices(&[]).0, "the refusal has replaced the answer");
+    fs::remove_file(&switch).unwrap();
+    assert!(devices(&["--ask-again"]).0);
+}
+
+#[test]
+fn a_manifest_gives_a_slow_plugin_the_time_that_it_asks_for() {
+    let user = TestUser::new();
+    fs::write(user.home.path().join("config.toml"), "[plugins]\nprobe_timeout_ms = 100\n").unwrap();
+    user.compile_plugin("libslow.so", &plugin_with_start("sleep(1);"));
+    let check = |words: &[&str]| {
+        user.run_command(&[&["--config", "config.toml", "plugin"], words, &["libslow.so"]].concat())
+    };
+    let hasty = check(&["check", "--quick"]);
+    assert!(hasty.status == 1 && hasty.out.contains("probe-timed-out"), "{}", hasty.out);
+    assert!(hasty.out.contains("or in its manifest"), "{}", hasty.out);
+    let manifest = user.home.path().join("libslow.oarlock.toml");
+    let first = "name = 'slow'\nversion = '1'\nkind = 'device'\ndevice_type = 'Good'\ncontract = '1.0'\narchitecture = 'any'\n";
+    fs::write(&manifest, format!("{first}probe_timeout_ms = 30000\n")).unwrap();
+    // The rest of the manifest is wrong; this writes the right one, and keeps the time.
+    assert_eq!(check(&["manifest", "--write"]).status, 0);
+    assert!(fs::read_to_string(&manifest).unwrap().contains("probe_timeout_ms = 30000"));
+    let patient = check(&["check", "--quick"]);
+    assert_eq!(patient.status, 0, "{}", patient.out);
+    fs::write(&manifest, format!("{first}probe_timeout_ms = 0\n")).unwrap();
+    let refused = check(&["check", "--quick"]);
+    assert!(refused.out.contains("from 1 to 120000, found 0"), "{}", refused.out);
+}
+
 #[test]
 fn drafts_of_profiles_are_shown_apart_from_profiles_and_with_why_they_are_not_used() {
     let user = TestUser::new();

@@ -130,7 +130,8 @@ mod tests {
                 fs::write(file, "old").unwrap();
             }
             let linked = [linked.clone()];
-            let depends = || ProbeDependencies::of_linked(&linked).with_answer(&[loaded.clone()], None);
+            let depends =
+                || ProbeDependencies::of_linked(&linked).with_answer(std::slice::from_ref(&loaded), None);
             let before = depends();
             assert!(before.are_unchanged(&linked));
             fs::write(changed, "newer").unwrap();
