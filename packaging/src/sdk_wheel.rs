@@ -28,7 +28,7 @@ pub fn assemble_sdk_wheel(root: &Path) -> Result<(String, Wheel), Error> {
     let stem = format!("{PYTHON_PACKAGE}-{version}");
     let mut wheel = Wheel::new(&stem);
     let mut add = |path: &str, text: &str| {
-        wheel.add_file(&format!("{PYTHON_PACKAGE}/{path}"), text.as_bytes().to_vec())
+        wheel.add_file(&format!("{PYTHON_PACKAGE}/{path}"), text.as_bytes().to_vec());
     };
     add(
         "__init__.py",

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use oarlock_host::{HostConfig, PluginManifest};
+use oarlock_plugin_package::PackageRecipe;
 use oarlock_plugin_sim::FaultScript;
 
 fn repository_root() -> PathBuf {
@@ -196,12 +197,14 @@ fn to_kebab_case(name: &str) -> String {
 }
 
 #[test]
-fn every_example_of_a_manifest_or_a_configuration_is_accepted() {
+fn every_example_of_a_manifest_a_recipe_or_a_configuration_is_accepted() {
     for (page, example) in language_examples("toml\n") {
         let result = if page.ends_with("manifest.md") {
             PluginManifest::parse_manifest(&page, example.as_bytes())
                 .map(drop)
                 .map_err(|refusal| refusal.to_string())
+        } else if page.ends_with("pack.md") {
+            PackageRecipe::from_toml("the recipe", &example).map(drop).map_err(|error| error.to_string())
         } else {
             HostConfig::parse_file(&page, example.as_bytes()).map(drop).map_err(|error| error.to_string())
         };

@@ -195,10 +195,10 @@ mod tests {
                     for word in ["sample", "Sample", "SAMPLE"] {
                         assert!(!whole.contains(word), "`{word}` in `{path}` of {language:?} {kind:?}");
                     }
-                    let marks = whole.split('@').skip(1).step_by(2);
+                    let mut marks = whole.split('@').skip(1).step_by(2);
                     let is_mark =
                         |text: &&str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_uppercase());
-                    assert_eq!(marks.filter(is_mark).next(), None, "`{path}` of {language:?} {kind:?}");
+                    assert_eq!(marks.find(is_mark), None, "`{path}` of {language:?} {kind:?}");
                 }
             }
         }

@@ -76,8 +76,8 @@ impl LibraryNeeds {
                     }
                     DT_RUNPATH | DT_RPATH => needs.search_path = Some(name()?),
                     DT_TEXTREL => needs.has_text_relocations = true,
-                    DT_FLAGS if entry.val(endian) & u64::from(DF_TEXTREL.0) != 0 => {
-                        needs.has_text_relocations = true
+                    DT_FLAGS if entry.val(endian) & DF_TEXTREL.0 != 0 => {
+                        needs.has_text_relocations = true;
                     }
                     _ => {}
                 }

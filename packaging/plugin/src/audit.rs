@@ -23,17 +23,29 @@ const COMMON_LIBRARIES: [&str; 9] = [
 /// The oldest glibc that a tag names: pip of today knows no older `manylinux_x_y` that matters.
 const OLDEST_GLIBC: (u32, u32) = (2, 17);
 
-/// The versions of symbols of libstdc++: the glibc of the oldest `manylinux` whose machines have them, as `auditwheel` lists them,
-/// and the version of Debian's `libstdc++6` that brought them.
-const LIBSTDCXX_VERSIONS: [((u32, u32, u32), (u32, u32), &str); 8] = [
-    ((3, 4, 19), (2, 17), "4.8.1"),
-    ((3, 4, 22), (2, 24), "6"),
-    ((3, 4, 24), (2, 27), "7.2"),
-    ((3, 4, 28), (2, 31), "9.3"),
-    ((3, 4, 29), (2, 34), "11"),
-    ((3, 4, 30), (2, 35), "12"),
-    ((3, 4, 32), (2, 39), "13.2"),
-    ((3, 4, 33), (2, 39), "14"),
+/// A version of libstdc++, by the newest of its symbols.
+struct LibstdcxxVersion {
+    /// The number behind `GLIBCXX_`.
+    symbols: (u32, u32, u32),
+    /// The glibc of the oldest `manylinux` whose machines have them, as `auditwheel` lists them.
+    glibc: (u32, u32),
+    /// The version of Debian's `libstdc++6` that brought them.
+    package: &'static str,
+}
+
+const fn libstdcxx(symbols: (u32, u32, u32), glibc: (u32, u32), package: &'static str) -> LibstdcxxVersion {
+    LibstdcxxVersion { symbols, glibc, package }
+}
+
+const LIBSTDCXX_VERSIONS: [LibstdcxxVersion; 8] = [
+    libstdcxx((3, 4, 19), (2, 17), "4.8.1"),
+    libstdcxx((3, 4, 22), (2, 24), "6"),
+    libstdcxx((3, 4, 24), (2, 27), "7.2"),
+    libstdcxx((3, 4, 28), (2, 31), "9.3"),
+    libstdcxx((3, 4, 29), (2, 34), "11"),
+    libstdcxx((3, 4, 30), (2, 35), "12"),
+    libstdcxx((3, 4, 32), (2, 39), "13.2"),
+    libstdcxx((3, 4, 33), (2, 39), "14"),
 ];
 
 /// The combined needs of all shared objects of a package.
@@ -118,8 +130,8 @@ impl PackageNeeds {
         self.glibc_symbols = self.glibc_symbols.max(needs.glibc.last().copied());
         self.glibc = self.glibc.max(self.glibc_symbols.unwrap_or_default());
         if let Some(version) = needs.libstdcxx.last() {
-            let known = LIBSTDCXX_VERSIONS.iter().find(|(symbols, _, _)| symbols >= version);
-            let (_, glibc, package) = known.unwrap_or_else(|| {
+            let known = LIBSTDCXX_VERSIONS.iter().find(|known| known.symbols >= *version);
+            let LibstdcxxVersion { glibc, package, .. } = known.unwrap_or_else(|| {
                 let (major, minor, patch) = version;
                 let note = format!(
                     "it uses GLIBCXX_{major}.{minor}.{patch}, which the machines of no platform tag have"
@@ -128,7 +140,7 @@ impl PackageNeeds {
                 &LIBSTDCXX_VERSIONS[LIBSTDCXX_VERSIONS.len() - 1]
             });
             self.glibc = self.glibc.max(*glibc);
-            let place = |package: &str| LIBSTDCXX_VERSIONS.iter().position(|(_, _, it)| *it == package);
+            let place = |package: &str| LIBSTDCXX_VERSIONS.iter().position(|known| known.package == package);
             if self.libstdcxx_package.is_none_or(|before| place(before) < place(package)) {
                 self.libstdcxx_package = Some(package);
             }
