@@ -91,7 +91,8 @@ impl RecordingFile {
         self.bytes += (self.buffer.len() - before) as u64;
         self.calls += u64::from(is_call);
         // The clock is read only now and then: reading it takes as long as recording a small call.
-        let is_time = self.calls % CALLS_PER_LOOK == 0 && self.written_at.elapsed() >= MAX_BUFFER_AGE;
+        let is_time =
+            self.calls.is_multiple_of(CALLS_PER_LOOK) && self.written_at.elapsed() >= MAX_BUFFER_AGE;
         if self.buffer.len() >= BUFFERED_BYTES || is_time {
             self.write_buffer();
         }
