@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::user::TestUser;
 
-const COMMAND_PATHS: [&[&str]; 18] = [
+const COMMAND_PATHS: [&[&str]; 19] = [
     &[],
     &["devices"],
     &["plugins"],
@@ -19,6 +19,7 @@ const COMMAND_PATHS: [&[&str]; 18] = [
     &["check"],
     &["optimize"],
     &["op"],
+    &["replay"],
     &["doctor"],
     &["plugin"],
     &["plugin", "check"],
