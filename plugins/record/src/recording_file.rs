@@ -11,7 +11,7 @@ use crate::frame_writer::{FILE_MAGIC, encode_frame, encode_run_frame};
 use crate::recording_frames::RecordingFrame;
 
 /// Bytes that are buffered before they are written.
-const BUFFERED_BYTES: usize = 1 << 20;
+const BUFFERED_BYTES: usize = 128 << 10;
 
 /// Age at which buffered frames are written with the next one, so that a killed process loses little.
 const MAX_BUFFER_AGE: Duration = Duration::from_secs(1);
