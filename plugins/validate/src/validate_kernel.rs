@@ -197,10 +197,10 @@ impl WatchedKernel {
         let failure = watch.forward_watched(number, call, Some(&[call.words()[0], address]));
         // SAFETY: the guards were set for this run, and the host keeps the operands until it returns.
         let kept = unsafe { guards.check_guards(operands) };
-        // SAFETY: as above.
         let unchanged = if allocates || guards.has_moved() {
             Ok(())
         } else {
+            // SAFETY: the structs are the host's, which waits for the call.
             unsafe { operands.check_unchanged_outputs() }
         };
         watch.finish_checked(number, failure, kept.and(unchanged))
