@@ -194,17 +194,20 @@ unsafe fn encode_operand(
     if tensor.bits.contains(abi::TensorFlags::ABSENT) {
         return put_tensor(out, &RecordedTensor { bits: tensor.bits.0, ..RecordedTensor::default() });
     }
-    put_u32(out, tensor.bits.0);
-    for number in [tensor.block.0, tensor.offset, tensor.size_in_bytes] {
-        put_u64(out, number);
-    }
-    put_u32(out, tensor.dtype.0);
-    put_u32(out, tensor.place.0);
+    // One write for all fields of known size: this is done for each operand of each launch.
+    let mut head = [0; 36];
+    head[..4].copy_from_slice(&tensor.bits.0.to_le_bytes());
+    head[4..12].copy_from_slice(&tensor.block.0.to_le_bytes());
+    head[12..20].copy_from_slice(&tensor.offset.to_le_bytes());
+    head[20..28].copy_from_slice(&tensor.size_in_bytes.to_le_bytes());
+    head[28..32].copy_from_slice(&tensor.dtype.0.to_le_bytes());
+    head[32..].copy_from_slice(&tensor.place.0.to_le_bytes());
+    out.extend_from_slice(&head);
     for (numbers, count) in [(tensor.dims, tensor.dims_count), (tensor.strides, tensor.strides_count)] {
         put_u32(out, count as u32);
         for index in 0..count as usize {
             // SAFETY: the caller vouches for the lists.
-            out.extend(unsafe { *numbers.add(index) }.to_le_bytes());
+            out.extend_from_slice(&unsafe { *numbers.add(index) }.to_le_bytes());
         }
     }
     let is_readable = place.is_readable || tensor.place != abi::MemoryKind::DEVICE;

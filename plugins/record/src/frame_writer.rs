@@ -51,16 +51,16 @@ pub fn encode_frame(out: &mut Vec<u8>, frame: &RecordingFrame) {
 }
 
 pub(crate) fn put_u32(out: &mut Vec<u8>, number: u32) {
-    out.extend(number.to_le_bytes());
+    out.extend_from_slice(&number.to_le_bytes());
 }
 
 pub(crate) fn put_u64(out: &mut Vec<u8>, number: u64) {
-    out.extend(number.to_le_bytes());
+    out.extend_from_slice(&number.to_le_bytes());
 }
 
 fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_u32(out, bytes.len() as u32);
-    out.extend(bytes);
+    out.extend_from_slice(bytes);
 }
 
 fn put_list<T>(out: &mut Vec<u8>, items: &[T], put: impl Fn(&mut Vec<u8>, &T)) {
@@ -75,11 +75,12 @@ fn put_call(out: &mut Vec<u8>, call: &RecordedCall) {
 }
 
 fn put_call_head(out: &mut Vec<u8>, target: u32, slot: u16, thread: u32, failed: bool) {
-    out.push(kind::CALL);
-    put_u32(out, target);
-    out.extend(slot.to_le_bytes());
-    put_u32(out, thread);
-    out.push(u8::from(failed));
+    let mut head = [kind::CALL; 12];
+    head[1..5].copy_from_slice(&target.to_le_bytes());
+    head[5..7].copy_from_slice(&slot.to_le_bytes());
+    head[7..11].copy_from_slice(&thread.to_le_bytes());
+    head[11] = u8::from(failed);
+    out.extend_from_slice(&head);
 }
 
 /// Appends the frame of a kernel's run, whose part is encoded already; this happens in every launch, and so without allocating.
@@ -94,7 +95,7 @@ pub(crate) fn encode_run_frame(
     put_call_head(out, target, slot, thread, failed);
     put_list(out, words, |out, word| put_u64(out, *word));
     put_u32(out, 1);
-    out.extend(kernel_part);
+    out.extend_from_slice(kernel_part);
     end_frame(out, start);
 }
 

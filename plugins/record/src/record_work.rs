@@ -4,7 +4,7 @@
 
 use std::cell::Cell;
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use oarlock_layer::{
@@ -25,6 +25,8 @@ const DEFAULT_LIMIT: u64 = 1 << 30;
 
 pub(crate) struct RecordWork {
     level: ContentLevel,
+    /// True once nothing more is written.
+    is_full: AtomicBool,
     recording: Mutex<Recording>,
 }
 
@@ -107,7 +109,7 @@ impl LayerWork for RecordWork {
             known: KnownContents::default(),
             addressable: Vec::new(),
         };
-        Ok(Self { level, recording: Mutex::new(recording) })
+        Ok(Self { level, is_full: AtomicBool::new(false), recording: Mutex::new(recording) })
     }
 
     fn wrap_target(&self, target: LayerTarget<'_>) -> Result<RecordTarget> {
@@ -134,13 +136,9 @@ impl LayerWork for RecordWork {
     }
 
     fn around_call(&self, target: &RecordTarget, call: LayerCall<'_>) -> abi::Error {
-        {
-            let mut recording = self.lock_recording();
-            if recording.file.is_full() {
-                recording.file.count_lost_call();
-                drop(recording);
-                return call.forward();
-            }
+        if self.is_full.load(Ordering::Relaxed) {
+            self.lock_recording().file.count_lost_call();
+            return call.forward();
         }
         if call.slot() == ContractSlot::KernelRun {
             return self.record_run(target, &call);
@@ -198,6 +196,7 @@ impl RecordWork {
             // SAFETY: as above; the caller keeps the call until this returns.
             unsafe { encode_kernel_outputs(&mut part, address, failed, self.level, known, is_readable) };
             file.add_run((target.number, slot, thread_number(), failed), call.words(), &part);
+            self.is_full.store(file.is_full(), Ordering::Relaxed);
         }
         RUN_PART.set(part);
         failure
@@ -216,6 +215,7 @@ impl RecordWork {
         let call =
             RecordedCall { target: target.number, slot, thread: thread_number(), failed, words, parts };
         recording.file.add_frame(&RecordingFrame::Call(call));
+        self.is_full.store(recording.file.is_full(), Ordering::Relaxed);
     }
 
     /// A copy from the host explains what is in memory from then on.

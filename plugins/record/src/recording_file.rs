@@ -11,7 +11,7 @@ use crate::frame_writer::{FILE_MAGIC, encode_frame, encode_run_frame};
 use crate::recording_frames::RecordingFrame;
 
 /// Bytes that are buffered before they are written.
-const BUFFERED_BYTES: usize = 1 << 20;
+const BUFFERED_BYTES: usize = 128 << 10;
 
 /// Age at which buffered frames are written with the next one, so that a killed process loses little.
 const MAX_BUFFER_AGE: Duration = Duration::from_secs(1);
@@ -91,7 +91,8 @@ impl RecordingFile {
         self.bytes += (self.buffer.len() - before) as u64;
         self.calls += u64::from(is_call);
         // The clock is read only now and then: reading it takes as long as recording a small call.
-        let is_time = self.calls % CALLS_PER_LOOK == 0 && self.written_at.elapsed() >= MAX_BUFFER_AGE;
+        let is_time =
+            self.calls.is_multiple_of(CALLS_PER_LOOK) && self.written_at.elapsed() >= MAX_BUFFER_AGE;
         if self.buffer.len() >= BUFFERED_BYTES || is_time {
             self.write_buffer();
         }

@@ -68,7 +68,7 @@ impl CallUses {
                     uses.exclusive.push((HandleKind::Stream, value));
                 }
                 ParameterKind::Handle(HandleKind::Memory) => {
-                    uses.blocks.extend(block_use(call, parameter.name, value))
+                    uses.blocks.extend(block_use(call, parameter.name, value));
                 }
                 ParameterKind::Handle(HandleKind::Stream) if value != 0 && !is_query_or_wait(description) => {
                     uses.exclusive.push((HandleKind::Stream, value));

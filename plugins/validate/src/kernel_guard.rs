@@ -12,7 +12,7 @@ use oarlock_layer::{pointer_word, word_const_pointer, word_pointer};
 use oarlock_sdk::abi;
 
 use crate::breach::CallBreach;
-use crate::kernel_operands::{CallOperand, KernelOperands};
+use crate::kernel_operands::{CallOperand, KernelOperands, check_description};
 use crate::plugin_ledger::BlockUse;
 
 /// Larger operands are not guarded: the copies would take longer than the kernel.
@@ -193,13 +193,24 @@ impl GuardBuffers {
         pointer_word(&raw const **kept)
     }
 
-    /// Looks at guards and inputs after the run, and moves everything home.
+    /// True if the kernel got a call of the layer's own.
+    pub(crate) fn has_moved(&self) -> bool {
+        !self.moved.is_empty()
+    }
+
+    /// Looks at guards, inputs and descriptions after the run, and moves everything home.
     ///
     /// # Safety
     ///
     /// `set_guards` was called for this run, and the memory of its operands is still there.
-    pub(crate) unsafe fn check_guards(&mut self) -> Result<(), CallBreach> {
+    pub(crate) unsafe fn check_guards(&mut self, operands: &KernelOperands) -> Result<(), CallBreach> {
         let mut result = Ok(());
+        if self.has_moved() {
+            let outputs = self.tensors.iter().zip(operands.outputs()).enumerate();
+            for (index, (now, before)) in outputs {
+                result = result.and(check_description(index, now, &before.tensor, true));
+            }
+        }
         for input in &self.watched {
             // SAFETY: the caller vouches for the memory of the operands.
             let now =

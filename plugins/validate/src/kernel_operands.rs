@@ -120,23 +120,32 @@ impl KernelOperands {
         for (index, operand) in self.outputs().iter().enumerate() {
             // SAFETY: the caller vouches for the structs, which `read_call` has read before.
             let now = unsafe { copy_sized(*self.call.outputs.add(index), abi::Tensor::EMPTY) };
-            let before = &operand.tensor;
-            let is_same = now.block == before.block
-                && now.offset == before.offset
-                && now.size_in_bytes == before.size_in_bytes
-                && now.dtype == before.dtype
-                && now.place == before.place
-                && now.layout == before.layout
-                && now.dims_count == before.dims_count
-                && now.dims == before.dims;
-            if !is_same {
-                let message =
-                    format!("expected the description of output {index} as it was, found it changed");
-                return Err(CallBreach::by_plugin("K-3", message));
-            }
+            let is_there = now.block == operand.tensor.block && now.offset == operand.tensor.offset;
+            check_description(index, &now, &operand.tensor, is_there)?;
         }
         Ok(())
     }
+}
+
+/// Fails if a kernel has changed the description of an output; whether it is still in its place is for the caller to say.
+pub(crate) fn check_description(
+    index: usize,
+    now: &abi::Tensor,
+    before: &abi::Tensor,
+    is_there: bool,
+) -> Result<(), CallBreach> {
+    let is_same = is_there
+        && now.size_in_bytes == before.size_in_bytes
+        && now.dtype == before.dtype
+        && now.place == before.place
+        && now.layout == before.layout
+        && now.dims_count == before.dims_count
+        && now.dims == before.dims;
+    if is_same {
+        return Ok(());
+    }
+    let message = format!("expected the description of output {index} as it was, found it changed");
+    Err(CallBreach::by_plugin("K-3", message))
 }
 
 /// # Safety

@@ -1,4 +1,4 @@
-//! The states that a kernel's `prepare` made: which are alive, and which a `run` is using.
+//! The states that a kernel's `prepare` made and that are alive.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -12,7 +12,6 @@ struct PreparedState {
     made: HandleOrigin,
     /// A kernel may return the same state, such as null, for several call sites.
     owners: u32,
-    running: u32,
 }
 
 /// The states of one kernel.
@@ -28,29 +27,18 @@ impl KernelStates {
 
     pub(crate) fn add_state(&self, state: u64, made: HandleOrigin) {
         let mut alive = self.lock_alive();
-        alive.entry(state).or_insert(PreparedState { made, owners: 0, running: 0 }).owners += 1;
+        alive.entry(state).or_insert(PreparedState { made, owners: 0 }).owners += 1;
     }
 
-    /// Begins a `run`; fails for a state that the kernel's `prepare` did not make, or that was released.
-    pub(crate) fn begin_run(&self, state: u64) -> Result<(), CallBreach> {
-        match self.lock_alive().get_mut(&state) {
-            Some(prepared) => {
-                prepared.running += 1;
-                Ok(())
-            }
-            None => Err(CallBreach::by_caller(
-                "kernel.prepare",
-                format!(
-                    "expected a state that this kernel's `prepare` made and that is not released, found {state:#x}"
-                ),
-            )),
+    /// Fails for a state that the kernel's `prepare` did not make, or that was released.
+    pub(crate) fn check_state(&self, state: u64) -> Result<(), CallBreach> {
+        if self.lock_alive().contains_key(&state) {
+            return Ok(());
         }
-    }
-
-    pub(crate) fn end_run(&self, state: u64) {
-        if let Some(prepared) = self.lock_alive().get_mut(&state) {
-            prepared.running = prepared.running.saturating_sub(1);
-        }
+        let message = format!(
+            "expected a state that this kernel's `prepare` made and that is not released, found {state:#x}"
+        );
+        Err(CallBreach::by_caller("kernel.prepare", message))
     }
 
     /// Takes a state out, before `release` frees it.
@@ -60,10 +48,6 @@ impl KernelStates {
             let message = format!("expected a state that is not released, found {state:#x}");
             return Err(CallBreach::by_caller("kernel.release", message));
         };
-        if prepared.running > 0 && prepared.owners == 1 {
-            let message = format!("expected no `run` with the state, found {}", prepared.running);
-            return Err(CallBreach::by_caller("kernel.release", message));
-        }
         prepared.owners -= 1;
         if prepared.owners == 0 {
             alive.remove(&state);

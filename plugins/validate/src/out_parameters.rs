@@ -72,8 +72,8 @@ impl PoisonedPlaces {
             let mut after = [0; 16];
             // SAFETY: as in `fill_places`; the call has returned to the layer, not yet to its caller.
             unsafe {
-                word_pointer::<u8>(place.address).copy_to_nonoverlapping(after.as_mut_ptr(), place.size)
-            };
+                word_pointer::<u8>(place.address).copy_to_nonoverlapping(after.as_mut_ptr(), place.size);
+            }
             let is_untouched = after[..place.size] == POISON[..place.size];
             if is_untouched || failed {
                 // SAFETY: as above.

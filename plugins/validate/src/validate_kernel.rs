@@ -125,20 +125,15 @@ impl WatchedKernel {
         uses.clear();
         uses.extend(operands.block_uses());
         let mut is_addressable = false;
-        let checked = self.begin_state(state).and_then(|()| {
+        let checked = self.check_state(state).and_then(|()| {
             let mut ledger = owner.lock_state();
             is_addressable = ledger.is_host_addressable(operands.call.device);
-            let checked = check_run(&mut ledger, operands, &uses);
-            if checked.is_err() {
-                self.end_state(state);
-            }
-            checked
+            check_run(&mut ledger, operands, &uses)
         });
         let failure = match checked {
             Err(breach) => watch.refuse(number, &breach),
             Ok(()) => {
                 let failure = self.run_guarded(watch, call, number, operands, is_addressable, buffers);
-                self.end_state(state);
                 if queue != HOST {
                     self.note_work(&mut owner.lock_state(), queue, failure, &uses, number);
                 }
@@ -169,21 +164,15 @@ impl WatchedKernel {
         }
     }
 
-    fn begin_state(&self, state: u64) -> Result<(), CallBreach> {
+    fn check_state(&self, state: u64) -> Result<(), CallBreach> {
         if self.has_prepare {
-            return self.states.begin_run(state);
+            return self.states.check_state(state);
         }
         if state == 0 {
             return Ok(());
         }
         let message = format!("expected null for a kernel without `prepare`, found {state:#x}");
         Err(CallBreach::by_caller("kernel.prepare", message))
-    }
-
-    fn end_state(&self, state: u64) {
-        if self.has_prepare {
-            self.states.end_run(state);
-        }
     }
 
     fn run_guarded(
@@ -207,9 +196,13 @@ impl WatchedKernel {
         let address = unsafe { guards.set_guards(call.words()[1], operands, is_addressable, !allocates) };
         let failure = watch.forward_watched(number, call, Some(&[call.words()[0], address]));
         // SAFETY: the guards were set for this run, and the host keeps the operands until it returns.
-        let kept = unsafe { guards.check_guards() };
-        // SAFETY: as above.
-        let unchanged = if allocates { Ok(()) } else { unsafe { operands.check_unchanged_outputs() } };
+        let kept = unsafe { guards.check_guards(operands) };
+        let unchanged = if allocates || guards.has_moved() {
+            Ok(())
+        } else {
+            // SAFETY: the structs are the host's, which waits for the call.
+            unsafe { operands.check_unchanged_outputs() }
+        };
         watch.finish_checked(number, failure, kept.and(unchanged))
     }
 }

@@ -178,10 +178,10 @@ Exit codes:
 
 pub(crate) const REPLAY_EXAMPLES: &str = "\
 Examples:
-  oarlock run model.onnx --random --layer record               Records all calls into oarlock-record.bin
-  oarlock replay oarlock-record.bin --compare                  Carries them out again and compares the results
-  oarlock replay oarlock-record.bin -d opencl --compare        The same on another device
-  oarlock replay oarlock-record.bin --compare --tolerance 0    Every bit has to be the same
+  oarlock run m.onnx --layer record                          Records in oarlock-record.bin
+  oarlock replay oarlock-record.bin --compare                Repeats it, compares results
+  oarlock replay oarlock-record.bin -d opencl --compare      The same on another device
+  oarlock replay oarlock-record.bin --compare --tolerance 0  Every bit has to be the same
 
 A replay allocates memory, copies, and runs the ops of the recorded kernels, each call after the other. Which kernel runs an op is \
 decided anew. Calls that it leaves out are counted with the reason. A file that was cut off is replayed up to its end.

@@ -99,6 +99,8 @@ fn a_kernel_that_keeps_to_its_memory_gets_no_breach() {
 fn a_kernel_writes_its_outputs_and_nothing_else() {
     run_mistaken(Mistake::WritesPastOutput).expect_breach("K-3", "past the 4 bytes of output 0");
     run_mistaken(Mistake::WritesBeforeOutput).expect_breach("K-3", "no write before output 0");
+    run_mistaken(Mistake::ChangesDescription)
+        .expect_breach("K-3", "expected the description of output 0 as it was");
     run_mistaken(Mistake::ChangesInput)
         .expect_breach("K-3", "expected input 0 as it was, found byte 1 changed");
 }

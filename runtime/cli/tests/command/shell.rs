@@ -19,6 +19,7 @@ const COMMAND_PATHS: &[&[&str]] = &[
     &["check"],
     &["optimize"],
     &["op"],
+    &["replay"],
     &["doctor"],
     &["plugin"],
     &["plugin", "new"],
