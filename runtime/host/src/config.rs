@@ -328,7 +328,10 @@ mod tests {
             trust("b")
         );
         let both = merged(&system);
-        assert_eq!((both.isolate, both.isolation), (vec!["a".to_owned(), "b".to_owned()], IsolationPolicy::Unknown));
+        assert_eq!(
+            (both.isolate, both.isolation),
+            (vec!["a".to_owned(), "b".to_owned()], IsolationPolicy::Unknown)
+        );
         assert_eq!(both.trusted_files, ["b".repeat(64).parse().unwrap()]);
         let IsolatedSection { memory_mib, open_files, processes, call_timeout_ms } = both.isolated;
         assert_eq!((memory_mib, open_files, processes, call_timeout_ms), (Some(3), Some(5), Some(7), None));

@@ -25,7 +25,12 @@ pub(crate) struct CallPatience<'a> {
 }
 
 impl<'a> CallPatience<'a> {
-    pub(crate) fn new(life: &'a ChildLife, heartbeat: &'a AtomicU32, slot: u32, limit: Option<Duration>) -> Self {
+    pub(crate) fn new(
+        life: &'a ChildLife,
+        heartbeat: &'a AtomicU32,
+        slot: u32,
+        limit: Option<Duration>,
+    ) -> Self {
         Self { life, heartbeat, slot, limit, began: None, last_beat: 0, silent: 0 }
     }
 
@@ -42,7 +47,8 @@ impl<'a> CallPatience<'a> {
         if let Some(limit) = self.limit
             && began.elapsed() > limit
         {
-            self.life.condemn(|| format!("`{}` took longer than the limit of {limit:?}", slot_name(self.slot)));
+            self.life
+                .condemn(|| format!("`{}` took longer than the limit of {limit:?}", slot_name(self.slot)));
         }
     }
 }
