@@ -42,10 +42,11 @@ fn device_row(device: &DeviceReport) -> [TableCell; 5] {
         true => TableCell::with_style(format!("simulated, {}", device.support_level), NOTABLE_STYLE),
         false => TableCell::with_style(device.support_level.to_string(), PLAIN_STYLE),
     };
-    let mut plugin = format!("{} {}", device.plugin, device.plugin_version);
-    if let Some(number) = device.process {
-        plugin.push_str(&format!(", isolated in process {number}"));
-    }
+    let plugin = format!("{} {}", device.plugin, device.plugin_version);
+    let plugin = match device.process {
+        Some(number) => format!("{plugin}, isolated in process {number}"),
+        None => plugin,
+    };
     [
         TableCell::with_style(&device.device, NAME_STYLE),
         TableCell::new(&device.name),

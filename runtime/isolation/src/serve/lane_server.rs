@@ -172,14 +172,14 @@ impl<'a> LaneServer<'a> {
         let mut request = StoredReader::new(bytes, storage, around);
         // SAFETY: the host is the parent of this process and keeps to the contract.
         let failure = unsafe { call_slot(plugin, slot, &mut request, writer)? };
-        let keeps_storage = keeps_elements && request.has_elements() && !failure.is_some();
+        let (is_prepared, has_elements) = (keeps_elements && !failure.is_some(), request.has_elements());
         self.call.store(std::ptr::null_mut(), Ordering::Release);
         if let Some(state) = released {
-            plugin.kept.release_constants(state);
+            plugin.kept.note_released(state);
         }
-        if keeps_storage {
+        if is_prepared {
             let state = ByteReader::new(&writer.written()[size_of::<u32>()..]).take_u64()?;
-            plugin.kept.keep_constants(state, std::mem::take(storage));
+            plugin.kept.note_prepared(state, has_elements.then(|| std::mem::take(storage)));
         }
         Ok(host.take_failure(failure))
     }

@@ -35,7 +35,14 @@ pub struct ServedPlugin {
 
 /// The constants in host memory of prepared kernels: copies, which live as long as the states.
 #[derive(Debug, Default)]
-pub struct KeptConstants(Mutex<BTreeMap<u64, BumpStorage>>);
+pub struct KeptConstants(Mutex<BTreeMap<u64, KeptState>>);
+
+/// What one state may read. A kernel may return the same state for several calls.
+#[derive(Debug, Default)]
+struct KeptState {
+    prepared: u64,
+    constants: Vec<BumpStorage>,
+}
 
 // SAFETY: the pointers are the plugin's own, whose functions may be called on any thread (rule T-1).
 unsafe impl Send for ServedPlugin {}
@@ -72,11 +79,42 @@ impl ServedPlugin {
 }
 
 impl KeptConstants {
-    pub(super) fn keep_constants(&self, state: u64, constants: BumpStorage) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(state, constants);
+    /// Notes that a call returned this state, and keeps its constants if it has any.
+    pub(super) fn note_prepared(&self, state: u64, constants: Option<BumpStorage>) {
+        let mut states = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = states.entry(state).or_default();
+        kept.prepared += 1;
+        kept.constants.extend(constants);
     }
 
-    pub(super) fn release_constants(&self, state: u64) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&state);
+    /// Forgets the constants of a state once it is released as often as it was returned.
+    pub(super) fn note_released(&self, state: u64) {
+        let mut states = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kept) = states.get_mut(&state) {
+            kept.prepared -= 1;
+            if kept.prepared == 0 {
+                states.remove(&state);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn constants_stay_until_the_last_call_that_returned_their_state_is_released() {
+        let kept = KeptConstants::default();
+        let count =
+            || kept.0.lock().expect("no panic").values().map(|state| state.constants.len()).sum::<usize>();
+        kept.note_prepared(8, Some(BumpStorage::default()));
+        kept.note_prepared(8, None);
+        kept.note_prepared(9, Some(BumpStorage::default()));
+        kept.note_released(8);
+        assert_eq!(count(), 2);
+        kept.note_released(8);
+        kept.note_released(8);
+        assert_eq!(count(), 1, "only the other state is left");
     }
 }
