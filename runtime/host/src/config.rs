@@ -351,6 +351,7 @@ mod tests {
         assert_eq!(both.options["npu"]["y"], "3");
     }
 
+    #[test]
     fn the_stricter_isolation_applies_and_trust_is_the_systems() {
         let trust = |digit: &str| format!("trusted_files = ['{}']\n", digit.repeat(64));
         let user = format!(

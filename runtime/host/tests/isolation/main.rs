@@ -6,11 +6,10 @@ mod deaths;
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use common::{PluginDirectory, compiler_command, refusal_of};
-use oarlock_conformance::SuiteSettings;
 use oarlock_conformance::CheckOutcome;
+use oarlock_conformance::SuiteSettings;
 use oarlock_host::{Digest, Host, HostConfig, HostOptions, PluginDevice, RefusalReason};
 
 /// Some of these tests count what the process has open, so they run one after another.
