@@ -2443,7 +2443,7 @@ pub const RULES: &[(&str, &str, &str)] = &[
     ),
     (
         "E-3",
-        "nobody",
+        "conformance",
         "`oarlock_plugin_query` may be called more than once and may be called on any thread; it starts no thread and touches no device.",
     ),
     (
@@ -2561,7 +2561,7 @@ pub const RULES: &[(&str, &str, &str)] = &[
     ),
     (
         "L-1",
-        "nobody",
+        "conformance",
         "A layer passes on calls that it does not know, and fills no slot that is empty below it.",
     ),
 ];

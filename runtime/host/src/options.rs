@@ -110,7 +110,7 @@ impl HostOptions {
     /// The time that a plugin has for each step of a probe: that of the configuration, or that of its manifest if it is longer.
     pub fn probe_timeout(&self, manifest: Option<&PluginManifest>) -> Duration {
         let configured = self.config.plugins.probe_timeout_ms.map_or(PROBE_TIMEOUT, Duration::from_millis);
-        let asked = manifest.and_then(|manifest| manifest.probe_timeout_ms).map(Duration::from_millis);
+        let asked = manifest.and_then(|manifest| manifest.start_timeout_ms).map(Duration::from_millis);
         asked.map_or(configured, |asked| asked.max(configured))
     }
 

@@ -218,7 +218,8 @@ impl PluginLoader<'_> {
         let services =
             PluginServices::new(self.shared, &path.file_name().unwrap_or_default().to_string_lossy());
         if let Some(limit) = judged.manifest.as_ref().and_then(|manifest| manifest.start_timeout_ms) {
-            services.allow_start_time(Duration::from_millis(limit.get()));
+            let limit = Duration::from_millis(limit).max(self.options.start_timeout());
+            services.allow_start_time(limit);
         }
         let checked = known.as_ref().map_or(Ok(()), |(name, device_type, _)| {
             services.set_name(name);

@@ -12,12 +12,12 @@ use crate::host_memory::host_memory_table;
 
 pub(super) const CHECKS: &[ConformanceCheck] = &[
     ConformanceCheck::layer_check(
-        "wrap",
+        "L-1",
         "a slot that is empty below a layer is empty above it",
         empty_slots_stay_empty,
     ),
     ConformanceCheck::layer_check(
-        "wrap",
+        "L-1",
         "a table of a kind that a layer does not know is passed on",
         unknown_kinds_pass,
     ),

@@ -15,7 +15,7 @@ use crate::subject::PluginEntry;
 
 pub(super) const CHECKS: &[ConformanceCheck] = &[
     ConformanceCheck::plugin_check(
-        "oarlock_plugin_query",
+        "E-3",
         "a plugin that is queried again on another thread answers as before, and starts no thread",
         answers_again,
     ),
@@ -144,7 +144,7 @@ fn answers_again(bench: &TestBench) -> Verdict {
         plugin.reserved
     );
     if let Some((before, now)) = started {
-        ensure!(now <= before, "expected no new thread, found {} (rule E-3)", now - before);
+        ensure!(now <= before, "expected no new thread, found {}", now - before);
     }
     Ok(())
 }

@@ -105,8 +105,8 @@ impl CaseMaker {
 }
 
 /// Shapes of element-wise calls: several dimensions, none, no elements, one, a prime number, and more than one vector or block.
-pub(super) const ELEMENTWISE_SHAPES: [&[usize]; 6] =
-    [&[2, 3, 5], &[], &[0, 3], &[1], &[1031], &[3, 7, 11, 5]];
+pub(super) const ELEMENTWISE_SHAPES: [&[usize]; 8] =
+    [&[2, 3, 5], &[], &[0, 3], &[1], &[1031], &[3, 7, 11, 5], &[2, 1, 3, 1, 17], &[4129]];
 /// Pairs of shapes that are broadcast.
 const BROADCAST_SHAPES: [[&[usize]; 2]; 5] =
     [[&[4, 1, 3], &[2, 1]], [&[3], &[4, 2, 3]], [&[4, 2, 3], &[1]], [&[5], &[]], [&[0, 1], &[1, 3]]];

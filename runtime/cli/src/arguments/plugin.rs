@@ -77,6 +77,9 @@ pub(crate) struct PackArguments {
     /// Make only one of the two packages
     #[arg(long, value_name = "FORMAT", value_enum)]
     pub(crate) only: Option<PackageFormat>,
+    /// Sign the manifest with the private key in this file, as `plugin sign` does; may be given several times
+    #[arg(long = "key", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) keys: Vec<PathBuf>,
     /// The directory for the packages; by default `dist` beside the recipe
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) output: Option<PathBuf>,

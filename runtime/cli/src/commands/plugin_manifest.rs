@@ -106,7 +106,6 @@ fn build_manifest(
         package: Some(info.package).filter(|package| !package.is_empty()),
         start_timeout_ms: None,
         unloadable: info.unloadable,
-        probe_timeout_ms: None,
         isolated: false,
         conformance: None,
         files,
@@ -119,7 +118,6 @@ fn build_manifest(
         variant: old.variant,
         isa: old.isa,
         start_timeout_ms: old.start_timeout_ms,
-        probe_timeout_ms: old.probe_timeout_ms,
         isolated: old.isolated,
         // The result of the suite is valid only for the very file that was checked.
         conformance: old.conformance.filter(|_| old.sha256 == Some(sha256)),

@@ -4,11 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use oarlock_formats::date;
-use oarlock_host::{PluginManifest, RequiredLibrary};
+use oarlock_host::{ManifestSignatures, PluginManifest, RequiredLibrary};
 use oarlock_plugin_package::{PackageRecipe, PackagedFile, PluginPackage, RECIPE_FILE, SupportClaim};
 use serde_json::json;
 
 use super::plugin_manifest::{ProbedPlugin, probe_plugin, replace_file};
+use super::trust::sign::sign_plugin;
 use crate::CommandVerdict;
 use crate::arguments::{GlobalOptions, PackArguments, PackageFormat};
 use crate::messages::PluginMessages;
@@ -16,9 +17,6 @@ use crate::output::{self, CommandOutput};
 use crate::problem::CommandError;
 use crate::render::{json_name, print_labeled};
 use crate::session::{host_options, unusable_file};
-
-/// The ending of the signatures beside a plugin.
-const SIGNATURE_ENDING: &str = "oarlock.sig";
 
 /// Where packages go, from the directory of the recipe.
 const DEFAULT_OUTPUT: &str = "dist";
@@ -41,7 +39,7 @@ pub(crate) fn pack_plugin(
             format!("`{}`: expected the plugin that `{RECIPE_FILE}` names, found none", library.display());
         return Err(CommandError::new(problem).with_hint("build it first"));
     }
-    let package = collect_package(global, recipe, directory, &library)?;
+    let package = collect_package(global, recipe, directory, &library, &wish.keys)?;
     let needs = package.audit().map_err(|error| {
         CommandError::new(format!("`{}`: {error}", library.display()))
             .with_hint("mend that, build again, and pack again")
@@ -108,6 +106,7 @@ fn collect_package(
     recipe: PackageRecipe,
     directory: &Path,
     library: &Path,
+    keys: &[PathBuf],
 ) -> Result<PluginPackage, CommandError> {
     let read = |path: &Path| {
         let bytes = fs::read(path).map_err(|error| unusable_file(path, &error))?;
@@ -135,9 +134,20 @@ fn collect_package(
         }
     }
     let text = manifest.to_toml().map_err(CommandError::new)?;
-    let signature = library.with_extension(SIGNATURE_ENDING);
-    write_manifest(&path, &text, &signature)?;
+    let signature = ManifestSignatures::path_beside(library);
+    if keys.is_empty() {
+        write_unsigned(&path, &text, &signature)?;
+    } else {
+        replace_file(&path, &text).map_err(|error| unusable_file(&path, &error))?;
+        sign_plugin(library, keys)?;
+    }
     let companions = if signature.is_file() { vec![read(&signature)?] } else { Vec::new() };
+    for companion in &companions {
+        ManifestSignatures::parse_bytes(&companion.bytes).map_err(|problem| {
+            CommandError::new(format!("`{}`: expected signatures, found {problem}", signature.display()))
+                .with_hint("sign the manifest with `--key FILE`, or remove the file")
+        })?;
+    }
     let modified = fs::metadata(library).and_then(|metadata| metadata.modified()).ok();
     let modified =
         modified.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok()).map(|time| time.as_secs());
@@ -156,7 +166,7 @@ fn collect_package(
 }
 
 /// Writes the manifest, unless it is there already. The signatures of another one would be wrong.
-fn write_manifest(path: &Path, text: &str, signature: &Path) -> Result<(), CommandError> {
+fn write_unsigned(path: &Path, text: &str, signature: &Path) -> Result<(), CommandError> {
     if fs::read(path).ok().as_deref() == Some(text.as_bytes()) {
         return Ok(());
     }
@@ -167,7 +177,7 @@ fn write_manifest(path: &Path, text: &str, signature: &Path) -> Result<(), Comma
             signature.display()
         );
         return Err(
-            CommandError::new(problem).with_hint("remove the signature, pack, sign again, and pack again")
+            CommandError::new(problem).with_hint("sign it again with `--key FILE`, or remove the signature")
         );
     }
     replace_file(path, text).map_err(|error| unusable_file(path, &error))

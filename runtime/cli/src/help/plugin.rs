@@ -20,11 +20,12 @@ pub(crate) const PACK_EXAMPLES: &str = "\
 Examples:
   oarlock plugin pack                     With the recipe in this directory, into `dist`
   oarlock plugin pack acme-npu --only wheel
+  oarlock plugin pack --key acme.key
   oarlock plugin pack build/libacme_npu.so -o packages
 
 `oarlock-plugin.toml` says what the packages are called and which libraries they need; `oarlock plugin new` writes one. Name and \
-version come from the plugin, which is probed, and its manifest is written beside it. A signature beside the plugin goes into the \
-packages too.
+version come from the plugin, which is probed, and its manifest is written beside it. With `--key` the manifest is \
+signed; a signature that is there goes into the packages as it is.
 
 The wheel is for every Python and for the oldest glibc whose symbols the plugin uses. Where one of the packages is installed, Oarlock \
 finds the plugin by itself. The same files give the same bytes; their time is `SOURCE_DATE_EPOCH`, or that of the shared object.

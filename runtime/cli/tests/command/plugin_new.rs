@@ -193,16 +193,41 @@ fn a_signature_of_another_manifest_is_not_shipped() {
     let user = TestUser::new();
     let directory = make_plugin(&user, "acme-x1", "c", "kernels");
     run_in(&directory, "make", &[]);
-    fs::write(directory.join("build/libacme_x1.oarlock.sig"), "signature").expect("a file");
+    let signature = directory.join("build/libacme_x1.oarlock.sig");
+    fs::write(&signature, "signature").expect("a file");
     let refused = user.run_command(&["plugin", "pack", "acme-x1"]);
     assert!(
-        refused.status == 1 && refused.err.contains("remove the signature, pack, sign again"),
+        refused.status == 1 && refused.err.contains("sign it again with `--key FILE`"),
         "{}",
         refused.err
     );
-    fs::remove_file(directory.join("build/libacme_x1.oarlock.sig")).expect("a file");
+    fs::remove_file(&signature).expect("a file");
     assert_eq!(user.run_command(&["plugin", "pack", "acme-x1"]).status, 0);
-    fs::write(directory.join("build/libacme_x1.oarlock.sig"), "signature").expect("a file");
-    let signed = user.run_command(&["plugin", "pack", "acme-x1", "--json"]);
-    assert_eq!(signed.parse_json()["signed"], true, "{}", signed.err);
+    fs::write(&signature, "signature").expect("a file");
+    let refused = user.run_command(&["plugin", "pack", "acme-x1"]);
+    assert!(
+        refused.status == 1 && refused.err.contains("libacme_x1.oarlock.sig`: expected"),
+        "{}",
+        refused.err
+    );
+}
+
+#[test]
+fn a_packed_plugin_is_signed_with_the_key_that_is_named() {
+    let user = TestUser::new();
+    let directory = make_plugin(&user, "acme-x1", "c", "kernels");
+    run_in(&directory, "make", &[]);
+    assert_eq!(user.run_command(&["plugin", "key", "new", "acme"]).status, 0);
+    let packed = user.run_command(&["plugin", "pack", "acme-x1", "--key", "acme.key", "--json"]);
+    assert_eq!(packed.status, 0, "{}", packed.err);
+    assert_eq!(packed.parse_json()["signed"], true);
+    let library = "acme-x1/build/libacme_x1.so";
+    let verified = user.run_command(&["plugin", "verify", library, "--key", "acme.pem"]);
+    assert_eq!(verified.status, 0, "{}{}", verified.out, verified.err);
+    // Another manifest is signed again.
+    let manifest = directory.join("build/libacme_x1.oarlock.toml");
+    let text = fs::read_to_string(&manifest).expect("the manifest");
+    fs::write(&manifest, text.replace("unloadable = false", "unloadable = true")).expect("a file");
+    assert_eq!(user.run_command(&["plugin", "pack", "acme-x1", "--key", "acme.key"]).status, 0);
+    assert_eq!(user.run_command(&["plugin", "verify", library, "--key", "acme.pem"]).status, 0);
 }

@@ -11,7 +11,8 @@ fn a_good_plugin_passes_every_step() {
     user.compile_template("libcustom_cpu.so");
     let outcome = user.run_command(&["plugin", "check", "libcustom_cpu.so"]);
     assert_eq!(outcome.status, 0, "{}", outcome.out);
-    let steps = outcome.out.lines().take_while(|line| !line.is_empty());
+    // The counts of numbers stand below the last step.
+    let steps = outcome.out.lines().take_while(|line| !line.is_empty() && !line.starts_with(' '));
     assert!(
         steps.clone().count() == 16 && steps.clone().all(|line| line.starts_with("pass  ")),
         "{}",
@@ -116,16 +117,16 @@ fn a_manifest_gives_a_slow_plugin_the_time_that_it_asks_for() {
     };
     let hasty = check(&["check", "--quick"]);
     assert!(hasty.status == 1 && hasty.out.contains("probe-timed-out"), "{}", hasty.out);
-    assert!(hasty.out.contains("or in its manifest"), "{}", hasty.out);
+    assert!(hasty.out.contains("`start_timeout_ms` in its manifest"), "{}", hasty.out);
     let manifest = user.home.path().join("libslow.oarlock.toml");
     let first = "name = 'slow'\nversion = '1'\nkind = 'device'\ndevice_type = 'Good'\ncontract = '1.0'\narchitecture = 'any'\n";
-    fs::write(&manifest, format!("{first}probe_timeout_ms = 30000\n")).unwrap();
+    fs::write(&manifest, format!("{first}start_timeout_ms = 30000\n")).unwrap();
     // The rest of the manifest is wrong; this writes the right one, and keeps the time.
     assert_eq!(check(&["manifest", "--write"]).status, 0);
-    assert!(fs::read_to_string(&manifest).unwrap().contains("probe_timeout_ms = 30000"));
+    assert!(fs::read_to_string(&manifest).unwrap().contains("start_timeout_ms = 30000"));
     let patient = check(&["check", "--quick"]);
     assert_eq!(patient.status, 0, "{}", patient.out);
-    fs::write(&manifest, format!("{first}probe_timeout_ms = 0\n")).unwrap();
+    fs::write(&manifest, format!("{first}start_timeout_ms = 0\n")).unwrap();
     let refused = check(&["check", "--quick"]);
     assert!(refused.out.contains("from 1 to 120000, found 0"), "{}", refused.out);
 }

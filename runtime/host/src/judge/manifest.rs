@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
 use oarlock_conformance::ConformanceException;
@@ -23,7 +22,7 @@ use crate::{ContractRange, Digest, IsaPredicate, Refusal, RefusalReason, Version
 const MAX_MANIFEST_BYTES: u64 = 64 * 1024;
 
 /// Limit on the time that a manifest may ask for: no start of a program waits longer for one plugin.
-const MAX_PROBE_TIMEOUT_MS: u64 = 120_000;
+const MAX_START_TIMEOUT_MS: u64 = 120_000;
 
 /// The role of a plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,19 +90,16 @@ pub struct PluginManifest {
         skip_serializing_if = "Option::is_none"
     )]
     pub package: Option<String>,
-    /// Time limit on each phase of its start and its end in a watched program, in milliseconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub start_timeout_ms: Option<NonZeroU64>,
+    /// The time in milliseconds that it needs at most for each phase of its start and its end, in a probe and in a watched program.
+    #[serde(
+        default,
+        deserialize_with = "deserialize_start_timeout",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub start_timeout_ms: Option<u64>,
     /// True if the plugin may be unloaded while the program runs.
     #[serde(default)]
     pub unloadable: bool,
-    /// The time in milliseconds that the plugin needs at most to answer, and to initialize its devices.
-    #[serde(
-        default,
-        deserialize_with = "deserialize_probe_timeout",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub probe_timeout_ms: Option<u64>,
     /// True if the plugin asks for a process of its own.
     #[serde(default, skip_serializing_if = "is_false")]
     pub isolated: bool,
@@ -256,13 +252,13 @@ fn deserialize_optional_package<'de, D: Deserializer<'de>>(
     deserialize_package(deserializer).map(Some)
 }
 
-fn deserialize_probe_timeout<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+fn deserialize_start_timeout<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let milliseconds = u64::deserialize(deserializer)?;
-    if (1..=MAX_PROBE_TIMEOUT_MS).contains(&milliseconds) {
+    if (1..=MAX_START_TIMEOUT_MS).contains(&milliseconds) {
         return Ok(Some(milliseconds));
     }
     let problem =
-        format!("expected `probe_timeout_ms` to be from 1 to {MAX_PROBE_TIMEOUT_MS}, found {milliseconds}");
+        format!("expected `start_timeout_ms` to be from 1 to {MAX_START_TIMEOUT_MS}, found {milliseconds}");
     Err(D::Error::custom(problem))
 }
 

@@ -9,8 +9,7 @@ use crate::probe::{NamedProbeResult, ProbeResult};
 use crate::{Refusal, RefusalReason, sanitize_text, signal_name};
 
 /// How a plugin gets more time.
-const MORE_TIME: &str =
-    "allow it more time with `probe_timeout_ms` under `[plugins]` in the configuration, or in its manifest";
+const MORE_TIME: &str = "allow it more time with `probe_timeout_ms` under `[plugins]` in the configuration, or `start_timeout_ms` in its manifest";
 
 impl ChildObservation {
     /// The description of the plugin at `path`, or the reason to refuse it.
