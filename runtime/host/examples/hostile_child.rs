@@ -34,7 +34,7 @@ fn main() -> ExitCode {
         let base = base as usize;
         std::thread::spawn(move || overwrite_memory(base, seed.wrapping_mul(0x9E37_79B9_7F4A_7C15)));
     }
-    oarlock_host::probe_child_main(Path::new(path))
+    oarlock_host::probe_child_main(Path::new(path), &[])
 }
 
 fn overwrite_memory(base: usize, seed: u64) -> ! {

@@ -22,7 +22,7 @@ const DIMS: [i64; 1] = [16];
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     match (arguments.next(), arguments.next()) {
-        (Some(option), Some(path)) if option == PROBE_OPTION => probe_child_main(Path::new(&path)),
+        (Some(option), Some(path)) if option == PROBE_OPTION => probe_child_main(Path::new(&path), &[]),
         (Some(path), None) => match compare(Path::new(&path)) {
             Ok(()) => ExitCode::SUCCESS,
             Err(failure) => {

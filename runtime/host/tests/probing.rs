@@ -177,8 +177,8 @@ fn write_manifest(plugin: &Path, name: &str) {
         std::env::consts::ARCH
     );
     let file = PluginManifest::path_beside(plugin);
-    std::fs::write(&file, text).unwrap();
-    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    std::fs::write(&file, text).expect("a file");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).expect("a mode");
 }
 
 #[test]

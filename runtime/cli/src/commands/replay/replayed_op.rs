@@ -48,7 +48,7 @@ fn gather_elements(tensor: &RecordedTensor, bytes: &[u8], dtype: Dtype) -> Resul
     }
     let unusual = || "strides that do not fit the operand".to_owned();
     let size = dtype.bits() as usize / 8;
-    let is_even = dtype.bits() % 8 == 0 && tensor.strides.len() == tensor.dims.len();
+    let is_even = dtype.bits().is_multiple_of(8) && tensor.strides.len() == tensor.dims.len();
     let count =
         tensor.dims.iter().try_fold(1usize, |count, dim| count.checked_mul(usize::try_from(*dim).ok()?));
     let count = count.filter(|count| is_even && *count <= MAX_OPERAND_BYTES as usize / size.max(1));
