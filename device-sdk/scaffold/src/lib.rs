@@ -1,7 +1,7 @@
 //! New plugins from templates: a directory that builds with one command, without a checkout of Oarlock and without the network.
 //!
 //! The templates are those in `device-sdk/templates`, which compile as they are: they are a plugin with the name `sample-npu`, and
-//! [`names`] says how that becomes another name. A program that uses this crate carries them, the headers and the sources of the SDK.
+//! `names` says how that becomes another name. A program that uses this crate carries them, the headers and the sources of the SDK.
 
 mod license;
 mod names;

@@ -1,6 +1,6 @@
 //! Packages of any vendor's plugin: a wheel and a Debian package that install beside the core, and a page that lists them.
 //!
-//! [`PluginPackage`] is what goes into both. [`audit`] says what speaks against it, [`wheel`] and [`deb`] assemble it. Nothing here
+//! [`PluginPackage`] is what goes into both. `audit` says what speaks against it, `wheel` and `deb` assemble it. Nothing here
 //! runs the plugin; what it says of itself comes in as its manifest.
 
 mod architecture;

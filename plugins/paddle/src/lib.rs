@@ -4,8 +4,8 @@
 //! recognizes such files, judges them like all plugins and passes the entry to [`query`], which answers for the file in the terms
 //! of our contract. Each file becomes a plugin of its own, called after its device type.
 //!
-//! The modules, from the bottom: [`table_layout`] has the tables of all releases as data, [`foreign_entry`] finds out which one a
-//! file was built for, [`foreign_functions`] has their types, [`current_device`] makes the device of a call current, and the
+//! The modules, from the bottom: `table_layout` has the tables of all releases as data, `foreign_entry` finds out which one a
+//! file was built for, `foreign_functions` has their types, `current_device` makes the device of a call current, and the
 //! `…_slots` translate the calls of the two profiles. Kernels in such files are not used: they are C++ of one build of
 //! PaddlePaddle.
 
