@@ -2552,7 +2552,7 @@ pub const RULES: &[(&str, &str, &str)] = &[
     (
         "K-6",
         "host",
-        "A call, its lists and its tensors live until the function that gets them returns. The memory of its operands, its workspace and its state live until its work in the stream is done.",
+        "A call, its lists and its tensors live until the function that gets them returns. The memory of its operands and its workspace live until its work in the stream is done. `release` may come while work that uses the state is pending; the kernel keeps what that work needs.",
     ),
     (
         "K-7",

@@ -107,11 +107,15 @@ impl HostOptions {
         self.layers.iter().chain(configured).map(String::as_str)
     }
 
-    /// The time that a plugin has for each step of a probe: that of the configuration, or that of its manifest if it is longer.
+    /// The time that a plugin has for each step of a probe. One with a manifest has as long as in a watched program.
     pub fn probe_timeout(&self, manifest: Option<&PluginManifest>) -> Duration {
-        let configured = self.config.plugins.probe_timeout_ms.map_or(PROBE_TIMEOUT, Duration::from_millis);
-        let asked = manifest.and_then(|manifest| manifest.start_timeout_ms).map(Duration::from_millis);
-        asked.map_or(configured, |asked| asked.max(configured))
+        match manifest {
+            Some(manifest) => {
+                let asked = manifest.start_timeout_ms.map_or(Duration::ZERO, Duration::from_millis);
+                asked.max(self.start_timeout())
+            }
+            None => self.config.plugins.probe_timeout_ms.map_or(PROBE_TIMEOUT, Duration::from_millis),
+        }
     }
 
     /// Probes a judged plugin, even if a result is in the cache, and replaces that result.

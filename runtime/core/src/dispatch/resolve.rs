@@ -330,7 +330,6 @@ impl<'a> CallResolver<'a> {
             description,
             workspace,
             allocates: kernel.info().allocates_outputs,
-            is_asynchronous: kernel.info().asynchronous,
             draws: self.count_draws(&outputs),
             has_texts,
             may_call_ops: definition.schema.is_none() && device.shares_host_memory(),

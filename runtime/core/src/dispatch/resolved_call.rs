@@ -48,8 +48,6 @@ pub(crate) struct ResolvedKernel {
     pub(crate) copies: bool,
     /// True if the kernel requests the memory of an output while it runs.
     pub(crate) allocates: bool,
-    /// True if the kernel may return before its work is done.
-    pub(crate) is_asynchronous: bool,
     /// The maximum number of counter values that a call may use from the random generator.
     pub(crate) draws: u64,
     /// True if an operand holds strings.
@@ -116,17 +114,6 @@ impl ResolvedOutput {
 unsafe impl Send for ResolvedKernel {}
 // SAFETY: as above.
 unsafe impl Sync for ResolvedKernel {}
-
-impl Drop for ResolvedKernel {
-    fn drop(&mut self) {
-        // Pending work may still read the state, which is freed with the kernel (rule K-6).
-        if self.is_asynchronous
-            && let Ok(pool) = self.device.memory_pool()
-        {
-            pool.streams().drain_silently();
-        }
-    }
-}
 
 impl ResolvedKernel {
     /// The hot path: binds the operands, allocates the outputs and launches the kernel.

@@ -68,7 +68,7 @@ def tell_nobody(doing: str) -> None:
 def check_all(found: list[Device], tell: Tell = tell_nobody) -> list[Checked]:
     """Tries every device by itself, and then all devices of a type at once: a plugin may drive each device correctly and
     still mix them up."""
-    checked = []
+    checked: list[Checked] = []
     for device in found:
         tell(f"`{device.name}` was tried")
         checked.append(check(device))
