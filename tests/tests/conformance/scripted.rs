@@ -129,7 +129,7 @@ fn each_scripted_fault_fails_the_check_that_is_about_it_and_no_other() {
             "the time between two events that have happened is known",
             "as scripted",
         ),
-        ("fail_later run 2 internal", "every kernel computes what its op says", "`Add` of f32"),
+        ("fail_later run 2 internal", "every kernel computes what its op says", "`Add` of i8"),
         ("panic memory_set 1", "a fill writes its byte, and only where it was asked to", "`fatal`"),
     ];
     for (script, name, message) in cases {

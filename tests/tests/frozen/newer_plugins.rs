@@ -11,7 +11,6 @@ use crate::{FrozenMinor, frozen_directory};
 
 /// What the host prints about each kind of plugin.
 const OF_DEVICE: &[&str] = &["memory", "kernel Add", "async", "done"];
-const OF_MEMORY_ONLY: &[&str] = &["memory", "done"];
 const OF_KERNELS: &[&str] = &["kernel Mix", "done"];
 const OF_LAYER: &[&str] = &["layer", "done"];
 
@@ -65,7 +64,7 @@ fn plugins_of_today(place: &Path) -> Result<Vec<(PathBuf, &'static [&'static str
     };
     let templates = root.join("device-sdk/templates");
     compile("template_c.so", sources_in(&templates.join("c"), "c")?, OF_DEVICE)?;
-    compile("template_cpp.so", sources_in(&templates.join("cpp"), "cpp")?, OF_MEMORY_ONLY)?;
+    compile("template_cpp.so", sources_in(&templates.join("cpp/device"), "cpp")?, OF_DEVICE)?;
     compile("kernels.so", vec![root.join("tests/frozen/1.2/src/kernels.c")], OF_KERNELS)?;
     compile("layer.so", vec![root.join("tests/frozen/1.2/src/layer.c")], OF_LAYER)?;
     Ok(plugins)

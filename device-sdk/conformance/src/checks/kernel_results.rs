@@ -18,7 +18,7 @@ pub(super) const CHECKS: &[ConformanceCheck] = &[
         writes_only_outputs,
     ),
     ConformanceCheck::kernel_check(
-        "A-1",
+        "K-7",
         "a kernel in a stream has its place between copies",
         runs_in_stream,
     ),
