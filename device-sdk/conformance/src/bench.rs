@@ -13,7 +13,7 @@ use std::time::Duration;
 use oarlock_abi as abi;
 
 use crate::exceptions::ConformanceExceptions;
-use crate::findings::{KernelNumbers, Measurement};
+use crate::findings::{KernelNumbers, SpeedMeasurement};
 use crate::float_mode::FloatMode;
 use crate::process_state::ProcessState;
 use crate::settings::SuiteSettings;
@@ -159,7 +159,7 @@ pub(crate) struct TestBench {
     /// What the kernels computed.
     pub(crate) numbers: Mutex<Vec<KernelNumbers>>,
     /// How fast a few things were.
-    pub(crate) measurements: Mutex<Vec<Measurement>>,
+    pub(crate) measurements: Mutex<Vec<SpeedMeasurement>>,
     /// What the manifest excepts.
     pub(crate) exceptions: ConformanceExceptions,
     /// The first slot that changed the mode of floats, with the mode before and after.

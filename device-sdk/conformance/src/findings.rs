@@ -113,7 +113,7 @@ impl NumbersOutcome {
 
 /// A figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Measurement {
+pub struct SpeedMeasurement {
     /// What was measured.
     pub name: String,
     /// The best of several runs.
@@ -122,7 +122,7 @@ pub struct Measurement {
     pub unit: String,
 }
 
-impl Measurement {
+impl SpeedMeasurement {
     /// The value with its unit.
     pub fn text(&self) -> String {
         format!("{:.3} {}", self.value, self.unit)

@@ -1,6 +1,6 @@
 //! The report as a self-contained HTML page.
 
-use crate::findings::{CheckResult, Measurement};
+use crate::findings::{CheckResult, SpeedMeasurement};
 use crate::heat_map::render_heat_map;
 use crate::markup::EscapedMarkup;
 use crate::report::ConformanceReport;
@@ -34,7 +34,7 @@ impl ConformanceReport {
         if self.measurements.is_empty() {
             return String::new();
         }
-        let row = |figure: &Measurement| {
+        let row = |figure: &SpeedMeasurement| {
             format!("<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n", figure.name, figure.text())
         };
         let rows: String = self.measurements.iter().map(row).collect();

@@ -38,7 +38,7 @@ mod text_report;
 mod trial;
 
 pub use exceptions::{ConformanceException, ConformanceExceptions};
-pub use findings::{CheckOutcome, CheckResult, KernelNumbers, Measurement, NumbersOutcome};
+pub use findings::{CheckOutcome, CheckResult, KernelNumbers, NumbersOutcome, SpeedMeasurement};
 pub use float_mode::{FloatMode, FloatModeGuard};
 pub use host_memory::host_memory_table;
 pub use process_state::ProcessState;

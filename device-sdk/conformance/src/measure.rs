@@ -7,7 +7,7 @@ use oarlock_abi as abi;
 
 use crate::bench::{TestBench, Verdict, lock_unpoisoned};
 use crate::device::DeviceUnderTest;
-use crate::findings::Measurement;
+use crate::findings::SpeedMeasurement;
 use crate::kernel_record::KernelUnderTest;
 use crate::trial::{CallLayout, kernel_trials};
 
@@ -38,7 +38,7 @@ fn shortest(mut run: impl FnMut() -> Verdict) -> Verdict<Duration> {
     Ok(best)
 }
 
-fn copy_bandwidths(device: DeviceUnderTest<'_>, size: usize) -> Verdict<Vec<Measurement>> {
+fn copy_bandwidths(device: DeviceUnderTest<'_>, size: usize) -> Verdict<Vec<SpeedMeasurement>> {
     let data = vec![1; size];
     // A device with little memory is measured with small copies alone.
     let Ok(block) = device.try_allocate(size as u64)? else { return Ok(Vec::new()) };
@@ -48,7 +48,7 @@ fn copy_bandwidths(device: DeviceUnderTest<'_>, size: usize) -> Verdict<Vec<Meas
     })?;
     let to_host = shortest(|| block.read_bytes(0, size).map(drop))?;
     block.deallocate()?;
-    let figure = |direction: &str, time: Duration| Measurement {
+    let figure = |direction: &str, time: Duration| SpeedMeasurement {
         name: format!("copy of {} KiB {direction}", size >> 10),
         value: size as f64 / time.as_secs_f64() / 1e9,
         unit: "GB/s".to_owned(),
@@ -57,7 +57,7 @@ fn copy_bandwidths(device: DeviceUnderTest<'_>, size: usize) -> Verdict<Vec<Meas
 }
 
 /// The time of one run of the first kernel that takes a call, with few elements.
-fn launch_cost(bench: &TestBench, device: DeviceUnderTest<'_>) -> Verdict<Option<Measurement>> {
+fn launch_cost(bench: &TestBench, device: DeviceUnderTest<'_>) -> Verdict<Option<SpeedMeasurement>> {
     let kernels = bench.subject().kernels.iter().map(|raw| KernelUnderTest { raw });
     for kernel in kernels.filter(|kernel| kernel.runs_on(&bench.subject().device_type)) {
         for trial in kernel_trials(kernel, device)? {
@@ -72,7 +72,7 @@ fn launch_cost(bench: &TestBench, device: DeviceUnderTest<'_>) -> Verdict<Option
                     device.synchronize()
                 })
             })?;
-            return Ok(Some(Measurement {
+            return Ok(Some(SpeedMeasurement {
                 name: format!("launch of a small `{}`", kernel.op_name()),
                 value: time.as_secs_f64() * 1e6 / f64::from(LAUNCHES),
                 unit: "µs".to_owned(),

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::SUITE_VERSION;
 use crate::bench::{TestBench, lock_unpoisoned};
 use crate::checks::CheckedProfile;
-use crate::findings::{CheckOutcome, CheckResult, KernelNumbers, Measurement};
+use crate::findings::{CheckOutcome, CheckResult, KernelNumbers, SpeedMeasurement};
 use crate::heat_map::numbers_summary;
 
 /// The results of one run, as data for programs.
@@ -30,7 +30,7 @@ pub struct ConformanceReport {
     pub numbers: Vec<KernelNumbers>,
     /// How fast a few things were, for information.
     #[serde(default)]
-    pub measurements: Vec<Measurement>,
+    pub measurements: Vec<SpeedMeasurement>,
 }
 
 /// The verdict on one profile.

@@ -1,6 +1,6 @@
 //! The report for a terminal.
 
-use crate::findings::{Measurement, NumbersOutcome};
+use crate::findings::{NumbersOutcome, SpeedMeasurement};
 use crate::report::ConformanceReport;
 
 impl ConformanceReport {
@@ -26,7 +26,7 @@ impl ConformanceReport {
         }
         if !self.measurements.is_empty() {
             lines.push(String::new());
-            let figure = |figure: &Measurement| format!("{}: {}", figure.name, figure.text());
+            let figure = |figure: &SpeedMeasurement| format!("{}: {}", figure.name, figure.text());
             lines.extend(self.measurements.iter().map(figure));
         }
         lines.push(String::new());

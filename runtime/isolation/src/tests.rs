@@ -10,7 +10,7 @@ use oarlock_abi as abi;
 
 use crate::proxy::arguments::encode_call;
 use crate::proxy::child_life::ChildLife;
-use crate::proxy::connection::Connection;
+use crate::proxy::connection::ChildConnection;
 use crate::proxy::crossed_memory::CrossedMemory;
 use crate::proxy::description::ProxyDescription;
 use crate::proxy::request_writer::{ElementPolicy, OperandRole, RequestWriter};
@@ -117,14 +117,14 @@ fn a_description_with_any_byte_changed_or_the_end_missing_is_read_or_refused() {
 }
 
 /// A connection without a child.
-fn lone_connection() -> Connection {
+fn lone_connection() -> ChildConnection {
     let table = abi::HostTable::EMPTY;
     let host = abi::Host { services: &raw const table, ..abi::Host::EMPTY };
     // SAFETY: the table is copied, and it has no functions.
     let host = unsafe { HostFunctions::from_host(&host) };
     let region = SharedRegion::create_region(1 << 20).expect("shared memory");
     let life = ChildLife::new("acme".to_owned(), std::process::id()).expect("this process");
-    Connection::new(region, life, host, None)
+    ChildConnection::new(region, life, host, None)
 }
 
 fn tensor_of(values: &[f32], dims: &[i64], place: abi::MemoryKind) -> abi::Tensor {

@@ -23,28 +23,28 @@ pub(super) const OPS: &[ReferenceOp] = &[
         12,
         (Numbers, "T -> T"),
         Exact,
-        Whole(max_cases, |call| pool(call, Pooling::Max)),
+        Whole(max_cases, |call| pool(call, PoolingKind::Max)),
     ),
     ReferenceOp::new(
         "AveragePool",
         19,
         (Floats, "T -> T"),
         Sum,
-        Whole(average_cases, |call| pool(call, Pooling::Mean)),
+        Whole(average_cases, |call| pool(call, PoolingKind::Mean)),
     ),
     ReferenceOp::new(
         "GlobalAveragePool",
         1,
         (Floats, "T -> T"),
         Sum,
-        Whole(global_cases, |call| pool_all(call, Pooling::Mean)),
+        Whole(global_cases, |call| pool_all(call, PoolingKind::Mean)),
     ),
     ReferenceOp::new(
         "GlobalMaxPool",
         1,
         (Floats, "T -> T"),
         Exact,
-        Whole(global_cases, |call| pool_all(call, Pooling::Max)),
+        Whole(global_cases, |call| pool_all(call, PoolingKind::Max)),
     ),
 ];
 
@@ -241,7 +241,7 @@ fn convolve_transposed(call: &ReferenceCall<'_>) -> Vec<ReferenceOutput> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Pooling {
+enum PoolingKind {
     Max,
     Mean,
 }
@@ -280,7 +280,7 @@ fn average_cases(make: CaseMaker) -> Vec<ReferenceCase> {
     pool_cases(make, &attributes)
 }
 
-fn pool(call: &ReferenceCall<'_>, pooling: Pooling) -> Vec<ReferenceOutput> {
+fn pool(call: &ReferenceCall<'_>, pooling: PoolingKind) -> Vec<ReferenceOutput> {
     let (image, steps) = (call.input(0), WindowSteps::of_call(call));
     let counts_padding = call.int("count_include_pad") == Some(1);
     let mut dims = image.dims[..2].to_vec();
@@ -297,8 +297,8 @@ fn pool(call: &ReferenceCall<'_>, pooling: Pooling) -> Vec<ReferenceOutput> {
     })]
 }
 
-fn pooled(terms: &[f64], count: usize, pooling: Pooling) -> (f64, f64) {
-    if pooling == Pooling::Max {
+fn pooled(terms: &[f64], count: usize, pooling: PoolingKind) -> (f64, f64) {
+    if pooling == PoolingKind::Max {
         return (terms.iter().copied().fold(f64::NEG_INFINITY, f64::max), 0.0);
     }
     let sum = TermSum::of_terms(terms.iter().copied());
@@ -311,7 +311,7 @@ fn global_cases(make: CaseMaker) -> Vec<ReferenceCase> {
         .to_vec()
 }
 
-fn pool_all(call: &ReferenceCall<'_>, pooling: Pooling) -> Vec<ReferenceOutput> {
+fn pool_all(call: &ReferenceCall<'_>, pooling: PoolingKind) -> Vec<ReferenceOutput> {
     let image = call.input(0);
     let mut dims = image.dims[..2].to_vec();
     dims.resize(image.rank(), 1);

@@ -10,7 +10,7 @@ use crate::test_host::TestHost;
 
 /// What the plugin does wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mistake {
+pub(crate) enum DeviceMistake {
     None,
     LeavesOutParameter,
     WritesOutParameterAndFails,
@@ -31,7 +31,7 @@ pub(crate) enum Mistake {
 }
 
 pub(crate) struct BadDevice {
-    pub(crate) mistake: Mistake,
+    pub(crate) mistake: DeviceMistake,
     pub(crate) host: *const TestHost,
     pub(crate) bits: abi::DeviceFlags,
     handles: AtomicU64,
@@ -47,7 +47,7 @@ unsafe impl Send for BadDevice {}
 unsafe impl Sync for BadDevice {}
 
 impl BadDevice {
-    pub(crate) fn new(mistake: Mistake, host: *const TestHost, bits: abi::DeviceFlags) -> Self {
+    pub(crate) fn new(mistake: DeviceMistake, host: *const TestHost, bits: abi::DeviceFlags) -> Self {
         Self {
             mistake,
             host,
@@ -61,8 +61,8 @@ impl BadDevice {
 
     fn next_handle(&self) -> u64 {
         match self.mistake {
-            Mistake::ReturnsZeroHandle => 0,
-            Mistake::ReturnsSameHandle => 0x40,
+            DeviceMistake::ReturnsZeroHandle => 0,
+            DeviceMistake::ReturnsSameHandle => 0x40,
             _ => self.handles.fetch_add(1, Ordering::Relaxed) * 0x10,
         }
     }
@@ -94,9 +94,9 @@ unsafe extern "C" fn on_device(context: *mut c_void, _: u32) -> abi::Error {
         return unsafe { &*device.host }.make_error(abi::ErrorFlags::DEVICE_LOST, "the device is gone");
     }
     match device.mistake {
-        Mistake::InventsError => abi::Error(0xDEAD),
-        Mistake::ReturnsEmptyMessage => device.fail(""),
-        Mistake::ChangesFloatMode => {
+        DeviceMistake::InventsError => abi::Error(0xDEAD),
+        DeviceMistake::ReturnsEmptyMessage => device.fail(""),
+        DeviceMistake::ChangesFloatMode => {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: flushing subnormal numbers to zero is a mode of every such processor.
             unsafe {
@@ -119,8 +119,8 @@ unsafe extern "C" fn device_count(context: *mut c_void, count: *mut u32) -> abi:
     unsafe {
         let device = device(context);
         match device.mistake {
-            Mistake::LeavesOutParameter => abi::Error::NONE,
-            Mistake::WritesOutParameterAndFails => {
+            DeviceMistake::LeavesOutParameter => abi::Error::NONE,
+            DeviceMistake::WritesOutParameterAndFails => {
                 *count = 2;
                 device.fail("expected a driver, found none")
             }
@@ -141,7 +141,7 @@ unsafe extern "C" fn device_list(
     // SAFETY: the host passes the context of the device, and room for so many ids. The mistake writes one more, for which tests
     // have room.
     unsafe {
-        let more = u64::from(device(context).mistake == Mistake::WritesPastList);
+        let more = u64::from(device(context).mistake == DeviceMistake::WritesPastList);
         (0..2.min(capacity) + more).for_each(|index| *ids.add(index as usize) = index as u32);
         *count = 2;
     }
@@ -308,10 +308,10 @@ unsafe extern "C" fn add_callback(
         reached(number, queue, std::ptr::with_exposed_provenance_mut(user), abi::Error::NONE);
     };
     match mistake {
-        Mistake::NeverCallsBack => {}
-        Mistake::CallsBackAtOnce => call(),
+        DeviceMistake::NeverCallsBack => {}
+        DeviceMistake::CallsBackAtOnce => call(),
         _ => {
-            let times = if mistake == Mistake::CallsBackTwice { 2 } else { 1 };
+            let times = if mistake == DeviceMistake::CallsBackTwice { 2 } else { 1 };
             let thread = std::thread::spawn(move || (0..times).for_each(|_| call()));
             thread.join().expect("no panic");
         }
@@ -393,10 +393,10 @@ unsafe extern "C" fn run(context: *mut c_void, _: *mut c_void, call: *const abi:
         };
         *at(output) = *at(input) + 1;
         match device.mistake {
-            Mistake::WritesPastOutput => *at(output).add(output.size_in_bytes as usize) = 9,
-            Mistake::WritesBeforeOutput => *at(output).sub(1) = 9,
-            Mistake::ChangesInput => *at(input).add(1) = 9,
-            Mistake::ChangesDescription => (*(*call.outputs).cast_mut()).dims_count = 0,
+            DeviceMistake::WritesPastOutput => *at(output).add(output.size_in_bytes as usize) = 9,
+            DeviceMistake::WritesBeforeOutput => *at(output).sub(1) = 9,
+            DeviceMistake::ChangesInput => *at(input).add(1) = 9,
+            DeviceMistake::ChangesDescription => (*(*call.outputs).cast_mut()).dims_count = 0,
             _ => {}
         }
     }

@@ -2,11 +2,11 @@
 
 use oarlock_sdk::abi;
 
-use crate::bad_device::Mistake;
+use crate::bad_device::DeviceMistake;
 use crate::rig::{FAR, LayerRig, NEAR};
 
 fn far_rig() -> LayerRig {
-    LayerRig::started(Mistake::None, FAR)
+    LayerRig::started(DeviceMistake::None, FAR)
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn the_source_of_a_copy_has_an_address() {
 
 #[test]
 fn nothing_comes_before_initialize_or_after_finalize() {
-    let rig = LayerRig::new(Mistake::None, FAR, &[]);
+    let rig = LayerRig::new(DeviceMistake::None, FAR, &[]);
     let slot = rig.core.table.device_synchronize.expect("a slot");
     // SAFETY: the layer's function gets what the contract says.
     assert!(unsafe { slot(rig.core.context, 0) }.is_some());
@@ -153,7 +153,7 @@ fn what_is_left_at_the_end_is_named_with_where_it_was_made() {
 
 #[test]
 fn a_backtrace_says_who_made_what_was_left() {
-    let rig = LayerRig::new(Mistake::None, FAR, &[("backtrace", "on")]);
+    let rig = LayerRig::new(DeviceMistake::None, FAR, &[("backtrace", "on")]);
     rig.start();
     rig.allocate(0, 8);
     let messages = rig.finish();
@@ -183,13 +183,14 @@ fn host_memory_is_freed_once_and_with_its_size() {
 #[test]
 fn a_device_that_shares_host_memory_may_be_given_memory_of_the_program() {
     let bits = abi::DeviceFlags(NEAR.0 | abi::DeviceFlags::SHARES_HOST_MEMORY.0);
-    let rig = LayerRig::started(Mistake::None, bits);
+    let rig = LayerRig::started(DeviceMistake::None, bits);
     rig.expect_success(rig.write(0, 0x7000, 0, 8));
     rig.expect_none();
 }
 
 #[test]
 fn a_wrong_option_is_refused_with_the_words_it_may_have() {
-    let failure = std::panic::catch_unwind(|| LayerRig::new(Mistake::None, FAR, &[("on_breach", "shout")]));
+    let failure =
+        std::panic::catch_unwind(|| LayerRig::new(DeviceMistake::None, FAR, &[("on_breach", "shout")]));
     assert!(failure.is_err());
 }

@@ -2,7 +2,7 @@
 
 use oarlock_sdk::abi;
 
-use crate::bad_device::Mistake;
+use crate::bad_device::DeviceMistake;
 use crate::rig::{FAR, LayerRig, NEAR};
 
 /// A call with one input and one output of four bytes, in one block.
@@ -17,7 +17,7 @@ struct KernelRig {
 static DIMS: [i64; 1] = [4];
 
 impl KernelRig {
-    fn new(mistake: Mistake) -> Self {
+    fn new(mistake: DeviceMistake) -> Self {
         Self::with_rig(LayerRig::started(mistake, NEAR))
     }
 
@@ -81,7 +81,7 @@ impl KernelRig {
 }
 
 /// Prepares, runs and releases with a kernel that makes a mistake.
-fn run_mistaken(mistake: Mistake) -> LayerRig {
+fn run_mistaken(mistake: DeviceMistake) -> LayerRig {
     let kernel = KernelRig::new(mistake);
     let state = kernel.prepare(0);
     kernel.rig.expect_success(kernel.run(0, state));
@@ -92,22 +92,22 @@ fn run_mistaken(mistake: Mistake) -> LayerRig {
 
 #[test]
 fn a_kernel_that_keeps_to_its_memory_gets_no_breach() {
-    run_mistaken(Mistake::None).expect_none();
+    run_mistaken(DeviceMistake::None).expect_none();
 }
 
 #[test]
 fn a_kernel_writes_its_outputs_and_nothing_else() {
-    run_mistaken(Mistake::WritesPastOutput).expect_breach("K-3", "past the 4 bytes of output 0");
-    run_mistaken(Mistake::WritesBeforeOutput).expect_breach("K-3", "no write before output 0");
-    run_mistaken(Mistake::ChangesDescription)
+    run_mistaken(DeviceMistake::WritesPastOutput).expect_breach("K-3", "past the 4 bytes of output 0");
+    run_mistaken(DeviceMistake::WritesBeforeOutput).expect_breach("K-3", "no write before output 0");
+    run_mistaken(DeviceMistake::ChangesDescription)
         .expect_breach("K-3", "expected the description of output 0 as it was");
-    run_mistaken(Mistake::ChangesInput)
+    run_mistaken(DeviceMistake::ChangesInput)
         .expect_breach("K-3", "expected input 0 as it was, found byte 1 changed");
 }
 
 #[test]
 fn a_kernel_leaves_descriptions_alone() {
-    let kernel = KernelRig::new(Mistake::ChangesDescription);
+    let kernel = KernelRig::new(DeviceMistake::ChangesDescription);
     let stream = kernel.rig.stream(0);
     let state = kernel.prepare(0);
     let mut kernel = kernel;
@@ -123,7 +123,7 @@ fn a_kernel_leaves_descriptions_alone() {
 
 #[test]
 fn without_guards_only_the_description_is_checked() {
-    let rig = LayerRig::new(Mistake::WritesPastOutput, NEAR, &[("guards", "off")]);
+    let rig = LayerRig::new(DeviceMistake::WritesPastOutput, NEAR, &[("guards", "off")]);
     rig.start();
     let kernel = KernelRig::with_rig(rig);
     let state = kernel.prepare(0);
@@ -135,37 +135,37 @@ fn without_guards_only_the_description_is_checked() {
 
 #[test]
 fn a_state_is_one_that_the_kernel_prepared_and_is_released_once() {
-    let kernel = KernelRig::new(Mistake::None);
+    let kernel = KernelRig::new(DeviceMistake::None);
     assert!(kernel.run(0, 0x10).is_some());
     kernel.close().expect_breach("kernel.prepare", "expected a state that this kernel's `prepare` made");
 
-    let kernel = KernelRig::new(Mistake::None);
+    let kernel = KernelRig::new(DeviceMistake::None);
     let state = kernel.prepare(0);
     assert!(kernel.run(1, state).is_some(), "the state of another kernel");
     kernel.rig.expect_success(kernel.release(0, state));
     kernel.close().expect_breach("kernel.prepare", "expected a state that this kernel's `prepare` made");
 
-    let kernel = KernelRig::new(Mistake::None);
+    let kernel = KernelRig::new(DeviceMistake::None);
     let state = kernel.prepare(0);
     kernel.rig.expect_success(kernel.release(0, state));
     assert!(kernel.release(0, state).is_some());
     kernel.close().expect_breach("kernel.release", "expected a state that is not released");
 
-    let kernel = KernelRig::new(Mistake::None);
+    let kernel = KernelRig::new(DeviceMistake::None);
     kernel.prepare(0);
     kernel.close().expect_breach("kernel.release", "made by `kernel.prepare`");
 }
 
 #[test]
 fn operands_are_in_live_blocks_and_in_their_range() {
-    let mut kernel = KernelRig::new(Mistake::None);
+    let mut kernel = KernelRig::new(DeviceMistake::None);
     let state = kernel.prepare(0);
     kernel.tensors[1].offset = 62;
     assert!(kernel.run(0, state).is_some());
     kernel.rig.expect_success(kernel.release(0, state));
     kernel.close().expect_breach("M-2", "expected `output` to lie within its block of 64 bytes");
 
-    let mut kernel = KernelRig::new(Mistake::None);
+    let mut kernel = KernelRig::new(DeviceMistake::None);
     let (state, other) = (kernel.prepare(0), kernel.rig.allocate(0, 8));
     kernel.rig.expect_success(kernel.rig.free(0, other, 8));
     kernel.tensors[0].block = abi::Memory(other);
@@ -176,7 +176,7 @@ fn operands_are_in_live_blocks_and_in_their_range() {
 
 #[test]
 fn an_operand_of_work_in_flight_needs_a_wait() {
-    let kernel = KernelRig::new(Mistake::None);
+    let kernel = KernelRig::new(DeviceMistake::None);
     let (state, stream) = (kernel.prepare(0), kernel.rig.stream(0));
     let set = kernel.rig.streams.table.memory_set_async.expect("a slot");
     let destroy = kernel.rig.streams.table.stream_destroy.expect("a slot");
@@ -194,14 +194,14 @@ fn an_operand_of_work_in_flight_needs_a_wait() {
 
 #[test]
 fn reserved_fields_are_zero_and_strides_fit_dimensions() {
-    let mut kernel = KernelRig::new(Mistake::None);
+    let mut kernel = KernelRig::new(DeviceMistake::None);
     let state = kernel.prepare(0);
     kernel.call.reserved = 1;
     assert!(kernel.run(0, state).is_some());
     kernel.rig.expect_success(kernel.release(0, state));
     kernel.close().expect_breach("S-4", "expected 0 in `reserved` of `call`, found 1");
 
-    let mut kernel = KernelRig::new(Mistake::None);
+    let mut kernel = KernelRig::new(DeviceMistake::None);
     let state = kernel.prepare(0);
     (kernel.tensors[0].strides, kernel.tensors[0].strides_count) = (DIMS.as_ptr(), 2);
     assert!(kernel.run(0, state).is_some());
@@ -217,7 +217,7 @@ fn reserved_fields_are_zero_and_strides_fit_dimensions() {
 
 #[test]
 fn memory_that_the_host_cannot_address_is_not_guarded() {
-    let rig = LayerRig::started(Mistake::None, FAR);
+    let rig = LayerRig::started(DeviceMistake::None, FAR);
     let mut kernel = KernelRig::with_rig(rig);
     let state = kernel.prepare(0);
     let mut memory = [3u8, 0, 0, 0, 0, 0, 0, 0];

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use oarlock_sdk::abi;
 
-use crate::bad_device::Mistake;
+use crate::bad_device::DeviceMistake;
 use crate::rig::{FAR, LayerRig};
 
 fn count_devices(rig: &LayerRig, count: &mut u32) -> abi::Error {
@@ -21,7 +21,7 @@ fn synchronize(rig: &LayerRig) -> abi::Error {
 
 #[test]
 fn an_out_parameter_is_written_by_success() {
-    let rig = LayerRig::started(Mistake::LeavesOutParameter, FAR);
+    let rig = LayerRig::started(DeviceMistake::LeavesOutParameter, FAR);
     let mut count = 77;
     rig.expect_success(count_devices(&rig, &mut count));
     assert_eq!(count, 77, "the caller gets its own number back, not the poison");
@@ -30,7 +30,7 @@ fn an_out_parameter_is_written_by_success() {
 
 #[test]
 fn an_out_parameter_is_left_alone_by_failure() {
-    let rig = LayerRig::started(Mistake::WritesOutParameterAndFails, FAR);
+    let rig = LayerRig::started(DeviceMistake::WritesOutParameterAndFails, FAR);
     let mut count = 77;
     assert!(count_devices(&rig, &mut count).is_some());
     assert_eq!(count, 77);
@@ -39,7 +39,7 @@ fn an_out_parameter_is_left_alone_by_failure() {
 
 #[test]
 fn a_list_has_no_more_items_than_there_is_room_for() {
-    for (mistake, room) in [(Mistake::None, 1), (Mistake::WritesPastList, 1)] {
+    for (mistake, room) in [(DeviceMistake::None, 1), (DeviceMistake::WritesPastList, 1)] {
         let rig = LayerRig::started(mistake, FAR);
         let (mut ids, mut count) = ([7u32; 4], 0);
         let slot = rig.core.table.device_list.expect("a slot");
@@ -50,7 +50,7 @@ fn a_list_has_no_more_items_than_there_is_room_for() {
             ([0, 7, 7, 7], 2),
             "the caller gets what it has room for, and the number of all"
         );
-        if mistake == Mistake::None {
+        if mistake == DeviceMistake::None {
             rig.expect_none();
         } else {
             rig.expect_breach("R-1", "expected at most 1 items in `ids`, found a write behind them");
@@ -60,7 +60,7 @@ fn a_list_has_no_more_items_than_there_is_room_for() {
 
 #[test]
 fn with_on_breach_fail_a_breach_of_the_plugin_is_an_error() {
-    let rig = LayerRig::new(Mistake::LeavesOutParameter, FAR, &[("on_breach", "fail")]);
+    let rig = LayerRig::new(DeviceMistake::LeavesOutParameter, FAR, &[("on_breach", "fail")]);
     rig.start();
     let failure = count_devices(&rig, &mut 0);
     assert!(rig.host.error_message(failure).expect("the host's error").contains("(rule R-1)"));
@@ -68,25 +68,25 @@ fn with_on_breach_fail_a_breach_of_the_plugin_is_an_error() {
 
 #[test]
 fn an_error_is_one_that_the_host_made() {
-    let rig = LayerRig::started(Mistake::InventsError, FAR);
+    let rig = LayerRig::started(DeviceMistake::InventsError, FAR);
     assert_eq!(synchronize(&rig).0, 0xDEAD, "the caller gets what the plugin returned");
     rig.expect_breach("R-1", "found the number 0xdead");
 }
 
 #[test]
 fn an_error_says_something() {
-    let rig = LayerRig::started(Mistake::ReturnsEmptyMessage, FAR);
+    let rig = LayerRig::started(DeviceMistake::ReturnsEmptyMessage, FAR);
     assert!(synchronize(&rig).is_some());
     rig.expect_breach("R-5", "found no message");
 }
 
 #[test]
 fn a_new_handle_is_new_and_not_zero() {
-    let rig = LayerRig::started(Mistake::ReturnsZeroHandle, FAR);
+    let rig = LayerRig::started(DeviceMistake::ReturnsZeroHandle, FAR);
     rig.stream(0);
     rig.expect_breach("R-1", "expected a stream that is not 0");
 
-    let rig = LayerRig::started(Mistake::ReturnsSameHandle, FAR);
+    let rig = LayerRig::started(DeviceMistake::ReturnsSameHandle, FAR);
     let block = rig.allocate(0, 8);
     rig.allocate(0, 8);
     rig.expect_success(rig.free(0, block, 8));
@@ -98,7 +98,7 @@ fn a_new_handle_is_new_and_not_zero() {
 
 #[test]
 fn the_mode_of_floating_point_arithmetic_is_kept_and_put_back() {
-    let rig = LayerRig::started(Mistake::ChangesFloatMode, FAR);
+    let rig = LayerRig::started(DeviceMistake::ChangesFloatMode, FAR);
     let smallest = f32::from_bits(1);
     rig.expect_success(synchronize(&rig));
     assert!(std::hint::black_box(smallest) * std::hint::black_box(1.0) > 0.0, "subnormal numbers are kept");
@@ -107,7 +107,7 @@ fn the_mode_of_floating_point_arithmetic_is_kept_and_put_back() {
 
 #[test]
 fn a_lost_device_says_so_until_it_is_opened_again() {
-    for (mistake, reopened) in [(Mistake::ForgetsLoss, false), (Mistake::None, true)] {
+    for (mistake, reopened) in [(DeviceMistake::ForgetsLoss, false), (DeviceMistake::None, true)] {
         let rig = LayerRig::started(mistake, FAR);
         *rig.device.is_lost.lock().expect("no panic") = true;
         let failure = synchronize(&rig);
@@ -145,15 +145,15 @@ fn add_callback(rig: &LayerRig) -> u32 {
 #[test]
 fn a_callback_runs_once_on_a_thread_of_the_plugin() {
     for (mistake, runs, text) in [
-        (Mistake::CallsBackTwice, 1, "found it run again"),
-        (Mistake::CallsBackAtOnce, 1, "found it run by the thread that added it"),
-        (Mistake::NeverCallsBack, 0, "found that it never ran"),
+        (DeviceMistake::CallsBackTwice, 1, "found it run again"),
+        (DeviceMistake::CallsBackAtOnce, 1, "found it run by the thread that added it"),
+        (DeviceMistake::NeverCallsBack, 0, "found that it never ran"),
     ] {
         let rig = LayerRig::started(mistake, FAR);
         assert_eq!(add_callback(&rig), runs);
         rig.expect_breach("T-2", text);
     }
-    let rig = LayerRig::started(Mistake::None, FAR);
+    let rig = LayerRig::started(DeviceMistake::None, FAR);
     assert_eq!(add_callback(&rig), 1);
     rig.expect_none();
 }

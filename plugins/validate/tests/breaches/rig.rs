@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 
 use oarlock_sdk::abi;
 
-use crate::bad_device::{ASYNC_TABLE, BadDevice, CORE_TABLE, Mistake, kernel_record};
+use crate::bad_device::{ASYNC_TABLE, BadDevice, CORE_TABLE, DeviceMistake, kernel_record};
 use crate::test_host::{SERVICES, TestHost};
 
 /// A table as the layer wrapped it.
@@ -34,12 +34,12 @@ pub(crate) const FAR: abi::DeviceFlags = abi::DeviceFlags(0);
 pub(crate) const NEAR: abi::DeviceFlags = abi::DeviceFlags::HOST_ADDRESSABLE;
 
 impl LayerRig {
-    pub(crate) fn new(mistake: Mistake, bits: abi::DeviceFlags, options: &[(&str, &str)]) -> Self {
+    pub(crate) fn new(mistake: DeviceMistake, bits: abi::DeviceFlags, options: &[(&str, &str)]) -> Self {
         Self::with_device(mistake, bits, options, |_| {})
     }
 
     pub(crate) fn with_device(
-        mistake: Mistake,
+        mistake: DeviceMistake,
         bits: abi::DeviceFlags,
         options: &[(&str, &str)],
         change: impl FnOnce(&mut BadDevice),
@@ -91,7 +91,7 @@ impl LayerRig {
     }
 
     /// A rig whose devices are initialized and described.
-    pub(crate) fn started(mistake: Mistake, bits: abi::DeviceFlags) -> Self {
+    pub(crate) fn started(mistake: DeviceMistake, bits: abi::DeviceFlags) -> Self {
         let rig = Self::new(mistake, bits, &[]);
         rig.start();
         rig

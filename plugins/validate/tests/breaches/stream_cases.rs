@@ -4,7 +4,7 @@ use std::sync::Barrier;
 
 use oarlock_sdk::abi;
 
-use crate::bad_device::Mistake;
+use crate::bad_device::DeviceMistake;
 use crate::rig::{FAR, LayerRig};
 
 /// Two streams on device 0, and a block.
@@ -16,7 +16,7 @@ struct StreamRig {
 
 impl StreamRig {
     fn new() -> Self {
-        let rig = LayerRig::started(Mistake::None, FAR);
+        let rig = LayerRig::started(DeviceMistake::None, FAR);
         let streams = [rig.stream(0), rig.stream(0)];
         let block = rig.allocate(0, 64);
         Self { rig, streams, block }
@@ -164,7 +164,8 @@ fn streams_and_events_belong_to_their_device_and_are_destroyed_once() {
 
 #[test]
 fn two_threads_are_not_in_calls_on_one_stream() {
-    let rig = LayerRig::with_device(Mistake::None, FAR, &[], |device| device.meeting = Some(Barrier::new(2)));
+    let rig =
+        LayerRig::with_device(DeviceMistake::None, FAR, &[], |device| device.meeting = Some(Barrier::new(2)));
     rig.start();
     let (stream, point) = (rig.stream(0), rig.event(0));
     let wait = rig.streams.table.stream_wait_event.expect("a slot");

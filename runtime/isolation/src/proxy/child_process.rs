@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::process::Resource;
 
 use super::child_life::ChildLife;
-use super::connection::Connection;
+use super::connection::ChildConnection;
 use super::start_request::StartRequest;
 use crate::shared::frames::{FrameReader, FrameWriter};
 use crate::shared::region::SharedRegion;
@@ -27,7 +27,7 @@ use crate::wire::header::{FRAME_DESCRIPTION, FRAME_LOG, FRAME_REACHED, FRAME_REF
 #[derive(Debug)]
 pub(super) enum StartNews {
     /// The child runs.
-    Spawned(Arc<Connection>),
+    Spawned(Arc<ChildConnection>),
     /// It describes its plugin.
     Described(Vec<u8>),
     /// It refuses its plugin.
@@ -52,7 +52,7 @@ pub(super) fn run_child(request: &StartRequest, news: &Sender<StartNews>) {
     }
 }
 
-fn spawn_child(request: &StartRequest) -> io::Result<(Child, Arc<Connection>, UnixStream)> {
+fn spawn_child(request: &StartRequest) -> io::Result<(Child, Arc<ChildConnection>, UnixStream)> {
     let region = SharedRegion::create_region(arena_bytes())?;
     let (socket, theirs) = UnixStream::pair()?;
     let mut child = Command::new(&request.program)
@@ -71,7 +71,7 @@ fn spawn_child(request: &StartRequest) -> io::Result<(Child, Arc<Connection>, Un
     });
     match life {
         Ok(life) => {
-            let connection = Connection::new(region, life, request.host, request.limits.call_time);
+            let connection = ChildConnection::new(region, life, request.host, request.limits.call_time);
             Ok((child, Arc::new(connection), socket))
         }
         Err(error) => {
@@ -93,7 +93,12 @@ fn arena_bytes() -> usize {
     usize::try_from(memory.min(permitted.unwrap_or(u64::MAX))).unwrap_or(usize::MAX / 4) & !0xffff
 }
 
-fn watch_child(mut child: Child, connection: &Connection, socket: &UnixStream, news: &Sender<StartNews>) {
+fn watch_child(
+    mut child: Child,
+    connection: &ChildConnection,
+    socket: &UnixStream,
+    news: &Sender<StartNews>,
+) {
     let life = connection.life();
     let mut frames = FrameReader::default();
     loop {
@@ -121,7 +126,7 @@ fn watch_child(mut child: Child, connection: &Connection, socket: &UnixStream, n
 /// Reads what the socket has; false if the child closed it or broke the protocol.
 fn read_frames(
     frames: &mut FrameReader,
-    connection: &Connection,
+    connection: &ChildConnection,
     socket: &UnixStream,
     news: &Sender<StartNews>,
 ) -> bool {
@@ -140,7 +145,7 @@ fn read_frames(
 }
 
 fn receive_frame(
-    connection: &Connection,
+    connection: &ChildConnection,
     kind: u8,
     bytes: Vec<u8>,
     news: &Sender<StartNews>,

@@ -32,7 +32,7 @@ use crate::wire::header::{
 
 /// The host's end of one isolated plugin.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub(crate) struct ChildConnection {
     arena: DataArena,
     lanes: LanePool,
     host: HostFunctions,
@@ -45,7 +45,7 @@ pub(crate) struct Connection {
 
 /// A lane in use. Dropping it gives the lane back.
 pub(crate) struct LaneInUse<'a> {
-    pub(crate) connection: &'a Connection,
+    pub(crate) connection: &'a ChildConnection,
     pub(crate) ticket: LaneTicket,
 }
 
@@ -55,7 +55,7 @@ impl Drop for LaneInUse<'_> {
     }
 }
 
-impl Connection {
+impl ChildConnection {
     pub(crate) fn new(
         region: SharedRegion,
         life: ChildLife,

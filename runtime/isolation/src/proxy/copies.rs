@@ -15,7 +15,7 @@ use oarlock_abi as abi;
 
 use super::call_route::{CallFailure, CallRoute};
 use super::callbacks::WaitingCallback;
-use super::connection::{Connection, LaneInUse, write_request};
+use super::connection::{ChildConnection, LaneInUse, write_request};
 use super::crossed_memory::CrossedMemory;
 use super::request_writer::RequestWriter;
 use crate::shared::layout::{STAGING_BYTES, STAGING_PIECES};
@@ -36,9 +36,9 @@ struct DeviceRange {
 /// # Safety
 ///
 /// `context` is that of the proxy, which is alive.
-unsafe fn connection_of<'a>(context: *mut c_void) -> &'a Connection {
+unsafe fn connection_of<'a>(context: *mut c_void) -> &'a ChildConnection {
     // SAFETY: the context of the tables is the address of the connection, which lives as long as the proxy.
-    unsafe { &*context.cast::<Connection>() }
+    unsafe { &*context.cast::<ChildConnection>() }
 }
 
 /// Sends one copy; the shared memory has `size` bytes at `shared`.
@@ -105,7 +105,7 @@ fn staging_pieces(size: usize) -> impl Iterator<Item = (usize, usize)> {
 ///
 /// `size` bytes can be read at `source`.
 unsafe fn copy_to_device(
-    connection: &Connection,
+    connection: &ChildConnection,
     range: DeviceRange,
     source: *const u8,
     size: usize,
@@ -132,7 +132,7 @@ unsafe fn copy_to_device(
 ///
 /// `size` bytes can be written at `target`.
 unsafe fn copy_from_device(
-    connection: &Connection,
+    connection: &ChildConnection,
     range: DeviceRange,
     target: *mut u8,
     size: usize,
@@ -166,7 +166,7 @@ unsafe fn copy_from_device(
 
 /// A copy whose host side is in the arena, or `None` if it is elsewhere.
 fn copy_in_arena(
-    connection: &Connection,
+    connection: &ChildConnection,
     slot: u32,
     range: DeviceRange,
     address: u64,
@@ -219,7 +219,7 @@ pub(super) unsafe extern "C" fn core_memory_copy_d2h(
 }
 
 /// Waits for a stream before a copy that cannot run in it.
-fn synchronize_first(connection: &Connection, device: u32, queue: abi::Stream) -> abi::Error {
+fn synchronize_first(connection: &ChildConnection, device: u32, queue: abi::Stream) -> abi::Error {
     let route = CallRoute { stream: queue.0, ..CallRoute::to_slot(slots::ASYNC_STREAM_SYNCHRONIZE) };
     let put = |request: &mut RequestWriter<'_, '_>| {
         request.put_u32(device);

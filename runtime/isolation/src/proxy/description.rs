@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicPtr;
 
 use oarlock_abi as abi;
 
-use super::connection::Connection;
+use super::connection::ChildConnection;
 use super::generated::{proxied_async, proxied_core, proxied_kernel};
 use super::kernel_proxy::KernelProxy;
 use crate::wire::WireBreach;
@@ -48,7 +48,10 @@ struct KernelRecord {
 
 impl ProxyDescription {
     /// Reads a description. The contexts are the address of the connection, which outlives the result.
-    pub(crate) fn read_description(bytes: &[u8], connection: *const Connection) -> Result<Self, WireBreach> {
+    pub(crate) fn read_description(
+        bytes: &[u8],
+        connection: *const ChildConnection,
+    ) -> Result<Self, WireBreach> {
         let texts = BumpStorage::default();
         let no_range = |_, _| Err(WireBreach::new("a description without elements", "some"));
         let call = AtomicPtr::default();
@@ -125,7 +128,7 @@ unsafe extern "C" fn unload_proxies(_context: *mut c_void) -> abi::Error {
 fn new_record(
     described: &abi::Kernel,
     filled: u64,
-    connection: *const Connection,
+    connection: *const ChildConnection,
     index: u32,
 ) -> Box<KernelRecord> {
     let is_asynchronous = described.bits.contains(abi::KernelFlags::ASYNCHRONOUS);

@@ -8,7 +8,7 @@ use oarlock_abi as abi;
 
 use super::arguments::encode_call;
 use super::call_route::CallRoute;
-use super::connection::Connection;
+use super::connection::ChildConnection;
 use super::copies;
 use super::kernel_proxy::{KernelProxy, stream_of_call};
 use super::reply_reader::{ReplyReader, write_known};
@@ -42,21 +42,21 @@ fn decode_device_info(reply: &mut ReplyReader<'_>) -> Result<abi::DeviceInfo, Wi
 
 unsafe extern "C" fn core_initialize(context: *mut c_void) -> abi::Error {
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
-    let proxy = unsafe { &*context.cast::<Connection>() };
+    let proxy = unsafe { &*context.cast::<ChildConnection>() };
     let route = CallRoute { ..CallRoute::to_slot(slots::CORE_INITIALIZE) };
     proxy.forward(&route, |_| Ok(()), |_| Ok(()))
 }
 
 unsafe extern "C" fn core_finalize(context: *mut c_void) -> abi::Error {
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
-    let proxy = unsafe { &*context.cast::<Connection>() };
+    let proxy = unsafe { &*context.cast::<ChildConnection>() };
     let route = CallRoute { frees: true, ..CallRoute::to_slot(slots::CORE_FINALIZE) };
     proxy.forward(&route, |_| Ok(()), |_| Ok(()))
 }
 
 unsafe extern "C" fn core_device_init(context: *mut c_void, device: u32) -> abi::Error {
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
-    let proxy = unsafe { &*context.cast::<Connection>() };
+    let proxy = unsafe { &*context.cast::<ChildConnection>() };
     let route = CallRoute { ..CallRoute::to_slot(slots::CORE_DEVICE_INIT) };
     proxy.forward(
         &route,
@@ -70,7 +70,7 @@ unsafe extern "C" fn core_device_init(context: *mut c_void, device: u32) -> abi:
 
 unsafe extern "C" fn core_device_deinit(context: *mut c_void, device: u32) -> abi::Error {
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
-    let proxy = unsafe { &*context.cast::<Connection>() };
+    let proxy = unsafe { &*context.cast::<ChildConnection>() };
     let route = CallRoute { frees: true, ..CallRoute::to_slot(slots::CORE_DEVICE_DEINIT) };
     proxy.forward(
         &route,
@@ -84,7 +84,7 @@ unsafe extern "C" fn core_device_deinit(context: *mut c_void, device: u32) -> ab
 
 unsafe extern "C" fn core_device_synchronize(context: *mut c_void, device: u32) -> abi::Error {
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
-    let proxy = unsafe { &*context.cast::<Connection>() };
+    let proxy = unsafe { &*context.cast::<ChildConnection>() };
     let route = CallRoute { ..CallRoute::to_slot(slots::CORE_DEVICE_SYNCHRONIZE) };
     proxy.forward(
         &route,
@@ -98,7 +98,7 @@ unsafe extern "C" fn core_device_synchronize(context: *mut c_void, device: u32) 
 
 unsafe extern "C" fn core_device_count(context: *mut c_void, count: *mut u32) -> abi::Error {
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
-    let proxy = unsafe { &*context.cast::<Connection>() };
+    let proxy = unsafe { &*context.cast::<ChildConnection>() };
     let route = CallRoute { ..CallRoute::to_slot(slots::CORE_DEVICE_COUNT) };
     proxy.forward(
         &route,
@@ -121,7 +121,7 @@ unsafe extern "C" fn core_device_list(
     ids_count: *mut u64,
 ) -> abi::Error {
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
-    let proxy = unsafe { &*context.cast::<Connection>() };
+    let proxy = unsafe { &*context.cast::<ChildConnection>() };
     let route = CallRoute { ..CallRoute::to_slot(slots::CORE_DEVICE_LIST) };
     proxy.forward(
         &route,
@@ -147,7 +147,7 @@ unsafe extern "C" fn core_device_info(
     info: *mut abi::DeviceInfo,
 ) -> abi::Error {
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
-    let proxy = unsafe { &*context.cast::<Connection>() };
+    let proxy = unsafe { &*context.cast::<ChildConnection>() };
     let route = CallRoute { ..CallRoute::to_slot(slots::CORE_DEVICE_INFO) };
     proxy.forward(
         &route,
@@ -172,7 +172,7 @@ unsafe extern "C" fn core_compute_capability(
     capability: *mut abi::Version,
 ) -> abi::Error {
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
-    let proxy = unsafe { &*context.cast::<Connection>() };
+    let proxy = unsafe { &*context.cast::<ChildConnection>() };
     let route = CallRoute { ..CallRoute::to_slot(slots::CORE_COMPUTE_CAPABILITY) };
     proxy.forward(
         &route,
@@ -193,7 +193,7 @@ unsafe extern "C" fn core_compute_capability(
 
 unsafe extern "C" fn core_runtime_version(context: *mut c_void, installed: *mut abi::Version) -> abi::Error {
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
-    let proxy = unsafe { &*context.cast::<Connection>() };
+    let proxy = unsafe { &*context.cast::<ChildConnection>() };
     let route = CallRoute { ..CallRoute::to_slot(slots::CORE_RUNTIME_VERSION) };
     proxy.forward(
         &route,
@@ -211,7 +211,7 @@ unsafe extern "C" fn core_runtime_version(context: *mut c_void, installed: *mut 
 
 unsafe extern "C" fn core_driver_version(context: *mut c_void, installed: *mut abi::Version) -> abi::Error {
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
-    let proxy = unsafe { &*context.cast::<Connection>() };
+    let proxy = unsafe { &*context.cast::<ChildConnection>() };
     let route = CallRoute { ..CallRoute::to_slot(slots::CORE_DRIVER_VERSION) };
     proxy.forward(
         &route,
@@ -234,7 +234,7 @@ unsafe extern "C" fn core_memory_allocate(
     block: *mut abi::Memory,
 ) -> abi::Error {
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
-    let proxy = unsafe { &*context.cast::<Connection>() };
+    let proxy = unsafe { &*context.cast::<ChildConnection>() };
     let route = CallRoute { ..CallRoute::to_slot(slots::CORE_MEMORY_ALLOCATE) };
     proxy.forward(
         &route,
@@ -261,7 +261,7 @@ unsafe extern "C" fn core_memory_deallocate(
     size: u64,
 ) -> abi::Error {
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
-    let proxy = unsafe { &*context.cast::<Connection>() };
+    let proxy = unsafe { &*context.cast::<ChildConnection>() };
     let route = CallRoute { frees: true, ..CallRoute::to_slot(slots::CORE_MEMORY_DEALLOCATE) };
     proxy.forward(
         &route,
@@ -285,7 +285,7 @@ unsafe extern "C" fn core_memory_copy_d2d(
     size: u64,
 ) -> abi::Error {
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
-    let proxy = unsafe { &*context.cast::<Connection>() };
+    let proxy = unsafe { &*context.cast::<ChildConnection>() };
     let route = CallRoute { ..CallRoute::to_slot(slots::CORE_MEMORY_COPY_D2D) };
     proxy.forward(
         &route,
@@ -313,7 +313,7 @@ unsafe extern "C" fn core_memory_copy_p2p(
     size: u64,
 ) -> abi::Error {
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
-    let proxy = unsafe { &*context.cast::<Connection>() };
+    let proxy = unsafe { &*context.cast::<ChildConnection>() };
     let route = CallRoute { ..CallRoute::to_slot(slots::CORE_MEMORY_COPY_P2P) };
     proxy.forward(
         &route,
@@ -340,7 +340,7 @@ unsafe extern "C" fn core_memory_set(
     size: u64,
 ) -> abi::Error {
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
-    let proxy = unsafe { &*context.cast::<Connection>() };
+    let proxy = unsafe { &*context.cast::<ChildConnection>() };
     let route = CallRoute { ..CallRoute::to_slot(slots::CORE_MEMORY_SET) };
     proxy.forward(
         &route,
@@ -363,7 +363,7 @@ unsafe extern "C" fn core_memory_stats(
     free: *mut u64,
 ) -> abi::Error {
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
-    let proxy = unsafe { &*context.cast::<Connection>() };
+    let proxy = unsafe { &*context.cast::<ChildConnection>() };
     let route = CallRoute { ..CallRoute::to_slot(slots::CORE_MEMORY_STATS) };
     proxy.forward(
         &route,
@@ -386,7 +386,7 @@ unsafe extern "C" fn core_memory_stats(
 
 unsafe extern "C" fn core_min_chunk_size(context: *mut c_void, device: u32, size: *mut u64) -> abi::Error {
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
-    let proxy = unsafe { &*context.cast::<Connection>() };
+    let proxy = unsafe { &*context.cast::<ChildConnection>() };
     let route = CallRoute { ..CallRoute::to_slot(slots::CORE_MIN_CHUNK_SIZE) };
     proxy.forward(
         &route,
@@ -407,7 +407,7 @@ unsafe extern "C" fn core_min_chunk_size(context: *mut c_void, device: u32, size
 
 unsafe extern "C" fn core_max_chunk_size(context: *mut c_void, device: u32, size: *mut u64) -> abi::Error {
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
-    let proxy = unsafe { &*context.cast::<Connection>() };
+    let proxy = unsafe { &*context.cast::<ChildConnection>() };
     let route = CallRoute { ..CallRoute::to_slot(slots::CORE_MAX_CHUNK_SIZE) };
     proxy.forward(
         &route,
@@ -428,7 +428,7 @@ unsafe extern "C" fn core_max_chunk_size(context: *mut c_void, device: u32, size
 
 unsafe extern "C" fn core_max_alloc_size(context: *mut c_void, device: u32, size: *mut u64) -> abi::Error {
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
-    let proxy = unsafe { &*context.cast::<Connection>() };
+    let proxy = unsafe { &*context.cast::<ChildConnection>() };
     let route = CallRoute { ..CallRoute::to_slot(slots::CORE_MAX_ALLOC_SIZE) };
     proxy.forward(
         &route,
@@ -453,7 +453,7 @@ unsafe extern "C" fn core_extra_padding_size(
     size: *mut u64,
 ) -> abi::Error {
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
-    let proxy = unsafe { &*context.cast::<Connection>() };
+    let proxy = unsafe { &*context.cast::<ChildConnection>() };
     let route = CallRoute { ..CallRoute::to_slot(slots::CORE_EXTRA_PADDING_SIZE) };
     proxy.forward(
         &route,
@@ -474,7 +474,7 @@ unsafe extern "C" fn core_extra_padding_size(
 
 unsafe extern "C" fn core_init_alloc_size(context: *mut c_void, device: u32, size: *mut u64) -> abi::Error {
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
-    let proxy = unsafe { &*context.cast::<Connection>() };
+    let proxy = unsafe { &*context.cast::<ChildConnection>() };
     let route = CallRoute { ..CallRoute::to_slot(slots::CORE_INIT_ALLOC_SIZE) };
     proxy.forward(
         &route,
@@ -495,7 +495,7 @@ unsafe extern "C" fn core_init_alloc_size(context: *mut c_void, device: u32, siz
 
 unsafe extern "C" fn core_realloc_size(context: *mut c_void, device: u32, size: *mut u64) -> abi::Error {
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
-    let proxy = unsafe { &*context.cast::<Connection>() };
+    let proxy = unsafe { &*context.cast::<ChildConnection>() };
     let route = CallRoute { ..CallRoute::to_slot(slots::CORE_REALLOC_SIZE) };
     proxy.forward(
         &route,
@@ -556,7 +556,7 @@ unsafe extern "C" fn async_stream_create(
     queue: *mut abi::Stream,
 ) -> abi::Error {
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
-    let proxy = unsafe { &*context.cast::<Connection>() };
+    let proxy = unsafe { &*context.cast::<ChildConnection>() };
     let route = CallRoute { ..CallRoute::to_slot(slots::ASYNC_STREAM_CREATE) };
     proxy.forward(
         &route,
@@ -583,7 +583,7 @@ unsafe extern "C" fn async_stream_destroy(
     queue: abi::Stream,
 ) -> abi::Error {
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
-    let proxy = unsafe { &*context.cast::<Connection>() };
+    let proxy = unsafe { &*context.cast::<ChildConnection>() };
     let route = CallRoute { stream: queue.0, frees: true, ..CallRoute::to_slot(slots::ASYNC_STREAM_DESTROY) };
     proxy.handles().forget_stream(device, queue);
     proxy.forward(
@@ -604,7 +604,7 @@ unsafe extern "C" fn async_stream_query(
     done: *mut u32,
 ) -> abi::Error {
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
-    let proxy = unsafe { &*context.cast::<Connection>() };
+    let proxy = unsafe { &*context.cast::<ChildConnection>() };
     let route = CallRoute { stream: queue.0, ..CallRoute::to_slot(slots::ASYNC_STREAM_QUERY) };
     proxy.forward(
         &route,
@@ -630,7 +630,7 @@ unsafe extern "C" fn async_stream_synchronize(
     queue: abi::Stream,
 ) -> abi::Error {
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
-    let proxy = unsafe { &*context.cast::<Connection>() };
+    let proxy = unsafe { &*context.cast::<ChildConnection>() };
     let route = CallRoute { stream: queue.0, ..CallRoute::to_slot(slots::ASYNC_STREAM_SYNCHRONIZE) };
     proxy.forward(
         &route,
@@ -650,7 +650,7 @@ unsafe extern "C" fn async_stream_wait_event(
     point: abi::Event,
 ) -> abi::Error {
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
-    let proxy = unsafe { &*context.cast::<Connection>() };
+    let proxy = unsafe { &*context.cast::<ChildConnection>() };
     let route = CallRoute {
         stream: queue.0,
         posts: proxy.handles().has_stream(device, queue) && proxy.handles().has_event(device, point),
@@ -675,7 +675,7 @@ unsafe extern "C" fn async_event_create(
     point: *mut abi::Event,
 ) -> abi::Error {
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
-    let proxy = unsafe { &*context.cast::<Connection>() };
+    let proxy = unsafe { &*context.cast::<ChildConnection>() };
     let route = CallRoute { ..CallRoute::to_slot(slots::ASYNC_EVENT_CREATE) };
     proxy.forward(
         &route,
@@ -697,7 +697,7 @@ unsafe extern "C" fn async_event_create(
 
 unsafe extern "C" fn async_event_destroy(context: *mut c_void, device: u32, point: abi::Event) -> abi::Error {
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
-    let proxy = unsafe { &*context.cast::<Connection>() };
+    let proxy = unsafe { &*context.cast::<ChildConnection>() };
     let route = CallRoute { event: point.0, frees: true, ..CallRoute::to_slot(slots::ASYNC_EVENT_DESTROY) };
     proxy.handles().forget_event(device, point);
     proxy.forward(
@@ -718,7 +718,7 @@ unsafe extern "C" fn async_event_record(
     point: abi::Event,
 ) -> abi::Error {
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
-    let proxy = unsafe { &*context.cast::<Connection>() };
+    let proxy = unsafe { &*context.cast::<ChildConnection>() };
     let route = CallRoute {
         stream: queue.0,
         posts: proxy.handles().has_stream(device, queue) && proxy.handles().has_event(device, point),
@@ -744,7 +744,7 @@ unsafe extern "C" fn async_event_query(
     done: *mut u32,
 ) -> abi::Error {
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
-    let proxy = unsafe { &*context.cast::<Connection>() };
+    let proxy = unsafe { &*context.cast::<ChildConnection>() };
     let route = CallRoute { event: point.0, ..CallRoute::to_slot(slots::ASYNC_EVENT_QUERY) };
     proxy.forward(
         &route,
@@ -770,7 +770,7 @@ unsafe extern "C" fn async_event_synchronize(
     point: abi::Event,
 ) -> abi::Error {
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
-    let proxy = unsafe { &*context.cast::<Connection>() };
+    let proxy = unsafe { &*context.cast::<ChildConnection>() };
     let route = CallRoute { event: point.0, ..CallRoute::to_slot(slots::ASYNC_EVENT_SYNCHRONIZE) };
     proxy.forward(
         &route,
@@ -791,7 +791,7 @@ unsafe extern "C" fn async_event_elapsed(
     nanoseconds: *mut u64,
 ) -> abi::Error {
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
-    let proxy = unsafe { &*context.cast::<Connection>() };
+    let proxy = unsafe { &*context.cast::<ChildConnection>() };
     let route = CallRoute { event: start.0, ..CallRoute::to_slot(slots::ASYNC_EVENT_ELAPSED) };
     proxy.forward(
         &route,
@@ -823,7 +823,7 @@ unsafe extern "C" fn async_memory_copy_d2d_async(
     size: u64,
 ) -> abi::Error {
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
-    let proxy = unsafe { &*context.cast::<Connection>() };
+    let proxy = unsafe { &*context.cast::<ChildConnection>() };
     let route = CallRoute {
         stream: queue.0,
         posts: proxy.handles().has_stream(device, queue),
@@ -857,7 +857,7 @@ unsafe extern "C" fn async_memory_copy_p2p_async(
     size: u64,
 ) -> abi::Error {
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
-    let proxy = unsafe { &*context.cast::<Connection>() };
+    let proxy = unsafe { &*context.cast::<ChildConnection>() };
     let route = CallRoute {
         stream: queue.0,
         posts: proxy.handles().has_stream(source_device, queue),
@@ -890,7 +890,7 @@ unsafe extern "C" fn async_memory_set_async(
     size: u64,
 ) -> abi::Error {
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
-    let proxy = unsafe { &*context.cast::<Connection>() };
+    let proxy = unsafe { &*context.cast::<ChildConnection>() };
     let route = CallRoute {
         stream: queue.0,
         posts: proxy.handles().has_stream(device, queue),
@@ -919,7 +919,7 @@ unsafe extern "C" fn async_memory_allocate_async(
     block: *mut abi::Memory,
 ) -> abi::Error {
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
-    let proxy = unsafe { &*context.cast::<Connection>() };
+    let proxy = unsafe { &*context.cast::<ChildConnection>() };
     let route = CallRoute { stream: queue.0, ..CallRoute::to_slot(slots::ASYNC_MEMORY_ALLOCATE_ASYNC) };
     proxy.forward(
         &route,
@@ -948,7 +948,7 @@ unsafe extern "C" fn async_memory_deallocate_async(
     size: u64,
 ) -> abi::Error {
     // SAFETY: the host hands back the context of the proxy, which lives as long as the plugin.
-    let proxy = unsafe { &*context.cast::<Connection>() };
+    let proxy = unsafe { &*context.cast::<ChildConnection>() };
     let route = CallRoute {
         stream: queue.0,
         posts: proxy.handles().has_stream(device, queue),

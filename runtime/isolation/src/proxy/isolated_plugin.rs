@@ -9,7 +9,7 @@ use oarlock_abi as abi;
 
 use super::call_route::CallRoute;
 use super::child_process::{StartNews, run_child};
-use super::connection::Connection;
+use super::connection::ChildConnection;
 use super::description::ProxyDescription;
 use super::start_request::StartRequest;
 use crate::wire::WireBreach;
@@ -37,7 +37,7 @@ pub struct IsolatedPlugin {
 /// The child and the thread that watches over it.
 #[derive(Debug)]
 struct RunningChild {
-    connection: Arc<Connection>,
+    connection: Arc<ChildConnection>,
     watcher: Option<JoinHandle<()>>,
     /// True once it has described its plugin, so it answers calls.
     is_serving: bool,

@@ -4,13 +4,13 @@
 
 use oarlock_abi as abi;
 
-use super::connection::Connection;
+use super::connection::ChildConnection;
 use super::crossed_memory::is_in_host_memory;
 
 /// A kernel of the child, by its number.
 #[derive(Debug)]
 pub(crate) struct KernelProxy {
-    connection: *const Connection,
+    connection: *const ChildConnection,
     pub(crate) index: u32,
     is_asynchronous: bool,
 }
@@ -24,11 +24,11 @@ impl KernelProxy {
     /// # Safety
     ///
     /// The connection lives at this address as long as the proxy.
-    pub(crate) unsafe fn new(connection: *const Connection, index: u32, is_asynchronous: bool) -> Self {
+    pub(crate) unsafe fn new(connection: *const ChildConnection, index: u32, is_asynchronous: bool) -> Self {
         Self { connection, index, is_asynchronous }
     }
 
-    pub(crate) fn connection(&self) -> &Connection {
+    pub(crate) fn connection(&self) -> &ChildConnection {
         // SAFETY: whoever made the proxy vouches for the address.
         unsafe { &*self.connection }
     }

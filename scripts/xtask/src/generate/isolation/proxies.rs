@@ -21,7 +21,7 @@ pub(crate) fn proxy_tables(contract: &Contract) -> Result<String> {
     let mut out = String::from(RUST_BANNER);
     out.push_str(
         "#![expect(unsafe_code, reason = \"every function here is called through a pointer from C\")]\n\n\
-         use core::ffi::c_void;\n\nuse oarlock_abi as abi;\n\nuse super::arguments::encode_call;\nuse super::call_route::CallRoute;\nuse super::connection::Connection;\n\
+         use core::ffi::c_void;\n\nuse oarlock_abi as abi;\n\nuse super::arguments::encode_call;\nuse super::call_route::CallRoute;\nuse super::connection::ChildConnection;\n\
          use super::copies;\nuse super::kernel_proxy::{KernelProxy, stream_of_call};\nuse super::reply_reader::{ReplyReader, write_known};\nuse super::request_writer::ElementPolicy;\nuse crate::wire::WireBreach;\nuse crate::wire::generated as slots;\n\n",
     );
     for name in RESULTS {
@@ -150,7 +150,7 @@ fn write_proxy(
     let (kind, first) = if table.is_kernel() {
         ("KernelProxy", "request.put_u32(proxy.index);\n")
     } else {
-        ("Connection", "")
+        ("ChildConnection", "")
     };
     let connection = if table.is_kernel() { "proxy.connection()" } else { "proxy" };
     let puts = slot.params.iter().map(|param| put(contract, param)).collect::<Result<String>>()?;
