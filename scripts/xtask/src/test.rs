@@ -35,11 +35,11 @@ pub(crate) fn run(arguments: &TestArguments) -> Result<()> {
     Ok(())
 }
 
-/// The number of passed tests, and the programs that failed.
-fn summarize(TestResults { passed, failed, skipped, bad_programs }: &TestResults) -> String {
+/// The number of passed tests, and the programs that failed with their last lines.
+fn summarize(TestResults { passed, failed, skipped, bad_programs, last_lines }: &TestResults) -> String {
     let mut summary = format!("{passed} passed, {failed} failed, {skipped} skipped\n");
     if !bad_programs.is_empty() {
-        summary += &format!("did not end well: {}\n", bad_programs.join(", "));
+        summary += &format!("{last_lines}did not end well: {}\n", bad_programs.join(", "));
     }
     summary
 }
@@ -53,10 +53,11 @@ mod tests {
         let mut results = TestResults { passed: 7, skipped: 2, ..TestResults::default() };
         assert_eq!(summarize(&results), "7 passed, 0 failed, 2 skipped\n");
         results.bad_programs.push("oarlock-core, unit tests (signal: 11)".to_owned());
+        results.last_lines = "    1 is not 2\n".to_owned();
         results.failed = 1;
         assert_eq!(
             summarize(&results),
-            "7 passed, 1 failed, 2 skipped\ndid not end well: oarlock-core, unit tests (signal: 11)\n"
+            "7 passed, 1 failed, 2 skipped\n    1 is not 2\ndid not end well: oarlock-core, unit tests (signal: 11)\n"
         );
     }
 }

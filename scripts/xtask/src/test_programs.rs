@@ -47,6 +47,8 @@ pub(crate) struct TestResults {
     pub(crate) skipped: u64,
     /// The programs that failed, each with its exit status.
     pub(crate) bad_programs: Vec<String>,
+    /// The last lines that each of them printed: the log of a whole run may be too long for whoever reads it.
+    pub(crate) last_lines: String,
 }
 
 /// Has cargo compile tests, and returns the selected programs.
@@ -162,7 +164,9 @@ impl TestResults {
             println!("    {name}: {passed} passed, {seconds:.1} s");
         } else {
             println!("    {name}: FAILED, {passed} passed, {seconds:.1} s");
-            println!("{printed}{}", String::from_utf8_lossy(&output.stderr));
+            let printed = format!("{printed}{}", String::from_utf8_lossy(&output.stderr));
+            println!("{printed}");
+            self.last_lines += &keep_last_lines(&printed);
             self.bad_programs.push(format!("{name} ({})", output.status));
         }
     }
@@ -183,6 +187,13 @@ impl TestResults {
             }
         }
     }
+}
+
+fn keep_last_lines(printed: &str) -> String {
+    const KEPT: usize = 40;
+    let lines: Vec<&str> = printed.lines().collect();
+    let kept = lines.get(lines.len().saturating_sub(KEPT)..).unwrap_or_default();
+    kept.iter().flat_map(|line| ["    ", *line, "\n"]).collect()
 }
 
 /// The directory of the compiler's libraries, which test programs of procedural macros need in their library path.
@@ -261,7 +272,7 @@ mod tests {
             "running 3 tests\n...\ntest result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s\n\
              test result: FAILED. 2 passed; 1 failed; 0 ignored\n",
         );
-        assert_eq!(results, TestResults { passed: 5, failed: 1, skipped: 1, bad_programs: Vec::new() });
+        assert_eq!(results, TestResults { passed: 5, failed: 1, skipped: 1, ..TestResults::default() });
     }
 
     #[test]
@@ -276,11 +287,12 @@ mod tests {
         let closing = "echo 'test result: ok. 1 passed; 0 failed; 0 ignored'";
         let programs = [
             program("well", closing),
-            program("bad", &format!("{closing}; exit 3")),
+            program("bad", &format!("{closing}; seq 50 >&2; exit 3")),
             program("again", closing),
         ];
         let results = run(&programs).expect("results");
         assert_eq!((results.passed, results.failed), (3, 0));
         assert_eq!(results.bad_programs, ["bad (exit status: 3)"]);
+        assert!(results.last_lines.starts_with("    11\n") && results.last_lines.ends_with("    50\n"));
     }
 }
