@@ -45,6 +45,7 @@ fn options_for(
     let mut options = host_options("tests 1.0", config, built_in);
     options.paths = vec![file.to_path_buf()];
     options.cache_home = Some(cache.to_path_buf());
+    options.config.plugins.probe_timeout_ms = Some(CHECK_PATIENCE.as_millis() as u64);
     options.probe =
         Some(ProbeCommand { program: std::env::current_exe()?, arguments: vec![PROBE_COMMAND.into()] });
     Ok(options)
